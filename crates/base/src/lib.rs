@@ -1,0 +1,28 @@
+//! Time, identifiers, serial numbers, counters and bounded containers shared by every layer.
+//!
+//! Everything here is `no_std`. Containers take their memory when they are built and never grow,
+//! so that a core built from them allocates nothing after start.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod bitset;
+pub mod counter;
+pub mod heap;
+pub mod id;
+pub mod queue;
+pub mod random;
+pub mod serial;
+pub mod time;
+
+pub use bitset::BitSet;
+pub use counter::{Counter, Counters};
+pub use heap::IndexedHeap;
+pub use id::{ChannelId, Epoch, LinkId, LinkSet, MAX_LINKS, NodeId, PeerId};
+pub use queue::BoundedQueue;
+pub use random::Random;
+pub use serial::{Serial16, Serial32};
+pub use time::{Duration, Instant};

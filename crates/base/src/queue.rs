@@ -1,0 +1,53 @@
+//! A first-in-first-out queue that never grows.
+
+use alloc::collections::VecDeque;
+
+/// A queue with a fixed capacity. What does not fit is handed back, never dropped silently.
+#[derive(Clone, Debug)]
+pub struct BoundedQueue<T> {
+    items: VecDeque<T>,
+    capacity: usize,
+}
+
+impl<T> BoundedQueue<T> {
+    /// An empty queue for `capacity` items; its memory is taken here.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            items: VecDeque::with_capacity(capacity),
+            capacity,
+        }
+    }
+    /// Appends `item`, or gives it back if the queue is full.
+    pub fn push(&mut self, item: T) -> Result<(), T> {
+        if self.items.len() == self.capacity {
+            return Err(item);
+        }
+        self.items.push_back(item);
+        Ok(())
+    }
+    /// Takes the oldest item.
+    pub fn pop(&mut self) -> Option<T> {
+        self.items.pop_front()
+    }
+    /// Number of items.
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+    /// Whether there is no item.
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_queue_hands_the_item_back() {
+        let mut queue = BoundedQueue::new(1);
+        assert_eq!(queue.push(1), Ok(()));
+        assert_eq!(queue.push(2), Err(2));
+        assert_eq!((queue.pop(), queue.pop()), (Some(1), None));
+    }
+}

@@ -1,0 +1,2 @@
+//! The bumpless command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The configuration file of a pair: schema, every error at once, sample file.

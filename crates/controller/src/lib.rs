@@ -1,0 +1,1 @@
+//! Cyclic executor, applications, field I/O and the simulated plant.

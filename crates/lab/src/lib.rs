@@ -1,0 +1,1 @@
+//! Fault-injecting drivers and the demonstration that uses them.

@@ -1,0 +1,1 @@
+//! The daemon of one controller: data-plane thread, executors, status and control.
