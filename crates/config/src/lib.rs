@@ -1,1 +1,15 @@
 //! The configuration file of a pair: schema, every error at once, sample file.
+//!
+//! One TOML file describes the whole pair (or pool) and is the same on every node.
+//! [`Config::parse`] reads it and reports everything that is wrong in one go. A field's meaning,
+//! unit, default, cost and hazard are written once, in `schema`; parser, sample file
+//! and `spec/configuration.md` come from there.
+#![forbid(unsafe_code)]
+
+mod model;
+mod problem;
+mod weakness;
+
+pub use model::*;
+pub use problem::Problem;
+pub use weakness::{Weakness, WeaknessCode};
