@@ -1,1 +1,95 @@
 //! Wire formats: state transfer versions 1 and 2, heartbeats, witness messages.
+//!
+//! One module per message, each opening with its byte layout; clauses W-1, W-2, ... are those of
+//! `spec/wire.md`, test vectors are in `spec/vectors`. Every integer is big endian. Every message
+//! starts with its type and the version of that type:
+//!
+//! ```text
+//! offset bytes field
+//!      0     2 HType   0x0001 data, 0x1001 ack, 0x2001 heartbeat, 0x2002 and 0x2003 witness
+//!      2     2 HVer    1 or 2 (data, ack), 1 (others)
+//! ```
+//!
+//! [`parse`] takes any bytes, never panics, copies nothing and allocates nothing. Bytes after the
+//! last field: in a data packet they are the payload; in every other message the length is exact,
+//! and more is [`Malformed`](WireError::Malformed) as [`Field::Length`].
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+extern crate std;
+
+mod bytes;
+
+pub mod ack;
+pub mod data;
+pub mod error;
+pub mod heartbeat;
+pub mod witness;
+
+pub use ack::{Ack, AckHeader, MAX_ACK_BLOCKS, MAX_ACK_LEN, encode_ack};
+pub use data::{DataHeader, Version, header_overhead, max_state_size, packet_count};
+pub use error::{Field, WireError};
+pub use heartbeat::{
+    GroupEntry, GroupFlags, Heartbeat, HeartbeatHeader, MAX_GROUPS, MAX_HEARTBEAT_LEN,
+    NO_REFERENCE, Role, encode_heartbeat,
+};
+pub use witness::{NO_HOLDER, WitnessKind, WitnessReply, WitnessRequest};
+
+use bytes::Reader;
+
+/// `HType` and `HVer`, common to all messages.
+const PREFIX_LEN: usize = 4;
+
+/// A message. Borrows from the datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packet<'a> {
+    /// A piece of a state.
+    Data {
+        /// What stands before the payload.
+        header: DataHeader,
+        /// The piece itself; empty only in the one packet of an empty state.
+        payload: &'a [u8],
+    },
+    /// What the receiver of a state has got.
+    Ack(Ack<'a>),
+    /// A sign of life with roles, from node to node.
+    Heartbeat(Heartbeat<'a>),
+    /// From a candidate to a witness.
+    WitnessRequest(WitnessRequest),
+    /// From a witness to a candidate.
+    WitnessReply(WitnessReply),
+}
+
+/// Reads one datagram.
+///
+/// # Errors
+/// [`WireError`] says what is wrong and which counter it belongs to. A datagram in which several
+/// things are wrong is refused for the first of: length of the prefix, type, version, length of the
+/// fixed fields, then the fields in their order.
+pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, WireError> {
+    let mut prefix = Reader::new(datagram, PREFIX_LEN)?;
+    let (htype, version) = (prefix.u16()?, prefix.u16()?);
+    let unknown_version = WireError::UnknownVersion { htype, version };
+    match htype {
+        data::HTYPE | ack::HTYPE => {
+            let version = Version::from_number(version).ok_or(unknown_version)?;
+            if htype == data::HTYPE {
+                let (header, payload) = data::parse(version, datagram)?;
+                return Ok(Packet::Data { header, payload });
+            }
+            ack::parse(version, datagram).map(Packet::Ack)
+        }
+        heartbeat::HTYPE if version == heartbeat::HVER => {
+            heartbeat::parse(datagram).map(Packet::Heartbeat)
+        }
+        witness::REQUEST_HTYPE if version == witness::HVER => {
+            WitnessRequest::parse(datagram).map(Packet::WitnessRequest)
+        }
+        witness::REPLY_HTYPE if version == witness::HVER => {
+            WitnessReply::parse(datagram).map(Packet::WitnessReply)
+        }
+        heartbeat::HTYPE | witness::REQUEST_HTYPE | witness::REPLY_HTYPE => Err(unknown_version),
+        _ => Err(WireError::UnknownType(htype)),
+    }
+}

@@ -1,0 +1,128 @@
+//! Why a datagram was refused.
+
+use bumpless_base::Counter;
+use core::fmt;
+
+/// A field whose value its clause in `spec/wire.md` forbids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// `ChId` is 0, which means "no channel" (W-8).
+    Channel,
+    /// `Link` is not the number of a link (W-13).
+    Link,
+    /// A reserved bit of a `Flags` field is set, or the flags contradict each other (W-12).
+    Flags,
+    /// `Trigger` is not 0 although the flags say that there is none (W-16).
+    Trigger,
+    /// `Received` is below the number of packets that the blocks acknowledge (W-17).
+    Received,
+    /// `AckBlocks` is above 150 (W-9).
+    AckBlocks,
+    /// A block's `LowAck` is above its `HighAck`, or at most one above the `HighAck` before it (W-10).
+    Blocks,
+    /// Bytes follow the last field (W-4).
+    Length,
+    /// A session is 0, which means "none" where sessions are echoed (W-20).
+    Session,
+    /// A heartbeat has more than 64 group entries (W-22).
+    Groups,
+    /// `Role` is not one of the four roles (W-23).
+    Role,
+    /// `Candidates` is 0 (W-25).
+    Candidates,
+    /// `Kind` is not one of the four requests (W-25).
+    Kind,
+    /// `Granted` is neither 0 nor 1 (W-26).
+    Granted,
+}
+
+impl Field {
+    /// The field's name in `spec/wire.md`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Channel => "ChId",
+            Self::Link => "Link",
+            Self::Flags => "Flags",
+            Self::Trigger => "Trigger",
+            Self::Received => "Received",
+            Self::AckBlocks => "AckBlocks",
+            Self::Blocks => "LowAck/HighAck",
+            Self::Length => "length",
+            Self::Session => "Session",
+            Self::Groups => "Groups",
+            Self::Role => "Role",
+            Self::Candidates => "Candidates",
+            Self::Kind => "Kind",
+            Self::Granted => "Granted",
+        }
+    }
+}
+
+/// Why a datagram was refused. The sender of the datagram is to blame, never the caller of
+/// [`parse`](crate::parse), and refusing changes no state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum WireError {
+    /// Shorter than its type, its version and its own counts say (bytes).
+    Truncated {
+        /// Least length that the bytes read so far call for.
+        needed: usize,
+        /// The datagram's length.
+        got: usize,
+    },
+    /// `HType` is none of ours.
+    UnknownType(u16),
+    /// The type is known, this version of it is not.
+    UnknownVersion {
+        /// `HType`.
+        htype: u16,
+        /// `HVer`.
+        version: u16,
+    },
+    /// A field has a value that its clause forbids.
+    Malformed(Field),
+    /// Marked as authenticated, and there is no key to check it with (W-14).
+    Authenticated,
+}
+
+impl WireError {
+    /// The counter to add one to.
+    pub const fn counter(&self) -> Counter {
+        match self {
+            Self::Truncated { .. } => Counter::DiscardTruncated,
+            Self::UnknownType(_) => Counter::DiscardUnknownType,
+            Self::UnknownVersion { .. } => Counter::DiscardUnknownVersion,
+            Self::Malformed(_) | Self::Authenticated => Counter::DiscardMalformed,
+        }
+    }
+}
+
+impl fmt::Display for WireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated { needed, got } => write!(
+                f,
+                "datagram of {got} bytes is too short, its fields call for {needed}: \
+                 something on the path cuts datagrams, or they are not ours"
+            ),
+            Self::UnknownType(htype) => write!(
+                f,
+                "HType 0x{htype:04x} is unknown: another program sends to this port"
+            ),
+            Self::UnknownVersion { htype, version } => write!(
+                f,
+                "HVer {version} of HType 0x{htype:04x} is unknown: run the same release on all nodes"
+            ),
+            Self::Malformed(field) => write!(
+                f,
+                "{} has a forbidden value: the sender is faulty or not ours",
+                field.name()
+            ),
+            Self::Authenticated => f.write_str(
+                "the packet is authenticated and no key is configured: \
+                 configure the same security on all nodes",
+            ),
+        }
+    }
+}
+
+impl core::error::Error for WireError {}

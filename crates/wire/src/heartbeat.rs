@@ -1,0 +1,317 @@
+//! Heartbeats: signs of life between nodes, with sessions, measured times and the groups' roles.
+//!
+//! One for each partner and link, 80 bytes, then 17 for each group that the two nodes share:
+//!
+//! ```text
+//! offset bytes field
+//!      0     2 HType          0x2001
+//!      2     2 HVer           1
+//!      4     4 Pair           hash of the configuration's name
+//!      8     8 Fingerprint    hash of the configuration that both must share
+//!     16     1 From           sending node
+//!     17     1 To             receiving node
+//!     18     1 Link           link on which it is sent, 0..=7
+//!     19     1 Groups         number of group entries that follow, 0..=64
+//!     20     8 Session        sender's session, random for each start, not 0
+//!     28     8 Challenge      sender's challenge to the receiver
+//!     36     8 EchoSession    receiver's session that the sender has adopted, 0 = none
+//!     44     8 EchoChallenge  last challenge heard from the receiver, 0 = none
+//!     52     8 SentAt         sender's clock at sending, ns
+//!     60     8 EchoSentAt     latest SentAt heard from the receiver on this link, 0 = none
+//!     68     8 LeaseEcho      highest SentAt heard from the receiver on any link, 0 = none
+//!     76     4 EchoDelay      from hearing EchoSentAt to sending this, us
+//!
+//! group entry
+//!      0     2 Group             group
+//!      2     1 Role              0 starting, 1 backup, 2 primary, 3 stopped
+//!      3     1 Flags             0x01 synced, 0x02 granting, 0x04 switchover request,
+//!                                0x08 handing over, 0x10 eligible, others 0
+//!      4     4 Epoch             highest known
+//!      8     4 Token             of the switchover in progress
+//!     12     2 ReferenceVersion  version of the choice of reference point
+//!     14     2 ReferenceAccepted highest version accepted
+//!     16     1 Reference         agreed reference point, 255 = none
+//! ```
+
+use crate::bytes::{Reader, Writer};
+use crate::data;
+use crate::error::{Field, WireError};
+use bumpless_base::{Epoch, LinkId, NodeId};
+use core::ops::Deref;
+
+pub(crate) const HTYPE: u16 = 0x2001;
+pub(crate) const HVER: u16 = 1;
+
+const HEADER_LEN: usize = 80;
+const GROUPS_AT: usize = 19;
+const ENTRY_LEN: usize = 17;
+
+/// Most groups in one heartbeat, hence most groups that two nodes can share.
+pub const MAX_GROUPS: usize = 64;
+
+/// Bytes of the longest heartbeat; it fits the smallest MTU of IPv6.
+pub const MAX_HEARTBEAT_LEN: usize = HEADER_LEN + MAX_GROUPS * ENTRY_LEN;
+
+/// [`GroupEntry::reference`] when no reference point is agreed.
+pub const NO_REFERENCE: u8 = u8::MAX;
+
+/// What a node does for a group.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Role {
+    /// Not yet decided.
+    #[default]
+    Starting = 0,
+    /// Receives states, ready to take over.
+    Backup = 1,
+    /// Executes and writes outputs.
+    Primary = 2,
+    /// Taken out of service.
+    Stopped = 3,
+}
+
+impl Role {
+    const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Starting),
+            1 => Some(Self::Backup),
+            2 => Some(Self::Primary),
+            3 => Some(Self::Stopped),
+            _ => None,
+        }
+    }
+}
+
+/// What else a node says about a group: a set of the flags below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct GroupFlags(u8);
+
+impl GroupFlags {
+    /// No flag.
+    pub const EMPTY: Self = Self(0);
+    /// The sender holds a whole state of every application of the group.
+    pub const SYNCED: Self = Self(1);
+    /// The sender promises not to take the primary role while the lease lasts that counts from
+    /// [`HeartbeatHeader::lease_echo`].
+    pub const GRANTING: Self = Self(2);
+    /// The sender asks for a switchover.
+    pub const SWITCHOVER_REQUEST: Self = Self(4);
+    /// The sender, primary, has written its last output and hands over.
+    pub const HANDING_OVER: Self = Self(8);
+    /// The sender may become primary.
+    pub const ELIGIBLE: Self = Self(16);
+
+    const ALL: u8 = 0x1F;
+
+    /// Whether every flag of `other` is set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+    /// `self` with the flags of `other` set if `on`, cleared if not.
+    #[must_use]
+    pub const fn with(self, other: Self, on: bool) -> Self {
+        if on {
+            Self(self.0 | other.0)
+        } else {
+            Self(self.0 & !other.0)
+        }
+    }
+    /// The byte on the wire.
+    pub const fn bits(self) -> u8 {
+        self.0
+    }
+
+    const fn from_bits(bits: u8) -> Option<Self> {
+        if bits & !Self::ALL == 0 {
+            Some(Self(bits))
+        } else {
+            None
+        }
+    }
+}
+
+/// What a node says about one group that it shares with the partner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupEntry {
+    /// The group, as its position in the configuration.
+    pub group: u16,
+    /// The sender's role.
+    pub role: Role,
+    /// Highest epoch that the sender knows.
+    pub epoch: Epoch,
+    /// What else it says.
+    pub flags: GroupFlags,
+    /// Index of the agreed reference point, [`NO_REFERENCE`] for none.
+    pub reference: u8,
+    /// Version of the choice of `reference`.
+    pub reference_version: u16,
+    /// Highest version that the sender has accepted.
+    pub reference_accepted: u16,
+    /// Names the switchover that is asked for or in progress.
+    pub token: u32,
+}
+
+impl GroupEntry {
+    fn encode(&self, w: &mut Writer<'_>) {
+        w.u16(self.group);
+        w.u8(self.role as u8);
+        w.u8(self.flags.0);
+        w.u32(self.epoch.0);
+        w.u32(self.token);
+        w.u16(self.reference_version);
+        w.u16(self.reference_accepted);
+        w.u8(self.reference);
+    }
+
+    fn parse(entry: &[u8]) -> Result<Self, WireError> {
+        let mut r = Reader::new(entry, ENTRY_LEN)?;
+        let group = r.u16()?;
+        let role = Role::from_number(r.u8()?).ok_or(WireError::Malformed(Field::Role))?;
+        let flags = GroupFlags::from_bits(r.u8()?).ok_or(WireError::Malformed(Field::Flags))?;
+        Ok(Self {
+            group,
+            role,
+            flags,
+            epoch: Epoch(r.u32()?),
+            token: r.u32()?,
+            reference_version: r.u16()?,
+            reference_accepted: r.u16()?,
+            reference: r.u8()?,
+        })
+    }
+}
+
+/// What stands before the group entries of a heartbeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeartbeatHeader {
+    /// Hash of the configuration's name: a foreign pair's heartbeats are not ours.
+    pub pair: u32,
+    /// Hash of the configuration that both must share: nodes that differ say so.
+    pub fingerprint: u64,
+    /// Sending node.
+    pub from: NodeId,
+    /// Node that it is meant for.
+    pub to: NodeId,
+    /// The sender's number of the link on which it sends this.
+    pub link: LinkId,
+    /// The sender's session: random for each start of its process, never 0.
+    pub session: u64,
+    /// Random, renewed each time the sender adopts another session of the receiver.
+    pub challenge: u64,
+    /// The receiver's session that the sender has adopted, 0 for none.
+    pub echo_session: u64,
+    /// The last challenge heard from the receiver, 0 for none.
+    pub echo_challenge: u64,
+    /// When this was sent, nanoseconds on the sender's clock; only to be echoed.
+    pub sent_at: u64,
+    /// Latest `sent_at` heard from the receiver on this link, 0 for none.
+    pub echo_sent_at: u64,
+    /// Microseconds from hearing `echo_sent_at` to sending this, rounded down by who fills it in.
+    pub echo_delay: u32,
+    /// Highest `sent_at` heard from the receiver on any link, 0 for none. What the group entries
+    /// promise counts from that moment.
+    pub lease_echo: u64,
+}
+
+/// A heartbeat. Its header's fields are read as its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heartbeat<'a> {
+    /// What stands before the group entries.
+    pub header: HeartbeatHeader,
+    groups: &'a [u8],
+}
+
+impl Deref for Heartbeat<'_> {
+    type Target = HeartbeatHeader;
+    fn deref(&self) -> &HeartbeatHeader {
+        &self.header
+    }
+}
+
+impl<'a> Heartbeat<'a> {
+    /// The group entries, in the sender's order.
+    pub fn groups(&self) -> impl Iterator<Item = GroupEntry> + Clone + use<'a> {
+        // Each entry was checked when the heartbeat was read, so none is left out here.
+        self.groups
+            .chunks_exact(ENTRY_LEN)
+            .filter_map(|entry| GroupEntry::parse(entry).ok())
+    }
+
+    /// Number of group entries, at most [`MAX_GROUPS`].
+    pub const fn group_count(&self) -> usize {
+        self.groups.len() / ENTRY_LEN
+    }
+}
+
+/// Reads a heartbeat whose type and version are known.
+pub(crate) fn parse(datagram: &[u8]) -> Result<Heartbeat<'_>, WireError> {
+    let mut r = Reader::after_prefix(datagram, HEADER_LEN)?;
+    let (pair, fingerprint) = (r.u32()?, r.u64()?);
+    let (from, to, link) = (NodeId(r.u8()?), NodeId(r.u8()?), data::link(r.u8()?)?);
+    let count = usize::from(r.u8()?);
+    if count > MAX_GROUPS {
+        return Err(WireError::Malformed(Field::Groups));
+    }
+    let header = HeartbeatHeader {
+        pair,
+        fingerprint,
+        from,
+        to,
+        link,
+        session: session(r.u64()?)?,
+        challenge: r.u64()?,
+        echo_session: r.u64()?,
+        echo_challenge: r.u64()?,
+        sent_at: r.u64()?,
+        echo_sent_at: r.u64()?,
+        lease_echo: r.u64()?,
+        echo_delay: r.u32()?,
+    };
+    let groups = r.exactly(count * ENTRY_LEN)?;
+    for entry in groups.chunks_exact(ENTRY_LEN) {
+        GroupEntry::parse(entry)?;
+    }
+    Ok(Heartbeat { header, groups })
+}
+
+/// A session, which is never 0.
+pub(crate) const fn session(raw: u64) -> Result<u64, WireError> {
+    if raw == 0 {
+        Err(WireError::Malformed(Field::Session))
+    } else {
+        Ok(raw)
+    }
+}
+
+/// Writes a heartbeat to the front of `out` and returns its length. Takes the first [`MAX_GROUPS`]
+/// of `groups`.
+pub fn encode_heartbeat(
+    header: &HeartbeatHeader,
+    groups: impl IntoIterator<Item = GroupEntry>,
+    out: &mut [u8; MAX_HEARTBEAT_LEN],
+) -> usize {
+    let mut w = Writer::new(out);
+    w.u16(HTYPE);
+    w.u16(HVER);
+    w.u32(header.pair);
+    w.u64(header.fingerprint);
+    w.u8(header.from.0);
+    w.u8(header.to.0);
+    w.u8(header.link.0);
+    w.u8(0);
+    w.u64(header.session);
+    w.u64(header.challenge);
+    w.u64(header.echo_session);
+    w.u64(header.echo_challenge);
+    w.u64(header.sent_at);
+    w.u64(header.echo_sent_at);
+    w.u64(header.lease_echo);
+    w.u32(header.echo_delay);
+    let mut count = 0u8;
+    for entry in groups.into_iter().take(MAX_GROUPS) {
+        entry.encode(&mut w);
+        count += 1;
+    }
+    w.patch(GROUPS_AT, [count]);
+    w.len()
+}
