@@ -1,0 +1,168 @@
+//! The control socket: one JSON request per line, one JSON reply per line, on a Unix socket that
+//! only the owner of the process may open.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+/// Longest request line, in bytes.
+const REQUEST_MAX: u64 = 4096;
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What can be asked of a running node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// The node's state, as `bumpless.status/1`.
+    Status,
+    /// Hand the primary role of `group` to the other node.
+    Switchover {
+        /// Name of the group; may be left out where the configuration has only one.
+        #[serde(default)]
+        group: Option<String>,
+    },
+}
+
+/// Answers requests; runs in the control thread and may block briefly.
+pub trait Handler: Send + 'static {
+    /// The reply to `request`.
+    fn handle(&mut self, request: Request) -> Value;
+}
+
+/// A reply that says what went wrong and what to do.
+pub fn refusal(message: impl std::fmt::Display) -> Value {
+    json!({"schema": "bumpless.error/1", "error": message.to_string()})
+}
+
+/// The listening socket; its file is removed when this is dropped.
+#[derive(Debug)]
+pub struct ControlServer {
+    path: PathBuf,
+    thread: Option<thread::JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl ControlServer {
+    /// Listens at `path`. A socket left behind by a killed process is replaced; the caller holds the
+    /// instance lock, so nobody else can be listening there.
+    pub fn start(path: &Path, mut handler: impl Handler) -> io::Result<Self> {
+        if let Err(error) = fs::remove_file(path)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            return Err(error);
+        }
+        let listener = UnixListener::bind(path)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopping = Arc::clone(&stop);
+        let thread = thread::Builder::new().name("control".into()).spawn(move || {
+            for stream in listener.incoming() {
+                if stopping.load(Ordering::Acquire) {
+                    return;
+                }
+                if let Ok(stream) = stream {
+                    // A caller that went away or sent rubbish concerns nobody but itself.
+                    let _ = serve(stream, &mut handler);
+                }
+            }
+        })?;
+        Ok(Self { path: path.to_owned(), thread: Some(thread), stop })
+    }
+}
+
+impl Drop for ControlServer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        let woken = UnixStream::connect(&self.path).is_ok();
+        let _ = fs::remove_file(&self.path);
+        if let Some(thread) = self.thread.take()
+            && woken
+        {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn serve(stream: UnixStream, handler: &mut impl Handler) -> io::Result<()> {
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    let mut line = String::new();
+    BufReader::new(Read::take(&stream, REQUEST_MAX)).read_line(&mut line)?;
+    if line.is_empty() {
+        return Ok(());
+    }
+    let reply = match serde_json::from_str(&line) {
+        Ok(request) => handler.handle(request),
+        Err(error) => refusal(format_args!("request not understood: {error}")),
+    };
+    writeln!(&stream, "{reply}")
+}
+
+/// Sends `request` to the node whose control socket is `path` and waits for the reply.
+pub fn request(path: &Path, request: &Request) -> io::Result<Value> {
+    let stream = UnixStream::connect(path).map_err(|error| {
+        let hint = match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => "is the node running?",
+            io::ErrorKind::PermissionDenied => "run this as the user who runs the node",
+            _ => "see the node's log",
+        };
+        io::Error::new(error.kind(), format!("no node answers at {}: {error}; {hint}", path.display()))
+    })?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    writeln!(&stream, "{}", serde_json::to_string(request)?)?;
+    let mut line = String::new();
+    BufReader::new(&stream).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Echo;
+    impl Handler for Echo {
+        fn handle(&mut self, request: Request) -> Value {
+            serde_json::to_value(request).unwrap()
+        }
+    }
+
+    #[test]
+    fn a_socket_left_by_a_killed_process_does_not_hurt_the_next_start() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("left.sock");
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists());
+        let server = ControlServer::start(&path, Echo).unwrap();
+        let order = Request::Switchover { group: Some("tank".into()) };
+        assert_eq!(request(&path, &order).unwrap()["group"], "tank");
+        drop(server);
+        assert!(!path.exists());
+        assert!(request(&path, &order).unwrap_err().to_string().contains("is the node running?"));
+    }
+
+    #[test]
+    fn rubbish_is_answered_and_does_not_end_the_service() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("left.sock");
+        let _server = ControlServer::start(&path, Echo).unwrap();
+        for rubbish in ["{}\n", "\u{0}\n", "{\"command\":\"format\"}\n", "x"] {
+            let mut stream = UnixStream::connect(&path).unwrap();
+            stream.write_all(rubbish.as_bytes()).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut reply = String::new();
+            stream.read_to_string(&mut reply).unwrap();
+            assert!(reply.contains("request not understood"), "{reply}");
+        }
+        assert_eq!(request(&path, &Request::Status).unwrap()["command"], "status");
+    }
+}

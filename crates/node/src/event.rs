@@ -1,0 +1,88 @@
+//! What happens on a node, as plain values that cross a ring to the log.
+
+use bumpless_base::{Duration, Epoch, LinkId, PeerId};
+use bumpless_wire::Role;
+
+use crate::short_text::ShortText;
+
+/// State of a group's redundancy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Redundancy {
+    /// Backup in step, every link up.
+    Ok,
+    /// Backup in step, something of the redundancy is missing.
+    Degraded,
+    /// No backup could take over.
+    #[default]
+    Lost,
+}
+
+impl Redundancy {
+    /// The word in logs and status.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Degraded => "degraded",
+            Self::Lost => "lost",
+        }
+    }
+}
+
+/// What became of one cycle's outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputOutcome {
+    /// The field device took them.
+    Written,
+    /// Not written: no right, no input, or no commit.
+    Held,
+    /// The field device refused them because of a higher epoch.
+    Rejected,
+    /// The write failed or came too late.
+    Failed,
+}
+
+impl OutputOutcome {
+    /// The word in logs.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Written => "written",
+            Self::Held => "held",
+            Self::Rejected => "rejected",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// One event. Groups and applications are positions in the configuration.
+#[derive(Clone, Copy, Debug)]
+pub enum NodeEvent {
+    /// The data plane runs.
+    Started {
+        /// Random number of this process.
+        session: u64,
+    },
+    /// An orderly end.
+    Stopping,
+    /// A group's role on this node changed.
+    Role { group: u16, from: Role, to: Role, epoch: Epoch, cause: ShortText },
+    /// A group's redundancy changed.
+    Redundancy { group: u16, state: Redundancy, cause: ShortText },
+    /// A link to a partner came up or went down.
+    Link { partner: PeerId, link: LinkId, up: bool },
+    /// The transfer of a state ended.
+    Transfer { application: u16, cycle: u32, safe: bool, took: Duration, cause: ShortText },
+    /// A state came whole.
+    Received { application: u16, cycle: u32 },
+    /// A state that was expected did not come in time.
+    Overdue { application: u16 },
+    /// What became of a cycle's outputs.
+    Output { application: u16, epoch: Epoch, cycle: u64, outcome: OutputOutcome, cause: ShortText },
+    /// Cycles were skipped because one ran over them.
+    Overrun { application: u16, skipped: u64 },
+    /// The primary's lease ran out before it was renewed.
+    LeaseLapsed { group: u16 },
+    /// The data-plane thread woke this much later than it asked for.
+    Stall { length: Duration },
+    /// Something that concerns the whole node, with its own name and cause.
+    Notice { name: &'static str, group: Option<u16>, cause: ShortText },
+}

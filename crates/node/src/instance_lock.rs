@@ -1,0 +1,97 @@
+//! One process per node of a configuration on a machine.
+//!
+//! The lock is the kernel's (`flock`), so it goes with the process however that ends; the file that
+//! stays behind holds nothing and hurts no later start.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+/// Held for as long as the node runs.
+#[derive(Debug)]
+pub struct InstanceLock {
+    _file: File,
+}
+
+/// Why the lock could not be had.
+#[derive(Debug)]
+pub enum LockError {
+    /// Another process runs this node; its process id where it could be read.
+    Running {
+        /// The lock's file.
+        path: PathBuf,
+        /// Process id of the holder.
+        pid: Option<u32>,
+    },
+    /// The file could not be made or locked.
+    Io {
+        /// The lock's file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+}
+
+impl std::fmt::Display for LockError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Running { path, pid } => {
+                write!(f, "this node is already running on this machine")?;
+                if let Some(pid) = pid {
+                    write!(f, " (process {pid})")?;
+                }
+                write!(f, "; stop it first, or give this one another control path (lock {})", path.display())
+            }
+            Self::Io { path, cause } => write!(
+                f,
+                "cannot lock {}: {cause}; make the directory writable or set another control path",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LockError {}
+
+impl InstanceLock {
+    /// Takes the lock whose file is `path`; directories are made as needed.
+    pub fn take(path: &Path) -> Result<Self, LockError> {
+        let io = |cause| LockError::Io { path: path.to_owned(), cause };
+        if let Some(directory) = path.parent() {
+            fs::create_dir_all(directory).map_err(io)?;
+        }
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+        // SAFETY: the descriptor is open for as long as `file` lives; flock has no memory effects.
+        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
+            let cause = io::Error::last_os_error();
+            if cause.kind() != io::ErrorKind::WouldBlock {
+                return Err(io(cause));
+            }
+            let mut text = String::new();
+            let _ = file.read_to_string(&mut text);
+            return Err(LockError::Running { path: path.to_owned(), pid: text.trim().parse().ok() });
+        }
+        file.set_len(0).map_err(io)?;
+        file.rewind().map_err(io)?;
+        writeln!(file, "{}", std::process::id()).map_err(io)?;
+        Ok(Self { _file: file })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_run_beside_the_first_is_refused_and_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("sub/left.lock");
+        let first = InstanceLock::take(&path).unwrap();
+        let refused = InstanceLock::take(&path).unwrap_err().to_string();
+        assert!(refused.contains(&format!("process {}", std::process::id())), "{refused}");
+        drop(first);
+        InstanceLock::take(&path).unwrap();
+    }
+}

@@ -1,0 +1,234 @@
+//! The event log: JSON lines of the schema `bumpless.event/1` (spec/events.md), written by a thread
+//! of its own so that a slow disk never holds up the data plane.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use bumpless_base::Instant;
+use bumpless_wire::Role;
+use rtrb::{Consumer, Producer, RingBuffer};
+use serde_json::{Map, Value, json};
+
+use crate::event::NodeEvent;
+
+const RING_CAPACITY: usize = 4096;
+const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Names of everything that events refer to by position.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// This node.
+    pub node: String,
+    /// Groups in configuration order.
+    pub groups: Vec<String>,
+    /// Applications and their channels in configuration order.
+    pub applications: Vec<(String, u16)>,
+    /// Networks in configuration order.
+    pub links: Vec<String>,
+    /// Partners of this node.
+    pub partners: Vec<String>,
+}
+
+/// One thread's way into the log. Recording never blocks and never allocates; what does not fit is
+/// counted and the count is logged.
+#[derive(Debug)]
+pub struct EventSink {
+    ring: Producer<(Instant, NodeEvent)>,
+    lost: Arc<AtomicU64>,
+}
+
+impl EventSink {
+    /// Records `event` as of `now`.
+    pub fn record(&mut self, now: Instant, event: NodeEvent) {
+        if self.ring.push((now, event)).is_err() {
+            self.lost.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The log's thread and the rings into it.
+#[derive(Debug)]
+pub struct EventLog {
+    names: Names,
+    rings: Vec<Consumer<(Instant, NodeEvent)>>,
+    lost: Arc<AtomicU64>,
+}
+
+/// The running log; ends with a last drain when dropped.
+#[derive(Debug)]
+pub struct RunningLog {
+    stop: Arc<AtomicBool>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl EventLog {
+    /// A log that resolves positions with `names`.
+    pub fn new(names: Names) -> Self {
+        Self { names, rings: Vec::new(), lost: Arc::default() }
+    }
+
+    /// A way into the log for one more thread.
+    pub fn sink(&mut self) -> EventSink {
+        let (ring, consumer) = RingBuffer::new(RING_CAPACITY);
+        self.rings.push(consumer);
+        EventSink { ring, lost: Arc::clone(&self.lost) }
+    }
+
+    /// Starts writing to the file `path`, appending, or to standard output.
+    pub fn start(self, path: Option<&Path>) -> io::Result<RunningLog> {
+        let out: Box<dyn Write + Send> = match path {
+            Some(path) => Box::new(BufWriter::new(File::options().create(true).append(true).open(path)?)),
+            None => Box::new(BufWriter::new(io::stdout())),
+        };
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopping = Arc::clone(&stop);
+        let thread = thread::Builder::new().name("log".into()).spawn(move || self.run(out, &stopping))?;
+        Ok(RunningLog { stop, thread: Some(thread) })
+    }
+
+    fn run(mut self, mut out: Box<dyn Write + Send>, stop: &AtomicBool) {
+        let mut reported = 0;
+        loop {
+            let last = stop.load(Ordering::Acquire);
+            let mut failed = false;
+            for ring in &mut self.rings {
+                while let Ok((at, event)) = ring.pop() {
+                    failed |= writeln!(out, "{}", render(&self.names, at, &event)).is_err();
+                }
+            }
+            let lost = self.lost.load(Ordering::Relaxed);
+            if lost > reported {
+                let line = json!({"schema": SCHEMA, "node": self.names.node, "event": "events_lost", "count": lost - reported});
+                failed |= writeln!(out, "{line}").is_err();
+                reported = lost;
+            }
+            failed |= out.flush().is_err();
+            if failed {
+                // A full disk or a closed pipe must not stop a controller; rings keep draining.
+                out = Box::new(io::sink());
+            }
+            if last {
+                return;
+            }
+            thread::park_timeout(DRAIN_INTERVAL);
+        }
+    }
+}
+
+impl Drop for RunningLog {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            let _ = thread.join();
+        }
+    }
+}
+
+const SCHEMA: &str = "bumpless.event/1";
+
+/// The word for a role in logs and status.
+pub const fn role_name(role: Role) -> &'static str {
+    match role {
+        Role::Starting => "starting",
+        Role::Backup => "backup",
+        Role::Primary => "primary",
+        Role::Stopped => "stopped",
+    }
+}
+
+fn render(names: &Names, at: Instant, event: &NodeEvent) -> Value {
+    let (name, fields) = fields(names, event);
+    let mut line = Map::new();
+    line.insert("schema".into(), SCHEMA.into());
+    line.insert("time_ns".into(), at.as_nanos().into());
+    line.insert("node".into(), names.node.clone().into());
+    line.insert("event".into(), name.into());
+    if let Value::Object(fields) = fields {
+        line.extend(fields.into_iter().filter(|(_, value)| value != &Value::from("")));
+    }
+    Value::Object(line)
+}
+
+fn fields(names: &Names, event: &NodeEvent) -> (&'static str, Value) {
+    let group = |g: u16| names.groups.get(usize::from(g)).cloned().unwrap_or_default();
+    let app = |a: u16| names.applications.get(usize::from(a)).cloned().unwrap_or_default();
+    let link = |l: u8| names.links.get(usize::from(l)).cloned().unwrap_or_default();
+    match *event {
+        NodeEvent::Started { session } => (
+            "started",
+            json!({"pid": std::process::id(), "session": format!("{session:016x}")}),
+        ),
+        NodeEvent::Stopping => ("stopping", json!({})),
+        NodeEvent::Role { group: g, from, to, epoch, cause } => (
+            "role",
+            json!({"group": group(g), "from": role_name(from), "to": role_name(to), "epoch": epoch.0, "cause": cause.as_str()}),
+        ),
+        NodeEvent::Redundancy { group: g, state, cause } => {
+            ("redundancy", json!({"group": group(g), "state": state.name(), "cause": cause.as_str()}))
+        }
+        NodeEvent::Link { partner, link: l, up } => {
+            let partner = names.partners.get(usize::from(partner.0)).cloned().unwrap_or_default();
+            ("link", json!({"partner": partner, "link": link(l.0), "up": up}))
+        }
+        NodeEvent::Transfer { application, cycle, safe, took, cause } => {
+            let (name, channel) = app(application);
+            let outcome = if safe { "safe" } else { "failed" };
+            let took = took.as_nanos() as f64 / 1e3;
+            (
+                "transfer",
+                json!({"application": name, "channel": channel, "cycle": cycle, "outcome": outcome, "took_us": took, "cause": cause.as_str()}),
+            )
+        }
+        NodeEvent::Received { application, cycle } => {
+            ("received", json!({"application": app(application).0, "cycle": cycle}))
+        }
+        NodeEvent::Overdue { application } => ("overdue", json!({"application": app(application).0})),
+        NodeEvent::Output { application, epoch, cycle, outcome, cause } => (
+            "output",
+            json!({"application": app(application).0, "epoch": epoch.0, "cycle": cycle, "outcome": outcome.name(), "cause": cause.as_str()}),
+        ),
+        NodeEvent::Overrun { application, skipped } => {
+            ("overrun", json!({"application": app(application).0, "skipped": skipped}))
+        }
+        NodeEvent::LeaseLapsed { group: g } => ("lease", json!({"group": group(g), "lapsed": true})),
+        NodeEvent::Stall { length } => ("stall", json!({"length_us": length.as_nanos() as f64 / 1e3})),
+        NodeEvent::Notice { name, group: g, cause } => {
+            (name, json!({"group": g.map(group).unwrap_or_default(), "cause": cause.as_str()}))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::short_text::ShortText;
+
+    #[test]
+    fn every_event_of_every_thread_reaches_the_file_and_losses_are_said() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("events.jsonl");
+        let names = Names { node: "left".into(), groups: vec!["tank".into()], ..Names::default() };
+        let mut log = EventLog::new(names);
+        let (mut one, mut other) = (log.sink(), log.sink());
+        for n in 0..=RING_CAPACITY {
+            one.record(Instant::from_nanos(n as u64), NodeEvent::Stopping);
+        }
+        other.record(
+            Instant::from_nanos(7),
+            NodeEvent::Notice { name: "step_down", group: Some(0), cause: ShortText::of("higher epoch") },
+        );
+        drop(log.start(Some(&path)).unwrap());
+        let text = std::fs::read_to_string(path).unwrap();
+        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), RING_CAPACITY + 2);
+        assert_eq!(lines[RING_CAPACITY]["cause"], "higher epoch");
+        assert_eq!(lines[RING_CAPACITY]["group"], "tank");
+        assert_eq!(lines[RING_CAPACITY + 1]["count"], 1);
+    }
+}

@@ -1,0 +1,196 @@
+//! What the data-plane thread and the executors share: atomics only, so that neither ever waits for
+//! the other.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::thread::Thread;
+
+use bumpless_base::{Epoch, Instant};
+use bumpless_wire::Role;
+
+/// The right of one group to write outputs, as the data plane last knew it.
+#[derive(Debug, Default)]
+pub struct GroupGate {
+    epoch: AtomicU32,
+    until: AtomicU64,
+    role: AtomicU8,
+    backup_expected: AtomicBool,
+    paused: AtomicBool,
+}
+
+impl GroupGate {
+    /// Publishes the permit; `None` takes it back at once.
+    pub fn set_permit(&self, permit: Option<(Epoch, Instant)>) {
+        let (epoch, until) = permit.unwrap_or_default();
+        if self.epoch.load(Ordering::Relaxed) != epoch.0 {
+            // A reader must never see the end of one epoch's permit with the number of another.
+            self.until.store(0, Ordering::SeqCst);
+            self.epoch.store(epoch.0, Ordering::SeqCst);
+        }
+        self.until.store(until.as_nanos(), Ordering::SeqCst);
+    }
+
+    /// The permit: its epoch and the instant at which it ends.
+    pub fn permit(&self) -> Option<(Epoch, Instant)> {
+        let before = self.epoch.load(Ordering::SeqCst);
+        let until = self.until.load(Ordering::SeqCst);
+        let after = self.epoch.load(Ordering::SeqCst);
+        (before == after && until != 0).then(|| (Epoch(before), Instant::from_nanos(until)))
+    }
+
+    /// Publishes the role.
+    pub fn set_role(&self, role: Role) {
+        self.role.store(role as u8, Ordering::SeqCst);
+    }
+
+    /// Whether this node is the group's primary.
+    pub fn is_primary(&self) -> bool {
+        self.role.load(Ordering::SeqCst) == Role::Primary as u8
+    }
+
+    /// Publishes whether a backup is there to acknowledge states.
+    pub fn set_backup_expected(&self, expected: bool) {
+        self.backup_expected.store(expected, Ordering::SeqCst);
+    }
+
+    /// Whether a backup is there to acknowledge states.
+    pub fn backup_expected(&self) -> bool {
+        self.backup_expected.load(Ordering::SeqCst)
+    }
+
+    /// Stops executors before their next cycle, for an ordered hand-over.
+    pub fn set_paused(&self, paused: bool) {
+        self.paused.store(paused, Ordering::SeqCst);
+    }
+
+    /// Whether executors are to stop before their next cycle.
+    pub fn paused(&self) -> bool {
+        self.paused.load(Ordering::SeqCst)
+    }
+}
+
+/// What became of a published state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It, or a later one, is at the backup.
+    Safe,
+    /// It was given up, and no later one is at the backup.
+    Failed,
+    /// Not known yet.
+    Pending,
+}
+
+/// The meeting point of one application's executor and the data plane.
+#[derive(Debug, Default)]
+pub struct ApplicationPort {
+    safe: AtomicU64,
+    settled: AtomicU64,
+    published: AtomicU64,
+    in_cycle: AtomicBool,
+    epoch_seen: AtomicU32,
+    executor: OnceLock<Thread>,
+}
+
+impl ApplicationPort {
+    /// Registers the calling thread as the one that [`ApplicationPort::wake`] wakes.
+    pub fn register_executor(&self) {
+        let _ = self.executor.set(std::thread::current());
+    }
+
+    /// Wakes the executor; never blocks.
+    pub fn wake(&self) {
+        if let Some(thread) = self.executor.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Notes the outcome of the state with this ticket and wakes the executor.
+    pub fn settle(&self, ticket: u64, safe: bool) {
+        if safe {
+            self.safe.fetch_max(ticket, Ordering::SeqCst);
+        }
+        self.settled.fetch_max(ticket, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// What became of the state with this ticket.
+    pub fn outcome(&self, ticket: u64) -> Outcome {
+        if self.safe.load(Ordering::SeqCst) >= ticket {
+            Outcome::Safe
+        } else if self.settled.load(Ordering::SeqCst) >= ticket {
+            Outcome::Failed
+        } else {
+            Outcome::Pending
+        }
+    }
+
+    /// Notes the newest published ticket.
+    pub fn note_published(&self, ticket: u64) {
+        self.published.store(ticket, Ordering::SeqCst);
+    }
+
+    /// Whether the newest published state is at the backup.
+    pub fn newest_is_safe(&self) -> bool {
+        self.safe.load(Ordering::SeqCst) >= self.published.load(Ordering::SeqCst)
+    }
+
+    /// Marks the span in which the executor may write outputs.
+    pub fn set_in_cycle(&self, active: bool) {
+        self.in_cycle.store(active, Ordering::SeqCst);
+    }
+
+    /// Whether the executor may be about to write outputs.
+    pub fn in_cycle(&self) -> bool {
+        self.in_cycle.load(Ordering::SeqCst)
+    }
+
+    /// Notes the epoch that the field device holds.
+    pub fn note_epoch_seen(&self, epoch: Epoch) {
+        self.epoch_seen.fetch_max(epoch.0, Ordering::SeqCst);
+    }
+
+    /// The highest epoch that the field device was seen to hold.
+    pub fn epoch_seen(&self) -> Epoch {
+        Epoch(self.epoch_seen.load(Ordering::SeqCst))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permit_taken_back_is_gone_at_once_and_epochs_are_never_mixed() {
+        let gate = GroupGate::default();
+        assert_eq!(gate.permit(), None);
+        gate.set_permit(Some((Epoch(3), Instant::from_nanos(500))));
+        assert_eq!(gate.permit(), Some((Epoch(3), Instant::from_nanos(500))));
+        gate.set_permit(None);
+        assert_eq!(gate.permit(), None);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 1..20_000u32 {
+                    gate.set_permit(Some((Epoch(n), Instant::from_nanos(u64::from(n) * 1000))));
+                }
+            });
+            for _ in 0..20_000 {
+                if let Some((epoch, until)) = gate.permit() {
+                    assert_eq!(until.as_nanos(), u64::from(epoch.0) * 1000);
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_later_safe_state_covers_the_ones_before_it() {
+        let port = ApplicationPort::default();
+        assert_eq!(port.outcome(1), Outcome::Pending);
+        port.settle(1, false);
+        assert_eq!(port.outcome(1), Outcome::Failed);
+        port.note_published(3);
+        assert!(!port.newest_is_safe());
+        port.settle(3, true);
+        assert_eq!((port.outcome(1), port.outcome(2)), (Outcome::Safe, Outcome::Safe));
+        assert!(port.newest_is_safe());
+    }
+}
