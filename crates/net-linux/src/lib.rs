@@ -1,1 +1,27 @@
 //! Linux drivers: batched UDP links, pacing, wake-up, real-time threads and ICMP.
+//!
+//! Everything that touches the kernel for the data plane is here, so that the cores stay free of
+//! I/O, clocks and randomness. Start with [`Link`], the boundary at which a network begins, and
+//! [`UdpLink`], the driver behind it. No call in the data path blocks (except [`Poller::wait`] and
+//! [`Clock::sleep_until`], whose job it is), and none allocates after construction.
+
+pub mod clock;
+pub mod errno;
+pub mod jitter;
+pub mod link;
+pub mod pace;
+pub mod ping;
+pub mod poll;
+pub mod random;
+pub mod realtime;
+mod sys;
+pub mod udp;
+
+pub use clock::Clock;
+pub use errno::Errno;
+pub use jitter::{JitterMeter, Stall};
+pub use link::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
+pub use pace::{Pacer, frame_overhead};
+pub use ping::{EchoReply, Pinger};
+pub use poll::{Poller, Ready, Waker};
+pub use udp::{OpenCause, OpenError, UdpConfig, UdpLink, UdpReport};

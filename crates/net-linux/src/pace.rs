@@ -1,0 +1,123 @@
+//! Pacing: how much may go out at the link's bandwidth, so that the kernel's queue stays short and
+//! a packet with a nearer deadline can still overtake (second step of the way of a state).
+
+use bumpless_base::{Duration, Instant};
+use std::net::IpAddr;
+
+/// Ethernet's share of every frame: preamble and delimiter 8, header 14, check sequence 4,
+/// inter-frame gap 12 (IEEE 802.3, untagged).
+const ETHERNET: u16 = 38;
+const UDP: u16 = 8;
+/// Most bytes in a burst.
+const MAX_BURST: u64 = 64 * 1024;
+/// Longest time that a burst may occupy the wire.
+const BURST_TIME: Duration = Duration::from_micros(500);
+/// Credit for one byte. Credit is counted in bits times nanoseconds per second: in this unit a
+/// nanosecond earns exactly the bandwidth, and nothing is ever rounded.
+const BYTE: i128 = 8 * 1_000_000_000;
+
+/// Bytes that a UDP payload of any length costs on the wire beyond itself.
+pub const fn frame_overhead(ip: IpAddr) -> u16 {
+    ETHERNET + UDP + if ip.is_ipv4() { 20 } else { 40 }
+}
+
+/// A token bucket at a link's bandwidth, counted in bytes on the wire (see [`Pacer::wire_bytes`]).
+///
+/// It starts full, never holds more than a burst, and may be overdrawn: a packet that must go out
+/// (a heartbeat) is booked by [`Pacer::spent`] all the same, and what follows waits the longer.
+/// Reads no clock; instants that go backwards count as no time passed.
+#[derive(Clone, Debug)]
+pub struct Pacer {
+    /// Bits per second; zero is unlimited.
+    bandwidth: u64,
+    overhead: u16,
+    /// A full packet's bytes on the wire.
+    packet: u64,
+    burst: u64,
+    credit: i128,
+    updated: Instant,
+}
+
+impl Pacer {
+    /// A pacer for a link of `bandwidth` bits per second (0: unlimited), on which each packet
+    /// costs `overhead` bytes beyond its UDP payload of at most `max_payload` bytes.
+    ///
+    /// A burst is 64 KiB or 500 us worth, whichever is smaller, but at least two full packets.
+    pub fn new(bandwidth: u64, overhead: u16, max_payload: u16, now: Instant) -> Self {
+        let packet = u64::from(overhead) + u64::from(max_payload).max(1);
+        let worth = bandwidth / 8_000 * BURST_TIME.as_micros() / 1_000;
+        let burst = worth.min(MAX_BURST).max(2 * packet);
+        let credit = i128::from(burst) * BYTE;
+        Self {
+            bandwidth,
+            overhead,
+            packet,
+            burst,
+            credit,
+            updated: now,
+        }
+    }
+
+    /// What `packets` packets with `payload` bytes of UDP payload altogether cost on the wire.
+    pub const fn wire_bytes(&self, packets: usize, payload: usize) -> usize {
+        payload.saturating_add(packets.saturating_mul(self.overhead as usize))
+    }
+
+    /// Bytes on the wire that may be sent now; `usize::MAX` if unlimited.
+    pub fn allowance(&mut self, now: Instant) -> usize {
+        if self.bandwidth == 0 {
+            return usize::MAX;
+        }
+        self.earn(now);
+        usize::try_from((self.credit / BYTE).max(0)).unwrap_or(usize::MAX)
+    }
+
+    /// Books `wire_bytes` as sent.
+    pub fn spent(&mut self, wire_bytes: usize, now: Instant) {
+        if self.bandwidth != 0 {
+            self.earn(now);
+            self.credit = self.credit.saturating_sub(wire_bytes as i128 * BYTE);
+        }
+    }
+
+    /// When to go on sending: once half a burst (at least a full packet) may go out, so that
+    /// segmentation offload has something to work with and the bucket cannot overflow before an
+    /// ordinary wake-up. `None` if that much may be sent now.
+    pub fn next(&mut self, now: Instant) -> Option<Instant> {
+        self.ready_at((self.burst / 2).max(self.packet) as usize, now)
+    }
+
+    /// When `wire_bytes` may go out, counting at most a burst. `None` if they may now.
+    pub fn ready_at(&mut self, wire_bytes: usize, now: Instant) -> Option<Instant> {
+        if self.bandwidth == 0 {
+            return None;
+        }
+        self.earn(now);
+        let wanted = i128::from((wire_bytes as u64).min(self.burst)) * BYTE;
+        let missing = wanted.saturating_sub(self.credit);
+        if missing <= 0 {
+            return None;
+        }
+        let nanos = missing.unsigned_abs().div_ceil(u128::from(self.bandwidth));
+        let wait = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        Some(self.updated + wait)
+    }
+
+    /// Most bytes on the wire that can go out at once.
+    pub const fn burst(&self) -> usize {
+        self.burst as usize
+    }
+
+    fn earn(&mut self, now: Instant) {
+        let elapsed = i128::from(now.since(self.updated).as_nanos());
+        self.updated = self.updated.max(now);
+        let earned = elapsed.saturating_mul(i128::from(self.bandwidth));
+        self.credit = self
+            .credit
+            .saturating_add(earned)
+            .min(i128::from(self.burst) * BYTE);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,195 @@
+//! Real-time properties of threads. Each request may be refused; none is needed to run.
+
+use crate::sys;
+use std::fmt;
+
+/// A request that was refused, as one line for people: what, why, what it costs, what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refused {
+    what: String,
+    why: String,
+    cost: &'static str,
+    remedy: &'static str,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            what,
+            why,
+            cost,
+            remedy,
+        } = self;
+        write!(f, "{what} refused ({why}): {cost}; {remedy}")
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// Gives the calling thread the real-time policy SCHED_FIFO with `priority`, 1 to 99.
+///
+/// # Errors
+/// When the process lacks the privilege or the priority is out of range.
+pub fn set_fifo(priority: u8) -> Result<(), Refused> {
+    let mut parameters = empty_parameters();
+    parameters.sched_priority = priority.into();
+    // SAFETY: `parameters` is valid for reading through the call; 0 names the calling thread.
+    let result =
+        sys::check(unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) });
+    result.map(drop).map_err(|errno| Refused {
+        what: format!("real-time priority {priority}"),
+        why: errno.to_string(),
+        cost: "other processes can delay this thread by milliseconds",
+        remedy: match errno.0 {
+            libc::EINVAL => "use 1 to 99",
+            _ => "grant CAP_SYS_NICE or raise the rtprio limit (LimitRTPRIO= in systemd)",
+        },
+    })
+}
+
+/// Keeps all present and future memory of the process from being paged out.
+///
+/// # Errors
+/// When the process lacks the privilege. A process with a finite limit is refused here even if its
+/// present memory fits, since every later allocation beyond the limit would then fail.
+pub fn lock_memory() -> Result<(), Refused> {
+    let refused = |why: String| Refused {
+        what: "locking memory".into(),
+        why,
+        cost: "under memory pressure a page fault can delay a cycle by milliseconds",
+        remedy: "grant CAP_IPC_LOCK or set the memlock limit to unlimited (LimitMEMLOCK= in systemd)",
+    };
+    let limit = memory_limit();
+    if limit != libc::RLIM_INFINITY && !may_lock_without_limit() {
+        return Err(refused(format!("the limit is {limit} bytes")));
+    }
+    // SAFETY: mlockall() takes integers only.
+    let result = sys::check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) });
+    result.map(drop).map_err(|errno| refused(errno.to_string()))
+}
+
+/// Confines the calling thread to processor `cpu`, counted from 0.
+///
+/// # Errors
+/// When there is no such processor or the process may not use it.
+pub fn pin(cpu: usize) -> Result<(), Refused> {
+    let refused = |why: String| Refused {
+        what: format!("pinning to processor {cpu}"),
+        why,
+        cost: "the scheduler may move this thread, which costs some microseconds each time",
+        remedy: "choose a processor that this process may use (see `taskset -p`)",
+    };
+    if cpu >= libc::CPU_SETSIZE as usize {
+        return Err(refused("no such processor".into()));
+    }
+    // SAFETY: a cpu_set_t is plain bits, so all zero is a valid, empty one; `cpu` was just checked
+    // against its size; 0 names the calling thread and `set` lives through the call.
+    let result = sys::check(unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    });
+    result.map(drop).map_err(|errno| {
+        let absent = errno.0 == libc::EINVAL;
+        refused(if absent {
+            "no such processor".into()
+        } else {
+            errno.to_string()
+        })
+    })
+}
+
+/// Takes the calling thread's timers at their word. An ordinary thread's wake-ups are otherwise
+/// delayed by up to 50 us in order to be merged; needs no privilege.
+///
+/// # Errors
+/// When a sandbox forbids it.
+pub fn tighten_timers() -> Result<(), Refused> {
+    let (slack, unused): (libc::c_ulong, libc::c_ulong) = (1, 0);
+    // SAFETY: this operation takes integers only.
+    let result =
+        sys::check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack, unused, unused, unused) });
+    result.map(drop).map_err(|errno| Refused {
+        what: "exact timers".into(),
+        why: errno.to_string(),
+        cost: "wake-ups are up to 50 us late",
+        remedy: "permit prctl(PR_SET_TIMERSLACK)",
+    })
+}
+
+fn empty_parameters() -> libc::sched_param {
+    // SAFETY: sched_param is plain integers, for which zero is valid.
+    unsafe { std::mem::zeroed() }
+}
+
+fn memory_limit() -> libc::rlim_t {
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: `limit` is valid for writing through the call.
+    let result = unsafe { libc::getrlimit(libc::RLIMIT_MEMLOCK, &raw mut limit) };
+    if result == 0 { limit.rlim_cur } else { 0 }
+}
+
+/// Whether the process has CAP_IPC_LOCK, by which the limit does not count.
+fn may_lock_without_limit() -> bool {
+    const CAP_IPC_LOCK: u32 = 14;
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+    effective_capabilities(&status) & (1 << CAP_IPC_LOCK) != 0
+}
+
+fn effective_capabilities(status: &str) -> u64 {
+    let digits = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    digits
+        .and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_why_cost_and_remedy_in_one_line() {
+        for refused in [
+            pin(100_000).unwrap_err(),
+            pin(1_000).unwrap_err(),
+            set_fifo(0xff).unwrap_err(),
+        ] {
+            let line = refused.to_string();
+            assert!(line.contains("refused (") && line.contains("; "), "{line}");
+            assert!(!line.contains('\n'));
+        }
+        assert!(
+            set_fifo(200)
+                .unwrap_err()
+                .to_string()
+                .contains("use 1 to 99")
+        );
+    }
+
+    #[test]
+    fn a_thread_can_pin_itself_where_it_runs() {
+        // SAFETY: sched_getcpu() takes nothing.
+        let cpu = unsafe { libc::sched_getcpu() };
+        std::thread::spawn(move || pin(cpu as usize))
+            .join()
+            .unwrap()
+            .unwrap();
+    }
+
+    #[test]
+    fn timers_can_be_tightened_without_privilege() {
+        std::thread::spawn(tighten_timers).join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn capabilities_are_read_from_the_kernels_text() {
+        assert_eq!(
+            effective_capabilities("Name:\tx\nCapEff:\t0000000000004000\n"),
+            0x4000
+        );
+        assert_eq!(effective_capabilities("nothing of the kind"), 0);
+    }
+}

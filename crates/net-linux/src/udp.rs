@@ -1,0 +1,143 @@
+//! A link over one UDP socket.
+
+mod open;
+mod receive;
+mod send;
+
+use crate::errno::Errno;
+use crate::link::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
+use crate::sys::{self, RawAddress};
+use receive::ReceiveBatch;
+use send::{Rejected, SendBatch};
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+pub use open::{OpenCause, OpenError, UdpConfig, UdpReport};
+
+/// A [`Link`] over one non-blocking UDP socket, IPv4 or IPv6, bound to one local address.
+///
+/// Sending uses segmentation offload (one message for a run of packets of equal size) and falls
+/// back to single datagrams for good when the kernel or the device cannot do it. Receiving takes
+/// coalesced buffers apart. All memory is taken by [`UdpLink::open`].
+///
+/// The socket stays the same for the link's whole life: Linux leaves a bound UDP socket alone when
+/// its address or interface goes away, refuses to send on it in the meantime, and lets it go on
+/// once the address is back.
+pub struct UdpLink {
+    socket: OwnedFd,
+    local: SocketAddr,
+    segmentation: bool,
+    report: UdpReport,
+    outgoing: SendBatch,
+    incoming: ReceiveBatch,
+}
+
+impl UdpLink {
+    /// Opens, configures and binds the socket.
+    ///
+    /// # Errors
+    /// When the socket cannot be had or bound; the message says what to do. Options that are
+    /// refused (a larger buffer, a priority) do not fail the start, see [`UdpLink::report`].
+    pub fn open(config: &UdpConfig) -> Result<Self, OpenError> {
+        let (socket, report) = open::open(config)?;
+        let local = sys::local_address(&socket).map_err(|errno| OpenError {
+            local: config.local,
+            cause: OpenCause::Refused("getsockname", errno),
+        })?;
+        Ok(Self {
+            socket,
+            local,
+            segmentation: config.segmentation,
+            report,
+            outgoing: SendBatch::new(),
+            incoming: ReceiveBatch::new(),
+        })
+    }
+
+    /// What the kernel granted at the start.
+    pub fn report(&self) -> &UdpReport {
+        &self.report
+    }
+
+    /// Whether runs of packets go out with segmentation offload.
+    pub fn segmentation(&self) -> bool {
+        self.segmentation
+    }
+
+    /// Datagrams that the kernel has dropped because the receive buffer was full.
+    ///
+    /// # Errors
+    /// When the kernel does not keep the count (before Linux 4.12).
+    pub fn receive_drops(&self) -> Result<u32, Errno> {
+        sys::receive_drops(&self.socket)
+    }
+
+    /// What follows a refused message: `Ok` with the packets sent in another way, or the failure.
+    fn recover(
+        &mut self,
+        to: &RawAddress,
+        packets: &[Segment<'_>],
+        rejected: Rejected,
+    ) -> Result<usize, Errno> {
+        let Rejected { errno, run } = rejected;
+        // The refusal is about an earlier packet, and reporting it has cleared it.
+        let stale = errno.0 == libc::ECONNREFUSED;
+        // These have other causes too (EINVAL: the local address is gone), so offload is only
+        // given up when the same packets pass without it.
+        let doubtful = matches!(
+            errno.0,
+            libc::EIO | libc::EINVAL | libc::ENOPROTOOPT | libc::EOPNOTSUPP
+        ) && run > 1;
+        if !stale && !doubtful {
+            return Err(errno);
+        }
+        let segmentation = self.segmentation && !doubtful;
+        let again = self
+            .outgoing
+            .transmit(&self.socket, to, &packets[..run], segmentation);
+        let sent = again.map_err(|rejected| rejected.errno)?;
+        self.segmentation = segmentation;
+        Ok(sent)
+    }
+}
+
+impl Link for UdpLink {
+    fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
+        if to.is_ipv4() != self.local.is_ipv4() {
+            let failure = Some(SendFailure::Other(Errno(libc::EAFNOSUPPORT)));
+            return SendOutcome { sent: 0, failure };
+        }
+        let to = RawAddress::new(to);
+        let mut sent = 0;
+        while sent < packets.len() {
+            let rest = &packets[sent..];
+            let result = self
+                .outgoing
+                .transmit(&self.socket, &to, rest, self.segmentation)
+                .or_else(|rejected| self.recover(&to, rest, rejected));
+            match result {
+                Ok(taken) => sent += taken,
+                Err(errno) => {
+                    let failure = Some(SendFailure::from_errno(errno));
+                    return SendOutcome { sent, failure };
+                }
+            }
+        }
+        SendOutcome {
+            sent,
+            failure: None,
+        }
+    }
+
+    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+        self.incoming.receive(&self.socket, sink)
+    }
+
+    fn descriptor(&self) -> Option<RawFd> {
+        Some(self.socket.as_raw_fd())
+    }
+
+    fn local_address(&self) -> SocketAddr {
+        self.local
+    }
+}

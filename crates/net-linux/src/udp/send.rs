@@ -1,0 +1,183 @@
+//! Sending: packets gathered into messages, messages handed over in one system call.
+
+use crate::errno::Errno;
+use crate::link::Segment;
+use crate::sys::{self, Control, RawAddress};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+/// Most packets in one system call.
+const MAX_PACKETS: usize = 128;
+/// Most segments in one message; the limit of kernels before 6.9 (UDP_MAX_SEGMENTS).
+const MAX_RUN: usize = 64;
+/// Most bytes in one message, a little below what a UDP datagram over IPv4 may carry.
+const MAX_RUN_BYTES: usize = 65_000;
+
+/// Why the first message of a batch was not taken, and how many packets were in it.
+pub(super) struct Rejected {
+    pub(super) errno: Errno,
+    pub(super) run: usize,
+}
+
+/// The kernel's view of a batch, in memory taken once.
+pub(super) struct SendBatch {
+    /// Two per packet: header and payload.
+    vectors: Box<[libc::iovec]>,
+    messages: Box<[libc::mmsghdr]>,
+    controls: Box<[Control<u16>]>,
+    /// Packets in each message.
+    runs: Box<[usize]>,
+}
+
+// SAFETY: the raw pointers inside are written at the start of each `transmit`, under `&mut self`,
+// and read only by the system call within it; between calls they are never followed.
+unsafe impl Send for SendBatch {}
+
+impl SendBatch {
+    pub(super) fn new() -> Self {
+        let vector = libc::iovec {
+            iov_base: std::ptr::null_mut(),
+            iov_len: 0,
+        };
+        let control = Control {
+            len: Control::<u16>::LEN,
+            level: libc::SOL_UDP,
+            kind: libc::UDP_SEGMENT,
+            value: 0,
+        };
+        Self {
+            vectors: vec![vector; 2 * MAX_PACKETS].into(),
+            messages: vec![sys::empty_message(); MAX_PACKETS].into(),
+            controls: vec![control; MAX_PACKETS].into(),
+            runs: vec![0; MAX_PACKETS].into(),
+        }
+    }
+
+    /// Sends the first packets of `packets` (not empty) in one system call and returns how many
+    /// were taken, at least one. With `segmentation`, runs of equal size travel as one message.
+    pub(super) fn transmit(
+        &mut self,
+        fd: &OwnedFd,
+        to: &RawAddress,
+        packets: &[Segment<'_>],
+        segmentation: bool,
+    ) -> Result<usize, Rejected> {
+        let messages = self.gather(to, &packets[..packets.len().min(MAX_PACKETS)], segmentation);
+        let taken = loop {
+            // SAFETY: the first `messages` headers were just filled with pointers into `to`,
+            // `packets`, `vectors` and `controls`, all of which outlive the call; the kernel only
+            // reads what they point to, and writes `msg_len` in the headers.
+            let result = sys::check(unsafe {
+                libc::sendmmsg(
+                    fd.as_raw_fd(),
+                    self.messages.as_mut_ptr(),
+                    messages as libc::c_uint,
+                    libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL,
+                )
+            });
+            match result {
+                Ok(taken) => break taken as usize,
+                Err(Errno(libc::EINTR)) => {}
+                Err(errno) => {
+                    return Err(Rejected {
+                        errno,
+                        run: self.runs[0],
+                    });
+                }
+            }
+        };
+        Ok(self.runs[..taken].iter().sum())
+    }
+
+    /// Fills the headers and returns how many.
+    fn gather(&mut self, to: &RawAddress, packets: &[Segment<'_>], segmentation: bool) -> usize {
+        for (packet, pair) in packets.iter().zip(self.vectors.chunks_exact_mut(2)) {
+            pair[0] = vector(packet.header);
+            pair[1] = vector(packet.payload);
+        }
+        let mut count = 0;
+        let mut start = 0;
+        while start < packets.len() {
+            let run = if segmentation {
+                run_length(&packets[start..])
+            } else {
+                1
+            };
+            let header = &mut self.messages[count].msg_hdr;
+            header.msg_name = to.as_ptr().cast_mut().cast();
+            header.msg_namelen = to.len;
+            header.msg_iov = (&raw mut self.vectors[2 * start]).cast();
+            header.msg_iovlen = (2 * run) as _;
+            header.msg_control = std::ptr::null_mut();
+            header.msg_controllen = 0;
+            if run > 1 {
+                self.controls[count].value = packets[start].len() as u16;
+                header.msg_control = (&raw mut self.controls[count]).cast();
+                header.msg_controllen = size_of::<Control<u16>>() as _;
+            }
+            self.runs[count] = run;
+            start += run;
+            count += 1;
+        }
+        count
+    }
+}
+
+fn vector(bytes: &[u8]) -> libc::iovec {
+    libc::iovec {
+        iov_base: bytes.as_ptr().cast_mut().cast(),
+        iov_len: bytes.len(),
+    }
+}
+
+/// How many of `packets` (not empty), from the first, may share one message: equal sizes, then at
+/// most one shorter packet that ends it. An empty packet would vanish in a run, so it stays alone.
+fn run_length(packets: &[Segment<'_>]) -> usize {
+    let size = packets[0].len();
+    if size == 0 || size > MAX_RUN_BYTES {
+        return 1;
+    }
+    let limit = packets.len().min(MAX_RUN).min(MAX_RUN_BYTES / size);
+    let equal = packets[..limit]
+        .iter()
+        .take_while(|packet| packet.len() == size)
+        .count();
+    let shorter = packets[..limit]
+        .get(equal)
+        .is_some_and(|last| (1..size).contains(&last.len()));
+    equal + usize::from(shorter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(sizes: &[usize]) -> usize {
+        let bytes = [0; 66_000];
+        let packets: Vec<Segment<'_>> = sizes
+            .iter()
+            .map(|&n| Segment {
+                header: &bytes[..n],
+                payload: &[],
+            })
+            .collect();
+        run_length(&packets)
+    }
+
+    #[test]
+    fn a_run_is_equal_sizes_and_at_most_one_shorter_last() {
+        assert_eq!(run(&[5]), 1);
+        assert_eq!(run(&[5, 5, 5]), 3);
+        assert_eq!(run(&[5, 5, 3, 3]), 3);
+        assert_eq!(run(&[5, 6]), 1);
+        assert_eq!(run(&[5, 5, 0, 5]), 2);
+        assert_eq!(run(&[0, 0]), 1);
+    }
+
+    #[test]
+    fn a_run_stays_within_the_kernels_limits() {
+        assert_eq!(run(&[10; 100]), 64);
+        assert_eq!(run(&[1_400; 100]), 46);
+        assert_eq!(run(&[30_000, 30_000, 100]), 2);
+        assert_eq!(run(&[65_500, 100]), 1);
+    }
+}
