@@ -1,1 +1,32 @@
 //! Reliable state transfer: sender and receiver cores without I/O, clock or random source.
+//!
+//! A node has one [`Sender`] and one [`Receiver`]; each serves all of its partners. Both are driven
+//! by one thread: `handle_*` says what arrived and when, then `poll_*` is called until it has
+//! nothing more, and `poll_timeout` says when to call `handle_timeout`. Applications, in threads of
+//! their own, hold a [`Publisher`] for each channel they send and a [`Subscriber`] for each they
+//! receive.
+//!
+//! The protocol is RSTP-PP of the first paper, sections 7.2 to 7.4; `spec/transfer.md` numbers its
+//! clauses and gives the reasons where the paper leaves a choice.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod event;
+mod handover;
+mod receiver;
+mod round_trip;
+mod sender;
+mod setup;
+
+pub use event::{FailureCause, ReceiverEvent, SenderEvent};
+pub use handover::{Published, Publisher, StateView, Subscriber};
+pub use receiver::{AckTransmit, Receiver};
+pub use sender::{Sender, Transmit};
+pub use setup::{
+    Distribution, LinkParameters, ReceiverChannel, ReceiverPeer, SenderChannel, SenderPeer,
+    SetupError,
+};

@@ -1,0 +1,257 @@
+//! What a node states once, before its first transfer, and what can be wrong with it.
+
+use alloc::vec::Vec;
+use bumpless_base::{ChannelId, Duration, LinkSet, MAX_LINKS, PeerId};
+use bumpless_wire::{Version, max_state_size};
+use core::fmt;
+
+/// What the sender knows of a link (network) before it has measured anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkParameters {
+    /// Lower of both ends' bandwidths, bit/s; 0 = not limited. Decides when a deadline cannot be
+    /// met any more (first paper, 7.3.3); pacing is the driver's.
+    pub bandwidth: u64,
+    /// Bytes that each packet costs on the medium below its UDP payload (UDP, IP, Ethernet with
+    /// preamble and gap).
+    pub frame_overhead: u16,
+    /// Round trip assumed until the first measurement. Too low: needless retransmissions in the
+    /// first transfer; too high: the first loss is found that much later.
+    pub initial_round_trip: Duration,
+}
+
+/// How a channel uses its links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distribution {
+    /// Every packet on every link; the first copy counts.
+    Replicate,
+    /// Every packet on one link, whichever is ready first; sent again on another when one fails.
+    Spread,
+}
+
+/// A partner to send to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderPeer {
+    /// Wire version spoken with it.
+    pub version: Version,
+    /// `PayloadSz_ht1`: state bytes in every data packet but the last one (first paper, 7.3.2).
+    pub payload_size: u16,
+    /// `packetsInFlightMax`: most packets sent and not acknowledged (first paper, 7.3.3).
+    pub in_flight_max: u32,
+}
+
+/// A channel to send on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SenderChannel {
+    /// Identity on the wire; unique among the channels to the same peer.
+    pub id: ChannelId,
+    /// The partner, an index into the peers.
+    pub peer: PeerId,
+    /// Links to use.
+    pub links: LinkSet,
+    /// How to use them.
+    pub distribution: Distribution,
+    /// Largest state, bytes. Two buffers of this size are taken at the start.
+    pub max_size: u32,
+    /// A state must be acknowledged whole so long after its publication.
+    pub deadline: Duration,
+    /// A state must not be used later than so long after its publication.
+    pub expiry: Duration,
+}
+
+/// A partner to receive from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiverPeer {
+    /// Wire version spoken with it.
+    pub version: Version,
+    /// State bytes in every data packet of it but the last one of a transfer cycle.
+    pub payload_size: u16,
+    /// The in-flight limit it was given; every fifth of it is acknowledged (first paper, 7.3.3).
+    pub in_flight_max: u32,
+}
+
+/// A channel to receive on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReceiverChannel {
+    /// Identity on the wire; unique among the channels from the same peer.
+    pub id: ChannelId,
+    /// The partner, an index into the peers.
+    pub peer: PeerId,
+    /// Links on which to acknowledge. Data is taken from any link.
+    pub links: LinkSet,
+    /// Largest state, bytes. Two buffers of this size are taken at the start.
+    pub max_size: u32,
+    /// Report the channel as overdue when its next state is not whole so long after the last one;
+    /// [`Duration::MAX`] = never.
+    pub expect_within: Duration,
+}
+
+/// Why a sender or receiver cannot be built. Nothing was built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetupError {
+    /// More links than a [`LinkSet`] can name.
+    TooManyLinks {
+        /// How many were given.
+        given: usize,
+    },
+    /// More peers than a [`PeerId`] can name.
+    TooManyPeers {
+        /// How many were given.
+        given: usize,
+    },
+    /// A peer's payload size is zero.
+    NoPayload {
+        /// Position among the peers.
+        peer: usize,
+    },
+    /// A peer's in-flight limit is zero.
+    NoWindow {
+        /// Position among the peers.
+        peer: usize,
+    },
+    /// A channel names a peer that is not there.
+    UnknownPeer {
+        /// Position among the channels.
+        channel: usize,
+    },
+    /// A channel names no link, or one that is not there.
+    WrongLinks {
+        /// Position among the channels.
+        channel: usize,
+    },
+    /// Two channels with one peer have the same identity.
+    DuplicateId {
+        /// Position of the second among the channels.
+        channel: usize,
+    },
+    /// The wire version cannot carry states of the channel's largest size.
+    TooLarge {
+        /// Position among the channels.
+        channel: usize,
+        /// The largest that it can carry, bytes.
+        limit: u32,
+    },
+    /// A channel's deadline or expiry is too short to be met or to be put on the wire.
+    TooShort {
+        /// Position among the channels.
+        channel: usize,
+        /// The shortest expiry that the wire version can carry.
+        least: Duration,
+    },
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::TooManyLinks { given } => {
+                write!(f, "{given} links given; use at most {MAX_LINKS}")
+            }
+            Self::TooManyPeers { given } => write!(f, "{given} peers given; use at most 256"),
+            Self::NoPayload { peer } => write!(
+                f,
+                "peer {peer}: payload size is 0; give it the link's MTU less the headers"
+            ),
+            Self::NoWindow { peer } => write!(
+                f,
+                "peer {peer}: in-flight limit is 0, nothing could be sent; give it at least 1"
+            ),
+            Self::UnknownPeer { channel } => {
+                write!(f, "channel {channel}: its peer is not in the list of peers")
+            }
+            Self::WrongLinks { channel } => write!(
+                f,
+                "channel {channel}: has no link or one that the node does not have; name at least one"
+            ),
+            Self::DuplicateId { channel } => write!(
+                f,
+                "channel {channel}: its identity is taken by another channel with the same peer"
+            ),
+            Self::TooLarge { channel, limit } => write!(
+                f,
+                "channel {channel}: the wire version carries at most {limit} bytes; \
+                 make the state smaller, the payload larger, or use version 2"
+            ),
+            Self::TooShort { channel, least } => write!(
+                f,
+                "channel {channel}: deadline is 0 or expiry is below {least}; lengthen it"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for SetupError {}
+
+/// The shortest expiry that is not zero on the wire.
+pub(crate) const fn expiry_unit(version: Version) -> Duration {
+    match version {
+        Version::V1 => Duration::from_millis(1),
+        Version::V2 => Duration::from_micros(1),
+    }
+}
+
+pub(crate) fn check_links(given: usize) -> Result<(), SetupError> {
+    if given > MAX_LINKS {
+        return Err(SetupError::TooManyLinks { given });
+    }
+    Ok(())
+}
+
+pub(crate) fn check_peers(
+    peers: impl ExactSizeIterator<Item = (u16, u32)>,
+) -> Result<(), SetupError> {
+    if peers.len() > usize::from(u8::MAX) + 1 {
+        return Err(SetupError::TooManyPeers { given: peers.len() });
+    }
+    for (peer, (payload_size, in_flight_max)) in peers.enumerate() {
+        if payload_size == 0 {
+            return Err(SetupError::NoPayload { peer });
+        }
+        if in_flight_max == 0 {
+            return Err(SetupError::NoWindow { peer });
+        }
+    }
+    Ok(())
+}
+
+/// What both sides' channels have in common.
+pub(crate) struct Common {
+    pub id: ChannelId,
+    pub links: LinkSet,
+    pub max_size: u32,
+    /// Version and payload size of the peer, if there is such a peer.
+    pub peer: Option<(PeerId, Version, u16)>,
+}
+
+/// Checks channels and gives, for each peer, its channels as (identity, index), by identity.
+pub(crate) fn channel_tables(
+    peers: usize,
+    links: LinkSet,
+    channels: impl Iterator<Item = Common>,
+) -> Result<Vec<Vec<(ChannelId, usize)>>, SetupError> {
+    let mut tables: Vec<Vec<(ChannelId, usize)>> = (0..peers).map(|_| Vec::new()).collect();
+    for (channel, common) in channels.enumerate() {
+        let Some((peer, version, payload_size)) = common.peer else {
+            return Err(SetupError::UnknownPeer { channel });
+        };
+        if common.links.is_empty() || common.links.intersection(links) != common.links {
+            return Err(SetupError::WrongLinks { channel });
+        }
+        let limit = max_state_size(version, payload_size);
+        if common.max_size > limit {
+            return Err(SetupError::TooLarge { channel, limit });
+        }
+        let table = &mut tables[usize::from(peer.0)];
+        match table.binary_search_by_key(&common.id, |&(id, _)| id) {
+            Ok(_) => return Err(SetupError::DuplicateId { channel }),
+            Err(at) => table.insert(at, (common.id, channel)),
+        }
+    }
+    Ok(tables)
+}
+
+/// The channel with identity `id` in a peer's table.
+pub(crate) fn find(table: &[(ChannelId, usize)], id: ChannelId) -> Option<usize> {
+    table
+        .binary_search_by_key(&id, |&(id, _)| id)
+        .ok()
+        .map(|at| table[at].1)
+}
