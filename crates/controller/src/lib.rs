@@ -1,1 +1,46 @@
 //! Cyclic executor, applications, field I/O and the simulated plant.
+//!
+//! An [`Executor`] runs one [`Application`] in the cycle of the first paper, section 2.2: copy-in,
+//! execute, replicate state, copy-out. What surrounds it comes in through four traits: a
+//! [`FieldIo`] (inputs and outputs), a [`Replication`] (the channel to the backup), an
+//! [`OutputGate`] (role and right to write) and a [`Clock`]. The daemon implements them with
+//! threads and sockets, a simulator with plain variables.
+//!
+//! Nothing here reads a clock of its own: each part that needs the time is handed a source.
+#![forbid(unsafe_code)]
+
+pub mod application;
+pub mod executor;
+pub mod field;
+pub mod modbus;
+pub mod pid;
+pub mod plant;
+pub mod quadruple_tank;
+pub mod state;
+pub mod synthetic;
+
+pub use application::{Application, CycleContext, LoadError};
+pub use executor::{
+    Clock, CommitMode, CycleReport, Executor, ExecutorSettings, OnFailure, OutputGate, Permit,
+    Ports, Replication, Role, Settled, StateInfo, Wake,
+};
+pub use field::{FieldError, FieldErrorKind, FieldIo, FieldSample, NoField, OutputStamp};
+pub use modbus::{ModbusField, ModbusMap, ModbusSettings};
+pub use quadruple_tank::{QuadrupleTank, QuadrupleTankParameters, SetPointStep};
+pub use synthetic::{Synthetic, SyntheticParameters};
+
+use bumpless_base::Instant;
+
+/// Where a part reads the time from: nanoseconds of this node's monotonic clock.
+///
+/// Every function that returns an [`Instant`] is one.
+pub trait TimeSource: Send + Sync {
+    /// The time of this call.
+    fn now(&self) -> Instant;
+}
+
+impl<F: Fn() -> Instant + Send + Sync> TimeSource for F {
+    fn now(&self) -> Instant {
+        self()
+    }
+}

@@ -1,0 +1,88 @@
+//! What an application is to the executor: a function over inputs, outputs and one state.
+//!
+//! The state is one byte region of known maximum size. It must hold everything that execution
+//! depends on besides inputs and configuration, so that a successor that loads it goes on with
+//! the same outputs as the original would have. Cycle number, epoch and last outputs are added by
+//! the executor (see [`crate::state`]).
+
+use bumpless_base::Duration;
+use core::fmt;
+
+/// The circumstances of one execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CycleContext {
+    /// Number of this cycle; it goes on counting where the predecessor stopped.
+    pub cycle: u64,
+    /// The application's period.
+    pub period: Duration,
+}
+
+/// A cyclic control application (first paper, section 2.2).
+pub trait Application: Send {
+    /// How many input values [`execute`](Self::execute) takes.
+    fn inputs(&self) -> usize;
+
+    /// How many output values [`execute`](Self::execute) gives.
+    fn outputs(&self) -> usize;
+
+    /// Runs one cycle. On entry `outputs` holds the outputs of the cycle before, zeros in the
+    /// very first one. Must not block.
+    fn execute(&mut self, context: &CycleContext, inputs: &[f64], outputs: &mut [f64]);
+
+    /// Most bytes that [`save`](Self::save) ever writes.
+    fn state_size_max(&self) -> usize;
+
+    /// Copies the state into the front of `into`, which has at least
+    /// [`state_size_max`](Self::state_size_max) bytes, and returns its length.
+    fn save(&self, into: &mut [u8]) -> usize;
+
+    /// Takes over a saved state. Any bytes may come; on an error the state is unchanged.
+    fn load(&mut self, state: &[u8]) -> Result<(), LoadError>;
+
+    /// Returns to the initial state (cold start).
+    fn reset(&mut self);
+}
+
+/// Why a state was not taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadError {
+    /// It has another length than this application's states have.
+    Length {
+        /// Bytes that a state of this application has, or at least has.
+        expected: usize,
+        /// Bytes that came.
+        found: usize,
+    },
+    /// Its layout has another version.
+    Version {
+        /// The version that this program writes and reads.
+        expected: u8,
+        /// The version that came.
+        found: u8,
+    },
+    /// A field has a value that no saved state can have.
+    Value {
+        /// The field's name in the layout.
+        field: &'static str,
+    },
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length { expected, found } => {
+                write!(f, "the state has {found} bytes instead of {expected}")?;
+            }
+            Self::Version { expected, found } => {
+                write!(
+                    f,
+                    "the state's layout has version {found} instead of {expected}"
+                )?;
+            }
+            Self::Value { field } => write!(f, "the state's field {field:?} is impossible")?,
+        }
+        f.write_str("; run the same program with the same configuration on both nodes")
+    }
+}
+
+impl std::error::Error for LoadError {}

@@ -1,0 +1,461 @@
+//! The cyclic executor: copy-in, execute, replicate state, copy-out, on absolute time
+//! (first paper, section 2.2 and figure 3).
+
+mod ports;
+mod report;
+#[cfg(test)]
+mod tests;
+
+pub use ports::{Clock, OutputGate, Permit, Ports, Replication, Role, Settled, StateInfo, Wake};
+pub use report::{CycleReport, FailCause, HoldCause, Outcome, Resumed};
+
+use crate::state::{Envelope, Progress, encode_envelope, envelope_len};
+use crate::{
+    Application, CycleContext, FieldError, FieldErrorKind, FieldSample, LoadError, OutputStamp,
+};
+use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, NodeId};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+/// Which state must be safe on the backup before outputs are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitMode {
+    /// The state of the same cycle: the backup is never behind. Adds the transfer time to the
+    /// time from input to output.
+    BeforeOutput,
+    /// The state of the cycle before: the backup is at most one cycle behind, the least that the
+    /// paper requires (section 2.2, figure 5).
+    Async,
+}
+
+/// What a failed field request does to the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The cycle's outputs are held and the next cycle tries again. If inputs failed, the cycle
+    /// executes with the last ones.
+    Hold,
+    /// The application stops on this node until it loses and regains the primary role.
+    Fail,
+}
+
+/// The settings of one executor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecutorSettings {
+    /// This node, for the stamp on outputs.
+    pub writer: NodeId,
+    /// Distance of the grid points.
+    pub period: Duration,
+    /// How long after its grid point a cycle waits for the backup at most.
+    pub deadline: Duration,
+    /// How long a field request may take.
+    pub field_timeout: Duration,
+    /// Which state must be safe before copy-out.
+    pub commit: CommitMode,
+    /// What a failed field request does.
+    pub on_failure: OnFailure,
+}
+
+#[derive(Clone, Debug)]
+enum Tenure {
+    Standby,
+    Acting(Epoch),
+    Failed(FailCause),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Published {
+    ticket: u64,
+    at: Instant,
+}
+
+/// Runs one application.
+///
+/// Driving contract: call [`step`](Self::step) again and again (or [`run`](Self::run)); each call
+/// either sleeps on the clock or runs one cycle and hands its report to the observer. As backup a
+/// cycle only keeps the field connections warm. On becoming primary the newest state is loaded
+/// and a cycle runs at once; the grid continues from there. Grid points that a cycle runs into
+/// are skipped and counted. The observer must not block.
+pub struct Executor<R, G, C, O> {
+    settings: ExecutorSettings,
+    application: Box<dyn Application>,
+    ports: Ports<R, G, C>,
+    observer: O,
+    counters: Counters,
+    next: Instant,
+    role: Role,
+    woken: bool,
+    tenure: Tenure,
+    progress: Option<Progress>,
+    inputs: Box<[f64]>,
+    inputs_valid: bool,
+    outputs: Box<[f64]>,
+    published: Option<Published>,
+    fit: bool,
+}
+
+impl<R, G, C, O> Executor<R, G, C, O>
+where
+    R: Replication,
+    G: OutputGate,
+    C: Clock,
+    O: FnMut(&CycleReport, &Counters),
+{
+    /// An executor whose grid starts now. All memory is taken here.
+    pub fn new(
+        settings: ExecutorSettings,
+        application: Box<dyn Application>,
+        ports: Ports<R, G, C>,
+        observer: O,
+    ) -> Self {
+        let inputs = vec![0.0; application.inputs()].into_boxed_slice();
+        let outputs = vec![0.0; application.outputs()].into_boxed_slice();
+        Self {
+            settings,
+            next: ports.clock.now(),
+            application,
+            ports,
+            observer,
+            counters: Counters::default(),
+            role: Role::Inactive,
+            woken: false,
+            tenure: Tenure::Standby,
+            progress: None,
+            inputs,
+            inputs_valid: false,
+            outputs,
+            published: None,
+            fit: true,
+        }
+    }
+
+    /// What this executor has counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How far the application has come on this node.
+    pub fn progress(&self) -> Option<Progress> {
+        self.progress
+    }
+
+    /// Steps until `stop` is set. Whoever sets it wakes the clock.
+    pub fn run(&mut self, stop: &AtomicBool) {
+        while !stop.load(Ordering::Acquire) {
+            self.step();
+        }
+    }
+
+    /// Sleeps until the next grid point or a wake, or runs one cycle.
+    pub fn step(&mut self) {
+        let now = self.ports.clock.now();
+        let role = self.ports.gate.role();
+        if self.must_start_at_once(role) {
+            self.next = now;
+        }
+        self.role = role;
+        self.woken = false;
+        if role != Role::Primary {
+            self.tenure = Tenure::Standby;
+        }
+        if now < self.next {
+            self.woken = self.ports.clock.wait_until(self.next) == Wake::Woken;
+            return;
+        }
+        let late = self.pass_over(now);
+        self.cycle(now, late);
+    }
+
+    /// Whether a new primary should not wait for its grid. A wake is needed unless the role has
+    /// changed, so that a permit that comes and goes cannot make cycles follow without a pause.
+    fn must_start_at_once(&mut self, role: Role) -> bool {
+        role == Role::Primary
+            && (self.role != Role::Primary
+                || (self.woken
+                    && matches!(self.tenure, Tenure::Standby)
+                    && self.ports.gate.permit().is_some()))
+    }
+
+    /// Moves `next` to the last grid point not after `now`; returns how many that passes over.
+    fn pass_over(&mut self, now: Instant) -> u64 {
+        let period = self.settings.period.as_nanos().max(1);
+        let missed = now.since(self.next).as_nanos() / period;
+        self.next += self.settings.period * missed;
+        missed
+    }
+
+    fn cycle(&mut self, now: Instant, late: u64) {
+        let cycle = self.progress.map_or(0, |progress| progress.cycle);
+        let mut report = CycleReport::new(self.role, cycle, self.next, now);
+        report.outcome = match self.role {
+            Role::Primary => self.primary_cycle(&mut report),
+            Role::Backup => self.backup_cycle(),
+            Role::Inactive => Outcome::Idle,
+        };
+        report.ended = self.ports.clock.now();
+        let scheduled = self.next;
+        self.next += self.settings.period;
+        report.skipped = late;
+        if report.ended > self.next {
+            report.skipped += self.pass_over(report.ended);
+            if self.next < report.ended {
+                self.next += self.settings.period;
+                report.skipped += 1;
+            }
+        }
+        debug_assert!(self.next > scheduled || self.settings.period == Duration::ZERO);
+        self.count(&report);
+        (self.observer)(&report, &self.counters);
+    }
+
+    fn count(&mut self, report: &CycleReport) {
+        match report.outcome {
+            Outcome::Written => self.counters.count(Counter::OutputsWritten),
+            Outcome::Held(_) | Outcome::Failed(_) => self.counters.count(Counter::OutputsHeld),
+            _ => {}
+        }
+        if report.role == Role::Primary {
+            self.counters.add(Counter::CyclesOverrun, report.skipped);
+        }
+    }
+
+    fn backup_cycle(&mut self) -> Outcome {
+        let until = self.ports.clock.now() + self.settings.field_timeout;
+        let result = self.ports.field.keep_warm(until);
+        match self.note(result) {
+            Ok(()) => Outcome::Warm,
+            Err(error) => Outcome::Cold(error),
+        }
+    }
+
+    fn primary_cycle(&mut self, report: &mut CycleReport) -> Outcome {
+        if let Tenure::Failed(cause) = &self.tenure {
+            let outcome = Outcome::Failed(cause.clone());
+            self.backup_cycle();
+            return outcome;
+        }
+        let Some(permit) = self.ports.gate.permit() else {
+            self.tenure = Tenure::Standby;
+            return Outcome::Held(HoldCause::NoPermit);
+        };
+        report.epoch = Some(permit.epoch);
+        if let Err(error) = self.begin_tenure(permit.epoch, report) {
+            return self.fail(FailCause::State(error));
+        }
+        let stale = match self.copy_in(report) {
+            Ok(()) => None,
+            Err(error) if self.settings.on_failure == OnFailure::Fail => {
+                return self.fail(FailCause::Field(error));
+            }
+            Err(error) if !self.inputs_valid => return Outcome::Held(HoldCause::NoInputs(error)),
+            Err(error) => Some(error),
+        };
+        let before = self.published;
+        self.execute(permit.epoch, report);
+        self.replicate(report);
+        if let Some(error) = stale {
+            return Outcome::Held(HoldCause::NoInputs(error));
+        }
+        self.await_commit(before, permit, report);
+        self.copy_out(permit, report)
+    }
+
+    fn fail(&mut self, cause: FailCause) -> Outcome {
+        self.tenure = Tenure::Failed(cause.clone());
+        self.set_fit(false);
+        Outcome::Failed(cause)
+    }
+
+    /// On the first cycle under a new epoch: goes on from the newest state there is.
+    fn begin_tenure(&mut self, epoch: Epoch, report: &mut CycleReport) -> Result<(), LoadError> {
+        if matches!(self.tenure, Tenure::Acting(held) if held == epoch) {
+            return Ok(());
+        }
+        report.resumed = Some(self.load_newest()?);
+        self.tenure = Tenure::Acting(epoch);
+        self.inputs_valid = false;
+        self.published = None;
+        Ok(())
+    }
+
+    fn load_newest(&mut self) -> Result<Resumed, LoadError> {
+        let (application, outputs) = (&mut self.application, &mut self.outputs);
+        let own = self.progress;
+        let mut loaded = Ok(None);
+        self.ports.replication.read_latest(&mut |state, _| {
+            loaded = load_if_newer(application.as_mut(), outputs, state, own);
+        });
+        if let Some(progress) = loaded? {
+            self.progress = Some(progress);
+            let Progress { epoch, cycle } = progress;
+            return Ok(Resumed::Loaded { epoch, cycle });
+        }
+        if let Some(Progress { cycle, .. }) = own {
+            return Ok(Resumed::Kept { cycle });
+        }
+        self.application.reset();
+        self.outputs.fill(0.0);
+        Ok(Resumed::ColdStart)
+    }
+
+    fn copy_in(&mut self, report: &mut CycleReport) -> Result<(), FieldError> {
+        let until = report.started + self.settings.field_timeout;
+        let result = self.ports.field.read(&mut self.inputs, until);
+        self.note(result)?;
+        self.inputs_valid = true;
+        report.inputs_at = Some(self.ports.clock.now());
+        Ok(())
+    }
+
+    /// Counts and passes on what a request without outputs has shown.
+    fn note(&mut self, result: Result<FieldSample, FieldError>) -> Result<(), FieldError> {
+        let failed = matches!(self.tenure, Tenure::Failed(_));
+        self.set_fit(result.is_ok() && !failed);
+        match result {
+            Ok(sample) => {
+                if let Some(epoch) = sample.epoch_seen {
+                    self.ports.gate.epoch_seen(epoch);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.counters.count(Counter::FieldFailures);
+                Err(error)
+            }
+        }
+    }
+
+    fn set_fit(&mut self, fit: bool) {
+        if self.fit != fit {
+            self.fit = fit;
+            self.ports.gate.fit_changed(fit);
+        }
+    }
+
+    fn execute(&mut self, epoch: Epoch, report: &mut CycleReport) {
+        let cycle = self.progress.map_or(0, |progress| progress.cycle) + 1;
+        let context = CycleContext {
+            cycle,
+            period: self.settings.period,
+        };
+        self.application
+            .execute(&context, &self.inputs, &mut self.outputs);
+        self.progress = Some(Progress { epoch, cycle });
+        self.counters.count(Counter::CyclesExecuted);
+        report.cycle = cycle;
+    }
+
+    fn replicate(&mut self, report: &mut CycleReport) {
+        let Some(progress) = self.progress else {
+            return;
+        };
+        let (application, outputs) = (&self.application, &self.outputs);
+        let mut bytes = 0;
+        let ticket = self.ports.replication.publish(&mut |buffer| {
+            bytes = fill(application.as_ref(), progress, outputs, buffer);
+            bytes
+        });
+        let at = self.ports.clock.now();
+        self.published = Some(Published { ticket, at });
+        report.published_at = Some(at);
+        report.state_bytes = bytes;
+    }
+
+    /// Waits for the state that the commit mode names, never beyond the deadline or the permit.
+    fn await_commit(
+        &mut self,
+        before: Option<Published>,
+        permit: Permit,
+        report: &mut CycleReport,
+    ) {
+        let awaited = match self.settings.commit {
+            CommitMode::BeforeOutput => self.published,
+            CommitMode::Async => before,
+        };
+        let Some(Published { ticket, at }) = awaited else {
+            return;
+        };
+        if !self.ports.gate.backup_expected() {
+            return;
+        }
+        let until = (report.scheduled + self.settings.deadline).min(permit.until);
+        let settled = self.ports.replication.wait_settled(ticket, until);
+        report.settled = Some(settled);
+        report.backup_behind = settled != Settled::Safe;
+        if settled == Settled::Safe {
+            report.transfer_settled_after = Some(self.ports.clock.now().since(at));
+        }
+    }
+
+    fn copy_out(&mut self, held: Permit, report: &mut CycleReport) -> Outcome {
+        let now = self.ports.clock.now();
+        let permit = self.ports.gate.permit();
+        let Some(permit) = permit.filter(|p| p.epoch == held.epoch && now < p.until) else {
+            self.tenure = Tenure::Standby;
+            return Outcome::Held(HoldCause::PermitLost);
+        };
+        let stamp = OutputStamp {
+            epoch: permit.epoch,
+            writer: self.settings.writer,
+            cycle: report.cycle,
+        };
+        let until = (now + self.settings.field_timeout).min(permit.until);
+        match self.ports.field.write(&self.outputs, stamp, until) {
+            Ok(()) => {
+                report.written_at = Some(self.ports.clock.now());
+                Outcome::Written
+            }
+            Err(error) => self.write_failed(error),
+        }
+    }
+
+    fn write_failed(&mut self, error: FieldError) -> Outcome {
+        if let FieldErrorKind::RejectedEpoch { seen } = error.kind {
+            self.counters.count(Counter::OutputsRejected);
+            self.ports.gate.epoch_seen(seen);
+            self.tenure = Tenure::Standby;
+            return Outcome::WriteFailed(error);
+        }
+        self.counters.count(Counter::FieldFailures);
+        match self.settings.on_failure {
+            OnFailure::Hold => Outcome::WriteFailed(error),
+            OnFailure::Fail => self.fail(FailCause::Field(error)),
+        }
+    }
+}
+
+/// Bytes that a channel must be able to carry for `application`.
+pub fn published_size_max(application: &dyn Application) -> usize {
+    envelope_len(application.outputs()) + application.state_size_max()
+}
+
+/// Writes the published state; an empty one if `buffer` is too small, which no partner loads.
+fn fill(app: &dyn Application, progress: Progress, outputs: &[f64], buffer: &mut [u8]) -> usize {
+    if buffer.len() < published_size_max(app) {
+        return 0;
+    }
+    match encode_envelope(progress, outputs, buffer) {
+        Some(len) => len + app.save(&mut buffer[len..]),
+        None => 0,
+    }
+}
+
+fn load_if_newer(
+    application: &mut dyn Application,
+    outputs: &mut [f64],
+    state: &[u8],
+    own: Option<Progress>,
+) -> Result<Option<Progress>, LoadError> {
+    let envelope = Envelope::parse(state)?;
+    if own.is_some_and(|own| own >= envelope.progress) {
+        return Ok(None);
+    }
+    if envelope.output_count() != outputs.len() {
+        return Err(LoadError::Value {
+            field: "number of outputs",
+        });
+    }
+    application.load(envelope.application)?;
+    for (slot, value) in outputs.iter_mut().zip(envelope.outputs()) {
+        *slot = value;
+    }
+    Ok(Some(envelope.progress))
+}

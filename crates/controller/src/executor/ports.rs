@@ -1,0 +1,106 @@
+//! The traits through which an executor meets its surroundings.
+
+use bumpless_base::{Epoch, Instant};
+
+/// Why a wait ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// The instant was reached.
+    Reached,
+    /// Something changed that the executor must look at: the role, or the order to stop.
+    Woken,
+}
+
+/// The executor's clock.
+pub trait Clock {
+    /// The time of this call.
+    fn now(&self) -> Instant;
+    /// Sleeps until `until`, or until somebody wakes the executor. A wake that comes before the
+    /// call must not be lost.
+    fn wait_until(&mut self, until: Instant) -> Wake;
+}
+
+/// What became of a published state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Settled {
+    /// The backup holds this state, or a later one of the same application.
+    Safe,
+    /// Its transfer was given up, and no later state is safe.
+    Failed,
+    /// Not known yet. A state that a later one superseded is pending until the later one settles.
+    Pending,
+}
+
+/// What is known about a received state besides its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateInfo {
+    /// The transfer cycle that brought it.
+    pub transfer_cycle: u32,
+    /// When it expires on this node's clock.
+    pub expires_at: Instant,
+}
+
+/// The channel that carries an application's state to its backup.
+pub trait Replication {
+    /// Hands the channel's spare buffer to `fill`, which writes the state to its front and returns
+    /// the length, and queues it. Returns a ticket; tickets only grow. Must not block.
+    fn publish(&mut self, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64;
+
+    /// Waits until the state of `ticket` is safe or failed, at most until `until`. Ends early
+    /// with [`Settled::Failed`] when the backup is lost.
+    fn wait_settled(&mut self, ticket: u64, until: Instant) -> Settled;
+
+    /// What became of `ticket`, without waiting.
+    fn settled(&mut self, ticket: u64) -> Settled;
+
+    /// Shows the newest whole state that came from a partner, if there is one. Returns whether
+    /// `load` was called.
+    fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool;
+}
+
+/// A node's role for one application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Neither: starting, or stopped by order or for a fault.
+    Inactive,
+    /// Ready to take over.
+    Backup,
+    /// Executes and writes outputs while it has a [`Permit`].
+    Primary,
+}
+
+/// The right to write outputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Permit {
+    /// The stamp of every output written under it.
+    pub epoch: Epoch,
+    /// No output may leave after this.
+    pub until: Instant,
+}
+
+/// The redundancy layer as an executor sees it.
+pub trait OutputGate {
+    /// The right to write at this moment, if this node has it.
+    fn permit(&mut self) -> Option<Permit>;
+    /// The role at this moment.
+    fn role(&self) -> Role;
+    /// Whether there is a healthy backup to which a state can be made safe. While there is none,
+    /// no output waits.
+    fn backup_expected(&self) -> bool;
+    /// A device has accepted this epoch. Called after every read or rejected write that tells.
+    fn epoch_seen(&mut self, _epoch: Epoch) {}
+    /// Whether this node can reach its field devices and run the application. Called on changes.
+    fn fit_changed(&mut self, _fit: bool) {}
+}
+
+/// Everything around an executor.
+pub struct Ports<R, G, C> {
+    /// Inputs and outputs.
+    pub field: Box<dyn crate::FieldIo>,
+    /// The channel to the backup.
+    pub replication: R,
+    /// Role and right to write.
+    pub gate: G,
+    /// Time.
+    pub clock: C,
+}

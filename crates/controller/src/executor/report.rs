@@ -1,0 +1,125 @@
+//! What an executor reports about each cycle.
+
+use super::ports::{Role, Settled};
+use crate::{FieldError, LoadError};
+use bumpless_base::{Duration, Epoch, Instant};
+
+/// What came of a cycle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As primary: the outputs were written and accepted.
+    Written,
+    /// As primary: nothing was written, for this cause. The devices keep their last outputs.
+    Held(HoldCause),
+    /// As primary: the write failed. After a timeout the device may have taken it.
+    WriteFailed(FieldError),
+    /// As primary: the application has stopped on this node until it loses and regains the role.
+    Failed(FailCause),
+    /// As backup: the connections are up.
+    Warm,
+    /// As backup: a device could not be reached.
+    Cold(FieldError),
+    /// Neither primary nor backup.
+    Idle,
+}
+
+/// Why outputs were held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HoldCause {
+    /// No right to write at the start of the cycle.
+    NoPermit,
+    /// The right to write ran out, or changed its epoch, between copy-in and copy-out.
+    PermitLost,
+    /// No valid inputs.
+    NoInputs(FieldError),
+}
+
+/// Why an application stopped on this node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FailCause {
+    /// A field request failed, and the configuration says to stop then.
+    Field(FieldError),
+    /// The predecessor's state could not be taken over. Going on without it could write outputs
+    /// older than the last ones.
+    State(LoadError),
+}
+
+/// With what a primary began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resumed {
+    /// With the state of the predecessor's cycle `cycle` in epoch `epoch`.
+    Loaded {
+        /// Epoch of the predecessor.
+        epoch: Epoch,
+        /// Last cycle in the state.
+        cycle: u64,
+    },
+    /// With its own state from when it was primary before; nothing newer has come.
+    Kept {
+        /// Last cycle in the state.
+        cycle: u64,
+    },
+    /// From the initial state.
+    ColdStart,
+}
+
+/// One cycle, as it was. Instants are this node's monotonic clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CycleReport {
+    /// The role in which the cycle ran.
+    pub role: Role,
+    /// Number of the cycle; as backup, of the last one executed here (0: none).
+    pub cycle: u64,
+    /// Epoch of the permit; `None` without one.
+    pub epoch: Option<Epoch>,
+    /// The grid point to which the cycle belongs.
+    pub scheduled: Instant,
+    /// When it started.
+    pub started: Instant,
+    /// When copy-in ended.
+    pub inputs_at: Option<Instant>,
+    /// When the state had been handed to the channel.
+    pub published_at: Option<Instant>,
+    /// Length of the state in bytes, envelope included.
+    pub state_bytes: usize,
+    /// What became of the state that copy-out had to wait for (`before_output`: this cycle's;
+    /// `async`: the one before); `None` if there was no reason to wait.
+    pub settled: Option<Settled>,
+    /// Time from publishing that state until copy-out knew it to be safe.
+    pub transfer_settled_after: Option<Duration>,
+    /// Copy-out went ahead although the backup lacks the state that it should have.
+    pub backup_behind: bool,
+    /// When the device had accepted the outputs.
+    pub written_at: Option<Instant>,
+    /// When the cycle ended.
+    pub ended: Instant,
+    /// Grid points passed over because the cycle ran into them.
+    pub skipped: u64,
+    /// In the first cycle as primary: with what it began.
+    pub resumed: Option<Resumed>,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+impl CycleReport {
+    pub(super) fn new(role: Role, cycle: u64, scheduled: Instant, started: Instant) -> Self {
+        Self {
+            role,
+            cycle,
+            epoch: None,
+            scheduled,
+            started,
+            inputs_at: None,
+            published_at: None,
+            state_bytes: 0,
+            settled: None,
+            transfer_settled_after: None,
+            backup_behind: false,
+            written_at: None,
+            ended: started,
+            skipped: 0,
+            resumed: None,
+            outcome: Outcome::Idle,
+        }
+    }
+}

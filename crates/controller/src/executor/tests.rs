@@ -1,0 +1,1 @@
+//! Executor rules, in simulated time.

@@ -1,0 +1,135 @@
+//! Field I/O: how an application's inputs are read and its outputs written.
+
+use bumpless_base::{Epoch, Instant, NodeId};
+use std::fmt;
+use std::sync::Arc;
+
+/// What came with a set of inputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FieldSample {
+    /// The highest epoch that the device has accepted, if it tells.
+    pub epoch_seen: Option<Epoch>,
+}
+
+/// What each output carries, so that a device can refuse a predecessor's late write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputStamp {
+    /// The epoch in which the writer holds the primary role.
+    pub epoch: Epoch,
+    /// The node that writes.
+    pub writer: NodeId,
+    /// The application's cycle that computed the outputs.
+    pub cycle: u64,
+}
+
+/// Access to the field devices of one application.
+///
+/// No call blocks beyond `until` by more than the timer resolution of the implementation. A
+/// failed call leaves the connection in a state in which no late answer can be taken for the
+/// answer to a later request.
+pub trait FieldIo: Send {
+    /// Copy-in. On an error, `inputs` is unchanged.
+    fn read(&mut self, inputs: &mut [f64], until: Instant) -> Result<FieldSample, FieldError>;
+
+    /// Copy-out of all outputs in one indivisible write. The write is not started after `until`.
+    /// After [`FieldErrorKind::Timeout`] the device may or may not have taken it.
+    fn write(
+        &mut self,
+        outputs: &[f64],
+        stamp: OutputStamp,
+        until: Instant,
+    ) -> Result<(), FieldError>;
+
+    /// For a backup: keeps connections up and reads the device's epoch, so that a takeover costs
+    /// no connect.
+    fn keep_warm(&mut self, until: Instant) -> Result<FieldSample, FieldError>;
+}
+
+/// A failed field request: what went wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// What went wrong.
+    pub kind: FieldErrorKind,
+    /// The device, as configured.
+    pub place: Arc<str>,
+}
+
+/// What can go wrong with a field request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldErrorKind {
+    /// No answer in time.
+    Timeout,
+    /// The device answered with this Modbus exception code.
+    Exception(u8),
+    /// The device has accepted a later epoch, so this node is no longer the one to write.
+    RejectedEpoch {
+        /// The epoch that the device has accepted.
+        seen: Epoch,
+    },
+    /// There is no connection, or it broke.
+    NotConnected(std::io::ErrorKind),
+    /// The answer does not fit the request.
+    Malformed,
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "field device {}: ", self.place)?;
+        match self.kind {
+            FieldErrorKind::Timeout => f.write_str(
+                "no answer in time; check the device and its network, or raise timeout_ms",
+            ),
+            FieldErrorKind::Exception(code) => write!(
+                f,
+                "Modbus exception {code} ({}); compare the register map with the device's",
+                exception_name(code)
+            ),
+            FieldErrorKind::RejectedEpoch { seen } => write!(
+                f,
+                "outputs rejected, it has accepted epoch {seen}; another node is primary, \
+                 nothing to do unless this repeats"
+            ),
+            FieldErrorKind::NotConnected(cause) => write!(
+                f,
+                "not connected ({cause}); check address and port, and that the device runs"
+            ),
+            FieldErrorKind::Malformed => f.write_str(
+                "the answer does not fit the request; check that it is a Modbus TCP device",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for FieldError {}
+
+/// Names of the Modbus Application Protocol Specification V1.1b3, section 7.
+fn exception_name(code: u8) -> &'static str {
+    match code {
+        1 => "illegal function",
+        2 => "illegal data address",
+        3 => "illegal data value",
+        4 => "server device failure",
+        5 => "acknowledge",
+        6 => "server device busy",
+        8 => "memory parity error",
+        10 => "gateway path unavailable",
+        11 => "gateway target device failed to respond",
+        _ => "not in the standard",
+    }
+}
+
+/// The field of an application without one: reads nothing, takes every write.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoField;
+
+impl FieldIo for NoField {
+    fn read(&mut self, _: &mut [f64], _: Instant) -> Result<FieldSample, FieldError> {
+        Ok(FieldSample::default())
+    }
+    fn write(&mut self, _: &[f64], _: OutputStamp, _: Instant) -> Result<(), FieldError> {
+        Ok(())
+    }
+    fn keep_warm(&mut self, _: Instant) -> Result<FieldSample, FieldError> {
+        Ok(FieldSample::default())
+    }
+}

@@ -1,0 +1,179 @@
+//! One Modbus TCP connection that comes and goes, driven by calls with a deadline.
+
+use super::ModbusSettings;
+use crate::{FieldErrorKind, TimeSource};
+use bumpless_base::{Duration, Instant};
+use std::io;
+use std::net::SocketAddr;
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+use tokio_modbus::client::{Client as _, Context, tcp};
+use tokio_modbus::{Error as ModbusError, Request, Response, Slave};
+
+enum State {
+    /// No attempt before this instant; what ended the last one.
+    Waiting(Instant, io::ErrorKind),
+    /// An attempt is under way. It goes on whenever the runtime runs, in any later call.
+    Connecting(JoinHandle<io::Result<TcpStream>>),
+    Connected(Context),
+}
+
+pub(super) struct Connection<T> {
+    runtime: Runtime,
+    clock: T,
+    address: SocketAddr,
+    unit: u8,
+    connect_timeout: Duration,
+    wait_min: Duration,
+    wait_max: Duration,
+    wait: Duration,
+    state: State,
+}
+
+impl<T: TimeSource> Connection<T> {
+    pub(super) fn new(settings: &ModbusSettings, clock: T) -> io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()?;
+        let wait_min = settings.reconnect_max / 64;
+        Ok(Self {
+            runtime,
+            clock,
+            address: settings.address,
+            unit: settings.unit,
+            connect_timeout: settings.connect_timeout,
+            wait_min,
+            wait_max: settings.reconnect_max,
+            wait: wait_min,
+            state: State::Waiting(Instant::ZERO, io::ErrorKind::NotConnected),
+        })
+    }
+
+    /// Sends `request` and returns the answer to it, both before `until`.
+    pub(super) fn exchange(
+        &mut self,
+        request: Request<'_>,
+        until: Instant,
+    ) -> Result<Response, FieldErrorKind> {
+        self.connect(until)?;
+        let left = self.left(until)?;
+        let State::Connected(context) = &mut self.state else {
+            return Err(FieldErrorKind::NotConnected(io::ErrorKind::NotConnected));
+        };
+        let answer = self
+            .runtime
+            .block_on(async { tokio::time::timeout(left, context.call(request)).await });
+        match answer {
+            Ok(Ok(Ok(response))) => {
+                self.wait = self.wait_min;
+                Ok(response)
+            }
+            Ok(Ok(Err(exception))) => {
+                self.wait = self.wait_min;
+                Err(FieldErrorKind::Exception(exception.into()))
+            }
+            Ok(Err(ModbusError::Protocol(_))) => Err(self.distrust()),
+            Ok(Err(ModbusError::Transport(error))) => Err(self.broken(&error)),
+            Err(_elapsed) => {
+                self.give_up(io::ErrorKind::TimedOut);
+                Err(FieldErrorKind::Timeout)
+            }
+        }
+    }
+
+    /// The answer did not fit the request: nothing more on this connection can be trusted.
+    pub(super) fn distrust(&mut self) -> FieldErrorKind {
+        self.give_up(io::ErrorKind::InvalidData);
+        FieldErrorKind::Malformed
+    }
+
+    fn broken(&mut self, error: &io::Error) -> FieldErrorKind {
+        if error.kind() == io::ErrorKind::InvalidData {
+            return self.distrust();
+        }
+        // An orderly close in the middle of an exchange has no error of its own; the library
+        // passes on whatever the thread's last one was.
+        let kind = match error.kind() {
+            kind @ (io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::HostUnreachable
+            | io::ErrorKind::NetworkUnreachable
+            | io::ErrorKind::NetworkDown
+            | io::ErrorKind::TimedOut) => kind,
+            _ => io::ErrorKind::UnexpectedEof,
+        };
+        self.give_up(kind);
+        FieldErrorKind::NotConnected(kind)
+    }
+
+    /// Closes the connection or attempt; the next one may start after the current wait.
+    fn give_up(&mut self, cause: io::ErrorKind) {
+        if let State::Connecting(attempt) = &self.state {
+            attempt.abort();
+        }
+        self.state = State::Waiting(self.clock.now() + self.wait, cause);
+        self.wait = (self.wait * 2).min(self.wait_max);
+    }
+
+    fn left(&self, until: Instant) -> Result<std::time::Duration, FieldErrorKind> {
+        match until.since(self.clock.now()) {
+            Duration::ZERO => Err(FieldErrorKind::Timeout),
+            left => Ok(on_the_timers_grid(left).to_std()),
+        }
+    }
+
+    fn connect(&mut self, until: Instant) -> Result<(), FieldErrorKind> {
+        if let State::Waiting(not_before, cause) = self.state {
+            if self.clock.now() < not_before {
+                return Err(FieldErrorKind::NotConnected(cause));
+            }
+            let attempt = open(self.address, self.connect_timeout);
+            self.state = State::Connecting(self.runtime.spawn(attempt));
+        }
+        let State::Connecting(attempt) = &mut self.state else {
+            return Ok(());
+        };
+        let left = match until.since(self.clock.now()) {
+            Duration::ZERO => return Err(FieldErrorKind::Timeout),
+            left => on_the_timers_grid(left).to_std(),
+        };
+        let opened = self
+            .runtime
+            .block_on(async { tokio::time::timeout(left, attempt).await });
+        match opened {
+            Err(_elapsed) => Err(FieldErrorKind::NotConnected(io::ErrorKind::TimedOut)),
+            Ok(Ok(Ok(stream))) => {
+                let _inside = self.runtime.enter();
+                self.state = State::Connected(tcp::attach_slave(stream, Slave(self.unit)));
+                Ok(())
+            }
+            Ok(failed) => {
+                let kind = match failed {
+                    Ok(Err(error)) => error.kind(),
+                    _ => io::ErrorKind::Other,
+                };
+                self.give_up(kind);
+                Err(FieldErrorKind::NotConnected(kind))
+            }
+        }
+    }
+}
+
+/// The timer rounds up to whole milliseconds, so a wait of more than one is cut by one: it then
+/// ends before its deadline, not after.
+fn on_the_timers_grid(left: Duration) -> Duration {
+    let tick = Duration::from_millis(1);
+    if left > tick * 2 { left - tick } else { left }
+}
+
+async fn open(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    let connect = TcpStream::connect(address);
+    let stream = tokio::time::timeout(timeout.to_std(), connect)
+        .await
+        .map_err(|_elapsed| io::ErrorKind::TimedOut)??;
+    stream.set_nodelay(true)?;
+    Ok(stream)
+}

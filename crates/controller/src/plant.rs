@@ -1,0 +1,161 @@
+//! The simulated plant: a Modbus TCP server that is the quadruple-tank process in real time
+//! (spec/field.md).
+//!
+//! Requests move the model on to the present before they are answered. Every write is logged,
+//! accepted or not, and the levels with it, as JSON lines; a thread of its own writes the file.
+
+pub mod baseline;
+pub mod log;
+pub mod model;
+mod server;
+
+use crate::TimeSource;
+use bumpless_base::Duration;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::{fmt, io};
+
+pub use server::input;
+
+/// Settings of a plant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlantOptions {
+    /// Where to listen. Port 0 takes a free one.
+    pub address: SocketAddr,
+    /// Seconds of process time per second.
+    pub time_scale: f64,
+    /// Rejects writes of an epoch older than the accepted one, and in the accepted epoch writes
+    /// of an older cycle.
+    pub check_epoch: bool,
+    /// Standard deviation of the level sensors' noise in cm; zero for none.
+    pub noise: f64,
+    /// Seed of the noise.
+    pub seed: u64,
+    /// Distance of the logged levels.
+    pub log_interval: Duration,
+    /// The log file, created or emptied at start; none without.
+    pub log: Option<PathBuf>,
+}
+
+impl PlantOptions {
+    /// A plant in real time at `address` that checks epochs, without noise and log.
+    pub fn at(address: SocketAddr) -> Self {
+        Self {
+            address,
+            time_scale: 1.0,
+            check_epoch: true,
+            noise: 0.0,
+            seed: 0,
+            log_interval: Duration::from_millis(20),
+            log: None,
+        }
+    }
+}
+
+/// Why a plant did not start or stopped.
+#[derive(Debug)]
+pub enum PlantError {
+    /// The address could not be listened on.
+    Listen(SocketAddr, io::Error),
+    /// The log file could not be created or written.
+    Log(PathBuf, io::Error),
+    /// The system gave no event queue or thread, or the listening socket broke.
+    System(io::Error),
+}
+
+impl fmt::Display for PlantError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Listen(address, error) => write!(
+                f,
+                "plant: cannot listen on {address}: {error}; choose an address of this machine \
+                 and a free port"
+            ),
+            Self::Log(path, error) => write!(
+                f,
+                "plant: cannot write the log {}: {error}; choose a writable place with room",
+                path.display()
+            ),
+            Self::System(error) => write!(f, "plant: {error}; check this process's limits"),
+        }
+    }
+}
+
+impl std::error::Error for PlantError {}
+
+/// A plant that listens. Driving contract: [`bind`](Self::bind), then [`run`](Self::run).
+pub struct Plant {
+    options: PlantOptions,
+    listener: std::net::TcpListener,
+    address: SocketAddr,
+}
+
+impl Plant {
+    /// Starts to listen.
+    pub fn bind(options: PlantOptions) -> Result<Self, PlantError> {
+        let failed = |error| PlantError::Listen(options.address, error);
+        let listener = std::net::TcpListener::bind(options.address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self {
+            options,
+            listener,
+            address,
+        })
+    }
+
+    /// The address with the port that was taken.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Runs until `stop` is set, which is looked at every log interval. Process time zero is now.
+    pub fn run(
+        self,
+        clock: impl TimeSource + 'static,
+        stop: &AtomicBool,
+    ) -> Result<(), PlantError> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(PlantError::System)?;
+        let log = log::Log::open(self.options.log.clone(), &self.options)?;
+        let bench = Arc::new(server::Bench::new(&self.options, Box::new(clock), log));
+        let served = runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(self.listener)?;
+            tokio::select! {
+                served = server::serve(listener, bench.clone()) => served,
+                () = watch(&bench, self.options.log_interval, stop) => Ok(()),
+            }
+        });
+        // Ends the connections, which hold the bench and with it the log.
+        drop(runtime);
+        bench.close()?;
+        served.map_err(PlantError::System)
+    }
+}
+
+async fn watch(bench: &server::Bench, interval: Duration, stop: &AtomicBool) {
+    let interval = interval.max(Duration::from_millis(1)).to_std();
+    let mut ticks = tokio::time::interval(interval);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    while !stop.load(Ordering::Acquire) {
+        ticks.tick().await;
+        bench.log_levels();
+    }
+}
+
+/// Runs a plant until `stop` is set.
+pub fn run_plant(
+    options: PlantOptions,
+    clock: impl TimeSource + 'static,
+    stop: &AtomicBool,
+) -> Result<(), PlantError> {
+    Plant::bind(options)?.run(clock, stop)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,238 @@
+//! The Modbus face of the process.
+
+use super::PlantError;
+use super::PlantOptions;
+use super::log::{Line, Log, Rejection};
+use super::model::Process;
+use crate::modbus::registers::{
+    OUTPUT_BLOCK, STAMP_REGISTERS, get_output_block, put_f32, put_u32, put_u64,
+};
+use crate::{OutputStamp, TimeSource};
+use bumpless_base::{Instant, Random};
+use std::future::{Ready, ready};
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_modbus::server::Service;
+use tokio_modbus::server::tcp::Server;
+use tokio_modbus::{ExceptionCode, Request, Response};
+
+/// Input registers of the plant.
+pub mod input {
+    /// Four levels in cm, binary32.
+    pub const LEVELS: u16 = 0;
+    /// Process time in s, binary32.
+    pub const PROCESS_TIME: u16 = 8;
+    /// The accepted epoch, 32 bits; zero before the first write.
+    pub const EPOCH: u16 = 10;
+    /// Cycle of the last accepted write, 64 bits.
+    pub const CYCLE: u16 = 12;
+    /// Number of input registers.
+    pub const COUNT: u16 = 16;
+}
+
+/// Most connections at a time; more are closed at once.
+const CONNECTIONS_MAX: usize = 64;
+const OUTPUTS: usize = 2;
+
+struct Inside {
+    process: Process,
+    accepted: Option<OutputStamp>,
+    noise: Random,
+    log: Log,
+}
+
+/// The process, what it has accepted, and its log.
+pub(super) struct Bench {
+    clock: Box<dyn TimeSource>,
+    started: Instant,
+    time_scale: f64,
+    check_epoch: bool,
+    noise_cm: f64,
+    connections: AtomicUsize,
+    inside: Mutex<Inside>,
+}
+
+impl Bench {
+    pub(super) fn new(options: &PlantOptions, clock: Box<dyn TimeSource>, log: Log) -> Self {
+        Self {
+            started: clock.now(),
+            clock,
+            time_scale: options.time_scale,
+            check_epoch: options.check_epoch,
+            noise_cm: options.noise,
+            connections: AtomicUsize::new(0),
+            inside: Mutex::new(Inside {
+                process: Process::at_operating_point(),
+                accepted: None,
+                noise: Random::new(options.seed),
+                log,
+            }),
+        }
+    }
+
+    /// The inside, moved on to the present.
+    fn present(&self) -> (MutexGuard<'_, Inside>, Instant) {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.clock.now();
+        let elapsed = now.since(self.started).as_secs_f64();
+        inside.process.advance_to(elapsed * self.time_scale);
+        (inside, now)
+    }
+
+    pub(super) fn log_levels(&self) {
+        let (mut inside, now) = self.present();
+        let line = Line::Levels {
+            at_ns: now.as_nanos(),
+            process_s: inside.process.time(),
+            levels_cm: *inside.process.levels(),
+            voltages: inside.process.voltages(),
+        };
+        inside.log.put(line);
+    }
+
+    pub(super) fn close(&self) -> Result<(), PlantError> {
+        let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
+        inside.log.close()
+    }
+
+    fn read(&self, first: u16, count: u16) -> Result<Response, ExceptionCode> {
+        let (mut inside, _) = self.present();
+        let mut registers = Vec::with_capacity(input::COUNT.into());
+        for level in *inside.process.levels() {
+            let noise = self.noise_cm * gaussian(&mut inside.noise);
+            put_f32(&mut registers, level + noise);
+        }
+        put_f32(&mut registers, inside.process.time());
+        put_u32(
+            &mut registers,
+            inside.accepted.map_or(0, |stamp| stamp.epoch.0),
+        );
+        put_u64(
+            &mut registers,
+            inside.accepted.map_or(0, |stamp| stamp.cycle),
+        );
+        let first = usize::from(first);
+        let wanted = registers.get(first..first + usize::from(count));
+        match wanted {
+            Some(wanted) if count > 0 => Ok(Response::ReadInputRegisters(wanted.to_vec())),
+            _ => Err(ExceptionCode::IllegalDataAddress),
+        }
+    }
+
+    fn write(&self, first: u16, registers: &[u16]) -> Result<Response, ExceptionCode> {
+        if first != OUTPUT_BLOCK || registers.len() != STAMP_REGISTERS + 2 * OUTPUTS {
+            return Err(ExceptionCode::IllegalDataAddress);
+        }
+        let Some((stamp, outputs)) = get_output_block(registers) else {
+            return Err(ExceptionCode::IllegalDataValue);
+        };
+        let (mut inside, now) = self.present();
+        let reason = self.objection(inside.accepted, stamp, &outputs);
+        if reason.is_none() {
+            inside.accepted = Some(stamp);
+            inside.process.set_voltages([outputs[0], outputs[1]]);
+        }
+        inside.log.put(Line::Write {
+            at_ns: now.as_nanos(),
+            writer: stamp.writer.0,
+            epoch: stamp.epoch.0,
+            cycle: stamp.cycle,
+            outputs: outputs
+                .iter()
+                .map(|v| v.is_finite().then_some(*v))
+                .collect(),
+            accepted: reason.is_none(),
+            reason,
+        });
+        match reason {
+            None => Ok(Response::WriteMultipleRegisters(
+                first,
+                registers.len() as u16,
+            )),
+            Some(_) => Err(ExceptionCode::IllegalDataValue),
+        }
+    }
+
+    fn objection(
+        &self,
+        accepted: Option<OutputStamp>,
+        stamp: OutputStamp,
+        outputs: &[f64],
+    ) -> Option<Rejection> {
+        if !outputs.iter().all(|value| value.is_finite()) {
+            return Some(Rejection::NotFinite);
+        }
+        let accepted = accepted.filter(|_| self.check_epoch)?;
+        if stamp.epoch < accepted.epoch {
+            return Some(Rejection::OlderEpoch);
+        }
+        let overtaken = stamp.epoch == accepted.epoch && stamp.cycle < accepted.cycle;
+        overtaken.then_some(Rejection::OlderCycle)
+    }
+}
+
+/// A standard normal deviate (Box and Muller).
+fn gaussian(random: &mut Random) -> f64 {
+    let mut unit = || ((random.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
+    let (radius, angle) = (unit(), unit());
+    (-2.0 * radius.ln()).sqrt() * (core::f64::consts::TAU * angle).cos()
+}
+
+/// One client's connection; counted while it lives.
+struct Session(Arc<Bench>);
+
+impl Session {
+    fn open(bench: Arc<Bench>) -> Option<Self> {
+        let count = &bench.connections;
+        if count.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX {
+            return Some(Self(bench));
+        }
+        count.fetch_sub(1, Ordering::Relaxed);
+        None
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Service for Session {
+    type Request = Request<'static>;
+    type Response = Response;
+    type Exception = ExceptionCode;
+    type Future = Ready<Result<Response, ExceptionCode>>;
+
+    fn call(&self, request: Self::Request) -> Self::Future {
+        ready(match request {
+            Request::ReadInputRegisters(first, count) => self.0.read(first, count),
+            Request::WriteMultipleRegisters(first, registers) => self.0.write(first, &registers),
+            _ => Err(ExceptionCode::IllegalFunction),
+        })
+    }
+}
+
+/// Accepts connections until the listening socket breaks.
+pub(super) async fn serve(listener: TcpListener, bench: Arc<Bench>) -> io::Result<()> {
+    let server = Server::new(listener);
+    let on_connected = |stream: TcpStream, _| {
+        let bench = bench.clone();
+        async move {
+            if stream.set_nodelay(true).is_err() {
+                return Ok(None);
+            }
+            Ok(Session::open(bench).map(|session| (session, stream)))
+        }
+    };
+    // A connection that breaks is the client's affair.
+    loop {
+        match server.serve(&on_connected, |_broken| {}).await {
+            // The client left before it was accepted.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+            ended => return ended,
+        }
+    }
+}
