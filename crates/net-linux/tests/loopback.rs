@@ -1,0 +1,280 @@
+//! Links over the loopback interface: what goes in comes out, on both paths and both IP versions.
+
+mod support;
+
+use bumpless_net_linux::{
+    Clock, Link, OpenCause, Poller, Segment, SendFailure, UdpConfig, UdpLink, Waker,
+};
+use std::net::SocketAddr;
+use support::{content, drain, open, receive, send};
+
+const HOSTS: [&str; 2] = ["127.0.0.1", "::1"];
+
+/// Sends `sizes` and checks that exactly these datagrams arrive, in order.
+fn carries(ip: &str, segmentation: bool, sizes: &[usize], header: usize) {
+    let (mut from, mut to) = (open(ip, segmentation), open(ip, true));
+    let datagrams: Vec<Vec<u8>> = sizes
+        .iter()
+        .enumerate()
+        .map(|(number, &size)| content(number, size))
+        .collect();
+    let outcome = send(&mut from, to.local_address(), &datagrams, header);
+    assert_eq!(
+        (outcome.sent, outcome.failure),
+        (datagrams.len(), None),
+        "{ip} {sizes:?}"
+    );
+    let received = receive(&mut to, datagrams.len());
+    assert_eq!(
+        received.len(),
+        datagrams.len(),
+        "{ip} segmentation {segmentation} {sizes:?}"
+    );
+    for (number, ((source, bytes), datagram)) in received.iter().zip(&datagrams).enumerate() {
+        assert_eq!(*source, from.local_address());
+        assert_eq!(
+            bytes, datagram,
+            "{ip} segmentation {segmentation}: datagram {number}"
+        );
+    }
+    assert_eq!(from.segmentation(), segmentation, "loopback can segment");
+    assert!(drain(&mut to).is_empty());
+}
+
+fn carries_everywhere(sizes: &[usize], header: usize) {
+    for ip in HOSTS {
+        for segmentation in [true, false] {
+            carries(ip, segmentation, sizes, header);
+        }
+    }
+}
+
+#[test]
+fn runs_of_equal_size_arrive_whole_and_in_order_on_both_paths() {
+    carries_everywhere(&[1_430; 300], 30);
+    carries_everywhere(&[64; 1_000], 30);
+}
+
+#[test]
+fn mixed_sizes_arrive_whole_and_in_order_on_both_paths() {
+    carries_everywhere(
+        &[1_430, 1_430, 700, 1_430, 30, 31, 30, 30, 9_000, 9_000, 1],
+        30,
+    );
+    let sizes: Vec<usize> = (0..400).map(|n| 1 + n * 7_919 % 1_500).collect();
+    carries_everywhere(&sizes, 18);
+}
+
+#[test]
+fn the_last_shorter_packet_of_a_state_arrives_with_its_run() {
+    let mut sizes = vec![1_430; 63];
+    sizes.extend([10, 1_430, 1_430, 1]);
+    carries_everywhere(&sizes, 10);
+}
+
+#[test]
+fn empty_payloads_and_empty_datagrams_arrive() {
+    carries_everywhere(&[30, 30, 30], 30);
+    carries_everywhere(&[0, 0, 5, 5, 0, 5], 30);
+    carries_everywhere(&[0], 0);
+}
+
+#[test]
+fn the_largest_datagram_arrives() {
+    carries_everywhere(&[65_400, 65_400, 40_000, 40_000], 30);
+}
+
+#[test]
+fn nothing_to_send_is_done_at_once() {
+    let mut link = open("127.0.0.1", true);
+    let to = link.local_address();
+    assert_eq!(link.send(to, &[]).failure, None);
+}
+
+#[test]
+fn offload_that_the_kernel_refuses_is_given_up_for_good_without_a_loss() {
+    for ip in HOSTS {
+        let (mut from, mut to) = (open(ip, true), open(ip, true));
+        forbid_checksums(&from);
+        forbid_checksums(&to);
+        let datagrams: Vec<Vec<u8>> = (0..150).map(|number| content(number, 600)).collect();
+        assert_eq!(
+            send(&mut from, to.local_address(), &datagrams, 30).sent,
+            150
+        );
+        assert!(!from.segmentation());
+        assert_eq!(
+            send(&mut from, to.local_address(), &datagrams, 30).sent,
+            150
+        );
+        let received: Vec<_> = receive(&mut to, 300)
+            .into_iter()
+            .map(|(_, bytes)| bytes)
+            .collect();
+        assert!(
+            received == [datagrams.clone(), datagrams].concat(),
+            "{ip}: {}",
+            received.len()
+        );
+    }
+}
+
+/// Linux refuses to segment for a socket without transmit checksums.
+fn forbid_checksums(link: &UdpLink) {
+    let options: &[_] = match link.local_address() {
+        SocketAddr::V4(_) => &[(libc::SOL_SOCKET, libc::SO_NO_CHECK)],
+        SocketAddr::V6(_) => &[
+            (libc::SOL_UDP, libc::UDP_NO_CHECK6_TX),
+            (libc::SOL_UDP, libc::UDP_NO_CHECK6_RX),
+        ],
+    };
+    let (fd, on) = (link.descriptor().unwrap(), 1i32);
+    for &(level, name) in options {
+        // SAFETY: `on` is readable for 4 bytes through the call.
+        let result = unsafe { libc::setsockopt(fd, level, name, (&raw const on).cast(), 4) };
+        assert_eq!(result, 0);
+    }
+}
+
+#[test]
+fn a_closed_port_does_not_stop_later_sends() {
+    let mut from = open("127.0.0.1", true);
+    let closed = open("127.0.0.1", true).local_address();
+    let mut to = open("127.0.0.1", true);
+    let datagrams = vec![content(0, 100); 3];
+    for _ in 0..20 {
+        assert_eq!(send(&mut from, closed, &datagrams, 30).failure, None);
+        assert_eq!(send(&mut from, to.local_address(), &datagrams, 30).sent, 3);
+        assert_eq!(from.receive(&mut |_, _| {}).failure, None);
+    }
+    assert_eq!(receive(&mut to, 60).len(), 60);
+}
+
+#[test]
+fn a_packet_beyond_the_mtu_is_refused_and_the_link_goes_on() {
+    // 65,507 bytes are UDP's limit over IPv4, so no interface's MTU takes one more.
+    let (mut from, mut to) = (open("127.0.0.1", true), open("127.0.0.1", true));
+    let datagrams = [content(0, 10), content(1, 65_508), content(2, 10)];
+    let outcome = send(&mut from, to.local_address(), &datagrams, 0);
+    assert_eq!(
+        (outcome.sent, outcome.failure),
+        (1, Some(SendFailure::TooBig))
+    );
+    assert_eq!(
+        send(&mut from, to.local_address(), &datagrams[2..], 0).sent,
+        1
+    );
+    assert_eq!(receive(&mut to, 2).len(), 2);
+}
+
+#[test]
+fn a_link_that_fails_does_not_disturb_another() {
+    let (mut failing, mut good) = (open("127.0.0.1", true), open("127.0.0.1", true));
+    let mut to = open("127.0.0.1", true);
+    let datagrams = vec![content(0, 500); 10];
+    for _ in 0..10 {
+        // A loopback source cannot leave the machine, and port 0 is nobody's.
+        for nowhere in ["192.0.2.1:9", "127.0.0.1:0", "[::1]:9"] {
+            let outcome = send(&mut failing, nowhere.parse().unwrap(), &datagrams, 30);
+            assert!(
+                outcome.failure.is_some() && outcome.sent == 0,
+                "{nowhere}: {outcome:?}"
+            );
+        }
+        assert_eq!(send(&mut good, to.local_address(), &datagrams, 30).sent, 10);
+    }
+    assert!(
+        failing.segmentation(),
+        "an unreachable address says nothing about offload"
+    );
+    assert_eq!(
+        send(&mut failing, to.local_address(), &datagrams, 30).sent,
+        10
+    );
+    assert_eq!(receive(&mut to, 110).len(), 110);
+}
+
+#[test]
+fn one_call_receives_a_bounded_amount_and_says_that_there_is_more() {
+    let (mut from, mut to) = (open("127.0.0.1", false), open("127.0.0.1", true));
+    let datagrams = vec![content(0, 100); 200];
+    assert_eq!(
+        send(&mut from, to.local_address(), &datagrams, 30).sent,
+        200
+    );
+    let (mut calls, mut received) = (0, 0);
+    while received < 200 {
+        let outcome = to.receive(&mut |_, _| {});
+        received += outcome.datagrams;
+        calls += 1;
+        assert!(outcome.datagrams <= 16);
+        assert!(outcome.more || received == 200);
+    }
+    assert!(calls >= 12);
+}
+
+#[test]
+fn an_arrival_ends_the_wait_of_the_poller() {
+    let (mut from, to) = (open("::1", true), open("::1", true));
+    let mut poller = Poller::new(&[to.descriptor().unwrap()], Waker::new().unwrap());
+    assert!(poller.wait(Clock.now()).unwrap().is_empty());
+    from.send(
+        to.local_address(),
+        &[Segment {
+            header: b"x",
+            payload: b"",
+        }],
+    );
+    assert!(
+        poller
+            .wait(bumpless_base::Instant::FAR_FUTURE)
+            .unwrap()
+            .contains(0)
+    );
+}
+
+#[test]
+fn an_address_in_use_or_elsewhere_is_named_with_its_remedy() {
+    let taken = open("127.0.0.1", true);
+    let error = UdpLink::open(&UdpConfig::new(taken.local_address()))
+        .err()
+        .unwrap();
+    assert_eq!(error.cause, OpenCause::AddressInUse);
+    let port = taken.local_address().port().to_string();
+    assert!(
+        error.to_string().contains(&port) && error.to_string().contains("ss -ulpn"),
+        "{error}"
+    );
+
+    for absent in ["192.0.2.77:4700", "[2001:db8::77]:4700"] {
+        let config = UdpConfig::new(absent.parse().unwrap());
+        let error = UdpLink::open(&config).err().unwrap();
+        assert_eq!(error.cause, OpenCause::AddressAbsent);
+        assert!(error.to_string().contains("not on this machine"), "{error}");
+
+        let mut link = UdpLink::open(&UdpConfig {
+            may_be_absent: true,
+            ..config
+        })
+        .unwrap();
+        assert!(!link.report().address_present);
+        assert_eq!(link.report().notes.len(), 1);
+        assert_eq!(link.receive(&mut |_, _| {}).failure, None);
+    }
+}
+
+#[test]
+fn what_the_kernel_did_not_grant_is_said_in_one_line_each() {
+    let config = UdpConfig {
+        receive_buffer: usize::MAX,
+        dscp: 46,
+        priority: 6,
+        ..UdpConfig::new("127.0.0.1:0".parse().unwrap())
+    };
+    let link = UdpLink::open(&config).unwrap();
+    let report = link.report();
+    assert!(report.receive_buffer > 0 && report.coalescing && report.address_present);
+    assert_eq!(report.notes.len(), 1, "{:?}", report.notes);
+    assert!(report.notes[0].contains("receive buffer") && report.notes[0].contains("rmem_max"));
+    assert_eq!(link.receive_drops(), Ok(0));
+}
