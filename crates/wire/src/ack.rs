@@ -60,7 +60,7 @@ pub struct AckHeader {
     pub tag: u32,
     /// The state's channel.
     pub channel: ChannelId,
-    /// The `Link` that the packet which triggered this acknowledgement carried, if one did.
+    /// The link on which the packet that triggered this acknowledgement arrived, if one did.
     /// Version 1: `None`.
     pub link: Option<LinkId>,
     /// Whether the triggering packet was marked as a retransmission; carried only with `trigger`.
@@ -71,9 +71,9 @@ pub struct AckHeader {
     /// Sequence number of the triggering packet, if that was of this channel and transfer cycle
     /// (an acknowledgement that another channel's packet forced has none). Version 1: `None`.
     pub trigger: Option<u32>,
-    /// Distinct packets received in this transfer cycle; more than the blocks show when they are
-    /// not all reported. Always `Some` in version 2 (`None` is sent as the blocks' sum), never in
-    /// version 1.
+    /// Distinct packets received in this transfer cycle, also those that the blocks leave out when
+    /// there are more than [`MAX_ACK_BLOCKS`]. Version 2: always `Some` when read, and `None` is sent
+    /// as what the blocks add up to. Version 1: `None`.
     pub received: Option<u32>,
 }
 

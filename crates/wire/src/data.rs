@@ -47,7 +47,7 @@ const V2_LEN: usize = 30;
 pub enum Version {
     /// The first paper's tables 17 and 18, to the byte.
     V1,
-    /// With session tag, link, 32-bit numbers and microseconds (W-11).
+    /// With session tag, link, 32-bit numbers and microseconds (W-14).
     #[default]
     V2,
 }
@@ -79,7 +79,8 @@ pub struct DataHeader {
     pub tag: u32,
     /// The state's channel.
     pub channel: ChannelId,
-    /// The sender's number of the link on which it sends this copy. Version 1: read as link 0.
+    /// The link on which this copy is sent; below [`MAX_LINKS`], or the receiver refuses it.
+    /// Version 1 carries none: read as link 0.
     pub link: LinkId,
     /// Whether the packet was sent before on this link. Version 1: read as `false`.
     pub retransmission: bool,

@@ -8,31 +8,31 @@ use core::fmt;
 pub enum Field {
     /// `ChId` is 0, which means "no channel" (W-8).
     Channel,
-    /// `Link` is not the number of a link (W-13).
+    /// `Link` is not the number of a link (W-15).
     Link,
-    /// A reserved bit of a `Flags` field is set, or the flags contradict each other (W-12).
+    /// A reserved bit of a `Flags` field is set, or the flags contradict each other (W-16, W-19).
     Flags,
-    /// `Trigger` is not 0 although the flags say that there is none (W-16).
+    /// `Trigger` is not 0 although the flags say that there is none (W-19).
     Trigger,
-    /// `Received` is below the number of packets that the blocks acknowledge (W-17).
+    /// `Received` is below the number of packets that the blocks acknowledge (W-20).
     Received,
-    /// `AckBlocks` is above 150 (W-9).
+    /// `AckBlocks` is above 150 (W-11).
     AckBlocks,
-    /// A block's `LowAck` is above its `HighAck`, or at most one above the `HighAck` before it (W-10).
+    /// A block's `LowAck` is above its `HighAck`, or at most one above the `HighAck` before it (W-12).
     Blocks,
     /// Bytes follow the last field (W-4).
     Length,
-    /// A session is 0, which means "none" where sessions are echoed (W-20).
+    /// A session is 0, which means "none" where sessions are echoed (W-22).
     Session,
-    /// A heartbeat has more than 64 group entries (W-22).
+    /// A heartbeat has more than 64 group entries (W-24).
     Groups,
-    /// `Role` is not one of the four roles (W-23).
+    /// `Role` is not one of the four roles (W-25).
     Role,
-    /// `Candidates` is 0 (W-25).
+    /// `Candidates` is 0 (W-26).
     Candidates,
-    /// `Kind` is not one of the four requests (W-25).
+    /// `Kind` is not one of the four requests (W-26).
     Kind,
-    /// `Granted` is neither 0 nor 1 (W-26).
+    /// `Granted` is neither 0 nor 1 (W-27).
     Granted,
 }
 
@@ -80,7 +80,7 @@ pub enum WireError {
     },
     /// A field has a value that its clause forbids.
     Malformed(Field),
-    /// Marked as authenticated, and there is no key to check it with (W-14).
+    /// Marked as authenticated, and there is no key to check it with (W-17).
     Authenticated,
 }
 

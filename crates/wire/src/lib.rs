@@ -16,9 +16,6 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-#[cfg(test)]
-extern crate std;
-
 mod bytes;
 
 pub mod ack;
@@ -64,9 +61,9 @@ pub enum Packet<'a> {
 /// Reads one datagram.
 ///
 /// # Errors
-/// [`WireError`] says what is wrong and which counter it belongs to. A datagram in which several
-/// things are wrong is refused for the first of: length of the prefix, type, version, length of the
-/// fixed fields, then the fields in their order.
+/// [`WireError`] says what is wrong and which counter it belongs to. Checked in this order, and the
+/// first that fails is reported: length of type and version, type, version, length of the fixed
+/// fields, the fixed fields in their order, length of what follows, and what follows (W-3).
 pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, WireError> {
     let mut prefix = Reader::new(datagram, PREFIX_LEN)?;
     let (htype, version) = (prefix.u16()?, prefix.u16()?);
