@@ -180,6 +180,18 @@ mod tests {
     }
 
     #[test]
+    fn what_needs_privilege_is_granted_or_refused_with_a_remedy() {
+        for result in std::thread::spawn(|| [set_fifo(1), lock_memory()])
+            .join()
+            .unwrap()
+        {
+            if let Err(refused) = result {
+                assert!(refused.to_string().contains("grant CAP_"), "{refused}");
+            }
+        }
+    }
+
+    #[test]
     fn timers_can_be_tightened_without_privilege() {
         std::thread::spawn(tighten_timers).join().unwrap().unwrap();
     }

@@ -13,6 +13,8 @@ use support::{content, drain, open, receive, send};
 struct Path {
     near: UdpLink,
     far: UdpLink,
+    /// Counts batches, so that a latecomer of an earlier one is not taken for the current one's.
+    batch: u32,
 }
 
 const BATCH: usize = 50;
@@ -22,25 +24,40 @@ impl Path {
         Self {
             near: hosts.left(|| open(&network.left(v6), true)),
             far: hosts.right(|| open(&network.right(v6), true)),
+            batch: 0,
         }
+    }
+
+    /// The current batch's datagrams.
+    fn datagrams(&self) -> Vec<Vec<u8>> {
+        let datagram = |number| [&self.batch.to_be_bytes()[..], &content(number, 900)].concat();
+        (0..BATCH).map(datagram).collect()
     }
 
     /// Sends a batch; what the link said.
     fn try_send(&mut self) -> Option<SendFailure> {
-        let datagrams: Vec<Vec<u8>> = (0..BATCH).map(|number| content(number, 900)).collect();
+        self.batch += 1;
+        let datagrams = self.datagrams();
         let outcome = send(&mut self.near, self.far.local_address(), &datagrams, 30);
         assert_eq!(outcome.failure.is_none(), outcome.sent == BATCH);
         outcome.failure
     }
 
-    /// Sends a batch and requires all of it to arrive.
+    /// Sends a batch and requires all of it to arrive, in order.
     fn carry(&mut self) {
         assert_eq!(self.try_send(), None);
-        let received = receive(&mut self.far, BATCH);
-        assert_eq!(received.len(), BATCH);
-        for (number, (_, bytes)) in received.into_iter().enumerate() {
-            assert_eq!(bytes, content(number, 900));
+        let mut received = Vec::new();
+        while received.len() < BATCH {
+            let arrived = receive(&mut self.far, 1);
+            assert!(
+                !arrived.is_empty(),
+                "lost: {} of {BATCH} arrived",
+                received.len()
+            );
+            let datagrams = arrived.into_iter().map(|(_, bytes)| bytes);
+            received.extend(datagrams.filter(|bytes| bytes.starts_with(&self.batch.to_be_bytes())));
         }
+        assert!(received == self.datagrams());
     }
 
     /// Sends until something arrives. Routes and neighbours may take their time to come back.
@@ -54,8 +71,6 @@ impl Path {
             self.try_send();
             std::thread::sleep(Duration::from_millis(1).to_std());
         }
-        std::thread::sleep(Duration::from_millis(20).to_std());
-        drain(&mut self.far);
     }
 }
 
@@ -147,7 +162,11 @@ fn a_link_opened_before_its_address_exists_works_once_it_does() {
             };
             let near = hosts.left(|| UdpLink::open(&config)).unwrap();
             let far = hosts.right(|| open(&A.right(v6), true));
-            let mut path = Path { near, far };
+            let mut path = Path {
+                near,
+                far,
+                batch: 0,
+            };
             assert!(!path.near.report().address_present);
             assert_eq!(path.try_send(), Some(SendFailure::Unreachable));
             hosts.left(|| netns::add_address(A.interface, &A.left(v6)));
@@ -179,6 +198,7 @@ fn a_full_queue_is_reported_at_once_and_disturbs_no_other_link() {
         let mut a = Path {
             near,
             far: hosts.right(|| open(&A.right(false), true)),
+            batch: 0,
         };
         a.carry_again();
 

@@ -274,3 +274,65 @@ fn bind(socket: &OwnedFd, config: &UdpConfig) -> Result<bool, OpenCause> {
         Err(cause) => Err(cause),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened(ip: &str) -> (OwnedFd, UdpReport) {
+        let local = SocketAddr::new(ip.parse().unwrap(), 0);
+        open(&UdpConfig {
+            dscp: 46,
+            priority: 5,
+            ..UdpConfig::new(local)
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn packets_carry_the_configured_marks_and_are_never_fragmented() {
+        let options = [
+            ("127.0.0.1", libc::IPPROTO_IP, libc::IP_TOS, 46 << 2),
+            ("::1", libc::IPPROTO_IPV6, libc::IPV6_TCLASS, 46 << 2),
+            ("127.0.0.1", libc::SOL_SOCKET, libc::SO_PRIORITY, 5),
+            ("::1", libc::SOL_SOCKET, libc::SO_PRIORITY, 5),
+            (
+                "127.0.0.1",
+                libc::IPPROTO_IP,
+                libc::IP_MTU_DISCOVER,
+                libc::IP_PMTUDISC_PROBE,
+            ),
+            (
+                "::1",
+                libc::IPPROTO_IPV6,
+                libc::IPV6_MTU_DISCOVER,
+                libc::IPV6_PMTUDISC_PROBE,
+            ),
+        ];
+        for (ip, level, name, value) in options {
+            let (socket, _) = opened(ip);
+            assert_eq!(
+                sys::option(&socket, level, name),
+                Ok(value),
+                "{ip} {level} {name}"
+            );
+        }
+    }
+
+    #[test]
+    fn buffers_are_reported_in_the_unit_in_which_they_are_asked_for() {
+        let local = "127.0.0.1:0".parse().unwrap();
+        let wanted = 100_000;
+        let config = UdpConfig {
+            receive_buffer: wanted,
+            send_buffer: wanted,
+            ..UdpConfig::new(local)
+        };
+        let (_, report) = open(&config).unwrap();
+        assert_eq!(
+            (report.receive_buffer, report.send_buffer),
+            (wanted, wanted)
+        );
+        assert!(report.notes.is_empty(), "{:?}", report.notes);
+    }
+}
