@@ -1,1 +1,10 @@
 //! Fault-injecting drivers and the demonstration that uses them.
+//!
+//! [`fault`] is a driver around a real link. [`demo`] starts a whole pair on this machine, makes
+//! faults, and gathers the logs as a [`runlog::Run`]; [`evaluate()`](evaluate::evaluate) judges
+//! them, a pure function; [`report`] shows them. Nothing in the product depends on this crate.
+
+pub mod evaluate;
+pub mod fault;
+pub mod report;
+pub mod runlog;

@@ -1,0 +1,198 @@
+//! Who had which role, and whether lost redundancy was reported with its cause and regained.
+
+use super::{Limits, Promise, ms};
+use crate::runlog::{Event, EventKind, Phase, PhaseKind, RedundancyState, Run};
+
+const PRIMARY: &str = "primary";
+const BACKUP: &str = "backup";
+
+/// Role of `node` just before `time_ns`; empty if it has not said one since its last start.
+pub fn role_at<'a>(run: &'a Run, node: &str, time_ns: u64) -> &'a str {
+    let mut role = "";
+    for event in run
+        .events
+        .iter()
+        .filter(|e| e.node == node && e.time_ns < time_ns)
+    {
+        match &event.kind {
+            EventKind::Role { to, .. } => role = to,
+            EventKind::Started {} | EventKind::Stopping {} | EventKind::Gone {} => role = "",
+            _ => {}
+        }
+    }
+    role
+}
+
+fn role_changes<'a>(run: &'a Run, phase: &'a Phase) -> impl Iterator<Item = &'a Event> {
+    run.events
+        .iter()
+        .filter(|e| phase.contains(e.time_ns) && matches!(e.kind, EventKind::Role { .. }))
+}
+
+fn describe(event: &Event) -> String {
+    match &event.kind {
+        EventKind::Role {
+            from, to, cause, ..
+        } => {
+            format!("{} went from {from} to {to} ({cause})", event.node)
+        }
+        _ => String::new(),
+    }
+}
+
+/// Roles change only where the phase changes them, and end as the phase wants.
+pub fn as_expected(run: &Run, phase: &Phase) -> Promise {
+    use PhaseKind::{Kill, Return, Switchover};
+    let before = run.node_name(phase.primary_before);
+    let other = run.node_name(1 - phase.primary_before.min(1));
+    let at_end = |node| role_at(run, node, phase.to_ns);
+    let ends = format!(
+        "at the end {before} is {}, {other} is {}",
+        or_silent(at_end(before)),
+        or_silent(at_end(other))
+    );
+    let (promised, held) = match phase.kind {
+        Kill => (format!("{other} takes over"), at_end(other) == PRIMARY),
+        Return => (
+            format!("{other} comes back as backup, {before} stays primary"),
+            at_end(before) == PRIMARY
+                && at_end(other) == BACKUP
+                && !role_changes(run, phase).any(|event| event.node == before),
+        ),
+        Switchover => (
+            format!("{other} becomes primary, {before} becomes backup"),
+            at_end(other) == PRIMARY && at_end(before) == BACKUP,
+        ),
+        _ => return unchanged(run, phase, before, other),
+    };
+    Promise::in_phase("roles", phase, promised, held, ends)
+}
+
+fn unchanged(run: &Run, phase: &Phase, before: &str, other: &str) -> Promise {
+    let promised = format!("{before} stays primary, {other} stays backup");
+    let change = role_changes(run, phase).map(describe).next();
+    let started =
+        role_at(run, before, phase.to_ns) == PRIMARY && role_at(run, other, phase.to_ns) == BACKUP;
+    let held = change.is_none() && started;
+    let seen = change.unwrap_or_else(|| match started {
+        true => "no role changed".into(),
+        false => format!("{before} is not primary or {other} is not backup"),
+    });
+    Promise::in_phase("roles", phase, promised, held, seen)
+}
+
+fn or_silent(role: &str) -> &str {
+    if role.is_empty() { "gone" } else { role }
+}
+
+/// First report of `wanted` redundancy at or after `from_ns` by a node other than `except`.
+fn first_report<'a>(
+    run: &'a Run,
+    from_ns: u64,
+    to_ns: u64,
+    except: Option<&str>,
+    wanted: &[RedundancyState],
+) -> Option<(&'a Event, &'a str)> {
+    run.events
+        .iter()
+        .filter(|e| (from_ns..to_ns).contains(&e.time_ns) && Some(e.node.as_str()) != except)
+        .find_map(|event| match &event.kind {
+            EventKind::Redundancy { state, cause } if wanted.contains(state) => {
+                Some((event, cause.as_str()))
+            }
+            _ => None,
+        })
+}
+
+/// Promises about reports of redundancy in phases that take it away or give it back.
+pub fn redundancy_reported(run: &Run, phase: &Phase, limits: &Limits) -> Vec<Promise> {
+    use RedundancyState::{Degraded, Lost, Ok};
+    let (fault_from, fault_to) = phase.faulty();
+    let victim = (phase.kind == PhaseKind::Kill).then(|| run.node_name(phase.primary_before));
+    let mut promises = Vec::new();
+    let reported: &[RedundancyState] = match phase.kind {
+        PhaseKind::CutOne => &[Degraded],
+        PhaseKind::Kill | PhaseKind::CutBoth => &[Lost],
+        _ => &[],
+    };
+    if !reported.is_empty() {
+        promises.push(report_with_cause(
+            run, phase, limits, fault_from, victim, reported,
+        ));
+    }
+    let (subject, healed_from, limit) = match phase.kind {
+        PhaseKind::CutOne => ("heals", fault_to, limits.heal_ns),
+        PhaseKind::Healing | PhaseKind::Switchover => ("heals", fault_from, limits.heal_ns),
+        PhaseKind::Return => ("heals", fault_from, limits.return_ns),
+        _ => return promises,
+    };
+    let promised = format!("redundant again within {}", ms(limit));
+    let end = phase.to_ns.max(healed_from);
+    let (held, seen) = match healed(run, healed_from, end) {
+        Some(0) => (true, "redundant throughout".into()),
+        Some(after) => (after <= limit, format!("after {}", ms(after))),
+        None => match first_report(run, healed_from, end, None, &[Ok]) {
+            Some(_) => (false, "regained, but not kept".into()),
+            None => (false, "not redundant by the end of the phase".into()),
+        },
+    };
+    promises.push(Promise::in_phase(subject, phase, promised, held, seen));
+    promises
+}
+
+fn report_with_cause(
+    run: &Run,
+    phase: &Phase,
+    limits: &Limits,
+    from_ns: u64,
+    victim: Option<&str>,
+    wanted: &[RedundancyState],
+) -> Promise {
+    let word = if wanted.contains(&RedundancyState::Lost) {
+        "lost"
+    } else {
+        "degraded"
+    };
+    let promised = format!(
+        "redundancy {word} is reported with its cause within {}",
+        ms(limits.report_ns)
+    );
+    let end = phase.to_ns.max(from_ns);
+    let (held, seen) = match first_report(run, from_ns, end, victim, wanted) {
+        Some((event, cause)) => {
+            let after = event.time_ns - from_ns;
+            let allowed = limits.report_ns + run.stalled_ns(from_ns, event.time_ns);
+            let seen = format!("{} after {}: \"{cause}\"", event.node, ms(after));
+            (after <= allowed && !cause.is_empty(), seen)
+        }
+        None => (false, "not reported".into()),
+    };
+    Promise::in_phase("reported", phase, promised, held, seen)
+}
+
+/// How long after `from_ns` the primary last said that redundancy is back for good; zero if it was
+/// there all the time, `None` if it is not there at `to_ns`.
+fn healed(run: &Run, from_ns: u64, to_ns: u64) -> Option<u64> {
+    let primary = run
+        .nodes
+        .iter()
+        .find(|node| role_at(run, node, to_ns) == PRIMARY)?;
+    let mut since = None;
+    for event in run
+        .events
+        .iter()
+        .filter(|e| e.node == *primary && e.time_ns < to_ns)
+    {
+        match event.kind {
+            EventKind::Redundancy {
+                state: RedundancyState::Ok,
+                ..
+            } => {
+                since.get_or_insert(event.time_ns);
+            }
+            EventKind::Redundancy { .. } | EventKind::Started {} => since = None,
+            _ => {}
+        }
+    }
+    Some(since?.saturating_sub(from_ns))
+}

@@ -1,0 +1,219 @@
+//! The page around the plots: verdict, key figures, promises.
+
+use std::fmt::Write;
+
+use super::panel::Panel;
+use super::plots::{self, Plot};
+use super::svg::escape;
+use crate::evaluate::{Limits, Promise, deviations, longest_gap};
+use crate::runlog::{EventKind, PhaseKind, Run, TransferOutcome};
+
+/// Where and with what a run was made.
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// Version of the program.
+    pub version: String,
+    /// Operating system and kernel.
+    pub kernel: String,
+    /// Processors that the run could use.
+    pub processors: usize,
+}
+
+const STYLE: &str = include_str!("style.css");
+
+/// The whole page.
+pub fn render(run: &Run, promises: &[Promise], limits: &Limits, about: &About) -> String {
+    let mut page = String::new();
+    let broken = promises.iter().filter(|promise| !promise.held).count();
+    let _ = write!(
+        page,
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>Bumpless demonstration: {}</title>\n<style>\n{STYLE}</style></head><body><main>\n",
+        if broken == 0 {
+            "every promise held"
+        } else {
+            "promises broken"
+        }
+    );
+    verdict(&mut page, promises.len(), broken);
+    tiles(&mut page, run);
+    page.push_str("<h2>What happened</h2>\n");
+    let names = Panel::phase_names(run, plots::extent(run));
+    for plot in plots::all(run, limits) {
+        card(&mut page, &plot, &names);
+    }
+    page.push_str("<h2>What was promised, and what was seen</h2>\n");
+    table(&mut page, run, promises);
+    footer(&mut page, run, about);
+    page.push_str("</main></body></html>\n");
+    page
+}
+
+fn verdict(page: &mut String, count: usize, broken: usize) {
+    let (class, headline) = match broken {
+        0 => ("good", format!("All {count} promises held")),
+        1 => ("bad", format!("1 of {count} promises was broken")),
+        n => ("bad", format!("{n} of {count} promises were broken")),
+    };
+    let _ = write!(
+        page,
+        "<section class=\"verdict {class}\"><h1>{headline}</h1>\n\
+         <p>A pair of controllers kept a four-tank process under control while its networks lost \
+         packets, one network was cut, the primary was killed, came back, handed over on order, and \
+         was cut off from its partner.</p></section>\n"
+    );
+}
+
+fn tile(page: &mut String, figure: &str, meaning: &str) {
+    let _ = writeln!(
+        page,
+        "<div class=\"tile\"><b>{}</b><span>{}</span></div>",
+        escape(figure),
+        escape(meaning)
+    );
+}
+
+fn tiles(page: &mut String, run: &Run) {
+    page.push_str("<section class=\"tiles\">\n");
+    let gap = |kind| {
+        let phase = run.phase(kind)?;
+        Some(longest_gap(run, phase.from_ns, phase.to_ns)?.length_ns() as f64 / 1e6)
+    };
+    if let Some(ms) = gap(PhaseKind::Kill) {
+        tile(
+            page,
+            &format!("{ms:.1} ms"),
+            "longest time without output when the primary was killed",
+        );
+    }
+    if let Some(ms) = gap(PhaseKind::Switchover) {
+        tile(
+            page,
+            &format!("{ms:.1} ms"),
+            "longest time without output at the ordered switchover",
+        );
+    }
+    let (mut safe, mut failed) = (0u64, 0u64);
+    for event in &run.events {
+        if let EventKind::Transfer { outcome, .. } = event.kind {
+            let in_lossy = run.phases.iter().any(|phase| {
+                use PhaseKind::{Bursts, CutOne, Loss, Normal};
+                phase.contains(event.time_ns)
+                    && matches!(phase.kind, Normal | Loss | Bursts | CutOne)
+            });
+            match outcome {
+                TransferOutcome::Safe if in_lossy => safe += 1,
+                TransferOutcome::Failed if in_lossy => failed += 1,
+                _ => {}
+            }
+        }
+    }
+    let meaning =
+        "states that missed the backup in normal running, loss, bursts and with network A cut";
+    tile(page, &format!("{failed} of {}", safe + failed), meaning);
+    let (from, to) = plots::extent(run);
+    let farthest = deviations(run, from, to)
+        .into_iter()
+        .map(|(_, mm)| mm)
+        .fold(0.0, f64::max);
+    tile(
+        page,
+        &format!("{farthest:.2} mm"),
+        "largest difference of any level from a run without faults",
+    );
+    if run.injected > 0 {
+        tile(
+            page,
+            &run.injected.to_string(),
+            "packets that the fault driver took away",
+        );
+    }
+    page.push_str("</section>\n");
+}
+
+fn card(page: &mut String, plot: &Plot, names: &str) {
+    let _ = write!(
+        page,
+        "<section class=\"card\"><h3>{}</h3><p>{}</p>\n",
+        escape(plot.heading),
+        escape(&plot.note)
+    );
+    if !plot.key.is_empty() {
+        page.push_str("<div class=\"key\">");
+        for (class, meaning) in &plot.key {
+            let _ = write!(
+                page,
+                "<span><i class=\"{class}\"></i>{}</span>",
+                escape(meaning)
+            );
+        }
+        page.push_str("</div>\n");
+    }
+    let _ = writeln!(
+        page,
+        "<div class=\"scroll\">{names}{}</div></section>",
+        plot.svg
+    );
+}
+
+fn table(page: &mut String, run: &Run, promises: &[Promise]) {
+    page.push_str(
+        "<table><thead><tr><th>Held</th><th>Promised</th><th>Seen</th></tr></thead><tbody>\n",
+    );
+    let groups = std::iter::once((None, "the whole run")).chain(
+        run.phases
+            .iter()
+            .map(|phase| (Some(phase.kind.id()), phase.kind.title())),
+    );
+    for (id, title) in groups {
+        let mut rows = promises
+            .iter()
+            .filter(|promise| promise.phase == id)
+            .peekable();
+        if rows.peek().is_some() {
+            let _ = writeln!(page, "<tr><th colspan=\"3\">{}</th></tr>", escape(title));
+        }
+        for promise in rows {
+            let (row, cell, word) = match promise.held {
+                true => ("", "yes", "✓ held"),
+                false => (" class=\"broken\"", "no", "✗ broken"),
+            };
+            let _ = writeln!(
+                page,
+                "<tr{row} id=\"{}\"><td class=\"held {cell}\">{word}</td>\
+                 <td>{}</td><td data-label=\"Seen\">{}</td></tr>",
+                escape(&promise.id),
+                escape(&promise.promised),
+                escape(&promise.seen)
+            );
+        }
+    }
+    page.push_str("</tbody></table>\n");
+}
+
+fn footer(page: &mut String, run: &Run, about: &About) {
+    let (from, to) = plots::extent(run);
+    let stalled = run.stalled_ns(from, to) as f64 / 1e6;
+    let longest = run
+        .stalls
+        .iter()
+        .map(|stall| stall.length_ns)
+        .max()
+        .unwrap_or(0) as f64
+        / 1e6;
+    let _ = write!(
+        page,
+        "<footer><p>Bumpless {}, {}, {} processors, everything on one machine: plant, one witness per \
+         network and both controllers are separate processes; two networks are loopback addresses; \
+         faults are made by a driver that the product's code does not know.</p>\n\
+         <p>During the {:.0} s the machine itself ran nothing for {stalled:.1} ms in all (stalls over \
+         2 ms, {} reports, the longest {longest:.1} ms). A stall inside a gap between two outputs is \
+         added to its limit and said so in the table; it is never taken off the figure.</p></footer>\n",
+        escape(&about.version),
+        escape(&about.kernel),
+        about.processors,
+        (to - from) as f64 / 1e9,
+        run.stalls.len()
+    );
+}
