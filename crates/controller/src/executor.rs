@@ -297,7 +297,7 @@ where
     }
 
     fn copy_in(&mut self, report: &mut CycleReport) -> Result<(), FieldError> {
-        let until = report.started + self.settings.field_timeout;
+        let until = self.ports.clock.now() + self.settings.field_timeout;
         let result = self.ports.field.read(&mut self.inputs, until);
         self.note(result)?;
         self.inputs_valid = true;

@@ -214,4 +214,4 @@ impl<T: TimeSource> FieldIo for ModbusField<T> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

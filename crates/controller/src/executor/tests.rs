@@ -1,1 +1,197 @@
-//! Executor rules, in simulated time.
+//! Every rule of the executor, in simulated time.
+
+mod commit;
+mod failures;
+mod world;
+
+use super::*;
+use world::{World, at, ms, published, settings};
+
+#[test]
+fn cycles_run_on_the_absolute_grid_however_long_they_take() {
+    let world = World::new();
+    world.lock().execution = ms(7);
+    let reports = world.run(settings(), at(50));
+    let started: Vec<_> = reports.iter().map(|report| report.started).collect();
+    assert_eq!(started, [at(0), at(10), at(20), at(30), at(40)]);
+    assert!(reports.iter().all(|report| report.skipped == 0));
+}
+
+#[test]
+fn a_backup_keeps_connections_warm_and_never_executes() {
+    let world = World::new();
+    world.lock().role = Role::Backup;
+    let reports = world.run(settings(), at(40));
+    assert_eq!(world.lock().warmed, [at(0), at(10), at(20), at(30)]);
+    assert!(world.lock().executed.is_empty() && world.lock().writes.is_empty());
+    assert!(reports.iter().all(|report| report.outcome == Outcome::Warm));
+}
+
+#[test]
+fn a_new_primary_executes_at_once_and_its_grid_starts_there() {
+    let world = World::new();
+    world.lock().role = Role::Backup;
+    world.lock().backup = false;
+    world.lock().received = Some(published(1, 41, 41.0));
+    world.schedule(at(14), |state| {
+        state.role = Role::Primary;
+        state.permit = Some(Permit {
+            epoch: Epoch(2),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    let reports = world.run(settings(), at(40));
+    let state = world.lock();
+    let written: Vec<_> = state
+        .writes
+        .iter()
+        .map(|w| (w.at, w.epoch, w.cycle))
+        .collect();
+    assert_eq!(written, [(at(14), 2, 42), (at(24), 2, 43), (at(34), 2, 44)]);
+    assert_eq!(
+        state.writes[0].outputs,
+        [42.0],
+        "it goes on from the predecessor's state"
+    );
+    let resumed = reports.iter().find_map(|report| report.resumed);
+    assert_eq!(
+        resumed,
+        Some(Resumed::Loaded {
+            epoch: Epoch(1),
+            cycle: 41
+        })
+    );
+}
+
+#[test]
+fn a_primary_whose_permit_comes_later_starts_when_it_is_woken() {
+    let world = World::new();
+    let permit = world.lock().permit.take();
+    world.schedule(at(14), move |state| state.permit = permit);
+    let reports = world.run(settings(), at(20));
+    assert_eq!(reports[0].outcome, Outcome::Held(HoldCause::NoPermit));
+    assert_eq!(world.lock().executed, [at(14)]);
+}
+
+#[test]
+fn without_any_state_it_starts_cold() {
+    let world = World::new();
+    let reports = world.run(settings(), at(10));
+    assert_eq!(reports[0].resumed, Some(Resumed::ColdStart));
+    assert_eq!((reports[0].cycle, world.lock().writes[0].cycle), (1, 1));
+}
+
+#[test]
+fn an_older_state_never_replaces_a_newer_one() {
+    for (received, first) in [
+        (published(1, 2, 77.0), 4.0),
+        (published(1, 3, 77.0), 4.0),
+        (published(2, 1, 77.0), 78.0),
+    ] {
+        let world = World::new();
+        let permit = world.lock().permit;
+        world.schedule(at(25), |state| state.role = Role::Backup);
+        world.schedule(at(41), move |state| {
+            state.role = Role::Primary;
+            state.permit = permit.map(|p| Permit {
+                epoch: Epoch(3),
+                ..p
+            });
+            state.received = Some(received);
+        });
+        world.run(settings(), at(51));
+        let state = world.lock();
+        let after = state.writes.iter().find(|write| write.epoch == 3).unwrap();
+        assert_eq!((after.at, &after.outputs[..]), (at(41), &[first][..]));
+    }
+}
+
+#[test]
+fn a_lease_regained_under_another_epoch_looks_for_a_newer_state_again() {
+    let world = World::new();
+    world.schedule(at(15), |state| {
+        state.permit = Some(Permit {
+            epoch: Epoch(5),
+            until: Instant::FAR_FUTURE,
+        });
+        state.received = Some(published(3, 90, 90.0));
+    });
+    let reports = world.run(settings(), at(30));
+    assert_eq!(
+        reports[2].resumed,
+        Some(Resumed::Loaded {
+            epoch: Epoch(3),
+            cycle: 90
+        })
+    );
+    assert_eq!(world.lock().writes.last().unwrap().cycle, 91);
+}
+
+#[test]
+fn grid_points_that_a_cycle_runs_into_are_skipped_and_never_piled_up() {
+    let world = World::new();
+    world.lock().execution = ms(25);
+    let reports = world.run(settings(), at(90));
+    let started: Vec<_> = reports.iter().map(|report| report.started).collect();
+    assert_eq!(started, [at(0), at(30), at(60)]);
+    assert!(reports.iter().all(|report| report.skipped == 2));
+}
+
+#[test]
+fn a_cycle_that_ends_on_the_next_grid_point_skips_none() {
+    let world = World::new();
+    world.lock().execution = ms(10);
+    let reports = world.run(settings(), at(30));
+    assert_eq!(reports.len(), 3);
+    assert!(reports.iter().all(|report| report.skipped == 0));
+}
+
+#[test]
+fn a_late_wake_keeps_the_grid() {
+    let world = World::new();
+    world.schedule(at(5), |state| state.oversleep = ms(23));
+    let reports = world.run(settings(), at(50));
+    let seen: Vec<_> = reports
+        .iter()
+        .map(|r| (r.scheduled, r.started, r.skipped))
+        .collect();
+    let expected = [(at(0), at(0), 0), (at(30), at(33), 2), (at(40), at(40), 0)];
+    assert_eq!(seen, expected);
+}
+
+#[test]
+fn the_published_state_is_that_of_the_cycle_and_carries_its_outputs() {
+    let world = World::new();
+    let reports = world.run(settings(), at(30));
+    let state = world.lock();
+    assert_eq!(state.published.len(), 3);
+    for (index, (_, bytes)) in state.published.iter().enumerate() {
+        let cycle = index as u64 + 1;
+        assert_eq!(*bytes, published(1, cycle, cycle as f64));
+        assert_eq!(reports[index].state_bytes, bytes.len());
+    }
+}
+
+#[test]
+fn a_buffer_that_is_too_small_gets_an_empty_state() {
+    let progress = Progress {
+        epoch: Epoch(1),
+        cycle: 1,
+    };
+    let application = crate::QuadrupleTank::new(crate::QuadrupleTankParameters::default());
+    let need = published_size_max(&application);
+    let mut buffer = vec![0; need];
+    assert_eq!(fill(&application, progress, &[0.0; 2], &mut buffer), need);
+    assert_eq!(fill(&application, progress, &[0.0; 2], &mut buffer[1..]), 0);
+}
+
+#[test]
+fn epochs_that_a_device_tells_reach_the_redundancy_layer() {
+    for role in [Role::Primary, Role::Backup] {
+        let world = World::new();
+        world.lock().role = role;
+        world.lock().device_epoch = Some(Epoch(9));
+        world.run(settings(), at(10));
+        assert_eq!(world.lock().epochs_seen, [Epoch(9)]);
+    }
+}

@@ -58,7 +58,7 @@ impl<T: TimeSource> Connection<T> {
         until: Instant,
     ) -> Result<Response, FieldErrorKind> {
         self.connect(until)?;
-        let left = self.left(until)?;
+        let left = time_left(&self.clock, until)?;
         let State::Connected(context) = &mut self.state else {
             return Err(FieldErrorKind::NotConnected(io::ErrorKind::NotConnected));
         };
@@ -118,14 +118,7 @@ impl<T: TimeSource> Connection<T> {
         self.wait = (self.wait * 2).min(self.wait_max);
     }
 
-    fn left(&self, until: Instant) -> Result<std::time::Duration, FieldErrorKind> {
-        match until.since(self.clock.now()) {
-            Duration::ZERO => Err(FieldErrorKind::Timeout),
-            left => Ok(on_the_timers_grid(left).to_std()),
-        }
-    }
-
-    fn connect(&mut self, until: Instant) -> Result<(), FieldErrorKind> {
+    pub(super) fn connect(&mut self, until: Instant) -> Result<(), FieldErrorKind> {
         if let State::Waiting(not_before, cause) = self.state {
             if self.clock.now() < not_before {
                 return Err(FieldErrorKind::NotConnected(cause));
@@ -136,10 +129,7 @@ impl<T: TimeSource> Connection<T> {
         let State::Connecting(attempt) = &mut self.state else {
             return Ok(());
         };
-        let left = match until.since(self.clock.now()) {
-            Duration::ZERO => return Err(FieldErrorKind::Timeout),
-            left => on_the_timers_grid(left).to_std(),
-        };
+        let left = time_left(&self.clock, until)?;
         let opened = self
             .runtime
             .block_on(async { tokio::time::timeout(left, attempt).await });
@@ -162,11 +152,18 @@ impl<T: TimeSource> Connection<T> {
     }
 }
 
-/// The timer rounds up to whole milliseconds, so a wait of more than one is cut by one: it then
-/// ends before its deadline, not after.
-fn on_the_timers_grid(left: Duration) -> Duration {
+/// How long the runtime's timer may wait. It rounds up to whole milliseconds, so a wait of more
+/// than two is cut by one: it then ends before its deadline, not after.
+fn time_left(
+    clock: &impl TimeSource,
+    until: Instant,
+) -> Result<std::time::Duration, FieldErrorKind> {
     let tick = Duration::from_millis(1);
-    if left > tick * 2 { left - tick } else { left }
+    match until.since(clock.now()) {
+        Duration::ZERO => Err(FieldErrorKind::Timeout),
+        left if left > tick * 2 => Ok((left - tick).to_std()),
+        left => Ok(left.to_std()),
+    }
 }
 
 async fn open(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {

@@ -33,7 +33,7 @@ pub mod input {
 }
 
 /// Most connections at a time; more are closed at once.
-const CONNECTIONS_MAX: usize = 64;
+pub(super) const CONNECTIONS_MAX: usize = 64;
 const OUTPUTS: usize = 2;
 
 struct Inside {

@@ -1,0 +1,189 @@
+//! When copy-out may go ahead.
+
+use super::*;
+
+fn before_output() -> ExecutorSettings {
+    ExecutorSettings {
+        commit: CommitMode::BeforeOutput,
+        ..settings()
+    }
+}
+
+fn written(world: &World) -> Vec<Instant> {
+    world.lock().writes.iter().map(|write| write.at).collect()
+}
+
+#[test]
+fn before_output_waits_until_this_cycles_state_is_safe() {
+    let world = World::new();
+    world.lock().transfer = Some(ms(4));
+    let reports = world.run(before_output(), at(20));
+    assert_eq!(written(&world), [at(4), at(14)]);
+    assert!(
+        reports
+            .iter()
+            .all(|r| r.settled == Some(Settled::Safe) && !r.backup_behind)
+    );
+    assert!(
+        reports
+            .iter()
+            .all(|r| r.transfer_settled_after == Some(ms(4)))
+    );
+}
+
+#[test]
+fn before_output_writes_at_the_deadline_and_says_that_the_backup_is_behind() {
+    let world = World::new();
+    world.lock().transfer = None;
+    let reports = world.run(before_output(), at(20));
+    assert_eq!(written(&world), [at(8), at(18)]);
+    assert!(
+        reports
+            .iter()
+            .all(|r| r.backup_behind && r.outcome == Outcome::Written)
+    );
+    assert!(reports.iter().all(|r| r.settled == Some(Settled::Pending)));
+}
+
+#[test]
+fn a_transfer_given_up_ends_the_wait() {
+    let world = World::new();
+    world.lock().transfer = None;
+    world.lock().transfer_fails = Some(ms(2));
+    let reports = world.run(before_output(), at(10));
+    assert_eq!(written(&world), [at(2)]);
+    assert!(reports[0].backup_behind && reports[0].settled == Some(Settled::Failed));
+}
+
+#[test]
+fn nothing_waits_while_no_backup_is_expected() {
+    for commit in [CommitMode::BeforeOutput, CommitMode::Async] {
+        let world = World::new();
+        world.lock().backup = false;
+        world.lock().transfer = None;
+        let reports = world.run(
+            ExecutorSettings {
+                commit,
+                ..settings()
+            },
+            at(20),
+        );
+        assert_eq!(written(&world), [at(0), at(10)]);
+        assert!(
+            reports
+                .iter()
+                .all(|r| r.settled.is_none() && !r.backup_behind)
+        );
+    }
+}
+
+#[test]
+fn async_does_not_wait_for_this_cycles_state() {
+    let world = World::new();
+    world.lock().transfer = Some(ms(9));
+    let reports = world.run(settings(), at(30));
+    assert_eq!(written(&world), [at(0), at(10), at(20)]);
+    assert!(reports.iter().all(|report| !report.backup_behind));
+}
+
+#[test]
+fn async_waits_for_the_state_of_the_cycle_before() {
+    let world = World::new();
+    world.lock().transfer = Some(ms(13));
+    let reports = world.run(settings(), at(30));
+    assert_eq!(written(&world), [at(0), at(13), at(23)]);
+    assert!(reports.iter().all(|report| !report.backup_behind));
+}
+
+#[test]
+fn async_writes_at_the_deadline_when_the_backup_is_two_cycles_behind() {
+    let world = World::new();
+    world.lock().transfer = None;
+    let reports = world.run(settings(), at(30));
+    assert_eq!(written(&world), [at(0), at(18), at(28)]);
+    let behind: Vec<_> = reports.iter().map(|report| report.backup_behind).collect();
+    assert_eq!(behind, [false, true, true]);
+}
+
+#[test]
+fn the_wait_ends_with_the_permit_and_then_nothing_is_written() {
+    let world = World::new();
+    world.lock().transfer = None;
+    world.lock().permit = Some(Permit {
+        epoch: Epoch(1),
+        until: at(5),
+    });
+    let reports = world.run(before_output(), at(10));
+    assert_eq!(reports[0].outcome, Outcome::Held(HoldCause::PermitLost));
+    assert_eq!(reports[0].ended, at(5));
+    assert!(written(&world).is_empty());
+}
+
+#[test]
+fn a_permit_lost_between_execute_and_copy_out_holds_the_outputs() {
+    let world = World::new();
+    world.lock().execution = ms(2);
+    world.schedule(at(11), |state| state.permit = None);
+    let reports = world.run(settings(), at(40));
+    assert_eq!(written(&world), [at(2)]);
+    assert_eq!(reports[1].outcome, Outcome::Held(HoldCause::PermitLost));
+    assert_eq!(reports[2].outcome, Outcome::Held(HoldCause::NoPermit));
+    assert_eq!(world.lock().executed.len(), 2, "it stops acting as primary");
+}
+
+#[test]
+fn an_epoch_changed_between_execute_and_copy_out_holds_the_outputs() {
+    let world = World::new();
+    world.lock().execution = ms(2);
+    world.schedule(at(11), |state| {
+        state.permit = Some(Permit {
+            epoch: Epoch(7),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    let reports = world.run(settings(), at(30));
+    assert_eq!(reports[1].outcome, Outcome::Held(HoldCause::PermitLost));
+    let epochs: Vec<_> = world
+        .lock()
+        .writes
+        .iter()
+        .map(|write| write.epoch)
+        .collect();
+    assert_eq!(epochs, [1, 7]);
+}
+
+#[test]
+fn a_permit_that_expires_during_execution_holds_the_outputs() {
+    let world = World::new();
+    world.lock().execution = ms(4);
+    world.lock().permit = Some(Permit {
+        epoch: Epoch(1),
+        until: at(4),
+    });
+    let reports = world.run(settings(), at(10));
+    assert_eq!(reports[0].outcome, Outcome::Held(HoldCause::PermitLost));
+    assert!(written(&world).is_empty());
+}
+
+#[test]
+fn no_write_may_outlast_the_permit() {
+    let world = World::new();
+    world.lock().permit = Some(Permit {
+        epoch: Epoch(1),
+        until: at(2),
+    });
+    world.run(settings(), at(10));
+    assert_eq!(world.lock().writes[0].until, at(2));
+}
+
+#[test]
+fn a_permit_that_comes_and_goes_never_makes_cycles_follow_without_a_pause() {
+    let world = World::new();
+    world.lock().execution = Duration::ZERO;
+    world.lock().permit = Some(Permit {
+        epoch: Epoch(1),
+        until: Instant::ZERO,
+    });
+    let reports = world.run(settings(), at(50));
+    assert_eq!(reports.len(), 5);
+}

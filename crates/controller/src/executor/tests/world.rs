@@ -1,0 +1,342 @@
+//! A world in simulated time with every port of an executor in it.
+
+use crate::executor::*;
+use crate::{Application, FieldIo};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+pub const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+pub fn at(n: u64) -> Instant {
+    Instant::ZERO + ms(n)
+}
+
+type Change = Box<dyn FnOnce(&mut State) + Send>;
+
+/// What a write looked like to the device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    pub at: Instant,
+    pub until: Instant,
+    pub epoch: u32,
+    pub cycle: u64,
+    pub outputs: Vec<f64>,
+}
+
+pub struct State {
+    pub now: Instant,
+    changes: Vec<(Instant, Change)>,
+    pub role: Role,
+    pub permit: Option<Permit>,
+    pub backup: bool,
+    /// Time from publishing to the acknowledgement; `None`: never.
+    pub transfer: Option<Duration>,
+    /// Transfers end as failed after this.
+    pub transfer_fails: Option<Duration>,
+    pub published: Vec<(Instant, Vec<u8>)>,
+    pub received: Option<Vec<u8>>,
+    pub input: Result<f64, FieldErrorKind>,
+    pub write_error: Option<FieldErrorKind>,
+    pub execution: Duration,
+    pub device_epoch: Option<Epoch>,
+    pub writes: Vec<Write>,
+    pub warmed: Vec<Instant>,
+    pub executed: Vec<Instant>,
+    pub epochs_seen: Vec<Epoch>,
+    pub fit: Vec<bool>,
+    pub oversleep: Duration,
+}
+
+impl State {
+    /// Lets time pass; what is scheduled happens on the way.
+    fn pass(&mut self, span: Duration) {
+        let target = self.now + span;
+        while self.happen_until(target) {}
+        self.now = target;
+    }
+
+    /// Runs the next scheduled change that is due by `target`; returns whether there was one.
+    fn happen_until(&mut self, target: Instant) -> bool {
+        let due = self.changes.iter().position(|(when, _)| *when <= target);
+        let Some(due) = due else { return false };
+        let (when, change) = self.changes.remove(due);
+        self.now = self.now.max(when);
+        change(self);
+        true
+    }
+
+    fn settled(&self, ticket: u64) -> (Settled, Instant) {
+        let safe_at = |(at, _): &(Instant, Vec<u8>)| self.transfer.map(|t| *at + t);
+        // Safe as soon as this state or any later one is.
+        let safe = self.published[ticket as usize..]
+            .iter()
+            .filter_map(safe_at)
+            .min();
+        let failed = self
+            .transfer_fails
+            .map(|t| self.published[ticket as usize].0 + t);
+        match (safe, failed) {
+            (Some(at), _) if at <= self.now => (Settled::Safe, at),
+            (_, Some(at)) if at <= self.now => (Settled::Failed, at),
+            (Some(at), _) | (None, Some(at)) => (Settled::Pending, at),
+            (None, None) => (Settled::Pending, Instant::FAR_FUTURE),
+        }
+    }
+}
+
+#[derive(Clone)]
+pub struct World(Arc<Mutex<State>>);
+
+impl World {
+    pub fn new() -> Self {
+        Self(Arc::new(Mutex::new(State {
+            now: Instant::ZERO,
+            changes: Vec::new(),
+            role: Role::Primary,
+            permit: Some(Permit {
+                epoch: Epoch(1),
+                until: Instant::FAR_FUTURE,
+            }),
+            backup: true,
+            transfer: Some(ms(1)),
+            transfer_fails: None,
+            published: Vec::new(),
+            received: None,
+            input: Ok(0.0),
+            write_error: None,
+            execution: Duration::ZERO,
+            device_epoch: None,
+            writes: Vec::new(),
+            warmed: Vec::new(),
+            executed: Vec::new(),
+            epochs_seen: Vec::new(),
+            fit: Vec::new(),
+            oversleep: Duration::ZERO,
+        })))
+    }
+
+    pub fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap()
+    }
+
+    /// At `when`, `change` happens and wakes the executor.
+    pub fn schedule(&self, when: Instant, change: impl FnOnce(&mut State) + Send + 'static) {
+        self.lock().changes.push((when, Box::new(change)));
+    }
+
+    /// Runs an executor in this world until `end` and returns its reports.
+    pub fn run(&self, settings: ExecutorSettings, end: Instant) -> Vec<CycleReport> {
+        let mut reports = Vec::new();
+        let ports = Ports {
+            field: Box::new(self.clone()) as Box<dyn FieldIo>,
+            replication: self.clone(),
+            gate: self.clone(),
+            clock: self.clone(),
+        };
+        let application = Box::new(accumulator(self));
+        let observer = |report: &CycleReport, _: &Counters| reports.push(report.clone());
+        let mut executor = Executor::new(settings, application, ports, observer);
+        while self.lock().now < end {
+            executor.step();
+        }
+        reports
+    }
+}
+
+impl Clock for World {
+    fn now(&self) -> Instant {
+        self.lock().now
+    }
+    fn wait_until(&mut self, until: Instant) -> Wake {
+        let mut state = self.lock();
+        if state.happen_until(until) {
+            return Wake::Woken;
+        }
+        let oversleep = std::mem::take(&mut state.oversleep);
+        state.now = until.max(state.now) + oversleep;
+        Wake::Reached
+    }
+}
+
+impl OutputGate for World {
+    fn permit(&mut self) -> Option<Permit> {
+        let state = self.lock();
+        state.permit.filter(|permit| state.now < permit.until)
+    }
+    fn role(&self) -> Role {
+        self.lock().role
+    }
+    fn backup_expected(&self) -> bool {
+        self.lock().backup
+    }
+    fn epoch_seen(&mut self, epoch: Epoch) {
+        self.lock().epochs_seen.push(epoch);
+    }
+    fn fit_changed(&mut self, fit: bool) {
+        self.lock().fit.push(fit);
+    }
+}
+
+impl Replication for World {
+    fn publish(&mut self, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64 {
+        let mut buffer = vec![0; 64];
+        let len = fill(&mut buffer);
+        buffer.truncate(len);
+        let mut state = self.lock();
+        let now = state.now;
+        state.published.push((now, buffer));
+        state.published.len() as u64 - 1
+    }
+    fn wait_settled(&mut self, ticket: u64, until: Instant) -> Settled {
+        let mut state = self.lock();
+        let (settled, when) = state.settled(ticket);
+        if settled != Settled::Pending {
+            return settled;
+        }
+        let end = when.min(until);
+        let span = end.since(state.now);
+        state.pass(span);
+        state.settled(ticket).0
+    }
+    fn settled(&mut self, ticket: u64) -> Settled {
+        self.lock().settled(ticket).0
+    }
+    fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
+        let received = self.lock().received.clone();
+        let info = StateInfo {
+            transfer_cycle: 0,
+            expires_at: Instant::FAR_FUTURE,
+        };
+        received.inspect(|state| load(state, info)).is_some()
+    }
+}
+
+impl World {
+    fn request(
+        &self,
+        result: Result<(), FieldErrorKind>,
+        until: Instant,
+    ) -> Result<FieldSample, FieldError> {
+        let mut state = self.lock();
+        if result == Err(FieldErrorKind::Timeout) {
+            let span = until.since(state.now);
+            state.pass(span);
+        }
+        let epoch_seen = state.device_epoch;
+        let place = "device".into();
+        result
+            .map(|()| FieldSample { epoch_seen })
+            .map_err(|kind| FieldError { kind, place })
+    }
+}
+
+impl FieldIo for World {
+    fn read(&mut self, inputs: &mut [f64], until: Instant) -> Result<FieldSample, FieldError> {
+        let input = self.lock().input;
+        let sample = self.request(input.map(|_| ()), until)?;
+        inputs[0] = input.unwrap();
+        Ok(sample)
+    }
+    fn write(
+        &mut self,
+        outputs: &[f64],
+        stamp: OutputStamp,
+        until: Instant,
+    ) -> Result<(), FieldError> {
+        let error = self.lock().write_error;
+        self.request(error.map_or(Ok(()), Err), until)?;
+        let mut state = self.lock();
+        let write = Write {
+            at: state.now,
+            until,
+            epoch: stamp.epoch.0,
+            cycle: stamp.cycle,
+            outputs: outputs.to_vec(),
+        };
+        state.writes.push(write);
+        Ok(())
+    }
+    fn keep_warm(&mut self, until: Instant) -> Result<FieldSample, FieldError> {
+        let input = self.lock().input;
+        {
+            let mut state = self.lock();
+            let now = state.now;
+            state.warmed.push(now);
+        }
+        self.request(input.map(|_| ()), until)
+    }
+}
+
+/// Adds its input to its state in each cycle, plus one, and puts out the sum.
+pub struct Accumulator {
+    world: World,
+    sum: f64,
+}
+
+impl Application for Accumulator {
+    fn inputs(&self) -> usize {
+        1
+    }
+    fn outputs(&self) -> usize {
+        1
+    }
+    fn execute(&mut self, _: &CycleContext, inputs: &[f64], outputs: &mut [f64]) {
+        self.sum += 1.0 + inputs[0];
+        outputs[0] = self.sum;
+        let mut state = self.world.lock();
+        let now = state.now;
+        state.executed.push(now);
+        let span = state.execution;
+        state.pass(span);
+    }
+    fn state_size_max(&self) -> usize {
+        8
+    }
+    fn save(&self, into: &mut [u8]) -> usize {
+        into[..8].copy_from_slice(&self.sum.to_be_bytes());
+        8
+    }
+    fn load(&mut self, state: &[u8]) -> Result<(), LoadError> {
+        let raw = state.try_into().map_err(|_| LoadError::Length {
+            expected: 8,
+            found: state.len(),
+        })?;
+        self.sum = f64::from_be_bytes(raw);
+        Ok(())
+    }
+    fn reset(&mut self) {
+        self.sum = 0.0;
+    }
+}
+
+pub fn accumulator(world: &World) -> Accumulator {
+    Accumulator {
+        world: world.clone(),
+        sum: 0.0,
+    }
+}
+
+/// A published state of the [`Accumulator`].
+pub fn published(epoch: u32, cycle: u64, sum: f64) -> Vec<u8> {
+    let mut state = vec![0; envelope_len(1)];
+    let progress = Progress {
+        epoch: Epoch(epoch),
+        cycle,
+    };
+    encode_envelope(progress, &[sum], &mut state).unwrap();
+    state.extend(sum.to_be_bytes());
+    state
+}
+
+/// Period 10 ms, deadline 8 ms, field timeout 3 ms, `async`, `hold`.
+pub fn settings() -> ExecutorSettings {
+    ExecutorSettings {
+        writer: NodeId(0),
+        period: ms(10),
+        deadline: ms(8),
+        field_timeout: ms(3),
+        commit: CommitMode::Async,
+        on_failure: OnFailure::Hold,
+    }
+}
