@@ -5,7 +5,8 @@ mod common;
 use bumpless_base::{ChannelId, Duration, LinkId};
 use bumpless_wire::{
     AckHeader, DataHeader, MAX_ACK_BLOCKS, MAX_ACK_LEN, MAX_GROUPS, MAX_HEARTBEAT_LEN, Packet,
-    Version, encode_ack, encode_heartbeat, header_overhead, max_state_size, packet_count, parse,
+    Version, WitnessReply, WitnessRequest, encode_ack, encode_heartbeat, header_overhead,
+    max_state_size, packet_count, parse,
 };
 use common::encode;
 use common::strategies::{
@@ -238,4 +239,10 @@ fn the_longest_control_messages_fit_every_ipv6_path() {
         (header_overhead(Version::V1), header_overhead(Version::V2)),
         (18, 30)
     );
+}
+
+/// W-28.
+#[test]
+fn a_witness_is_no_lever_for_flooding_others() {
+    const { assert!(WitnessReply::LEN <= WitnessRequest::LEN + 5) };
 }
