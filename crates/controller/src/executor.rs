@@ -1,58 +1,25 @@
 //! The cyclic executor: copy-in, execute, replicate state, copy-out, on absolute time
 //! (first paper, section 2.2 and figure 3).
 
+mod handover;
 mod ports;
 mod report;
+mod settings;
 #[cfg(test)]
 mod tests;
 
+pub use handover::published_size_max;
 pub use ports::{Clock, OutputGate, Permit, Ports, Replication, Role, Settled, StateInfo, Wake};
 pub use report::{CycleReport, FailCause, HoldCause, Outcome, Resumed};
+pub use settings::{CommitMode, ExecutorSettings, OnFailure};
 
-use crate::state::{Envelope, Progress, encode_envelope, envelope_len};
+use crate::state::Progress;
 use crate::{
     Application, CycleContext, FieldError, FieldErrorKind, FieldSample, LoadError, OutputStamp,
 };
-use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, NodeId};
+use bumpless_base::{Counter, Counters, Duration, Epoch, Instant};
 use core::sync::atomic::{AtomicBool, Ordering};
-
-/// Which state must be safe on the backup before outputs are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommitMode {
-    /// The state of the same cycle: the backup is never behind. Adds the transfer time to the
-    /// time from input to output.
-    BeforeOutput,
-    /// The state of the cycle before: the backup is at most one cycle behind, the least that the
-    /// paper requires (section 2.2, figure 5).
-    Async,
-}
-
-/// What a failed field request does to the application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnFailure {
-    /// The cycle's outputs are held and the next cycle tries again. If inputs failed, the cycle
-    /// executes with the last ones.
-    Hold,
-    /// The application stops on this node until it loses and regains the primary role.
-    Fail,
-}
-
-/// The settings of one executor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExecutorSettings {
-    /// This node, for the stamp on outputs.
-    pub writer: NodeId,
-    /// Distance of the grid points.
-    pub period: Duration,
-    /// How long after its grid point a cycle waits for the backup at most.
-    pub deadline: Duration,
-    /// How long a field request may take.
-    pub field_timeout: Duration,
-    /// Which state must be safe before copy-out.
-    pub commit: CommitMode,
-    /// What a failed field request does.
-    pub on_failure: OnFailure,
-}
+use handover::{fill, load_if_newer};
 
 #[derive(Clone, Debug)]
 enum Tenure {
@@ -420,42 +387,4 @@ where
             OnFailure::Fail => self.fail(FailCause::Field(error)),
         }
     }
-}
-
-/// Bytes that a channel must be able to carry for `application`.
-pub fn published_size_max(application: &dyn Application) -> usize {
-    envelope_len(application.outputs()) + application.state_size_max()
-}
-
-/// Writes the published state; an empty one if `buffer` is too small, which no partner loads.
-fn fill(app: &dyn Application, progress: Progress, outputs: &[f64], buffer: &mut [u8]) -> usize {
-    if buffer.len() < published_size_max(app) {
-        return 0;
-    }
-    match encode_envelope(progress, outputs, buffer) {
-        Some(len) => len + app.save(&mut buffer[len..]),
-        None => 0,
-    }
-}
-
-fn load_if_newer(
-    application: &mut dyn Application,
-    outputs: &mut [f64],
-    state: &[u8],
-    own: Option<Progress>,
-) -> Result<Option<Progress>, LoadError> {
-    let envelope = Envelope::parse(state)?;
-    if own.is_some_and(|own| own >= envelope.progress) {
-        return Ok(None);
-    }
-    if envelope.output_count() != outputs.len() {
-        return Err(LoadError::Value {
-            field: "number of outputs",
-        });
-    }
-    application.load(envelope.application)?;
-    for (slot, value) in outputs.iter_mut().zip(envelope.outputs()) {
-        *slot = value;
-    }
-    Ok(Some(envelope.progress))
 }

@@ -353,3 +353,25 @@ fn more_outputs_than_one_write_carries_are_refused_before_anything_is_sent() {
     let error = field.write(&outputs, STAMP, within(LONG)).unwrap_err();
     assert_eq!(error.kind, FieldErrorKind::Exception(2));
 }
+
+#[test]
+fn any_answer_is_refused_or_read_without_panic() {
+    let mut random = bumpless_base::Random::new(7);
+    let pdus: Vec<Vec<u8>> = (0..200)
+        .map(|_| {
+            let functions = [1, 2, 3, 4, 16, 17, 23, 43, 99, 0x84, 0xff];
+            let mut pdu = vec![functions[random.below(11) as usize]];
+            pdu.extend((0..random.below(20)).map(|_| random.next_u64() as u8));
+            pdu
+        })
+        .collect();
+    let (address, serving) = server(pdus.len(), move |index, mut stream| {
+        let head = request(&mut stream).unwrap();
+        let _ = stream.write_all(&answer(&head, pdus[index][0], &pdus[index][1..]));
+    });
+    // One field each, so that no wait between attempts makes the test slow.
+    for _ in 0..200 {
+        let _ = device(address).read(&mut [0.0], within(LONG));
+    }
+    serving.join().unwrap();
+}

@@ -5,7 +5,7 @@ use super::model::Process;
 use super::*;
 use crate::modbus::tests::clock;
 use crate::{FieldErrorKind, FieldIo, ModbusField, ModbusMap, ModbusSettings, OutputStamp};
-use bumpless_base::{Epoch, Instant, NodeId};
+use bumpless_base::{Epoch, Instant, NodeId, Random};
 use std::thread::JoinHandle;
 
 struct Running {
@@ -280,6 +280,60 @@ fn every_write_is_in_the_log_with_time_writer_epoch_and_verdict() {
         ),
     ];
     assert_eq!(writes, expected);
+}
+
+#[test]
+fn the_log_can_be_read_while_the_plant_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("plant.jsonl");
+    let log = Some(path.clone());
+    let plant = Running::start(PlantOptions { log, ..options() });
+    plant
+        .client()
+        .write(&[3.0, 3.0], stamp(1, 0, 1), soon())
+        .unwrap();
+    let give_up = soon();
+    while !std::fs::read_to_string(&path)
+        .unwrap()
+        .contains("\"write\"")
+    {
+        assert!(clock() < give_up);
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    plant.end();
+}
+
+/// Frames with a right length field around random requests, and plain random bytes.
+fn rubbish(random: &mut Random, bytes: &mut Vec<u8>) {
+    bytes.clear();
+    let len = random.below(24) as usize;
+    let functions = [1, 2, 3, 4, 5, 6, 15, 16, 17, 22, 23, 43, 99, 200];
+    if random.chance(0.8) {
+        bytes.extend([0, 1, 0, 0, 0, len as u8 + 2, 255]);
+        bytes.push(functions[random.below(functions.len() as u64) as usize]);
+    }
+    bytes.extend((0..len).map(|_| random.next_u64() as u8));
+}
+
+#[test]
+fn any_bytes_from_anywhere_leave_the_plant_running() {
+    use std::io::Write as _;
+    let plant = Running::start(options());
+    let (mut random, mut bytes) = (Random::new(42), Vec::new());
+    for _ in 0..300 {
+        let mut stream = std::net::TcpStream::connect(plant.address).unwrap();
+        rubbish(&mut random, &mut bytes);
+        let _ = stream.write_all(&bytes);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let _ = std::io::Read::read_to_end(&mut stream, &mut Vec::new());
+    }
+    let sample = plant.client().keep_warm(soon()).unwrap();
+    assert_eq!(
+        sample.epoch_seen,
+        Some(Epoch(0)),
+        "nothing was taken for a write"
+    );
+    plant.end();
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! A world in simulated time with every port of an executor in it.
 
 use crate::executor::*;
+use crate::state::{encode_envelope, envelope_len};
 use crate::{Application, FieldIo};
+use bumpless_base::NodeId;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub const fn ms(n: u64) -> Duration {

@@ -1,0 +1,48 @@
+//! How a state leaves one executor and enters the next.
+
+use crate::state::{Envelope, Progress, encode_envelope, envelope_len};
+use crate::{Application, LoadError};
+
+/// Bytes that a channel must be able to carry for `application`.
+pub fn published_size_max(application: &dyn Application) -> usize {
+    envelope_len(application.outputs()) + application.state_size_max()
+}
+
+/// Writes the published state; an empty one if `buffer` is too small, which no partner loads.
+pub(super) fn fill(
+    app: &dyn Application,
+    progress: Progress,
+    outputs: &[f64],
+    buffer: &mut [u8],
+) -> usize {
+    if buffer.len() < published_size_max(app) {
+        return 0;
+    }
+    match encode_envelope(progress, outputs, buffer) {
+        Some(len) => len + app.save(&mut buffer[len..]),
+        None => 0,
+    }
+}
+
+/// Loads `state` unless the application has come as far by itself; returns how far it goes.
+pub(super) fn load_if_newer(
+    application: &mut dyn Application,
+    outputs: &mut [f64],
+    state: &[u8],
+    own: Option<Progress>,
+) -> Result<Option<Progress>, LoadError> {
+    let envelope = Envelope::parse(state)?;
+    if own.is_some_and(|own| own >= envelope.progress) {
+        return Ok(None);
+    }
+    if envelope.output_count() != outputs.len() {
+        return Err(LoadError::Value {
+            field: "number of outputs",
+        });
+    }
+    application.load(envelope.application)?;
+    for (slot, value) in outputs.iter_mut().zip(envelope.outputs()) {
+        *slot = value;
+    }
+    Ok(Some(envelope.progress))
+}

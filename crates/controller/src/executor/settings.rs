@@ -1,0 +1,41 @@
+//! What can be set about an executor.
+
+use bumpless_base::{Duration, NodeId};
+
+/// Which state must be safe on the backup before outputs are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommitMode {
+    /// The state of the same cycle: the backup is never behind. Adds the transfer time to the
+    /// time from input to output.
+    BeforeOutput,
+    /// The state of the cycle before: the backup is at most one cycle behind, the least that the
+    /// paper requires (section 2.2, figure 5).
+    Async,
+}
+
+/// What a failed field request does to the application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The cycle's outputs are held and the next cycle tries again. If inputs failed, the cycle
+    /// executes with the last ones.
+    Hold,
+    /// The application stops on this node until it loses and regains the primary role.
+    Fail,
+}
+
+/// The settings of one executor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecutorSettings {
+    /// This node, for the stamp on outputs.
+    pub writer: NodeId,
+    /// Distance of the grid points.
+    pub period: Duration,
+    /// How long after its grid point a cycle waits for the backup at most.
+    pub deadline: Duration,
+    /// How long a field request may take.
+    pub field_timeout: Duration,
+    /// Which state must be safe before copy-out.
+    pub commit: CommitMode,
+    /// What a failed field request does.
+    pub on_failure: OnFailure,
+}
