@@ -1,1 +1,52 @@
 //! Redundancy roles: heartbeats, sessions, leases, epochs and the witness, without I/O or clock.
+//!
+//! [`Redundancy`] is the core of one node, [`Witness`] that of a witness process. Two nodes share
+//! each group of applications; one of them is primary and writes outputs, the other is backup.
+//! A primary may write only while it holds a running promise of its backup or a running lease of
+//! the reference point that both have agreed on ([`OutputPermit`]), and a backup takes over only
+//! after its own promise has run out and that reference point has leased to it. So one of the two
+//! writes at most, whatever is lost, delayed, paused or restarted, as long as clocks drift no more
+//! than configured. `spec/redundancy.md` has the clauses (R-1, ...) and the argument.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `redundancy`, `transmit` | routing, what is sent and when |
+//! | `partner`, `session`, `liveness` | who is at the other end, and which links work |
+//! | `role`, `decide`, `hand_over` | the role of one group |
+//! | `agreement`, `ping` | reference points of one group, leases |
+//! | `witness` | the other side of a lease |
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod agreement;
+mod decide;
+mod event;
+mod hand_over;
+mod id;
+mod liveness;
+mod partner;
+mod ping;
+mod redundancy;
+mod role;
+mod session;
+mod setup;
+mod status;
+mod transmit;
+mod witness;
+
+pub use bumpless_wire::Role;
+pub use event::{Event, RedundancyCause, RedundancyLevel, RoleCause, SwitchoverRefused, WaitCause};
+pub use id::{GroupId, ReferenceId};
+pub use redundancy::Redundancy;
+pub use role::OutputPermit;
+pub use setup::{
+    GroupSetup, MAX_PARTNERS, MAX_REFERENCES, PartnerSetup, ReferenceKind, Setup, SetupError,
+    Timing,
+};
+pub use status::{Status, Weakness, Weaknesses};
+pub use transmit::{MAX_MESSAGE_LEN, Outgoing};
+pub use witness::{Witness, WitnessSetup};

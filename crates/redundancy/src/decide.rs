@@ -1,0 +1,348 @@
+//! When a group's role changes. Everything here follows from what the machine knows and `now`.
+
+use crate::event::{Event, Outbox, RoleCause, WaitCause};
+use crate::id::ReferenceSet;
+use crate::role::{Lapse, RoleMachine, Surroundings};
+use crate::setup::MAX_REFERENCES;
+use bumpless_base::{Counter, Duration, Epoch, Instant};
+use bumpless_wire::{GroupEntry, GroupFlags, NO_REFERENCE, Role};
+
+impl RoleMachine {
+    /// Draws the consequences of what is known. Idempotent.
+    pub(crate) fn decide(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
+        self.notice_lapse(s, out);
+        if self.role == Role::Stopped {
+            self.granting = s.reachable && s.barred.is_none();
+            return;
+        }
+        if let Some(cause) = s.barred {
+            if self.role != Role::Starting {
+                self.resign(Role::Starting, cause, s, out);
+            }
+            (self.granting, self.attempt) = (false, None);
+            return;
+        }
+        if self.role == Role::Primary {
+            self.decide_as_primary(s, out);
+        }
+        if self.role != Role::Primary {
+            self.decide_as_secondary(s, out);
+        }
+    }
+
+    /// Marks the moment at which the right ran out, before anything that is heard later counts.
+    pub(crate) fn notice_lapse(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
+        if self.role != Role::Primary || self.lapse.is_some() || s.now < self.right_until() {
+            return;
+        }
+        let mut witnesses = [0; MAX_REFERENCES];
+        for (reference, _) in self.agreement.members() {
+            let slot = &mut witnesses[usize::from(reference.0) % MAX_REFERENCES];
+            *slot = self.agreement.lease(*reference).session;
+        }
+        self.lapse = Some(Lapse {
+            since: s.now,
+            ally: self.ally,
+            witnesses,
+        });
+        self.candidate = None;
+        self.urgent = true;
+        out.count(Counter::LeaseLapses);
+        out.event(Event::LeaseLapsed { group: self.id });
+    }
+
+    fn decide_as_primary(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
+        self.granting = false;
+        let rival = |p: GroupEntry| p.role == Role::Primary && p.epoch > self.epoch;
+        if self.partner.is_some_and(rival) {
+            return self.resign(Role::Starting, RoleCause::HigherEpoch, s, out);
+        }
+        match self.lapse {
+            Some(lapse) => self.decide_lapsed(lapse, s, out),
+            None => self.raise_epoch(s, out),
+        }
+        if self.role != Role::Primary {
+            return;
+        }
+        if let (true, Some(partner)) = (s.reachable, self.partner) {
+            let reaches =
+                partner.flags.contains(GroupFlags::ELIGIBLE) || partner.role != Role::Backup;
+            self.urgent |= self.agreement.propose(reaches, s.timing, s.now).is_some();
+        }
+        self.check_hand_over(s, out);
+    }
+
+    /// A right that ran out comes back only if nobody can have written in between.
+    fn decide_lapsed(&mut self, lapse: Lapse, s: &Surroundings<'_>, out: &mut Outbox) {
+        if self.observed > self.epoch {
+            return self.resign(Role::Starting, RoleCause::HigherEpoch, s, out);
+        }
+        let same_ally = s.session == lapse.ally && lapse.ally != 0;
+        let mask = self.agreement.mask();
+        let same_witnesses = mask.iter().all(|r| {
+            let session = self.agreement.lease(r).session;
+            session == lapse.witnesses[usize::from(r.0) % MAX_REFERENCES]
+        });
+        let by_promise = same_ally && s.now < self.right;
+        let by_lease = same_witnesses
+            && s.now < self.agreement.lease_until(mask)
+            && self.agreement.on_record(mask, self.epoch);
+        if by_promise || by_lease {
+            // What came without proof of continuity does not count later either.
+            if !by_promise {
+                self.right = Instant::ZERO;
+            } else if !by_lease {
+                self.agreement.renounce();
+            }
+            self.lapse = None;
+            self.urgent = true;
+            out.event(Event::LeaseRegained { group: self.id });
+        } else if s.reachable && s.now >= lapse.since + s.timing.start_wait {
+            self.resign(Role::Starting, RoleCause::LapsedTooLong, s, out);
+        }
+    }
+
+    /// The partner put an epoch on record while this node's right never lapsed: it did not use
+    /// it. Going above keeps epochs growing whoever takes over later.
+    fn raise_epoch(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
+        if self.observed <= self.epoch {
+            return;
+        }
+        let Some(candidate) = self.next_epoch() else {
+            return self.resign(Role::Stopped, RoleCause::EpochsExhausted, s, out);
+        };
+        let mask = self.agreement.mask();
+        let leased = s.now < self.agreement.lease_until(mask);
+        let recorded = leased && self.agreement.on_record(mask, candidate);
+        if recorded || self.partner_recorded(candidate, s.now) {
+            self.use_epoch(candidate);
+            out.event(Event::EpochRaised {
+                group: self.id,
+                epoch: candidate,
+            });
+        }
+    }
+
+    fn use_epoch(&mut self, epoch: Epoch) {
+        self.candidate = None;
+        self.epoch = epoch;
+        self.observed = self.observed.max(epoch);
+        self.urgent = true;
+    }
+
+    /// Whether the partner's promise is running and the partner knows `epoch`.
+    fn partner_recorded(&self, epoch: Epoch, now: Instant) -> bool {
+        let knows = |p: GroupEntry| p.flags.contains(GroupFlags::GRANTING) && p.epoch >= epoch;
+        now < self.right && self.partner.is_some_and(knows)
+    }
+
+    /// Leaves the primary role (or any other) and renounces every right.
+    pub(crate) fn resign(
+        &mut self,
+        to: Role,
+        cause: RoleCause,
+        s: &Surroundings<'_>,
+        out: &mut Outbox,
+    ) {
+        self.right = Instant::ZERO;
+        self.rights_since = s.now;
+        self.agreement.end();
+        (self.lapse, self.candidate, self.attempt) = (None, None, None);
+        (self.granting, self.synced_until) = (false, None);
+        self.hand_over.clear();
+        self.set_role(to, cause, out);
+    }
+
+    fn decide_as_secondary(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
+        let granted_before = self.granting;
+        match self.partner.filter(|_| s.reachable) {
+            Some(partner) => {
+                (self.attempt, self.waiting) = (None, None);
+                if partner.role == Role::Primary {
+                    self.follow(s, out);
+                } else {
+                    self.decide_together(partner, s, out);
+                }
+            }
+            None => {
+                self.granting = false;
+                self.decide_alone(s, out);
+            }
+        }
+        self.check_request(s);
+        self.urgent |= granted_before != self.granting;
+    }
+
+    fn follow(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
+        self.granting = s.now >= self.quiet_until(s.timing);
+        if self.role == Role::Starting {
+            self.set_role(Role::Backup, RoleCause::PartnerIsPrimary, out);
+        }
+    }
+
+    /// Both are here and neither is primary: the one with fresher state, else the preferred one,
+    /// takes the role on the other's promise.
+    fn decide_together(&mut self, partner: GroupEntry, s: &Surroundings<'_>, out: &mut Outbox) {
+        self.check_released(s);
+        let quiet_over = s.now >= self.quiet_until(s.timing);
+        let better = self.is_better(&partner, s.now);
+        self.granting = !better && quiet_over;
+        let bound = s.now < self.promised_until || !quiet_over;
+        if !better || bound || !self.is_consulted(s) {
+            return;
+        }
+        let offered = partner.flags.contains(GroupFlags::HANDING_OVER);
+        if offered {
+            self.take_offer(partner.token);
+        }
+        let Some(candidate) = self.next_epoch() else {
+            return self.resign(Role::Stopped, RoleCause::EpochsExhausted, s, out);
+        };
+        if self.partner_recorded(candidate, s.now) {
+            let view = (partner.reference != NO_REFERENCE).then_some((
+                crate::id::ReferenceId(partner.reference),
+                partner.reference_version,
+            ));
+            self.agreement.begin_by_promise(view, s.timing, s.now);
+            let cause = if offered {
+                RoleCause::HandedOver
+            } else {
+                RoleCause::Start
+            };
+            self.begin(candidate, cause, s, out);
+        }
+    }
+
+    fn is_better(&self, partner: &GroupEntry, now: Instant) -> bool {
+        if self.hand_over.offered().is_some() {
+            return false;
+        }
+        let theirs = partner.flags.contains(GroupFlags::SYNCED);
+        let ours = self.synced(now);
+        match partner.role {
+            Role::Stopped => true,
+            _ if partner.flags.contains(GroupFlags::HANDING_OVER) => ours,
+            _ if ours != theirs => ours,
+            _ => self.index == 0,
+        }
+    }
+
+    /// A node without state asks the witnesses for the highest epoch before it starts; one that
+    /// does not answer is waited for no longer than for a partner.
+    fn is_consulted(&self, s: &Surroundings<'_>) -> bool {
+        self.synced(s.now)
+            || self.agreement.all_consulted()
+            || s.now >= self.started + s.timing.start_wait
+    }
+
+    /// The partner is silent: failover if the state is fresh, else the rule of the lone start.
+    fn decide_alone(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
+        let failover = self.role == Role::Backup && self.synced(s.now);
+        if !failover && s.now < s.unreachable_since + s.timing.start_wait {
+            self.attempt = None;
+            if self.role == Role::Backup {
+                self.wait(WaitCause::NotSynced, out);
+            }
+            return;
+        }
+        if self.attempt.is_none() {
+            self.begin_attempt(s);
+        }
+        let Some(candidate) = self.next_epoch() else {
+            return self.resign(Role::Stopped, RoleCause::EpochsExhausted, s, out);
+        };
+        let set = self.attempt_set(failover, s);
+        let granted = s.now < self.agreement.lease_until(set);
+        if !granted || !self.agreement.on_record(set, candidate) {
+            return self.report_wait(set, s, out);
+        }
+        if s.now >= self.promised_until && s.now >= self.quiet_until(s.timing) {
+            self.agreement.begin_by_lease(set, s.timing, s.now);
+            let cause = if failover {
+                RoleCause::PartnerSilent
+            } else {
+                RoleCause::LoneStart
+            };
+            self.begin(candidate, cause, s, out);
+        }
+    }
+
+    /// Whatever was granted before this moment says nothing about this partition.
+    fn begin_attempt(&mut self, s: &Surroundings<'_>) {
+        self.attempt = Some(s.now);
+        self.hand_over.clear();
+        self.right = Instant::ZERO;
+        self.rights_since = s.now.before(Duration::from_nanos(1));
+        self.agreement.renounce();
+        for reference in self.agreement.needed().iter() {
+            self.agreement.lease_mut(reference).next_request = s.now;
+        }
+    }
+
+    fn attempt_set(&self, failover: bool, s: &Surroundings<'_>) -> ReferenceSet {
+        let needed = self.agreement.needed();
+        if failover || !s.lone_start_without {
+            return needed;
+        }
+        needed
+            .iter()
+            .filter(|&r| self.agreement.answers(r, s.timing, s.now))
+            .collect()
+    }
+
+    fn report_wait(&mut self, set: ReferenceSet, s: &Surroundings<'_>, out: &mut Outbox) {
+        let waited = self
+            .attempt
+            .is_some_and(|since| s.now >= since + s.timing.promise());
+        let missing = set.iter().find(|&r| s.now >= self.agreement.lease(r).until);
+        if let (true, Some(reference)) = (waited, missing) {
+            let cause = if self.agreement.answers(reference, s.timing, s.now) {
+                WaitCause::ReferenceRefuses(reference)
+            } else {
+                WaitCause::ReferenceSilent(reference)
+            };
+            self.wait(cause, out);
+        }
+    }
+
+    fn wait(&mut self, cause: WaitCause, out: &mut Outbox) {
+        if self.waiting.replace(cause) != Some(cause) {
+            out.event(Event::CannotTakeOver {
+                group: self.id,
+                cause,
+            });
+        }
+    }
+
+    /// The primary role begins.
+    fn begin(&mut self, epoch: Epoch, cause: RoleCause, s: &Surroundings<'_>, out: &mut Outbox) {
+        self.use_epoch(epoch);
+        (self.lapse, self.attempt, self.waiting) = (None, None, None);
+        (self.granting, self.synced_until) = (false, None);
+        self.ally = s.session;
+        self.hand_over.clear();
+        for at in 0..self.agreement.members().len() {
+            let reference = self.agreement.members()[at].0;
+            self.agreement.lease_mut(reference).next_request = s.now;
+        }
+        self.set_role(Role::Primary, cause, out);
+    }
+
+    /// When [`decide`](Self::decide) may have something to do without hearing anything.
+    pub(crate) fn next_decision(&self, s: &Surroundings<'_>) -> Option<Instant> {
+        let timing = s.timing;
+        let instants = [
+            (self.role == Role::Primary && self.lapse.is_none()).then(|| self.right_until()),
+            self.lapse.map(|lapse| lapse.since + timing.start_wait),
+            Some(self.promised_until),
+            Some(self.quiet_until(timing)),
+            Some(self.started + timing.start_wait),
+            self.synced_until,
+            Some(s.unreachable_since + timing.start_wait),
+            self.attempt.map(|since| since + timing.promise()),
+            self.hand_over.deadline(timing),
+        ];
+        let future = instants.into_iter().flatten().filter(|&at| at > s.now);
+        future.min()
+    }
+}

@@ -1,0 +1,38 @@
+//! Identifiers of groups and reference points.
+
+/// A group: its position in the configuration's list of groups, the same on every node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u16);
+
+/// A reference point: its position in [`Setup::references`](crate::Setup::references).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReferenceId(pub u8);
+
+/// A set of reference points.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ReferenceSet(u16);
+
+impl ReferenceSet {
+    pub(crate) const EMPTY: Self = Self(0);
+
+    pub(crate) fn only(reference: ReferenceId) -> Self {
+        Self(1u16.checked_shl(reference.0.into()).unwrap_or(0))
+    }
+    pub(crate) fn contains(self, reference: ReferenceId) -> bool {
+        self.0 & Self::only(reference).0 != 0
+    }
+    pub(crate) const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+    pub(crate) fn iter(self) -> impl Iterator<Item = ReferenceId> {
+        (0..16).map(ReferenceId).filter(move |&r| self.contains(r))
+    }
+}
+
+impl FromIterator<ReferenceId> for ReferenceSet {
+    fn from_iter<I: IntoIterator<Item = ReferenceId>>(references: I) -> Self {
+        references
+            .into_iter()
+            .fold(Self::EMPTY, |set, r| set.union(Self::only(r)))
+    }
+}

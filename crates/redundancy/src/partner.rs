@@ -1,0 +1,319 @@
+//! One partner node: its session, its links, and the heartbeats that go to it.
+
+use crate::event::{Event, Outbox};
+use crate::liveness::LinkState;
+use crate::session::{Admission, Session};
+use crate::setup::{PartnerSetup, Setup, Timing};
+use alloc::vec::Vec;
+use bumpless_base::{Counter, Duration, Instant, LinkId, LinkSet, MAX_LINKS, NodeId, PeerId};
+use bumpless_wire::{
+    GroupEntry, Heartbeat, HeartbeatHeader, MAX_GROUPS, MAX_HEARTBEAT_LEN, encode_heartbeat,
+};
+
+/// What a heartbeat amounted to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Heard {
+    /// Its group entries are to be taken: the partner speaks to this incarnation, and nothing
+    /// that it sent later has been heard.
+    pub(crate) entries: bool,
+    /// The partner's session changed with it.
+    pub(crate) session_changed: bool,
+}
+
+impl Heard {
+    const NOTHING: Self = Self {
+        entries: false,
+        session_changed: false,
+    };
+}
+
+/// A heartbeat round: one content for all links, so that its copies cannot contradict each other.
+#[derive(Debug)]
+struct Round {
+    sent_at: Instant,
+    lease_echo: u64,
+    entries: Vec<GroupEntry>,
+    pending: LinkSet,
+    next: Instant,
+    urgent: bool,
+}
+
+/// A partner node.
+#[derive(Debug)]
+pub(crate) struct Partner {
+    pub(crate) peer: PeerId,
+    pub(crate) node: NodeId,
+    links: LinkSet,
+    session: Session,
+    states: [LinkState; MAX_LINKS],
+    reachable: bool,
+    unreachable_since: Instant,
+    /// The partner's configuration differs; neither writes until then.
+    conflict_until: Option<Instant>,
+    /// Highest `sent_at` of the adopted session on any link, and when it was first heard.
+    latest: u64,
+    latest_at: Instant,
+    round: Round,
+}
+
+impl Partner {
+    pub(crate) fn new(
+        peer: PeerId,
+        setup: PartnerSetup,
+        own: u64,
+        seed: u64,
+        now: Instant,
+    ) -> Self {
+        Self {
+            peer,
+            node: setup.node,
+            links: setup.links,
+            session: Session::new(own, seed),
+            states: [LinkState::default(); MAX_LINKS],
+            reachable: false,
+            unreachable_since: now,
+            conflict_until: None,
+            latest: 0,
+            latest_at: now,
+            round: Round {
+                sent_at: Instant::ZERO,
+                lease_echo: 0,
+                entries: Vec::with_capacity(MAX_GROUPS),
+                pending: LinkSet::EMPTY,
+                next: now,
+                urgent: true,
+            },
+        }
+    }
+
+    /// Takes a heartbeat whose pair, sender and addressee are right.
+    pub(crate) fn hear(
+        &mut self,
+        link: LinkId,
+        heartbeat: &Heartbeat<'_>,
+        setup: &Setup,
+        now: Instant,
+        out: &mut Outbox,
+    ) -> Heard {
+        if heartbeat.fingerprint != setup.fingerprint {
+            self.hear_conflict(heartbeat, &setup.timing, now, out);
+            return Heard::NOTHING;
+        }
+        let was_mutual = self.session.is_mutual();
+        let admission = self.session.admit(heartbeat);
+        match admission {
+            Admission::Foreign => {
+                out.count(Counter::DiscardWrongSession);
+                return Heard::NOTHING;
+            }
+            Admission::Adopted => self.forget_session(),
+            Admission::Known => {}
+        }
+        let session_changed =
+            admission == Admission::Adopted || was_mutual != self.session.is_mutual();
+        if session_changed {
+            let (peer, tag) = (self.peer, self.session.transfer_tag());
+            out.event(Event::SessionChanged { peer, tag });
+        }
+        let addressed = self.session.addresses_us(heartbeat);
+        if !self.states[usize::from(link.0)].hear(heartbeat, addressed, now) {
+            out.count(Counter::DiscardDuplicate);
+            return Heard {
+                entries: false,
+                session_changed,
+            };
+        }
+        out.count(Counter::HeartbeatsReceived);
+        self.conflict_until = None;
+        self.raise_link(link, &setup.timing, now, out);
+        let newest = heartbeat.sent_at > self.latest;
+        if newest {
+            (self.latest, self.latest_at) = (heartbeat.sent_at, now);
+        }
+        Heard {
+            entries: newest && addressed,
+            session_changed,
+        }
+    }
+
+    /// A differing configuration counts only from who proves to be there at present; a stray or
+    /// replayed heartbeat must not stop a controller.
+    fn hear_conflict(
+        &mut self,
+        heartbeat: &HeartbeatHeader,
+        timing: &Timing,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        self.session.hear_challenge(heartbeat);
+        if !self.session.is_fresh(heartbeat) {
+            out.count(Counter::DiscardWrongSession);
+            return;
+        }
+        if self.conflict_until.is_none() {
+            out.event(Event::ConfigurationDiffers { peer: self.peer });
+        }
+        self.conflict_until = Some(now + conflict_hold(timing));
+    }
+
+    fn forget_session(&mut self) {
+        self.latest = 0;
+        self.states.iter_mut().for_each(LinkState::forget_session);
+        // A round opened before must promise nothing to the new incarnation.
+        self.round.pending = LinkSet::EMPTY;
+        self.round.urgent = true;
+    }
+
+    fn raise_link(&mut self, link: LinkId, timing: &Timing, now: Instant, out: &mut Outbox) {
+        let state = &mut self.states[usize::from(link.0)];
+        if state.is_up() || !state.works(timing, now) {
+            return;
+        }
+        state.set_up(true);
+        let peer = self.peer;
+        out.event(Event::LinkUp { peer, link });
+        if !self.reachable {
+            self.reachable = true;
+            out.event(Event::PartnerHeard { peer });
+        }
+    }
+
+    /// Calls down the links that have been silent for too long; `grace` is until when the observer
+    /// itself was too slow to judge.
+    pub(crate) fn check_links(
+        &mut self,
+        timing: &Timing,
+        grace: Instant,
+        now: Instant,
+        out: &mut Outbox,
+    ) {
+        if self.conflict_until.is_some_and(|until| now >= until) {
+            self.conflict_until = None;
+        }
+        let peer = self.peer;
+        let mut any = false;
+        for link in self.links.iter() {
+            let state = &mut self.states[usize::from(link.0)];
+            if state.is_up() && now >= grace && !state.works(timing, now) {
+                state.set_up(false);
+                out.event(Event::LinkDown { peer, link });
+            }
+            any |= state.is_up();
+        }
+        if self.reachable && !any {
+            self.reachable = false;
+            self.unreachable_since = now;
+            out.event(Event::PartnerSilent { peer });
+        }
+    }
+
+    /// When [`check_links`](Self::check_links) may have something to do.
+    pub(crate) fn next_check(&self, timing: &Timing, grace: Instant) -> Option<Instant> {
+        let up = self.links.iter().map(|l| self.states[usize::from(l.0)]);
+        let downs = up.filter(LinkState::is_up).map(|state| {
+            // Strictly after the deadline: at it the link still works.
+            (state.deadline(timing) + Duration::from_nanos(1)).max(grace)
+        });
+        downs.chain(self.conflict_until).min()
+    }
+
+    pub(crate) const fn links(&self) -> LinkSet {
+        self.links
+    }
+    pub(crate) const fn is_reachable(&self) -> bool {
+        self.reachable
+    }
+    pub(crate) const fn unreachable_since(&self) -> Instant {
+        self.unreachable_since
+    }
+    pub(crate) const fn is_in_conflict(&self) -> bool {
+        self.conflict_until.is_some()
+    }
+    pub(crate) const fn session(&self) -> &Session {
+        &self.session
+    }
+    /// When the newest heartbeat was first heard; `None` before one of the adopted session was.
+    pub(crate) fn latest_heard_at(&self) -> Option<Instant> {
+        (self.latest != 0).then_some(self.latest_at)
+    }
+    pub(crate) fn link_up(&self, link: LinkId) -> bool {
+        self.states
+            .get(usize::from(link.0))
+            .is_some_and(LinkState::is_up)
+    }
+    pub(crate) fn round_trip(&self, link: LinkId) -> Option<Duration> {
+        self.states.get(usize::from(link.0))?.round_trip()
+    }
+
+    /// Asks for a round as soon as the rate limit allows.
+    pub(crate) const fn hurry(&mut self) {
+        self.round.urgent = true;
+    }
+
+    /// When the next round is due.
+    pub(crate) fn next_round(&self, timing: &Timing) -> Instant {
+        if !self.round.urgent {
+            return self.round.next;
+        }
+        if self.round.sent_at == Instant::ZERO {
+            return Instant::ZERO;
+        }
+        self.round
+            .next
+            .min(self.round.sent_at + timing.rate_limit())
+    }
+
+    /// Opens a round that was due: freezes what it says. The send time stamped on it is `now`,
+    /// and grows from round to round.
+    pub(crate) fn open_round(
+        &mut self,
+        timing: &Timing,
+        now: Instant,
+        entries: impl Iterator<Item = GroupEntry>,
+    ) {
+        let round = &mut self.round;
+        // After a late call the next round is an interval away: rounds are not made up for.
+        round.next = now + timing.heartbeat;
+        round.urgent = false;
+        round.sent_at = now.max(Instant::from_nanos(1));
+        round.lease_echo = self.latest;
+        round.entries.clear();
+        round.entries.extend(entries.take(MAX_GROUPS));
+        round.pending = self.links;
+    }
+
+    /// Writes the next heartbeat of the open round, if any.
+    pub(crate) fn poll_transmit(
+        &mut self,
+        setup: &Setup,
+        now: Instant,
+        out: &mut [u8; MAX_HEARTBEAT_LEN],
+    ) -> Option<(LinkId, usize)> {
+        let link = self.round.pending.iter().next()?;
+        self.round.pending.remove(link);
+        let (echo_sent_at, heard_at) = self.states[usize::from(link.0)].echo();
+        let held = now.since(heard_at).as_micros();
+        let header = HeartbeatHeader {
+            pair: setup.pair,
+            fingerprint: setup.fingerprint,
+            from: setup.node,
+            to: self.node,
+            link,
+            session: self.session.own(),
+            challenge: self.session.challenge(),
+            echo_session: self.session.adopted(),
+            echo_challenge: self.session.heard_challenge(),
+            sent_at: self.round.sent_at.as_nanos(),
+            echo_sent_at,
+            echo_delay: u32::try_from(held).unwrap_or(u32::MAX),
+            lease_echo: self.round.lease_echo,
+        };
+        let len = encode_heartbeat(&header, self.round.entries.iter().copied(), out);
+        Some((link, len))
+    }
+}
+
+/// For how long a differing configuration or a duplicate name bars this node after it was heard.
+pub(crate) fn conflict_hold(timing: &Timing) -> Duration {
+    timing.start_wait.max(Duration::from_secs(1))
+}

@@ -1,0 +1,501 @@
+//! The hub of one node: routes what arrives to partners, groups and reference points, and collects
+//! what is to be sent. It decides nothing itself.
+
+use crate::agreement::Agreement;
+use crate::event::{Event, Outbox, RoleCause, SwitchoverRefused};
+use crate::id::{GroupId, ReferenceId};
+use crate::partner::{Partner, conflict_hold};
+use crate::ping::PingState;
+use crate::role::{OutputPermit, RoleMachine, Surroundings};
+use crate::session::nonzero;
+use crate::setup::{ReferenceKind, Setup, SetupError};
+use crate::status::{LinksView, Status};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use bumpless_base::random::mix64;
+use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, LinkId, NodeId, PeerId, Random};
+use bumpless_wire::{Heartbeat, Role, WitnessReply};
+
+/// The redundancy core of one node.
+///
+/// **Driving contract.** Call a `handle_*` or command method with `now`; then drain
+/// [`poll_transmit`](Self::poll_transmit) and [`poll_event`](Self::poll_event) until each gives
+/// `None`; then sleep until [`poll_timeout`](Self::poll_timeout) at the latest and call
+/// [`handle_timeout`](Self::handle_timeout). `now` is this node's monotonic clock and never goes
+/// back. Before `handle_timeout`, hand over everything that has been received: a driver that was
+/// paused would otherwise take its own silence for its partner's.
+///
+/// **Outputs.** Right before each output, compare the clock with
+/// [`output_permit`](Self::output_permit): no output may leave at or after its `until`. The permit
+/// is a plain value and may be handed to the output thread; it is never revoked before `until`
+/// except by a driver that asked for the revocation (switchover) or when a higher epoch was seen.
+///
+/// **State.** Whether a backup may take over is told by the driver with
+/// [`set_synced_until`](Self::set_synced_until). When a primary role ends, this node counts as not
+/// synced; the driver may declare its own last state fresh for as long as that has not expired.
+///
+/// No method panics, and none allocates after [`new`](Self::new).
+#[derive(Debug)]
+pub struct Redundancy {
+    pub(crate) setup: Setup,
+    pub(crate) partners: Box<[Partner]>,
+    pub(crate) groups: Box<[RoleMachine]>,
+    pub(crate) pings: Box<[PingState]>,
+    pub(crate) out: Outbox,
+    /// Witness answers are matched with requests by this.
+    pub(crate) secret: u64,
+    pub(crate) session: u64,
+    /// Another node with our name was heard; we do not write before this.
+    duplicate_until: Option<Instant>,
+    /// When [`handle_timeout`](Self::handle_timeout) was asked for.
+    asked: Instant,
+    /// The latest `now`.
+    now: Instant,
+    /// Links are not called down before this: this node itself was too slow to judge.
+    grace: Instant,
+}
+
+impl Redundancy {
+    /// Takes all memory that will be needed. `session_seed` must be random for each start of the
+    /// process: it tells its incarnations apart.
+    ///
+    /// # Errors
+    /// [`SetupError`] says what contradicts what.
+    pub fn new(setup: Setup, session_seed: u64, now: Instant) -> Result<Self, SetupError> {
+        setup.check()?;
+        let mut random = Random::new(session_seed);
+        let (session, secret) = (nonzero(&mut random), random.next_u64());
+        let numbered = setup.partners.iter().enumerate();
+        let partners = numbered.map(|(i, partner)| {
+            let peer = PeerId(u8::try_from(i).unwrap_or(u8::MAX));
+            Partner::new(peer, *partner, session, random.next_u64(), now)
+        });
+        let partners: Box<[_]> = partners.collect();
+        let groups = setup.groups.iter().map(|group| {
+            let members = group.references.iter().map(|&r| {
+                let kind = setup.references[usize::from(r.0)];
+                (r, kind)
+            });
+            let agreement = Agreement::new(members.collect::<Vec<_>>(), now);
+            let other = group.other(setup.node);
+            let peer = setup
+                .partners
+                .iter()
+                .position(|p| Some(p.node) == other)
+                .unwrap_or(0);
+            let index = u8::from(group.candidates[1] == setup.node);
+            RoleMachine::new(group.id, peer, index, agreement, now)
+        });
+        let groups: Box<[_]> = groups.collect();
+        let pings = setup
+            .references
+            .iter()
+            .map(|_| PingState::new(now))
+            .collect();
+        let events = 64 + 16 * groups.len() + 16 * partners.len();
+        Ok(Self {
+            partners,
+            groups,
+            pings,
+            out: Outbox::new(events),
+            secret,
+            session,
+            duplicate_until: None,
+            asked: now,
+            now,
+            grace: now,
+            setup,
+        })
+    }
+
+    /// Takes a heartbeat that arrived on `link`. What is not for this node is counted by cause and
+    /// has no other effect.
+    pub fn handle_heartbeat(&mut self, link: LinkId, heartbeat: &Heartbeat<'_>, now: Instant) {
+        let ours = heartbeat.pair == self.setup.pair && heartbeat.link == link;
+        if ours && heartbeat.from == self.setup.node && heartbeat.session != self.session {
+            self.hear_duplicate(now);
+            return;
+        }
+        let from = self.partners.iter().position(|p| p.node == heartbeat.from);
+        let Some(at) = from.filter(|_| ours && heartbeat.to == self.setup.node) else {
+            self.out.count(Counter::DiscardWrongNode);
+            return;
+        };
+        if !self.partners[at].links().contains(link) {
+            self.out.count(Counter::DiscardWrongNode);
+            return;
+        }
+        let before = self.partners[at].session().adopted();
+        let heard = self.partners[at].hear(link, heartbeat, &self.setup, now, &mut self.out);
+        if heard.session_changed && before != self.partners[at].session().adopted() {
+            self.each_group(Some(at), now, |group, s, out| {
+                group.forget_partner(s, out);
+                group.forget_requests();
+            });
+        }
+        if heard.entries {
+            self.route_entries(at, heartbeat, now);
+        }
+        self.after(Some(at), now);
+    }
+
+    fn route_entries(&mut self, at: usize, heartbeat: &Heartbeat<'_>, now: Instant) {
+        let lease_echo = heartbeat.lease_echo;
+        for entry in heartbeat.groups() {
+            let group = GroupId(entry.group);
+            let shared = self
+                .groups
+                .iter()
+                .position(|g| g.id == group && g.peer == at);
+            match shared {
+                Some(index) => self.with_group(index, now, |group, s, out| {
+                    group.hear_partner(entry, lease_echo, s, out);
+                }),
+                None => self.out.count(Counter::DiscardWrongNode),
+            }
+        }
+    }
+
+    fn hear_duplicate(&mut self, now: Instant) {
+        if self.duplicate_until.is_none() {
+            self.out.event(Event::DuplicateNode);
+        }
+        self.duplicate_until = Some(now + conflict_hold(&self.setup.timing));
+        self.after(None, now);
+    }
+
+    /// Takes the answer of the witness `reference`. Answers that nobody asked for are counted and
+    /// have no other effect.
+    pub fn handle_witness_reply(
+        &mut self,
+        reference: ReferenceId,
+        reply: &WitnessReply,
+        now: Instant,
+    ) {
+        let group = self.groups.iter().position(|g| {
+            let kind = g.agreement.kind(reference);
+            g.id.0 == reply.group && kind == Some(ReferenceKind::Witness)
+        });
+        let ours = reply.pair == self.setup.pair && reply.node == self.setup.node;
+        let token = self.token(
+            GroupId(reply.group),
+            reference,
+            reply.echo_sent_at,
+            reply.kind as u8,
+        );
+        let Some(index) = group.filter(|_| ours && reply.token == token) else {
+            self.out.count(Counter::DiscardWrongNode);
+            return;
+        };
+        self.with_group(index, now, |group, s, out| {
+            group.hear_witness(reference, reply, s, out);
+        });
+        let peer = self.groups[index].peer;
+        self.after(Some(peer), now);
+    }
+
+    /// Proves that an answer belongs to a request of this incarnation. The kind is part of it, so
+    /// that an observation cannot be passed off as a grant.
+    pub(crate) fn token(&self, group: GroupId, reference: ReferenceId, sent: u64, kind: u8) -> u64 {
+        let which = u64::from(group.0) << 16 | u64::from(reference.0) << 8 | u64::from(kind);
+        mix64(self.secret ^ mix64(sent ^ mix64(which)))
+    }
+
+    /// Takes the echo reply of the address `reference` to the request with this sequence number.
+    pub fn handle_ping_reply(&mut self, reference: ReferenceId, sequence: u16, now: Instant) {
+        let state = self.pings.get_mut(usize::from(reference.0));
+        let Some(sent) = state.and_then(|state| state.answer(sequence)) else {
+            self.out.count(Counter::DiscardDuplicate);
+            return;
+        };
+        self.out.count(Counter::WitnessReplies);
+        for index in 0..self.groups.len() {
+            if self.groups[index].agreement.kind(reference) == Some(ReferenceKind::Ping) {
+                self.with_group(index, now, |group, s, out| {
+                    group.hear_echo(reference, sent, s, out);
+                });
+            }
+        }
+        self.after(None, now);
+    }
+
+    /// Does what is due. May be called at any time, and must be when
+    /// [`poll_timeout`](Self::poll_timeout) says.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        let timing = self.setup.timing;
+        if now.since(self.asked) > timing.heartbeat {
+            self.grace = now + timing.heartbeat * 2;
+        }
+        if self.duplicate_until.is_some_and(|until| now >= until) {
+            self.duplicate_until = None;
+        }
+        for partner in &mut self.partners {
+            partner.check_links(&timing, self.grace, now, &mut self.out);
+        }
+        self.each_group(None, now, |group, s, out| group.decide(s, out));
+        self.after(None, now);
+        for index in 0..self.groups.len() {
+            let links = self.links_view(self.groups[index].peer);
+            self.with_group(index, now, |group, s, out| group.watch(links, s, out));
+        }
+        self.asked = self.poll_timeout();
+    }
+
+    /// Tells until when this node holds a fresh state of every application of the group, which
+    /// is what a takeover needs; `None` for "not at all".
+    pub fn set_synced_until(&mut self, group: GroupId, until: Option<Instant>, now: Instant) {
+        let Some(index) = self.index_of(group) else {
+            return;
+        };
+        self.with_group(index, now, |group, s, out| {
+            let before = group.synced(s.now);
+            group.synced_until = until;
+            group.urgent |= before != group.synced(s.now);
+            group.decide(s, out);
+        });
+        let peer = self.groups[index].peer;
+        self.after(Some(peer), now);
+    }
+
+    /// Tells of an epoch that a field device has seen. A primary that writes in a lower one steps
+    /// down.
+    pub fn observe_epoch(&mut self, group: GroupId, epoch: Epoch, now: Instant) {
+        let Some(index) = self.index_of(group) else {
+            return;
+        };
+        self.with_group(index, now, |group, s, out| {
+            group.notice_lapse(s, out);
+            let used = epoch > group.epoch;
+            group.observe(epoch);
+            if used && group.role == Role::Primary {
+                group.resign(Role::Starting, RoleCause::HigherEpoch, s, out);
+            }
+            group.decide(s, out);
+        });
+        let peer = self.groups[index].peer;
+        self.after(Some(peer), now);
+    }
+
+    /// Orders a switchover; on either node.
+    ///
+    /// # Errors
+    /// [`SwitchoverRefused`] says why not; roles have not changed. That the order is accepted does
+    /// not mean that it succeeds: see [`Event::RoleChanged`] and [`Event::HandOverAborted`].
+    pub fn command_switchover(
+        &mut self,
+        group: GroupId,
+        now: Instant,
+    ) -> Result<(), SwitchoverRefused> {
+        let index = self
+            .index_of(group)
+            .ok_or(SwitchoverRefused::UnknownGroup)?;
+        let mut result = Ok(());
+        self.with_group(index, now, |group, s, out| {
+            result = group.command_switchover(s, out)
+        });
+        let peer = self.groups[index].peer;
+        self.after(Some(peer), now);
+        result
+    }
+
+    /// After [`Event::HandOverBegun`]: the last output is written, its state is safe at the
+    /// backup, and no further output will be written. The permit ends with this call.
+    pub fn hand_over_ready(&mut self, group: GroupId, now: Instant) {
+        let Some(index) = self.index_of(group) else {
+            return;
+        };
+        self.with_group(index, now, |group, s, out| group.hand_over_ready(s, out));
+        let peer = self.groups[index].peer;
+        self.after(Some(peer), now);
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) must be called at the latest. May lie in the
+    /// past: call it at once.
+    pub fn poll_timeout(&self) -> Instant {
+        let timing = &self.setup.timing;
+        // What is later than the time of the last call is all that `next_decision` looks for.
+        let now = self.now;
+        let partners = self
+            .partners
+            .iter()
+            .flat_map(|p| [Some(p.next_round(timing)), p.next_check(timing, self.grace)]);
+        let groups = self
+            .groups
+            .iter()
+            .map(|g| g.next_decision(&self.surroundings(g.peer, now)));
+        let next = partners.chain(groups).flatten().min();
+        let next = next.unwrap_or(Instant::FAR_FUTURE).min(self.next_request());
+        self.duplicate_until.map_or(next, |until| next.min(until))
+    }
+
+    /// The next event, oldest first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.out.events.pop()
+    }
+
+    /// The right to write outputs of the group. `None`: none. **Compare `until` with the clock
+    /// right before each output.**
+    pub fn output_permit(&self, group: GroupId) -> Option<OutputPermit> {
+        self.groups.get(self.index_of(group)?)?.permit()
+    }
+
+    /// The group's role on this node.
+    pub fn role(&self, group: GroupId) -> Option<Role> {
+        Some(self.groups.get(self.index_of(group)?)?.role)
+    }
+
+    /// The tag of state transfer with a partner: changes with each restart of either node, `None`
+    /// until both know each other.
+    pub fn transfer_tag(&self, peer: PeerId) -> Option<u32> {
+        self.partners
+            .get(usize::from(peer.0))?
+            .session()
+            .transfer_tag()
+    }
+
+    /// Whether a link to a partner works in both directions.
+    pub fn link_healthy(&self, peer: PeerId, link: LinkId) -> bool {
+        self.partners
+            .get(usize::from(peer.0))
+            .is_some_and(|p| p.link_up(link))
+    }
+
+    /// Smoothed round trip of heartbeats, without the time that the partner held them.
+    pub fn round_trip(&self, peer: PeerId, link: LinkId) -> Option<Duration> {
+        self.partners.get(usize::from(peer.0))?.round_trip(link)
+    }
+
+    /// The group at `now`, for people.
+    pub fn status(&self, group: GroupId, now: Instant) -> Option<Status> {
+        let group = self.groups.get(self.index_of(group)?)?;
+        let peer = self.partners.get(group.peer)?.peer;
+        Some(group.status(
+            peer,
+            self.links_view(group.peer),
+            &self.surroundings(group.peer, now),
+        ))
+    }
+
+    /// Everything counted here.
+    pub const fn counters(&self) -> &Counters {
+        &self.out.counters
+    }
+
+    /// This process's session, for traces.
+    pub const fn session(&self) -> u64 {
+        self.session
+    }
+
+    /// The groups of which this node is a candidate.
+    pub fn groups(&self) -> impl Iterator<Item = GroupId> {
+        self.groups.iter().map(|group| group.id)
+    }
+
+    /// The node that `peer` is.
+    pub fn peer_node(&self, peer: PeerId) -> Option<NodeId> {
+        self.partners.get(usize::from(peer.0)).map(|p| p.node)
+    }
+
+    fn index_of(&self, group: GroupId) -> Option<usize> {
+        self.groups.iter().position(|g| g.id == group)
+    }
+
+    fn links_view(&self, peer: usize) -> LinksView {
+        let partner = &self.partners[peer];
+        let all = partner.links();
+        LinksView {
+            all,
+            up: all.iter().filter(|&l| partner.link_up(l)).collect(),
+        }
+    }
+
+    pub(crate) fn surroundings(&self, peer: usize, now: Instant) -> Surroundings<'_> {
+        surroundings(
+            &self.setup,
+            &self.partners[peer],
+            self.duplicate_until.is_some(),
+            now,
+        )
+    }
+
+    fn with_group(
+        &mut self,
+        index: usize,
+        now: Instant,
+        act: impl FnOnce(&mut RoleMachine, &Surroundings<'_>, &mut Outbox),
+    ) {
+        let group = &mut self.groups[index];
+        let partner = &self.partners[group.peer];
+        let s = surroundings(&self.setup, partner, self.duplicate_until.is_some(), now);
+        act(group, &s, &mut self.out);
+    }
+
+    fn each_group(
+        &mut self,
+        peer: Option<usize>,
+        now: Instant,
+        mut act: impl FnMut(&mut RoleMachine, &Surroundings<'_>, &mut Outbox),
+    ) {
+        for index in 0..self.groups.len() {
+            if peer.is_none_or(|peer| self.groups[index].peer == peer) {
+                self.with_group(index, now, &mut act);
+            }
+        }
+    }
+
+    /// After anything that may have changed a group: what is urgent goes out with the next round,
+    /// and rounds that are due are opened.
+    fn after(&mut self, peer: Option<usize>, now: Instant) {
+        self.now = self.now.max(now);
+        if self.partners.iter().any(Partner::is_in_conflict) || self.duplicate_until.is_some() {
+            self.each_group(None, now, |group, s, out| group.decide(s, out));
+        }
+        for group in &self.groups {
+            if group.urgent && peer.is_none_or(|peer| peer == group.peer) {
+                self.partners[group.peer].hurry();
+            }
+        }
+        self.open_rounds(now);
+    }
+
+    fn open_rounds(&mut self, now: Instant) {
+        let duplicate = self.duplicate_until.is_some();
+        for (at, partner) in self.partners.iter_mut().enumerate() {
+            if now < partner.next_round(&self.setup.timing) {
+                continue;
+            }
+            let heard_at = partner.latest_heard_at();
+            let s = surroundings(&self.setup, partner, duplicate, now);
+            let groups = self.groups.iter_mut().filter(|group| group.peer == at);
+            partner.open_round(
+                &self.setup.timing,
+                now,
+                groups.map(|g| g.entry(heard_at, &s)),
+            );
+        }
+    }
+}
+
+fn surroundings<'a>(
+    setup: &'a Setup,
+    partner: &Partner,
+    duplicate: bool,
+    now: Instant,
+) -> Surroundings<'a> {
+    let barred = if duplicate {
+        Some(RoleCause::DuplicateNode)
+    } else if partner.is_in_conflict() {
+        Some(RoleCause::ConfigurationDiffers)
+    } else {
+        None
+    };
+    Surroundings {
+        timing: &setup.timing,
+        lone_start_without: setup.lone_start_without,
+        now,
+        reachable: partner.is_reachable(),
+        unreachable_since: partner.unreachable_since(),
+        session: partner.session().adopted(),
+        barred,
+    }
+}

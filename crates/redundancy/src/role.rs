@@ -1,0 +1,357 @@
+//! The role of one group on this node: what it knows, what it promised, what it may do.
+//!
+//! The transitions are in [`decide`](crate::decide), ordered switchover is in
+//! [`hand_over`](crate::hand_over). Clauses.
+
+use crate::agreement::Agreement;
+use crate::event::{Event, Outbox, RedundancyLevel, RoleCause, WaitCause};
+use crate::hand_over::HandOver;
+use crate::id::{GroupId, ReferenceId};
+use crate::setup::{MAX_REFERENCES, Timing};
+use bumpless_base::{Counter, Epoch, Instant};
+use bumpless_wire::{GroupEntry, GroupFlags, NO_REFERENCE, Role, WitnessKind, WitnessReply};
+
+/// The right to write outputs. Look at it right before each output: it may have ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutputPermit {
+    /// The stamp of the outputs.
+    pub epoch: Epoch,
+    /// No output may leave at or after this instant of this node's clock.
+    pub until: Instant,
+}
+
+/// What a group sees of its surroundings at one moment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) timing: &'a Timing,
+    pub(crate) lone_start_without: bool,
+    pub(crate) now: Instant,
+    /// The partner is heard and hears us on some link.
+    pub(crate) reachable: bool,
+    pub(crate) unreachable_since: Instant,
+    /// The partner's adopted session, 0 for none.
+    pub(crate) session: u64,
+    /// Why this node may not have the primary role at all.
+    pub(crate) barred: Option<RoleCause>,
+}
+
+/// The primary's right has run out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lapse {
+    pub(crate) since: Instant,
+    /// The partner's incarnation that was known before.
+    pub(crate) ally: u64,
+    /// The witnesses' incarnations that had granted before.
+    pub(crate) witnesses: [u64; MAX_REFERENCES],
+}
+
+/// The state machine of one group.
+#[derive(Debug)]
+pub(crate) struct RoleMachine {
+    pub(crate) id: GroupId,
+    /// Position of the partner in the table of partners.
+    pub(crate) peer: usize,
+    /// 0 for the preferred candidate, 1 for the other.
+    pub(crate) index: u8,
+    pub(crate) started: Instant,
+    pub(crate) role: Role,
+    pub(crate) cause: Option<RoleCause>,
+    /// Stamp of outputs while primary.
+    pub(crate) epoch: Epoch,
+    /// Highest epoch known, except an own candidate that was never used.
+    pub(crate) observed: Epoch,
+    /// The epoch that this node would use next; of its own residue, so nobody else's.
+    pub(crate) candidate: Option<Epoch>,
+    pub(crate) synced_until: Option<Instant>,
+    /// What the partner said last in its adopted session.
+    pub(crate) partner: Option<GroupEntry>,
+    /// The partner's incarnation that was last heard while our right was valid.
+    pub(crate) ally: u64,
+    /// The partner will not take over before this instant of our clock.
+    pub(crate) right: Instant,
+    /// Promises and leases asked for at or before this were renounced.
+    pub(crate) rights_since: Instant,
+    /// We promised not to take over before this.
+    pub(crate) promised_until: Instant,
+    pub(crate) granting: bool,
+    pub(crate) lapse: Option<Lapse>,
+    /// Trying to become primary by leases since.
+    pub(crate) attempt: Option<Instant>,
+    pub(crate) waiting: Option<WaitCause>,
+    pub(crate) hand_over: HandOver,
+    pub(crate) agreement: Agreement,
+    pub(crate) level: Option<RedundancyLevel>,
+    /// Something changed that the partner should hear at once.
+    pub(crate) urgent: bool,
+}
+
+impl RoleMachine {
+    pub(crate) fn new(
+        id: GroupId,
+        peer: usize,
+        index: u8,
+        agreement: Agreement,
+        now: Instant,
+    ) -> Self {
+        Self {
+            id,
+            peer,
+            index,
+            started: now,
+            role: Role::Starting,
+            cause: None,
+            epoch: Epoch(0),
+            observed: Epoch(0),
+            candidate: None,
+            synced_until: None,
+            partner: None,
+            ally: 0,
+            right: Instant::ZERO,
+            rights_since: Instant::ZERO,
+            promised_until: Instant::ZERO,
+            granting: false,
+            lapse: None,
+            attempt: None,
+            waiting: None,
+            hand_over: HandOver::default(),
+            agreement,
+            level: None,
+            urgent: false,
+        }
+    }
+
+    /// Until when this node may write, were it primary: the partner's promise or the leases.
+    pub(crate) fn right_until(&self) -> Instant {
+        self.right
+            .max(self.agreement.lease_until(self.agreement.mask()))
+    }
+
+    pub(crate) fn permit(&self) -> Option<OutputPermit> {
+        let valid = self.role == Role::Primary && self.lapse.is_none();
+        valid.then(|| OutputPermit {
+            epoch: self.epoch,
+            until: self.right_until(),
+        })
+    }
+
+    pub(crate) fn synced(&self, now: Instant) -> bool {
+        self.synced_until.is_some_and(|until| now < until)
+    }
+
+    /// Before this, an earlier incarnation of this node may still be bound by a promise, or hold
+    /// a right; the new one neither promises nor takes.
+    pub(crate) fn quiet_until(&self, timing: &Timing) -> Instant {
+        self.started + timing.promise()
+    }
+
+    /// Learns of an epoch that somebody uses or has on record.
+    pub(crate) fn observe(&mut self, epoch: Epoch) {
+        if Some(epoch) == self.candidate || epoch <= self.observed {
+            return;
+        }
+        self.observed = epoch;
+        if self.candidate.is_some_and(|candidate| candidate <= epoch) {
+            self.candidate = None;
+        }
+    }
+
+    /// The epoch to use next; `None` when the range is used up.
+    pub(crate) fn next_epoch(&mut self) -> Option<Epoch> {
+        self.candidate = self.candidate.or(self.observed.next_for(self.index, 2));
+        self.candidate
+    }
+
+    /// The highest epoch that is known or that this node wants on record.
+    pub(crate) fn stated_epoch(&self) -> Epoch {
+        self.observed.max(self.candidate.unwrap_or_default())
+    }
+
+    /// What the next round of heartbeats says. If it promises, the promise is given here.
+    pub(crate) fn entry(&mut self, heard_at: Option<Instant>, s: &Surroundings<'_>) -> GroupEntry {
+        let granting = self.granting && heard_at.is_some();
+        if let (true, Some(at)) = (granting, heard_at) {
+            self.promised_until = self.promised_until.max(at + s.timing.promise());
+        }
+        self.urgent = false;
+        let (reference, version) = self.agreement.stated(self.role == Role::Primary);
+        let reaches = self
+            .agreement
+            .needed()
+            .iter()
+            .all(|r| self.agreement.answers(r, s.timing, s.now));
+        let flags = GroupFlags::EMPTY
+            .with(GroupFlags::SYNCED, self.synced(s.now))
+            .with(GroupFlags::GRANTING, granting)
+            .with(
+                GroupFlags::SWITCHOVER_REQUEST,
+                self.hand_over.is_requested(),
+            )
+            .with(GroupFlags::HANDING_OVER, self.hand_over.offered().is_some())
+            .with(GroupFlags::ELIGIBLE, self.role != Role::Stopped && reaches);
+        GroupEntry {
+            group: self.id.0,
+            role: self.role,
+            epoch: self.stated_epoch(),
+            flags,
+            reference,
+            reference_version: version,
+            reference_accepted: version,
+            token: self.hand_over.token(),
+        }
+    }
+
+    /// Takes what the partner says; `lease_echo` is from when its promise counts, our clock.
+    pub(crate) fn hear_partner(
+        &mut self,
+        entry: GroupEntry,
+        lease_echo: u64,
+        s: &Surroundings<'_>,
+        out: &mut Outbox,
+    ) {
+        self.notice_lapse(s, out);
+        let before = self.partner.replace(entry);
+        let asked = Instant::from_nanos(lease_echo);
+        let promised = entry.flags.contains(GroupFlags::GRANTING);
+        if promised && asked <= s.now && asked > self.rights_since {
+            self.right = self.right.max(asked + s.timing.lease);
+        }
+        self.observe(entry.epoch);
+        let view = (entry.reference != NO_REFERENCE)
+            .then_some((ReferenceId(entry.reference), entry.reference_version));
+        let changed = match (self.role, entry.role) {
+            (Role::Primary, Role::Primary) => false,
+            (Role::Primary, _) => self.agreement.hear_view(view),
+            (_, Role::Primary) => self.agreement.hear_choice(view, s.timing, s.now),
+            _ => false,
+        };
+        if let (true, Some(reference)) = (changed, self.agreement.current()) {
+            self.urgent = true;
+            out.event(Event::ReferenceChanged {
+                group: self.id,
+                reference,
+            });
+        }
+        self.hear_hand_over(&entry, s, out);
+        self.urgent |= before.is_none_or(|b| b.role != entry.role || b.flags != entry.flags);
+        self.decide(s, out);
+        if self.lapse.is_none() {
+            self.ally = s.session;
+        }
+    }
+
+    /// The partner restarted: what its earlier incarnation said is void, what we promised is not.
+    pub(crate) fn forget_partner(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
+        self.notice_lapse(s, out);
+        self.partner = None;
+    }
+
+    /// Takes a witness's answer.
+    pub(crate) fn hear_witness(
+        &mut self,
+        reference: ReferenceId,
+        reply: &WitnessReply,
+        s: &Surroundings<'_>,
+        out: &mut Outbox,
+    ) {
+        self.notice_lapse(s, out);
+        let leased = matches!(reply.kind, WitnessKind::Renew | WitnessKind::Acquire);
+        let since = self.rights_since;
+        if !self
+            .agreement
+            .take_reply(reference, reply, leased, since, s.timing, s.now)
+        {
+            out.count(Counter::DiscardDuplicate);
+            return;
+        }
+        out.count(Counter::WitnessReplies);
+        self.hear_reference(reference, out);
+        let known = self.observed;
+        self.observe(reply.epoch);
+        let retry = s.now + bumpless_base::Duration::from_micros(reply.retry_after_us.into());
+        if self.wants(reference) && !reply.granted && leased {
+            let lease = self.agreement.lease_mut(reference);
+            // Refused for its epoch: the next request carries a higher one. Refused because of a
+            // running promise: ask again when that ends.
+            let soon = if self.observed > known { s.now } else { retry };
+            let earliest = lease.requested_at + s.timing.rate_limit();
+            lease.next_request = lease.next_request.min(soon.max(earliest));
+        }
+        self.decide(s, out);
+    }
+
+    /// Takes an echo reply to a request sent at `sent`.
+    pub(crate) fn hear_echo(
+        &mut self,
+        reference: ReferenceId,
+        sent: Instant,
+        s: &Surroundings<'_>,
+        out: &mut Outbox,
+    ) {
+        self.notice_lapse(s, out);
+        self.agreement
+            .take_echo(reference, sent, self.rights_since, s.timing, s.now);
+        self.hear_reference(reference, out);
+        self.decide(s, out);
+    }
+
+    fn hear_reference(&mut self, reference: ReferenceId, out: &mut Outbox) {
+        let lease = self.agreement.lease_mut(reference);
+        if !lease.heard {
+            lease.heard = true;
+            out.event(Event::ReferenceHeard {
+                group: self.id,
+                reference,
+            });
+        }
+    }
+
+    /// Whether this node wants the lease of `reference`.
+    pub(crate) fn wants(&self, reference: ReferenceId) -> bool {
+        self.role == Role::Primary
+            || (self.attempt.is_some() && self.agreement.needed().contains(reference))
+    }
+
+    /// What to ask of a witness at `now`, and which epoch to put on record.
+    pub(crate) fn request(&self, reference: ReferenceId, now: Instant) -> (WitnessKind, Epoch) {
+        if self.role == Role::Primary {
+            let valid = self.lapse.is_none() && now < self.right_until();
+            // Only who holds a right may renew: a witness that has lost its memory believes it.
+            let kind = if valid {
+                WitnessKind::Renew
+            } else {
+                WitnessKind::Acquire
+            };
+            return (kind, self.candidate.unwrap_or(self.epoch));
+        }
+        match self.candidate {
+            Some(candidate) if self.wants(reference) => (WitnessKind::Acquire, candidate),
+            _ if self.hand_over.offered().is_some() => (WitnessKind::Release, self.observed),
+            _ => (WitnessKind::Observe, self.observed),
+        }
+    }
+
+    pub(crate) fn set_role(&mut self, to: Role, cause: RoleCause, out: &mut Outbox) {
+        let from = core::mem::replace(&mut self.role, to);
+        self.cause = Some(cause);
+        self.urgent = true;
+        if from == to {
+            return;
+        }
+        out.count(Counter::RoleChanges);
+        let epoch = if to == Role::Primary {
+            self.epoch
+        } else {
+            self.observed
+        };
+        out.event(Event::RoleChanged {
+            group: self.id,
+            from,
+            to,
+            epoch,
+            cause,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! What a node sends: heartbeats, requests to witnesses, echo requests.
+
+use crate::id::ReferenceId;
+use crate::redundancy::Redundancy;
+use crate::setup::ReferenceKind;
+use bumpless_base::{Counter, Instant, LinkId, PeerId};
+use bumpless_wire::{MAX_HEARTBEAT_LEN, WitnessRequest};
+
+/// Bytes of the longest message that [`Redundancy::poll_transmit`] writes.
+pub const MAX_MESSAGE_LEN: usize = MAX_HEARTBEAT_LEN;
+
+/// Something to be sent at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outgoing {
+    /// The first `len` bytes of the buffer go to this partner on this link.
+    Heartbeat {
+        /// The partner.
+        peer: PeerId,
+        /// The link.
+        link: LinkId,
+        /// Bytes written.
+        len: usize,
+    },
+    /// The first `len` bytes of the buffer go to this witness.
+    Witness {
+        /// The witness.
+        reference: ReferenceId,
+        /// Bytes written.
+        len: usize,
+    },
+    /// An ICMP echo request with this sequence number goes to this address.
+    Ping {
+        /// The address.
+        reference: ReferenceId,
+        /// Comes back in [`Redundancy::handle_ping_reply`].
+        sequence: u16,
+    },
+}
+
+impl Redundancy {
+    /// The next message to send, written to the front of `out`; `None` when there is none.
+    pub fn poll_transmit(
+        &mut self,
+        now: Instant,
+        out: &mut [u8; MAX_MESSAGE_LEN],
+    ) -> Option<Outgoing> {
+        for partner in &mut self.partners {
+            if let Some((link, len)) = partner.poll_transmit(&self.setup, now, out) {
+                self.out.count(Counter::HeartbeatsSent);
+                return Some(Outgoing::Heartbeat {
+                    peer: partner.peer,
+                    link,
+                    len,
+                });
+            }
+        }
+        self.poll_request(now, out).or_else(|| self.poll_ping(now))
+    }
+
+    fn poll_request(&mut self, now: Instant, out: &mut [u8; MAX_MESSAGE_LEN]) -> Option<Outgoing> {
+        for index in 0..self.groups.len() {
+            let members = self.groups[index].agreement.members();
+            let due = members.iter().find(|&&(reference, kind)| {
+                let lease = self.groups[index].agreement.lease(reference);
+                kind == ReferenceKind::Witness && lease.next_request <= now
+            });
+            if let Some(&(reference, _)) = due {
+                let len = self.write_request(index, reference, now, out);
+                self.out.count(Counter::WitnessRequests);
+                return Some(Outgoing::Witness { reference, len });
+            }
+        }
+        None
+    }
+
+    fn write_request(
+        &mut self,
+        index: usize,
+        reference: ReferenceId,
+        now: Instant,
+        out: &mut [u8; MAX_MESSAGE_LEN],
+    ) -> usize {
+        let timing = self.setup.timing;
+        let lease = self.groups[index].agreement.lease_mut(reference);
+        lease.requested_at = now;
+        lease.next_request = now + timing.heartbeat;
+        let group = self.groups[index].id;
+        let (kind, epoch) = self.groups[index].request(reference, now);
+        let sent_at = now.as_nanos().max(1);
+        let request = WitnessRequest {
+            pair: self.setup.pair,
+            group: group.0,
+            node: self.setup.node,
+            candidates: 2,
+            session: self.session,
+            kind,
+            epoch,
+            lease_us: u32::try_from(timing.lease.as_nanos().div_ceil(1000)).unwrap_or(u32::MAX),
+            sent_at,
+            token: self.token(group, reference, sent_at, kind as u8),
+        };
+        let mut bytes = [0; WitnessRequest::LEN];
+        let len = request.encode(&mut bytes);
+        out[..len].copy_from_slice(&bytes[..len]);
+        len
+    }
+
+    fn poll_ping(&mut self, now: Instant) -> Option<Outgoing> {
+        let kinds = self.setup.references.iter();
+        let pings = kinds.zip(self.pings.iter_mut()).enumerate();
+        for (at, (&kind, state)) in pings {
+            if kind == ReferenceKind::Ping && state.due <= now {
+                state.due = now + self.setup.timing.ping_interval();
+                self.out.count(Counter::WitnessRequests);
+                let reference = ReferenceId(u8::try_from(at).unwrap_or(u8::MAX));
+                return Some(Outgoing::Ping {
+                    reference,
+                    sequence: state.send(now),
+                });
+            }
+        }
+        None
+    }
+
+    /// When the next request to a reference point is due.
+    pub(crate) fn next_request(&self) -> Instant {
+        let witnesses = self.groups.iter().flat_map(|group| {
+            let members = group.agreement.members().iter();
+            let witnesses = members.filter(|(_, kind)| *kind == ReferenceKind::Witness);
+            witnesses.map(|(r, _)| group.agreement.lease(*r).next_request)
+        });
+        let pings = self.setup.references.iter().zip(self.pings.iter());
+        let pings = pings.filter(|(kind, _)| **kind == ReferenceKind::Ping);
+        witnesses
+            .chain(pings.map(|(_, state)| state.due))
+            .min()
+            .unwrap_or(Instant::FAR_FUTURE)
+    }
+}

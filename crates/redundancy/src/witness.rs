@@ -1,0 +1,258 @@
+//! The witness: leases the primary role of each group to one node at a time.
+//!
+//! It keeps nothing on disk. After its own start it grants nobody a role for the longest lease
+//! that it may have promised before, but believes who renews: only a node that holds a right
+//! renews, and while one does, no other node can.
+
+use crate::setup::SetupError;
+use alloc::vec::Vec;
+use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, NodeId, Random};
+use bumpless_wire::{NO_HOLDER, WitnessKind, WitnessReply, WitnessRequest};
+
+/// What a witness is told at start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WitnessSetup {
+    /// Longest lease that it grants; longer requests are refused. It grants no role for this long
+    /// after its start.
+    pub max_lease: Duration,
+    /// Most that its clock and a node's may differ in rate, parts per million.
+    pub drift_ppm: u32,
+    /// Most groups of all pairs that it serves.
+    pub capacity: usize,
+}
+
+impl Default for WitnessSetup {
+    /// Leases up to 1 s, 500 ppm, 256 groups.
+    fn default() -> Self {
+        Self {
+            max_lease: Duration::from_secs(1),
+            drift_ppm: 500,
+            capacity: 256,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Holder {
+    node: NodeId,
+    session: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    pair: u32,
+    group: u16,
+    /// Who was granted the role last, unless it gave it back.
+    holder: Option<Holder>,
+    /// The highest epoch that was granted; 0 for none.
+    epoch: Epoch,
+    /// The promise to `holder` runs until this.
+    promised_until: Instant,
+    /// When the holder renewed last.
+    renewed_at: Instant,
+}
+
+impl Entry {
+    fn is_promised(&self, now: Instant) -> bool {
+        self.holder.is_some() && now < self.promised_until
+    }
+    fn is_held_by(&self, holder: Holder) -> bool {
+        self.holder == Some(holder)
+    }
+}
+
+/// A witness for any number of pairs.
+///
+/// **Driving contract**: one call of [`handle_request`](Self::handle_request) for each request
+/// that arrives, at most one answer each, sent back to where the request came from. It has no
+/// timers. It never panics and never allocates after [`new`](Self::new).
+#[derive(Debug)]
+pub struct Witness {
+    setup: WitnessSetup,
+    session: u64,
+    quiet_until: Instant,
+    entries: Vec<Entry>,
+    counters: Counters,
+}
+
+impl Witness {
+    /// Takes memory for the whole table. `session_seed` must be random for each start.
+    ///
+    /// # Errors
+    /// [`SetupError::Timing`] if the longest lease is zero or above 60 s or the drift is above
+    /// 100,000 ppm.
+    pub fn new(setup: WitnessSetup, session_seed: u64, now: Instant) -> Result<Self, SetupError> {
+        if setup.max_lease == Duration::ZERO || setup.max_lease > Duration::from_secs(60) {
+            return Err(SetupError::Timing(
+                "max_lease must be above 0 and at most 60 s",
+            ));
+        }
+        if setup.drift_ppm > 100_000 {
+            return Err(SetupError::Timing("drift must be at most 100,000 ppm"));
+        }
+        Ok(Self {
+            session: crate::session::nonzero(&mut Random::new(session_seed)),
+            quiet_until: now + setup.max_lease.stretched(setup.drift_ppm),
+            entries: Vec::with_capacity(setup.capacity),
+            setup,
+            counters: Counters::default(),
+        })
+    }
+
+    /// Takes a request; the answer, if there is one, goes to the sender.
+    pub fn handle_request(
+        &mut self,
+        request: &WitnessRequest,
+        now: Instant,
+    ) -> Option<WitnessReply> {
+        self.counters.count(Counter::WitnessRequests);
+        let asking = Holder {
+            node: request.node,
+            session: request.session,
+        };
+        let Some(at) = self.find(request) else {
+            return Some(self.reply(request, None, self.observes(request), now));
+        };
+        let granted = match request.kind {
+            WitnessKind::Observe => true,
+            WitnessKind::Release => self.release(at, asking),
+            WitnessKind::Renew => self.may_renew(at, request, asking, now),
+            WitnessKind::Acquire => self.may_acquire(at, request, asking, now),
+        };
+        let leases = matches!(request.kind, WitnessKind::Renew | WitnessKind::Acquire);
+        if granted && leases {
+            let promise = Duration::from_micros(request.lease_us.into());
+            let entry = &mut self.entries[at];
+            entry.holder = Some(asking);
+            entry.epoch = entry.epoch.max(request.epoch);
+            entry.promised_until = now + promise.stretched(self.setup.drift_ppm);
+            entry.renewed_at = now;
+        }
+        Some(self.reply(request, Some(at), granted, now))
+    }
+
+    /// What is counted: requests, and those that found the table full.
+    pub const fn counters(&self) -> &Counters {
+        &self.counters
+    }
+    /// The session of this start.
+    pub const fn session(&self) -> u64 {
+        self.session
+    }
+    /// Groups in the table.
+    pub fn groups(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn observes(&self, request: &WitnessRequest) -> bool {
+        request.kind == WitnessKind::Observe
+    }
+
+    /// The group's entry; made for a request that may fill it, if there is room.
+    fn find(&mut self, request: &WitnessRequest) -> Option<usize> {
+        let known = |e: &Entry| e.pair == request.pair && e.group == request.group;
+        let found = self.entries.iter().position(known);
+        let fills = matches!(request.kind, WitnessKind::Renew | WitnessKind::Acquire);
+        if found.is_some() || !fills || !self.is_lease_allowed(request) {
+            return found;
+        }
+        if self.entries.len() == self.setup.capacity {
+            self.counters.count(Counter::DiscardNoBuffer);
+            return None;
+        }
+        self.entries.push(Entry {
+            pair: request.pair,
+            group: request.group,
+            holder: None,
+            epoch: Epoch(0),
+            promised_until: Instant::ZERO,
+            renewed_at: Instant::ZERO,
+        });
+        Some(self.entries.len() - 1)
+    }
+
+    fn is_lease_allowed(&self, request: &WitnessRequest) -> bool {
+        let lease = Duration::from_micros(request.lease_us.into());
+        lease > Duration::ZERO && lease <= self.setup.max_lease
+    }
+
+    /// The role is given back at once, so that a switchover need not wait. The offered epoch is
+    /// not put on record: its owner does that.
+    fn release(&mut self, at: usize, asking: Holder) -> bool {
+        let entry = &mut self.entries[at];
+        if !entry.is_held_by(asking) {
+            return false;
+        }
+        entry.holder = None;
+        entry.promised_until = Instant::ZERO;
+        true
+    }
+
+    /// A right holder extends its right. Also into an entry that has lost its memory, and over
+    /// one whose promise has run out, if its epoch is above all on record.
+    fn may_renew(&self, at: usize, request: &WitnessRequest, asking: Holder, now: Instant) -> bool {
+        let entry = &self.entries[at];
+        let same = entry.is_held_by(asking) && request.epoch >= entry.epoch;
+        let above = !entry.is_promised(now) && request.epoch > entry.epoch;
+        self.is_lease_allowed(request) && (same || above)
+    }
+
+    /// A candidate takes the role when nobody's promise is running. Its epoch must be above all on
+    /// record, so that no epoch is ever granted twice.
+    fn may_acquire(
+        &self,
+        at: usize,
+        request: &WitnessRequest,
+        asking: Holder,
+        now: Instant,
+    ) -> bool {
+        let entry = &self.entries[at];
+        if !self.is_lease_allowed(request) {
+            return false;
+        }
+        if entry.is_held_by(asking) {
+            return request.epoch >= entry.epoch;
+        }
+        now >= self.quiet_until && !entry.is_promised(now) && request.epoch > entry.epoch
+    }
+
+    fn reply(
+        &self,
+        request: &WitnessRequest,
+        at: Option<usize>,
+        granted: bool,
+        now: Instant,
+    ) -> WitnessReply {
+        let entry = at.map(|at| &self.entries[at]);
+        let holder = entry.and_then(|e| e.holder.filter(|_| e.is_promised(now)));
+        let silent = entry.map_or(Duration::ZERO, |e| now.since(e.renewed_at));
+        let promised = entry.map_or(Instant::ZERO, |e| e.promised_until);
+        let free_at = promised.max(self.quiet_until);
+        WitnessReply {
+            pair: request.pair,
+            group: request.group,
+            node: request.node,
+            kind: request.kind,
+            granted,
+            holder: holder.map_or(NO_HOLDER, |h| h.node.0),
+            epoch: entry.map_or(Epoch(0), |e| e.epoch),
+            echo_sent_at: request.sent_at,
+            holder_silent_us: micros(silent),
+            // Rounded up: asking a microsecond early would be refused.
+            retry_after_us: if granted {
+                0
+            } else {
+                micros(free_at.since(now)).saturating_add(1)
+            },
+            witness_session: self.session,
+            token: request.token,
+        }
+    }
+}
+
+fn micros(span: Duration) -> u32 {
+    u32::try_from(span.as_micros()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests;
