@@ -333,18 +333,23 @@ where
         permit: Permit,
         report: &mut CycleReport,
     ) {
+        let Some(this) = self.published else {
+            return;
+        };
         let awaited = match self.settings.commit {
-            CommitMode::BeforeOutput => self.published,
+            CommitMode::BeforeOutput => Some(this),
             CommitMode::Async => before,
         };
-        let Some(Published { ticket, at }) = awaited else {
+        let Some(Published { ticket, at }) = awaited.filter(|_| self.ports.gate.backup_expected())
+        else {
             return;
         };
-        if !self.ports.gate.backup_expected() {
-            return;
+        let until = (this.at + self.settings.deadline).min(permit.until);
+        let mut settled = self.ports.replication.wait_settled(ticket, until);
+        if settled == Settled::Failed && ticket != this.ticket {
+            // A backup that gets this state is not behind either.
+            settled = self.ports.replication.wait_settled(this.ticket, until);
         }
-        let until = (report.scheduled + self.settings.deadline).min(permit.until);
-        let settled = self.ports.replication.wait_settled(ticket, until);
         report.settled = Some(settled);
         report.backup_behind = settled != Settled::Safe;
         if settled == Settled::Safe {

@@ -80,7 +80,9 @@ pub struct Permit {
 
 /// The redundancy layer as an executor sees it.
 pub trait OutputGate {
-    /// The right to write at this moment, if this node has it.
+    /// The right to write at this moment, if this node has it. Asked at the start of each cycle as
+    /// primary and again immediately before its outputs are written; also after a wake, when a
+    /// primary waits for it.
     fn permit(&mut self) -> Option<Permit>;
     /// The role at this moment.
     fn role(&self) -> Role;

@@ -83,9 +83,9 @@ pub struct CycleReport {
     /// Length of the state in bytes, envelope included.
     pub state_bytes: usize,
     /// What became of the state that copy-out had to wait for (`before_output`: this cycle's;
-    /// `async`: the one before); `None` if there was no reason to wait.
+    /// `async`: the one before, or this one if that failed); `None` if there was no reason to wait.
     pub settled: Option<Settled>,
-    /// Time from publishing that state until copy-out knew it to be safe.
+    /// Time from publishing the state that was first waited for until copy-out knew it to be safe.
     pub transfer_settled_after: Option<Duration>,
     /// Copy-out went ahead although the backup lacks the state that it should have.
     pub backup_behind: bool,

@@ -9,7 +9,7 @@ pub enum CommitMode {
     /// time from input to output.
     BeforeOutput,
     /// The state of the cycle before: the backup is at most one cycle behind, the least that the
-    /// paper requires (section 2.2, figure 5).
+    /// paper requires (section 2.2, figure 5). If that state's transfer failed, this cycle's.
     Async,
 }
 
@@ -30,7 +30,7 @@ pub struct ExecutorSettings {
     pub writer: NodeId,
     /// Distance of the grid points.
     pub period: Duration,
-    /// How long after its grid point a cycle waits for the backup at most.
+    /// How long after publishing its state a cycle waits for the backup at most.
     pub deadline: Duration,
     /// How long a field request may take.
     pub field_timeout: Duration,

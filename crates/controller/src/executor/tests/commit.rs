@@ -106,6 +106,29 @@ fn async_writes_at_the_deadline_when_the_backup_is_two_cycles_behind() {
 }
 
 #[test]
+fn async_is_content_with_this_cycles_state_if_the_one_before_failed() {
+    let world = World::new();
+    world.lock().transfer = None;
+    world.lock().transfer_fails = Some(ms(6));
+    world.schedule(at(5), |state| {
+        state.transfer = Some(ms(3));
+        state.transfer_fails = None;
+    });
+    let reports = world.run(settings(), at(30));
+    assert_eq!(written(&world), [at(0), at(13), at(20)]);
+    assert!(reports.iter().all(|report| !report.backup_behind));
+}
+
+#[test]
+fn the_deadline_counts_from_the_publication() {
+    let world = World::new();
+    world.lock().execution = ms(1);
+    world.lock().transfer = None;
+    world.run(before_output(), at(10));
+    assert_eq!(written(&world), [at(9)]);
+}
+
+#[test]
 fn the_wait_ends_with_the_permit_and_then_nothing_is_written() {
     let world = World::new();
     world.lock().transfer = None;

@@ -37,6 +37,8 @@ pub struct State {
     /// Transfers end as failed after this.
     pub transfer_fails: Option<Duration>,
     pub published: Vec<(Instant, Vec<u8>)>,
+    /// When each published state becomes safe and failed.
+    fates: Vec<(Option<Instant>, Option<Instant>)>,
     pub received: Option<Vec<u8>>,
     pub input: Result<f64, FieldErrorKind>,
     pub write_error: Option<FieldErrorKind>,
@@ -69,15 +71,10 @@ impl State {
     }
 
     fn settled(&self, ticket: u64) -> (Settled, Instant) {
-        let safe_at = |(at, _): &(Instant, Vec<u8>)| self.transfer.map(|t| *at + t);
         // Safe as soon as this state or any later one is.
-        let safe = self.published[ticket as usize..]
-            .iter()
-            .filter_map(safe_at)
-            .min();
-        let failed = self
-            .transfer_fails
-            .map(|t| self.published[ticket as usize].0 + t);
+        let fates = &self.fates[ticket as usize..];
+        let safe = fates.iter().filter_map(|(safe, _)| *safe).min();
+        let failed = fates[0].1;
         match (safe, failed) {
             (Some(at), _) if at <= self.now => (Settled::Safe, at),
             (_, Some(at)) if at <= self.now => (Settled::Failed, at),
@@ -104,6 +101,7 @@ impl World {
             transfer: Some(ms(1)),
             transfer_fails: None,
             published: Vec::new(),
+            fates: Vec::new(),
             received: None,
             input: Ok(0.0),
             write_error: None,
@@ -186,7 +184,10 @@ impl Replication for World {
         let len = fill(&mut buffer);
         buffer.truncate(len);
         let mut state = self.lock();
-        let now = state.now;
+        let (now, transfer, fails) = (state.now, state.transfer, state.transfer_fails);
+        state
+            .fates
+            .push((transfer.map(|t| now + t), fails.map(|t| now + t)));
         state.published.push((now, buffer));
         state.published.len() as u64 - 1
     }
