@@ -64,7 +64,7 @@ impl BitSet {
     fn write_below(&mut self, end: usize, value: u64) {
         let end = end.min(self.capacity);
         self.words[..end / 64].fill(value);
-        if end % 64 != 0 {
+        if !end.is_multiple_of(64) {
             let mask = (1u64 << (end % 64)) - 1;
             let word = &mut self.words[end / 64];
             *word = (*word & !mask) | (value & mask);

@@ -64,18 +64,24 @@ impl ControlServer {
         fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopping = Arc::clone(&stop);
-        let thread = thread::Builder::new().name("control".into()).spawn(move || {
-            for stream in listener.incoming() {
-                if stopping.load(Ordering::Acquire) {
-                    return;
+        let thread = thread::Builder::new()
+            .name("control".into())
+            .spawn(move || {
+                for stream in listener.incoming() {
+                    if stopping.load(Ordering::Acquire) {
+                        return;
+                    }
+                    if let Ok(stream) = stream {
+                        // A caller that went away or sent rubbish concerns nobody but itself.
+                        let _ = serve(stream, &mut handler);
+                    }
                 }
-                if let Ok(stream) = stream {
-                    // A caller that went away or sent rubbish concerns nobody but itself.
-                    let _ = serve(stream, &mut handler);
-                }
-            }
-        })?;
-        Ok(Self { path: path.to_owned(), thread: Some(thread), stop })
+            })?;
+        Ok(Self {
+            path: path.to_owned(),
+            thread: Some(thread),
+            stop,
+        })
     }
 }
 
@@ -115,7 +121,10 @@ pub fn request(path: &Path, request: &Request) -> io::Result<Value> {
             io::ErrorKind::PermissionDenied => "run this as the user who runs the node",
             _ => "see the node's log",
         };
-        io::Error::new(error.kind(), format!("no node answers at {}: {error}; {hint}", path.display()))
+        io::Error::new(
+            error.kind(),
+            format!("no node answers at {}: {error}; {hint}", path.display()),
+        )
     })?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -143,11 +152,18 @@ mod tests {
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
         let server = ControlServer::start(&path, Echo).unwrap();
-        let order = Request::Switchover { group: Some("tank".into()) };
+        let order = Request::Switchover {
+            group: Some("tank".into()),
+        };
         assert_eq!(request(&path, &order).unwrap()["group"], "tank");
         drop(server);
         assert!(!path.exists());
-        assert!(request(&path, &order).unwrap_err().to_string().contains("is the node running?"));
+        assert!(
+            request(&path, &order)
+                .unwrap_err()
+                .to_string()
+                .contains("is the node running?")
+        );
     }
 
     #[test]
@@ -163,6 +179,9 @@ mod tests {
             stream.read_to_string(&mut reply).unwrap();
             assert!(reply.contains("request not understood"), "{reply}");
         }
-        assert_eq!(request(&path, &Request::Status).unwrap()["command"], "status");
+        assert_eq!(
+            request(&path, &Request::Status).unwrap()["command"],
+            "status"
+        );
     }
 }

@@ -64,19 +64,44 @@ pub enum NodeEvent {
     /// An orderly end.
     Stopping,
     /// A group's role on this node changed.
-    Role { group: u16, from: Role, to: Role, epoch: Epoch, cause: ShortText },
+    Role {
+        group: u16,
+        from: Role,
+        to: Role,
+        epoch: Epoch,
+        cause: ShortText,
+    },
     /// A group's redundancy changed.
-    Redundancy { group: u16, state: Redundancy, cause: ShortText },
+    Redundancy {
+        group: u16,
+        state: Redundancy,
+        cause: ShortText,
+    },
     /// A link to a partner came up or went down.
-    Link { partner: PeerId, link: LinkId, up: bool },
-    /// The transfer of a state ended.
-    Transfer { application: u16, cycle: u32, safe: bool, took: Duration, cause: ShortText },
+    Link {
+        partner: PeerId,
+        link: LinkId,
+        up: bool,
+    },
+    /// The transfer of a state ended: with its transfer cycle and the time it took if it is safe,
+    /// with a cause if it was given up.
+    Transfer {
+        application: u16,
+        completed: Option<(u32, Duration)>,
+        cause: ShortText,
+    },
     /// A state came whole.
     Received { application: u16, cycle: u32 },
     /// A state that was expected did not come in time.
     Overdue { application: u16 },
     /// What became of a cycle's outputs.
-    Output { application: u16, epoch: Epoch, cycle: u64, outcome: OutputOutcome, cause: ShortText },
+    Output {
+        application: u16,
+        epoch: Epoch,
+        cycle: u64,
+        outcome: OutputOutcome,
+        cause: ShortText,
+    },
     /// Cycles were skipped because one ran over them.
     Overrun { application: u16, skipped: u64 },
     /// The primary's lease ran out before it was renewed.
@@ -84,5 +109,9 @@ pub enum NodeEvent {
     /// The data-plane thread woke this much later than it asked for.
     Stall { length: Duration },
     /// Something that concerns the whole node, with its own name and cause.
-    Notice { name: &'static str, group: Option<u16>, cause: ShortText },
+    Notice {
+        name: &'static str,
+        group: Option<u16>,
+        cause: ShortText,
+    },
 }

@@ -41,7 +41,11 @@ impl std::fmt::Display for LockError {
                 if let Some(pid) = pid {
                     write!(f, " (process {pid})")?;
                 }
-                write!(f, "; stop it first, or give this one another control path (lock {})", path.display())
+                write!(
+                    f,
+                    "; stop it first, or give this one another control path (lock {})",
+                    path.display()
+                )
             }
             Self::Io { path, cause } => write!(
                 f,
@@ -57,12 +61,20 @@ impl std::error::Error for LockError {}
 impl InstanceLock {
     /// Takes the lock whose file is `path`; directories are made as needed.
     pub fn take(path: &Path) -> Result<Self, LockError> {
-        let io = |cause| LockError::Io { path: path.to_owned(), cause };
+        let io = |cause| LockError::Io {
+            path: path.to_owned(),
+            cause,
+        };
         if let Some(directory) = path.parent() {
             fs::create_dir_all(directory).map_err(io)?;
         }
-        let mut file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path)
+            .map_err(io)?;
         // SAFETY: the descriptor is open for as long as `file` lives; flock has no memory effects.
         if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
             let cause = io::Error::last_os_error();
@@ -71,7 +83,10 @@ impl InstanceLock {
             }
             let mut text = String::new();
             let _ = file.read_to_string(&mut text);
-            return Err(LockError::Running { path: path.to_owned(), pid: text.trim().parse().ok() });
+            return Err(LockError::Running {
+                path: path.to_owned(),
+                pid: text.trim().parse().ok(),
+            });
         }
         file.set_len(0).map_err(io)?;
         file.rewind().map_err(io)?;
@@ -90,7 +105,10 @@ mod tests {
         let path = directory.path().join("sub/left.lock");
         let first = InstanceLock::take(&path).unwrap();
         let refused = InstanceLock::take(&path).unwrap_err().to_string();
-        assert!(refused.contains(&format!("process {}", std::process::id())), "{refused}");
+        assert!(
+            refused.contains(&format!("process {}", std::process::id())),
+            "{refused}"
+        );
         drop(first);
         InstanceLock::take(&path).unwrap();
     }

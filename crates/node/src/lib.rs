@@ -1,1 +1,134 @@
 //! The daemon of one controller: data-plane thread, executors, status and control.
+//!
+//! [`run`] builds everything from the configuration, starts the threads that ARCHITECTURE.md lists,
+//! and returns when it is told to stop. Links are opened by a closure that the caller hands in, so
+//! that a laboratory can put fault-injecting drivers where the product puts UDP sockets.
+
+mod applications;
+mod assembly;
+pub mod control;
+mod data_plane;
+mod event;
+mod executor;
+mod instance_lock;
+mod log;
+mod operator;
+mod shared;
+mod short_text;
+mod status;
+mod wiring;
+pub mod witness;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bumpless_base::{LinkId, NodeId};
+use bumpless_config::Config;
+use bumpless_net_linux::{Link, OpenError, UdpConfig, UdpLink};
+
+pub use instance_lock::LockError;
+pub use log::LogFormat;
+pub use wiring::LinkSettings;
+
+/// How a node is run, beyond its configuration.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// Append the event log to this file.
+    pub log_file: Option<PathBuf>,
+    /// Print events on standard output in this format.
+    pub log_stdout: Option<LogFormat>,
+    /// Log every transfer, not only failed ones.
+    pub log_transfers: bool,
+    /// Log every cycle's outputs, not only those that were not written.
+    pub log_outputs: bool,
+    /// Set to end the node. A primary with a backup in step hands over first.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Why a node did not start. Nothing keeps running.
+#[derive(Debug)]
+pub enum RunError {
+    /// The node already runs on this machine, or the lock cannot be taken.
+    Lock(LockError),
+    /// A network's link could not be opened.
+    Link {
+        /// The network.
+        network: String,
+        /// What the system or driver said, with a remedy.
+        cause: String,
+    },
+    /// A core refused its setup; the configuration let something through that it should not have.
+    Setup(String),
+    /// Something of the system's was refused.
+    System {
+        /// What was attempted.
+        what: &'static str,
+        /// What the system said.
+        cause: io::Error,
+    },
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lock(error) => error.fmt(f),
+            Self::Link { network, cause } => write!(f, "network '{network}': {cause}"),
+            Self::Setup(cause) => write!(f, "the configuration cannot be run: {cause}"),
+            Self::System { what, cause } => write!(f, "cannot {what}: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// A link that is ready for use.
+pub struct OpenedLink {
+    /// The driver.
+    pub driver: Box<dyn Link>,
+    /// What was not granted, a line each; status shows them.
+    pub notes: Vec<String>,
+    /// Whether its address is on this machine at present.
+    pub present: bool,
+}
+
+/// Opens the link of one network.
+pub type OpenLink<'a> = &'a mut dyn FnMut(LinkId, &LinkSettings) -> Result<OpenedLink, OpenError>;
+
+/// Runs `node` of `config` until `options.stop` is set.
+///
+/// # Errors
+/// Whatever keeps the node from starting; while it runs, trouble goes to log and status.
+pub fn run(
+    config: &Config,
+    node: NodeId,
+    options: RunOptions,
+    open_link: OpenLink<'_>,
+) -> Result<(), RunError> {
+    assembly::run(config, node, options, open_link)
+}
+
+/// Opens a UDP socket for `settings`: what the product passes to [`run`]. An address that is not on
+/// this machine yet is waited for.
+///
+/// # Errors
+/// The address is in use, or the system refuses; each with its remedy.
+pub fn open_udp(_link: LinkId, settings: &LinkSettings) -> Result<OpenedLink, OpenError> {
+    let mut config = UdpConfig::new(settings.local);
+    config.dscp = settings.dscp;
+    config.priority = settings.priority;
+    config.may_be_absent = true;
+    // A full window of every partner must fit while this thread is away.
+    let window = settings.in_flight_max as usize * (usize::from(settings.datagram_max) + 1024);
+    config.receive_buffer = config.receive_buffer.max(2 * window);
+    let link = UdpLink::open(&config)?;
+    let report = link.report();
+    let (notes, present) = (report.notes.clone(), report.address_present);
+    Ok(OpenedLink {
+        driver: Box::new(link),
+        notes,
+        present,
+    })
+}

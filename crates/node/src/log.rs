@@ -51,6 +51,95 @@ impl EventSink {
     }
 }
 
+/// How lines of the log look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// `bumpless.event/1`.
+    Json,
+    /// For people: time of day aside, what happened in a line of words.
+    Plain,
+}
+
+/// One place that the log goes to.
+pub struct LogOutput {
+    format: LogFormat,
+    writer: Box<dyn Write + Send>,
+}
+
+impl std::fmt::Debug for LogOutput {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LogOutput")
+            .field("format", &self.format)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LogOutput {
+    /// Appends JSON lines to the file `path`.
+    pub fn file(path: &Path) -> io::Result<Self> {
+        let file = File::options().create(true).append(true).open(path)?;
+        Ok(Self {
+            format: LogFormat::Json,
+            writer: Box::new(BufWriter::new(file)),
+        })
+    }
+
+    /// Writes to standard output.
+    pub fn stdout(format: LogFormat) -> Self {
+        Self {
+            format,
+            writer: Box::new(BufWriter::new(io::stdout())),
+        }
+    }
+
+    fn write(&mut self, line: &Value) {
+        let written = match self.format {
+            LogFormat::Json => writeln!(self.writer, "{line}"),
+            LogFormat::Plain => writeln!(self.writer, "{}", plain(line)),
+        };
+        self.give_up_on(&written);
+    }
+
+    fn flush(&mut self) {
+        let flushed = self.writer.flush();
+        self.give_up_on(&flushed);
+    }
+
+    /// A full disk or a closed pipe must not stop a controller; the rings keep draining.
+    fn give_up_on(&mut self, result: &io::Result<()>) {
+        if result.is_err() {
+            self.writer = Box::new(io::sink());
+        }
+    }
+}
+
+/// A line of words: seconds on the monotonic clock, node, event, then the fields.
+fn plain(line: &Value) -> String {
+    let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
+    let mut text = match line["time_ns"].as_u64() {
+        Some(ns) => format!(
+            "{:>12.6} {} {}",
+            ns as f64 / 1e9,
+            word("node"),
+            word("event")
+        ),
+        None => format!("{:>12} {} {}", "", word("node"), word("event")),
+    };
+    let known = ["schema", "time_ns", "node", "event"];
+    for (key, value) in line
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| !known.contains(&key.as_str()))
+    {
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        text.push_str(&format!(" {key}={value}"));
+    }
+    text
+}
+
 /// The log's thread and the rings into it.
 #[derive(Debug)]
 pub struct EventLog {
@@ -69,49 +158,55 @@ pub struct RunningLog {
 impl EventLog {
     /// A log that resolves positions with `names`.
     pub fn new(names: Names) -> Self {
-        Self { names, rings: Vec::new(), lost: Arc::default() }
+        Self {
+            names,
+            rings: Vec::new(),
+            lost: Arc::default(),
+        }
     }
 
     /// A way into the log for one more thread.
     pub fn sink(&mut self) -> EventSink {
         let (ring, consumer) = RingBuffer::new(RING_CAPACITY);
         self.rings.push(consumer);
-        EventSink { ring, lost: Arc::clone(&self.lost) }
+        EventSink {
+            ring,
+            lost: Arc::clone(&self.lost),
+        }
     }
 
-    /// Starts writing to the file `path`, appending, or to standard output.
-    pub fn start(self, path: Option<&Path>) -> io::Result<RunningLog> {
-        let out: Box<dyn Write + Send> = match path {
-            Some(path) => Box::new(BufWriter::new(File::options().create(true).append(true).open(path)?)),
-            None => Box::new(BufWriter::new(io::stdout())),
-        };
+    /// Starts writing to `outputs`.
+    pub fn start(self, outputs: Vec<LogOutput>) -> io::Result<RunningLog> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopping = Arc::clone(&stop);
-        let thread = thread::Builder::new().name("log".into()).spawn(move || self.run(out, &stopping))?;
-        Ok(RunningLog { stop, thread: Some(thread) })
+        let thread = thread::Builder::new()
+            .name("log".into())
+            .spawn(move || self.run(outputs, &stopping))?;
+        Ok(RunningLog {
+            stop,
+            thread: Some(thread),
+        })
     }
 
-    fn run(mut self, mut out: Box<dyn Write + Send>, stop: &AtomicBool) {
+    fn run(mut self, mut outputs: Vec<LogOutput>, stop: &AtomicBool) {
         let mut reported = 0;
         loop {
             let last = stop.load(Ordering::Acquire);
-            let mut failed = false;
             for ring in &mut self.rings {
                 while let Ok((at, event)) = ring.pop() {
-                    failed |= writeln!(out, "{}", render(&self.names, at, &event)).is_err();
+                    let line = render(&self.names, at, &event);
+                    outputs.iter_mut().for_each(|output| output.write(&line));
                 }
             }
             let lost = self.lost.load(Ordering::Relaxed);
             if lost > reported {
-                let line = json!({"schema": SCHEMA, "node": self.names.node, "event": "events_lost", "count": lost - reported});
-                failed |= writeln!(out, "{line}").is_err();
+                let line = json!({
+                    "schema": SCHEMA, "node": self.names.node, "event": "events_lost", "count": lost - reported
+                });
+                outputs.iter_mut().for_each(|output| output.write(&line));
                 reported = lost;
             }
-            failed |= out.flush().is_err();
-            if failed {
-                // A full disk or a closed pipe must not stop a controller; rings keep draining.
-                out = Box::new(io::sink());
-            }
+            outputs.iter_mut().for_each(LogOutput::flush);
             if last {
                 return;
             }
@@ -150,14 +245,30 @@ fn render(names: &Names, at: Instant, event: &NodeEvent) -> Value {
     line.insert("node".into(), names.node.clone().into());
     line.insert("event".into(), name.into());
     if let Value::Object(fields) = fields {
-        line.extend(fields.into_iter().filter(|(_, value)| value != &Value::from("")));
+        line.extend(
+            fields
+                .into_iter()
+                .filter(|(_, value)| value != &Value::from("")),
+        );
     }
     Value::Object(line)
 }
 
 fn fields(names: &Names, event: &NodeEvent) -> (&'static str, Value) {
-    let group = |g: u16| names.groups.get(usize::from(g)).cloned().unwrap_or_default();
-    let app = |a: u16| names.applications.get(usize::from(a)).cloned().unwrap_or_default();
+    let group = |g: u16| {
+        names
+            .groups
+            .get(usize::from(g))
+            .cloned()
+            .unwrap_or_default()
+    };
+    let app = |a: u16| {
+        names
+            .applications
+            .get(usize::from(a))
+            .cloned()
+            .unwrap_or_default()
+    };
     let link = |l: u8| names.links.get(usize::from(l)).cloned().unwrap_or_default();
     match *event {
         NodeEvent::Started { session } => (
@@ -165,42 +276,95 @@ fn fields(names: &Names, event: &NodeEvent) -> (&'static str, Value) {
             json!({"pid": std::process::id(), "session": format!("{session:016x}")}),
         ),
         NodeEvent::Stopping => ("stopping", json!({})),
-        NodeEvent::Role { group: g, from, to, epoch, cause } => (
+        NodeEvent::Role {
+            group: g,
+            from,
+            to,
+            epoch,
+            cause,
+        } => (
             "role",
             json!({"group": group(g), "from": role_name(from), "to": role_name(to), "epoch": epoch.0, "cause": cause.as_str()}),
         ),
-        NodeEvent::Redundancy { group: g, state, cause } => {
-            ("redundancy", json!({"group": group(g), "state": state.name(), "cause": cause.as_str()}))
-        }
-        NodeEvent::Link { partner, link: l, up } => {
-            let partner = names.partners.get(usize::from(partner.0)).cloned().unwrap_or_default();
-            ("link", json!({"partner": partner, "link": link(l.0), "up": up}))
-        }
-        NodeEvent::Transfer { application, cycle, safe, took, cause } => {
-            let (name, channel) = app(application);
-            let outcome = if safe { "safe" } else { "failed" };
-            let took = took.as_nanos() as f64 / 1e3;
+        NodeEvent::Redundancy {
+            group: g,
+            state,
+            cause,
+        } => (
+            "redundancy",
+            json!({"group": group(g), "state": state.name(), "cause": cause.as_str()}),
+        ),
+        NodeEvent::Link {
+            partner,
+            link: l,
+            up,
+        } => {
+            let partner = names
+                .partners
+                .get(usize::from(partner.0))
+                .cloned()
+                .unwrap_or_default();
             (
-                "transfer",
-                json!({"application": name, "channel": channel, "cycle": cycle, "outcome": outcome, "took_us": took, "cause": cause.as_str()}),
+                "link",
+                json!({"partner": partner, "link": link(l.0), "up": up}),
             )
         }
-        NodeEvent::Received { application, cycle } => {
-            ("received", json!({"application": app(application).0, "cycle": cycle}))
+        NodeEvent::Transfer {
+            application,
+            completed,
+            cause,
+        } => {
+            let (name, channel) = app(application);
+            let fields = match completed {
+                Some((cycle, took)) => json!({
+                    "application": name, "channel": channel, "outcome": "safe",
+                    "cycle": cycle, "took_us": took.as_nanos() as f64 / 1e3,
+                }),
+                None => json!({
+                    "application": name, "channel": channel, "outcome": "failed", "cause": cause.as_str(),
+                }),
+            };
+            ("transfer", fields)
         }
-        NodeEvent::Overdue { application } => ("overdue", json!({"application": app(application).0})),
-        NodeEvent::Output { application, epoch, cycle, outcome, cause } => (
+        NodeEvent::Received { application, cycle } => (
+            "received",
+            json!({"application": app(application).0, "cycle": cycle}),
+        ),
+        NodeEvent::Overdue { application } => {
+            ("overdue", json!({"application": app(application).0}))
+        }
+        NodeEvent::Output {
+            application,
+            epoch,
+            cycle,
+            outcome,
+            cause,
+        } => (
             "output",
             json!({"application": app(application).0, "epoch": epoch.0, "cycle": cycle, "outcome": outcome.name(), "cause": cause.as_str()}),
         ),
-        NodeEvent::Overrun { application, skipped } => {
-            ("overrun", json!({"application": app(application).0, "skipped": skipped}))
+        NodeEvent::Overrun {
+            application,
+            skipped,
+        } => (
+            "overrun",
+            json!({"application": app(application).0, "skipped": skipped}),
+        ),
+        NodeEvent::LeaseLapsed { group: g } => {
+            ("lease", json!({"group": group(g), "lapsed": true}))
         }
-        NodeEvent::LeaseLapsed { group: g } => ("lease", json!({"group": group(g), "lapsed": true})),
-        NodeEvent::Stall { length } => ("stall", json!({"length_us": length.as_nanos() as f64 / 1e3})),
-        NodeEvent::Notice { name, group: g, cause } => {
-            (name, json!({"group": g.map(group).unwrap_or_default(), "cause": cause.as_str()}))
-        }
+        NodeEvent::Stall { length } => (
+            "stall",
+            json!({"length_us": length.as_nanos() as f64 / 1e3}),
+        ),
+        NodeEvent::Notice {
+            name,
+            group: g,
+            cause,
+        } => (
+            name,
+            json!({"group": g.map(group).unwrap_or_default(), "cause": cause.as_str()}),
+        ),
     }
 }
 
@@ -213,7 +377,11 @@ mod tests {
     fn every_event_of_every_thread_reaches_the_file_and_losses_are_said() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("events.jsonl");
-        let names = Names { node: "left".into(), groups: vec!["tank".into()], ..Names::default() };
+        let names = Names {
+            node: "left".into(),
+            groups: vec!["tank".into()],
+            ..Names::default()
+        };
         let mut log = EventLog::new(names);
         let (mut one, mut other) = (log.sink(), log.sink());
         for n in 0..=RING_CAPACITY {
@@ -221,11 +389,18 @@ mod tests {
         }
         other.record(
             Instant::from_nanos(7),
-            NodeEvent::Notice { name: "step_down", group: Some(0), cause: ShortText::of("higher epoch") },
+            NodeEvent::Notice {
+                name: "step_down",
+                group: Some(0),
+                cause: ShortText::of("higher epoch"),
+            },
         );
-        drop(log.start(Some(&path)).unwrap());
+        drop(log.start(vec![LogOutput::file(&path).unwrap()]).unwrap());
         let text = std::fs::read_to_string(path).unwrap();
-        let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let lines: Vec<Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
         assert_eq!(lines.len(), RING_CAPACITY + 2);
         assert_eq!(lines[RING_CAPACITY]["cause"], "higher epoch");
         assert_eq!(lines[RING_CAPACITY]["group"], "tank");

@@ -43,6 +43,12 @@ impl GroupGate {
         self.role.store(role as u8, Ordering::SeqCst);
     }
 
+    /// Whether this node is a standing candidate: primary, or ready to be.
+    pub fn is_member(&self) -> bool {
+        let role = self.role.load(Ordering::SeqCst);
+        role == Role::Primary as u8 || role == Role::Backup as u8 || role == Role::Starting as u8
+    }
+
     /// Whether this node is the group's primary.
     pub fn is_primary(&self) -> bool {
         self.role.load(Ordering::SeqCst) == Role::Primary as u8
@@ -88,6 +94,7 @@ pub struct ApplicationPort {
     published: AtomicU64,
     in_cycle: AtomicBool,
     epoch_seen: AtomicU32,
+    unfit: AtomicBool,
     executor: OnceLock<Thread>,
 }
 
@@ -144,9 +151,19 @@ impl ApplicationPort {
         self.in_cycle.load(Ordering::SeqCst)
     }
 
-    /// Notes the epoch that the field device holds.
-    pub fn note_epoch_seen(&self, epoch: Epoch) {
-        self.epoch_seen.fetch_max(epoch.0, Ordering::SeqCst);
+    /// Notes the epoch that the field device holds; returns whether it is higher than any before.
+    pub fn note_epoch_seen(&self, epoch: Epoch) -> bool {
+        self.epoch_seen.fetch_max(epoch.0, Ordering::SeqCst) < epoch.0
+    }
+
+    /// Notes whether the application can run here: its field answers and its state was loaded.
+    pub fn set_fit(&self, fit: bool) {
+        self.unfit.store(!fit, Ordering::SeqCst);
+    }
+
+    /// Whether the application can run here.
+    pub fn is_fit(&self) -> bool {
+        !self.unfit.load(Ordering::SeqCst)
     }
 
     /// The highest epoch that the field device was seen to hold.
@@ -190,7 +207,10 @@ mod tests {
         port.note_published(3);
         assert!(!port.newest_is_safe());
         port.settle(3, true);
-        assert_eq!((port.outcome(1), port.outcome(2)), (Outcome::Safe, Outcome::Safe));
+        assert_eq!(
+            (port.outcome(1), port.outcome(2)),
+            (Outcome::Safe, Outcome::Safe)
+        );
         assert!(port.newest_is_safe());
     }
 }

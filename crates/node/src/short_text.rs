@@ -13,7 +13,10 @@ pub struct ShortText {
 
 impl ShortText {
     /// No text.
-    pub const EMPTY: Self = Self { length: 0, bytes: [0; CAPACITY] };
+    pub const EMPTY: Self = Self {
+        length: 0,
+        bytes: [0; CAPACITY],
+    };
 
     /// The text that `value` displays, cut to fit.
     pub fn of(value: impl fmt::Display) -> Self {
@@ -40,6 +43,12 @@ impl ShortText {
     }
 }
 
+impl Default for ShortText {
+    fn default() -> Self {
+        Self::EMPTY
+    }
+}
+
 impl fmt::Write for ShortText {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         let start = usize::from(self.length);
@@ -49,7 +58,11 @@ impl fmt::Write for ShortText {
         }
         self.bytes[start..start + take].copy_from_slice(&text.as_bytes()[..take]);
         self.length = (start + take) as u8;
-        if take < text.len() { Err(fmt::Error) } else { Ok(()) }
+        if take < text.len() {
+            Err(fmt::Error)
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -1,0 +1,318 @@
+//! The application threads: building each from the configuration, running it, telling the log.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use bumpless_base::{Counter, Counters, Instant, NodeId};
+use bumpless_config::{self as config, ApplicationKind, Commit, Config};
+use bumpless_controller::executor::{CycleReport, HoldCause, Outcome, Resumed};
+use bumpless_controller::pid::PidParameters;
+use bumpless_controller::plant::model::SENSOR_GAIN;
+use bumpless_controller::{
+    Application, CommitMode, Executor, ExecutorSettings, FieldErrorKind, FieldIo, ModbusField,
+    ModbusSettings, NoField, OnFailure, Ports, QuadrupleTank, QuadrupleTankParameters,
+    SetPointStep, Synthetic, SyntheticParameters,
+};
+
+use crate::event::{NodeEvent, OutputOutcome};
+use crate::executor::{ChannelReplication, GroupOutputGate, ThreadClock, now};
+use crate::log::EventSink;
+use crate::shared::{ApplicationPort, GroupGate};
+use crate::short_text::ShortText;
+
+/// Counters of one executor, readable from any thread.
+#[derive(Debug)]
+pub struct CounterBoard([AtomicU64; Counter::ALL.len()]);
+
+impl Default for CounterBoard {
+    fn default() -> Self {
+        Self(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
+}
+
+impl CounterBoard {
+    fn store(&self, counters: &Counters) {
+        for (slot, &counter) in self.0.iter().zip(Counter::ALL) {
+            slot.store(counters.get(counter), Ordering::Relaxed);
+        }
+    }
+
+    /// Adds the figures to `sum`.
+    pub fn add_to(&self, sum: &mut Counters) {
+        for (slot, &counter) in self.0.iter().zip(Counter::ALL) {
+            sum.add(counter, slot.load(Ordering::Relaxed));
+        }
+    }
+}
+
+/// Everything that one application's thread takes with it.
+pub struct ApplicationThread {
+    /// Position in the configuration.
+    pub index: usize,
+    /// This node.
+    pub node: NodeId,
+    /// The channel's ends.
+    pub replication: ChannelReplication,
+    /// Role and right to write.
+    pub gate: Arc<GroupGate>,
+    /// Meeting point with the data plane.
+    pub port: Arc<ApplicationPort>,
+    /// Way into the log.
+    pub sink: EventSink,
+    /// Whether to log written outputs, too.
+    pub log_outputs: bool,
+    /// Where its counters are shown.
+    pub board: Arc<CounterBoard>,
+    /// Ends the thread.
+    pub stop: Arc<AtomicBool>,
+}
+
+impl ApplicationThread {
+    /// Builds the application and starts its thread.
+    pub fn start(self, config: &Config) -> io::Result<thread::JoinHandle<()>> {
+        let settings = &config.applications[self.index];
+        let application = build(settings);
+        let field = open_field(settings)?;
+        let executor = executor_settings(settings, self.node);
+        let cpu_name = format!("app {}", settings.name);
+        thread::Builder::new()
+            .name(cpu_name)
+            .spawn(move || self.run(executor, application, field))
+    }
+
+    fn run(
+        self,
+        settings: ExecutorSettings,
+        application: Box<dyn Application>,
+        field: Box<dyn FieldIo>,
+    ) {
+        self.port.register_executor();
+        let waker = self.replication.waker.clone();
+        let ports = Ports {
+            field,
+            replication: self.replication,
+            gate: GroupOutputGate {
+                gate: Arc::clone(&self.gate),
+                port: Arc::clone(&self.port),
+                waker: waker.clone(),
+            },
+            clock: ThreadClock::new(Arc::clone(&self.gate), Arc::clone(&self.stop)),
+        };
+        let (gate, port, board) = (self.gate, self.port, self.board);
+        let mut reporter = Reporter {
+            application: self.index as u16,
+            sink: self.sink,
+            log_outputs: self.log_outputs,
+            last_trouble: None,
+        };
+        let observer = move |report: &CycleReport, counters: &Counters| {
+            port.set_in_cycle(false);
+            if gate.paused() {
+                waker.wake();
+            }
+            board.store(counters);
+            reporter.report(report);
+        };
+        Executor::new(settings, application, ports, observer).run(&self.stop);
+    }
+}
+
+/// Turns cycle reports into events; trouble that lasts is told when it starts and when it changes.
+struct Reporter {
+    application: u16,
+    sink: EventSink,
+    log_outputs: bool,
+    last_trouble: Option<&'static str>,
+}
+
+impl Reporter {
+    fn report(&mut self, report: &CycleReport) {
+        if let Some(resumed) = report.resumed {
+            self.notice("resumed", ShortText::of(Describe(resumed)), report.ended);
+        }
+        if report.backup_behind {
+            let cause = ShortText::of(format_args!(
+                "cycle {} written before the backup had its state",
+                report.cycle
+            ));
+            self.notice("behind", cause, report.ended);
+        }
+        if report.skipped > 0 && report.epoch.is_some() {
+            let overrun = NodeEvent::Overrun {
+                application: self.application,
+                skipped: report.skipped,
+            };
+            self.sink.record(report.ended, overrun);
+        }
+        self.outcome(report);
+    }
+
+    fn outcome(&mut self, report: &CycleReport) {
+        let (outcome, kind, cause) = match &report.outcome {
+            Outcome::Written => (OutputOutcome::Written, None, ShortText::EMPTY),
+            Outcome::Held(HoldCause::NoPermit) => (
+                OutputOutcome::Held,
+                Some("no permit"),
+                ShortText::of("no lease"),
+            ),
+            Outcome::Held(HoldCause::PermitLost) => (
+                OutputOutcome::Held,
+                None,
+                ShortText::of("lease ran out during the cycle"),
+            ),
+            Outcome::Held(HoldCause::NoInputs(error)) => {
+                (OutputOutcome::Held, Some("no inputs"), ShortText::of(error))
+            }
+            Outcome::WriteFailed(error) => match error.kind {
+                FieldErrorKind::RejectedEpoch { .. } => {
+                    (OutputOutcome::Rejected, None, ShortText::of(error))
+                }
+                _ => (
+                    OutputOutcome::Failed,
+                    Some("write failed"),
+                    ShortText::of(error),
+                ),
+            },
+            Outcome::Failed(cause) => (
+                OutputOutcome::Held,
+                Some("stopped"),
+                ShortText::of(Describe(cause)),
+            ),
+            Outcome::Cold(error) => (OutputOutcome::Failed, Some("cold"), ShortText::of(error)),
+            Outcome::Warm | Outcome::Idle => {
+                self.last_trouble = None;
+                return;
+            }
+        };
+        let repeated = kind.is_some() && kind == self.last_trouble;
+        self.last_trouble = kind;
+        if repeated || (outcome == OutputOutcome::Written && !self.log_outputs) {
+            return;
+        }
+        let epoch = report.epoch.unwrap_or_default();
+        let event = NodeEvent::Output {
+            application: self.application,
+            epoch,
+            cycle: report.cycle,
+            outcome,
+            cause,
+        };
+        self.sink.record(report.ended, event);
+    }
+
+    fn notice(&mut self, name: &'static str, cause: ShortText, at: Instant) {
+        self.sink.record(
+            at,
+            NodeEvent::Notice {
+                name,
+                group: None,
+                cause,
+            },
+        );
+    }
+}
+
+/// Words for what the controller layer reports.
+struct Describe<T>(T);
+
+impl std::fmt::Display for Describe<Resumed> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Resumed::Loaded { epoch, cycle } => {
+                write!(
+                    f,
+                    "goes on from cycle {cycle} of epoch {epoch}, received from the partner"
+                )
+            }
+            Resumed::Kept { cycle } => write!(f, "goes on from its own cycle {cycle}"),
+            Resumed::ColdStart => f.write_str("starts from the initial state"),
+        }
+    }
+}
+
+impl std::fmt::Display for Describe<&bumpless_controller::executor::FailCause> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use bumpless_controller::executor::FailCause;
+        match self.0 {
+            FailCause::Field(error) => write!(f, "stopped as on_failure = \"fail\" says: {error}"),
+            FailCause::State(error) => write!(f, "the predecessor's state cannot be used: {error}"),
+        }
+    }
+}
+
+/// The most bytes that the channel of `settings` must carry: its state in the executor's envelope.
+pub fn published_size_max(settings: &config::Application) -> u32 {
+    let size = bumpless_controller::executor::published_size_max(build(settings).as_ref());
+    u32::try_from(size).unwrap_or(u32::MAX)
+}
+
+fn executor_settings(settings: &config::Application, writer: NodeId) -> ExecutorSettings {
+    let on_failure = settings.field.as_ref().map(|field| field.on_failure);
+    ExecutorSettings {
+        writer,
+        period: settings.period,
+        deadline: settings.deadline,
+        field_timeout: settings
+            .field
+            .as_ref()
+            .map_or(settings.period, |field| field.timeout),
+        commit: match settings.commit {
+            Commit::BeforeOutput => CommitMode::BeforeOutput,
+            Commit::Async => CommitMode::Async,
+        },
+        on_failure: match on_failure {
+            Some(config::OnFailure::Fail) => OnFailure::Fail,
+            Some(config::OnFailure::Hold) | None => OnFailure::Hold,
+        },
+    }
+}
+
+fn build(settings: &config::Application) -> Box<dyn Application> {
+    match &settings.kind {
+        ApplicationKind::QuadrupleTank(tank) => Box::new(QuadrupleTank::new(tank_parameters(tank))),
+        ApplicationKind::Synthetic(synthetic) => Box::new(Synthetic::new(SyntheticParameters {
+            size: synthetic.size as usize,
+            changed_share: synthetic.changed_share,
+        })),
+    }
+}
+
+fn tank_parameters(tank: &config::QuadrupleTank) -> QuadrupleTankParameters {
+    let mut parameters = QuadrupleTankParameters {
+        time_scale: tank.time_scale,
+        ..Default::default()
+    };
+    for (pid, configured) in parameters.loops.iter_mut().zip(&tank.loops) {
+        *pid = PidParameters {
+            // Configured per centimetre of level; the controller measures in sensor volts.
+            gain: configured.gain / SENSOR_GAIN,
+            integral_time: configured.integral_s,
+            derivative_time: configured.derivative_s,
+            ..*pid
+        };
+    }
+    parameters.steps = tank
+        .set_points
+        .iter()
+        .map(|point| SetPointStep {
+            at: point.at.as_secs_f64(),
+            levels: [point.tank1_cm, point.tank2_cm],
+        })
+        .collect();
+    if let Some(first) = parameters.steps.first() {
+        parameters.initial = first.levels;
+    }
+    parameters
+}
+
+fn open_field(settings: &config::Application) -> io::Result<Box<dyn FieldIo>> {
+    Ok(match &settings.field {
+        Some(field) => Box::new(ModbusField::new(
+            ModbusSettings::quadruple_tank(field.address),
+            now,
+        )?),
+        None => Box::new(NoField),
+    })
+}

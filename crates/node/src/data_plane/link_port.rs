@@ -1,0 +1,286 @@
+//! One network as the data plane uses it: the driver, its pacer, and who is where on it.
+
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+
+use bumpless_base::{Counter, Counters, Instant, LinkId, PeerId};
+use bumpless_net_linux::{Link, Pacer, Segment, SendFailure};
+use bumpless_transfer::{Sender, Transmit};
+
+use crate::wiring::LinkSettings;
+
+/// Packets handed to the kernel in one call: a little under 64 kB of full frames.
+const BURST: usize = 44;
+
+/// Who is where on a network.
+#[derive(Clone, Debug)]
+pub struct Addresses {
+    /// The partners' addresses, by [`PeerId`]; `None` for one that is not on this network.
+    pub partners: Vec<Option<SocketAddr>>,
+    /// The witnesses' addresses, by position in the configuration.
+    pub references: Vec<Option<SocketAddr>>,
+}
+
+impl Addresses {
+    /// The partner whose address on this network is `from`.
+    pub fn partner_at(&self, from: SocketAddr) -> Option<PeerId> {
+        position(&self.partners, from).map(PeerId)
+    }
+
+    /// The reference point whose address on this network is `from`.
+    pub fn reference_at(&self, from: SocketAddr) -> Option<u8> {
+        position(&self.references, from)
+    }
+}
+
+/// A network's driver with what is needed to send on it.
+pub struct LinkPort {
+    id: LinkId,
+    driver: Box<dyn Link>,
+    pacer: Pacer,
+    addresses: Addresses,
+    /// Set when the kernel's queue was full; cleared when it can take more.
+    pub full: bool,
+}
+
+/// Why [`LinkPort::send_states`] stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendState {
+    /// Nothing is left to send.
+    Drained,
+    /// The pacer lets more go at this instant.
+    Paced(Instant),
+    /// The kernel's queue is full; wait until the descriptor is writable.
+    Full,
+}
+
+impl LinkPort {
+    /// A port for `driver`.
+    pub fn new(
+        id: LinkId,
+        driver: Box<dyn Link>,
+        settings: &LinkSettings,
+        addresses: Addresses,
+        now: Instant,
+    ) -> Self {
+        let pacer = Pacer::new(
+            settings.bandwidth,
+            settings.frame_overhead,
+            settings.datagram_max,
+            now,
+        );
+        Self {
+            id,
+            driver,
+            pacer,
+            addresses,
+            full: false,
+        }
+    }
+
+    /// The network.
+    pub fn id(&self) -> LinkId {
+        self.id
+    }
+
+    /// The driver's descriptor.
+    pub fn descriptor(&self) -> Option<RawFd> {
+        self.driver.descriptor()
+    }
+
+    /// The driver, and who is where.
+    pub fn driver_and_addresses(&mut self) -> (&mut dyn Link, &Addresses) {
+        (self.driver.as_mut(), &self.addresses)
+    }
+
+    /// Sends one datagram to a partner at once; small and rare ones (heartbeats, acknowledgements)
+    /// are not held back by the pacer but are counted by it.
+    pub fn send_to_partner(
+        &mut self,
+        peer: PeerId,
+        bytes: &[u8],
+        now: Instant,
+        counters: &mut Counters,
+    ) {
+        if let Some(&Some(to)) = self.addresses.partners.get(usize::from(peer.0)) {
+            self.send_one(to, bytes, now, counters);
+        }
+    }
+
+    /// Sends one datagram to a reference point at once.
+    pub fn send_to_reference(
+        &mut self,
+        reference: u8,
+        bytes: &[u8],
+        now: Instant,
+        counters: &mut Counters,
+    ) {
+        if let Some(&Some(to)) = self.addresses.references.get(usize::from(reference)) {
+            self.send_one(to, bytes, now, counters);
+        }
+    }
+
+    fn send_one(&mut self, to: SocketAddr, bytes: &[u8], now: Instant, counters: &mut Counters) {
+        self.pacer.spent(self.pacer.wire_bytes(1, bytes.len()), now);
+        self.hand_over(
+            to,
+            &[Segment {
+                header: bytes,
+                payload: &[],
+            }],
+            bytes.len(),
+            counters,
+        );
+    }
+
+    /// Sends state packets, earliest deadline first, as far as pacer and kernel allow.
+    pub fn send_states(
+        &mut self,
+        sender: &mut Sender,
+        now: Instant,
+        counters: &mut Counters,
+    ) -> SendState {
+        if self.full {
+            return SendState::Full;
+        }
+        let mut carried = None;
+        loop {
+            let mut burst = [const { None }; BURST];
+            let Gathered {
+                count,
+                bytes,
+                next,
+                exhausted,
+            } = self.gather(sender, carried, &mut burst, now);
+            if count > 0 {
+                self.send_burst(sender, &burst[..count], bytes, now, counters);
+            }
+            carried = next;
+            if self.full {
+                return SendState::Full;
+            }
+            match exhausted {
+                Some(Exhausted::Sender) => return SendState::Drained,
+                // One wake-up for half a burst instead of one for each packet.
+                Some(Exhausted::Allowance) => {
+                    if let Some(at) = self.pacer.next(now) {
+                        return SendState::Paced(at);
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Takes packets for one partner from the sender until the burst is full, the partner changes,
+    /// the pacer's allowance is used, or nothing is left.
+    fn gather(
+        &mut self,
+        sender: &mut Sender,
+        carried: Option<Transmit>,
+        burst: &mut [Option<Transmit>; BURST],
+        now: Instant,
+    ) -> Gathered {
+        let mut gathered = Gathered {
+            count: 0,
+            bytes: 0,
+            next: None,
+            exhausted: None,
+        };
+        if let Some(first) = carried {
+            gathered.add(first, burst);
+        }
+        while gathered.count < BURST {
+            let wire = self.pacer.wire_bytes(gathered.count, gathered.bytes);
+            if self.pacer.allowance(now) <= wire {
+                gathered.exhausted = Some(Exhausted::Allowance);
+                return gathered;
+            }
+            let Some(packet) = sender.poll_transmit(self.id, now) else {
+                gathered.exhausted = Some(Exhausted::Sender);
+                return gathered;
+            };
+            let same = burst[0].is_none_or(|first| first.peer == packet.peer);
+            if !same {
+                gathered.next = Some(packet);
+                return gathered;
+            }
+            gathered.add(packet, burst);
+        }
+        gathered
+    }
+
+    fn send_burst(
+        &mut self,
+        sender: &Sender,
+        burst: &[Option<Transmit>],
+        bytes: usize,
+        now: Instant,
+        counters: &mut Counters,
+    ) {
+        let Some(Some(first)) = burst.first() else {
+            return;
+        };
+        let Some(&Some(to)) = self.addresses.partners.get(usize::from(first.peer.0)) else {
+            return;
+        };
+        let mut segments = [Segment::default(); BURST];
+        for (segment, packet) in segments.iter_mut().zip(burst.iter().flatten()) {
+            *segment = Segment {
+                header: packet.header(),
+                payload: sender.payload(packet),
+            };
+        }
+        self.pacer
+            .spent(self.pacer.wire_bytes(burst.len(), bytes), now);
+        self.hand_over(to, &segments[..burst.len()], bytes, counters);
+    }
+
+    fn hand_over(
+        &mut self,
+        to: SocketAddr,
+        segments: &[Segment<'_>],
+        bytes: usize,
+        counters: &mut Counters,
+    ) {
+        let outcome = self.driver.send(to, segments);
+        counters.add(Counter::DatagramsSent, outcome.sent as u64);
+        counters.add(
+            Counter::SendFailures,
+            (segments.len() - outcome.sent.min(segments.len())) as u64,
+        );
+        if outcome.sent == segments.len() {
+            counters.add(Counter::BytesSent, bytes as u64);
+        }
+        self.full |= outcome.failure == Some(SendFailure::Full);
+    }
+}
+
+struct Gathered {
+    count: usize,
+    bytes: usize,
+    next: Option<Transmit>,
+    exhausted: Option<Exhausted>,
+}
+
+/// What ended a burst early.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Exhausted {
+    Sender,
+    Allowance,
+}
+
+impl Gathered {
+    fn add(&mut self, packet: Transmit, burst: &mut [Option<Transmit>; BURST]) {
+        self.bytes += packet.datagram_len();
+        burst[self.count] = Some(packet);
+        self.count += 1;
+    }
+}
+
+fn position(addresses: &[Option<SocketAddr>], from: SocketAddr) -> Option<u8> {
+    let at = addresses
+        .iter()
+        .position(|&address| address == Some(from))?;
+    u8::try_from(at).ok()
+}

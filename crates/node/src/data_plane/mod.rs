@@ -1,0 +1,291 @@
+//! The data-plane thread: one loop that serves all links, drives the cores, and waits.
+//!
+//! One turn of the loop:
+//!
+//! 1. take what the links received (one batch each) and hand it to the cores;
+//! 2. let the cores act on time, on published states and on orders;
+//! 3. pass on what the cores say: to gates and ports of the executors, to the log, to status;
+//! 4. send: heartbeats, lease requests, acknowledgements, then states as far as pacing allows;
+//! 5. wait for a datagram, a wake-up, or the next deadline.
+//!
+//! The clock is read once before step 1 and once before step 2. What has arrived is always taken before
+//! time is acted upon, so that a pause of this thread is not mistaken for silence of the partner.
+
+pub mod group;
+pub mod inbound;
+pub mod link_port;
+mod notices;
+mod outbound;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
+
+use bumpless_base::{Counters, Duration, Instant, LinkId, PeerId};
+use bumpless_net_linux::{Clock, Pinger, Poller};
+use bumpless_redundancy::{GroupId, ReferenceId, SwitchoverRefused};
+use bumpless_wire::Role;
+use rtrb::Consumer;
+
+use self::group::GroupRuntime;
+use self::inbound::Cores;
+use self::link_port::LinkPort;
+use crate::applications::CounterBoard;
+use crate::event::NodeEvent;
+use crate::log::EventSink;
+use crate::shared::ApplicationPort;
+use crate::status::{ApplicationSnapshot, LinkSnapshot, Snapshot};
+
+/// A wake-up later than this is a stall worth telling.
+const STALL: Duration = Duration::from_millis(2);
+const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(20);
+/// How long an orderly stop waits for the backup to take over.
+const HAND_OVER_PATIENCE: Duration = Duration::from_millis(500);
+
+/// An order from the control thread.
+pub enum Command {
+    /// Hand over the primary role of a group.
+    Switchover {
+        /// The group.
+        group: GroupId,
+        /// Where the answer goes; has room for it.
+        reply: SyncSender<Result<(), SwitchoverRefused>>,
+    },
+}
+
+/// One application's channel, at the same position in sender and receiver.
+pub struct ChannelRuntime {
+    /// Position of the application in the configuration.
+    pub application: u16,
+    /// Position of its group in [`DataPlane::groups`], and its own among the group's applications.
+    pub group: (usize, usize),
+    /// Where outcomes are told.
+    pub port: Arc<ApplicationPort>,
+    /// What the executor has counted.
+    pub board: Arc<CounterBoard>,
+    /// What status shows.
+    pub snapshot: ApplicationSnapshot,
+}
+
+/// What is shared with the control thread.
+pub struct Surroundings {
+    /// Orders.
+    pub commands: Consumer<Command>,
+    /// Way into the log.
+    pub sink: EventSink,
+    /// Where status is read.
+    pub snapshot: Arc<Mutex<Snapshot>>,
+    /// Ends the node.
+    pub stop: Arc<AtomicBool>,
+    /// Whether to log every transfer.
+    pub log_transfers: bool,
+}
+
+/// Everything on the data-plane thread. All memory is taken before [`DataPlane::run`].
+pub struct DataPlane {
+    /// The cores.
+    pub cores: Cores,
+    /// The networks; `None` where this node has no address.
+    pub ports: Vec<Option<LinkPort>>,
+    /// ICMP echo, by reference point.
+    pub pingers: Vec<Option<Pinger>>,
+    /// The network of each reference point.
+    pub reference_links: Vec<usize>,
+    /// The groups of which this node is a candidate.
+    pub groups: Vec<GroupRuntime>,
+    /// The applications' channels.
+    pub channels: Vec<ChannelRuntime>,
+    /// Names for causes in words: networks, partners, reference points.
+    pub link_names: Vec<String>,
+    /// Partners by [`bumpless_base::PeerId`].
+    pub partner_names: Vec<String>,
+    /// Reference points in configuration order.
+    pub reference_names: Vec<String>,
+    /// Links, partner by partner, as status shows them.
+    pub link_snapshots: Vec<LinkSnapshot>,
+    /// Position in `poller` of each port's descriptor.
+    pub descriptors: Vec<Option<usize>>,
+    /// Waits.
+    pub poller: Poller,
+    /// Orders, log, status, end.
+    pub surroundings: Surroundings,
+    /// Random number of this process.
+    pub session: u64,
+    /// Stalls seen and the longest.
+    pub stalls: (u64, Duration),
+    /// When status was last refreshed.
+    pub refreshed: Instant,
+}
+
+impl DataPlane {
+    /// Runs until the stop flag is set and, where this node is primary, the backup has taken over.
+    pub fn run(&mut self) {
+        let started = NodeEvent::Started {
+            session: self.session,
+        };
+        self.surroundings.sink.record(Clock.now(), started);
+        let mut give_up_at = None;
+        loop {
+            let more = self.receive(Clock.now());
+            let now = Clock.now();
+            self.act(now);
+            if self.surroundings.stop.load(Ordering::Acquire) {
+                let deadline = *give_up_at.get_or_insert_with(|| {
+                    self.order_hand_overs(now);
+                    now + HAND_OVER_PATIENCE
+                });
+                if now >= deadline || !self.groups.iter().any(GroupRuntime::is_handing_over) {
+                    break;
+                }
+            }
+            let paced = self.transmit(now);
+            self.publish(now);
+            let until = if more {
+                now
+            } else {
+                self.next_deadline(now).min(paced)
+            };
+            self.wait(until);
+        }
+        self.surroundings
+            .sink
+            .record(Clock.now(), NodeEvent::Stopping);
+    }
+
+    fn receive(&mut self, now: Instant) -> bool {
+        let mut more = false;
+        for port in self.ports.iter_mut().flatten() {
+            more |= self.cores.receive(port, now);
+        }
+        for (index, pinger) in self.pingers.iter_mut().enumerate() {
+            while let Some(reply) = pinger.as_mut().and_then(Pinger::receive) {
+                let reference = ReferenceId(index as u8);
+                self.cores
+                    .redundancy
+                    .handle_ping_reply(reference, reply.sequence, now);
+            }
+        }
+        more
+    }
+
+    fn act(&mut self, now: Instant) {
+        let cores = &mut self.cores;
+        cores.redundancy.handle_timeout(now);
+        cores.sender.handle_timeout(now);
+        cores.receiver.handle_timeout(now);
+        cores.sender.handle_published(now);
+        while let Ok(command) = self.surroundings.commands.pop() {
+            let Command::Switchover { group, reply } = command;
+            let answer = self.cores.redundancy.command_switchover(group, now);
+            let _ = reply.try_send(answer);
+        }
+        for group in &mut self.groups {
+            group.collect(&mut self.cores.redundancy, now);
+        }
+        self.drain_events(now);
+        for group in &mut self.groups {
+            group.drive_hand_over(&mut self.cores.redundancy, now);
+        }
+        self.drain_events(now);
+    }
+
+    fn order_hand_overs(&mut self, now: Instant) {
+        for group in &mut self.groups {
+            // Refused where no backup could take over; then there is nobody to wait for.
+            let _ = self.cores.redundancy.command_switchover(group.id, now);
+        }
+        self.drain_events(now);
+    }
+
+    fn next_deadline(&self, now: Instant) -> Instant {
+        let cores = &self.cores;
+        let transfers = [cores.sender.poll_timeout(), cores.receiver.poll_timeout()];
+        let transfers = transfers
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(Instant::FAR_FUTURE);
+        transfers
+            .min(cores.redundancy.poll_timeout())
+            .min(now + SNAPSHOT_INTERVAL)
+    }
+
+    fn wait(&mut self, until: Instant) {
+        let asked = until;
+        // A failed wait (out of kernel memory) must not become a busy loop that starves the machine.
+        let Ok(ready) = self.poller.wait(until) else {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+            return;
+        };
+        for (port, descriptor) in self.ports.iter_mut().zip(&self.descriptors) {
+            if let (Some(port), Some(at)) = (port, descriptor)
+                && port.full
+            {
+                port.full = false;
+                self.poller.watch_writable(*at, false);
+            }
+        }
+        if ready.is_empty() {
+            let late = Clock.now().since(asked);
+            if late > STALL {
+                self.stalls = (self.stalls.0 + 1, self.stalls.1.max(late));
+                self.surroundings
+                    .sink
+                    .record(asked + late, NodeEvent::Stall { length: late });
+            }
+        }
+    }
+
+    /// Publishes rights to the executors and, now and then, the status.
+    fn publish(&mut self, now: Instant) {
+        for group in &mut self.groups {
+            group.publish(&self.cores.redundancy, now);
+        }
+        if now.since(self.refreshed) < SNAPSHOT_INTERVAL {
+            return;
+        }
+        self.refreshed = now;
+        self.measure_round_trips();
+        // Contended: the control thread is reading; the next turn will do.
+        let snapshot = Arc::clone(&self.surroundings.snapshot);
+        if let Ok(mut snapshot) = snapshot.try_lock() {
+            self.fill(&mut snapshot, now);
+        }
+    }
+
+    /// Heartbeats measure the round trip of links that carry no states.
+    fn measure_round_trips(&mut self) {
+        let links = self.ports.len().max(1);
+        for (at, snapshot) in self.link_snapshots.iter_mut().enumerate() {
+            let (peer, link) = (PeerId((at / links) as u8), LinkId((at % links) as u8));
+            snapshot.round_trip = self.cores.redundancy.round_trip(peer, link);
+            if let Some(measured) = snapshot.round_trip {
+                self.cores.sender.set_link_round_trip(peer, link, measured);
+            }
+        }
+    }
+
+    fn fill(&self, snapshot: &mut Snapshot, now: Instant) {
+        snapshot.at = now;
+        let mut counters = Counters::default();
+        counters.merge(&self.cores.counters);
+        counters.merge(self.cores.sender.counters());
+        counters.merge(self.cores.receiver.counters());
+        counters.merge(self.cores.redundancy.counters());
+        for channel in &self.channels {
+            channel.board.add_to(&mut counters);
+            snapshot.applications[usize::from(channel.application)] = channel.snapshot;
+        }
+        snapshot.counters = counters;
+        for group in &self.groups {
+            snapshot.groups[usize::from(group.id.0)] = group.snapshot;
+        }
+        snapshot.links.copy_from_slice(&self.link_snapshots);
+        (snapshot.stalls, snapshot.longest_stall) = self.stalls;
+    }
+
+    /// Whether this node is primary of the group at `position`.
+    fn role_of(&self, position: usize) -> Role {
+        self.groups[position].snapshot.role
+    }
+}

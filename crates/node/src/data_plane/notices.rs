@@ -1,0 +1,351 @@
+//! What the cores say, passed on: to the executors' gates and ports, to the log, to status.
+
+use bumpless_base::{Instant, LinkId, PeerId};
+use bumpless_redundancy::{
+    Event, GroupId, RedundancyCause, RedundancyLevel, ReferenceId, RoleCause, WaitCause,
+};
+use bumpless_transfer::{FailureCause, ReceiverEvent, SenderEvent};
+use bumpless_wire::Role;
+
+use super::DataPlane;
+use crate::event::{NodeEvent, Redundancy};
+use crate::short_text::ShortText;
+
+impl DataPlane {
+    /// Drains the cores' events. Sessions come first: a change of session settles open transfers.
+    pub(super) fn drain_events(&mut self, now: Instant) {
+        while let Some(event) = self.cores.redundancy.poll_event() {
+            self.redundancy_event(&event, now);
+        }
+        while let Some(event) = self.cores.sender.poll_event() {
+            self.sender_event(&event, now);
+        }
+        while let Some(event) = self.cores.receiver.poll_event() {
+            self.receiver_event(&event, now);
+        }
+    }
+
+    fn record(&mut self, now: Instant, event: NodeEvent) {
+        self.surroundings.sink.record(now, event);
+    }
+
+    fn notice(
+        &mut self,
+        name: &'static str,
+        group: Option<GroupId>,
+        cause: ShortText,
+        now: Instant,
+    ) {
+        self.record(
+            now,
+            NodeEvent::Notice {
+                name,
+                group: group.map(|group| group.0),
+                cause,
+            },
+        );
+    }
+
+    fn sender_event(&mut self, event: &SenderEvent, now: Instant) {
+        match *event {
+            SenderEvent::Safe {
+                channel,
+                ticket,
+                cycle,
+                took,
+            } => {
+                let runtime = &mut self.channels[channel];
+                runtime.port.settle(ticket, true);
+                runtime.snapshot.safe += 1;
+                runtime.snapshot.last_transfer = Some(took);
+                runtime.snapshot.slowest_transfer = runtime.snapshot.slowest_transfer.max(took);
+                let application = runtime.application;
+                if self.surroundings.log_transfers {
+                    let transfer = NodeEvent::Transfer {
+                        application,
+                        completed: Some((cycle, took)),
+                        cause: ShortText::EMPTY,
+                    };
+                    self.record(now, transfer);
+                }
+            }
+            SenderEvent::Failed {
+                channel,
+                ticket,
+                cause,
+            } => {
+                let runtime = &mut self.channels[channel];
+                runtime.port.settle(ticket, false);
+                runtime.snapshot.failed += 1;
+                let application = runtime.application;
+                // While no partner is there, every state fails; that redundancy is lost says it all.
+                if cause != FailureCause::SessionEnded {
+                    let cause = ShortText::of(failure(cause));
+                    self.record(
+                        now,
+                        NodeEvent::Transfer {
+                            application,
+                            completed: None,
+                            cause,
+                        },
+                    );
+                }
+            }
+            SenderEvent::Superseded { .. } => {}
+        }
+    }
+
+    fn receiver_event(&mut self, event: &ReceiverEvent, now: Instant) {
+        match *event {
+            ReceiverEvent::Updated {
+                channel,
+                cycle,
+                expires_at,
+            } => {
+                let runtime = &mut self.channels[channel];
+                runtime.snapshot.received_cycle = Some(cycle);
+                runtime.snapshot.received_at = Some(now);
+                let (application, (group, member)) = (runtime.application, runtime.group);
+                self.groups[group].note_fresh(member, expires_at, &mut self.cores.redundancy, now);
+                if self.surroundings.log_transfers {
+                    self.record(now, NodeEvent::Received { application, cycle });
+                }
+            }
+            ReceiverEvent::Overdue { channel } => {
+                let (application, group) = (
+                    self.channels[channel].application,
+                    self.channels[channel].group.0,
+                );
+                if self.role_of(group) == Role::Backup {
+                    self.record(now, NodeEvent::Overdue { application });
+                }
+            }
+        }
+    }
+
+    fn redundancy_event(&mut self, event: &Event, now: Instant) {
+        match *event {
+            Event::RoleChanged {
+                group,
+                from,
+                to,
+                epoch,
+                cause,
+            } => {
+                let cause = ShortText::of(role_cause(cause));
+                if let Some(runtime) = self.group(group) {
+                    runtime.snapshot.role = to;
+                    runtime.snapshot.changed_at = now;
+                    runtime.snapshot.change_cause = cause;
+                    runtime.role_changed(to);
+                }
+                self.record(
+                    now,
+                    NodeEvent::Role {
+                        group: group.0,
+                        from,
+                        to,
+                        epoch,
+                        cause,
+                    },
+                );
+            }
+            Event::Redundancy { group, level } => self.level_changed(group, level, now),
+            Event::LeaseLapsed { group } => {
+                self.record(now, NodeEvent::LeaseLapsed { group: group.0 })
+            }
+            Event::LeaseRegained { group } => {
+                self.notice("lease_regained", Some(group), ShortText::EMPTY, now);
+            }
+            Event::EpochRaised { group, epoch } => {
+                let cause = ShortText::of(format_args!(
+                    "goes on in epoch {epoch}: the partner had tried to take over"
+                ));
+                self.notice("epoch_raised", Some(group), cause, now);
+            }
+            Event::CannotTakeOver { group, cause } => {
+                let cause = self.wait_cause(cause);
+                self.notice("cannot_take_over", Some(group), cause, now);
+            }
+            Event::HandOverBegun { group } => {
+                if let Some(runtime) = self.group(group) {
+                    runtime.begin_hand_over();
+                }
+                self.notice("hand_over_begun", Some(group), ShortText::EMPTY, now);
+            }
+            Event::HandOverAborted { group, cause } => {
+                if let Some(runtime) = self.group(group) {
+                    runtime.abort_hand_over();
+                }
+                self.notice("hand_over_aborted", Some(group), ShortText::of(cause), now);
+            }
+            Event::LinkUp { peer, link } => self.link_changed(peer, link, true, now),
+            Event::LinkDown { peer, link } => self.link_changed(peer, link, false, now),
+            Event::PartnerHeard { peer } => self.partner_notice("partner_heard", peer, now),
+            Event::PartnerSilent { peer } => self.partner_notice("partner_silent", peer, now),
+            Event::SessionChanged { peer, tag } => {
+                self.cores.sender.set_session(peer, tag, now);
+                self.cores.receiver.set_session(peer, tag, now);
+            }
+            Event::ConfigurationDiffers { peer } => {
+                self.partner_notice("configuration_differs", peer, now)
+            }
+            Event::DuplicateNode => {
+                let cause = ShortText::of(
+                    "another process uses this node's name; neither writes: stop one of them",
+                );
+                self.notice("duplicate_node", None, cause, now);
+            }
+            Event::ReferenceLost { group, reference } => {
+                self.reference(group, reference, "does not answer", now)
+            }
+            Event::ReferenceHeard { group, reference } => {
+                self.reference(group, reference, "answers", now)
+            }
+            Event::ReferenceChanged { group, reference } => {
+                if let Some(runtime) = self.group(group) {
+                    runtime.snapshot.reference = Some(reference.0);
+                }
+                self.reference(group, reference, "is the agreed reference point", now);
+            }
+            _ => {}
+        }
+    }
+
+    fn group(&mut self, id: GroupId) -> Option<&mut super::group::GroupRuntime> {
+        self.groups.iter_mut().find(|group| group.id == id)
+    }
+
+    fn link_changed(&mut self, peer: PeerId, link: LinkId, up: bool, now: Instant) {
+        self.cores.sender.set_link_healthy(peer, link, up, now);
+        let at = usize::from(peer.0) * self.ports.len() + usize::from(link.0);
+        if let Some(snapshot) = self.link_snapshots.get_mut(at) {
+            snapshot.up = up;
+        }
+        self.record(
+            now,
+            NodeEvent::Link {
+                partner: peer,
+                link,
+                up,
+            },
+        );
+    }
+
+    fn level_changed(&mut self, group: GroupId, level: RedundancyLevel, now: Instant) {
+        let (state, cause) = match level {
+            RedundancyLevel::Ok => (Redundancy::Ok, ShortText::EMPTY),
+            RedundancyLevel::Degraded(cause) => {
+                (Redundancy::Degraded, self.redundancy_cause(cause))
+            }
+            RedundancyLevel::Lost(cause) => (Redundancy::Lost, self.redundancy_cause(cause)),
+        };
+        if let Some(runtime) = self.group(group) {
+            runtime.snapshot.redundancy = state;
+            runtime.snapshot.cause = cause;
+        }
+        self.record(
+            now,
+            NodeEvent::Redundancy {
+                group: group.0,
+                state,
+                cause,
+            },
+        );
+    }
+
+    fn partner_notice(&mut self, name: &'static str, peer: PeerId, now: Instant) {
+        let cause = ShortText::of(
+            self.partner_names
+                .get(usize::from(peer.0))
+                .map_or("?", String::as_str),
+        );
+        self.notice(name, None, cause, now);
+    }
+
+    fn reference(&mut self, group: GroupId, reference: ReferenceId, what: &str, now: Instant) {
+        let cause = ShortText::of(format_args!("{} {what}", self.reference_name(reference)));
+        self.notice("reference", Some(group), cause, now);
+    }
+
+    fn reference_name(&self, reference: ReferenceId) -> &str {
+        self.reference_names
+            .get(usize::from(reference.0))
+            .map_or("?", String::as_str)
+    }
+
+    fn wait_cause(&self, cause: WaitCause) -> ShortText {
+        match cause {
+            WaitCause::NotSynced => {
+                ShortText::of("no fresh state of every application was received")
+            }
+            WaitCause::ReferenceSilent(reference) => ShortText::of(format_args!(
+                "reference point {} does not answer",
+                self.reference_name(reference)
+            )),
+            WaitCause::ReferenceRefuses(reference) => ShortText::of(format_args!(
+                "reference point {} has leased the role to the partner",
+                self.reference_name(reference)
+            )),
+        }
+    }
+
+    fn redundancy_cause(&self, cause: RedundancyCause) -> ShortText {
+        match cause {
+            RedundancyCause::PartnerSilent => {
+                ShortText::of("the partner is silent on every network")
+            }
+            RedundancyCause::NoPrimary => ShortText::of("no node is primary"),
+            RedundancyCause::BackupNotSynced => {
+                ShortText::of("the backup has no fresh state of every application")
+            }
+            RedundancyCause::ConfigurationDiffers => {
+                ShortText::of("the partner runs another configuration")
+            }
+            RedundancyCause::DuplicateNode => {
+                ShortText::of("another process uses this node's name")
+            }
+            RedundancyCause::LinkDown(link) => {
+                let name = self
+                    .link_names
+                    .get(usize::from(link.0))
+                    .map_or("?", String::as_str);
+                ShortText::of(format_args!("network {name} to the partner is down"))
+            }
+            RedundancyCause::ReferenceSilent(reference) => ShortText::of(format_args!(
+                "reference point {} does not answer",
+                self.reference_name(reference)
+            )),
+            RedundancyCause::BackupWithoutReference => {
+                ShortText::of("the backup does not reach the agreed reference point")
+            }
+            RedundancyCause::NoPermit => ShortText::of("the primary's lease has run out"),
+        }
+    }
+}
+
+const fn failure(cause: FailureCause) -> &'static str {
+    match cause {
+        FailureCause::DeadlineUnreachable => "the deadline could not be met",
+        FailureCause::Expired => "the state expired",
+        FailureCause::SessionEnded => "no session with the partner",
+    }
+}
+
+const fn role_cause(cause: RoleCause) -> &'static str {
+    match cause {
+        RoleCause::Start => "both nodes started and agreed",
+        RoleCause::LoneStart => {
+            "nobody answered after the start, and every reference point granted"
+        }
+        RoleCause::PartnerSilent => "the partner was silent on every network",
+        RoleCause::HandedOver => "the partner handed over",
+        RoleCause::HandOver => "handed over to the partner",
+        RoleCause::PartnerIsPrimary => "the partner is primary",
+        RoleCause::HigherEpoch => "a higher epoch was seen",
+        RoleCause::LapsedTooLong => "the lease had lapsed and the partner may have written",
+        RoleCause::ConfigurationDiffers => "the partner runs another configuration",
+        RoleCause::DuplicateNode => "another process uses this node's name",
+        RoleCause::EpochsExhausted => "the range of epochs is used up",
+    }
+}

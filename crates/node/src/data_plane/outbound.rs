@@ -1,0 +1,84 @@
+//! Sending: what the cores want sent, onto the links, the urgent and small first.
+
+use bumpless_base::{Instant, LinkId};
+use bumpless_redundancy::{MAX_MESSAGE_LEN, Outgoing};
+use bumpless_wire::MAX_ACK_LEN;
+
+use super::DataPlane;
+use super::link_port::{LinkPort, SendState};
+
+impl DataPlane {
+    /// Sends everything that may go out; returns when pacing next lets something go.
+    pub(super) fn transmit(&mut self, now: Instant) -> Instant {
+        self.transmit_redundancy(now);
+        self.transmit_acks(now);
+        self.transmit_states(now)
+    }
+
+    fn transmit_redundancy(&mut self, now: Instant) {
+        let mut buffer = [0; MAX_MESSAGE_LEN];
+        let cores = &mut self.cores;
+        while let Some(outgoing) = cores.redundancy.poll_transmit(now, &mut buffer) {
+            match outgoing {
+                Outgoing::Heartbeat { peer, link, len } => {
+                    if let Some(port) = port(&mut self.ports, link) {
+                        port.send_to_partner(peer, &buffer[..len], now, &mut cores.counters);
+                    }
+                }
+                Outgoing::Witness { reference, len } => {
+                    let link = self.reference_links[usize::from(reference.0)];
+                    if let Some(Some(port)) = self.ports.get_mut(link) {
+                        port.send_to_reference(
+                            reference.0,
+                            &buffer[..len],
+                            now,
+                            &mut cores.counters,
+                        );
+                    }
+                }
+                Outgoing::Ping {
+                    reference,
+                    sequence,
+                } => {
+                    if let Some(Some(pinger)) = self.pingers.get_mut(usize::from(reference.0)) {
+                        // Silence of the address is what counts; a failed send is one form of it.
+                        let _ = pinger.send(sequence);
+                    }
+                }
+            }
+        }
+    }
+
+    fn transmit_acks(&mut self, now: Instant) {
+        let mut buffer = [0; MAX_ACK_LEN];
+        let cores = &mut self.cores;
+        while let Some(ack) = cores.receiver.poll_ack(&mut buffer) {
+            for link in ack.links.iter() {
+                if let Some(port) = port(&mut self.ports, link) {
+                    port.send_to_partner(ack.peer, &buffer[..ack.len], now, &mut cores.counters);
+                }
+            }
+        }
+    }
+
+    fn transmit_states(&mut self, now: Instant) -> Instant {
+        let mut next = Instant::FAR_FUTURE;
+        for (port, descriptor) in self.ports.iter_mut().zip(&self.descriptors) {
+            let Some(port) = port else { continue };
+            match port.send_states(&mut self.cores.sender, now, &mut self.cores.counters) {
+                SendState::Drained => {}
+                SendState::Paced(at) => next = next.min(at),
+                SendState::Full => {
+                    if let Some(at) = descriptor {
+                        self.poller.watch_writable(*at, true);
+                    }
+                }
+            }
+        }
+        next
+    }
+}
+
+fn port(ports: &mut [Option<LinkPort>], link: LinkId) -> Option<&mut LinkPort> {
+    ports.get_mut(usize::from(link.0)).and_then(Option::as_mut)
+}

@@ -1,0 +1,238 @@
+//! What a node says of itself: a snapshot that the data plane refreshes in place, and its rendering
+//! as `bumpless.status/1` (spec/status.md).
+
+use bumpless_base::{Counter, Counters, Duration, Epoch, Instant};
+use bumpless_config::Config;
+use bumpless_wire::Role;
+use serde_json::{Map, Value, json};
+
+use crate::event::Redundancy;
+use crate::log::{Names, role_name};
+use crate::short_text::ShortText;
+
+/// Schema name and version of the status.
+pub const SCHEMA: &str = "bumpless.status/1";
+
+/// One group on this node.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct GroupSnapshot {
+    /// Whether this node is a candidate of the group; else the rest means nothing.
+    pub member: bool,
+    /// This node's role.
+    pub role: Role,
+    /// Highest epoch known.
+    pub epoch: Epoch,
+    /// End of the right to write.
+    pub permit_until: Option<Instant>,
+    /// State of the redundancy and why.
+    pub redundancy: Redundancy,
+    /// Why the redundancy is not whole.
+    pub cause: ShortText,
+    /// As backup: whether a fresh state of every application is here.
+    pub synced: bool,
+    /// Whether the partner is heard on any link.
+    pub partner_heard: bool,
+    /// Position of the agreed reference point in the configuration.
+    pub reference: Option<u8>,
+    /// When the role last changed, and why.
+    pub changed_at: Instant,
+    /// Why the role last changed.
+    pub change_cause: ShortText,
+}
+
+/// One application on this node.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ApplicationSnapshot {
+    /// Whether it runs here.
+    pub member: bool,
+    /// States sent safely and given up.
+    pub safe: u64,
+    /// States given up.
+    pub failed: u64,
+    /// How long the last safe transfer took.
+    pub last_transfer: Option<Duration>,
+    /// How long the slowest took.
+    pub slowest_transfer: Duration,
+    /// Transfer cycle of the newest state received.
+    pub received_cycle: Option<u32>,
+    /// When the newest received state came.
+    pub received_at: Option<Instant>,
+}
+
+/// One link to one partner.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinkSnapshot {
+    /// Whether both can hear each other on it.
+    pub up: bool,
+    /// Smoothed round trip.
+    pub round_trip: Option<Duration>,
+}
+
+/// Everything, sized once.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// When it was taken.
+    pub at: Instant,
+    /// When the node started.
+    pub started_at: Instant,
+    /// Random number of this process.
+    pub session: u64,
+    /// The catalogue's figures.
+    pub counters: Counters,
+    /// Groups in configuration order.
+    pub groups: Vec<GroupSnapshot>,
+    /// Applications in configuration order.
+    pub applications: Vec<ApplicationSnapshot>,
+    /// Links, partner by partner.
+    pub links: Vec<LinkSnapshot>,
+    /// Data-plane wake-ups that came later than 2 ms, and the worst.
+    pub stalls: u64,
+    /// The worst of them.
+    pub longest_stall: Duration,
+}
+
+impl Snapshot {
+    /// An empty snapshot for what `config` and `names` describe.
+    pub fn new(config: &Config, names: &Names, session: u64, now: Instant) -> Self {
+        Self {
+            at: now,
+            started_at: now,
+            session,
+            counters: Counters::default(),
+            groups: vec![GroupSnapshot::default(); config.groups.len()],
+            applications: vec![ApplicationSnapshot::default(); config.applications.len()],
+            links: vec![LinkSnapshot::default(); names.partners.len() * config.networks.len()],
+            stalls: 0,
+            longest_stall: Duration::ZERO,
+        }
+    }
+}
+
+/// Renders `snapshot` as of `now`. `warnings` are weaknesses found at start besides those of the
+/// configuration.
+pub fn render(
+    snapshot: &Snapshot,
+    config: &Config,
+    names: &Names,
+    warnings: &[String],
+    now: Instant,
+) -> Value {
+    let weaknesses: Vec<Value> = config
+        .weaknesses
+        .iter()
+        .map(|weakness| weakness.to_string().into())
+        .chain(warnings.iter().map(|warning| warning.clone().into()))
+        .collect();
+    json!({
+        "schema": SCHEMA,
+        "time_ns": now.as_nanos(),
+        "snapshot_age_ms": millis(now.since(snapshot.at)),
+        "pair": config.pair,
+        "node": names.node,
+        "version": env!("CARGO_PKG_VERSION"),
+        "pid": std::process::id(),
+        "session": format!("{:016x}", snapshot.session),
+        "uptime_s": now.since(snapshot.started_at).as_secs_f64(),
+        "groups": groups(snapshot, config, names, now),
+        "applications": applications(snapshot, config, now),
+        "links": links(snapshot, names),
+        "weaknesses": weaknesses,
+        "stalls": {"count": snapshot.stalls, "longest_ms": millis(snapshot.longest_stall)},
+        "counters": counters(&snapshot.counters),
+    })
+}
+
+fn millis(span: Duration) -> f64 {
+    (span.as_nanos() as f64 / 1e3).round() / 1e3
+}
+
+fn groups(snapshot: &Snapshot, config: &Config, names: &Names, now: Instant) -> Vec<Value> {
+    let members = snapshot
+        .groups
+        .iter()
+        .zip(&config.groups)
+        .filter(|(group, _)| group.member);
+    members
+        .map(|(group, settings)| {
+            let reference = group
+                .reference
+                .and_then(|i| config.references.get(usize::from(i)));
+            let candidates: Vec<_> = settings
+                .candidates
+                .iter()
+                .map(|node| &config.nodes[usize::from(node.0)].name)
+                .collect();
+            json!({
+                "name": settings.name,
+                "candidates": candidates,
+                "role": role_name(group.role),
+                "epoch": group.epoch.0,
+                "writes_outputs": group.permit_until.is_some_and(|until| until > now),
+                "redundancy": group.redundancy.name(),
+                "cause": group.cause.as_str(),
+                "synced": group.synced,
+                "partner_heard": group.partner_heard,
+                "partner": settings.candidates.iter()
+                    .map(|node| &config.nodes[usize::from(node.0)].name)
+                    .find(|name| **name != names.node),
+                "reference": reference.map(|reference| &reference.name),
+                "last_change": {
+                    "ago_s": now.since(group.changed_at).as_secs_f64(),
+                    "cause": group.change_cause.as_str(),
+                },
+            })
+        })
+        .collect()
+}
+
+fn applications(snapshot: &Snapshot, config: &Config, now: Instant) -> Vec<Value> {
+    let members = snapshot
+        .applications
+        .iter()
+        .zip(&config.applications)
+        .filter(|(app, _)| app.member);
+    members
+        .map(|(app, settings)| {
+            json!({
+                "name": settings.name,
+                "group": config.groups[settings.group].name,
+                "channel": settings.channel.get(),
+                "period_ms": millis(settings.period),
+                "deadline_ms": millis(settings.deadline),
+                "transfers_safe": app.safe,
+                "transfers_failed": app.failed,
+                "last_transfer_ms": app.last_transfer.map(millis),
+                "slowest_transfer_ms": millis(app.slowest_transfer),
+                "received_cycle": app.received_cycle,
+                "received_age_ms": app.received_at.map(|at| millis(now.since(at))),
+            })
+        })
+        .collect()
+}
+
+fn links(snapshot: &Snapshot, names: &Names) -> Vec<Value> {
+    let pairs = names
+        .partners
+        .iter()
+        .flat_map(|partner| names.links.iter().map(move |link| (partner, link)));
+    snapshot
+        .links
+        .iter()
+        .zip(pairs)
+        .map(|(state, (partner, link))| {
+            json!({
+                "partner": partner,
+                "network": link,
+                "up": state.up,
+                "round_trip_us": state.round_trip.map(|span| span.as_nanos() as f64 / 1e3),
+            })
+        })
+        .collect()
+}
+
+fn counters(counters: &Counters) -> Map<String, Value> {
+    Counter::ALL
+        .iter()
+        .map(|&counter| (counter.name().to_owned(), counters.get(counter).into()))
+        .collect()
+}

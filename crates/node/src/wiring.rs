@@ -1,0 +1,216 @@
+//! From the configuration to what the cores and drivers of one node are built from.
+
+use std::net::SocketAddr;
+
+use bumpless_base::{Duration, LinkId, LinkSet, NodeId, PeerId};
+use bumpless_config::{Application, Config, Distribution, WireVersion};
+use bumpless_transfer as transfer;
+use bumpless_wire::Version;
+
+use crate::applications::published_size_max;
+use crate::log::Names;
+
+/// Assumed round trip until one is measured: a switched network's, with room for a busy partner.
+const INITIAL_ROUND_TRIP: Duration = Duration::from_millis(1);
+
+/// Settings of one network on this node, for whoever opens the link.
+#[derive(Clone, Debug)]
+pub struct LinkSettings {
+    /// The network's name.
+    pub name: String,
+    /// Address to bind.
+    pub local: SocketAddr,
+    /// Largest datagram, bytes of UDP payload.
+    pub datagram_max: u16,
+    /// Bit/s to pace at; zero: not paced.
+    pub bandwidth: u64,
+    /// Bytes on the wire per packet beyond its UDP payload.
+    pub frame_overhead: u16,
+    /// Differentiated-services code point.
+    pub dscp: u8,
+    /// Socket priority.
+    pub priority: u8,
+    /// Datagrams that the receive buffer must hold: the in-flight limit of every partner.
+    pub in_flight_max: u32,
+}
+
+/// One node's view of the configuration.
+#[derive(Clone, Debug)]
+pub struct Wiring {
+    /// This node.
+    pub node: NodeId,
+    /// Names for logs and status.
+    pub names: Names,
+    /// The partners; the position is the [`PeerId`].
+    pub partners: Vec<NodeId>,
+    /// Positions of the groups of which this node is a candidate.
+    pub groups: Vec<usize>,
+    /// Positions of the applications that run here; the position in this list is the channel's in
+    /// both transfer cores.
+    pub applications: Vec<usize>,
+}
+
+impl Wiring {
+    /// What `node` has to do with `config`.
+    pub fn new(config: &Config, node: NodeId) -> Self {
+        let partners = config.partners(node);
+        let groups: Vec<usize> = (0..config.groups.len())
+            .filter(|&group| config.groups[group].candidates.contains(&node))
+            .collect();
+        let applications = (0..config.applications.len())
+            .filter(|&app| groups.contains(&config.applications[app].group))
+            .collect();
+        let name = |node: NodeId| config.nodes[usize::from(node.0)].name.clone();
+        let names = Names {
+            node: name(node),
+            groups: config
+                .groups
+                .iter()
+                .map(|group| group.name.clone())
+                .collect(),
+            applications: config
+                .applications
+                .iter()
+                .map(|app| (app.name.clone(), app.channel.get()))
+                .collect(),
+            links: config
+                .networks
+                .iter()
+                .map(|network| network.name.clone())
+                .collect(),
+            partners: partners.iter().map(|&partner| name(partner)).collect(),
+        };
+        Self {
+            node,
+            names,
+            partners,
+            groups,
+            applications,
+        }
+    }
+
+    /// The partner with which this node shares `group`.
+    pub fn partner_in(&self, config: &Config, group: usize) -> Option<PeerId> {
+        let other = config.groups[group]
+            .candidates
+            .iter()
+            .find(|&&candidate| candidate != self.node)?;
+        let position = self.partners.iter().position(|partner| partner == other)?;
+        u8::try_from(position).ok().map(PeerId)
+    }
+
+    /// What the driver of each network needs; `None` where this node has no address.
+    pub fn links(&self, config: &Config) -> Vec<Option<LinkSettings>> {
+        let addresses = &config.nodes[usize::from(self.node.0)].addresses;
+        let networks = config.networks.iter().zip(addresses);
+        networks
+            .map(|(network, address)| {
+                address.map(|local| LinkSettings {
+                    name: network.name.clone(),
+                    local,
+                    datagram_max: network.mtu - network.ip.header_len() - 8,
+                    bandwidth: network.bandwidth,
+                    frame_overhead: network.frame_overhead(),
+                    dscp: network.dscp,
+                    priority: network.priority,
+                    in_flight_max: config.transfer.in_flight_max
+                        * u32::try_from(self.partners.len()).unwrap_or(u32::MAX),
+                })
+            })
+            .collect()
+    }
+
+    /// The address of each partner on `link`.
+    pub fn partner_addresses(&self, config: &Config, link: LinkId) -> Vec<Option<SocketAddr>> {
+        let address =
+            |node: &NodeId| config.nodes[usize::from(node.0)].addresses[usize::from(link.0)];
+        self.partners.iter().map(address).collect()
+    }
+
+    /// What the transfer core knows of each link.
+    pub fn link_parameters(&self, config: &Config) -> Vec<transfer::LinkParameters> {
+        config
+            .networks
+            .iter()
+            .map(|network| transfer::LinkParameters {
+                bandwidth: network.bandwidth,
+                frame_overhead: network.frame_overhead(),
+                initial_round_trip: INITIAL_ROUND_TRIP,
+            })
+            .collect()
+    }
+
+    /// The partners as the sender knows them.
+    pub fn sender_peers(&self, config: &Config) -> Vec<transfer::SenderPeer> {
+        let peer = transfer::SenderPeer {
+            version: version(config),
+            payload_size: config.transfer.payload_size,
+            in_flight_max: config.transfer.in_flight_max,
+        };
+        vec![peer; self.partners.len()]
+    }
+
+    /// The partners as the receiver knows them.
+    pub fn receiver_peers(&self, config: &Config) -> Vec<transfer::ReceiverPeer> {
+        let peer = transfer::ReceiverPeer {
+            version: version(config),
+            payload_size: config.transfer.payload_size,
+            in_flight_max: config.transfer.in_flight_max,
+        };
+        vec![peer; self.partners.len()]
+    }
+
+    /// The channels on which this node sends while it is primary.
+    pub fn sender_channels(&self, config: &Config) -> Vec<transfer::SenderChannel> {
+        self.channels(config, |app, peer| transfer::SenderChannel {
+            id: app.channel,
+            peer,
+            links: usable(config, self.node, app),
+            distribution: match app.distribution {
+                Distribution::Replicate => transfer::Distribution::Replicate,
+                Distribution::Spread => transfer::Distribution::Spread,
+            },
+            max_size: published_size_max(app),
+            deadline: app.deadline,
+            expiry: app.expiry,
+        })
+    }
+
+    /// The channels on which this node receives while it is backup.
+    pub fn receiver_channels(&self, config: &Config) -> Vec<transfer::ReceiverChannel> {
+        self.channels(config, |app, peer| transfer::ReceiverChannel {
+            id: app.channel,
+            peer,
+            links: usable(config, self.node, app),
+            max_size: published_size_max(app),
+            expect_within: app.period + app.deadline,
+        })
+    }
+
+    fn channels<C>(&self, config: &Config, build: impl Fn(&Application, PeerId) -> C) -> Vec<C> {
+        self.applications
+            .iter()
+            .filter_map(|&app| {
+                let app = &config.applications[app];
+                self.partner_in(config, app.group)
+                    .map(|peer| build(app, peer))
+            })
+            .collect()
+    }
+}
+
+/// The version of the transfer protocol on the wire.
+pub fn version(config: &Config) -> Version {
+    match config.transfer.version {
+        WireVersion::V1 => Version::V1,
+        WireVersion::V2 => Version::V2,
+    }
+}
+
+fn usable(config: &Config, node: NodeId, app: &Application) -> LinkSet {
+    let addresses = &config.nodes[usize::from(node.0)].addresses;
+    app.networks
+        .iter()
+        .filter(|link| addresses[usize::from(link.0)].is_some())
+        .collect()
+}
