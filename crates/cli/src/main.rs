@@ -1,2 +1,46 @@
-//! The bumpless command.
-fn main() {}
+//! The `bumpless` command: one file for each subcommand, this one routes.
+
+mod commands;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Two ordinary computers as one redundant industrial controller.
+///
+/// Try `bumpless demo` first. Exit status: 0 done, 1 not as promised or refused, 2 wrong usage or
+/// configuration.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Demo(commands::demo::Demo),
+    Run(commands::run::Run),
+    Status(commands::status::Status),
+    Switchover(commands::switchover::Switchover),
+    Witness(commands::witness::Witness),
+    Plant(commands::plant::Plant),
+    Check(commands::check::Check),
+    #[command(hide = true)]
+    DemoNode(commands::demo::DemoNode),
+}
+
+fn main() -> ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Demo(command) => command.run(),
+        Command::Run(command) => command.run(),
+        Command::Status(command) => command.run(),
+        Command::Switchover(command) => command.run(),
+        Command::Witness(command) => command.run(),
+        Command::Plant(command) => command.run(),
+        Command::Check(command) => command.run(),
+        Command::DemoNode(command) => command.run(),
+    };
+    result.unwrap_or_else(|failure| failure.report())
+}

@@ -1,0 +1,9 @@
+//! The subcommands.
+
+pub mod check;
+pub mod demo;
+pub mod plant;
+pub mod run;
+pub mod status;
+pub mod switchover;
+pub mod witness;

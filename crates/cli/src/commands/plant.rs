@@ -1,0 +1,84 @@
+//! `bumpless plant`: the simulated quadruple-tank process as a Modbus TCP server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bumpless_base::Instant;
+use bumpless_controller::plant::{Plant as Process, PlantOptions};
+use bumpless_net_linux::Clock;
+use clap::Args;
+use serde_json::json;
+
+use crate::output::{self, Failure, Outcome};
+
+/// Run the simulated quadruple-tank process as a Modbus TCP server
+#[derive(Debug, Args)]
+pub struct Plant {
+    /// Address and TCP port to listen on
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+    /// Write every write and the levels to this file (JSON lines, schema bumpless.plant/1)
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+    /// Refuse writes of an epoch older than the last accepted one
+    #[arg(long)]
+    check_epoch: bool,
+    /// Seconds of process time per second
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = time_scale)]
+    time_scale: f64,
+    /// Standard deviation of the level sensors' noise, in centimetres
+    #[arg(long, value_name = "CM", default_value_t = 0.0, value_parser = noise)]
+    noise: f64,
+    /// Seed of the noise
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+    /// Say where it listens as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn bounded(text: &str, least: f64, most: f64) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number >= least && number <= most => Ok(number),
+        _ => Err(format!("give a number from {least} to {most}")),
+    }
+}
+
+fn time_scale(text: &str) -> Result<f64, String> {
+    bounded(text, 0.001, 1000.0)
+}
+
+fn noise(text: &str) -> Result<f64, String> {
+    bounded(text, 0.0, 10.0)
+}
+
+fn now() -> Instant {
+    Clock.now()
+}
+
+impl Plant {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let stop = output::stop_flag()?;
+        let process = Process::bind(PlantOptions {
+            time_scale: self.time_scale,
+            check_epoch: self.check_epoch,
+            noise: self.noise,
+            seed: self.seed,
+            log: self.log,
+            ..PlantOptions::at(self.listen)
+        })
+        .map_err(Failure::refused)?;
+        let address = process.address().to_string();
+        if self.json {
+            output::print_line(
+                json!({"schema": "bumpless.plant/1", "event": "listening", "address": address}),
+            );
+        } else {
+            output::print_line(format_args!("plant listens on {address} (Modbus TCP)"));
+        }
+        process.run(now, &stop).map_err(Failure::refused)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

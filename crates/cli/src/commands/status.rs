@@ -1,0 +1,160 @@
+//! `bumpless status`: what a running node says of itself.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use bumpless_node::control::{self, Request};
+use clap::Args;
+use serde_json::Value;
+
+use crate::output::{self, Failure, Outcome};
+
+/// Show role, redundancy, weaknesses, transfers, links and counters of a running node
+///
+/// Exit status 1 if redundancy is lost or the node does not answer.
+#[derive(Debug, Args)]
+pub struct Status {
+    /// The pair's configuration file
+    config: PathBuf,
+    /// The node on this computer
+    #[arg(long, value_name = "NAME")]
+    node: String,
+    /// Show counters that are zero, too
+    #[arg(long)]
+    all: bool,
+    /// Print JSON (schema bumpless.status/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// The control socket of `node` in the configuration at `config`.
+pub fn socket_of(config: &Path, node: &str, as_json: bool) -> Result<PathBuf, Failure> {
+    let config = output::load(config, as_json)?;
+    let id = output::find_node(&config, node)?;
+    Ok(config.control_socket(id))
+}
+
+impl Status {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let socket = socket_of(&self.config, &self.node, self.json)?;
+        let status = control::request(&socket, &Request::Status).map_err(Failure::refused)?;
+        if self.json {
+            output::print_line(&status);
+        } else {
+            self.print(&status);
+        }
+        let lost = list(&status["groups"])
+            .iter()
+            .any(|group| group["redundancy"] == "lost");
+        Ok(ExitCode::from(u8::from(lost)))
+    }
+
+    fn print(&self, status: &Value) {
+        output::print_line(format_args!(
+            "{} of pair {}, process {}, up {:.0} s",
+            text(&status["node"]),
+            text(&status["pair"]),
+            status["pid"],
+            number(&status["uptime_s"])
+        ));
+        list(&status["groups"]).iter().for_each(print_group);
+        list(&status["applications"])
+            .iter()
+            .for_each(print_application);
+        list(&status["links"]).iter().for_each(print_link);
+        print_counters(status, self.all);
+        for weakness in list(&status["weaknesses"]) {
+            output::print_line(format_args!("  weakness: {}", text(weakness)));
+        }
+    }
+}
+
+fn print_group(group: &Value) {
+    output::print_line(format_args!(
+        "  group {}: {} in epoch {}, {}; redundancy {}{}",
+        text(&group["name"]),
+        text(&group["role"]),
+        group["epoch"],
+        if group["writes_outputs"] == true {
+            "writes outputs"
+        } else {
+            "does not write outputs"
+        },
+        text(&group["redundancy"]),
+        because(&group["cause"]),
+    ));
+    output::print_line(format_args!(
+        "    partner {}: {}; reference point {}; in this role for {:.1} s{}",
+        text(&group["partner"]),
+        if group["partner_heard"] == true {
+            "heard"
+        } else {
+            "not heard"
+        },
+        group["reference"].as_str().unwrap_or("none agreed"),
+        number(&group["last_change"]["ago_s"]),
+        because(&group["last_change"]["cause"]),
+    ));
+}
+
+fn print_application(app: &Value) {
+    let milliseconds = |value: &Value| {
+        value
+            .as_f64()
+            .map_or("-".to_owned(), |ms| format!("{ms:.3} ms"))
+    };
+    output::print_line(format_args!(
+        "  application {}: channel {}, every {} ms; states sent {} safe, {} failed, last {}, slowest {}; received age {}",
+        text(&app["name"]),
+        app["channel"],
+        app["period_ms"],
+        app["transfers_safe"],
+        app["transfers_failed"],
+        milliseconds(&app["last_transfer_ms"]),
+        milliseconds(&app["slowest_transfer_ms"]),
+        milliseconds(&app["received_age_ms"]),
+    ));
+}
+
+fn print_link(link: &Value) {
+    let trip = link["round_trip_us"]
+        .as_f64()
+        .map_or(String::new(), |us| format!(", round trip {us:.0} us"));
+    output::print_line(format_args!(
+        "  network {} to {}: {}{trip}",
+        text(&link["network"]),
+        text(&link["partner"]),
+        if link["up"] == true { "up" } else { "down" },
+    ));
+}
+
+fn print_counters(status: &Value, all: bool) {
+    let counters = status["counters"].as_object().into_iter().flatten();
+    let shown: Vec<_> = counters
+        .filter(|(_, value)| all || **value != 0)
+        .map(|(name, value)| format!("{name} {value}"))
+        .collect();
+    for line in shown.chunks(4) {
+        output::print_line(format_args!("  {}", line.join(", ")));
+    }
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or("?")
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_default()
+}
+
+fn because(cause: &Value) -> String {
+    match cause.as_str() {
+        Some(cause) if !cause.is_empty() => format!(" ({cause})"),
+        _ => String::new(),
+    }
+}

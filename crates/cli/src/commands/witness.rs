@@ -1,0 +1,40 @@
+//! `bumpless witness`: the reference point that leases the primary role.
+
+use std::net::SocketAddr;
+use std::process::ExitCode;
+
+use bumpless_node::witness::{self, WitnessOptions};
+use clap::Args;
+
+use crate::output::{self, Failure, Outcome};
+
+/// Run a reference point that leases the primary role
+///
+/// Serves any number of pairs. Run one on each network, on computers that are neither controller.
+/// After a start it grants nothing for one longest lease, since it may have promised before.
+#[derive(Debug, Args)]
+pub struct Witness {
+    /// Address and UDP port to answer on; give several for several networks
+    #[arg(long, value_name = "ADDRESS:PORT", required = true)]
+    listen: Vec<SocketAddr>,
+    /// Longest lease that a pair may ask for, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    longest_lease_ms: u32,
+    /// Print grants and changes of holder as JSON lines (schema bumpless.witness/1)
+    #[arg(long)]
+    json: bool,
+}
+
+impl Witness {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let options = WitnessOptions {
+            listen: self.listen,
+            longest_lease: bumpless_base::Duration::from_millis(self.longest_lease_ms.into()),
+            json: self.json,
+            stop: output::stop_flag()?,
+        };
+        witness::run(&options).map_err(Failure::refused)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}

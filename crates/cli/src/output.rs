@@ -1,0 +1,116 @@
+//! What every subcommand shares: failures with an exit status, stop signals, reading the
+//! configuration.
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bumpless_base::NodeId;
+use bumpless_config::{Config, Problem};
+use serde_json::{Value, json};
+
+/// Why a command did not do what it was asked for.
+#[derive(Debug)]
+pub struct Failure {
+    status: u8,
+    lines: Vec<String>,
+    json: Option<Value>,
+}
+
+/// What a subcommand returns.
+pub type Outcome = Result<ExitCode, Failure>;
+
+impl Failure {
+    /// Not done or refused: exit status 1.
+    pub fn refused(message: impl Display) -> Self {
+        Self {
+            status: 1,
+            lines: vec![format!("bumpless: {message}")],
+            json: None,
+        }
+    }
+
+    /// Wrong usage or configuration: exit status 2.
+    pub fn usage(message: impl Display) -> Self {
+        Self {
+            status: 2,
+            lines: vec![format!("bumpless: {message}")],
+            json: None,
+        }
+    }
+
+    fn configuration(problems: &[Problem], as_json: bool) -> Self {
+        let mut lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        let noun = if problems.len() == 1 {
+            "problem"
+        } else {
+            "problems"
+        };
+        lines.push(format!(
+            "bumpless: {} {noun} in the configuration; nothing was started",
+            problems.len()
+        ));
+        let json = as_json
+            .then(|| json!({"schema": "bumpless.check/1", "ok": false, "problems": problems}));
+        Self {
+            status: 2,
+            lines,
+            json,
+        }
+    }
+
+    /// Prints the failure and gives the exit status.
+    pub fn report(self) -> ExitCode {
+        if let Some(json) = self.json {
+            print_line(&json);
+        } else {
+            for line in self.lines {
+                let _ = writeln!(io::stderr(), "{line}");
+            }
+        }
+        ExitCode::from(self.status)
+    }
+}
+
+/// Prints one line on standard output; a closed pipe is not an error of ours.
+pub fn print_line(line: impl Display) {
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+/// Reads and checks the configuration at `path`.
+pub fn load(path: &Path, as_json: bool) -> Result<Config, Failure> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|error| {
+        Failure::usage(format_args!(
+            "cannot read {name}: {error}; name an existing configuration file"
+        ))
+    })?;
+    Config::parse(&text, &name).map_err(|problems| Failure::configuration(&problems, as_json))
+}
+
+/// The node called `name` in `config`.
+pub fn find_node(config: &Config, name: &str) -> Result<NodeId, Failure> {
+    config.node(name).ok_or_else(|| {
+        let names: Vec<_> = config.nodes.iter().map(|node| node.name.as_str()).collect();
+        Failure::usage(format_args!(
+            "no node is called '{name}'; the configuration has {}",
+            names.join(", ")
+        ))
+    })
+}
+
+/// A flag that SIGINT and SIGTERM set. The second signal ends the process at once.
+pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
+            .map_err(|error| {
+                Failure::refused(format_args!("cannot install the signal handler: {error}"))
+            })?;
+    }
+    Ok(stop)
+}
