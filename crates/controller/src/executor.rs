@@ -48,7 +48,6 @@ pub struct Executor<R, G, C, O> {
     observer: O,
     counters: Counters,
     next: Instant,
-    role: Role,
     woken: bool,
     tenure: Tenure,
     progress: Option<Progress>,
@@ -82,7 +81,6 @@ where
             ports,
             observer,
             counters: Counters::default(),
-            role: Role::Inactive,
             woken: false,
             tenure: Tenure::Standby,
             progress: None,
@@ -115,30 +113,21 @@ where
     pub fn step(&mut self) {
         let now = self.ports.clock.now();
         let role = self.ports.gate.role();
-        if self.must_start_at_once(role) {
-            self.next = now;
-        }
-        self.role = role;
-        self.woken = false;
         if role != Role::Primary {
             self.tenure = Tenure::Standby;
+        } else if self.woken && matches!(self.tenure, Tenure::Standby) {
+            // A new primary, or one that waited for its permit, does not wait for its grid. It
+            // takes a wake, so that a permit that comes and goes cannot make cycles follow
+            // without a pause.
+            self.next = now;
         }
+        self.woken = false;
         if now < self.next {
             self.woken = self.ports.clock.wait_until(self.next) == Wake::Woken;
             return;
         }
         let late = self.pass_over(now);
-        self.cycle(now, late);
-    }
-
-    /// Whether a new primary should not wait for its grid. A wake is needed unless the role has
-    /// changed, so that a permit that comes and goes cannot make cycles follow without a pause.
-    fn must_start_at_once(&mut self, role: Role) -> bool {
-        role == Role::Primary
-            && (self.role != Role::Primary
-                || (self.woken
-                    && matches!(self.tenure, Tenure::Standby)
-                    && self.ports.gate.permit().is_some()))
+        self.cycle(role, now, late);
     }
 
     /// Moves `next` to the last grid point not after `now`; returns how many that passes over.
@@ -149,26 +138,21 @@ where
         missed
     }
 
-    fn cycle(&mut self, now: Instant, late: u64) {
+    fn cycle(&mut self, role: Role, now: Instant, late: u64) {
         let cycle = self.progress.map_or(0, |progress| progress.cycle);
-        let mut report = CycleReport::new(self.role, cycle, self.next, now);
-        report.outcome = match self.role {
+        let mut report = CycleReport::new(role, cycle, self.next, now);
+        report.outcome = match role {
             Role::Primary => self.primary_cycle(&mut report),
             Role::Backup => self.backup_cycle(),
             Role::Inactive => Outcome::Idle,
         };
         report.ended = self.ports.clock.now();
-        let scheduled = self.next;
         self.next += self.settings.period;
-        report.skipped = late;
-        if report.ended > self.next {
-            report.skipped += self.pass_over(report.ended);
-            if self.next < report.ended {
-                self.next += self.settings.period;
-                report.skipped += 1;
-            }
+        report.skipped = late + self.pass_over(report.ended);
+        if self.next < report.ended {
+            self.next += self.settings.period;
+            report.skipped += 1;
         }
-        debug_assert!(self.next > scheduled || self.settings.period == Duration::ZERO);
         self.count(&report);
         (self.observer)(&report, &self.counters);
     }

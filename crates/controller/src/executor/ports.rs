@@ -81,8 +81,7 @@ pub struct Permit {
 /// The redundancy layer as an executor sees it.
 pub trait OutputGate {
     /// The right to write at this moment, if this node has it. Asked at the start of each cycle as
-    /// primary and again immediately before its outputs are written; also after a wake, when a
-    /// primary waits for it.
+    /// primary and again immediately before its outputs are written, never between cycles.
     fn permit(&mut self) -> Option<Permit>;
     /// The role at this moment.
     fn role(&self) -> Role;

@@ -1,4 +1,4 @@
-//! How values lie in Modbus registers (spec/field.md, F-2 to F-4): high word first, as the
+//! How values lie in Modbus registers (spec/field.md, F-1 to F-3): high word first, as the
 //! registers themselves are high byte first, so that a value reads big endian on the wire.
 
 use crate::OutputStamp;

@@ -1,4 +1,4 @@
-//! The plant's log: one JSON object per line, told apart by `type` (spec/field.md, F-20 on).
+//! The plant's log: one JSON object per line, told apart by `type` (spec/field.md, F-24 and F-25).
 //!
 //! A bounded queue leads to the thread that writes the file. When the queue is full, lines are
 //! dropped and counted; the server never waits for the disk.

@@ -120,6 +120,16 @@ fn async_is_content_with_this_cycles_state_if_the_one_before_failed() {
 }
 
 #[test]
+fn a_new_term_waits_for_no_state_of_an_earlier_one() {
+    let world = World::new();
+    world.lock().transfer = None;
+    world.schedule(at(5), |state| state.role = Role::Backup);
+    world.schedule(at(15), |state| state.role = Role::Primary);
+    world.run(settings(), at(20));
+    assert_eq!(written(&world), [at(0), at(15)]);
+}
+
+#[test]
 fn the_deadline_counts_from_the_publication() {
     let world = World::new();
     world.lock().execution = ms(1);

@@ -128,7 +128,16 @@ fn a_state_that_cannot_be_taken_over_stops_the_node_rather_than_start_cold() {
     let whole = published(1, 9, 9.0);
     let mut versioned = whole.clone();
     versioned[0] = 200;
-    for broken in [whole[..whole.len() - 1].to_vec(), versioned, Vec::new()] {
+    // Two outputs instead of one; the rest is a state that the application would load.
+    let mut counted = whole.clone();
+    counted[3] = 2;
+    counted.extend(9f64.to_be_bytes());
+    for broken in [
+        whole[..whole.len() - 1].to_vec(),
+        versioned,
+        counted,
+        Vec::new(),
+    ] {
         let world = World::new();
         world.lock().received = Some(broken);
         let reports = world.run(settings(), at(30));
