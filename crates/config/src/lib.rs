@@ -2,14 +2,23 @@
 //!
 //! One TOML file describes the whole pair (or pool) and is the same on every node.
 //! [`Config::parse`] reads it and reports everything that is wrong in one go. A field's meaning,
-//! unit, default, cost and hazard are written once, in `schema`; parser, sample file
-//! and `spec/configuration.md` come from there.
+//! unit, default, cost and hazard are written once, in `schema`; the parser, [`sample`] and
+//! [`reference`] (kept as `spec/configuration.md`) come from there.
 #![forbid(unsafe_code)]
 
+mod check;
+mod config;
+mod document;
+mod file;
+mod fingerprint;
 mod model;
 mod problem;
+mod reader;
+mod schema;
+mod suggest;
 mod weakness;
 
+pub use document::{reference, sample};
 pub use model::*;
 pub use problem::Problem;
 pub use weakness::{Weakness, WeaknessCode};

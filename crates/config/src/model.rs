@@ -20,7 +20,9 @@ pub const MAX_REFERENCES: usize = 16;
 pub const MAX_APPLICATIONS: usize = 128;
 /// Longest configuration file, bytes.
 pub const MAX_FILE_LEN: usize = 1 << 20;
-/// What a quadruple-tank application reserves for its state, bytes.
+/// Most bytes that the executor adds to an application's own state.
+pub const ENVELOPE_MAX: u32 = 64;
+/// What the channel of a quadruple-tank application reserves, bytes, envelope included.
 pub const QUADRUPLE_TANK_STATE_MAX: u32 = 1024;
 
 /// A whole, checked configuration. Build it with [`Config::parse`] or [`Config::load`].
@@ -59,6 +61,15 @@ pub struct Timing {
     pub clock_drift_ppm: u32,
     /// How long a starting node listens before it may become primary.
     pub start_wait: Duration,
+}
+
+impl Timing {
+    /// The longest that a failover may take with the reference points reachable: one lease until the
+    /// former primary must have stopped, one for a reference point that restarts meanwhile, both
+    /// lengthened by the clock drift, and three heartbeats to notice, to ask and to be answered.
+    pub fn failover_time(&self) -> Duration {
+        self.lease.stretched(self.clock_drift_ppm) * 2 + self.heartbeat * 3
+    }
 }
 
 /// Format of data and acknowledgement packets.
@@ -150,6 +161,15 @@ impl IpVersion {
             Self::V4 => 20,
             Self::V6 => 40,
         }
+    }
+}
+
+impl std::fmt::Display for IpVersion {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::V4 => "IPv4",
+            Self::V6 => "IPv6",
+        })
     }
 }
 
@@ -261,7 +281,7 @@ pub struct Application {
     pub networks: LinkSet,
     /// Times that one packet may be lost within the deadline (paper, 7.2.4); used by planning.
     pub retransmissions: u8,
-    /// Most bytes of its state.
+    /// Most bytes of one state in its channel: the application's own and the executor's envelope.
     pub state_max: u32,
     /// What it computes.
     pub kind: ApplicationKind,
@@ -285,12 +305,14 @@ pub struct QuadrupleTank {
     pub set_points: Vec<SetPoint>,
     /// Loop 1: level of tank 1 by pump 1; loop 2: level of tank 2 by pump 2.
     pub loops: [Pid; 2],
+    /// Process seconds per second.
+    pub time_scale: f64,
 }
 
 /// Levels to hold from a moment on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SetPoint {
-    /// Since the application's first cycle.
+    /// Process time since the application's first cycle.
     pub at: Duration,
     /// Level of tank 1, cm.
     pub tank1_cm: f64,
@@ -303,7 +325,7 @@ pub struct SetPoint {
 pub struct Pid {
     /// Proportional gain, volt at the pump per cm of level.
     pub gain: f64,
-    /// Integral time, seconds; zero: no integral part.
+    /// Integral time, seconds; infinite: no integral part.
     pub integral_s: f64,
     /// Derivative time, seconds; zero: no derivative part.
     pub derivative_s: f64,
@@ -312,7 +334,7 @@ pub struct Pid {
 /// Parameters of a synthetic application.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Synthetic {
-    /// Bytes of state.
+    /// Bytes of its own state.
     pub size: u32,
     /// Share of the bytes that change in each cycle, 0 to 1.
     pub changed_share: f64,
@@ -336,46 +358,6 @@ pub struct FieldIo {
 pub enum OnFailure {
     /// The last outputs stay.
     Hold,
-    /// The cycle counts as failed and the group's primary role is given up.
+    /// The application stops on this node, which is then unfit to be primary.
     Fail,
-}
-
-impl Config {
-    /// Reads `text`; `file` names it in messages.
-    ///
-    /// # Errors
-    /// Everything that is wrong, ordered by line.
-    pub fn parse(text: &str, file: &str) -> Result<Self, Vec<crate::Problem>> {
-        let _ = text;
-        Err(vec![crate::Problem {
-            file: file.into(),
-            line: 0,
-            field: String::new(),
-            wrong: "reading is being built".into(),
-            right: "wait".into(),
-        }])
-    }
-    /// Hash of everything that must be equal on all nodes.
-    pub fn fingerprint(&self) -> u64 {
-        0
-    }
-    /// Hash of the pair's name, carried in every heartbeat.
-    pub fn pair_id(&self) -> u32 {
-        0
-    }
-    /// The node named `name`.
-    pub fn node(&self, name: &str) -> Option<NodeId> {
-        let i = self.nodes.iter().position(|node| node.name == name)?;
-        u8::try_from(i).ok().map(NodeId)
-    }
-    /// The nodes that share a group with `node`, ascending.
-    pub fn partners(&self, node: NodeId) -> Vec<NodeId> {
-        let _ = node;
-        Vec::new()
-    }
-    /// The path of `node`'s control socket.
-    pub fn control_socket(&self, node: NodeId) -> PathBuf {
-        let _ = node;
-        PathBuf::new()
-    }
 }

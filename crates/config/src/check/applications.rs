@@ -1,0 +1,218 @@
+//! Applications: times that fit each other, networks, and what their kind needs.
+
+use bumpless_base::{ChannelId, Duration, LinkSet};
+
+use super::addresses::Map;
+use super::timing::{ms, whole_ms};
+use super::{Known, groups, kinds, link};
+use crate::file::{ApplicationEntry, File};
+use crate::model::{Application, ApplicationKind, Commit, Distribution, FieldIo, Timing};
+use crate::reader::{Place, Reader};
+use crate::schema;
+
+/// An application as far as it is known.
+pub(crate) struct Draft {
+    pub(crate) place: Place,
+    name: Option<String>,
+    pub(crate) group: Option<usize>,
+    channel: Option<ChannelId>,
+    pub(crate) period: Option<Duration>,
+    pub(crate) deadline: Option<Duration>,
+    pub(crate) expiry: Option<Duration>,
+    commit: Option<Commit>,
+    pub(crate) distribution: Option<Distribution>,
+    pub(crate) networks: Option<LinkSet>,
+    retransmissions: Option<u8>,
+    pub(crate) state_max: Option<u32>,
+    kind: Option<ApplicationKind>,
+    field: Option<Option<FieldIo>>,
+}
+
+impl Draft {
+    pub(crate) fn finish(self) -> Option<Application> {
+        Some(Application {
+            name: self.name?,
+            group: self.group?,
+            channel: self.channel?,
+            period: self.period?,
+            deadline: self.deadline?,
+            expiry: self.expiry?,
+            commit: self.commit?,
+            distribution: self.distribution?,
+            networks: self.networks?,
+            retransmissions: self.retransmissions?,
+            state_max: self.state_max?,
+            kind: self.kind?,
+            field: self.field?,
+        })
+    }
+}
+
+pub(crate) fn check(
+    reader: &mut Reader,
+    file: &File,
+    known: &Known,
+    map: &Map,
+    groups: &[groups::Draft],
+    timing: Option<&Timing>,
+) -> Vec<Draft> {
+    let mut channels = std::collections::BTreeMap::new();
+    let mut drafts = Vec::new();
+    for entry in &file.applications {
+        let fields = &entry.fields;
+        if let Some(channel) = fields.channel {
+            let line = fields.place.line_of("channel");
+            if let Some(other) = channels.get(&channel) {
+                let wrong = format!("{channel} is already the channel on line {other}");
+                reader.wrong(
+                    &fields.place,
+                    "channel",
+                    wrong,
+                    "give each application its own",
+                );
+            } else {
+                channels.insert(channel, line);
+            }
+        }
+        let at = ("group", fields.place.line_of("group"));
+        let group = fields.group.as_ref();
+        let group = group.and_then(|name| known.groups.find(reader, &fields.place, at, name));
+        let networks = networks(
+            reader,
+            file,
+            known,
+            map,
+            fields,
+            group.and_then(|i| groups.get(i)),
+        );
+        drafts.push(application(reader, entry, group, networks, timing));
+    }
+    drafts
+}
+
+fn application(
+    reader: &mut Reader,
+    entry: &ApplicationEntry,
+    group: Option<usize>,
+    networks: Option<LinkSet>,
+    timing: Option<&Timing>,
+) -> Draft {
+    let fields = &entry.fields;
+    let deadline = deadline(reader, fields);
+    let kind = kinds::check(reader, entry);
+    Draft {
+        place: fields.place.clone(),
+        name: fields.name.clone(),
+        group,
+        channel: fields
+            .channel
+            .and_then(|n| u16::try_from(n).ok())
+            .and_then(ChannelId::new),
+        period: fields.period,
+        deadline,
+        expiry: expiry(reader, fields, deadline, timing),
+        commit: fields.commit,
+        distribution: fields.distribution,
+        networks,
+        retransmissions: fields.retransmissions.and_then(|n| u8::try_from(n).ok()),
+        state_max: kind.as_ref().map(kinds::state_max),
+        kind,
+        field: kinds::field(reader, entry),
+    }
+}
+
+fn deadline(reader: &mut Reader, fields: &schema::Application) -> Option<Duration> {
+    let period = fields.period?;
+    let Some(deadline) = fields.deadline? else {
+        return Some(match fields.commit? {
+            Commit::BeforeOutput => period / 2,
+            Commit::Async => period,
+        });
+    };
+    if deadline > period {
+        let wrong = format!(
+            "{} ms is longer than the period, {} ms",
+            ms(deadline),
+            ms(period)
+        );
+        let right = "give at most the period: a state is replaced in the next cycle";
+        reader.wrong(&fields.place, "deadline_ms", wrong, right);
+    }
+    Some(deadline)
+}
+
+fn expiry(
+    reader: &mut Reader,
+    fields: &schema::Application,
+    deadline: Option<Duration>,
+    timing: Option<&Timing>,
+) -> Option<Duration> {
+    let (period, deadline, failover) = (fields.period?, deadline?, timing?.failover_time());
+    let least = whole_ms(period * 2 + deadline + failover);
+    let Some(expiry) = fields.expiry? else {
+        return Some(least);
+    };
+    if expiry < least {
+        let wrong = format!(
+            "{} ms is shorter than 2 periods of {} ms, the deadline of {} ms and the failover time \
+             of {} ms together",
+            ms(expiry),
+            ms(period),
+            ms(deadline),
+            ms(failover)
+        );
+        let right = format!("give at least {}, or leave it out", ms(least));
+        reader.wrong(&fields.place, "expiry_ms", wrong, right);
+    }
+    Some(expiry)
+}
+
+/// The networks of the application's channel.
+fn networks(
+    reader: &mut Reader,
+    file: &File,
+    known: &Known,
+    map: &Map,
+    fields: &schema::Application,
+    group: Option<&groups::Draft>,
+) -> Option<LinkSet> {
+    let place = &fields.place;
+    let Some(names) = fields.networks.as_ref()? else {
+        return group
+            .filter(|group| group.candidates.is_some())
+            .map(|group| group.links);
+    };
+    if names.is_empty() {
+        let right = "name at least one network, or leave the field out for all";
+        reader.wrong(place, "networks", "no network carries the state", right);
+    }
+    let mut set = LinkSet::EMPTY;
+    let mut whole = true;
+    for name in names {
+        let at = ("networks", name.line);
+        let Some(position) = known.networks.find(reader, place, at, &name.name) else {
+            whole = false;
+            continue;
+        };
+        set.insert(link(position));
+        for id in group
+            .and_then(|group| group.candidates.as_ref())
+            .into_iter()
+            .flatten()
+        {
+            let i = usize::from(id.0);
+            if map.links(i).contains(link(position)) {
+                continue;
+            }
+            let node = file
+                .nodes
+                .get(i)
+                .and_then(|node| node.name.as_deref())
+                .unwrap_or("?");
+            let wrong = format!("node {node:?} has no address on network {:?}", name.name);
+            let right = "give it one, or do not use the network here";
+            reader.wrong_on(name.line, format!("{}.networks", place.path), wrong, right);
+        }
+    }
+    whole.then_some(set)
+}

@@ -1,0 +1,312 @@
+//! What states need against what packets, networks and memory give.
+//!
+//! These are necessary conditions by simple sums. Whether every deadline is met with its
+//! retransmissions, interference and blocking is the planner's question.
+
+use bumpless_base::{LinkSet, NodeId};
+
+use super::addresses::Map;
+use super::timing::ms;
+use super::{applications, groups, link, node};
+use crate::file::File;
+use crate::model::{Distribution, IpVersion, Transfer, WireVersion};
+use crate::reader::Reader;
+
+/// Bytes of UDP header, and of Ethernet with preamble, check sequence and gap.
+const UDP_LEN: u64 = 8;
+const ETHERNET_LEN: u64 = 38;
+/// Buffers of one state for each partner: three to send, three to receive.
+const BUFFERS_PER_PARTNER: u128 = 6;
+/// Buffers of one state in the application.
+const BUFFERS_OF_APPLICATION: u128 = 2;
+
+/// What the sums need of one network.
+#[derive(Clone, Copy)]
+struct Path {
+    /// Bit/s; zero: not paced.
+    bandwidth: u128,
+    /// Bytes per packet beyond the payload of the data packet.
+    overhead: u128,
+}
+
+struct Capacity<'a> {
+    version: WireVersion,
+    payload: u128,
+    paths: Vec<Option<Path>>,
+    drafts: &'a [applications::Draft],
+    groups: &'a [groups::Draft],
+}
+
+pub(crate) fn check(
+    reader: &mut Reader,
+    file: &File,
+    drafts: &[applications::Draft],
+    groups: &[groups::Draft],
+    map: &Map,
+) -> Option<Transfer> {
+    let given = &file.transfer;
+    memory(reader, file, drafts, groups);
+    let version = given.wire_version?;
+    let payload = payload_size(file, drafts, map, version)?;
+    let paths = (0..file.networks.len()).map(|i| {
+        let ip = (*map.versions.get(i)?)?;
+        let overhead = u64::from(version.header_len() + ip.header_len()) + UDP_LEN + ETHERNET_LEN;
+        let bandwidth = file.networks[i].bandwidth?;
+        Some(Path {
+            bandwidth: bandwidth.into(),
+            overhead: overhead.into(),
+        })
+    });
+    let paths = paths.collect();
+    let capacity = Capacity {
+        version,
+        payload: payload.into(),
+        paths,
+        drafts,
+        groups,
+    };
+    for draft in drafts {
+        capacity.packet_numbers(reader, draft);
+        capacity.expiry(reader, draft);
+        capacity.alone(reader, draft);
+    }
+    for (i, network) in file.networks.iter().enumerate() {
+        capacity.utilisation(reader, file, i, &network.place);
+    }
+    Some(Transfer {
+        version,
+        in_flight_max: u32::try_from(given.in_flight_max?).ok()?,
+        payload_size: payload,
+        memory_max: given.memory_max?,
+    })
+}
+
+/// Payload of a data packet: the smallest over the networks in use.
+fn payload_size(
+    file: &File,
+    drafts: &[applications::Draft],
+    map: &Map,
+    version: WireVersion,
+) -> Option<u16> {
+    let all = LinkSet::first(file.networks.len());
+    let used = drafts.iter().fold(LinkSet::EMPTY, |used, draft| {
+        used.union(draft.networks.unwrap_or(all))
+    });
+    let used = if used.is_empty() { all } else { used };
+    let size = |(i, network): (usize, &crate::schema::Network)| -> Option<u64> {
+        let ip: IpVersion = (*map.versions.get(i)?)?;
+        let headers = u64::from(ip.header_len() + version.header_len()) + UDP_LEN;
+        network.mtu?.checked_sub(headers)
+    };
+    let of_used = file
+        .networks
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| used.contains(link(*i)));
+    let sizes: Option<Vec<u64>> = of_used.map(size).collect();
+    u16::try_from(sizes?.into_iter().min()?).ok()
+}
+
+impl Capacity<'_> {
+    fn packets(&self, size: u32) -> u128 {
+        u128::from(size).div_ceil(self.payload.max(1)).max(1)
+    }
+
+    /// Bits on the wire of network `path` for one state.
+    fn bits(&self, size: u32, path: Path) -> u128 {
+        (u128::from(size) + self.packets(size) * path.overhead) * 8
+    }
+
+    fn packet_numbers(&self, reader: &mut Reader, draft: &applications::Draft) {
+        let Some(size) = draft.state_max else { return };
+        let (packets, most) = (self.packets(size), u128::from(self.version.max_packets()));
+        if packets > most {
+            let number = self.version.number();
+            let payload = self.payload;
+            let wrong = format!(
+                "a state of {size} bytes needs {packets} packets of {payload} bytes, version \
+                 {number} numbers {most}"
+            );
+            let limit = most * payload;
+            let right = format!("give at most {limit} bytes, or set wire_version = 2");
+            reader.wrong(&draft.place, "size", wrong, right);
+        }
+    }
+
+    fn expiry(&self, reader: &mut Reader, draft: &applications::Draft) {
+        let Some(expiry) = draft.expiry else { return };
+        let most = self.version.max_expiry();
+        if expiry > most {
+            let key = if draft.place.has("expiry_ms") {
+                "expiry_ms"
+            } else {
+                "period_ms"
+            };
+            let number = self.version.number();
+            let wrong = format!(
+                "an expiry of {} ms does not fit in a version {number} header, which ends at {} ms",
+                ms(expiry),
+                ms(most)
+            );
+            let right = match self.version {
+                WireVersion::V1 => "shorten it, or set wire_version = 2",
+                WireVersion::V2 => "shorten it",
+            };
+            reader.wrong(&draft.place, key, wrong, right);
+        }
+    }
+
+    /// The paths of an application; `None` where one is unknown.
+    fn paths_of(&self, draft: &applications::Draft) -> Option<Vec<(usize, Path)>> {
+        let position = |id: bumpless_base::LinkId| {
+            let i = usize::from(id.0);
+            self.paths.get(i).copied().flatten().map(|path| (i, path))
+        };
+        draft.networks?.iter().map(position).collect()
+    }
+
+    /// A state that misses its deadline with the networks to itself.
+    fn alone(&self, reader: &mut Reader, draft: &applications::Draft) {
+        let (Some(size), Some(deadline), Some(paths), Some(distribution)) = (
+            draft.state_max,
+            draft.deadline,
+            self.paths_of(draft),
+            draft.distribution,
+        ) else {
+            return;
+        };
+        let bandwidths = || paths.iter().map(|(_, path)| path.bandwidth);
+        if paths.is_empty() || bandwidths().any(|bandwidth| bandwidth == 0) {
+            return;
+        }
+        let bandwidth = match distribution {
+            Distribution::Replicate => bandwidths().max().unwrap_or(1),
+            Distribution::Spread => bandwidths().sum(),
+        };
+        let bits = paths
+            .iter()
+            .map(|&(_, path)| self.bits(size, path))
+            .min()
+            .unwrap_or(0);
+        let nanos = (bits * 1_000_000_000).div_ceil(bandwidth);
+        if nanos > u128::from(deadline.as_nanos()) {
+            let needed = u64::try_from(nanos).unwrap_or(u64::MAX);
+            let wrong = format!(
+                "a state of {size} bytes needs {:.1} ms at {} Mbit/s, the deadline is {} ms",
+                needed as f64 / 1e6,
+                bandwidth as f64 / 1e6,
+                ms(deadline)
+            );
+            let right = "lengthen period and deadline, shrink the state, or use a faster network";
+            let key = if draft.place.has("deadline_ms") {
+                "deadline_ms"
+            } else {
+                "period_ms"
+            };
+            reader.wrong(&draft.place, key, wrong, right);
+        }
+    }
+
+    /// Bit/s that `draft` puts on network `i`, for each partner.
+    fn load(&self, draft: &applications::Draft, i: usize) -> Option<u128> {
+        let paths = self.paths_of(draft)?;
+        let (_, path) = *paths.iter().find(|(position, _)| *position == i)?;
+        let period = u128::from(draft.period?.as_nanos()).max(1);
+        let rate = (self.bits(draft.state_max?, path) * 1_000_000_000).div_ceil(period);
+        let unpaced = paths.iter().any(|(_, path)| path.bandwidth == 0);
+        Some(match draft.distribution? {
+            Distribution::Replicate => rate,
+            Distribution::Spread if unpaced => rate.div_ceil(paths.len() as u128),
+            Distribution::Spread => {
+                let all: u128 = paths.iter().map(|(_, path)| path.bandwidth).sum();
+                (rate * path.bandwidth).div_ceil(all.max(1))
+            }
+        })
+    }
+
+    /// The partners to which `id` sends the state of `draft` when it is primary.
+    fn partners(&self, draft: &applications::Draft, id: NodeId) -> u128 {
+        let group = draft.group.and_then(|i| self.groups.get(i));
+        let candidates = group
+            .and_then(|group| group.candidates.as_deref())
+            .unwrap_or_default();
+        if candidates.contains(&id) {
+            candidates.len() as u128 - 1
+        } else {
+            0
+        }
+    }
+
+    /// The sum of loads on network `i`, when the busiest node is primary for all its groups.
+    fn utilisation(
+        &self,
+        reader: &mut Reader,
+        file: &File,
+        i: usize,
+        place: &crate::reader::Place,
+    ) {
+        let Some(path) = self.paths.get(i).copied().flatten() else {
+            return;
+        };
+        let sum = |id: NodeId| -> u128 {
+            let load = |draft: &applications::Draft| {
+                self.load(draft, i)
+                    .unwrap_or(0)
+                    .saturating_mul(self.partners(draft, id))
+            };
+            self.drafts.iter().map(load).fold(0, u128::saturating_add)
+        };
+        let worst = (0..file.nodes.len())
+            .map(|n| (sum(node(n)), n))
+            .max_by_key(|&(sum, n)| {
+                // Of equal loads the first node's is named.
+                (sum, std::cmp::Reverse(n))
+            });
+        let Some((load, n)) = worst else { return };
+        if path.bandwidth == 0 || load <= path.bandwidth {
+            return;
+        }
+        let name = file.nodes[n].name.as_deref().unwrap_or("?");
+        let percent = load as f64 / path.bandwidth as f64 * 100.0;
+        let wrong = format!(
+            "the states of node {name:?} need {:.1} Mbit/s with headers, {percent:.0} % of this \
+             network's {} Mbit/s",
+            load as f64 / 1e6,
+            path.bandwidth as f64 / 1e6
+        );
+        let right = "lengthen periods, shrink states, spread them over networks, or raise it";
+        reader.wrong(place, "bandwidth_mbit", wrong, right);
+    }
+}
+
+/// The sum of state buffers on the node that has most.
+fn memory(
+    reader: &mut Reader,
+    file: &File,
+    drafts: &[applications::Draft],
+    groups: &[groups::Draft],
+) {
+    let Some(most) = file.transfer.memory_max else {
+        return;
+    };
+    let need = |id: NodeId| -> u128 {
+        let of = |draft: &applications::Draft| -> Option<u128> {
+            let candidates = groups.get(draft.group?)?.candidates.as_deref()?;
+            let partners = candidates.len().checked_sub(1)? as u128;
+            let buffers = BUFFERS_PER_PARTNER * partners + BUFFERS_OF_APPLICATION;
+            candidates
+                .contains(&id)
+                .then_some(u128::from(draft.state_max?) * buffers)
+        };
+        drafts.iter().filter_map(of).sum()
+    };
+    let needed = (0..file.nodes.len())
+        .map(|n| need(node(n)))
+        .max()
+        .unwrap_or(0);
+    if needed > u128::from(most) {
+        let wrong = format!("the states need {needed} bytes of buffers, the limit is {most}");
+        let right = "raise it if the computers have that memory free, or shrink the states";
+        reader.wrong(&file.transfer.place, "memory_max", wrong, right);
+    }
+}

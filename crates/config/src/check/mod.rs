@@ -1,0 +1,93 @@
+//! Checks across sections, and the resolution of names to indices.
+//!
+//! Each check works with what is known: a field that is already reported as wrong is `None` and
+//! silences only the checks that need it. [`resolve`] therefore runs over the whole file however
+//! much is wrong, and gives a configuration only when nothing was.
+
+mod addresses;
+mod applications;
+mod capacity;
+mod groups;
+mod kinds;
+mod names;
+mod timing;
+
+use bumpless_base::{LinkId, NodeId};
+
+use crate::file::File;
+use crate::model::{Config, Realtime};
+use crate::reader::Reader;
+
+/// What later checks need to know from earlier ones.
+pub(crate) struct Known {
+    networks: names::Index,
+    nodes: names::Index,
+    references: names::Index,
+    groups: names::Index,
+}
+
+/// Checks `file`; `None` where anything is wrong, now or before.
+pub(crate) fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
+    let known = Known {
+        networks: names::networks(reader, file),
+        nodes: names::nodes(reader, file),
+        references: names::references(reader, file),
+        groups: names::groups(reader, file),
+    };
+    names::applications(reader, file);
+    let timing = timing::check(reader, &file.timing);
+    let map = addresses::check(reader, file, &known);
+    let networks = addresses::networks(reader, file, &map);
+    let nodes = addresses::nodes(file, &map);
+    let groups = groups::check(reader, file, &known, &map);
+    let drafts = applications::check(reader, file, &known, &map, &groups, timing.as_ref());
+    let transfer = capacity::check(reader, file, &drafts, &groups, &map);
+    let realtime = realtime(&file.realtime);
+    let applications: Option<Vec<_>> = drafts
+        .into_iter()
+        .map(applications::Draft::finish)
+        .collect();
+    if !reader.is_clean() {
+        return None;
+    }
+    let mut config = Config {
+        pair: file.pair.name.clone()?,
+        timing: timing?,
+        transfer: transfer?,
+        realtime: realtime?,
+        networks: networks?,
+        nodes: nodes?,
+        references: map.references.into_iter().collect::<Option<_>>()?,
+        groups: groups
+            .into_iter()
+            .map(groups::Draft::finish)
+            .collect::<Option<_>>()?,
+        applications: applications?,
+        weaknesses: Vec::new(),
+    };
+    config.weaknesses = crate::weakness::find(&config);
+    Some(config)
+}
+
+fn realtime(given: &crate::schema::Realtime) -> Option<Realtime> {
+    let priority = u8::try_from(given.priority?).ok()?;
+    let cpu = match given.cpu? {
+        Some(cpu) => Some(u16::try_from(cpu).ok()?),
+        None => None,
+    };
+    Some(Realtime {
+        priority: (priority > 0).then_some(priority),
+        lock_memory: given.lock_memory?,
+        cpu,
+    })
+}
+
+/// The link at position `i`; the number of networks is checked by then.
+fn link(i: usize) -> LinkId {
+    LinkId(u8::try_from(i).unwrap_or(u8::MAX))
+}
+
+/// The node at position `i`.
+fn node(i: usize) -> NodeId {
+    NodeId(u8::try_from(i).unwrap_or(u8::MAX))
+}

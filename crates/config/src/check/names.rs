@@ -1,0 +1,113 @@
+//! Names are unique, and what refers to one finds it.
+
+use std::collections::BTreeMap;
+
+use bumpless_base::MAX_LINKS;
+
+use crate::file::File;
+use crate::model::{MAX_APPLICATIONS, MAX_GROUPS, MAX_NODES, MAX_REFERENCES};
+use crate::reader::{Place, Reader};
+use crate::suggest::nearest;
+
+/// Names of one kind of section and their positions.
+pub(crate) struct Index {
+    what: &'static str,
+    positions: BTreeMap<String, usize>,
+    /// Some name could not be read: a name that is not found may be that one.
+    incomplete: bool,
+}
+
+impl Index {
+    /// The position of `name`; reported where there is none, as a problem of `key` at `place`.
+    pub(crate) fn find(
+        &self,
+        reader: &mut Reader,
+        place: &Place,
+        (key, line): (&str, usize),
+        name: &str,
+    ) -> Option<usize> {
+        let found = self.positions.get(name).copied();
+        if found.is_none() && !self.incomplete {
+            let known: Vec<&str> = self.positions.keys().map(String::as_str).collect();
+            let right = match nearest(name, known.iter().copied()) {
+                Some(near) => format!("did you mean {near:?}?"),
+                None if known.is_empty() => format!("define a {} of that name", self.what),
+                None => format!("name one of {}", known.join(", ")),
+            };
+            let wrong = format!("{name:?} is not a {} of this file", self.what);
+            reader.wrong_on(line, format!("{}.{key}", place.path), wrong, right);
+        }
+        found
+    }
+}
+
+/// The names in `list`, each reported that stands there again, and a list of wrong length.
+fn index<'f>(
+    reader: &mut Reader,
+    what: &'static str,
+    (min, max): (usize, usize),
+    list: impl Iterator<Item = (&'f Place, Option<&'f String>)>,
+) -> Index {
+    let mut index = Index {
+        what,
+        positions: BTreeMap::new(),
+        incomplete: reader.incomplete,
+    };
+    let mut lines: BTreeMap<String, usize> = BTreeMap::new();
+    let mut count = 0;
+    for (i, (place, name)) in list.enumerate() {
+        count += 1;
+        if i == max {
+            let right = format!("a file has at most {max}; remove the rest");
+            reader.wrong(place, "", format!("is {what} number {}", i + 1), right);
+        }
+        let Some(name) = name else {
+            index.incomplete = true;
+            continue;
+        };
+        match lines.get(name) {
+            Some(line) => {
+                let wrong = format!("{name:?} is already the name of the {what} on line {line}");
+                reader.wrong(place, "name", wrong, "give each a name of its own");
+            }
+            None => {
+                lines.insert(name.clone(), place.line_of("name"));
+                index.positions.insert(name.clone(), i);
+            }
+        }
+    }
+    if count < min && !reader.incomplete {
+        let wrong = format!("the file has {count} of them");
+        let right = format!("write [[{what}]] at least {min} times");
+        reader.wrong_on(1, what.to_owned(), wrong, right);
+    }
+    index
+}
+
+pub(crate) fn networks(reader: &mut Reader, file: &File) -> Index {
+    let list = file.networks.iter().map(|s| (&s.place, s.name.as_ref()));
+    index(reader, "network", (1, MAX_LINKS), list)
+}
+
+pub(crate) fn nodes(reader: &mut Reader, file: &File) -> Index {
+    let list = file.nodes.iter().map(|s| (&s.place, s.name.as_ref()));
+    index(reader, "node", (2, MAX_NODES), list)
+}
+
+pub(crate) fn references(reader: &mut Reader, file: &File) -> Index {
+    let list = file.references.iter().map(|s| (&s.place, s.name.as_ref()));
+    index(reader, "reference", (0, MAX_REFERENCES), list)
+}
+
+pub(crate) fn groups(reader: &mut Reader, file: &File) -> Index {
+    let list = file.groups.iter().map(|s| (&s.place, s.name.as_ref()));
+    index(reader, "group", (1, MAX_GROUPS), list)
+}
+
+pub(crate) fn applications(reader: &mut Reader, file: &File) {
+    let list = file
+        .applications
+        .iter()
+        .map(|s| (&s.fields.place, s.fields.name.as_ref()));
+    index(reader, "application", (1, MAX_APPLICATIONS), list);
+}

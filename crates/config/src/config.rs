@@ -1,0 +1,88 @@
+//! Entry points: reading a file, and questions to a configuration.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use bumpless_base::NodeId;
+
+use crate::model::Config;
+use crate::problem::Problem;
+use crate::reader::Reader;
+use crate::{check, file};
+
+impl Config {
+    /// Reads and checks `text`; `name` is the file's name in messages.
+    ///
+    /// # Errors
+    /// Everything that is wrong, ordered by line, field and text; never empty.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Vec<Problem>> {
+        let mut reader = Reader::new(name, text);
+        let config =
+            file::read(&mut reader, text).and_then(|file| check::resolve(&mut reader, &file));
+        match config {
+            Some(config) => Ok(config),
+            None => Err(reader.into_problems()),
+        }
+    }
+
+    /// Reads and checks the file at `path`.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse); a file that cannot be read is one problem on line 0.
+    pub fn load(path: &Path) -> Result<Self, Vec<Problem>> {
+        let name = path.display().to_string();
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::parse(&text, &name),
+            Err(error) => Err(vec![Problem {
+                file: name,
+                line: 0,
+                field: String::new(),
+                wrong: format!("cannot be read: {error}"),
+                right: "give the path of a readable file in UTF-8".into(),
+            }]),
+        }
+    }
+
+    /// The node named `name`.
+    pub fn node(&self, name: &str) -> Option<NodeId> {
+        let i = self.nodes.iter().position(|node| node.name == name)?;
+        u8::try_from(i).ok().map(NodeId)
+    }
+
+    /// The nodes that share a group with `node`, ascending.
+    pub fn partners(&self, node: NodeId) -> Vec<NodeId> {
+        let shared = self
+            .groups
+            .iter()
+            .filter(|group| group.candidates.contains(&node));
+        let mut partners: Vec<NodeId> = shared
+            .flat_map(|group| group.candidates.iter().copied())
+            .filter(|&id| id != node)
+            .collect();
+        partners.sort_unstable();
+        partners.dedup();
+        partners
+    }
+
+    /// Path of `node`'s control socket: as configured, else `bumpless/PAIR-NODE.sock` below
+    /// `$XDG_RUNTIME_DIR`, else `/tmp/bumpless-UID/PAIR-NODE.sock`. A node of another
+    /// configuration goes by its number.
+    ///
+    /// Reads the environment and, for the user's number, `/proc/self`.
+    pub fn control_socket(&self, node: NodeId) -> PathBuf {
+        let known = self.nodes.get(usize::from(node.0));
+        if let Some(path) = known.and_then(|node| node.control.as_ref()) {
+            return path.clone();
+        }
+        let name = known.map_or_else(|| node.0.to_string(), |node| node.name.clone());
+        let directory = match std::env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty())
+        {
+            Some(directory) => PathBuf::from(directory).join("bumpless"),
+            None => {
+                let user = std::fs::metadata("/proc/self").map_or(0, |process| process.uid());
+                PathBuf::from(format!("/tmp/bumpless-{user}"))
+            }
+        };
+        directory.join(format!("{}-{name}.sock", self.pair))
+    }
+}

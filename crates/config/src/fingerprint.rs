@@ -1,0 +1,258 @@
+//! Hashes by which nodes notice that they run different configurations.
+//!
+//! The fingerprint is FNV-1a (64 bits; Fowler, Noll, Vo) over a canonical text of everything that
+//! must be equal on all nodes: one line `path=value` per resolved value, times in nanoseconds, real
+//! numbers as the 16 hexadecimal digits of their IEEE 754 form, in the order below. Comments,
+//! formatting and whether a default is written out do not matter; the order of networks, nodes,
+//! references and groups does, because their numbers go over the wire. Left out is what is local:
+//! `[realtime]` and the control sockets.
+
+use std::fmt::Write;
+
+use crate::model::{
+    Application, ApplicationKind, Config, FieldIo, Group, Network, Node, QuadrupleTank, Reference,
+    Synthetic, Timing, Transfer,
+};
+
+const FNV64_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV64_PRIME: u64 = 0x0000_0100_0000_01b3;
+const FNV32_OFFSET: u32 = 0x811c_9dc5;
+const FNV32_PRIME: u32 = 0x0100_0193;
+
+impl Config {
+    /// Hash of everything that must be equal on all nodes: FNV-1a, 64 bits, over
+    /// [`canonical`](Self::canonical). It finds mistakes, not forgeries.
+    pub fn fingerprint(&self) -> u64 {
+        let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV64_PRIME);
+        self.canonical().bytes().fold(FNV64_OFFSET, step)
+    }
+
+    /// Hash of the pair's name: FNV-1a, 32 bits. Heartbeats carry it, so that pairs on the same
+    /// networks do not listen to each other.
+    pub fn pair_id(&self) -> u32 {
+        let step = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(FNV32_PRIME);
+        self.pair.bytes().fold(FNV32_OFFSET, step)
+    }
+
+    /// The text over which [`fingerprint`](Self::fingerprint) is computed.
+    pub fn canonical(&self) -> String {
+        // Every struct is taken apart by name, so that a field added later must be placed here.
+        let Self {
+            pair,
+            timing,
+            transfer,
+            realtime: _,
+            networks,
+            nodes,
+            references,
+            groups,
+            applications,
+            weaknesses: _,
+        } = self;
+        let mut text = Canonical("bumpless configuration 1\n".into());
+        text.line("pair", format_args!("{pair:?}"));
+        text.timing(timing);
+        text.transfer(transfer);
+        networks.iter().for_each(|network| text.network(network));
+        nodes.iter().for_each(|node| text.node(node));
+        references
+            .iter()
+            .for_each(|reference| text.reference(reference));
+        groups.iter().for_each(|group| text.group(group));
+        applications
+            .iter()
+            .for_each(|application| text.application(application));
+        text.0
+    }
+}
+
+struct Canonical(String);
+
+impl Canonical {
+    fn line(&mut self, path: &str, value: std::fmt::Arguments<'_>) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.0, "{path}={value}");
+    }
+
+    fn real(&mut self, path: &str, value: f64) {
+        // Negative zero is zero.
+        self.line(path, format_args!("{:016x}", (value + 0.0).to_bits()));
+    }
+
+    fn timing(&mut self, timing: &Timing) {
+        let Timing {
+            heartbeat,
+            lease,
+            clock_drift_ppm,
+            start_wait,
+        } = timing;
+        self.line("timing.heartbeat", format_args!("{}", heartbeat.as_nanos()));
+        self.line("timing.lease", format_args!("{}", lease.as_nanos()));
+        self.line("timing.clock_drift", format_args!("{clock_drift_ppm}"));
+        self.line(
+            "timing.start_wait",
+            format_args!("{}", start_wait.as_nanos()),
+        );
+    }
+
+    fn transfer(&mut self, transfer: &Transfer) {
+        let Transfer {
+            version,
+            in_flight_max,
+            payload_size,
+            memory_max,
+        } = transfer;
+        self.line("transfer.version", format_args!("{}", version.number()));
+        self.line("transfer.in_flight_max", format_args!("{in_flight_max}"));
+        self.line("transfer.payload_size", format_args!("{payload_size}"));
+        self.line("transfer.memory_max", format_args!("{memory_max}"));
+    }
+
+    fn network(&mut self, network: &Network) {
+        let Network {
+            name,
+            bandwidth,
+            mtu,
+            dscp,
+            priority,
+            ip,
+        } = network;
+        self.line("network.name", format_args!("{name:?}"));
+        self.line("network.bandwidth", format_args!("{bandwidth}"));
+        self.line("network.mtu", format_args!("{mtu}"));
+        self.line("network.dscp", format_args!("{dscp}"));
+        self.line("network.priority", format_args!("{priority}"));
+        self.line("network.ip", format_args!("{ip}"));
+    }
+
+    fn node(&mut self, node: &Node) {
+        let Node {
+            name,
+            addresses,
+            control: _,
+        } = node;
+        self.line("node.name", format_args!("{name:?}"));
+        for address in addresses {
+            match address {
+                Some(address) => self.line("node.address", format_args!("{address}")),
+                None => self.line("node.address", format_args!("none")),
+            }
+        }
+    }
+
+    fn reference(&mut self, reference: &Reference) {
+        let Reference {
+            name,
+            kind,
+            network,
+        } = reference;
+        self.line("reference.name", format_args!("{name:?}"));
+        match kind {
+            crate::model::ReferenceKind::Witness(address) => {
+                self.line("reference.witness", format_args!("{address}"));
+            }
+            crate::model::ReferenceKind::Ping(ip) => {
+                self.line("reference.ping", format_args!("{ip}"));
+            }
+        }
+        self.line("reference.network", format_args!("{}", network.0));
+    }
+
+    fn group(&mut self, group: &Group) {
+        let Group {
+            name,
+            candidates,
+            references,
+        } = group;
+        self.line("group.name", format_args!("{name:?}"));
+        for candidate in candidates {
+            self.line("group.candidate", format_args!("{}", candidate.0));
+        }
+        for reference in references {
+            self.line("group.reference", format_args!("{reference}"));
+        }
+    }
+
+    fn application(&mut self, application: &Application) {
+        let Application {
+            name,
+            group,
+            channel,
+            period,
+            deadline,
+            expiry,
+            commit,
+            distribution,
+            networks,
+            retransmissions,
+            state_max,
+            kind,
+            field,
+        } = application;
+        self.line("application.name", format_args!("{name:?}"));
+        self.line("application.group", format_args!("{group}"));
+        self.line("application.channel", format_args!("{channel}"));
+        self.line("application.period", format_args!("{}", period.as_nanos()));
+        self.line(
+            "application.deadline",
+            format_args!("{}", deadline.as_nanos()),
+        );
+        self.line("application.expiry", format_args!("{}", expiry.as_nanos()));
+        self.line("application.commit", format_args!("{commit:?}"));
+        self.line("application.distribution", format_args!("{distribution:?}"));
+        self.line("application.networks", format_args!("{:08b}", networks.0));
+        self.line(
+            "application.retransmissions",
+            format_args!("{retransmissions}"),
+        );
+        self.line("application.state_max", format_args!("{state_max}"));
+        match kind {
+            ApplicationKind::QuadrupleTank(tank) => self.quadruple_tank(tank),
+            ApplicationKind::Synthetic(Synthetic {
+                size,
+                changed_share,
+            }) => {
+                self.line("synthetic.size", format_args!("{size}"));
+                self.real("synthetic.changed_share", *changed_share);
+            }
+        }
+        if let Some(field) = field {
+            self.field(field);
+        }
+    }
+
+    fn quadruple_tank(&mut self, tank: &QuadrupleTank) {
+        let QuadrupleTank {
+            set_points,
+            loops,
+            time_scale,
+        } = tank;
+        self.real("tank.time_scale", *time_scale);
+        for point in set_points {
+            self.line("set_point.at", format_args!("{}", point.at.as_nanos()));
+            self.real("set_point.tank1", point.tank1_cm);
+            self.real("set_point.tank2", point.tank2_cm);
+        }
+        for pid in loops {
+            self.real("loop.gain", pid.gain);
+            self.real("loop.integral", pid.integral_s);
+            self.real("loop.derivative", pid.derivative_s);
+        }
+    }
+
+    fn field(&mut self, field: &FieldIo) {
+        let FieldIo {
+            address,
+            check_epoch,
+            on_failure,
+            timeout,
+        } = field;
+        self.line("field.address", format_args!("{address}"));
+        self.line("field.check_epoch", format_args!("{check_epoch}"));
+        self.line("field.on_failure", format_args!("{on_failure:?}"));
+        self.line("field.timeout", format_args!("{}", timeout.as_nanos()));
+    }
+}
+
+#[cfg(test)]
+mod tests;

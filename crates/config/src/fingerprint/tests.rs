@@ -1,0 +1,74 @@
+use crate::{Config, sample};
+
+fn with(from: &str, to: &str) -> Config {
+    let text = sample();
+    assert!(text.contains(from), "{from}");
+    Config::parse(&text.replace(from, to), "test")
+        .unwrap_or_else(|problems| panic!("{problems:#?}"))
+}
+
+#[test]
+fn the_hashes_are_fnv_1a() {
+    // Test vectors of the algorithm's authors: "foobar".
+    let mut config = Config::parse(&sample(), "sample").unwrap();
+    config.pair = "foobar".into();
+    assert_eq!(config.pair_id(), 0xbf9c_f968);
+    config.pair = String::new();
+    assert_eq!(config.pair_id(), 0x811c_9dc5);
+}
+
+const FIXED: &str = r#"
+pair = { name = "p" }
+network = [{ name = "A" }]
+node = [
+    { name = "l", addresses = { A = "192.0.2.1:1" } },
+    { name = "r", addresses = { A = "192.0.2.2:1" } },
+]
+reference = [{ name = "w", kind = "ping", network = "A", address = "192.0.2.3" }]
+group = [{ name = "g", nodes = ["l", "r"], references = ["w"] }]
+application = [{ name = "a", group = "g", kind = "synthetic", channel = 7, period_ms = 10, size = 800 }]
+"#;
+
+#[test]
+fn the_fingerprint_is_the_same_on_every_machine_and_in_every_version() {
+    let config = Config::parse(FIXED, "fixed").unwrap();
+    // A difference here means that nodes of this version refuse those of the one before: then the
+    // first line of the canonical text must change too.
+    assert_eq!(config.canonical(), include_str!("fixed.txt"));
+    assert_eq!(format!("{:016x}", config.fingerprint()), "bf43bdb678b2750b");
+}
+
+#[test]
+fn what_both_nodes_must_share_changes_the_fingerprint() {
+    let original = Config::parse(&sample(), "sample").unwrap().fingerprint();
+    for (from, to) in [
+        ("name = \"quadruple-tank\"", "name = \"other\""),
+        ("#lease_ms = 10", "lease_ms = 11"),
+        ("#in_flight_max = 512", "in_flight_max = 511"),
+        ("#mtu = 1500", "mtu = 1400"),
+        ("127.0.2.2:4700", "127.0.2.2:4701"),
+        ("127.0.1.9:4710", "127.0.1.9:4711"),
+        ("[\"left\", \"right\"]", "[\"right\", \"left\"]"),
+        ("period_ms = 10", "period_ms = 11"),
+        ("#commit = \"before_output\"", "commit = \"async\""),
+        ("tank1_cm = 13.4", "tank1_cm = 13.5"),
+        ("#gain =", "gain = [1.5, 1.36]"),
+        ("#check_epoch = true", "check_epoch = false"),
+    ] {
+        assert_ne!(with(from, to).fingerprint(), original, "{from} -> {to}");
+    }
+}
+
+#[test]
+fn what_is_local_does_not_change_the_fingerprint() {
+    let original = Config::parse(&sample(), "sample").unwrap().fingerprint();
+    for (from, to) in [
+        ("#control =", "control = \"/run/bumpless/left.sock\""),
+        ("#cpu =", "cpu = 3"),
+        ("#lock_memory = false", "lock_memory = true"),
+        ("# The quadruple tank", "# Another comment"),
+        ("#expiry_ms =", "expiry_ms = 52"),
+    ] {
+        assert_eq!(with(from, to).fingerprint(), original, "{from} -> {to}");
+    }
+}

@@ -1,0 +1,246 @@
+//! Reading tables of the file with the place of everything kept for messages.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use toml_edit::{Document, Item, TableLike};
+
+use crate::problem::Problem;
+use crate::schema::shape::{Describe, Shape};
+use crate::schema::{SECTIONS, SectionInfo};
+use crate::suggest::nearest;
+
+/// Offsets at which the lines of a text begin.
+pub(crate) struct Lines(Vec<usize>);
+
+impl Lines {
+    pub(crate) fn new(text: &str) -> Self {
+        let ends = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
+        Self(
+            std::iter::once(0)
+                .chain(ends.map(|(at, _)| at + 1))
+                .collect(),
+        )
+    }
+    /// The line, from 1, in which `span` begins; the first for no span.
+    pub(crate) fn of(&self, span: Option<Range<usize>>) -> usize {
+        let offset = span.map_or(0, |span| span.start);
+        self.0.partition_point(|&start| start <= offset).max(1)
+    }
+    /// The bytes of line `number`, its end of line included.
+    pub(crate) fn range(&self, number: usize, text: &str) -> Range<usize> {
+        let start = self.0.get(number.saturating_sub(1)).copied();
+        let end = self.0.get(number).copied();
+        start.unwrap_or(text.len())..end.unwrap_or(text.len())
+    }
+}
+
+/// Where a table stands in the file, and the line of each of its fields.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Place {
+    pub(crate) path: String,
+    pub(crate) line: usize,
+    lines: BTreeMap<String, usize>,
+}
+
+impl Place {
+    /// Whether the file gives `key` here.
+    pub(crate) fn has(&self, key: &str) -> bool {
+        self.lines.contains_key(key)
+    }
+    /// The line of `key`, or of the table where the file leaves it out.
+    pub(crate) fn line_of(&self, key: &str) -> usize {
+        self.lines.get(key).copied().unwrap_or(self.line)
+    }
+    fn join(&self, key: &str) -> String {
+        match (self.path.is_empty(), key.is_empty()) {
+            (true, _) => key.to_owned(),
+            (_, true) => self.path.clone(),
+            _ => format!("{}.{key}", self.path),
+        }
+    }
+}
+
+/// The text's lines and what was found wrong so far.
+pub(crate) struct Reader {
+    pub(crate) lines: Lines,
+    file: String,
+    problems: Vec<Problem>,
+    /// Set when lines were taken out because of their syntax: what seems missing may be on them.
+    pub(crate) incomplete: bool,
+}
+
+impl Reader {
+    pub(crate) fn new(file: &str, text: &str) -> Self {
+        Self {
+            lines: Lines::new(text),
+            file: file.to_owned(),
+            problems: Vec::new(),
+            incomplete: false,
+        }
+    }
+
+    /// Reports a problem with field `key` of the table at `place`; with an empty key, of the table.
+    pub(crate) fn wrong(
+        &mut self,
+        place: &Place,
+        key: &str,
+        wrong: impl Into<String>,
+        right: impl Into<String>,
+    ) {
+        self.wrong_on(place.line_of(key), place.join(key), wrong, right);
+    }
+
+    /// Reports a problem on a given line.
+    pub(crate) fn wrong_on(
+        &mut self,
+        line: usize,
+        field: String,
+        wrong: impl Into<String>,
+        right: impl Into<String>,
+    ) {
+        self.problems.push(Problem {
+            file: self.file.clone(),
+            line,
+            field,
+            wrong: wrong.into(),
+            right: right.into(),
+        });
+    }
+
+    /// All problems by line, then field, then text; each once.
+    pub(crate) fn into_problems(mut self) -> Vec<Problem> {
+        let key = |p: &Problem| (p.line, p.field.clone(), p.wrong.clone(), p.right.clone());
+        self.problems.sort_by_key(key);
+        self.problems.dedup();
+        self.problems
+    }
+
+    pub(crate) fn is_clean(&self) -> bool {
+        self.problems.is_empty()
+    }
+}
+
+/// One table of the file while its fields are taken.
+pub(crate) struct TableReader<'a> {
+    table: &'a dyn TableLike,
+    place: Place,
+    pub(crate) reader: &'a mut Reader,
+}
+
+impl<'a> TableReader<'a> {
+    pub(crate) fn new(
+        reader: &'a mut Reader,
+        table: &'a dyn TableLike,
+        path: String,
+        line: usize,
+    ) -> Self {
+        let mut place = Place {
+            path,
+            line,
+            lines: BTreeMap::new(),
+        };
+        for (name, _) in table.iter() {
+            let span = table.key(name).and_then(|key| key.span());
+            // Keys of a dotted or implicit table may have no span of their own.
+            let line = if span.is_some() {
+                reader.lines.of(span)
+            } else {
+                line
+            };
+            place.lines.insert(name.to_owned(), line);
+        }
+        Self {
+            table,
+            place,
+            reader,
+        }
+    }
+
+    /// A field that must be given. `None`: it is not, or it is wrong; reported.
+    pub(crate) fn required<S: Shape + Describe>(&mut self, key: &str, shape: &S) -> Option<S::Out> {
+        match self.table.get(key) {
+            Some(item) => self.take(key, item, shape),
+            None => {
+                if !self.reader.incomplete {
+                    let right = format!("give {}", shape.accepts());
+                    self.reader.wrong(&self.place, key, "is missing", right);
+                }
+                None
+            }
+        }
+    }
+
+    /// A field with a fixed default, written as in the file. `None`: it is wrong; reported.
+    pub(crate) fn or_default<S: Shape + Describe>(
+        &mut self,
+        key: &str,
+        shape: &S,
+        default: &str,
+    ) -> Option<S::Out> {
+        match self.table.get(key) {
+            Some(item) => self.take(key, item, shape),
+            None => {
+                let text = format!("default = {default}\n");
+                let document = Document::parse(text.as_str()).ok()?;
+                shape
+                    .read(document.as_table().get("default")?, &Lines::new(&text))
+                    .ok()
+            }
+        }
+    }
+
+    /// A field that may be absent. `Some(None)`: it is; `None`: it is wrong; reported.
+    pub(crate) fn optional<S: Shape + Describe>(
+        &mut self,
+        key: &str,
+        shape: &S,
+    ) -> Option<Option<S::Out>> {
+        match self.table.get(key) {
+            Some(item) => self.take(key, item, shape).map(Some),
+            None => Some(None),
+        }
+    }
+
+    fn take<S: Shape + Describe>(&mut self, key: &str, item: &Item, shape: &S) -> Option<S::Out> {
+        match shape.read(item, &self.reader.lines) {
+            Ok(value) => Some(value),
+            Err(faults) => {
+                for fault in faults {
+                    let line = fault.line.unwrap_or_else(|| self.place.line_of(key));
+                    let field = self.place.join(&format!("{key}{}", fault.element));
+                    let right = format!("give {}", fault.right.unwrap_or_else(|| shape.accepts()));
+                    self.reader.wrong_on(line, field, fault.wrong, right);
+                }
+                None
+            }
+        }
+    }
+
+    /// Reports fields that `section` does not know, and hands out the table's place.
+    pub(crate) fn finish(self, section: &SectionInfo) -> Place {
+        let fields = section.fields.iter().map(|field| field.key);
+        let known: Vec<&str> = fields.chain(section.parts.iter().copied()).collect();
+        for (key, _) in self.table.iter().filter(|(key, _)| !known.contains(key)) {
+            let (wrong, right) = explain_unknown(key, &known);
+            self.reader.wrong(&self.place, key, wrong, right);
+        }
+        self.place
+    }
+}
+
+/// What is wrong with the unknown field `key`, and what would be right.
+fn explain_unknown(key: &str, known: &[&str]) -> (String, String) {
+    let wrong = "is not a field of this table".to_owned();
+    if let Some(near) = nearest(key, known.iter().copied()) {
+        return (wrong, format!("did you mean {near}?"));
+    }
+    let has = |section: &&&SectionInfo| section.fields.iter().any(|field| field.key == key);
+    if let Some(home) = SECTIONS.iter().find(has) {
+        return (wrong, format!("{key} belongs in {}", home.header()));
+    }
+    (
+        wrong,
+        format!("remove it; the fields here are {}", known.join(", ")),
+    )
+}

@@ -1,0 +1,206 @@
+//! Sections on groups, applications and their inputs and outputs.
+
+use std::net::SocketAddr;
+
+use bumpless_base::Duration;
+
+use super::addresses::Address;
+use super::numbers::{Bytes, Millis, Real, RealPair, Whole};
+use super::section;
+use super::shape::{Choice, Flag, Mention, Name, Names};
+use crate::model::{Commit, Distribution, ENVELOPE_MAX, OnFailure};
+
+section! {
+    /// Nodes that stand in for each other: one of them is primary for all applications of the
+    /// group. Up to 16 groups; a node may be in several.
+    Group = "group", Many, [] {
+        /// Name of the group.
+        /// Cost: none.
+        /// Hazard: none.
+        name: String = "name", "none", Name, required;
+        /// The candidates for the primary role, 2 to 8, the preferred one first.
+        /// Cost: the state goes to each of them.
+        /// Hazard: none.
+        nodes: Vec<Mention> = "nodes", "names of nodes", Names, required;
+        /// The reference points of the group, at best one on each network. The nodes agree on one
+        /// of them at a time, and on another when that one cannot be reached.
+        /// Cost: see the reference points.
+        /// Hazard: none at all needs `without_reference`, and permits two primaries.
+        references: Vec<Mention> = "references", "names of reference points", Names,
+            computed("must be given unless without_reference is true");
+        /// Runs the group without a reference point.
+        /// Cost: none.
+        /// Hazard: unsafe: when all networks between the nodes fail and both live, both become
+        /// primary and both write. Status says so as long as it holds.
+        without_reference: bool = "without_reference", "none", Flag, default("false");
+    }
+}
+
+/// The kinds of application as the file names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KindWord {
+    QuadrupleTank,
+    Synthetic,
+}
+
+const KIND_WORDS: Choice<KindWord> = Choice(&[
+    ("quadruple_tank", KindWord::QuadrupleTank),
+    ("synthetic", KindWord::Synthetic),
+]);
+const COMMIT_WORDS: Choice<Commit> = Choice(&[
+    ("before_output", Commit::BeforeOutput),
+    ("async", Commit::Async),
+]);
+const DISTRIBUTION_WORDS: Choice<Distribution> = Choice(&[
+    ("replicate", Distribution::Replicate),
+    ("spread", Distribution::Spread),
+]);
+const ON_FAILURE_WORDS: Choice<OnFailure> =
+    Choice(&[("hold", OnFailure::Hold), ("fail", OnFailure::Fail)]);
+
+section! {
+    /// One cyclic application and the channel that carries its state; up to 128.
+    Application = "application", Many, ["field", "set_points"] {
+        /// Name of the application.
+        /// Cost: none.
+        /// Hazard: none.
+        name: String = "name", "none", Name, required;
+        /// The group that runs it.
+        /// Cost: none.
+        /// Hazard: none.
+        group: String = "group", "name of a group", Name, required;
+        /// What it computes: `quadruple_tank`, two PID loops on the quadruple-tank process, needs
+        /// `[application.field]`; `synthetic`, a state of given size, has no inputs and outputs.
+        /// Cost: none.
+        /// Hazard: none.
+        kind: KindWord = "kind", "none", KIND_WORDS, required;
+        /// Channel number of its state, different for every application in the file. Of two
+        /// states with the same deadline the lower channel goes first.
+        /// Cost: none.
+        /// Hazard: none.
+        channel: u64 = "channel", "none", Whole { min: 1, max: 65_535 }, required;
+        /// Time between two cycles.
+        /// Cost: a whole state on the networks each time.
+        /// Hazard: shorter than execution, transfer and input/output together, cycles overrun.
+        period: Duration = "period_ms", "milliseconds", Millis { min: 1.0, max: 60_000.0 }, required;
+        /// Time from the end of execution until the backup has acknowledged the state; then the
+        /// transfer is given up. At most the period. With commit `before_output` the output waits
+        /// at most this long.
+        /// Cost: none.
+        /// Hazard: shorter than the state needs on the network plus its retransmissions, transfers
+        /// fail; with `before_output` close to the period, a slow transfer overruns the cycle.
+        deadline: Duration = "deadline_ms", "milliseconds", Millis { min: 0.1, max: 60_000.0 },
+            computed("half the period with commit before_output, the period with async");
+        /// Age at which the backup must not use a state any more. At least 2 periods plus the
+        /// deadline plus the failover time, or the last state expires before the backup takes over.
+        /// Cost: none.
+        /// Hazard: too long, a backup that was cut off may resume from an old state.
+        expiry: Duration = "expiry_ms", "milliseconds", Millis { min: 1.0, max: 4_000_000.0 },
+            computed("2 periods plus deadline plus failover time, rounded up to a millisecond");
+        /// When outputs may be written: `before_output`, after the backup's acknowledgement or the
+        /// deadline, so that the backup is never behind; `async`, at once, and the backup may be
+        /// one cycle behind.
+        /// Cost: `before_output` delays the output by the transfer time.
+        /// Hazard: with `async` a failover may repeat the last cycle.
+        commit: Commit = "commit", "none", COMMIT_WORDS, default("\"before_output\"");
+        /// Networks that carry the state.
+        /// Cost: with `replicate`, the whole state on each.
+        /// Hazard: with one alone, its failure ends the redundancy of this application.
+        networks: Vec<Mention> = "networks", "names of networks", Names,
+            computed("all on which every node of the group has an address");
+        /// How packets use the networks: `replicate`, each packet on every one, and the first copy
+        /// counts; `spread`, shared out by bandwidth, resent on another when one fails.
+        /// Cost: `replicate` loads every network with the whole state.
+        /// Hazard: `spread` loses time when a network fails in the middle of a transfer, and the
+        /// remaining one may be too slow for the deadline.
+        distribution: Distribution = "distribution", "none", DISTRIBUTION_WORDS, default("\"replicate\"");
+        /// Retransmission budget: how often one packet may be lost within the deadline. Planning
+        /// uses it; the transfer itself resends until the deadline.
+        /// Cost: bandwidth that planning keeps free.
+        /// Hazard: too low for the network's error rate, planning promises what cannot be kept.
+        retransmissions: u64 = "retransmissions", "packets", Whole { min: 0, max: 100 }, default("5");
+        /// Synthetic: bytes of state; 0 is allowed.
+        /// Cost: as many bytes on the networks in each period.
+        /// Hazard: none.
+        size: u64 = "size", "bytes", Bytes { max: (u32::MAX - ENVELOPE_MAX) as u64 }, computed("must be given for synthetic");
+        /// Synthetic: share of the state's bytes that change in each cycle.
+        /// Cost: execution time for these bytes.
+        /// Hazard: none.
+        changed_share: f64 = "changed_share", "share", Real { min: 0.0, max: 1.0 }, computed("0.1");
+        /// Quadruple tank: proportional gains of the loops for tank 1 and tank 2; negative for a
+        /// loop that acts in reverse.
+        /// Cost: none.
+        /// Hazard: gains that do not fit the process make it swing or overflow.
+        gain: [f64; 2] = "gain", "V/cm", RealPair { min: -1000.0, max: 1000.0 }, computed("[1.5, 1.35]");
+        /// Quadruple tank: integral times of the two loops; 0 switches the integral part off.
+        /// Cost: none.
+        /// Hazard: as for the gains.
+        integral_s: [f64; 2] = "integral_s", "seconds", RealPair { min: 0.0, max: 1e6 }, computed("[30, 40]");
+        /// Quadruple tank: derivative times of the two loops; 0 switches the derivative part off.
+        /// Cost: none.
+        /// Hazard: amplifies noise of the level sensors.
+        derivative_s: [f64; 2] = "derivative_s", "seconds", RealPair { min: 0.0, max: 1e6 }, computed("[0, 0]");
+        /// Quadruple tank: how much faster than real time the process runs, as for the plant
+        /// process that simulates it.
+        /// Cost: none.
+        /// Hazard: other than 1 with a real process, or other than the plant's, the loops are tuned
+        /// wrongly.
+        time_scale: f64 = "time_scale", "process seconds per second", Real { min: 0.01, max: 1000.0 },
+            computed("1");
+    }
+}
+
+section! {
+    /// Quadruple tank: levels to hold, from a moment on. The first is at 0 s, times ascend. Without
+    /// any, the levels are 12.4 cm and 12.7 cm for ever.
+    SetPoint = "application.set_points", Many, [] {
+        /// When the levels begin to apply, in process time since the application's first cycle.
+        /// Cost: none.
+        /// Hazard: none.
+        at: f64 = "at_s", "seconds", Real { min: 0.0, max: 1e9 }, required;
+        /// Level of tank 1.
+        /// Cost: none.
+        /// Hazard: the tanks are 20 cm high; a step close to that overflows.
+        tank1: f64 = "tank1_cm", "cm", Real { min: 0.0, max: 20.0 }, required;
+        /// Level of tank 2.
+        /// Cost: none.
+        /// Hazard: as for tank 1.
+        tank2: f64 = "tank2_cm", "cm", Real { min: 0.0, max: 20.0 }, required;
+    }
+}
+
+const FIELD_KIND: Choice<()> = Choice(&[("modbus", ())]);
+
+section! {
+    /// Inputs and outputs of an application, over Modbus TCP. Every node of the group keeps a
+    /// connection, the backup too, so that takeover costs no connect.
+    FieldIo = "application.field", Once, [] {
+        /// The protocol.
+        /// Cost: none.
+        /// Hazard: none.
+        kind: () = "kind", "none", FIELD_KIND, default("\"modbus\"");
+        /// Address and TCP port of the Modbus server, reachable from every node of the group.
+        /// Cost: one connection from each node.
+        /// Hazard: reached through one of the pair's networks, that network's failure takes the
+        /// outputs with it.
+        address: SocketAddr = "address", "IP address and port", Address, required;
+        /// Whether each write carries the epoch of the primary role, for the server to reject older
+        /// ones.
+        /// Cost: one more register in each write.
+        /// Hazard: false leaves the lease alone to keep a delayed write of the former primary out.
+        check_epoch: bool = "check_epoch", "none", Flag, default("true");
+        /// What becomes of a cycle's outputs when the server does not answer in time or answers with
+        /// an exception: `hold`, the last ones stay and the next cycle tries again; `fail`, the
+        /// application stops on this node, which is then unfit to be primary, and the backup takes
+        /// over.
+        /// Cost: none.
+        /// Hazard: `fail` with a server that is dead for both stops one node after the other.
+        on_failure: OnFailure = "on_failure", "none", ON_FAILURE_WORDS, default("\"hold\"");
+        /// How long one request may take. Below the period.
+        /// Cost: none.
+        /// Hazard: reading, waiting for the backup and writing together longer than the period, a
+        /// slow server overruns the cycle.
+        timeout: Duration = "timeout_ms", "milliseconds", Millis { min: 0.1, max: 60_000.0 },
+            computed("a quarter of the period");
+    }
+}

@@ -1,0 +1,161 @@
+//! Every field of the file, documented once.
+//!
+//! A section is a Rust struct whose fields carry, beside their documentation, the key in the file,
+//! the unit, the accepted values and the default. The `section!` macro makes from it the parser
+//! ([`TableReader`] calls) and a [`SectionInfo`], from which the sample file and
+//! `spec/configuration.md` are written. Each field's text ends with its cost and its hazard.
+
+mod addresses;
+mod controllers;
+mod numbers;
+mod pair;
+pub(crate) mod shape;
+
+pub(crate) use addresses::{Address, unusable};
+pub(crate) use controllers::KindWord;
+pub(crate) use controllers::{Application, FieldIo, Group, SetPoint};
+pub(crate) use pair::{Network, Node, Pair, Realtime, Reference, ReferenceWord, Timing, Transfer};
+
+use crate::reader::TableReader;
+use shape::Describe;
+
+/// What becomes of a field that the file leaves out.
+#[derive(Clone, Copy)]
+pub(crate) enum Presence {
+    /// It is an error.
+    Required,
+    /// The value written here, as in the file, applies.
+    Default(&'static str),
+    /// What these words say applies.
+    Computed(&'static str),
+}
+
+/// One field, for the sample and the reference.
+pub(crate) struct FieldInfo {
+    pub(crate) key: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) presence: Presence,
+    pub(crate) shape: &'static dyn Describe,
+}
+
+/// How often a section may stand in the file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Times {
+    Once,
+    Many,
+}
+
+/// One section, for the parser's messages, the sample and the reference.
+pub(crate) struct SectionInfo {
+    pub(crate) path: &'static str,
+    pub(crate) times: Times,
+    pub(crate) about: &'static str,
+    pub(crate) fields: &'static [FieldInfo],
+    /// Tables inside this one that are sections of their own.
+    pub(crate) parts: &'static [&'static str],
+}
+
+impl SectionInfo {
+    /// The section's header line in the file.
+    pub(crate) fn header(&self) -> String {
+        match self.times {
+            Times::Once => format!("[{}]", self.path),
+            Times::Many => format!("[[{}]]", self.path),
+        }
+    }
+}
+
+/// A section that can be read from a table.
+pub(crate) trait Section: Sized {
+    const INFO: &'static SectionInfo;
+    fn read(table: TableReader<'_>) -> Self;
+}
+
+/// All sections in the order of the sample file.
+pub(crate) const SECTIONS: [&SectionInfo; 11] = [
+    Pair::INFO,
+    Timing::INFO,
+    Transfer::INFO,
+    Realtime::INFO,
+    Network::INFO,
+    Node::INFO,
+    Reference::INFO,
+    Group::INFO,
+    Application::INFO,
+    SetPoint::INFO,
+    FieldIo::INFO,
+];
+
+/// Declares a section. A field reads
+/// `name: Type = "key", "unit", shape, presence;` where presence is `required`,
+/// `default("as in the file")` or `computed("words")`. In the struct every field is an `Option`,
+/// `None` where the file's value is wrong or missing against the rule (already reported), so that
+/// further checks go on with what is known; a computed one is `Some(None)` where it is left out.
+macro_rules! section {
+    (
+        $(#[doc = $about:literal])+
+        $name:ident = $path:literal, $times:ident, [$($part:literal),*] {
+            $(
+                $(#[doc = $doc:literal])+
+                $field:ident: $type:ty = $key:literal, $unit:literal, $shape:expr,
+                    $presence:ident $(($default:literal))?;
+            )*
+        }
+    ) => {
+        $(#[doc = $about])+
+        #[derive(Clone, Debug)]
+        pub(crate) struct $name {
+            /// Where the table stands.
+            #[allow(dead_code, reason = "not every section is checked further")]
+            pub(crate) place: crate::reader::Place,
+            $(
+                $(#[doc = $doc])+
+                #[doc = concat!("\n\nKey `", $key, "`, unit: ", $unit, ".")]
+                pub(crate) $field: crate::schema::section!(@type $presence, $type),
+            )*
+        }
+
+        impl crate::schema::Section for $name {
+            const INFO: &'static crate::schema::SectionInfo = &crate::schema::SectionInfo {
+                path: $path,
+                times: crate::schema::Times::$times,
+                about: concat!($($about, "\n"),+),
+                fields: &[$(crate::schema::FieldInfo {
+                    key: $key,
+                    unit: $unit,
+                    about: concat!($($doc, "\n"),+),
+                    presence: crate::schema::section!(@presence $presence $($default)?),
+                    shape: &$shape,
+                }),*],
+                parts: &[$($part),*],
+            };
+            fn read(mut table: crate::reader::TableReader<'_>) -> Self {
+                $(
+                    let $field =
+                        crate::schema::section!(@read $presence, table, $key, $shape $(, $default)?);
+                )*
+                let place = table.finish(Self::INFO);
+                Self { place, $($field),* }
+            }
+        }
+    };
+    (@type computed, $type:ty) => { Option<Option<$type>> };
+    (@type $other:ident, $type:ty) => { Option<$type> };
+    (@presence required) => { crate::schema::Presence::Required };
+    (@presence default $value:literal) => { crate::schema::Presence::Default($value) };
+    (@presence computed $words:literal) => { crate::schema::Presence::Computed($words) };
+    (@read required, $table:ident, $key:literal, $shape:expr) => {
+        $table.required($key, &$shape)
+    };
+    (@read default, $table:ident, $key:literal, $shape:expr, $value:literal) => {
+        $table.or_default($key, &$shape, $value)
+    };
+    (@read computed, $table:ident, $key:literal, $shape:expr, $words:literal) => {
+        $table.optional($key, &$shape)
+    };
+}
+use section;
+
+#[cfg(test)]
+mod tests;

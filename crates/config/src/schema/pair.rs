@@ -1,0 +1,208 @@
+//! Sections on the pair as a whole, its networks, nodes and reference points.
+
+use super::addresses::{AddressEntry, Addresses};
+use super::numbers::{Bytes, Megabits, Millis, Whole};
+use super::section;
+use super::shape::{Choice, Flag, Name, Text};
+use crate::model::WireVersion;
+use bumpless_base::Duration;
+
+section! {
+    /// The pair, or pool, as a whole.
+    Pair = "pair", Once, [] {
+        /// Name of the pair. Messages of a pair with another name are not listened to.
+        /// Cost: none.
+        /// Hazard: two pairs of the same name on the same networks report each other as wrongly
+        /// configured, and neither writes outputs.
+        name: String = "name", "none", Name, required;
+    }
+}
+
+section! {
+    /// Failure detection and the lease of the primary role.
+    ///
+    /// From these follows the failover time, 2 leases (lengthened by the clock drift) plus
+    /// 3 heartbeats: the longest that a failover may take from the primary's last output to the
+    /// backup's first, with the reference points reachable.
+    Timing = "timing", Once, [] {
+        /// Time between two heartbeats that a node sends to a partner, on each network.
+        /// Cost: one packet of 100 to 350 bytes per partner and network each time.
+        /// Hazard: too long delays failover; below the machines' scheduling jitter a healthy
+        /// partner seems silent.
+        heartbeat: Duration = "heartbeat_ms", "milliseconds", Millis { min: 0.5, max: 1000.0 }, default("2");
+        /// How long a node may write outputs after the last renewal of its primary role. At least
+        /// 3 heartbeats, so that two lost ones do no harm.
+        /// Cost: a renewal per heartbeat at each reference point.
+        /// Hazard: too short and a stall of the machine ends the primary role; too long and the
+        /// process waits that much longer for the backup after a crash.
+        lease: Duration = "lease_ms", "milliseconds", Millis { min: 3.0, max: 60_000.0 }, default("10");
+        /// Most that the rates of two computers' clocks differ. Whoever waits for another's lease to
+        /// end waits longer by this share.
+        /// Cost: this share of the lease at each failover.
+        /// Hazard: less than the true difference permits two writers for that moment.
+        clock_drift: u64 = "clock_drift_ppm", "parts per million", Whole { min: 0, max: 100_000 }, default("500");
+        /// How long a starting node listens for a primary before it may become one. At least
+        /// 2 leases.
+        /// Cost: that much longer until a pair that starts alone writes outputs.
+        /// Hazard: shorter than the start of the network card or switch port, a node that returns
+        /// asks for the primary role although the partner holds it.
+        start_wait: Duration = "start_wait_ms", "milliseconds", Millis { min: 6.0, max: 600_000.0 }, default("1000");
+    }
+}
+
+section! {
+    /// The state-transfer protocol.
+    ///
+    /// The payload of a packet is what the smallest MTU among the networks in use leaves after
+    /// the IP header (20 or 40 bytes), UDP (8) and the data header (18 in version 1, 30 in 2).
+    Transfer = "transfer", Once, [] {
+        /// Format of data packets. Version 1 is the published one: at most 65,536 packets and
+        /// 65.535 s expiry per state. Version 2 adds sessions and 32-bit numbers.
+        /// Cost: version 2 has 12 more bytes in each packet.
+        /// Hazard: version 1 cannot tell delayed packets of before a restart from present ones.
+        wire_version: WireVersion = "wire_version", "none", Version, default("2");
+        /// Unacknowledged packets that a receiver takes at a time; the sender pauses there. A fifth
+        /// of it is the longest run without an acknowledgement.
+        /// Cost: that many packets of socket buffer per partner and network.
+        /// Hazard: more than the receiver's queues hold loses packets in each large state; less
+        /// than bandwidth times round trip slows every transfer.
+        in_flight_max: u64 = "in_flight_max", "packets", Whole { min: 5, max: 32_768 }, default("512");
+        /// Most memory that the state buffers of one node may take. Each state counts six times
+        /// per partner of its group and twice more: double buffers with one spare on the sending and
+        /// on the receiving side, and the application's own.
+        /// Cost: memory is taken at start, and kept.
+        /// Hazard: more than the computer has free ends the process when it is locked, or swaps it.
+        memory_max: u64 = "memory_max", "bytes", Bytes { max: 1 << 40 }, default("\"1 GiB\"");
+    }
+}
+
+/// The transfer protocol's version, written as a number.
+pub(crate) struct Version;
+
+impl super::shape::Describe for Version {
+    fn accepts(&self) -> String {
+        "1 or 2".into()
+    }
+}
+
+impl super::shape::Shape for Version {
+    type Out = WireVersion;
+    fn read(
+        &self,
+        item: &toml_edit::Item,
+        lines: &crate::reader::Lines,
+    ) -> Result<WireVersion, Vec<super::shape::Fault>> {
+        let number = Whole { min: 1, max: 2 }.read(item, lines)?;
+        Ok(if number == 1 {
+            WireVersion::V1
+        } else {
+            WireVersion::V2
+        })
+    }
+}
+
+section! {
+    /// Real-time options of the data-plane thread. These are local: nodes may differ in them.
+    /// Where the system does not permit one, the node says so once and runs without.
+    Realtime = "realtime", Once, [] {
+        /// SCHED_FIFO priority of the data plane; 0 leaves it with the ordinary scheduler.
+        /// Cost: everything of lower priority on that processor waits.
+        /// Hazard: above the kernel's own network threads it starves them, and packets arrive late.
+        priority: u64 = "priority", "none", Whole { min: 0, max: 99 }, default("0");
+        /// Whether to lock all memory, so that no access waits for the disk.
+        /// Cost: all memory of the process stays in RAM.
+        /// Hazard: needs the permission (RLIMIT_MEMLOCK) for the whole size.
+        lock_memory: bool = "lock_memory", "none", Flag, default("false");
+        /// Processor to which the data plane is pinned.
+        /// Cost: nothing else should run there.
+        /// Hazard: a processor that also takes the network card's interrupts can delay both.
+        cpu: u64 = "cpu", "processor number", Whole { min: 0, max: 1023 }, computed("the scheduler chooses");
+    }
+}
+
+section! {
+    /// One independent network, 1 to 8 of them. The order must be the same on all nodes.
+    Network = "network", Many, [] {
+        /// Name of the network.
+        /// Cost: none.
+        /// Hazard: none.
+        name: String = "name", "none", Name, required;
+        /// Bandwidth at which the nodes send at most. Give what the slowest hop between the nodes
+        /// carries, or the share that state transfer may use. 0 switches pacing off.
+        /// Cost: none.
+        /// Hazard: too high, or 0, fills queues in kernel and switch: there a packet with a near
+        /// deadline waits behind others, and bursts are lost.
+        bandwidth: u64 = "bandwidth_mbit", "Mbit/s", Megabits { max: 1_000_000.0 }, default("1000");
+        /// Largest IP packet that every hop between the nodes passes; at least 1280 with IPv6.
+        /// Cost: small packets spend more of the bandwidth on headers.
+        /// Hazard: larger than a hop's limit, large states never arrive although heartbeats do.
+        mtu: u64 = "mtu", "bytes", Whole { min: 576, max: 9216 }, default("1500");
+        /// Differentiated-services code point of all packets; 46 is expedited forwarding.
+        /// Cost: none.
+        /// Hazard: switches that do not know it treat state as best effort; some remark it.
+        dscp: u64 = "dscp", "none", Whole { min: 0, max: 63 }, default("46");
+        /// Socket priority (SO_PRIORITY), which VLAN interfaces map to the priority code point.
+        /// Cost: none.
+        /// Hazard: below other traffic of the computer, state waits behind it in the card's queue.
+        priority: u64 = "priority", "none", Whole { min: 0, max: 6 }, default("6");
+    }
+}
+
+section! {
+    /// One controller, 2 to 16 of them. Every node must be in a group.
+    Node = "node", Many, [] {
+        /// Name of the node, as `bumpless run CONFIG --node NAME` takes it.
+        /// Cost: none.
+        /// Hazard: two computers started under one name both report it, and neither writes.
+        name: String = "name", "none", Name, required;
+        /// The node's own address and UDP port on each network it is connected to. All addresses
+        /// on one network are of one IP version.
+        /// Cost: none.
+        /// Hazard: addresses of one interface on two networks look redundant and are not.
+        addresses: Vec<AddressEntry> = "addresses", "IP address and port", Addresses, required;
+        /// Path of the control socket that `bumpless status` and `switchover` use. Local: not
+        /// compared between nodes.
+        /// Cost: none.
+        /// Hazard: whoever may write to its directory may order a switchover.
+        control: String = "control", "path", Text { what: "a path", max: 100 },
+            computed("$XDG_RUNTIME_DIR/bumpless/PAIR-NODE.sock, or below /tmp/bumpless-UID/");
+    }
+}
+
+/// The two kinds of reference point as the file names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReferenceWord {
+    Witness,
+    Ping,
+}
+
+const REFERENCE_WORDS: Choice<ReferenceWord> = Choice(&[
+    ("witness", ReferenceWord::Witness),
+    ("ping", ReferenceWord::Ping),
+]);
+
+section! {
+    /// A point outside the nodes that decides who may be primary when they do not hear each other;
+    /// up to 16, at best one per network.
+    Reference = "reference", Many, [] {
+        /// Name of the reference point.
+        /// Cost: none.
+        /// Hazard: none.
+        name: String = "name", "none", Name, required;
+        /// `witness`: a `bumpless witness` process on a third computer, which leases the primary
+        /// role. `ping`: an address that answers ICMP echo, such as a managed switch.
+        /// Cost: a witness needs a place to run; it holds no state.
+        /// Hazard: `ping` is weaker: an address that both nodes reach cannot say which of them is
+        /// to be primary, so a fault between the nodes alone can leave the pair without failover.
+        kind: ReferenceWord = "kind", "none", REFERENCE_WORDS, required;
+        /// The network through which it is reached.
+        /// Cost: none.
+        /// Hazard: all of them on one network make that network a single point of failure.
+        network: String = "network", "name of a network", Name, required;
+        /// Where it is: address and UDP port of a witness, address alone for ping.
+        /// Cost: one request per lease renewal.
+        /// Hazard: a witness that runs on one of the nodes fails together with it.
+        address: String = "address", "IP address, port for a witness",
+            Text { what: "an address", max: 64 }, required;
+    }
+}

@@ -1,0 +1,204 @@
+//! What the value of a field must look like, and its conversion to the type used inside.
+
+use toml_edit::{Item, Value};
+
+use crate::reader::Lines;
+
+/// Says what a field accepts, after the word "give".
+pub(crate) trait Describe: Sync {
+    fn accepts(&self) -> String;
+}
+
+/// Reads a field's value.
+pub(crate) trait Shape: Describe {
+    /// The type used inside.
+    type Out;
+    /// The value, or everything that is wrong with it.
+    fn read(&self, item: &Item, lines: &Lines) -> Result<Self::Out, Vec<Fault>>;
+}
+
+/// One thing that is wrong with a value.
+pub(crate) struct Fault {
+    /// The line, where it differs from the field's.
+    pub(crate) line: Option<usize>,
+    /// Path of the element below the field, such as `[2]` or `.A`; empty for the whole.
+    pub(crate) element: String,
+    pub(crate) wrong: String,
+    /// What would be right, where it differs from what the shape accepts.
+    pub(crate) right: Option<String>,
+}
+
+pub(super) fn fault<T>(wrong: impl Into<String>) -> Result<T, Vec<Fault>> {
+    let fault = Fault {
+        line: None,
+        element: String::new(),
+        wrong: wrong.into(),
+        right: None,
+    };
+    Err(vec![fault])
+}
+
+/// `item` in a message.
+pub(super) fn show(item: &Item) -> String {
+    match item {
+        Item::Value(Value::String(text)) => format!("is the text {}", quote(text.value())),
+        Item::Value(Value::Integer(number)) => format!("is {}", number.value()),
+        Item::Value(Value::Float(number)) => format!("is {:?}", number.value()),
+        Item::Value(Value::Boolean(flag)) => format!("is {}", flag.value()),
+        Item::Value(Value::Datetime(_)) => "is a date".into(),
+        Item::Value(Value::Array(_)) => "is a list".into(),
+        Item::ArrayOfTables(_) => "is a list of tables".into(),
+        Item::Value(Value::InlineTable(_)) | Item::Table(_) => "is a table".into(),
+        Item::None => "is nothing".into(),
+    }
+}
+
+/// `text` in quotes, shortened, with what cannot be printed escaped.
+pub(crate) fn quote(text: &str) -> String {
+    let mut shown: String = text.chars().take(40).collect();
+    if shown.len() < text.len() {
+        shown.push_str("...");
+    }
+    format!("{shown:?}")
+}
+
+/// The name of something: letters, digits, `-` and `_`, so that it can stand in a file's name.
+pub(crate) struct Name;
+
+impl Name {
+    pub(super) fn check(text: &str) -> Result<String, String> {
+        let fine = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if text.is_empty() || text.len() > 32 || !text.chars().all(fine) {
+            return Err(format!("is the text {}", quote(text)));
+        }
+        Ok(text.to_owned())
+    }
+}
+
+impl Describe for Name {
+    fn accepts(&self) -> String {
+        "a name of 1 to 32 letters, digits, - and _, in quotes".into()
+    }
+}
+
+impl Shape for Name {
+    type Out = String;
+    fn read(&self, item: &Item, _: &Lines) -> Result<String, Vec<Fault>> {
+        match item.as_str().map(Self::check) {
+            Some(Ok(name)) => Ok(name),
+            Some(Err(wrong)) => fault(wrong),
+            None => fault(show(item)),
+        }
+    }
+}
+
+/// A name that refers to something, with its line.
+#[derive(Clone, Debug)]
+pub(crate) struct Mention {
+    pub(crate) name: String,
+    pub(crate) line: usize,
+}
+
+/// A list of names, each once.
+pub(crate) struct Names;
+
+impl Describe for Names {
+    fn accepts(&self) -> String {
+        "a list of names, each once, such as [\"A\", \"B\"]".into()
+    }
+}
+
+impl Shape for Names {
+    type Out = Vec<Mention>;
+    fn read(&self, item: &Item, lines: &Lines) -> Result<Vec<Mention>, Vec<Fault>> {
+        let Some(list) = item.as_array() else {
+            return fault(show(item));
+        };
+        let (mut names, mut faults): (Vec<Mention>, Vec<Fault>) = (Vec::new(), Vec::new());
+        for (i, value) in list.iter().enumerate() {
+            let line = lines.of(value.span());
+            let name = match value.as_str().map(Name::check) {
+                Some(Ok(name)) if names.iter().any(|known| known.name == name) => {
+                    Err(format!("names {name:?} again"))
+                }
+                Some(checked) => checked,
+                None => Err(show(&Item::Value(value.clone()))),
+            };
+            match name {
+                Ok(name) => names.push(Mention { name, line }),
+                Err(wrong) => faults.push(Fault {
+                    line: Some(line),
+                    element: format!("[{}]", i + 1),
+                    wrong,
+                    right: Some(Name.accepts() + ", once"),
+                }),
+            }
+        }
+        if faults.is_empty() {
+            Ok(names)
+        } else {
+            Err(faults)
+        }
+    }
+}
+
+/// `true` or `false`.
+pub(crate) struct Flag;
+
+impl Describe for Flag {
+    fn accepts(&self) -> String {
+        "true or false".into()
+    }
+}
+
+impl Shape for Flag {
+    type Out = bool;
+    fn read(&self, item: &Item, _: &Lines) -> Result<bool, Vec<Fault>> {
+        item.as_bool().map_or_else(|| fault(show(item)), Ok)
+    }
+}
+
+/// One of a few words.
+pub(crate) struct Choice<T: 'static>(pub(crate) &'static [(&'static str, T)]);
+
+impl<T: Sync> Describe for Choice<T> {
+    fn accepts(&self) -> String {
+        let words: Vec<String> = self.0.iter().map(|(word, _)| format!("{word:?}")).collect();
+        words.join(" or ")
+    }
+}
+
+impl<T: Copy + Sync> Shape for Choice<T> {
+    type Out = T;
+    fn read(&self, item: &Item, _: &Lines) -> Result<T, Vec<Fault>> {
+        let given = item.as_str();
+        match self.0.iter().find(|(word, _)| Some(*word) == given) {
+            Some(&(_, value)) => Ok(value),
+            None => fault(show(item)),
+        }
+    }
+}
+
+/// A text that the check of the section reads further.
+pub(crate) struct Text {
+    pub(crate) what: &'static str,
+    pub(crate) max: usize,
+}
+
+impl Describe for Text {
+    fn accepts(&self) -> String {
+        format!("{} of 1 to {} bytes, in quotes", self.what, self.max)
+    }
+}
+
+impl Shape for Text {
+    type Out = String;
+    fn read(&self, item: &Item, _: &Lines) -> Result<String, Vec<Fault>> {
+        match item.as_str() {
+            Some(text) if (1..=self.max).contains(&text.len()) && !text.contains('\0') => {
+                Ok(text.to_owned())
+            }
+            _ => fault(show(item)),
+        }
+    }
+}
