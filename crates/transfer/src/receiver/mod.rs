@@ -1,10 +1,24 @@
-//! The receiving core.
-use crate::{ReceiverChannel, ReceiverEvent, ReceiverPeer, SetupError, Subscriber};
-use alloc::vec::Vec;
-use bumpless_base::{Counters, Instant, LinkId, LinkSet, PeerId};
-use bumpless_wire::{DataHeader, MAX_ACK_LEN};
+//! The receiving core: takes data packets, gives whole states and acknowledgements.
 
-/// An acknowledgement to send: the first `len` bytes of the buffer given to `poll_ack`.
+mod acknowledge;
+mod channel;
+mod reception;
+
+use crate::event::ReceiverEvent;
+use crate::handover::{Subscriber, receiving_pair};
+use crate::setup::{self, Common, ReceiverChannel, ReceiverPeer, SetupError};
+use acknowledge::AckQueue;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use bumpless_base::{
+    BoundedQueue, ChannelId, Counter, Counters, IndexedHeap, Instant, LinkId, LinkSet, MAX_LINKS,
+    PeerId,
+};
+use bumpless_wire::{DataHeader, MAX_ACK_LEN, Version};
+use channel::{Channel, Stage, Trigger};
+
+/// An acknowledgement to send: the first `len` bytes of the buffer given to
+/// [`Receiver::poll_ack`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckTransmit {
     /// To whom.
@@ -17,25 +31,108 @@ pub struct AckTransmit {
     pub len: usize,
 }
 
-/// SKELETON: signatures only.
+struct Peer {
+    setup: ReceiverPeer,
+    /// Session, if there is one.
+    tag: Option<u32>,
+    table: Vec<(ChannelId, usize)>,
+    /// Packets received since acknowledgements were last due, over all channels.
+    unacknowledged: u32,
+    /// The channels that have such packets.
+    list: Vec<usize>,
+}
+
+impl Peer {
+    /// `packetsRcvdNoAckCntMax` (first paper, 7.3.3).
+    fn ack_every(&self) -> u32 {
+        (self.setup.in_flight_max / 5).max(1)
+    }
+}
+
+/// Receives the states of all channels from all peers.
+///
+/// Driving: call `handle_*` with what arrived and the time, then `poll_ack` and `poll_event` until
+/// they have nothing more; call `handle_timeout` at `poll_timeout`. The time must not go backwards.
+/// Calling `poll_ack` after a batch of packets rather than after each merges acknowledgements.
+/// Nothing is allocated after construction.
 pub struct Receiver {
+    peers: Vec<Peer>,
+    channels: Box<[Channel]>,
+    acks: AckQueue,
+    timers: IndexedHeap<Instant>,
+    events: BoundedQueue<ReceiverEvent>,
     counters: Counters,
 }
 
-#[allow(unused_variables, missing_docs)]
 impl Receiver {
+    /// A receiver and, in the order of `channels`, the application's end of each.
+    ///
+    /// # Errors
+    /// [`SetupError`] names what contradicts itself or the wire version.
     pub fn new(
         peers: &[ReceiverPeer],
         channels: &[ReceiverChannel],
-    ) -> Result<(Receiver, Vec<Subscriber>), SetupError> {
-        Ok((
-            Self {
-                counters: Counters::default(),
-            },
-            Vec::new(),
-        ))
+    ) -> Result<(Self, Vec<Subscriber>), SetupError> {
+        setup::check_peers(peers.iter().map(|p| (p.payload_size, p.in_flight_max)))?;
+        let common = channels.iter().map(|c| Common {
+            id: c.id,
+            links: c.links,
+            max_size: c.max_size,
+            peer: peers
+                .get(usize::from(c.peer.0))
+                .map(|p| (c.peer, p.version, p.payload_size)),
+        });
+        let tables = setup::channel_tables(peers.len(), LinkSet::first(MAX_LINKS), common)?;
+        let mut subscribers = Vec::with_capacity(channels.len());
+        let channels = channels.iter().enumerate().map(|(index, setup)| {
+            let (subscriber, delivery, spare) = receiving_pair(index, setup.max_size);
+            subscribers.push(subscriber);
+            let payload_size = peers[usize::from(setup.peer.0)].payload_size;
+            Channel::new(setup, payload_size, delivery, spare)
+        });
+        let channels: Box<[Channel]> = channels.collect();
+        let peer = |(setup, table): (&ReceiverPeer, Vec<_>)| Peer {
+            setup: *setup,
+            tag: None,
+            unacknowledged: 0,
+            list: Vec::with_capacity(table.len()),
+            table,
+        };
+        let receiver = Self {
+            peers: peers.iter().zip(tables).map(peer).collect(),
+            acks: AckQueue::new(channels.len()),
+            timers: IndexedHeap::new(channels.len()),
+            events: BoundedQueue::new(channels.len() * 4 + 16),
+            counters: Counters::default(),
+            channels,
+        };
+        Ok((receiver, subscribers))
     }
-    pub fn set_session(&mut self, peer: PeerId, tag: Option<u32>, now: Instant) {}
+
+    /// Starts, changes or ends (`None`) the session with `peer`. Packets are taken only within a
+    /// session, and in version 2 only with its tag; a new session forgets the transfer cycles of
+    /// the old one. States that were delivered stay readable until they expire: a backup takes
+    /// over with them when the primary's session is gone.
+    pub fn set_session(&mut self, peer: PeerId, tag: Option<u32>, _now: Instant) {
+        let Some(peer) = self.peers.get_mut(usize::from(peer.0)) else {
+            return;
+        };
+        if peer.tag == tag {
+            return;
+        }
+        peer.tag = tag;
+        peer.unacknowledged = 0;
+        peer.list.clear();
+        for &(_, index) in &peer.table {
+            let channel = &mut self.channels[index];
+            if channel.end_session() {
+                self.counters.count(Counter::StatesAbandoned);
+            }
+            rearm(&mut self.timers, index, channel);
+        }
+    }
+
+    /// Takes a data packet that came from `peer` on `link`.
     pub fn handle_data(
         &mut self,
         peer: PeerId,
@@ -44,22 +141,172 @@ impl Receiver {
         payload: &[u8],
         now: Instant,
     ) {
+        if let Err(cause) = self.admit(peer, link, header) {
+            self.counters.count(cause);
+            return;
+        }
+        let table = &self.peers[usize::from(peer.0)].table;
+        let forced = header.force_ack.and_then(|id| setup::find(table, id));
+        match setup::find(table, header.channel) {
+            Some(index) => {
+                let own = forced == Some(index);
+                self.take(index, link, header, payload, own, now);
+            }
+            None => self.counters.count(Counter::DiscardUnknownChannel),
+        }
+        if let Some(index) = forced {
+            self.request_ack(index, None);
+        }
     }
+
+    fn admit(&self, peer: PeerId, link: LinkId, header: &DataHeader) -> Result<(), Counter> {
+        let Some(peer) = self.peers.get(usize::from(peer.0)) else {
+            return Err(Counter::DiscardUnknownSource);
+        };
+        if header.version != peer.setup.version {
+            return Err(Counter::DiscardWrongVersion);
+        }
+        match (peer.tag, header.version) {
+            (Some(_), Version::V1) => {}
+            (Some(tag), Version::V2) if tag == header.tag => {}
+            _ => return Err(Counter::DiscardWrongSession),
+        }
+        if usize::from(link.0.max(header.link.0)) >= MAX_LINKS {
+            return Err(Counter::DiscardMalformed);
+        }
+        Ok(())
+    }
+
+    fn take(
+        &mut self,
+        index: usize,
+        link: LinkId,
+        header: &DataHeader,
+        payload: &[u8],
+        forced: bool,
+        now: Instant,
+    ) {
+        // Version 2 says on which link the sender sent; evidence of loss is about that one.
+        let lane = match header.version {
+            Version::V1 => link,
+            Version::V2 => header.link,
+        };
+        let trigger = Trigger {
+            link: lane,
+            ..Trigger::of(header)
+        };
+        let channel = &mut self.channels[index];
+        let peer = &self.peers[usize::from(channel.setup.peer.0)];
+        let payload_size = peer.setup.payload_size;
+        match channel.take(payload_size, lane, header, payload, now) {
+            Err((cause, acknowledge)) => {
+                self.counters.count(cause);
+                if acknowledge {
+                    self.request_ack(index, Some(trigger));
+                }
+            }
+            Ok(taken) => {
+                if taken.abandoned {
+                    self.counters.count(Counter::StatesAbandoned);
+                }
+                if !taken.new {
+                    self.counters.count(Counter::DiscardDuplicate);
+                }
+                if taken.complete {
+                    self.deliver(index, now);
+                }
+                let due = taken.new && self.count_unacknowledged(index);
+                if taken.acknowledge || due || forced {
+                    self.request_ack(index, Some(trigger));
+                }
+                rearm(&mut self.timers, index, &self.channels[index]);
+            }
+        }
+    }
+
+    fn deliver(&mut self, index: usize, now: Instant) {
+        let channel = &mut self.channels[index];
+        if channel.deliver(now) {
+            let event = ReceiverEvent::Updated {
+                channel: index,
+                cycle: channel.newest,
+                expires_at: channel.expires_at,
+            };
+            self.counters.count(Counter::StatesDelivered);
+            self.tell(event);
+        } else {
+            self.counters.count(Counter::StatesAbandoned);
+        }
+    }
+
+    fn tell(&mut self, event: ReceiverEvent) {
+        if self.events.push(event).is_err() {
+            self.counters.count(Counter::EventsLost);
+        }
+    }
+
+    /// Writes the next acknowledgement to the front of `out`.
     pub fn poll_ack(&mut self, out: &mut [u8; MAX_ACK_LEN]) -> Option<AckTransmit> {
-        None
+        let transmit = self.next_ack(out);
+        if transmit.is_some() {
+            self.counters.count(Counter::AcksSent);
+        }
+        transmit
     }
-    pub fn handle_timeout(&mut self, now: Instant) {}
+
+    /// Looks after what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some((due, index)) = self.timers.first() {
+            if due > now {
+                return;
+            }
+            let channel = &mut self.channels[index];
+            if channel.stage == Stage::Assembling && channel.expires_at <= now {
+                channel.stage = Stage::Abandoned;
+                self.counters.count(Counter::StatesAbandoned);
+            }
+            let overdue = channel.overdue_at.is_some_and(|at| at <= now);
+            if overdue {
+                channel.overdue_at = None;
+            }
+            rearm(&mut self.timers, index, channel);
+            if overdue {
+                self.counters.count(Counter::StatesOverdue);
+                self.tell(ReceiverEvent::Overdue { channel: index });
+            }
+        }
+    }
+
+    /// When to call [`Self::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        None
+        self.timers.first().map(|(due, _)| due)
     }
+
+    /// The next thing that happened.
     pub fn poll_event(&mut self) -> Option<ReceiverEvent> {
-        None
+        self.events.pop()
     }
+
     /// Until when the newest whole state of `channel` may be used; `None` if there was none.
     pub fn fresh_until(&self, channel: usize) -> Option<Instant> {
-        None
+        self.channels.get(channel)?.fresh_until
     }
+
+    /// What was counted since the start.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+}
+
+fn rearm(timers: &mut IndexedHeap<Instant>, index: usize, channel: &Channel) {
+    let due = channel.due();
+    if timers.key(index) == due {
+        return;
+    }
+    match due {
+        Some(due) => timers.set(index, due),
+        None => {
+            timers.remove(index);
+        }
     }
 }

@@ -1,77 +1,312 @@
-//! The sending core.
-use crate::{LinkParameters, Publisher, SenderChannel, SenderEvent, SenderPeer, SetupError};
+//! The sending core: takes published states and acknowledgements, gives packets.
+
+mod channel;
+mod intake;
+mod loss;
+mod mark;
+mod peer;
+mod probe;
+mod transmit;
+
+use crate::event::{FailureCause, SenderEvent};
+use crate::handover::{DirtyMap, Publisher, sending_pair};
+use crate::setup::{self, Common, LinkParameters, SenderChannel, SenderPeer, SetupError};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
-use bumpless_base::{Counters, Duration, Instant, LinkId, PeerId};
-use bumpless_wire::{Ack, DataHeader};
+use bumpless_base::{
+    BoundedQueue, Counter, Counters, Duration, IndexedHeap, Instant, LinkId, LinkSet, PeerId,
+};
+use bumpless_wire::{Version, packet_count};
+use channel::{Channel, Transfer};
+use peer::Peer;
+pub use transmit::Transmit;
 
-/// A data packet to send. Its payload is [`Sender::payload`] until the next `handle_*`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transmit {
-    /// To whom.
-    pub peer: PeerId,
-    /// Position among the sender's channels.
-    pub channel: usize,
-    /// Sent before on this link.
-    pub retransmission: bool,
-    /// Sent only to ask for an acknowledgement.
-    pub probe: bool,
-    pub(crate) start: usize,
-    pub(crate) len: usize,
-    pub(crate) header: [u8; DataHeader::MAX_LEN],
-    pub(crate) header_len: usize,
-}
-
-impl Transmit {
-    /// The header's bytes.
-    pub fn header(&self) -> &[u8] {
-        self.header.get(..self.header_len).unwrap_or_default()
-    }
-    /// Bytes of header and payload together.
-    pub fn datagram_len(&self) -> usize {
-        self.header_len + self.len
-    }
-}
-
-/// SKELETON: signatures only.
+/// Sends the states of all channels to all peers.
+///
+/// Driving: call `handle_*` with what happened and the time; then, on every link that can take
+/// packets, `poll_transmit` until it has nothing more or the link is full; `poll_event` until it
+/// has nothing more; `handle_timeout` at `poll_timeout`. The time must not go backwards. Packets
+/// got from `poll_transmit` must be sent or dropped before the next `handle_*`: their payload lies
+/// in buffers that `handle_*` may give back. Nothing is allocated after construction.
 pub struct Sender {
+    links: Box<[LinkParameters]>,
+    peers: Box<[Peer]>,
+    channels: Box<[Channel]>,
+    dirty: Arc<DirtyMap>,
+    /// One timer for each channel.
+    timers: IndexedHeap<Instant>,
+    events: BoundedQueue<SenderEvent>,
     counters: Counters,
 }
 
-#[allow(unused_variables, missing_docs)]
 impl Sender {
+    /// A sender and, in the order of `channels`, the application's end of each. All links count as
+    /// healthy and no peer has a session.
+    ///
+    /// # Errors
+    /// [`SetupError`] names what contradicts itself or the wire version.
     pub fn new(
         links: &[LinkParameters],
         peers: &[SenderPeer],
         channels: &[SenderChannel],
-    ) -> Result<(Sender, Vec<Publisher>), SetupError> {
-        Ok((
-            Self {
-                counters: Counters::default(),
-            },
-            Vec::new(),
-        ))
+    ) -> Result<(Self, Vec<Publisher>), SetupError> {
+        let tables = check(links, peers, channels)?;
+        let dirty = Arc::new(DirtyMap::new(channels.len()));
+        let peers: Box<[Peer]> = peers
+            .iter()
+            .zip(tables)
+            .map(|(setup, table)| Peer::new(setup, table, links))
+            .collect();
+        let mut publishers = Vec::with_capacity(channels.len());
+        let channels = channels.iter().enumerate().map(|(index, setup)| {
+            let (publisher, slot) =
+                sending_pair(index, &dirty, setup.max_size, setup.deadline, setup.expiry);
+            publishers.push(publisher);
+            let peer = &peers[usize::from(setup.peer.0)];
+            let rank = peer.channels.partition_point(|&other| other < index);
+            Channel::new(setup, rank, peer.setup.payload_size, slot)
+        });
+        let channels: Box<[Channel]> = channels.collect();
+        let sender = Self {
+            links: links.into(),
+            peers,
+            timers: IndexedHeap::new(channels.len()),
+            events: BoundedQueue::new(channels.len() * 4 + 16),
+            counters: Counters::default(),
+            channels,
+            dirty,
+        };
+        Ok((sender, publishers))
     }
-    /// The next transfer of `channel` gets the number after `cycle`.
-    pub fn set_last_cycle(&mut self, channel: usize, cycle: u32) {}
-    pub fn set_session(&mut self, peer: PeerId, tag: Option<u32>, now: Instant) {}
-    pub fn set_link_healthy(&mut self, peer: PeerId, link: LinkId, healthy: bool, now: Instant) {}
-    pub fn set_link_round_trip(&mut self, peer: PeerId, link: LinkId, measured: Duration) {}
-    pub fn handle_published(&mut self, now: Instant) {}
-    pub fn handle_ack(&mut self, peer: PeerId, ack: &Ack<'_>, arrival: LinkId, now: Instant) {}
-    pub fn handle_timeout(&mut self, now: Instant) {}
-    pub fn poll_transmit(&mut self, link: LinkId, now: Instant) -> Option<Transmit> {
-        None
+
+    /// Makes the next transfer of `channel` begin the transfer cycle after `cycle`. Without it, the
+    /// first one is 1; peers take any number as the first of a session.
+    pub fn set_last_cycle(&mut self, channel: usize, cycle: u32) {
+        if let Some(channel) = self.channels.get_mut(channel) {
+            let version = self.peers[usize::from(channel.setup.peer.0)].setup.version;
+            channel.cycle = match version {
+                Version::V1 => cycle & u32::from(u16::MAX),
+                Version::V2 => cycle,
+            };
+        }
     }
-    pub fn payload(&self, transmit: &Transmit) -> &[u8] {
-        &[]
+
+    /// Starts, changes or ends (`None`) the session with `peer`. Nothing is sent without one; the
+    /// transfers of the old one fail, and so does what is published while there is none.
+    pub fn set_session(&mut self, peer: PeerId, tag: Option<u32>, now: Instant) {
+        let at = usize::from(peer.0);
+        let Some(peer) = self.peers.get_mut(at).filter(|peer| peer.tag != tag) else {
+            return;
+        };
+        peer.tag = tag;
+        for rank in 0..peer.channels.len() {
+            let index = self.peers[at].channels[rank];
+            if self.channels[index].transfer.is_some() {
+                self.fail(index, FailureCause::SessionEnded);
+            }
+            self.adopt_waiting(index, now);
+        }
     }
+
+    /// Says whether `link` reaches `peer`. State packets go on healthy links only, and nothing
+    /// waits for the others; if no link of a channel is healthy, all are tried.
+    pub fn set_link_healthy(&mut self, peer: PeerId, link: LinkId, healthy: bool, _now: Instant) {
+        let at = usize::from(peer.0);
+        let Some(peer) = self.peers.get_mut(at) else {
+            return;
+        };
+        if peer.healthy.contains(link) == healthy || usize::from(link.0) >= self.links.len() {
+            return;
+        }
+        if healthy {
+            peer.healthy.insert(link);
+        } else {
+            peer.healthy.remove(link);
+        }
+        for rank in 0..peer.channels.len() {
+            let index = self.peers[at].channels[rank];
+            self.links_changed(index, (!healthy).then_some(link));
+        }
+    }
+
+    /// Takes a round trip that was measured otherwise, by heartbeats, into account.
+    pub fn set_link_round_trip(&mut self, peer: PeerId, link: LinkId, measured: Duration) {
+        if let Some(peer) = self.peers.get_mut(usize::from(peer.0))
+            && let Some(link) = peer.links.get_mut(usize::from(link.0))
+        {
+            link.round_trip.sample(measured);
+        }
+    }
+
+    /// Takes over what applications have published since the last call.
+    pub fn handle_published(&mut self, now: Instant) {
+        while let Some((first, mut bits)) = self.dirty.take_word() {
+            while bits != 0 {
+                let index = first + bits.trailing_zeros() as usize;
+                bits &= bits - 1;
+                self.note_published(index, now);
+            }
+        }
+    }
+
+    /// Whether an application has published something that [`Self::handle_published`] would take.
+    pub fn has_published(&self) -> bool {
+        !self.dirty.is_clear()
+    }
+
+    /// A transfer that has begun is finished or given up; one that has not makes way.
+    fn note_published(&mut self, index: usize, now: Instant) {
+        match self.channels.get_mut(index) {
+            Some(channel) if channel.transfer.is_some_and(|t| t.started > 0) => {
+                channel.waiting = true;
+            }
+            Some(_) => self.adopt(index, now),
+            None => {}
+        }
+    }
+
+    fn adopt_waiting(&mut self, index: usize, now: Instant) {
+        if self.channels[index].transfer.is_none() && self.channels[index].waiting {
+            self.adopt(index, now);
+        }
+    }
+
+    /// Takes the state that lies in a channel's slot and opens its transfer.
+    fn adopt(&mut self, index: usize, now: Instant) {
+        let channel = &mut self.channels[index];
+        if let Some(superseded) = channel.transfer {
+            channel.inherited = Some(superseded.deadline);
+            self.counters.count(Counter::StatesSuperseded);
+            self.end_transfer(index);
+            self.tell(SenderEvent::Superseded {
+                channel: index,
+                ticket: superseded.ticket,
+            });
+        }
+        let channel = &mut self.channels[index];
+        let peer = &self.peers[usize::from(channel.setup.peer.0)];
+        let inherited = channel.inherited;
+        let Some(state) = channel.take_published() else {
+            // The publisher has taken it back to put a later one there.
+            return;
+        };
+        let mut transfer = Transfer {
+            ticket: state.ticket,
+            total: state.len as u32,
+            packets: packet_count(state.len as u32, peer.setup.payload_size),
+            published_at: state.published_at,
+            deadline: state.deadline.min(inherited.unwrap_or(state.deadline)),
+            expires_at: state.expires_at,
+            started: 0,
+            acknowledged: 0,
+            whole_below: 0,
+            lost: 0,
+            ask_at: None,
+            heard_at: now,
+            asked_at: now,
+            probes: 0,
+            packet_time: Duration::ZERO,
+        };
+        let superseded = u64::from(state.superseded);
+        self.counters.add(Counter::StatesPublished, superseded + 1);
+        self.counters.add(Counter::StatesSuperseded, superseded);
+        transfer.packet_time = channel.packet_time(&self.links, peer, transfer.total);
+        channel.inherited = None;
+        let has_session = peer.tag.is_some();
+        channel.open(transfer);
+        if !has_session {
+            self.fail(index, FailureCause::SessionEnded);
+        } else if !transfer.fits(now) {
+            self.fail(index, FailureCause::DeadlineUnreachable);
+        } else {
+            self.settle(index);
+        }
+    }
+
+    fn fail(&mut self, index: usize, cause: FailureCause) {
+        if let Some(transfer) = self.channels[index].transfer {
+            self.counters.count(Counter::StatesFailed);
+            self.end_transfer(index);
+            self.tell(SenderEvent::Failed {
+                channel: index,
+                ticket: transfer.ticket,
+                cause,
+            });
+        }
+    }
+
+    /// Closes a transfer. Its buffer stays as it is until the next `handle_*`; a state that waits
+    /// is opened by the timer at the latest.
+    fn end_transfer(&mut self, index: usize) {
+        let channel = &mut self.channels[index];
+        let peer = &mut self.peers[usize::from(channel.setup.peer.0)];
+        if let Some(transfer) = channel.transfer.take() {
+            peer.release(transfer.in_flight());
+        }
+        self.settle(index);
+    }
+
+    fn tell(&mut self, event: SenderEvent) {
+        if self.events.push(event).is_err() {
+            self.counters.count(Counter::EventsLost);
+        }
+    }
+
+    /// Looks after what is due at `now`.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        while let Some((due, index)) = self.timers.first() {
+            if due > now {
+                return;
+            }
+            self.on_timer(index, now);
+        }
+    }
+
+    /// When to call [`Self::handle_timeout`] next.
     pub fn poll_timeout(&self) -> Option<Instant> {
-        None
+        self.timers.first().map(|(due, _)| due)
     }
+
+    /// The next thing that happened to a published state.
     pub fn poll_event(&mut self) -> Option<SenderEvent> {
-        None
+        self.events.pop()
     }
+
+    /// Packets sent to `peer` and not acknowledged, over all channels; never above its limit.
+    pub fn in_flight(&self, peer: PeerId) -> u32 {
+        self.peers
+            .get(usize::from(peer.0))
+            .map_or(0, |peer| peer.in_flight)
+    }
+
+    /// What was counted since the start.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
+}
+
+fn check(
+    links: &[LinkParameters],
+    peers: &[SenderPeer],
+    channels: &[SenderChannel],
+) -> Result<Vec<Vec<(bumpless_base::ChannelId, usize)>>, SetupError> {
+    setup::check_links(links.len())?;
+    setup::check_peers(peers.iter().map(|p| (p.payload_size, p.in_flight_max)))?;
+    let peer_of = |c: &SenderChannel| peers.get(usize::from(c.peer.0));
+    let common = channels.iter().map(|c| Common {
+        id: c.id,
+        links: c.links,
+        max_size: c.max_size,
+        peer: peer_of(c).map(|p| (c.peer, p.version, p.payload_size)),
+    });
+    let tables = setup::channel_tables(peers.len(), LinkSet::first(links.len()), common)?;
+    for (channel, setup) in channels.iter().enumerate() {
+        let version = peer_of(setup).map_or(Version::V2, |peer| peer.version);
+        let least = setup::expiry_unit(version);
+        if setup.expiry < least || setup.deadline == Duration::ZERO {
+            return Err(SetupError::TooShort { channel, least });
+        }
+    }
+    Ok(tables)
 }

@@ -1,0 +1,283 @@
+//! One receiving channel: which transfer cycle is being assembled, and into what.
+
+use super::reception::{Arrival, Reception};
+use crate::handover::{Delivery, StateBuffer};
+use crate::setup::ReceiverChannel;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use bumpless_base::{Counter, Duration, Instant, LinkId, LinkSet, MAX_LINKS, Serial16, Serial32};
+use bumpless_wire::{DataHeader, Version, packet_count};
+
+/// Where the newest transfer cycle stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// No packet of this session has been taken.
+    Nothing,
+    /// Some packets are in the spare buffer.
+    Assembling,
+    /// The state was delivered.
+    Complete,
+    /// The state expired before it was whole.
+    Abandoned,
+}
+
+/// A packet that makes the receiver acknowledge.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trigger {
+    pub sequence: u32,
+    pub link: LinkId,
+    pub retransmission: bool,
+}
+
+impl Trigger {
+    pub fn of(header: &DataHeader) -> Self {
+        Self {
+            sequence: header.sequence,
+            link: header.link,
+            retransmission: header.retransmission,
+        }
+    }
+}
+
+/// What taking a packet led to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Taken {
+    /// A state of which a part had come was given up for this packet's cycle.
+    pub abandoned: bool,
+    /// The packet was not there yet.
+    pub new: bool,
+    /// Acknowledge because of this packet.
+    pub acknowledge: bool,
+    /// It was the last one missing.
+    pub complete: bool,
+}
+
+pub(super) struct Channel {
+    pub setup: ReceiverChannel,
+    delivery: Arc<Delivery>,
+    spare: Option<Box<StateBuffer>>,
+    /// Newest transfer cycle of which a packet was taken in this session.
+    pub newest: u32,
+    pub stage: Stage,
+    total: u32,
+    pub reception: Reception,
+    /// The shortest expiry of the cycle's packets (first paper, 7.2.1).
+    pub expires_at: Instant,
+    /// Packets received since an acknowledgement was last due.
+    pub unacknowledged: u32,
+    /// Whether the peer's list of channels with unacknowledged packets has this one.
+    pub listed: bool,
+    /// Whether an acknowledgement is waiting to be polled.
+    pub queued: bool,
+    /// Links whose trigger is to be reported.
+    pub triggered: LinkSet,
+    pub triggers: [Option<Trigger>; MAX_LINKS],
+    pub fresh_until: Option<Instant>,
+    pub overdue_at: Option<Instant>,
+}
+
+impl Channel {
+    pub fn new(
+        setup: &ReceiverChannel,
+        payload_size: u16,
+        delivery: Arc<Delivery>,
+        spare: Box<StateBuffer>,
+    ) -> Self {
+        Self {
+            setup: *setup,
+            delivery,
+            spare: Some(spare),
+            newest: 0,
+            stage: Stage::Nothing,
+            total: 0,
+            reception: Reception::new(packet_count(setup.max_size, payload_size)),
+            expires_at: Instant::FAR_FUTURE,
+            unacknowledged: 0,
+            listed: false,
+            queued: false,
+            triggered: LinkSet::EMPTY,
+            triggers: [None; MAX_LINKS],
+            fresh_until: None,
+            overdue_at: None,
+        }
+    }
+
+    /// When this channel wants to be looked at without a packet.
+    pub fn due(&self) -> Option<Instant> {
+        let expiry = (self.stage == Stage::Assembling).then_some(self.expires_at);
+        match (expiry, self.overdue_at) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Forgets the session; what was delivered stays readable. Returns whether a state of which a
+    /// part had come was given up.
+    pub fn end_session(&mut self) -> bool {
+        let abandoned = self.stage == Stage::Assembling;
+        self.stage = Stage::Nothing;
+        self.unacknowledged = 0;
+        self.listed = false;
+        self.forget_triggers();
+        abandoned
+    }
+
+    fn forget_triggers(&mut self) {
+        self.triggered = LinkSet::EMPTY;
+        self.triggers = [None; MAX_LINKS];
+    }
+
+    /// Takes a data packet that belongs to this channel and session.
+    ///
+    /// # Errors
+    /// The cause for which the packet was discarded, and whether it asks for an acknowledgement
+    /// all the same.
+    pub fn take(
+        &mut self,
+        payload_size: u16,
+        link: LinkId,
+        header: &DataHeader,
+        payload: &[u8],
+        now: Instant,
+    ) -> Result<Taken, (Counter, bool)> {
+        let offset = place(&self.setup, payload_size, header, payload.len())
+            .ok_or((Counter::DiscardWrongSize, false))?;
+        if header.expiry == Duration::ZERO {
+            return Err((Counter::DiscardExpired, false));
+        }
+        let last = header.sequence + 1 == packet_count(header.total_size, payload_size);
+        let abandoned = self.enter_cycle(header, payload_size, last)?;
+        self.expires_at = self.expires_at.min(now + header.expiry);
+        let arrival = self.reception.arrive(header.sequence, link);
+        let Arrival {
+            new,
+            gap,
+            hole,
+            again,
+        } = arrival;
+        if new {
+            self.write(offset, payload);
+        }
+        let complete = new && self.reception.is_complete();
+        // Whoever sends again waits to hear whether it helped.
+        let again = again || header.retransmission;
+        Ok(Taken {
+            abandoned,
+            new,
+            acknowledge: gap || hole || last || complete || again,
+            complete,
+        })
+    }
+
+    /// Makes the packet's transfer cycle the one that is assembled, if it may be. Returns whether
+    /// an older one was given up for it.
+    fn enter_cycle(
+        &mut self,
+        header: &DataHeader,
+        payload_size: u16,
+        last: bool,
+    ) -> Result<bool, (Counter, bool)> {
+        if self.stage != Stage::Nothing {
+            if header.cycle == self.newest {
+                return match self.stage {
+                    Stage::Assembling if header.total_size == self.total => Ok(false),
+                    Stage::Complete => {
+                        let asks = last || header.retransmission;
+                        Err((Counter::DiscardDuplicate, asks))
+                    }
+                    Stage::Abandoned => Err((Counter::DiscardExpired, false)),
+                    _ => Err((Counter::DiscardWrongSize, false)),
+                };
+            }
+            if !is_newer(header.version, header.cycle, self.newest) {
+                return Err((Counter::DiscardOldCycle, false));
+            }
+        }
+        if self.spare.is_none() {
+            self.spare = self.delivery.spare();
+        }
+        if self.spare.is_none() {
+            return Err((Counter::DiscardNoBuffer, false));
+        }
+        let abandoned = self.stage == Stage::Assembling;
+        self.newest = header.cycle;
+        self.stage = Stage::Assembling;
+        self.total = header.total_size;
+        self.expires_at = Instant::FAR_FUTURE;
+        self.reception
+            .restart(packet_count(header.total_size, payload_size));
+        self.forget_triggers();
+        Ok(abandoned)
+    }
+
+    fn write(&mut self, offset: usize, payload: &[u8]) {
+        let target = self
+            .spare
+            .as_mut()
+            .and_then(|buffer| buffer.data.get_mut(offset..offset + payload.len()));
+        if let Some(target) = target {
+            target.copy_from_slice(payload);
+        }
+    }
+
+    /// Gives the whole state to the application, unless it has expired. Returns whether it did.
+    pub fn deliver(&mut self, now: Instant) -> bool {
+        if self.expires_at <= now {
+            self.stage = Stage::Abandoned;
+            return false;
+        }
+        if let Some(mut buffer) = self.spare.take() {
+            buffer.len = self.total as usize;
+            buffer.cycle = self.newest;
+            buffer.received_at = now;
+            buffer.expires_at = self.expires_at;
+            self.spare = self.delivery.deliver(buffer);
+        }
+        self.stage = Stage::Complete;
+        self.fresh_until = Some(self.expires_at);
+        self.overdue_at = match now + self.setup.expect_within {
+            Instant::FAR_FUTURE => None,
+            at => Some(at),
+        };
+        true
+    }
+
+    /// The trigger to report in the next acknowledgement, and whether another one must follow.
+    ///
+    /// Each link's trigger is evidence about that link, so each is reported, except when
+    /// everything is there.
+    pub fn take_trigger(&mut self) -> (Option<Trigger>, bool) {
+        let link = self.triggered.iter().next();
+        let trigger = link.and_then(|link| self.triggers[usize::from(link.0)]);
+        match link {
+            Some(link) if !self.reception.is_complete() => self.triggered.remove(link),
+            _ => self.triggered = LinkSet::EMPTY,
+        }
+        (trigger, !self.triggered.is_empty())
+    }
+}
+
+/// Where the payload belongs; `None` if sizes and sequence number contradict each other or the
+/// channel's largest size.
+fn place(
+    setup: &ReceiverChannel,
+    payload_size: u16,
+    header: &DataHeader,
+    payload_len: usize,
+) -> Option<usize> {
+    let packets = packet_count(header.total_size, payload_size);
+    if header.total_size > setup.max_size || header.sequence >= packets {
+        return None;
+    }
+    let offset = u64::from(header.sequence) * u64::from(payload_size);
+    let left = u64::from(header.total_size) - offset;
+    let expected = left.min(u64::from(payload_size));
+    (payload_len as u64 == expected).then_some(offset as usize)
+}
+
+fn is_newer(version: Version, cycle: u32, than: u32) -> bool {
+    match version {
+        Version::V1 => Serial16(cycle as u16).is_newer_than(Serial16(than as u16)),
+        Version::V2 => Serial32(cycle).is_newer_than(Serial32(than)),
+    }
+}

@@ -1,0 +1,250 @@
+//! One sending channel: its buffer, its open transfer and what is left to send on each link.
+
+use super::mark::{Lane, Place};
+use super::peer::Peer;
+use crate::handover::{Slot, StateBuffer};
+use crate::setup::{Distribution, LinkParameters, SenderChannel};
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use bumpless_base::{BitSet, Duration, Instant, LinkId, LinkSet};
+use bumpless_wire::{Version, header_overhead, packet_count};
+
+/// A state on its way.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Transfer {
+    pub ticket: u64,
+    pub total: u32,
+    pub packets: u32,
+    pub published_at: Instant,
+    pub deadline: Instant,
+    pub expires_at: Instant,
+    /// Packets that left at least once: all below this number.
+    pub started: u32,
+    /// Packets acknowledged.
+    pub acknowledged: u32,
+    /// Everything below is acknowledged.
+    pub whole_below: u32,
+    /// Packets known to be lost and not sent again yet.
+    pub lost: u32,
+    /// When a packet that was reported missing is overdue on every link, unless it has come since.
+    pub ask_at: Option<Instant>,
+    /// When an acknowledgement was last taken into account.
+    pub heard_at: Instant,
+    /// When its acknowledgement was last asked for in another channel's packet.
+    pub asked_at: Instant,
+    /// Probes sent since then; each doubles the patience.
+    pub probes: u32,
+    /// Time that each packet takes on the channel's links.
+    pub packet_time: Duration,
+}
+
+impl Transfer {
+    /// Packets sent and not acknowledged.
+    pub fn in_flight(&self) -> u32 {
+        self.started - self.acknowledged
+    }
+
+    /// Whether what is left to send can be sent before the deadline (first paper, 7.2.3).
+    pub fn fits(&self, now: Instant) -> bool {
+        let left = u64::from(self.packets - self.started + self.lost);
+        now < self.deadline && now + self.packet_time * left <= self.deadline
+    }
+}
+
+/// Packets to send, lowest first; those acknowledged meanwhile are passed over.
+#[derive(Debug)]
+pub(super) struct Todo {
+    set: BitSet,
+    /// Nothing to send is below this.
+    from: u32,
+}
+
+impl Todo {
+    fn add(&mut self, sequence: u32) {
+        self.set.insert(sequence as usize);
+        self.from = self.from.min(sequence);
+    }
+}
+
+pub(super) struct Channel {
+    pub setup: SenderChannel,
+    /// Position among its peer's channels.
+    pub rank: usize,
+    slot: Arc<Slot>,
+    /// At most one of the channel's two buffers.
+    buffer: Option<Box<StateBuffer>>,
+    /// A later state lies in the slot and waits for this transfer's end.
+    pub waiting: bool,
+    /// Deadline of a state that was superseded by one that is not in the slot yet.
+    pub inherited: Option<Instant>,
+    /// Transfer cycle that began last.
+    pub cycle: u32,
+    pub transfer: Option<Transfer>,
+    pub acknowledged: BitSet,
+    /// Known to be lost and not sent again yet.
+    pub lost: BitSet,
+    pub lanes: Box<[Lane]>,
+    /// One for each lane; a single one for all if they share the packets.
+    todo: Box<[Todo]>,
+}
+
+impl Channel {
+    pub fn new(setup: &SenderChannel, rank: usize, payload_size: u16, slot: Arc<Slot>) -> Self {
+        let most = packet_count(setup.max_size, payload_size);
+        let set = || BitSet::new(most as usize);
+        let lanes: Vec<_> = setup.links.iter().map(|l| Lane::new(l, most)).collect();
+        let todos = match setup.distribution {
+            Distribution::Replicate => lanes.len(),
+            Distribution::Spread => 1,
+        };
+        let todo = (0..todos).map(|_| Todo {
+            set: set(),
+            from: 0,
+        });
+        Self {
+            setup: *setup,
+            rank,
+            slot,
+            buffer: None,
+            waiting: false,
+            inherited: None,
+            cycle: 0,
+            transfer: None,
+            acknowledged: set(),
+            lost: set(),
+            todo: todo.collect(),
+            lanes: lanes.into_boxed_slice(),
+        }
+    }
+
+    /// The state in the sender's hands.
+    pub fn bytes(&self) -> &[u8] {
+        self.buffer.as_ref().map_or(&[], |buffer| buffer.bytes())
+    }
+
+    /// Exchanges the sender's buffer for the slot's; returns the state that was queued there.
+    pub fn take_published(&mut self) -> Option<&mut StateBuffer> {
+        self.waiting = false;
+        self.buffer = self.slot.swap(self.buffer.take());
+        let buffer = self.buffer.as_deref_mut().filter(|buffer| buffer.queued)?;
+        buffer.queued = false;
+        Some(buffer)
+    }
+
+    /// Opens `transfer`; nothing of it has been sent.
+    pub fn open(&mut self, transfer: Transfer) {
+        let end = transfer.packets as usize;
+        for set in [&mut self.acknowledged, &mut self.lost] {
+            set.clear_below(end);
+        }
+        for todo in &mut self.todo {
+            todo.set.fill_below(end);
+            todo.from = 0;
+        }
+        self.transfer = Some(transfer);
+    }
+
+    /// Starts the transfer cycle, just before the first packet leaves (first paper, 7.2.3).
+    pub fn begin(&mut self, version: Version, packets: u32, now: Instant) {
+        self.cycle = match version {
+            Version::V1 => u32::from((self.cycle as u16).wrapping_add(1)),
+            Version::V2 => self.cycle.wrapping_add(1),
+        };
+        for lane in &mut self.lanes {
+            lane.restart(packets, now);
+        }
+    }
+
+    /// The links that carry the channel: the healthy ones, or all if none is healthy.
+    pub fn usable(&self, peer: &Peer) -> LinkSet {
+        match self.setup.links.intersection(peer.healthy) {
+            LinkSet::EMPTY => self.setup.links,
+            healthy => healthy,
+        }
+    }
+
+    pub fn lane_of(&self, link: LinkId) -> Option<usize> {
+        self.lanes.iter().position(|lane| lane.link == link)
+    }
+
+    /// A channel with one lane or a shared set of packets has one `Todo`.
+    fn todo_of(&self, lane: usize) -> usize {
+        lane.min(self.todo.len() - 1)
+    }
+
+    /// The next packet to send on a lane.
+    pub fn next(&mut self, lane: usize) -> Option<u32> {
+        let packets = self.transfer.as_ref()?.packets;
+        let at = self.todo_of(lane);
+        let todo = &mut self.todo[at];
+        let found = todo.set.next_present_and_absent_in(
+            &self.acknowledged,
+            todo.from as usize,
+            packets as usize,
+        );
+        todo.from = found.map_or(packets, |found| found as u32);
+        found.map(|found| found as u32)
+    }
+
+    /// In which of its link's queues the channel belongs.
+    pub fn place(&mut self, lane: usize, usable: LinkSet) -> Place {
+        let Some(started) = self.transfer.as_ref().map(|t| t.started) else {
+            return Place::Nowhere;
+        };
+        if !usable.contains(self.lanes[lane].link) {
+            return Place::Nowhere;
+        }
+        match self.next(lane) {
+            Some(next) if next < started => Place::Again,
+            // A probe need not wait for the in-flight limit as a first packet must.
+            _ if self.lanes[lane].probe => Place::Again,
+            Some(_) => Place::First,
+            None => Place::Nowhere,
+        }
+    }
+
+    /// Takes a packet that is about to leave on a lane off what is left to send; returns whether
+    /// it was known to be lost.
+    pub fn take_off(&mut self, lane: usize, sequence: u32) -> bool {
+        let at = self.todo_of(lane);
+        self.todo[at].set.remove(sequence as usize);
+        let lost = self.lost.remove(sequence as usize);
+        if let Some(transfer) = &mut self.transfer {
+            transfer.lost -= u32::from(lost);
+        }
+        lost
+    }
+
+    /// Puts a lost packet back to what is left to send: on every lane, whether healthy or not, so
+    /// that one whose link returns knows of it.
+    pub fn put_back(&mut self, sequence: u32) {
+        let new = self.lost.insert(sequence as usize);
+        if let Some(transfer) = &mut self.transfer {
+            transfer.lost += u32::from(new);
+        }
+        for todo in &mut self.todo {
+            todo.add(sequence);
+        }
+    }
+
+    /// Time that a full packet takes: on the fastest link if each carries all of them, on all
+    /// together if they share.
+    pub fn packet_time(&self, links: &[LinkParameters], peer: &Peer, total: u32) -> Duration {
+        let payload = u32::from(peer.setup.payload_size).min(total) as u64;
+        let bytes = payload + header_overhead(peer.setup.version) as u64;
+        let mut rate = 0u64;
+        for link in self.usable(peer).iter() {
+            let Some(link) = links.get(usize::from(link.0)).filter(|l| l.bandwidth != 0) else {
+                return Duration::ZERO;
+            };
+            let bits = (bytes + u64::from(link.frame_overhead)) * 8;
+            let per_second = link.bandwidth / bits;
+            rate = match self.setup.distribution {
+                Distribution::Replicate => rate.max(per_second),
+                Distribution::Spread => rate.saturating_add(per_second),
+            };
+        }
+        Duration::from_nanos(1_000_000_000 / rate.max(1))
+    }
+}

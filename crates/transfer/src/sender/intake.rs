@@ -1,0 +1,170 @@
+//! What acknowledgements lead to.
+
+use super::Sender;
+use super::channel::Channel;
+use super::mark::Sending;
+use super::peer::Peer;
+use crate::event::{FailureCause, SenderEvent};
+use crate::setup;
+use bumpless_base::{Counter, Instant, LinkId, PeerId};
+use bumpless_wire::{Ack, Version};
+
+impl Channel {
+    /// Whether an acknowledgement speaks of the open transfer and of nothing but what was sent.
+    fn check(&self, ack: &Ack<'_>) -> Result<(), Counter> {
+        let open = self.transfer.filter(|t| t.started > 0);
+        let Some(transfer) = open.filter(|_| ack.cycle == self.cycle) else {
+            return Err(Counter::DiscardStaleAck);
+        };
+        let highest = ack.blocks().last().map(|(_, high)| high);
+        let known = |sequence: Option<u32>| sequence.is_none_or(|s| s < transfer.started);
+        let counted = ack.received.is_none_or(|n| n <= transfer.started);
+        if known(highest) && known(ack.trigger) && counted {
+            Ok(())
+        } else {
+            Err(Counter::DiscardForgedAck)
+        }
+    }
+
+    /// Takes the blocks into account. Returns how many packets they newly acknowledge, and the
+    /// latest of those that were sent only once on the channel's only link.
+    fn absorb(&mut self, ack: &Ack<'_>) -> (u32, Option<Sending>) {
+        let Some(mut transfer) = self.transfer else {
+            return (0, None);
+        };
+        let (mut newly, mut latest) = (0, None);
+        for (low, high) in ack.blocks() {
+            let mut from = low.max(transfer.whole_below) as usize;
+            let end = high as usize + 1;
+            while let Some(at) = self.acknowledged.next_absent(from, end) {
+                self.acknowledged.insert(at);
+                transfer.lost -= u32::from(self.lost.remove(at));
+                if let [lane] = &*self.lanes {
+                    latest = latest.max(lane.sending_meant(at as u32, false));
+                }
+                newly += 1;
+                from = at + 1;
+            }
+        }
+        transfer.acknowledged += newly;
+        let whole = self
+            .acknowledged
+            .next_absent(transfer.whole_below as usize, transfer.packets as usize);
+        transfer.whole_below = whole.map_or(transfer.packets, |at| at as u32);
+        self.transfer = Some(transfer);
+        (newly, latest)
+    }
+
+    /// The sending whose arrival made the receiver acknowledge, and its lane.
+    fn triggering(&self, ack: &Ack<'_>) -> Option<(usize, Sending)> {
+        let lane = self.lane_of(ack.link?)?;
+        let sending = self.lanes[lane].sending_meant(ack.trigger?, ack.retransmission)?;
+        Some((lane, sending))
+    }
+
+    /// Measures a round trip, if the acknowledgement came back on the link of its trigger.
+    fn measure(
+        &mut self,
+        (lane, sending): (usize, Sending),
+        arrival: LinkId,
+        peer: &mut Peer,
+        now: Instant,
+    ) {
+        let lane = &mut self.lanes[lane];
+        if lane.link == arrival
+            && let Some(measured) = lane.sample(sending, now)
+            && let Some(link) = peer.links.get_mut(usize::from(arrival.0))
+        {
+            link.round_trip.sample(measured);
+        }
+    }
+}
+
+impl Sender {
+    /// Takes an acknowledgement that came from `peer` on the link `arrival`.
+    pub fn handle_ack(&mut self, peer: PeerId, ack: &Ack<'_>, arrival: LinkId, now: Instant) {
+        match self.admit_ack(peer, ack) {
+            Ok(index) => self.take_ack(index, ack, arrival, now),
+            Err(cause) => self.counters.count(cause),
+        }
+    }
+
+    fn admit_ack(&self, peer: PeerId, ack: &Ack<'_>) -> Result<usize, Counter> {
+        let Some(peer) = self.peers.get(usize::from(peer.0)) else {
+            return Err(Counter::DiscardUnknownSource);
+        };
+        if ack.version != peer.setup.version {
+            return Err(Counter::DiscardWrongVersion);
+        }
+        match (peer.tag, ack.version) {
+            (Some(_), Version::V1) => {}
+            (Some(tag), Version::V2) if tag == ack.tag => {}
+            _ => return Err(Counter::DiscardWrongSession),
+        }
+        setup::find(&peer.table, ack.channel).ok_or(Counter::DiscardUnknownChannel)
+    }
+
+    fn take_ack(&mut self, index: usize, ack: &Ack<'_>, arrival: LinkId, now: Instant) {
+        let channel = &mut self.channels[index];
+        let peer = &mut self.peers[usize::from(channel.setup.peer.0)];
+        if let Err(cause) = channel.check(ack) {
+            // A copy through a slower link still tells that link's round trip.
+            if ack.cycle == channel.cycle
+                && channel.transfer.is_none()
+                && let Some(trigger) = channel.triggering(ack)
+            {
+                channel.measure(trigger, arrival, peer, now);
+            }
+            self.counters.count(cause);
+            return;
+        }
+        self.counters.count(Counter::AcksReceived);
+        if channel.transfer.is_some_and(|t| t.deadline < now) {
+            self.fail(index, FailureCause::DeadlineUnreachable);
+            return self.adopt_waiting(index, now);
+        }
+        let trigger = channel.triggering(ack);
+        let (newly, latest) = channel.absorb(ack);
+        peer.release(newly);
+        // Version 1 names no trigger; with a single link, the latest new packet is one.
+        let evidence = trigger.or(latest.map(|sending| (0, sending)));
+        if let Some((lane, sending)) = evidence {
+            channel.lanes[lane].arrived(sending);
+            channel.measure((lane, sending), arrival, peer, now);
+        }
+        for lane in &mut channel.lanes {
+            lane.probe = false;
+        }
+        if let Some(transfer) = &mut channel.transfer {
+            transfer.heard_at = now;
+            transfer.probes = 0;
+        }
+        self.conclude(index, ack, now);
+    }
+
+    fn conclude(&mut self, index: usize, ack: &Ack<'_>, now: Instant) {
+        let channel = &mut self.channels[index];
+        let peer = &self.peers[usize::from(channel.setup.peer.0)];
+        let Some(transfer) = channel.transfer else {
+            return;
+        };
+        if transfer.acknowledged == transfer.packets {
+            self.counters.count(Counter::StatesSafe);
+            let event = SenderEvent::Safe {
+                channel: index,
+                ticket: transfer.ticket,
+                cycle: channel.cycle,
+                took: now.since(transfer.published_at),
+            };
+            self.end_transfer(index);
+            self.tell(event);
+            return self.adopt_waiting(index, now);
+        }
+        channel.judge_gaps(ack, peer, now);
+        if channel.transfer.is_some_and(|t| !t.fits(now)) {
+            self.fail(index, FailureCause::DeadlineUnreachable);
+            return self.adopt_waiting(index, now);
+        }
+        self.settle(index);
+    }
+}

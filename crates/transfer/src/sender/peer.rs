@@ -1,0 +1,119 @@
+//! One peer: session, in-flight limit, and which of its channels has something to send where.
+
+use super::mark::Place;
+use crate::round_trip::RoundTrip;
+use crate::setup::{LinkParameters, SenderPeer};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use bumpless_base::{ChannelId, IndexedHeap, Instant, LinkId, LinkSet};
+
+/// A peer on one link. Queues hold ranks: positions among the peer's channels.
+pub(super) struct PeerLink {
+    pub round_trip: RoundTrip,
+    /// Channels in [`Place::Again`], by deadline.
+    again: IndexedHeap<Instant>,
+    /// Channels in [`Place::First`], by deadline.
+    first: IndexedHeap<Instant>,
+}
+
+pub(super) struct Peer {
+    pub setup: SenderPeer,
+    /// Session, if there is one.
+    pub tag: Option<u32>,
+    pub healthy: LinkSet,
+    /// `packetsInFlight`: packets sent and not acknowledged, over all channels.
+    pub in_flight: u32,
+    /// The channel that probes because the in-flight limit stops the peer's channels.
+    pub stalled: Option<usize>,
+    pub table: Vec<(ChannelId, usize)>,
+    /// Its channels in ascending order.
+    pub channels: Box<[usize]>,
+    pub links: Box<[PeerLink]>,
+    /// Channels with packets in flight, by deadline.
+    pub flight: IndexedHeap<Instant>,
+    /// Channels that have sent everything and wait for acknowledgements, by deadline.
+    pub waiting: IndexedHeap<Instant>,
+}
+
+impl Peer {
+    pub fn new(
+        setup: &SenderPeer,
+        table: Vec<(ChannelId, usize)>,
+        links: &[LinkParameters],
+    ) -> Self {
+        let mut channels: Vec<usize> = table.iter().map(|&(_, index)| index).collect();
+        channels.sort_unstable();
+        let n = channels.len();
+        let link = |link: &LinkParameters| PeerLink {
+            round_trip: RoundTrip::new(link.initial_round_trip),
+            again: IndexedHeap::new(n),
+            first: IndexedHeap::new(n),
+        };
+        Self {
+            setup: *setup,
+            tag: None,
+            healthy: LinkSet::first(links.len()),
+            in_flight: 0,
+            stalled: None,
+            table,
+            channels: channels.into_boxed_slice(),
+            links: links.iter().map(link).collect(),
+            flight: IndexedHeap::new(n),
+            waiting: IndexedHeap::new(n),
+        }
+    }
+
+    pub fn round_trip(&self, link: LinkId) -> Option<&RoundTrip> {
+        self.links.get(usize::from(link.0)).map(|l| &l.round_trip)
+    }
+
+    pub fn has_room(&self) -> bool {
+        self.in_flight < self.setup.in_flight_max
+    }
+
+    /// Packets were acknowledged, or nobody waits for them any more.
+    pub fn release(&mut self, packets: u32) {
+        self.in_flight -= packets;
+        if self.has_room() {
+            self.stalled = None;
+        }
+    }
+
+    /// Puts a channel where it belongs in a link's queues.
+    pub fn set_place(&mut self, link: LinkId, rank: usize, place: Place, deadline: Instant) {
+        let Some(link) = self.links.get_mut(usize::from(link.0)) else {
+            return;
+        };
+        keep(&mut link.again, rank, place == Place::Again, deadline);
+        keep(&mut link.first, rank, place == Place::First, deadline);
+    }
+
+    /// The channel to serve next on a link: the earliest deadline among those that may send.
+    pub fn next(&self, link: LinkId) -> Option<(Instant, usize)> {
+        let link = self.links.get(usize::from(link.0))?;
+        let first = link.first.first().filter(|_| self.has_room());
+        let (deadline, rank) = match (link.again.first(), first) {
+            (Some(a), Some(b)) => a.min(b),
+            (a, b) => a.or(b)?,
+        };
+        Some((deadline, *self.channels.get(rank)?))
+    }
+
+    /// Whether the in-flight limit keeps a channel from sending on a link.
+    pub fn is_held_up(&self, link: LinkId) -> bool {
+        !self.has_room()
+            && self
+                .links
+                .get(usize::from(link.0))
+                .is_some_and(|l| !l.first.is_empty())
+    }
+}
+
+/// Has `rank` in the heap with `key`, or not at all.
+pub(super) fn keep(heap: &mut IndexedHeap<Instant>, rank: usize, inside: bool, key: Instant) {
+    if !inside {
+        heap.remove(rank);
+    } else if heap.key(rank) != Some(key) {
+        heap.set(rank, key);
+    }
+}

@@ -1,0 +1,190 @@
+//! When a channel must look after itself: deadlines, expiry, requests for reports, probes.
+//!
+//! A channel that has packets in flight and nothing to send on a link hears no more unless it asks:
+//! the last packet or its acknowledgement may be lost (first paper, 7.2.3).
+
+use super::Sender;
+use super::channel::{Channel, Transfer};
+use super::mark::{Lane, Place};
+use super::peer::{Peer, keep};
+use crate::event::FailureCause;
+use bumpless_base::{Duration, Instant, LinkSet};
+
+/// Patience with unanswered probes grows up to two to this power.
+const MAX_DOUBLINGS: u32 = 4;
+
+impl Channel {
+    /// Whether nothing more will make the receiver acknowledge through this lane.
+    fn is_idle(&self, lane: &Lane, peer: &Peer) -> bool {
+        match lane.place {
+            Place::Nowhere => true,
+            Place::Again => false,
+            Place::First => peer.stalled == Some(self.rank),
+        }
+    }
+
+    fn idle<'a>(&'a self, usable: LinkSet, peer: &'a Peer) -> impl Iterator<Item = &'a Lane> {
+        self.lanes
+            .iter()
+            .filter(move |lane| usable.contains(lane.link) && self.is_idle(lane, peer))
+    }
+
+    /// Longest wait for an answer through any of the channel's usable links.
+    fn patience(&self, usable: LinkSet, peer: &Peer) -> Duration {
+        let each = usable.iter().filter_map(|link| peer.round_trip(link));
+        each.map(|round_trip| round_trip.patience())
+            .max()
+            .unwrap_or_default()
+    }
+
+    /// When to send a probe on the idle lanes.
+    fn probe_at(&self, transfer: &Transfer, peer: &Peer) -> Option<Instant> {
+        if transfer.in_flight() == 0 {
+            return None;
+        }
+        let usable = self.usable(peer);
+        let last_sent = self.idle(usable, peer).map(|lane| lane.last_sent).max()?;
+        let patience = self.patience(usable, peer) * (1 << transfer.probes.min(MAX_DOUBLINGS));
+        Some(last_sent.max(transfer.heard_at) + patience)
+    }
+
+    /// When this channel wants to be looked at.
+    fn due(&self, peer: &Peer) -> Option<Instant> {
+        let Some(transfer) = &self.transfer else {
+            return self.waiting.then_some(Instant::ZERO);
+        };
+        let end = transfer.deadline.min(transfer.expires_at);
+        let ask = transfer.ask_at.unwrap_or(end);
+        let probe = self.probe_at(transfer, peer).unwrap_or(end);
+        Some(end.min(ask).min(probe))
+    }
+
+    /// Has the next packet on each usable lane ask for an acknowledgement; where there is none, the
+    /// last one is sent again for it.
+    pub(super) fn request_report(&mut self, peer: &Peer) {
+        let usable = self.usable(peer);
+        let Some(transfer) = &mut self.transfer else {
+            return;
+        };
+        transfer.ask_at = None;
+        if transfer.in_flight() > 0 {
+            for lane in self.lanes.iter_mut().filter(|l| usable.contains(l.link)) {
+                lane.probe = true;
+            }
+        }
+    }
+
+    /// Asks for an acknowledgement on the idle lanes.
+    fn probe(&mut self, peer: &Peer) {
+        let usable = self.usable(peer);
+        for at in 0..self.lanes.len() {
+            let lane = &self.lanes[at];
+            if usable.contains(lane.link) && self.is_idle(lane, peer) {
+                self.lanes[at].probe = true;
+            }
+        }
+        if let Some(transfer) = &mut self.transfer {
+            transfer.probes += 1;
+        }
+    }
+
+    /// The packet that a probe carries: the last one sent, unless it is acknowledged already.
+    pub(super) fn probe_packet(&self) -> Option<u32> {
+        let transfer = self.transfer.as_ref()?;
+        let last = transfer.started.checked_sub(1)?;
+        if !self.acknowledged.contains(last as usize) {
+            return Some(last);
+        }
+        self.acknowledged
+            .next_absent(transfer.whole_below as usize, transfer.started as usize)
+            .map(|at| at as u32)
+    }
+
+    /// Whether an acknowledgement asked for at `now` is worth it: a round trip has passed since the
+    /// last packet, answer or request.
+    pub(super) fn may_ask(&self, peer: &Peer, now: Instant) -> bool {
+        let Some(transfer) = &self.transfer else {
+            return false;
+        };
+        let last_sent = self.lanes.iter().map(|lane| lane.last_sent).max();
+        let since = transfer.asked_at.max(transfer.heard_at);
+        let since = last_sent.map_or(since, |last| since.max(last));
+        let usable = self.usable(peer);
+        let round_trip = usable.iter().filter_map(|link| peer.round_trip(link));
+        let longest = round_trip.map(|r| r.smoothed()).max().unwrap_or_default();
+        now >= since + longest
+    }
+}
+
+impl Sender {
+    /// Brings a channel's queues and timer in line with its state. Called after every change.
+    pub(super) fn settle(&mut self, index: usize) {
+        let channel = &mut self.channels[index];
+        let peer = &mut self.peers[usize::from(channel.setup.peer.0)];
+        let (rank, usable) = (channel.rank, channel.usable(peer));
+        let deadline = channel.transfer.map_or(Instant::ZERO, |t| t.deadline);
+        let mut idle = true;
+        for at in 0..channel.lanes.len() {
+            let place = channel.place(at, usable);
+            let lane = &mut channel.lanes[at];
+            idle &= place == Place::Nowhere;
+            if lane.place != place {
+                lane.place = place;
+                peer.set_place(lane.link, rank, place, deadline);
+            }
+        }
+        let in_flight = channel.transfer.is_some_and(|t| t.in_flight() > 0);
+        keep(&mut peer.flight, rank, in_flight, deadline);
+        keep(&mut peer.waiting, rank, in_flight && idle, deadline);
+        match channel.due(peer) {
+            Some(due) => keep(&mut self.timers, index, true, due),
+            None => keep(&mut self.timers, index, false, Instant::ZERO),
+        }
+    }
+
+    pub(super) fn on_timer(&mut self, index: usize, now: Instant) {
+        let channel = &mut self.channels[index];
+        let peer = &self.peers[usize::from(channel.setup.peer.0)];
+        match channel.transfer {
+            None => {
+                if channel.waiting {
+                    self.adopt(index, now);
+                }
+            }
+            Some(transfer) if transfer.deadline <= now => {
+                self.fail(index, FailureCause::DeadlineUnreachable);
+            }
+            Some(transfer) if transfer.expires_at <= now => {
+                self.fail(index, FailureCause::Expired);
+            }
+            Some(transfer) => {
+                if transfer.ask_at.is_some_and(|at| at <= now) {
+                    channel.request_report(peer);
+                }
+                if channel
+                    .probe_at(&transfer, peer)
+                    .is_some_and(|at| at <= now)
+                {
+                    channel.probe(peer);
+                }
+            }
+        }
+        self.settle(index);
+    }
+
+    /// The in-flight limit holds up channels of a peer: the earliest one in flight asks for its
+    /// acknowledgement, since nobody else may send what would bring one.
+    pub(super) fn note_stall(&mut self, peer_at: usize) -> bool {
+        let peer = &mut self.peers[peer_at];
+        let Some((_, rank)) = peer.flight.first() else {
+            return false;
+        };
+        let began = peer.stalled.is_none();
+        if peer.stalled != Some(rank) {
+            peer.stalled = Some(rank);
+            let index = peer.channels[rank];
+            self.settle(index);
+        }
+        began
+    }
+}
