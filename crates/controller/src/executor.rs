@@ -17,7 +17,7 @@ use crate::state::Progress;
 use crate::{
     Application, CycleContext, FieldError, FieldErrorKind, FieldSample, LoadError, OutputStamp,
 };
-use bumpless_base::{Counter, Counters, Duration, Epoch, Instant};
+use bumpless_base::{Counter, Counters, Epoch, Instant};
 use core::sync::atomic::{AtomicBool, Ordering};
 use handover::{fill, load_if_newer};
 

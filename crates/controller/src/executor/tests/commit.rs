@@ -212,7 +212,6 @@ fn no_write_may_outlast_the_permit() {
 #[test]
 fn a_permit_that_comes_and_goes_never_makes_cycles_follow_without_a_pause() {
     let world = World::new();
-    world.lock().execution = Duration::ZERO;
     world.lock().permit = Some(Permit {
         epoch: Epoch(1),
         until: Instant::ZERO,

@@ -3,7 +3,7 @@
 use crate::executor::*;
 use crate::state::{encode_envelope, envelope_len};
 use crate::{Application, FieldIo};
-use bumpless_base::NodeId;
+use bumpless_base::{Duration, NodeId};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub const fn ms(n: u64) -> Duration {
