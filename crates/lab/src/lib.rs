@@ -4,6 +4,7 @@
 //! faults, and gathers the logs as a [`runlog::Run`]; [`evaluate()`](evaluate::evaluate) judges
 //! them, a pure function; [`report`] shows them. Nothing in the product depends on this crate.
 
+pub mod demo;
 pub mod evaluate;
 pub mod fault;
 pub mod report;

@@ -98,14 +98,19 @@ impl Promise {
     }
 }
 
-/// Judges `run` by `limits`.
-pub fn evaluate(run: &Run, limits: &Limits) -> Vec<Promise> {
-    let mut promises = vec![
+/// What must never happen, whatever is done to the pair.
+pub fn safety(run: &Run) -> Vec<Promise> {
+    vec![
         writers::one_writer_in_each_epoch(run),
         writers::epochs_only_grow(run),
         writers::no_output_is_older_than_the_last(run),
         record_is_whole(run),
-    ];
+    ]
+}
+
+/// Judges `run` by `limits`.
+pub fn evaluate(run: &Run, limits: &Limits) -> Vec<Promise> {
+    let mut promises = safety(run);
     for phase in &run.phases {
         promises.push(outputs::gap(run, phase, limits));
         if let Some(promise) = transfers::all_safe_in_time(run, phase) {

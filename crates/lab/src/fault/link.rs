@@ -9,7 +9,7 @@ use bumpless_base::Random;
 use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
 
 use super::plan::Cut;
-use super::state::{FaultState, LinkState, PacketState};
+use super::state::{LinkState, PacketState};
 
 /// Largest UDP payload.
 const PACKET_MAX: usize = 65_535;
@@ -79,23 +79,21 @@ fn turn_bit(packet: &mut [u8], drawn: u64) {
 }
 
 impl<L: Link> FaultyLink<L> {
-    /// A faulty link around `inner`, which is the network `name` of `state`; `partners` are the
-    /// other nodes' addresses on it. `None` if `state` has no such network.
-    pub fn new(
+    /// A faulty link around `inner`; `partners` are the other nodes' addresses on its network.
+    pub(super) fn new(
         inner: L,
-        name: &str,
-        state: &FaultState,
+        state: Arc<LinkState>,
         partners: Vec<SocketAddr>,
         seed: u64,
-    ) -> Option<Self> {
+    ) -> Self {
         let dice = |seed| Dice {
             random: Random::new(seed),
             burst_left: 0,
         };
         let room = || vec![0; PACKET_MAX].into_boxed_slice();
-        Some(Self {
+        Self {
             inner,
-            state: Arc::clone(state.link(name)?),
+            state,
             partners,
             sending: dice(seed),
             receiving: dice(!seed),
@@ -105,7 +103,7 @@ impl<L: Link> FaultyLink<L> {
                 packet: room(),
                 spoiled: room(),
             },
-        })
+        }
     }
 
     /// Sends the packets of `run` as they are.

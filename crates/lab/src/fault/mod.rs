@@ -5,6 +5,7 @@
 //! the process look; [`apply`] is the other end of that socket. The data path reads atomics only:
 //! it neither blocks nor allocates.
 
+mod bench;
 mod control;
 mod link;
 mod plan;
@@ -12,6 +13,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
+pub use bench::FaultBench;
 pub use control::{FaultControl, apply};
 pub use link::FaultyLink;
 pub use plan::{Cut, FaultPlan, LinkFaults, PacketFaults};

@@ -151,7 +151,12 @@ impl FaultState {
         sum
     }
 
-    pub(super) fn link(&self, name: &str) -> Option<&Arc<LinkState>> {
+    /// The links in the order in which they were named.
+    pub(super) fn links(&self) -> impl Iterator<Item = &Arc<LinkState>> {
+        self.links.iter().map(|(_, state)| state)
+    }
+
+    fn link(&self, name: &str) -> Option<&Arc<LinkState>> {
         self.links
             .iter()
             .find(|(known, _)| known == name)

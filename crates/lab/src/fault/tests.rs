@@ -78,7 +78,12 @@ fn bench(faults: LinkFaults) -> Bench {
     let wire = Arc::clone(&fake.0);
     let state = FaultState::new(["A", "B"]);
     state.set(&FaultPlan::on(["A"], &faults)).unwrap();
-    let link = FaultyLink::new(fake, "A", &state, vec![partner()], 7).unwrap();
+    let link = FaultyLink::new(
+        fake,
+        Arc::clone(state.links().next().unwrap()),
+        vec![partner()],
+        7,
+    );
     Bench { wire, state, link }
 }
 

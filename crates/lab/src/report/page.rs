@@ -133,9 +133,9 @@ fn tiles(page: &mut String, run: &Run) {
 }
 
 fn card(page: &mut String, plot: &Plot, names: &str) {
-    let _ = write!(
+    let _ = writeln!(
         page,
-        "<section class=\"card\"><h3>{}</h3><p>{}</p>\n",
+        "<section class=\"card\"><h3>{}</h3><p>{}</p>",
         escape(plot.heading),
         escape(&plot.note)
     );

@@ -152,7 +152,7 @@ impl Panel {
     fn ticks(&self) -> Vec<f64> {
         match self.scale {
             Scale::Linear(low, high) => {
-                let step = nice_step((high - low) / 4.0);
+                let step = nice_step((high - low) / 6.0);
                 let first = (low / step).ceil() as i64;
                 let last = (high / step).floor() as i64;
                 (first..=last).map(|i| i as f64 * step).collect()
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!([0.3, 1.0, 2.1, 7.0].map(nice_step), [0.5, 1.0, 5.0, 10.0]);
         let run = Run::default();
         let panel = Panel::new(&run, (0, 10), 100.0, Scale::Linear(-0.1, 10.3));
-        assert_eq!(panel.ticks(), [0.0, 5.0, 10.0]);
+        assert_eq!(panel.ticks(), [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]);
         let panel = Panel::new(&run, (0, 10), 100.0, Scale::Logarithmic(30.0, 20_000.0));
         assert_eq!(panel.ticks(), [100.0, 1000.0, 10_000.0]);
     }

@@ -30,7 +30,8 @@ pub fn extent(run: &Run) -> (u64, u64) {
 /// All plots in the order in which they stand on the page.
 pub fn all(run: &Run, limits: &Limits) -> Vec<Plot> {
     let mut plots = vec![
-        levels(run),
+        levels(run, [0, 1]),
+        levels(run, [2, 3]),
         deviation(run),
         pumps(run),
         roles(run),
@@ -71,43 +72,52 @@ fn scale_of(values: impl Iterator<Item = f64>, otherwise: (f64, f64)) -> Scale {
     Scale::Linear(low - margin, high + margin)
 }
 
-fn levels(run: &Run) -> Plot {
+/// The levels of two of the tanks, with set points where there are some.
+fn levels(run: &Run, tanks: [usize; 2]) -> Plot {
+    let controlled = tanks == [0, 1];
     let extent = extent(run);
     let inside = |s: &&Sample| (extent.0..=extent.1).contains(&s.time_ns);
+    let set_points = |s: &Sample| s.set_points.into_iter().filter(move |_| controlled);
     let values = run.samples.iter().filter(inside);
-    let values = values.flat_map(|s| s.levels.into_iter().chain(s.set_points));
-    let mut panel = Panel::new(run, extent, 230.0, scale_of(values, (0.0, 20.0)));
-    for tank in 0..4 {
+    let values = values.flat_map(|s| tanks.map(|i| s.levels[i]).into_iter().chain(set_points(s)));
+    let height = if controlled { 200.0 } else { 90.0 };
+    let mut panel = Panel::new(run, extent, height, scale_of(values, (0.0, 20.0)));
+    for tank in tanks {
         let class = format!("curve baseline {}", TANKS[tank]);
         curve(&mut panel, extent, &run.baseline, &class, |s| {
             s.levels[tank]
         });
     }
-    for tank in 0..2 {
+    for tank in tanks.into_iter().filter(|_| controlled) {
         let class = format!("curve wanted {}", TANKS[tank]);
         curve(&mut panel, extent, &run.samples, &class, |s| {
             s.set_points[tank]
         });
     }
-    for tank in 0..4 {
-        curve(
-            &mut panel,
-            extent,
-            &run.samples,
-            &format!("curve {}", TANKS[tank]),
-            |s| s.levels[tank],
-        );
+    for tank in tanks {
+        let class = format!("curve {}", TANKS[tank]);
+        curve(&mut panel, extent, &run.samples, &class, |s| s.levels[tank]);
     }
-    let mut key: Vec<_> = (0..4)
-        .map(|i| (TANKS[i], format!("tank {}", i + 1)))
-        .collect();
-    key.push(("dashed", "set point".into()));
+    let mut key: Vec<_> = tanks.map(|i| (TANKS[i], format!("tank {}", i + 1))).into();
+    if controlled {
+        key.push(("dashed", "set point".into()));
+    }
     key.push(("wide", "computed run without faults".into()));
+    let (heading, note) = match controlled {
+        true => (
+            "Levels of the controlled tanks, cm",
+            "They follow their set points through every fault, as they would without.",
+        ),
+        false => (
+            "Levels of the upper tanks, cm",
+            "They drain into the controlled ones.",
+        ),
+    };
     Plot {
-        heading: "Levels, cm",
-        note: "The controlled levels follow their set points through every fault.".into(),
+        heading,
+        note: note.into(),
         key,
-        svg: panel.finish("levels of the four tanks over time"),
+        svg: panel.finish(heading),
     }
 }
 
@@ -140,14 +150,13 @@ fn pumps(run: &Run) -> Plot {
     };
     let scale = scale_of(accepted().flat_map(|write| write.outputs), (0.0, 10.0));
     let mut panel = Panel::new(run, extent, 130.0, scale);
-    for pump in 0..2 {
+    for (pump, tank) in TANKS[..2].iter().enumerate() {
         let points: Vec<_> = accepted()
             .map(|w| (panel.x(w.time_ns), panel.y(w.outputs[pump])))
             .collect();
-        panel.svg.polyline(
-            &format!("curve {}", TANKS[pump]),
-            decimate(&points, COLUMNS),
-        );
+        panel
+            .svg
+            .polyline(&format!("curve {tank}"), decimate(&points, COLUMNS));
     }
     Plot {
         heading: "Outputs: pump voltages, V",

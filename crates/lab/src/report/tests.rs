@@ -23,7 +23,7 @@ fn the_page_needs_nothing_else_and_stays_small() {
     }
     assert!(page.contains("All ") && page.contains("promises held"));
     for plot in [
-        "levels of the four tanks",
+        "Levels of the controlled tanks",
         "pump voltages",
         "roles of both",
         "transfer times",

@@ -1,0 +1,90 @@
+//! The configuration of the pair that the demonstration runs, written as a user would.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use bumpless_controller::{QuadrupleTankParameters, SetPointStep};
+
+use super::addresses::Addresses;
+
+/// Names of the nodes.
+pub const NODES: [&str; 2] = ["left", "right"];
+/// Names of the networks.
+pub const NETWORKS: [&str; 2] = ["A", "B"];
+/// The group that both nodes are in.
+pub const GROUP: &str = "tank";
+/// Period of the application in milliseconds.
+pub const PERIOD_MS: u64 = 10;
+/// Seconds of process time per second: the tanks take minutes for what a demonstration has seconds.
+pub const TIME_SCALE: f64 = 20.0;
+
+/// The controller's parameters as the configuration gives them, with set points that change at
+/// `steps` (seconds since the plant's start, on the clock on the wall).
+pub fn controller(steps: &[(f64, [f64; 2])]) -> QuadrupleTankParameters {
+    let rest = QuadrupleTankParameters::default().initial;
+    let moved = |by: [f64; 2]| [rest[0] + by[0], rest[1] + by[1]];
+    QuadrupleTankParameters {
+        time_scale: TIME_SCALE,
+        steps: steps
+            .iter()
+            .map(|&(at, by)| SetPointStep {
+                at: at * TIME_SCALE,
+                levels: moved(by),
+            })
+            .collect(),
+        ..QuadrupleTankParameters::default()
+    }
+}
+
+/// The file, with control sockets in `directory`.
+pub fn text(directory: &Path, addresses: &Addresses, tank: &QuadrupleTankParameters) -> String {
+    let mut file = String::from(
+        "# The pair of `bumpless demo`.\n[pair]\nname = \"quadruple-tank\"\n\n\
+         [timing]\nheartbeat_ms = 2\nlease_ms = 10\n",
+    );
+    for network in NETWORKS {
+        let _ = write!(
+            file,
+            "\n[[network]]\nname = \"{network}\"\nbandwidth_mbit = 1000\n"
+        );
+    }
+    for (index, node) in NODES.iter().enumerate() {
+        let [a, b] = addresses.nodes.map(|network| network[index]);
+        let control = directory.join(format!("{node}.sock"));
+        let _ = write!(
+            file,
+            "\n[[node]]\nname = \"{node}\"\naddresses = {{ A = \"{a}\", B = \"{b}\" }}\ncontrol = '{}'\n",
+            control.display()
+        );
+    }
+    for (network, witness) in NETWORKS.iter().zip(addresses.witnesses) {
+        let _ = write!(
+            file,
+            "\n[[reference]]\nname = \"witness-{network}\"\nkind = \"witness\"\n\
+             network = \"{network}\"\naddress = \"{witness}\"\n"
+        );
+    }
+    let _ = write!(
+        file,
+        "\n[[group]]\nname = \"{GROUP}\"\nnodes = [\"left\", \"right\"]\n\
+         references = [\"witness-A\", \"witness-B\"]\n\n\
+         [[application]]\nname = \"tank\"\ngroup = \"{GROUP}\"\nkind = \"quadruple_tank\"\n\
+         channel = 1\nperiod_ms = {PERIOD_MS}\ncommit = \"before_output\"\n\
+         time_scale = {TIME_SCALE:.1}\n\n\
+         [application.field]\nkind = \"modbus\"\naddress = \"{}\"\ncheck_epoch = true\n",
+        addresses.plant
+    );
+    let first = SetPointStep {
+        at: 0.0,
+        levels: tank.initial,
+    };
+    for step in std::iter::once(&first).chain(&tank.steps) {
+        let [tank1, tank2] = step.levels;
+        let _ = write!(
+            file,
+            "\n[[application.set_points]]\nat_s = {:.3}\ntank1_cm = {tank1:.9}\ntank2_cm = {tank2:.9}\n",
+            step.at
+        );
+    }
+    file
+}

@@ -1,0 +1,122 @@
+//! Brings the logs of all processes together as one run.
+
+use bumpless_base::Duration;
+use bumpless_controller::QuadrupleTankParameters;
+use bumpless_controller::plant::baseline::baseline;
+use bumpless_net_linux::JitterMeter;
+
+use super::DemoError;
+use super::configuration::{NODES, PERIOD_MS, TIME_SCALE};
+use super::laboratory::Laboratory;
+use crate::runlog::{EventKind, Phase, PlantLog, Run, Sample, Stall, read_events, read_plant};
+
+/// Ends the laboratory and gives what it left behind.
+///
+/// # Errors
+/// If a log cannot be read.
+pub fn gather(
+    laboratory: &mut Laboratory,
+    tank: &QuadrupleTankParameters,
+    phases: Vec<Phase>,
+) -> Result<Run, DemoError> {
+    let meter = laboratory.end();
+    let plant = read_plant(&laboratory.plant_log()).map_err(DemoError::Log)?;
+    let mut run = Run {
+        nodes: NODES.map(String::from).to_vec(),
+        period_ns: laboratory.config.applications[0].period.as_nanos(),
+        deadline_ns: laboratory.config.applications[0].deadline.as_nanos(),
+        plant_lines_lost: plant.lines_lost,
+        baseline: computed(&plant, tank),
+        events: std::mem::take(&mut laboratory.events),
+        injected: laboratory.injected(),
+        phases,
+        ..Run::default()
+    };
+    for log in laboratory.node_logs() {
+        run.events
+            .extend(read_events(&log).map_err(DemoError::Log)?);
+    }
+    let with_set_points = |(process_s, mut sample): (f64, Sample)| {
+        sample.set_points = tank.set_points(process_s);
+        sample
+    };
+    run.samples = plant.samples.into_iter().map(with_set_points).collect();
+    run.writes = plant.writes;
+    run.stalls = stalls(&run, meter.as_ref());
+    run.sort();
+    Ok(run)
+}
+
+/// The same run without networks, jitter and faults, placed on the plant's own time.
+fn computed(plant: &PlantLog, tank: &QuadrupleTankParameters) -> Vec<Sample> {
+    let (Some((first_s, first)), Some((last_s, _))) = (plant.samples.first(), plant.samples.last())
+    else {
+        return Vec::new();
+    };
+    let on_wall_ns = |process_s: f64| (process_s / TIME_SCALE * 1e9) as u64;
+    let origin_ns = first.time_ns.saturating_sub(on_wall_ns(*first_s));
+    let period = Duration::from_millis(PERIOD_MS);
+    let length = Duration::from_nanos(on_wall_ns(*last_s)) + period * 2;
+    baseline(tank, length, period)
+        .into_iter()
+        .map(|sample| Sample {
+            time_ns: origin_ns + on_wall_ns(sample.process_s),
+            levels: sample.levels,
+            set_points: tank.set_points(sample.process_s),
+        })
+        .collect()
+}
+
+/// What the meter and the nodes saw of the machine's stalls.
+fn stalls(run: &Run, meter: Option<&JitterMeter>) -> Vec<Stall> {
+    let metered = meter
+        .into_iter()
+        .flat_map(JitterMeter::stalls)
+        .map(|stall| Stall {
+            time_ns: stall.woke.as_nanos(),
+            length_ns: stall.length().as_nanos(),
+            seen_by: "the stall meter".into(),
+        });
+    let logged = run.events.iter().filter_map(|event| match event.kind {
+        EventKind::Stall { length_us } => Some(Stall {
+            time_ns: event.time_ns,
+            length_ns: (length_us * 1e3) as u64,
+            seen_by: event.node.clone(),
+        }),
+        _ => None,
+    });
+    metered.chain(logged).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::configuration::controller;
+
+    #[test]
+    fn the_computed_run_lies_on_the_plants_time_and_moves_with_the_set_points() {
+        let sample = |time_ns| Sample {
+            time_ns,
+            levels: [0.0; 4],
+            set_points: [0.0; 2],
+        };
+        let plant = PlantLog {
+            samples: vec![
+                (20.0, sample(1_001_000_000_000)),
+                (200.0, sample(1_010_000_000_000)),
+            ],
+            ..PlantLog::default()
+        };
+        let run = computed(&plant, &controller(&[(5.0, [1.0, 0.0])]));
+        assert_eq!(run[0].time_ns, 1_000_000_000_000);
+        assert!(run.last().unwrap().time_ns > 1_010_000_000_000);
+        let at = |s: u64| {
+            run.iter()
+                .find(|r| r.time_ns >= (1000 + s) * 1_000_000_000)
+                .unwrap()
+        };
+        let [rest, before, after] = [0, 4, 9].map(|s| at(s).levels[0]);
+        assert!((before - rest).abs() < 1e-6, "{rest} {before}");
+        assert!((0.8..1.3).contains(&(after - rest)), "{rest} {after}");
+    }
+}

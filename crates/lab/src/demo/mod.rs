@@ -1,0 +1,262 @@
+//! The demonstration: a pair, its plant and its networks on this machine, faults, and a verdict.
+//!
+//! [`run_demo`] needs no rights beyond the user's own. Everything it starts ends with it, and its
+//! temporary directory goes too.
+
+mod addresses;
+mod configuration;
+mod follow;
+mod gather;
+mod laboratory;
+mod processes;
+mod progress;
+mod repeat;
+mod result;
+mod script;
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bumpless_config::Problem;
+use serde_json::Value;
+
+use crate::evaluate::{Limits, evaluate};
+use crate::report;
+use crate::runlog::{LogError, PhaseKind};
+use laboratory::{Laboratory, Waiter};
+use progress::Progress;
+
+/// What to demonstrate, and where to put what comes of it.
+#[derive(Clone, Debug)]
+pub struct DemoOptions {
+    /// The `bumpless` program itself, of which the processes are started.
+    pub binary: PathBuf,
+    /// Where the report goes; repeated faults write none.
+    pub report: PathBuf,
+    /// Repeat one fault this many times instead of the whole course.
+    pub repeat: Option<u32>,
+    /// Which fault; one kill after the other if only `repeat` is given.
+    pub fault: Option<FaultKind>,
+    /// Keep configuration and logs in this directory, which must be new or empty.
+    pub keep: Option<PathBuf>,
+    /// Set to end early.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// A fault that can be repeated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The primary is killed.
+    Kill,
+    /// The roles change on order.
+    Switchover,
+    /// Network A is cut for a moment.
+    CutA,
+    /// Both networks between the pair are cut for a moment.
+    CutBoth,
+}
+
+impl FaultKind {
+    /// Every one.
+    pub const ALL: [Self; 4] = [Self::Kill, Self::Switchover, Self::CutA, Self::CutBoth];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        self.phase().id()
+    }
+
+    /// The phase of the whole course that it comes from.
+    pub const fn phase(self) -> PhaseKind {
+        match self {
+            Self::Kill => PhaseKind::Kill,
+            Self::Switchover => PhaseKind::Switchover,
+            Self::CutA => PhaseKind::CutOne,
+            Self::CutBoth => PhaseKind::CutBoth,
+        }
+    }
+}
+
+impl FromStr for FaultKind {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let names = Self::ALL.map(Self::name).join(", ");
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| format!("no fault is called '{name}'; there are {names}"))
+    }
+}
+
+/// What a demonstration gave.
+#[derive(Clone, Debug)]
+pub struct DemoOutcome {
+    /// Whether every promise held.
+    pub held: bool,
+    /// What people read on the terminal, several lines without a last line end.
+    pub text: String,
+    /// What programs read: `bumpless.demo/1` or `bumpless.demo-repeat/1` (spec/demo.md).
+    pub json: Value,
+    /// The report, where one was written.
+    pub report: Option<PathBuf>,
+}
+
+/// Why a demonstration gave no verdict.
+#[derive(Debug)]
+pub enum DemoError {
+    /// The user ended it.
+    Interrupted,
+    /// The system refused something.
+    System {
+        /// What it was about.
+        what: String,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// The configuration that the demonstration wrote is refused: a defect of this program.
+    Configuration(Vec<Problem>),
+    /// A process ended by itself.
+    Ended {
+        /// Which.
+        process: String,
+        /// How.
+        how: String,
+        /// The last of what it said.
+        words: String,
+    },
+    /// The pair did not become redundant in time; with what the nodes said last.
+    NotRedundant(String),
+    /// A node refused an order.
+    Refused(String),
+    /// A log cannot be read.
+    Log(LogError),
+}
+
+impl DemoError {
+    fn system(what: impl Into<String>, cause: io::Error) -> Self {
+        Self::System {
+            what: what.into(),
+            cause,
+        }
+    }
+}
+
+impl fmt::Display for DemoError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Interrupted => f.write_str("ended early; nothing was judged"),
+            Self::System { what, cause } => write!(f, "{what}: {cause}"),
+            Self::Configuration(problems) => {
+                f.write_str(
+                    "the demonstration's own configuration is refused; please report this:",
+                )?;
+                problems
+                    .iter()
+                    .try_for_each(|problem| write!(f, "\n  {problem}"))
+            }
+            Self::Ended {
+                process,
+                how,
+                words,
+            } => {
+                write!(
+                    f,
+                    "the process {process} ended by itself ({how}); its last words:\n{words}"
+                )
+            }
+            Self::NotRedundant(nodes) => write!(
+                f,
+                "the pair did not become redundant in time; is the machine overloaded?\n{nodes}"
+            ),
+            Self::Refused(what) => f.write_str(what),
+            Self::Log(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for DemoError {}
+
+/// Runs the demonstration: the whole course, or one fault repeated.
+///
+/// Shows progress on standard error, prints nothing else.
+///
+/// # Errors
+/// Whatever keeps it from giving a verdict. Broken promises are no error but in the outcome.
+pub fn run_demo(options: &DemoOptions) -> Result<DemoOutcome, DemoError> {
+    let directory = Directory::new(options.keep.as_deref())?;
+    match (options.repeat, options.fault) {
+        (None, None) => run_course(options, &directory.path),
+        (count, fault) => {
+            let fault = fault.unwrap_or(FaultKind::Kill);
+            repeat::run(options, &directory.path, fault, count.unwrap_or(1).max(1))
+        }
+    }
+}
+
+fn run_course(options: &DemoOptions, directory: &Path) -> Result<DemoOutcome, DemoError> {
+    let tank = configuration::controller(&script::SET_POINT_STEPS);
+    let waiter = Waiter::new(Arc::clone(&options.stop), Progress::new(script::planned()));
+    let mut laboratory = Laboratory::start(&options.binary, directory, &tank, waiter)?;
+    let phases = script::run(&mut laboratory)?;
+    let run = gather::gather(&mut laboratory, &tank, phases)?;
+    let limits = Limits::default();
+    let promises = evaluate(&run, &limits);
+    let page = report::render(&run, &promises, &limits, &result::about());
+    fs::write(&options.report, page)
+        .map_err(|error| DemoError::system(options.report.display().to_string(), error))?;
+    Ok(result::of_course(&run, &promises, &options.report))
+}
+
+/// The place for configuration, sockets and logs.
+struct Directory {
+    path: PathBuf,
+    temporary: bool,
+}
+
+impl Directory {
+    fn new(keep: Option<&Path>) -> Result<Self, DemoError> {
+        let fail = |path: &Path, error| DemoError::system(path.display().to_string(), error);
+        if let Some(path) = keep {
+            fs::create_dir_all(path).map_err(|error| fail(path, error))?;
+            let path = path.canonicalize().map_err(|error| fail(path, error))?;
+            let mut entries = fs::read_dir(&path).map_err(|error| fail(&path, error))?;
+            if entries.next().is_some() {
+                let error = io::Error::new(
+                    io::ErrorKind::DirectoryNotEmpty,
+                    "choose an empty directory",
+                );
+                return Err(fail(&path, error));
+            }
+            return Ok(Self {
+                path,
+                temporary: false,
+            });
+        }
+        let path = tempfile::Builder::new()
+            .prefix("bumpless-demo-")
+            .tempdir()
+            .map_err(|error| DemoError::system("a temporary directory", error))?
+            .keep();
+        Ok(Self {
+            path,
+            temporary: true,
+        })
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if self.temporary {
+            // Nothing can be done about a directory that does not go.
+            let _ = fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

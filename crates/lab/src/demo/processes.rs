@@ -1,0 +1,165 @@
+//! The processes of a run. Each is held by its handle and ended by it, whatever happens.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Most bytes of a process's last words that an error repeats.
+const WORDS_MAX: u64 = 2_000;
+/// How long a process has to end in order.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// A process that ends with this value.
+#[derive(Debug)]
+pub struct Process {
+    /// Its name in messages.
+    pub name: String,
+    child: Child,
+    words: PathBuf,
+}
+
+impl Process {
+    /// Starts `binary` with `arguments`; what it says goes to `NAME.out` in `directory`.
+    ///
+    /// # Errors
+    /// If the program cannot be started.
+    pub fn start(
+        binary: &Path,
+        directory: &Path,
+        name: &str,
+        arguments: &[String],
+    ) -> io::Result<Self> {
+        let words = directory.join(format!("{name}.out"));
+        let out = File::options().create(true).append(true).open(&words)?;
+        let parent = std::process::id();
+        let mut command = Command::new(binary);
+        command
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(out.try_clone()?)
+            .stderr(out);
+        // A Ctrl-C at the terminal is for the demonstration, which then ends its processes in order.
+        command.process_group(0);
+        // SAFETY: between fork and exec only async-signal-safe calls are made (prctl, getppid), and
+        // nothing is allocated.
+        unsafe {
+            command.pre_exec(move || {
+                // Even a demonstration that is killed leaves no process behind.
+                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+                match libc::getppid() as u32 == parent {
+                    true => Ok(()),
+                    false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+                }
+            });
+        }
+        Ok(Self {
+            name: name.into(),
+            child: command.spawn()?,
+            words,
+        })
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Ends it as a crash would, and says when that was ordered (nanoseconds of CLOCK_MONOTONIC).
+    pub fn kill(mut self) -> u64 {
+        let at = bumpless_net_linux::Clock.now().as_nanos();
+        // An error means that it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        at
+    }
+
+    /// Asks it to end, and ends it if it does not.
+    pub fn stop(mut self) {
+        if self.ended().is_none() {
+            // SAFETY: the child has not been waited for, so its number is still its own.
+            unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
+        }
+        let since = Instant::now();
+        while self.ended().is_none() && since.elapsed() < PATIENCE {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The last of what it said.
+    pub fn last_words(&self) -> String {
+        tail(&self.words).unwrap_or_default()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn tail(path: &Path) -> io::Result<String> {
+    let mut file = File::open(path)?;
+    let from = file.metadata()?.len().saturating_sub(WORDS_MAX);
+    file.seek(SeekFrom::Start(from))?;
+    let mut text = Vec::new();
+    file.take(WORDS_MAX).read_to_end(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).trim().to_owned())
+}
+
+/// How a process ended, for people.
+pub fn describe(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal {signal}"),
+        (None, None) => "an unknown end".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start(directory: &Path, script: &str) -> Process {
+        let arguments = ["-c".to_owned(), script.to_owned()];
+        Process::start(Path::new("/bin/sh"), directory, "test", &arguments).unwrap()
+    }
+
+    fn runs(pid: u32) -> bool {
+        Path::new(&format!("/proc/{pid}")).exists()
+    }
+
+    #[test]
+    fn no_process_outlives_its_handle_not_even_one_that_will_not_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let process = start(
+            directory.path(),
+            "trap '' TERM; while :; do sleep 0.01; done",
+        );
+        let pid = process.child.id();
+        assert!(runs(pid));
+        drop(process);
+        assert!(!runs(pid));
+        let process = start(directory.path(), "exec sleep 60");
+        let pid = process.child.id();
+        process.stop();
+        assert!(!runs(pid));
+    }
+
+    #[test]
+    fn what_a_process_said_before_it_failed_can_be_told() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut process = start(directory.path(), "echo cannot bind >&2; exit 3");
+        while process.ended().is_none() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(describe(process.ended().unwrap()), "exit status 3");
+        assert_eq!(process.last_words(), "cannot bind");
+    }
+}

@@ -1,0 +1,97 @@
+//! What the demonstration says at its end, to people and to programs.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::DemoOutcome;
+use crate::evaluate::statistics::Distribution;
+use crate::evaluate::{Promise, longest_gap};
+use crate::report::About;
+use crate::runlog::Run;
+
+/// Where the run was made.
+pub fn about() -> About {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    About {
+        version: env!("CARGO_PKG_VERSION").into(),
+        kernel: format!("Linux {}", release.trim()),
+        processors: thread::available_parallelism().map_or(1, usize::from),
+    }
+}
+
+/// The outcome of the whole course.
+pub fn of_course(run: &Run, promises: &[Promise], report: &Path) -> DemoOutcome {
+    let held = promises.iter().all(|promise| promise.held);
+    let origin = run.phases.first().map_or(0, |phase| phase.from_ns);
+    let seconds = |time_ns: u64| time_ns.saturating_sub(origin) as f64 / 1e9;
+    let phases: Vec<Value> = run
+        .phases
+        .iter()
+        .map(|phase| {
+            let gap = longest_gap(run, phase.from_ns, phase.to_ns);
+            json!({
+                "id": phase.kind.id(),
+                "title": phase.kind.title(),
+                "from_s": seconds(phase.from_ns),
+                "to_s": seconds(phase.to_ns),
+                "fault_s": phase.fault.map(|(from, to)| [seconds(from), seconds(to)]),
+                "longest_gap_ms": gap.map(|gap| gap.length_ns() as f64 / 1e6),
+                "stalled_ms": run.stalled_ns(phase.from_ns, phase.to_ns) as f64 / 1e6,
+            })
+        })
+        .collect();
+    DemoOutcome {
+        held,
+        text: format!("{}\nreport: {}", table(run, promises), report.display()),
+        json: json!({
+            "schema": "bumpless.demo/1",
+            "held": held,
+            "promises": promises,
+            "phases": phases,
+            "packets_taken_away": run.injected,
+            "stalls": stalls(run),
+            "report": report.display().to_string(),
+        }),
+        report: Some(report.to_owned()),
+    }
+}
+
+/// Stalls of the machine in numbers.
+pub fn stalls(run: &Run) -> Value {
+    let lengths = Distribution::new(run.stalls.iter().map(|stall| stall.length_ns as f64 / 1e6));
+    json!({"count": lengths.len(), "longest_ms": lengths.max()})
+}
+
+/// What was promised and what was seen, phase by phase.
+pub fn table(run: &Run, promises: &[Promise]) -> String {
+    let mut text = String::new();
+    let groups = std::iter::once((None, "the whole run")).chain(
+        run.phases
+            .iter()
+            .map(|phase| (Some(phase.kind.id()), phase.kind.title())),
+    );
+    for (id, title) in groups {
+        let mut rows = promises
+            .iter()
+            .filter(|promise| promise.phase == id)
+            .peekable();
+        if rows.peek().is_some() {
+            let _ = writeln!(text, "{title}");
+        }
+        for promise in rows {
+            let word = if promise.held { "held  " } else { "BROKEN" };
+            let _ = writeln!(text, "  {word}  {}", promise.promised);
+            let _ = writeln!(text, "          {}", promise.seen);
+        }
+    }
+    let broken = promises.iter().filter(|promise| !promise.held).count();
+    let _ = match broken {
+        0 => write!(text, "all {} promises held", promises.len()),
+        n => write!(text, "{n} of {} promises BROKEN", promises.len()),
+    };
+    text
+}
