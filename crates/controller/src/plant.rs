@@ -85,6 +85,9 @@ impl fmt::Display for PlantError {
 
 impl std::error::Error for PlantError {}
 
+/// How often the order to stop is looked at.
+const STOP_INTERVAL: Duration = Duration::from_millis(20);
+
 /// A plant that listens. Driving contract: [`bind`](Self::bind), then [`run`](Self::run).
 pub struct Plant {
     options: PlantOptions,
@@ -111,7 +114,7 @@ impl Plant {
         self.address
     }
 
-    /// Runs until `stop` is set, which is looked at every log interval. Process time zero is now.
+    /// Runs until `stop` is set, which is looked at every 20 ms. Process time zero is now.
     pub fn run(
         self,
         clock: impl TimeSource + 'static,
@@ -138,14 +141,22 @@ impl Plant {
     }
 }
 
+/// Logs the levels at each interval, until `stop` is set.
 async fn watch(bench: &server::Bench, interval: Duration, stop: &AtomicBool) {
-    let interval = interval.max(Duration::from_millis(1)).to_std();
-    let mut ticks = tokio::time::interval(interval);
-    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let mut levels = ticks(interval.max(Duration::from_millis(1)));
+    let mut looks = ticks(STOP_INTERVAL);
     while !stop.load(Ordering::Acquire) {
-        ticks.tick().await;
-        bench.log_levels();
+        tokio::select! {
+            _ = levels.tick() => bench.log_levels(),
+            _ = looks.tick() => {}
+        }
     }
+}
+
+fn ticks(interval: Duration) -> tokio::time::Interval {
+    let mut ticks = tokio::time::interval(interval.to_std());
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    ticks
 }
 
 /// Runs a plant until `stop` is set.

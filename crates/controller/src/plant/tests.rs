@@ -111,6 +111,7 @@ fn an_overtaken_write_of_the_same_epoch_is_rejected() {
     let plant = Running::start(options());
     let mut client = plant.client();
     client.write(&[3.0, 3.0], stamp(4, 0, 10), soon()).unwrap();
+    client.write(&[3.0, 3.0], stamp(4, 0, 10), soon()).unwrap();
     let error = client
         .write(&[3.0, 3.0], stamp(4, 0, 9), soon())
         .unwrap_err();
@@ -286,12 +287,14 @@ fn every_write_is_in_the_log_with_time_writer_epoch_and_verdict() {
 fn the_log_can_be_read_while_the_plant_runs() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("plant.jsonl");
-    let log = Some(path.clone());
-    let plant = Running::start(PlantOptions { log, ..options() });
-    plant
-        .client()
-        .write(&[3.0, 3.0], stamp(1, 0, 1), soon())
-        .unwrap();
+    let plant = Running::start(PlantOptions {
+        log: Some(path.clone()),
+        // No other lines, which would fill the file's buffer.
+        log_interval: Duration::from_secs(3_600),
+        ..options()
+    });
+    let mut client = plant.client();
+    client.write(&[3.0, 3.0], stamp(1, 0, 1), soon()).unwrap();
     let give_up = soon();
     while !std::fs::read_to_string(&path)
         .unwrap()
