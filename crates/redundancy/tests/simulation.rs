@@ -1,0 +1,96 @@
+//! Thousands of seeded storms: one writer, growing epochs, healing.
+
+mod world;
+
+use bumpless_redundancy::{ReferenceKind, Timing};
+use world::{MS, Plan, World};
+
+/// After the last fault the pair is redundant again within this.
+const HEALS_WITHIN: u64 = 1000 * MS;
+
+fn storm(plan: Plan, seed: u64) -> World {
+    let mut world = World::new(plan, seed);
+    let start = world.random.below(60) * MS;
+    world.run_for(start);
+    world.start(0);
+    let later = world.random.below(200) * MS;
+    world.run_for(later);
+    world.start(1);
+    world.storm(1500 * MS);
+    world
+}
+
+#[test]
+fn storms_never_make_two_writers_and_the_pair_heals() {
+    let seeds = std::env::var("BUMPLESS_SEEDS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(150);
+    let first = std::env::var("BUMPLESS_FIRST_SEED")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(0);
+    for seed in first..first + seeds {
+        let mut world = storm(
+            Plan {
+                field_checks_epoch: true,
+                ..Plan::default()
+            },
+            seed,
+        );
+        world.expect_no_violation(&format!("seed {seed}"));
+        world.run_until(HEALS_WITHIN, World::is_healed);
+        assert!(world.is_healed(), "heals: seed {seed}: {:?}", world.roles());
+        world.run_for(200 * MS);
+        world.expect_no_violation(&format!("seed {seed}"));
+        assert!(
+            world.is_healed(),
+            "stays healed: seed {seed}: {:?}",
+            world.roles()
+        );
+    }
+}
+
+fn seeds(bound: u64) -> u64 {
+    std::env::var("BUMPLESS_SEEDS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(bound)
+}
+
+fn first_with_two_writers(plan: &Plan, bound: u64) -> Option<u64> {
+    (0..seeds(bound)).find(|&seed| {
+        let world = storm(plan.clone(), seed);
+        world
+            .violations
+            .iter()
+            .any(|violation| violation.starts_with("one_writer"))
+    })
+}
+
+#[test]
+fn echo_requests_instead_of_leases_make_the_published_dual_primary() {
+    let plan = Plan {
+        references: vec![ReferenceKind::Ping; 2],
+        ..Plan::default()
+    };
+    let seed = first_with_two_writers(&plan, 500);
+    println!("two writers with seed {seed:?}");
+    assert!(seed.is_some());
+}
+
+#[test]
+fn drift_beyond_the_bound_makes_two_writers_so_the_checker_can_fail() {
+    let timing = Timing {
+        drift_ppm: 0,
+        ..Plan::default().timing
+    };
+    let plan = Plan {
+        true_drift_ppm: 200_000,
+        timing,
+        ..Plan::default()
+    };
+    let seed = first_with_two_writers(&plan, 3000);
+    println!("two writers with seed {seed:?}");
+    assert!(seed.is_some());
+}
