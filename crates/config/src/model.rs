@@ -64,9 +64,9 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// The longest that a failover may take with the reference points reachable: one lease until the
-    /// former primary must have stopped, one for a reference point that restarts meanwhile, both
-    /// lengthened by the clock drift, and three heartbeats to notice, to ask and to be answered.
+    /// What expiries allow for a failover with a reference point reachable: a lease until the backup's
+    /// own promise has run out, another to be leased the role although a request may be lost, both
+    /// lengthened by the clock drift, and three heartbeats to notice.
     pub fn failover_time(&self) -> Duration {
         self.lease.stretched(self.clock_drift_ppm) * 2 + self.heartbeat * 3
     }
@@ -234,7 +234,7 @@ pub enum ReferenceKind {
 pub struct Group {
     /// Its name.
     pub name: String,
-    /// The candidates for the primary role, preferred first.
+    /// The two candidates for the primary role, preferred first.
     pub candidates: Vec<NodeId>,
     /// Indices into [`Config::references`]; empty only where the file says so explicitly.
     pub references: Vec<usize>,

@@ -129,8 +129,8 @@ fn of_group(config: &Config, group: &Group, all: &mut Vec<Weakness>) {
         all.push(weakness(
             WeaknessCode::PingReference,
             format!("{}, reference {:?}", subject(), reference.name),
-            "an address that only answers ICMP cannot say which of two nodes that reach it is \
-             primary",
+            "an address that only answers ICMP answers both nodes when they do not hear each other, \
+             and both write",
             "run a witness there instead",
         ));
     }

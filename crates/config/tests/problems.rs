@@ -111,10 +111,10 @@ fn times_that_do_not_fit_each_other_are_refused_with_the_sum() {
     );
     one(
         "#start_wait_ms = 1000",
-        "start_wait_ms = 15",
+        "start_wait_ms = 20",
         "timing.start_wait_ms",
         "2 leases",
-        "least 20",
+        "least 20.01",
     );
     one(
         "#deadline_ms =",
@@ -230,6 +230,21 @@ fn names_that_lead_nowhere_are_named_with_the_nearest() {
         "application[1].networks",
         "\"C\"",
         "name one of A, B",
+    );
+}
+
+#[test]
+fn a_group_has_two_nodes() {
+    let (alone, three) = ("nodes = [\"left\"]", "nodes = [\"left\", \"right\", \"x\"]");
+    let found = problems(&changed("nodes = [\"left\", \"right\"]", alone).0);
+    let fields: Vec<&str> = found.iter().map(|problem| problem.field.as_str()).collect();
+    assert_eq!(fields, ["node[2]", "group[1].nodes"], "{found:#?}");
+    let found = problems(&changed("nodes = [\"left\", \"right\"]", three).0);
+    assert!(
+        found
+            .iter()
+            .any(|problem| problem.right.contains("name two")),
+        "{found:#?}"
     );
 }
 

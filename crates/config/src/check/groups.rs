@@ -9,8 +9,8 @@ use crate::model::Group;
 use crate::reader::Reader;
 use crate::schema;
 
-/// Fewest and most candidates of a group.
-const CANDIDATES: (usize, usize) = (2, 8);
+/// Candidates of a group: the redundancy protocol is one between two nodes.
+const CANDIDATES: usize = 2;
 
 /// A group as far as it is known.
 pub(crate) struct Draft {
@@ -81,14 +81,13 @@ fn group(
 
 fn candidates(reader: &mut Reader, known: &Known, given: &schema::Group) -> Option<Vec<NodeId>> {
     let names = given.nodes.as_ref()?;
-    let (min, max) = CANDIDATES;
-    if !(min..=max).contains(&names.len()) {
+    if names.len() != CANDIDATES {
         let wrong = format!("names {} nodes", names.len());
         reader.wrong(
             &given.place,
             "nodes",
             wrong,
-            format!("name {min} to {max}, preferred first"),
+            "name two, the preferred one first; a pool is several groups",
         );
     }
     let mut find = |name: &schema::shape::Mention| {

@@ -8,7 +8,7 @@ use crate::schema;
 
 /// Fewest heartbeats in a lease: with two lost in a row the third still renews it.
 const HEARTBEATS_PER_LEASE: u64 = 3;
-/// Fewest leases that a starting node waits: the former primary's lease and its renewal's way.
+/// Fewest leases that a starting node waits: whatever it promised before it stopped has run out.
 const LEASES_PER_START: u64 = 2;
 
 pub(crate) fn check(reader: &mut Reader, given: &schema::Timing) -> Option<Timing> {
@@ -30,11 +30,14 @@ pub(crate) fn check(reader: &mut Reader, given: &schema::Timing) -> Option<Timin
             );
         }
     }
-    if let (Some(lease), Some(start_wait)) = (given.lease, given.start_wait) {
-        let least = lease * LEASES_PER_START;
+    if let (Some(lease), Some(start_wait), Some(drift)) =
+        (given.lease, given.start_wait, given.clock_drift)
+    {
+        let drift = u32::try_from(drift).unwrap_or(u32::MAX);
+        let least = lease.stretched(drift) * LEASES_PER_START;
         if start_wait < least {
             let wrong = format!(
-                "{} ms is shorter than {LEASES_PER_START} leases of {} ms",
+                "{} ms is shorter than {LEASES_PER_START} leases of {} ms with clock drift",
                 ms(start_wait),
                 ms(lease)
             );

@@ -11,15 +11,16 @@ use super::shape::{Choice, Flag, Mention, Name, Names};
 use crate::model::{Commit, Distribution, ENVELOPE_MAX, OnFailure};
 
 section! {
-    /// Nodes that stand in for each other: one of them is primary for all applications of the
-    /// group. Up to 16 groups; a node may be in several.
+    /// Two nodes that stand in for each other: one of them is primary for all applications of the
+    /// group. Up to 16 groups; a node may be in several, primary for some and backup for others,
+    /// with different partners.
     Group = "group", Many, [] {
         /// Name of the group.
         /// Cost: none.
         /// Hazard: none.
         name: String = "name", "none", Name, required;
-        /// The candidates for the primary role, 2 to 8, the preferred one first.
-        /// Cost: the state goes to each of them.
+        /// The two candidates for the primary role, the preferred one first.
+        /// Cost: none.
         /// Hazard: none.
         nodes: Vec<Mention> = "nodes", "names of nodes", Names, required;
         /// The reference points of the group, at best one on each network. The nodes agree on one

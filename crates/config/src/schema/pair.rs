@@ -22,8 +22,8 @@ section! {
     /// Failure detection and the lease of the primary role.
     ///
     /// From these follows the failover time, 2 leases (lengthened by the clock drift) plus
-    /// 3 heartbeats: the longest that a failover may take from the primary's last output to the
-    /// backup's first, with the reference points reachable.
+    /// 3 heartbeats: what expiries allow for a failover, from the primary's last state to the
+    /// backup's first cycle, with a reference point reachable.
     Timing = "timing", Once, [] {
         /// Time between two heartbeats that a node sends to a partner, on each network.
         /// Cost: one packet of 100 to 350 bytes per partner and network each time.
@@ -34,7 +34,8 @@ section! {
         /// 3 heartbeats, so that two lost ones do no harm.
         /// Cost: a renewal per heartbeat at each reference point.
         /// Hazard: too short and a stall of the machine ends the primary role; too long and the
-        /// process waits that much longer for the backup after a crash.
+        /// process waits that much longer for the backup after a crash; longer than a witness's
+        /// `--longest-lease-ms`, that witness refuses.
         lease: Duration = "lease_ms", "milliseconds", Millis { min: 3.0, max: 60_000.0 }, default("10");
         /// Most that the rates of two computers' clocks differ. Whoever waits for another's lease to
         /// end waits longer by this share.
@@ -42,7 +43,7 @@ section! {
         /// Hazard: less than the true difference permits two writers for that moment.
         clock_drift: u64 = "clock_drift_ppm", "parts per million", Whole { min: 0, max: 100_000 }, default("500");
         /// How long a starting node listens for a primary before it may become one. At least
-        /// 2 leases.
+        /// 2 leases, lengthened by the clock drift.
         /// Cost: that much longer until a pair that starts alone writes outputs.
         /// Hazard: shorter than the start of the network card or switch port, a node that returns
         /// asks for the primary role although the partner holds it.
@@ -192,8 +193,8 @@ section! {
         /// `witness`: a `bumpless witness` process on a third computer, which leases the primary
         /// role. `ping`: an address that answers ICMP echo, such as a managed switch.
         /// Cost: a witness needs a place to run; it holds no state.
-        /// Hazard: `ping` is weaker: an address that both nodes reach cannot say which of them is
-        /// to be primary, so a fault between the nodes alone can leave the pair without failover.
+        /// Hazard: `ping` is weaker: where the nodes do not hear each other but both reach the
+        /// address, it answers both, and both write.
         kind: ReferenceWord = "kind", "none", REFERENCE_WORDS, required;
         /// The network through which it is reached.
         /// Cost: none.
