@@ -89,8 +89,8 @@ impl ModbusSettings {
 
 /// A Modbus TCP device as [`FieldIo`].
 ///
-/// Deadlines are kept to the resolution of the runtime's timer, 1 ms: a call whose deadline is
-/// nearer than that may return up to 1 ms after it.
+/// Deadlines are kept as well as the runtime's timer allows, which counts milliseconds: a call
+/// whose deadline is nearer than 2 ms may return up to 1 ms after it.
 pub struct ModbusField<T> {
     map: ModbusMap,
     connection: Connection<T>,
