@@ -35,6 +35,8 @@ pub struct Path {
     pub duplicate: f64,
     pub corrupt: f64,
     pub up: bool,
+    /// The sender's driver cannot send here at all.
+    pub blocked: bool,
 }
 
 impl Default for Path {
@@ -48,6 +50,7 @@ impl Default for Path {
             duplicate: 0.0,
             corrupt: 0.0,
             up: true,
+            blocked: false,
         }
     }
 }
@@ -215,6 +218,7 @@ impl World {
         let (sender, publishers) = build_sender(&self.plan);
         self.sender = sender;
         self.publishers = publishers;
+        self.events.clear();
         self.set_session(Some(tag));
     }
 
@@ -233,10 +237,15 @@ impl World {
         })
     }
 
+    pub fn set_healthy(&mut self, link: u8, healthy: bool) {
+        self.sender
+            .set_link_healthy(PEER, LinkId(link), healthy, self.now);
+    }
+
     /// The newest state of a channel and its cycle, if one can be read.
-    pub fn read(&mut self, channel: usize) -> Option<(u32, Vec<u8>)> {
+    pub fn read(&mut self, channel: usize) -> Option<(u32, State)> {
         let view = self.subscribers[channel].read(self.now)?;
-        Some((view.cycle(), view.data().to_vec()))
+        Some((view.cycle(), State(view.data().to_vec())))
     }
 
     pub fn sent_count(&self, counter: Counter) -> u64 {
@@ -252,7 +261,8 @@ impl World {
             self.sender.handle_published(self.now);
         }
         for link in 0..self.paths.len() {
-            while self.free_at[link] <= self.now {
+            self.has_more[link] &= !self.paths[link].blocked;
+            while self.free_at[link] <= self.now && !self.paths[link].blocked {
                 let id = LinkId(link as u8);
                 let Some(transmit) = self.sender.poll_transmit(id, self.now) else {
                     self.has_more[link] = false;
@@ -421,6 +431,11 @@ impl World {
     /// Publishes on channel 0 and runs until its fate is known; returns how long it took.
     pub fn transfer(&mut self, state: &[u8]) -> Option<Duration> {
         let ticket = self.publish(0, state).ticket;
+        self.fate(ticket)
+    }
+
+    /// Runs until it is known what became of a state of channel 0; how long it took, if it is safe.
+    pub fn fate(&mut self, ticket: u64) -> Option<Duration> {
         let end = self.now + Duration::from_secs(20);
         while self.now < end {
             self.run(us(20));
@@ -503,13 +518,31 @@ fn links_of(plan: &Plan, channel: &ChannelPlan) -> LinkSet {
     }
 }
 
+/// A state's bytes; a failed assertion shows only the first ones.
+#[derive(Clone, PartialEq, Eq)]
+pub struct State(pub Vec<u8>);
+
+impl std::ops::Deref for State {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let first = &self.0[..self.0.len().min(8)];
+        write!(f, "{} bytes {first:02x?}", self.0.len())
+    }
+}
+
 /// A state that cannot be taken for another one.
-pub fn state(seed: u64, len: usize) -> Vec<u8> {
+pub fn state(seed: u64, len: usize) -> State {
     let mut random = Random::new(seed ^ 0xb00b);
     let mut bytes = Vec::with_capacity(len + 8);
     while bytes.len() < len {
         bytes.extend_from_slice(&random.next_u64().to_le_bytes());
     }
     bytes.truncate(len);
-    bytes
+    State(bytes)
 }
