@@ -63,9 +63,7 @@ impl HandOver {
     pub(crate) fn deadline(&self, timing: &Timing) -> Option<Instant> {
         match self.phase {
             Phase::Idle => None,
-            Phase::Requested(since) | Phase::Draining(since) => {
-                Some(since + timing.hand_over_bound())
-            }
+            Phase::Requested(since) | Phase::Draining(since) => Some(since + timing.hand_over),
             Phase::Offered(since, _) => Some(since + offer_bound(timing)),
         }
     }

@@ -352,6 +352,3 @@ impl RoleMachine {
         });
     }
 }
-
-#[cfg(test)]
-mod tests;

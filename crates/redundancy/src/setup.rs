@@ -27,10 +27,13 @@ pub struct Timing {
     /// How long a node that knows nothing waits for its partner before it starts alone. Longer
     /// than a lease, so that whatever an earlier incarnation promised has run out.
     pub start_wait: Duration,
+    /// How long a switchover may take to make the last states safe, or stay unanswered, before it
+    /// is abandoned. At least the longest transfer of an application's state.
+    pub hand_over: Duration,
 }
 
 impl Default for Timing {
-    /// Heartbeats each 2 ms, lease 10 ms, 500 ppm, start after 1 s.
+    /// Heartbeats each 2 ms, lease 10 ms, 500 ppm, start after 1 s, switchover within 1 s.
     fn default() -> Self {
         let heartbeat = Duration::from_millis(2);
         Self {
@@ -39,6 +42,7 @@ impl Default for Timing {
             lease: Duration::from_millis(10),
             drift_ppm: 500,
             start_wait: Duration::from_secs(1),
+            hand_over: Duration::from_secs(1),
         }
     }
 }
@@ -47,10 +51,6 @@ impl Timing {
     /// How long a grantor keeps a promise that its holder counts as one lease.
     pub(crate) const fn promise(&self) -> Duration {
         self.lease.stretched(self.drift_ppm)
-    }
-    /// How long a switchover may drain or stay unanswered before it is abandoned.
-    pub(crate) fn hand_over_bound(&self) -> Duration {
-        self.start_wait
     }
     /// Interval of echo requests: switches answer them on a slow path.
     pub(crate) fn ping_interval(&self) -> Duration {

@@ -1,1 +1,193 @@
 use super::*;
+use WitnessKind::{Acquire, Observe, Release, Renew};
+use proptest::prelude::*;
+use std::vec::Vec;
+
+const LEASE: u64 = 10_000;
+
+fn at(us: u64) -> Instant {
+    Instant::ZERO + Duration::from_micros(us)
+}
+
+fn request(node: u8, kind: WitnessKind, epoch: u32) -> WitnessRequest {
+    WitnessRequest {
+        pair: 1,
+        group: 2,
+        node: NodeId(node),
+        candidates: 2,
+        session: 100 + u64::from(node),
+        kind,
+        epoch: Epoch(epoch),
+        lease_us: LEASE as u32,
+        sent_at: 5,
+        token: 6,
+    }
+}
+
+/// A witness whose quiet period of 20 ms and 20 us is over at 100 ms.
+fn witness() -> Witness {
+    let setup = WitnessSetup {
+        max_lease: Duration::from_millis(20),
+        drift_ppm: 1000,
+        capacity: 2,
+    };
+    Witness::new(setup, 1, Instant::ZERO).unwrap()
+}
+
+fn ask(witness: &mut Witness, us: u64, request: WitnessRequest) -> WitnessReply {
+    witness.handle_request(&request, at(us)).unwrap()
+}
+
+#[test]
+fn a_role_is_leased_to_one_node_until_its_lease_and_the_drift_have_passed() {
+    let mut w = witness();
+    assert!(ask(&mut w, 100_000, request(0, Acquire, 2)).granted);
+    let refused = ask(&mut w, 101_000, request(1, Acquire, 3));
+    assert!(!refused.granted);
+    assert_eq!(
+        (refused.holder, refused.epoch, refused.holder_silent_us),
+        (0, Epoch(2), 1000)
+    );
+    assert_eq!(
+        refused.retry_after_us, 9_011,
+        "10 ms and 1000 ppm after 100 ms, and a grain"
+    );
+    assert!(!ask(&mut w, 110_009, request(1, Acquire, 3)).granted);
+    assert!(ask(&mut w, 110_010, request(1, Acquire, 3)).granted);
+    assert!(
+        !ask(&mut w, 110_020, request(0, Renew, 2)).granted,
+        "its time is over"
+    );
+}
+
+#[test]
+fn renewing_extends_the_promise() {
+    let mut w = witness();
+    ask(&mut w, 100_000, request(0, Acquire, 2));
+    for us in (102_000..200_000).step_by(2_000) {
+        assert!(ask(&mut w, us, request(0, Renew, 2)).granted);
+        assert!(!ask(&mut w, us + 1000, request(1, Acquire, 9)).granted);
+    }
+}
+
+#[test]
+fn after_its_own_start_it_grants_nobody_a_role_and_believes_who_renews() {
+    let mut w = witness();
+    assert!(!ask(&mut w, 10_000, request(1, Acquire, 3)).granted);
+    assert!(ask(&mut w, 11_000, request(0, Renew, 2)).granted);
+    assert!(!ask(&mut w, 20_900, request(1, Acquire, 3)).granted);
+    assert!(!ask(&mut w, 20_900, request(1, Renew, 3)).granted);
+    assert!(ask(&mut w, 21_011, request(1, Acquire, 3)).granted);
+}
+
+#[test]
+fn a_released_role_is_granted_at_once_and_a_late_renewal_does_not_take_it_back() {
+    let mut w = witness();
+    ask(&mut w, 100_000, request(0, Acquire, 2));
+    assert!(
+        !ask(&mut w, 100_500, request(1, Release, 2)).granted,
+        "not its to give"
+    );
+    assert!(ask(&mut w, 101_000, request(0, Release, 2)).granted);
+    assert!(!ask(&mut w, 101_100, request(0, Renew, 2)).granted);
+    assert!(ask(&mut w, 101_200, request(1, Renew, 3)).granted);
+}
+
+#[test]
+fn no_epoch_is_granted_to_two_incarnations() {
+    let mut w = witness();
+    ask(&mut w, 100_000, request(0, Acquire, 2));
+    let reborn = WitnessRequest {
+        session: 555,
+        ..request(0, Acquire, 2)
+    };
+    let refused = ask(&mut w, 200_000, reborn);
+    assert!(!refused.granted);
+    assert_eq!(refused.epoch, Epoch(2));
+    assert!(
+        ask(
+            &mut w,
+            200_000,
+            WitnessRequest {
+                epoch: Epoch(4),
+                ..reborn
+            }
+        )
+        .granted
+    );
+}
+
+#[test]
+fn leases_that_are_too_long_or_empty_are_refused() {
+    let mut w = witness();
+    for lease_us in [0, 20_001, u32::MAX] {
+        let long = WitnessRequest {
+            lease_us,
+            ..request(0, Acquire, 2)
+        };
+        assert!(!ask(&mut w, 100_000, long).granted);
+    }
+    assert_eq!(w.groups(), 0);
+}
+
+#[test]
+fn a_full_table_refuses_new_groups_counts_it_and_serves_the_old_ones() {
+    let mut w = witness();
+    for group in 0..10 {
+        let r = WitnessRequest {
+            group,
+            ..request(0, Acquire, 2)
+        };
+        assert_eq!(ask(&mut w, 100_000, r).granted, group < 2);
+    }
+    assert_eq!(w.groups(), 2);
+    assert_eq!(w.counters().get(Counter::DiscardNoBuffer), 8);
+    let old = WitnessRequest {
+        group: 1,
+        ..request(0, Renew, 2)
+    };
+    assert!(ask(&mut w, 101_000, old).granted);
+}
+
+#[test]
+fn observing_changes_nothing() {
+    let mut w = witness();
+    assert!(ask(&mut w, 100_000, request(1, Observe, 99)).granted);
+    assert_eq!(w.groups(), 0);
+    ask(&mut w, 100_000, request(0, Acquire, 2));
+    let seen = ask(&mut w, 101_000, request(1, Observe, 99));
+    assert_eq!((seen.holder, seen.epoch), (0, Epoch(2)));
+    assert_eq!(
+        ask(&mut w, 120_000, request(1, Observe, 99)).holder,
+        NO_HOLDER
+    );
+}
+
+proptest! {
+    /// The slow twin keeps every promise ever made as an interval; no two of different
+    /// incarnations overlap unless the first was given back, and recorded epochs only grow.
+    #[test]
+    fn promises_of_different_holders_never_overlap(
+        steps in proptest::collection::vec((0u8..3, 0u8..4, 0u32..12, 0u64..6_000), 0..300),
+    ) {
+        let mut w = witness();
+        let (mut now, mut highest) = (21_000, Epoch(0));
+        let mut promises: Vec<(u8, u64)> = Vec::new();
+        for (node, kind, epoch, later) in steps {
+            now += later;
+            let kind = [Renew, Acquire, Release, Observe][usize::from(kind)];
+            let reply = ask(&mut w, now, request(node, kind, epoch));
+            prop_assert!(reply.epoch >= highest);
+            highest = reply.epoch;
+            match kind {
+                Renew | Acquire if reply.granted => {
+                    prop_assert!(promises.iter().all(|&(n, end)| n == node || end <= now));
+                    prop_assert_eq!(reply.epoch, Epoch(epoch));
+                    promises.push((node, now + LEASE));
+                }
+                Release if reply.granted => promises.retain(|&(n, _)| n != node),
+                _ => {}
+            }
+        }
+    }
+}

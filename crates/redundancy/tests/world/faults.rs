@@ -26,6 +26,8 @@ impl World {
         for node in 0..2 {
             if self.nodes[node].core.is_none() {
                 self.start(node);
+            } else if self.nodes[node].paused {
+                self.resume(node);
             }
         }
     }

@@ -392,10 +392,10 @@ impl World {
         let core = self.core(node);
         match what {
             What::Wake => core.handle_timeout(now),
-            What::State { session } if session == core.session() => {
-                if core.role(GROUP) == Some(Role::Backup) {
-                    core.set_synced_until(GROUP, Some(now + expiry), now);
-                }
+            What::State { session }
+                if session == core.session() && core.role(GROUP) == Some(Role::Backup) =>
+            {
+                core.set_synced_until(GROUP, Some(now + expiry), now);
             }
             What::Echo {
                 reference,
