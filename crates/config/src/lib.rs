@@ -3,7 +3,7 @@
 //! One TOML file describes the whole pair (or pool) and is the same on every node.
 //! [`Config::parse`] reads it and reports everything that is wrong in one go. A field's meaning,
 //! unit, default, cost and hazard are written once, in `schema`; the parser, [`sample`] and
-//! [`reference`] (kept as `spec/configuration.md`) come from there.
+//! [`reference()`] (kept as `spec/configuration.md`) come from there.
 #![forbid(unsafe_code)]
 
 mod check;

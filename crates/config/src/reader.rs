@@ -52,11 +52,13 @@ impl Place {
     pub(crate) fn line_of(&self, key: &str) -> usize {
         self.lines.get(key).copied().unwrap_or(self.line)
     }
+    /// Path of `key` in this table, on one line whatever the key holds.
     fn join(&self, key: &str) -> String {
-        match (self.path.is_empty(), key.is_empty()) {
-            (true, _) => key.to_owned(),
-            (_, true) => self.path.clone(),
-            _ => format!("{}.{key}", self.path),
+        let key = key.escape_debug();
+        match self.path.as_str() {
+            "" => key.to_string(),
+            path if key.clone().next().is_none() => path.to_owned(),
+            path => format!("{path}.{key}"),
         }
     }
 }
