@@ -1,9 +1,13 @@
 //! Brings the logs of all processes together as one run.
 
+use std::fs;
+use std::path::Path;
+
 use bumpless_base::Duration;
 use bumpless_controller::QuadrupleTankParameters;
 use bumpless_controller::plant::baseline::baseline;
 use bumpless_net_linux::JitterMeter;
+use serde_json::json;
 
 use super::DemoError;
 use super::configuration::{NODES, PERIOD_MS, TIME_SCALE};
@@ -25,6 +29,7 @@ pub fn gather(
         nodes: NODES.map(String::from).to_vec(),
         period_ns: laboratory.config.applications[0].period.as_nanos(),
         deadline_ns: laboratory.config.applications[0].deadline.as_nanos(),
+        lease_ns: laboratory.config.timing.lease.as_nanos(),
         plant_lines_lost: plant.lines_lost,
         baseline: computed(&plant, tank),
         events: std::mem::take(&mut laboratory.events),
@@ -44,7 +49,33 @@ pub fn gather(
     run.writes = plant.writes;
     run.stalls = stalls(&run, meter.as_ref());
     run.sort();
+    write_down(&run, &laboratory.own_log())?;
     Ok(run)
+}
+
+/// Puts beside the other logs what only the laboratory knows, for whoever keeps them.
+fn write_down(run: &Run, path: &Path) -> Result<(), DemoError> {
+    let phases: Vec<_> = run
+        .phases
+        .iter()
+        .map(|phase| {
+            json!({
+                "phase": phase.kind.id(),
+                "from_ns": phase.from_ns,
+                "to_ns": phase.to_ns,
+                "fault_ns": phase.fault,
+                "primary_before": run.node_name(phase.primary_before),
+            })
+        })
+        .collect();
+    let stalls: Vec<_> = run
+        .stalls
+        .iter()
+        .map(|s| json!({"time_ns": s.time_ns, "length_ns": s.length_ns, "seen_by": s.seen_by}))
+        .collect();
+    let log = json!({"schema": "bumpless.laboratory/1", "phases": phases, "stalls": stalls});
+    fs::write(path, log.to_string())
+        .map_err(|error| DemoError::system(path.display().to_string(), error))
 }
 
 /// The same run without networks, jitter and faults, placed on the plant's own time.

@@ -2,14 +2,12 @@
 //! and a meter for stalls of the machine itself.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, JoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use bumpless_base as base;
 use bumpless_config::Config;
 use bumpless_controller::QuadrupleTankParameters;
 use bumpless_net_linux::{Clock, JitterMeter};
@@ -19,6 +17,7 @@ use super::DemoError;
 use super::addresses::Addresses;
 use super::configuration::{self, GROUP, NETWORKS, NODES};
 use super::follow::Follower;
+use super::meter::Meter;
 use super::processes::{Process, describe};
 use super::progress::Progress;
 use crate::fault::{self, FaultPlan, LinkFaults};
@@ -26,8 +25,6 @@ use crate::runlog::{Event, EventKind, RedundancyState};
 
 /// Interval at which conditions are looked at.
 const LOOK: Duration = Duration::from_millis(5);
-/// Lateness from which on a wake-up is a stall.
-const STALL: base::Duration = base::Duration::from_millis(2);
 /// Longest lease that the witnesses grant; they stay silent for so long after their start.
 const LONGEST_LEASE_MS: u32 = 200;
 
@@ -83,32 +80,6 @@ impl Waiter {
         self.progress.tick();
         thread::sleep(LOOK);
         Ok(())
-    }
-}
-
-/// The thread that measures how late it wakes.
-struct Meter {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<JitterMeter>,
-}
-
-impl Meter {
-    fn start() -> io::Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopping = Arc::clone(&stop);
-        let thread = thread::Builder::new()
-            .name("stall-meter".into())
-            .spawn(move || {
-                let mut meter = JitterMeter::new(STALL, 1 << 16);
-                meter.run(base::Duration::from_millis(1), &stopping);
-                meter
-            })?;
-        Ok(Self { stop, thread })
-    }
-
-    fn end(self) -> Option<JitterMeter> {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().ok()
     }
 }
 
@@ -384,6 +355,11 @@ impl Laboratory {
     /// The plant's log.
     pub fn plant_log(&self) -> PathBuf {
         self.directory.join("plant.jsonl")
+    }
+
+    /// Where the laboratory writes down what it did.
+    pub fn own_log(&self) -> PathBuf {
+        self.directory.join("laboratory.json")
     }
 
     /// The logs of all processes that nodes had.

@@ -8,6 +8,7 @@ mod configuration;
 mod follow;
 mod gather;
 mod laboratory;
+mod meter;
 mod processes;
 mod progress;
 mod repeat;

@@ -1,7 +1,7 @@
 //! How long the process was without a new output.
 
 use super::{Limits, Promise, ms};
-use crate::runlog::{Phase, PhaseKind, Run};
+use crate::runlog::{EventKind, Phase, PhaseKind, Run};
 
 /// A time between two accepted writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,23 +67,58 @@ pub fn gap(run: &Run, phase: &Phase, limits: &Limits) -> Promise {
         PhaseKind::Switchover => limits.gap_switchover_ns,
         _ => limits.gap_running_ns,
     };
-    let promised = format!("outputs go on: never more than {} between two", ms(limit));
-    let Some((gap, stalled)) = worst(run, phase) else {
+    let promised = format!(
+        "outputs go on: never more than {} between two, stalls added",
+        ms(limit)
+    );
+    let Some(worst) = worst(run, phase, limit, limits) else {
         return Promise::in_phase("gap", phase, promised, false, "no accepted output".into());
     };
-    let length = gap.length_ns();
-    let mut seen = format!("at most {}", ms(length));
-    if stalled > 0 {
-        seen += &format!(", of which the machine stalled {}", ms(stalled));
+    let mut seen = format!("at most {}", ms(worst.gap.length_ns()));
+    if worst.stalled_ns > 0 {
+        seen += &format!(", of which the machine stalled {}", ms(worst.stalled_ns));
     }
-    let held = length <= limit.saturating_add(stalled);
-    Promise::in_phase("gap", phase, promised, held, seen)
+    if worst.limit_ns > limit {
+        seen += "; with a failover in it";
+    }
+    Promise::in_phase("gap", phase, promised, worst.excess_ns() <= 0, seen)
 }
 
-/// The gap that is longest when the machine's stalls are taken off, and those stalls.
-fn worst(run: &Run, phase: &Phase) -> Option<(Gap, u64)> {
+/// A gap and what it is measured with.
+struct Judged {
+    gap: Gap,
+    stalled_ns: u64,
+    limit_ns: u64,
+}
+
+impl Judged {
+    /// How far it is beyond its limit; negative within.
+    fn excess_ns(&self) -> i128 {
+        i128::from(self.gap.length_ns()) - i128::from(self.stalled_ns) - i128::from(self.limit_ns)
+    }
+}
+
+/// The gap that is farthest beyond its limit, or closest to it. Where a node took over in a gap, the
+/// limit is a failover's; whether it was right to take over is another promise.
+fn worst(run: &Run, phase: &Phase, limit: u64, limits: &Limits) -> Option<Judged> {
+    let took_over = |gap: &Gap| {
+        run.events.iter().any(|event| {
+            (gap.from_ns..gap.to_ns).contains(&event.time_ns)
+                && matches!(&event.kind, EventKind::Role { to, .. } if to == "primary")
+        })
+    };
     gaps_in(run, phase.from_ns, phase.to_ns)
         .into_iter()
-        .map(|gap| (gap, run.stalled_ns(gap.from_ns, gap.to_ns)))
-        .max_by_key(|(gap, stalled)| gap.length_ns().saturating_sub(*stalled))
+        .map(|gap| Judged {
+            stalled_ns: run.stalled_ns(gap.from_ns, gap.to_ns),
+            limit_ns: match phase.kind {
+                PhaseKind::Switchover => limit,
+                _ if gap.length_ns() > limit && took_over(&gap) => {
+                    limits.gap_failover_ns.max(limit)
+                }
+                _ => limit,
+            },
+            gap,
+        })
+        .max_by_key(Judged::excess_ns)
 }

@@ -5,6 +5,9 @@ use crate::runlog::{Event, EventKind, Phase, PhaseKind, RedundancyState, Run};
 
 const PRIMARY: &str = "primary";
 const BACKUP: &str = "backup";
+/// Within so many leases after a stall a change of roles can be its consequence: the lease runs
+/// out, and the other node takes over.
+const STALL_REACH_LEASES: u64 = 4;
 
 /// Role of `node` just before `time_ns`; empty if it has not said one since its last start.
 pub fn role_at<'a>(run: &'a Run, node: &str, time_ns: u64) -> &'a str {
@@ -68,17 +71,47 @@ pub fn as_expected(run: &Run, phase: &Phase) -> Promise {
     Promise::in_phase("roles", phase, promised, held, ends)
 }
 
+/// The roles stay as they are. A stall of half a lease or more can end a lease by itself: a change
+/// that follows one is the machine's doing, and is said but not held against the pair.
 fn unchanged(run: &Run, phase: &Phase, before: &str, other: &str) -> Promise {
-    let promised = format!("{before} stays primary, {other} stays backup");
-    let change = role_changes(run, phase).map(describe).next();
-    let started =
-        role_at(run, before, phase.to_ns) == PRIMARY && role_at(run, other, phase.to_ns) == BACKUP;
-    let held = change.is_none() && started;
-    let seen = change.unwrap_or_else(|| match started {
-        true => "no role changed".into(),
-        false => format!("{before} is not primary or {other} is not backup"),
-    });
-    Promise::in_phase("roles", phase, promised, held, seen)
+    let promised = format!(
+        "{before} stays primary, {other} stays backup, unless the machine stalls for half a lease"
+    );
+    let stalled_before = |event: &Event| {
+        let since = event
+            .time_ns
+            .saturating_sub(STALL_REACH_LEASES * run.lease_ns);
+        run.stalled_ns(since, event.time_ns)
+    };
+    let is_excused = |event: &&Event| stalled_before(event) >= (run.lease_ns / 2).max(1);
+    let inexcusable = role_changes(run, phase).find(|event| !is_excused(event));
+    let excused = role_changes(run, phase).find(is_excused);
+    let roles = [before, other].map(|node| role_at(run, node, phase.to_ns));
+    let in_order = match excused {
+        None => roles == [PRIMARY, BACKUP],
+        Some(_) => roles == [PRIMARY, BACKUP] || roles == [BACKUP, PRIMARY],
+    };
+    let seen = match (inexcusable, excused) {
+        (Some(event), _) => describe(event),
+        (None, Some(event)) => {
+            format!(
+                "{}; the machine had stalled {}",
+                describe(event),
+                ms(stalled_before(event))
+            )
+        }
+        (None, None) => {
+            let [before_is, other_is] = roles.map(or_silent);
+            format!("no role changed: {before} is {before_is}, {other} is {other_is}")
+        }
+    };
+    Promise::in_phase(
+        "roles",
+        phase,
+        promised,
+        inexcusable.is_none() && in_order,
+        seen,
+    )
 }
 
 fn or_silent(role: &str) -> &str {

@@ -169,6 +169,76 @@ fn transfers_that_take_longer_with_one_network_cut_are_found() {
     assert_eq!(broken(&run), only(&["added-time/cut-a"]));
 }
 
+#[test]
+fn a_transfer_that_misses_is_excused_by_a_stall_at_that_moment_and_no_other() {
+    let mut run = synthetic::run();
+    let at = start_of(&run, PhaseKind::Loss) + 100 * MS;
+    let index = run
+        .events
+        .iter()
+        .position(|event| event.time_ns > at && matches!(event.kind, EventKind::Transfer { .. }));
+    let event = &mut run.events[index.unwrap()];
+    let (outcome, cause) = (TransferOutcome::Failed, Some("no way".into()));
+    event.kind = EventKind::Transfer {
+        cycle: 0,
+        outcome,
+        took_us: 0.0,
+        cause,
+    };
+    let ended = event.time_ns;
+    let stall = |time_ns| Stall {
+        time_ns,
+        length_ns: 3 * MS,
+        seen_by: "meter".into(),
+    };
+    for elsewhere in [ended + 4 * MS, ended - 20 * MS] {
+        run.stalls = vec![stall(elsewhere)];
+        assert_eq!(broken(&run), only(&["transfers/loss"]));
+    }
+    run.stalls = vec![stall(ended - MS)];
+    assert_eq!(broken(&run), only(&[]));
+    let promises = judge(&run);
+    let seen = &promises
+        .iter()
+        .find(|promise| promise.id == "transfers/loss")
+        .unwrap()
+        .seen;
+    assert!(
+        seen.contains("1 failed") && seen.contains("stalled during 1"),
+        "{seen}"
+    );
+}
+
+#[test]
+fn a_failover_is_excused_by_a_stall_that_can_end_a_lease_and_then_is_still_told() {
+    let mut run = synthetic::run();
+    let at = start_of(&run, PhaseKind::Bursts) + 100 * MS;
+    run.events.push(role("left", at, "primary", "backup"));
+    run.events.push(role("right", at + MS, "backup", "primary"));
+    let back = at + 500 * MS;
+    run.events.push(role("right", back, "primary", "backup"));
+    run.events
+        .push(role("left", back + MS, "backup", "primary"));
+    run.sort();
+    let stall = |time_ns, length_ns| Stall {
+        time_ns,
+        length_ns,
+        seen_by: "meter".into(),
+    };
+    run.stalls = vec![stall(at - MS, 12 * MS), stall(back - MS, 3 * MS)];
+    assert_eq!(broken(&run), only(&["roles/bursts"]));
+    run.stalls = vec![stall(at - MS, 12 * MS), stall(back - MS, 6 * MS)];
+    assert_eq!(broken(&run), only(&[]));
+    let promises = judge(&run);
+    let seen = &promises
+        .iter()
+        .find(|promise| promise.id == "roles/bursts")
+        .unwrap()
+        .seen;
+    assert!(seen.contains("left went from primary to backup"), "{seen}");
+    assert!(seen.contains("had stalled 12.0 ms"), "{seen}");
+}
+
 fn role(node: &str, time_ns: u64, from: &str, to: &str) -> Event {
     let (from, to, cause) = (from.into(), to.into(), "test".into());
     Event {

@@ -207,9 +207,9 @@ fn footer(page: &mut String, run: &Run, about: &About) {
         "<footer><p>Bumpless {}, {}, {} processors, everything on one machine: plant, one witness per \
          network and both controllers are separate processes; two networks are loopback addresses; \
          faults are made by a driver that the product's code does not know.</p>\n\
-         <p>During the {:.0} s the machine itself ran nothing for {stalled:.1} ms in all (stalls over \
-         2 ms, {} reports, the longest {longest:.1} ms). A stall inside a gap between two outputs is \
-         added to its limit and said so in the table; it is never taken off the figure.</p></footer>\n",
+         <p>In these {:.0} s, threads that were due did not run for {stalled:.1} ms in all (stalls of \
+         over 2 ms, {} reports by the stall meter and the nodes, the longest {longest:.1} ms). No figure has \
+         a stall taken off. Where one excuses something, the table says so.</p></footer>\n",
         escape(&about.version),
         escape(&about.kernel),
         about.processors,

@@ -342,9 +342,10 @@ fn stalls(run: &Run) -> Plot {
     }
     Plot {
         heading: "Stalls of this machine",
-        note: "Moments in which the computer itself ran nothing for more than 2 ms. They are not \
-               taken out of any figure."
-            .into(),
+        note:
+            "Moments in which a thread that was due did not run for more than 2 ms. They are taken \
+               out of no figure."
+                .into(),
         key: Vec::new(),
         svg: panel.finish("stalls of the machine over time"),
     }

@@ -93,11 +93,13 @@ pub enum EventKind {
     },
     /// A state's transfer ended (on the primary).
     Transfer {
-        /// Cycle of the state.
+        /// Transfer cycle; zero for a failed one, of which the log does not say it.
+        #[serde(default)]
         cycle: u64,
         /// How it ended.
         outcome: TransferOutcome,
-        /// From publication to the end, in microseconds.
+        /// From publication to acknowledgement, in microseconds; zero for a failed one.
+        #[serde(default)]
         took_us: f64,
         /// Why it failed.
         #[serde(default)]

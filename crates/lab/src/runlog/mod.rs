@@ -150,6 +150,8 @@ pub struct Run {
     pub period_ns: u64,
     /// Time a state has from its publication to its acknowledgement.
     pub deadline_ns: u64,
+    /// How long a primary may write after its last renewal.
+    pub lease_ns: u64,
     /// Writes in order of time.
     pub writes: Vec<Write>,
     /// The process as the plant recorded it, in order of time.

@@ -14,6 +14,7 @@ pub fn run() -> Run {
         nodes: vec!["left".into(), "right".into()],
         period_ns: 10 * MS,
         deadline_ns: 9 * MS,
+        lease_ns: 10 * MS,
         plant_lines_lost: Some(0),
         injected: 2_345,
         ..Run::default()
