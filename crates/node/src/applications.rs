@@ -89,6 +89,8 @@ impl ApplicationThread {
         field: Box<dyn FieldIo>,
     ) {
         self.port.register_executor();
+        // Refused only by kernels that have no such thing; cycles then start some 50 us late.
+        let _ = bumpless_net_linux::realtime::tighten_timers();
         let waker = self.replication.waker.clone();
         let ports = Ports {
             field,
@@ -98,7 +100,11 @@ impl ApplicationThread {
                 port: Arc::clone(&self.port),
                 waker: waker.clone(),
             },
-            clock: ThreadClock::new(Arc::clone(&self.gate), Arc::clone(&self.stop)),
+            clock: ThreadClock::new(
+                Arc::clone(&self.gate),
+                Arc::clone(&self.port),
+                Arc::clone(&self.stop),
+            ),
         };
         let (gate, port, board) = (self.gate, self.port, self.board);
         let mut reporter = Reporter {
@@ -109,7 +115,7 @@ impl ApplicationThread {
         };
         let observer = move |report: &CycleReport, counters: &Counters| {
             port.set_in_cycle(false);
-            if gate.paused() {
+            if gate.handing_over() {
                 waker.wake();
             }
             board.store(counters);
@@ -242,12 +248,6 @@ impl std::fmt::Display for Describe<&bumpless_controller::executor::FailCause> {
     }
 }
 
-/// The most bytes that the channel of `settings` must carry: its state in the executor's envelope.
-pub fn published_size_max(settings: &config::Application) -> u32 {
-    let size = bumpless_controller::executor::published_size_max(build(settings).as_ref());
-    u32::try_from(size).unwrap_or(u32::MAX)
-}
-
 fn executor_settings(settings: &config::Application, writer: NodeId) -> ExecutorSettings {
     let on_failure = settings.field.as_ref().map(|field| field.on_failure);
     ExecutorSettings {
@@ -315,4 +315,48 @@ fn open_field(settings: &config::Application) -> io::Result<Box<dyn FieldIo>> {
         )?),
         None => Box::new(NoField),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bumpless_controller::executor::published_size_max;
+
+    #[test]
+    fn every_channel_carries_the_largest_state_that_its_application_publishes() {
+        for example in ["quadruple-tank", "table20", "two-computers"] {
+            let path = format!(
+                "{}/../../examples/{example}.toml",
+                env!("CARGO_MANIFEST_DIR")
+            );
+            let config = Config::load(path.as_ref()).unwrap();
+            for settings in &config.applications {
+                let needed = published_size_max(build(settings).as_ref());
+                assert!(
+                    needed <= settings.state_max as usize,
+                    "{example}: {} needs {needed}",
+                    settings.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_configuration_and_the_wire_agree_on_sizes() {
+        use bumpless_config::WireVersion;
+        use bumpless_wire::{Version, header_overhead, max_state_size};
+        for (config, wire) in [
+            (WireVersion::V1, Version::V1),
+            (WireVersion::V2, Version::V2),
+        ] {
+            assert_eq!(usize::from(config.header_len()), header_overhead(wire));
+            for payload in [1u16, 1000, 1454] {
+                let by_packets = config.max_packets() * u64::from(payload);
+                assert_eq!(
+                    u64::from(max_state_size(wire, payload)),
+                    by_packets.min(u32::MAX.into())
+                );
+            }
+        }
+    }
 }

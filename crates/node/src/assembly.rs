@@ -1,7 +1,7 @@
 //! Putting a node together, and taking it apart again in order.
 
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
@@ -52,7 +52,14 @@ pub fn run(
 
     let mut log = EventLog::new(wiring.names.clone());
     let parts = Parts::new(config, &wiring);
-    let threads = parts.application_threads(ends, &waker, &mut log, &options);
+    // Executors outlive the order to stop: a hand-over needs them.
+    let executors_stop = Arc::new(AtomicBool::new(false));
+    let threads = parts.application_threads(
+        ends,
+        &waker,
+        &mut log,
+        (options.log_outputs, &executors_stop),
+    );
     let snapshot = Arc::new(Mutex::new(Snapshot::new(
         config,
         &wiring.names,
@@ -106,7 +113,7 @@ pub fn run(
         })
         .map_err(|error| system("start the data plane", error))?;
     let ended = data_plane.join();
-    options.stop.store(true, Ordering::Release);
+    executors_stop.store(true, Ordering::Release);
     parts.ports.iter().for_each(|port| port.wake());
     for application in applications {
         let _ = application.join();
@@ -285,6 +292,17 @@ fn build_cores(config: &Config, wiring: &Wiring, seed: u64) -> Result<(Cores, En
     Ok((cores, (publishers, subscribers)))
 }
 
+/// How long a hand-over may take: each application must once have its newest state at the backup,
+/// those of equal period at the same time.
+fn hand_over_bound(config: &Config) -> Duration {
+    let longest = config
+        .applications
+        .iter()
+        .map(|app| app.period + app.deadline)
+        .max();
+    config.timing.start_wait + longest.unwrap_or_default() * 2
+}
+
 fn redundancy_setup(config: &Config, wiring: &Wiring) -> redundancy::Setup {
     let own = &config.nodes[usize::from(wiring.node.0)].addresses;
     let common = |partner: &NodeId| -> LinkSet {
@@ -304,6 +322,7 @@ fn redundancy_setup(config: &Config, wiring: &Wiring) -> redundancy::Setup {
             lease: config.timing.lease,
             drift_ppm: config.timing.clock_drift_ppm,
             start_wait: config.timing.start_wait,
+            hand_over: hand_over_bound(config),
         },
         partners: wiring
             .partners
@@ -385,7 +404,7 @@ impl Parts {
         (publishers, subscribers): Ends,
         waker: &Waker,
         log: &mut EventLog,
-        options: &RunOptions,
+        (log_outputs, stop): (bool, &Arc<AtomicBool>),
     ) -> Vec<ApplicationThread> {
         let ends = publishers.into_iter().zip(subscribers);
         ends.enumerate()
@@ -405,9 +424,9 @@ impl Parts {
                     gate,
                     port,
                     sink: log.sink(),
-                    log_outputs: options.log_outputs,
+                    log_outputs,
                     board: Arc::clone(&self.boards[at]),
-                    stop: Arc::clone(&options.stop),
+                    stop: Arc::clone(stop),
                 }
             })
             .collect()
@@ -456,6 +475,7 @@ impl Parts {
             descriptors,
             poller: Poller::new(&watched, waker),
             surroundings,
+            hand_over_patience: hand_over_bound(config),
             session,
             stalls: (0, Duration::ZERO),
             refreshed: Clock.now(),
@@ -467,17 +487,20 @@ impl Parts {
         groups
             .filter_map(|(at, &group)| {
                 let peer = self.wiring.partner_in(config, group)?;
-                let members = self
-                    .places
-                    .iter()
-                    .zip(&self.ports)
-                    .filter(|((place, _), _)| *place == at);
-                let ports = members.map(|(_, port)| Arc::clone(port)).collect();
+                let places = self.places.iter().zip(&self.ports).enumerate();
+                let mut members: Vec<_> = places
+                    .filter(|(_, (place, _))| place.0 == at)
+                    .map(|(member, (_, port))| {
+                        let application = self.wiring.applications[member];
+                        (Arc::clone(port), config.applications[application].period)
+                    })
+                    .collect();
+                members.sort_by_key(|(_, period)| std::cmp::Reverse(*period));
                 Some(GroupRuntime::new(
                     GroupId(group as u16),
                     peer,
                     Arc::clone(&self.gates[at]),
-                    ports,
+                    members,
                 ))
             })
             .collect()

@@ -26,10 +26,10 @@ struct Situation {
 }
 
 impl Situation {
-    fn of(gate: &GroupGate) -> Self {
+    fn of(gate: &GroupGate, port: &ApplicationPort) -> Self {
         Self {
             primary: gate.is_primary(),
-            paused: gate.paused(),
+            paused: port.paused(),
             permitted: gate.permit().is_some(),
         }
     }
@@ -39,15 +39,17 @@ impl Situation {
 #[derive(Debug)]
 pub struct ThreadClock {
     gate: Arc<GroupGate>,
+    port: Arc<ApplicationPort>,
     stop: Arc<AtomicBool>,
     seen: Situation,
 }
 
 impl ThreadClock {
-    /// A clock that wakes for changes of `gate` and for `stop`.
-    pub fn new(gate: Arc<GroupGate>, stop: Arc<AtomicBool>) -> Self {
+    /// A clock that wakes for changes of `gate`, for a pause at `port`, and for `stop`.
+    pub fn new(gate: Arc<GroupGate>, port: Arc<ApplicationPort>, stop: Arc<AtomicBool>) -> Self {
         Self {
             gate,
+            port,
             stop,
             seen: Situation::default(),
         }
@@ -61,7 +63,7 @@ impl Clock for ThreadClock {
 
     fn wait_until(&mut self, until: Instant) -> Wake {
         loop {
-            let situation = Situation::of(&self.gate);
+            let situation = Situation::of(&self.gate, &self.port);
             if situation != self.seen || self.stop.load(Ordering::Acquire) {
                 self.seen = situation;
                 return Wake::Woken;
@@ -150,7 +152,7 @@ impl OutputGate for GroupOutputGate {
         // The mark comes before the look: a hand-over that finds it absent afterwards knows that
         // this thread will see the pause before it writes.
         self.port.set_in_cycle(true);
-        if self.gate.paused() {
+        if self.port.paused() {
             self.port.set_in_cycle(false);
             self.waker.wake();
             return None;
@@ -163,7 +165,7 @@ impl OutputGate for GroupOutputGate {
     fn role(&self) -> Role {
         if !self.gate.is_member() {
             Role::Inactive
-        } else if self.gate.is_primary() && !self.gate.paused() {
+        } else if self.gate.is_primary() && !self.port.paused() {
             Role::Primary
         } else {
             Role::Backup

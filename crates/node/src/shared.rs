@@ -15,7 +15,7 @@ pub struct GroupGate {
     until: AtomicU64,
     role: AtomicU8,
     backup_expected: AtomicBool,
-    paused: AtomicBool,
+    handing_over: AtomicBool,
 }
 
 impl GroupGate {
@@ -59,19 +59,19 @@ impl GroupGate {
         self.backup_expected.store(expected, Ordering::SeqCst);
     }
 
+    /// Publishes whether the end of each cycle is awaited by an ordered hand-over.
+    pub fn set_handing_over(&self, handing_over: bool) {
+        self.handing_over.store(handing_over, Ordering::SeqCst);
+    }
+
+    /// Whether the end of each cycle is awaited by an ordered hand-over.
+    pub fn handing_over(&self) -> bool {
+        self.handing_over.load(Ordering::SeqCst)
+    }
+
     /// Whether a backup is there to acknowledge states.
     pub fn backup_expected(&self) -> bool {
         self.backup_expected.load(Ordering::SeqCst)
-    }
-
-    /// Stops executors before their next cycle, for an ordered hand-over.
-    pub fn set_paused(&self, paused: bool) {
-        self.paused.store(paused, Ordering::SeqCst);
-    }
-
-    /// Whether executors are to stop before their next cycle.
-    pub fn paused(&self) -> bool {
-        self.paused.load(Ordering::SeqCst)
     }
 }
 
@@ -93,6 +93,7 @@ pub struct ApplicationPort {
     settled: AtomicU64,
     published: AtomicU64,
     in_cycle: AtomicBool,
+    paused: AtomicBool,
     epoch_seen: AtomicU32,
     unfit: AtomicBool,
     executor: OnceLock<Thread>,
@@ -139,6 +140,16 @@ impl ApplicationPort {
     /// Whether the newest published state is at the backup.
     pub fn newest_is_safe(&self) -> bool {
         self.safe.load(Ordering::SeqCst) >= self.published.load(Ordering::SeqCst)
+    }
+
+    /// Stops the executor before its next cycle, for an ordered hand-over.
+    pub fn set_paused(&self, paused: bool) {
+        self.paused.store(paused, Ordering::SeqCst);
+    }
+
+    /// Whether the executor is to stop before its next cycle.
+    pub fn paused(&self) -> bool {
+        self.paused.load(Ordering::SeqCst)
     }
 
     /// Marks the span in which the executor may write outputs.

@@ -167,7 +167,7 @@ fn groups(snapshot: &Snapshot, config: &Config, names: &Names, now: Instant) -> 
                 "candidates": candidates,
                 "role": role_name(group.role),
                 "epoch": group.epoch.0,
-                "writes_outputs": group.permit_until.is_some_and(|until| until > now),
+                "writes_outputs": group.permit_until.is_some_and(|until| until > snapshot.at),
                 "redundancy": group.redundancy.name(),
                 "cause": group.cause.as_str(),
                 "synced": group.synced,

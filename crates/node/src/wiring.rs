@@ -7,7 +7,6 @@ use bumpless_config::{Application, Config, Distribution, WireVersion};
 use bumpless_transfer as transfer;
 use bumpless_wire::Version;
 
-use crate::applications::published_size_max;
 use crate::log::Names;
 
 /// Assumed round trip until one is measured: a switched network's, with room for a busy partner.
@@ -170,7 +169,7 @@ impl Wiring {
                 Distribution::Replicate => transfer::Distribution::Replicate,
                 Distribution::Spread => transfer::Distribution::Spread,
             },
-            max_size: published_size_max(app),
+            max_size: app.state_max,
             deadline: app.deadline,
             expiry: app.expiry,
         })
@@ -182,7 +181,7 @@ impl Wiring {
             id: app.channel,
             peer,
             links: usable(config, self.node, app),
-            max_size: published_size_max(app),
+            max_size: app.state_max,
             expect_within: app.period + app.deadline,
         })
     }

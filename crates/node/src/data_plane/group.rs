@@ -22,11 +22,14 @@ pub struct GroupRuntime {
     pub gate: Arc<GroupGate>,
     /// The partner of this group.
     pub peer: PeerId,
-    /// The applications' ports, in the order of `channels`.
-    pub ports: Vec<Arc<ApplicationPort>>,
+    /// The applications' ports, longest period first, and the periods.
+    ports: Vec<Arc<ApplicationPort>>,
+    periods: Vec<Duration>,
     /// What status shows.
     pub snapshot: GroupSnapshot,
     handing_over: bool,
+    leaving: bool,
+    partner_role: Option<Role>,
     /// Since when some application cannot run here, and when that was last acted upon.
     unfit_since: Option<Instant>,
     relieved_at: Option<Instant>,
@@ -36,24 +39,28 @@ pub struct GroupRuntime {
 }
 
 impl GroupRuntime {
-    /// The group `id` with the applications behind `ports`.
+    /// The group `id` with `applications`: their ports and periods, longest period first.
     pub fn new(
         id: GroupId,
         peer: PeerId,
         gate: Arc<GroupGate>,
-        ports: Vec<Arc<ApplicationPort>>,
+        applications: Vec<(Arc<ApplicationPort>, Duration)>,
     ) -> Self {
-        let freshness = IndexedHeap::new(ports.len());
+        let freshness = IndexedHeap::new(applications.len());
+        let (ports, periods) = applications.into_iter().unzip();
         Self {
             id,
             gate,
             peer,
             ports,
+            periods,
             snapshot: GroupSnapshot {
                 member: true,
                 ..GroupSnapshot::default()
             },
             handing_over: false,
+            leaving: false,
+            partner_role: None,
             unfit_since: None,
             relieved_at: None,
             freshness,
@@ -87,34 +94,46 @@ impl GroupRuntime {
 
     /// Follows a change of role.
     pub fn role_changed(&mut self, to: Role) {
-        self.handing_over = false;
         self.gate.set_role(to);
-        self.gate.set_paused(false);
-        self.wake();
+        self.go_on();
     }
 
-    /// Starts an ordered hand-over: executors finish their cycle and pause.
+    /// Starts an ordered hand-over.
     pub fn begin_hand_over(&mut self) {
         self.handing_over = true;
-        self.gate.set_paused(true);
-        self.wake();
+        self.gate.set_handing_over(true);
     }
 
     /// The hand-over was abandoned: executors go on.
     pub fn abort_hand_over(&mut self) {
+        self.leaving = false;
+        self.go_on();
+    }
+
+    fn go_on(&mut self) {
         self.handing_over = false;
-        self.gate.set_paused(false);
+        self.gate.set_handing_over(false);
+        self.ports.iter().for_each(|port| port.set_paused(false));
         self.wake();
     }
 
-    /// Tells the core once every executor has paused and every last state is at the backup.
+    /// Pauses each application at a moment when its last state is at the backup, those with the
+    /// longest periods first, so that no application stands still, and no state of it grows old,
+    /// while another's long transfer is awaited. Tells the core when all have paused.
     pub fn drive_hand_over(&mut self, redundancy: &mut Redundancy, now: Instant) {
-        let ready = self.handing_over
-            && self
-                .ports
-                .iter()
-                .all(|port| !port.in_cycle() && port.newest_is_safe());
-        if ready {
+        if !self.handing_over {
+            return;
+        }
+        let mut longest_waiting = None;
+        for (port, period) in self.ports.iter().zip(&self.periods) {
+            if longest_waiting.is_some_and(|waiting| *period < waiting) {
+                return;
+            }
+            if !pause(port) {
+                longest_waiting = Some(*period);
+            }
+        }
+        if longest_waiting.is_none() {
             self.handing_over = false;
             redundancy.hand_over_ready(self.id, now);
         }
@@ -172,6 +191,7 @@ impl GroupRuntime {
         if changed {
             self.wake();
         }
+        self.partner_role = status.partner_role;
         let snapshot = &mut self.snapshot;
         snapshot.role = status.role;
         snapshot.epoch = status.epoch;
@@ -181,9 +201,18 @@ impl GroupRuntime {
         snapshot.reference = status.reference.map(|reference| reference.0);
     }
 
-    /// Whether an ordered hand-over is still to come to its end.
-    pub fn is_handing_over(&self) -> bool {
-        self.gate.is_primary() && self.gate.paused()
+    /// Orders a hand-over because this node is about to end; again if one was abandoned.
+    pub fn leave(&mut self, redundancy: &mut Redundancy, now: Instant) {
+        if self.gate.is_primary() && !self.leaving {
+            self.leaving = redundancy.command_switchover(self.id, now).is_ok();
+        }
+    }
+
+    /// Whether this node may end: it has no role to hand over, nobody is there to take it, or the
+    /// partner says that it has taken over.
+    pub fn may_leave(&self) -> bool {
+        let took_over = self.partner_role == Some(Role::Primary);
+        took_over || !self.snapshot.partner_heard || !(self.gate.is_primary() || self.leaving)
     }
 
     /// Takes back the right to write for good: the node ends.
@@ -196,4 +225,20 @@ impl GroupRuntime {
     fn wake(&self) {
         self.ports.iter().for_each(|port| port.wake());
     }
+}
+
+/// Pauses the application if its last state is at the backup and no output is about to be written;
+/// returns whether it has paused.
+fn pause(port: &ApplicationPort) -> bool {
+    if port.paused() {
+        return !port.in_cycle();
+    }
+    if port.in_cycle() || !port.newest_is_safe() {
+        return false;
+    }
+    port.set_paused(true);
+    // A cycle may have begun in between: it is let go on, and the next moment tried.
+    let paused = !port.in_cycle() && port.newest_is_safe();
+    port.set_paused(paused);
+    paused
 }

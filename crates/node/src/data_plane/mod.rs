@@ -39,8 +39,6 @@ use crate::status::{ApplicationSnapshot, LinkSnapshot, Snapshot};
 /// A wake-up later than this is a stall worth telling.
 const STALL: Duration = Duration::from_millis(2);
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(20);
-/// How long an orderly stop waits for the backup to take over.
-const HAND_OVER_PATIENCE: Duration = Duration::from_millis(500);
 
 /// An order from the control thread.
 pub enum Command {
@@ -109,6 +107,8 @@ pub struct DataPlane {
     pub poller: Poller,
     /// Orders, log, status, end.
     pub surroundings: Surroundings,
+    /// How long an orderly stop waits for the backup to take over.
+    pub hand_over_patience: Duration,
     /// Random number of this process.
     pub session: u64,
     /// Stalls seen and the longest.
@@ -130,11 +130,9 @@ impl DataPlane {
             let now = Clock.now();
             self.act(now);
             if self.surroundings.stop.load(Ordering::Acquire) {
-                let deadline = *give_up_at.get_or_insert_with(|| {
-                    self.order_hand_overs(now);
-                    now + HAND_OVER_PATIENCE
-                });
-                if now >= deadline || !self.groups.iter().any(GroupRuntime::is_handing_over) {
+                self.order_hand_overs(now);
+                let deadline = *give_up_at.get_or_insert(now + self.hand_over_patience);
+                if now >= deadline || self.groups.iter().all(GroupRuntime::may_leave) {
                     break;
                 }
             }
@@ -191,8 +189,7 @@ impl DataPlane {
 
     fn order_hand_overs(&mut self, now: Instant) {
         for group in &mut self.groups {
-            // Refused where no backup could take over; then there is nobody to wait for.
-            let _ = self.cores.redundancy.command_switchover(group.id, now);
+            group.leave(&mut self.cores.redundancy, now);
         }
         self.drain_events(now);
     }

@@ -77,9 +77,10 @@ impl DataPlane {
                 let runtime = &mut self.channels[channel];
                 runtime.port.settle(ticket, false);
                 runtime.snapshot.failed += 1;
-                let application = runtime.application;
+                let (application, group) = (runtime.application, runtime.group.0);
                 // While no partner is there, every state fails; that redundancy is lost says it all.
-                if cause != FailureCause::SessionEnded {
+                let expected = self.groups[group].snapshot.partner_heard;
+                if expected && cause != FailureCause::SessionEnded {
                     let cause = ShortText::of(failure(cause));
                     self.record(
                         now,
