@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(15);
 /// How long each fault is watched.
 const WATCH_MS: u64 = 300;
 /// About how long one repetition takes.
-const ONE: Duration = Duration::from_millis(1_500);
+const ONE: Duration = Duration::from_millis(600);
 /// What the median and the 99th percentile of a failover's gap must not exceed, in milliseconds.
 const FAILOVER_LIMITS_MS: (f64, f64) = (20.0, 40.0);
 

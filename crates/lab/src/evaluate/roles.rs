@@ -26,7 +26,7 @@ pub fn role_at<'a>(run: &'a Run, node: &str, time_ns: u64) -> &'a str {
     role
 }
 
-fn role_changes<'a>(run: &'a Run, phase: &'a Phase) -> impl Iterator<Item = &'a Event> {
+fn role_changes<'a>(run: &'a Run, phase: &'a Phase) -> impl Iterator<Item = &'a Event> + Clone {
     run.events
         .iter()
         .filter(|e| phase.contains(e.time_ns) && matches!(e.kind, EventKind::Role { .. }))
@@ -84,14 +84,15 @@ fn unchanged(run: &Run, phase: &Phase, before: &str, other: &str) -> Promise {
         run.stalled_ns(since, event.time_ns)
     };
     let is_excused = |event: &&Event| stalled_before(event) >= (run.lease_ns / 2).max(1);
-    let inexcusable = role_changes(run, phase).find(|event| !is_excused(event));
-    let excused = role_changes(run, phase).find(is_excused);
+    let mut of_primary = role_changes(run, phase).filter(|event| concerns_primary(event));
+    let inexcusable = of_primary.clone().find(|event| !is_excused(event));
+    let excused = of_primary.find(is_excused);
     let roles = [before, other].map(|node| role_at(run, node, phase.to_ns));
     let in_order = match excused {
         None => roles == [PRIMARY, BACKUP],
         Some(_) => roles == [PRIMARY, BACKUP] || roles == [BACKUP, PRIMARY],
     };
-    let seen = match (inexcusable, excused) {
+    let what = match (inexcusable, excused) {
         (Some(event), _) => describe(event),
         (None, Some(event)) => {
             format!(
@@ -100,11 +101,10 @@ fn unchanged(run: &Run, phase: &Phase, before: &str, other: &str) -> Promise {
                 ms(stalled_before(event))
             )
         }
-        (None, None) => {
-            let [before_is, other_is] = roles.map(or_silent);
-            format!("no role changed: {before} is {before_is}, {other} is {other_is}")
-        }
+        (None, None) => "nobody took over".into(),
     };
+    let [before_is, other_is] = roles.map(or_silent);
+    let seen = format!("{what}; at the end {before} is {before_is}, {other} is {other_is}");
     Promise::in_phase(
         "roles",
         phase,
@@ -112,6 +112,14 @@ fn unchanged(run: &Run, phase: &Phase, before: &str, other: &str) -> Promise {
         inexcusable.is_none() && in_order,
         seen,
     )
+}
+
+/// Whether the event makes a primary or ends one.
+fn concerns_primary(event: &Event) -> bool {
+    match &event.kind {
+        EventKind::Role { from, to, .. } => from == PRIMARY || to == PRIMARY,
+        _ => false,
+    }
 }
 
 fn or_silent(role: &str) -> &str {

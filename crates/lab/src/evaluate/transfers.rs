@@ -4,6 +4,9 @@ use super::statistics::Distribution;
 use super::{Limits, Promise};
 use crate::runlog::{EventKind, Phase, PhaseKind, Run, TransferOutcome};
 
+/// Stalls shorter than this are not seen, so the moments that the meter gives are no finer.
+const METER_RESOLUTION_NS: u64 = 2_000_000;
+
 /// A transfer as the primary saw it end.
 struct Transfer<'a> {
     ended_ns: u64,
@@ -42,9 +45,9 @@ impl Transfer<'_> {
     }
 
     /// Whether the machine stalled while it went on. Of a failed transfer the log does not say when
-    /// it began; it was no longer ago than the deadline.
+    /// it began; it was no longer ago than the deadline and what the meter cannot resolve.
     fn stalled(&self, run: &Run) -> bool {
-        let length_ns = run.deadline_ns.max((self.took_us * 1e3) as u64);
+        let length_ns = run.deadline_ns.max((self.took_us * 1e3) as u64) + METER_RESOLUTION_NS;
         run.stalled_ns(self.ended_ns.saturating_sub(length_ns), self.ended_ns) > 0
     }
 }

@@ -36,7 +36,7 @@ pub fn render(run: &Run, promises: &[Promise], limits: &Limits, about: &About) -
             "promises broken"
         }
     );
-    verdict(&mut page, promises.len(), broken);
+    verdict(&mut page, promises);
     tiles(&mut page, run);
     page.push_str("<h2>What happened</h2>\n");
     let names = Panel::phase_names(run, plots::extent(run));
@@ -50,19 +50,54 @@ pub fn render(run: &Run, promises: &[Promise], limits: &Limits, about: &About) -
     page
 }
 
-fn verdict(page: &mut String, count: usize, broken: usize) {
-    let (class, headline) = match broken {
-        0 => ("good", format!("All {count} promises held")),
-        1 => ("bad", format!("1 of {count} promises was broken")),
-        n => ("bad", format!("{n} of {count} promises were broken")),
+/// Broken promises that the headline names at most.
+const NAMED_MAX: usize = 6;
+
+fn verdict(page: &mut String, promises: &[Promise]) {
+    let broken: Vec<_> = promises.iter().filter(|promise| !promise.held).collect();
+    let (class, headline) = match broken.len() {
+        0 => ("good", format!("All {} promises held", promises.len())),
+        1 => (
+            "bad",
+            format!("1 of {} promises was broken", promises.len()),
+        ),
+        n => (
+            "bad",
+            format!("{n} of {} promises were broken", promises.len()),
+        ),
     };
-    let _ = write!(
+    let _ = writeln!(
         page,
-        "<section class=\"verdict {class}\"><h1>{headline}</h1>\n\
-         <p>A pair of controllers kept a four-tank process under control while its networks lost \
-         packets, one network was cut, the primary was killed, came back, handed over on order, and \
-         was cut off from its partner.</p></section>\n"
+        "<section class=\"verdict {class}\"><h1>{headline}</h1>"
     );
+    if broken.is_empty() {
+        page.push_str(
+            "<p>A pair of controllers kept a four-tank process under control while its networks lost \
+             packets, one network was cut, the primary was killed, came back, handed over on order, \
+             and was cut off from its partner.</p>",
+        );
+    } else {
+        page.push_str("<ul>");
+        for promise in broken.iter().take(NAMED_MAX) {
+            let (id, seen) = (escape(&promise.id), escape(&promise.seen));
+            let _ = writeln!(page, "<li><a href=\"#{id}\">{id}</a>: {seen}</li>");
+        }
+        page.push_str("</ul>");
+    }
+    page.push_str("</section>\n");
+}
+
+/// A whole number with its thousands set apart.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 fn tile(page: &mut String, figure: &str, meaning: &str) {
@@ -111,7 +146,11 @@ fn tiles(page: &mut String, run: &Run) {
     }
     let meaning =
         "states that missed the backup in normal running, loss, bursts and with network A cut";
-    tile(page, &format!("{failed} of {}", safe + failed), meaning);
+    tile(
+        page,
+        &format!("{} of {}", grouped(failed), grouped(safe + failed)),
+        meaning,
+    );
     let (from, to) = plots::extent(run);
     let farthest = deviations(run, from, to)
         .into_iter()
@@ -125,7 +164,7 @@ fn tiles(page: &mut String, run: &Run) {
     if run.injected > 0 {
         tile(
             page,
-            &run.injected.to_string(),
+            &grouped(run.injected),
             "packets that the fault driver took away",
         );
     }
@@ -216,4 +255,17 @@ fn footer(page: &mut String, run: &Run, about: &About) {
         (to - from) as f64 / 1e9,
         run.stalls.len()
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_are_set_apart() {
+        assert_eq!(
+            [0, 999, 1_000, 15_209, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "15,209", "1,234,567"]
+        );
+    }
 }
