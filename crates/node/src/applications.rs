@@ -16,6 +16,8 @@ use bumpless_controller::{
     SetPointStep, Synthetic, SyntheticParameters,
 };
 
+use bumpless_net_linux::realtime;
+
 use crate::event::{NodeEvent, OutputOutcome};
 use crate::executor::{ChannelReplication, GroupOutputGate, ThreadClock, now};
 use crate::log::EventSink;
@@ -76,10 +78,11 @@ impl ApplicationThread {
         let application = build(settings);
         let field = open_field(settings)?;
         let executor = executor_settings(settings, self.node);
-        let cpu_name = format!("app {}", settings.name);
+        let priority = config.realtime.priority;
+        let name = format!("app {}", settings.name);
         thread::Builder::new()
-            .name(cpu_name)
-            .spawn(move || self.run(executor, application, field))
+            .name(name)
+            .spawn(move || self.run(executor, application, field, priority))
     }
 
     fn run(
@@ -87,10 +90,14 @@ impl ApplicationThread {
         settings: ExecutorSettings,
         application: Box<dyn Application>,
         field: Box<dyn FieldIo>,
+        priority: Option<u8>,
     ) {
         self.port.register_executor();
-        // Refused only by kernels that have no such thing; cycles then start some 50 us late.
-        let _ = bumpless_net_linux::realtime::tighten_timers();
+        // What is refused here is refused to the data plane, too, which says so in status.
+        let _ = realtime::tighten_timers();
+        if let Some(priority) = priority {
+            let _ = realtime::set_fifo(priority.saturating_sub(1).max(1));
+        }
         let waker = self.replication.waker.clone();
         let ports = Ports {
             field,

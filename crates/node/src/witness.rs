@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_net_linux::{
-    Clock, Link, OpenError, Poller, Segment, UdpConfig, UdpLink, Waker, random,
+    Clock, Link, OpenError, Poller, Segment, UdpConfig, UdpLink, Waker, random, realtime,
 };
 use bumpless_redundancy::{Witness, WitnessSetup};
 use bumpless_wire::{Packet, WitnessKind, WitnessReply, WitnessRequest, parse};
@@ -33,6 +33,8 @@ pub struct WitnessOptions {
     pub listen: Vec<SocketAddr>,
     /// Longest lease that it grants.
     pub longest_lease: Duration,
+    /// Real-time priority, if wanted.
+    pub priority: Option<u8>,
     /// Print events as JSON (`bumpless.witness/1`).
     pub json: bool,
     /// Set to end it.
@@ -91,6 +93,9 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
     for socket in &sockets {
         server.journal.listening(socket.local_address());
     }
+    for refused in prepare(options.priority) {
+        eprintln!("witness: {refused}");
+    }
     while !options.stop.load(Ordering::Acquire) {
         let now = Clock.now();
         poller.wait(now + TURN).map_err(system)?;
@@ -100,6 +105,15 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
             .for_each(|socket| server.serve(socket, now));
     }
     Ok(())
+}
+
+/// Asks for prompt scheduling; returns what was refused.
+fn prepare(priority: Option<u8>) -> Vec<realtime::Refused> {
+    let fifo = priority.map_or(Ok(()), realtime::set_fifo);
+    [realtime::tighten_timers(), fifo]
+        .into_iter()
+        .filter_map(Result::err)
+        .collect()
 }
 
 struct Server {

@@ -20,6 +20,9 @@ pub struct Witness {
     /// Longest lease that a pair may ask for, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     longest_lease_ms: u32,
+    /// Run at this real-time priority, 1 to 99, where the system permits it
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    priority: Option<u8>,
     /// Print grants and changes of holder as JSON lines (schema bumpless.witness/1)
     #[arg(long)]
     json: bool,
@@ -31,6 +34,7 @@ impl Witness {
         let options = WitnessOptions {
             listen: self.listen,
             longest_lease: bumpless_base::Duration::from_millis(self.longest_lease_ms.into()),
+            priority: self.priority,
             json: self.json,
             stop: output::stop_flag()?,
         };
