@@ -10,7 +10,7 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `redundancy`, `transmit` | routing, what is sent and when |
+//! | `redundancy`, `route`, `transmit` | routing, what is sent and when |
 //! | `partner`, `session`, `liveness` | who is at the other end, and which links work |
 //! | `role`, `decide`, `hand_over` | the role of one group |
 //! | `agreement`, `ping` | reference points of one group, leases |
@@ -32,6 +32,7 @@ mod partner;
 mod ping;
 mod redundancy;
 mod role;
+mod route;
 mod session;
 mod setup;
 mod status;

@@ -4,15 +4,14 @@
 use crate::agreement::Agreement;
 use crate::event::{Event, Outbox, RoleCause, SwitchoverRefused};
 use crate::id::{GroupId, ReferenceId};
-use crate::partner::{Partner, conflict_hold};
+use crate::partner::Partner;
 use crate::ping::PingState;
-use crate::role::{OutputPermit, RoleMachine, Surroundings};
+use crate::role::{OutputPermit, RoleMachine};
 use crate::session::nonzero;
 use crate::setup::{ReferenceKind, Setup, SetupError};
-use crate::status::{LinksView, Status};
+use crate::status::Status;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use bumpless_base::random::mix64;
 use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, LinkId, NodeId, PeerId, Random};
 use bumpless_wire::{Heartbeat, Role, WitnessReply};
 
@@ -46,11 +45,11 @@ pub struct Redundancy {
     pub(crate) secret: u64,
     pub(crate) session: u64,
     /// Another node with our name was heard; we do not write before this.
-    duplicate_until: Option<Instant>,
+    pub(crate) duplicate_until: Option<Instant>,
     /// When [`handle_timeout`](Self::handle_timeout) was asked for.
     asked: Instant,
     /// The latest `now`.
-    now: Instant,
+    pub(crate) now: Instant,
     /// Links are not called down before this: this node itself was too slow to judge.
     grace: Instant,
 }
@@ -139,31 +138,6 @@ impl Redundancy {
         self.after(Some(at), now);
     }
 
-    fn route_entries(&mut self, at: usize, heartbeat: &Heartbeat<'_>, now: Instant) {
-        let lease_echo = heartbeat.lease_echo;
-        for entry in heartbeat.groups() {
-            let group = GroupId(entry.group);
-            let shared = self
-                .groups
-                .iter()
-                .position(|g| g.id == group && g.peer == at);
-            match shared {
-                Some(index) => self.with_group(index, now, |group, s, out| {
-                    group.hear_partner(entry, lease_echo, s, out);
-                }),
-                None => self.out.count(Counter::DiscardWrongNode),
-            }
-        }
-    }
-
-    fn hear_duplicate(&mut self, now: Instant) {
-        if self.duplicate_until.is_none() {
-            self.out.event(Event::DuplicateNode);
-        }
-        self.duplicate_until = Some(now + conflict_hold(&self.setup.timing));
-        self.after(None, now);
-    }
-
     /// Takes the answer of the witness `reference`. Answers that nobody asked for are counted and
     /// have no other effect.
     pub fn handle_witness_reply(
@@ -192,13 +166,6 @@ impl Redundancy {
         });
         let peer = self.groups[index].peer;
         self.after(Some(peer), now);
-    }
-
-    /// Proves that an answer belongs to a request of this incarnation. The kind is part of it, so
-    /// that an observation cannot be passed off as a grant.
-    pub(crate) fn token(&self, group: GroupId, reference: ReferenceId, sent: u64, kind: u8) -> u64 {
-        let which = u64::from(group.0) << 16 | u64::from(reference.0) << 8 | u64::from(kind);
-        mix64(self.secret ^ mix64(sent ^ mix64(which)))
     }
 
     /// Takes the echo reply of the address `reference` to the request with this sequence number.
@@ -394,108 +361,5 @@ impl Redundancy {
     /// The node that `peer` is.
     pub fn peer_node(&self, peer: PeerId) -> Option<NodeId> {
         self.partners.get(usize::from(peer.0)).map(|p| p.node)
-    }
-
-    fn index_of(&self, group: GroupId) -> Option<usize> {
-        self.groups.iter().position(|g| g.id == group)
-    }
-
-    fn links_view(&self, peer: usize) -> LinksView {
-        let partner = &self.partners[peer];
-        let all = partner.links();
-        LinksView {
-            all,
-            up: all.iter().filter(|&l| partner.link_up(l)).collect(),
-        }
-    }
-
-    pub(crate) fn surroundings(&self, peer: usize, now: Instant) -> Surroundings<'_> {
-        surroundings(
-            &self.setup,
-            &self.partners[peer],
-            self.duplicate_until.is_some(),
-            now,
-        )
-    }
-
-    fn with_group(
-        &mut self,
-        index: usize,
-        now: Instant,
-        act: impl FnOnce(&mut RoleMachine, &Surroundings<'_>, &mut Outbox),
-    ) {
-        let group = &mut self.groups[index];
-        let partner = &self.partners[group.peer];
-        let s = surroundings(&self.setup, partner, self.duplicate_until.is_some(), now);
-        act(group, &s, &mut self.out);
-    }
-
-    fn each_group(
-        &mut self,
-        peer: Option<usize>,
-        now: Instant,
-        mut act: impl FnMut(&mut RoleMachine, &Surroundings<'_>, &mut Outbox),
-    ) {
-        for index in 0..self.groups.len() {
-            if peer.is_none_or(|peer| self.groups[index].peer == peer) {
-                self.with_group(index, now, &mut act);
-            }
-        }
-    }
-
-    /// After anything that may have changed a group: what is urgent goes out with the next round,
-    /// and rounds that are due are opened.
-    fn after(&mut self, peer: Option<usize>, now: Instant) {
-        self.now = self.now.max(now);
-        if self.partners.iter().any(Partner::is_in_conflict) || self.duplicate_until.is_some() {
-            self.each_group(None, now, |group, s, out| group.decide(s, out));
-        }
-        for group in &self.groups {
-            if group.urgent && peer.is_none_or(|peer| peer == group.peer) {
-                self.partners[group.peer].hurry();
-            }
-        }
-        self.open_rounds(now);
-    }
-
-    fn open_rounds(&mut self, now: Instant) {
-        let duplicate = self.duplicate_until.is_some();
-        for (at, partner) in self.partners.iter_mut().enumerate() {
-            if now < partner.next_round(&self.setup.timing) {
-                continue;
-            }
-            let heard_at = partner.latest_heard_at();
-            let s = surroundings(&self.setup, partner, duplicate, now);
-            let groups = self.groups.iter_mut().filter(|group| group.peer == at);
-            partner.open_round(
-                &self.setup.timing,
-                now,
-                groups.map(|g| g.entry(heard_at, &s)),
-            );
-        }
-    }
-}
-
-fn surroundings<'a>(
-    setup: &'a Setup,
-    partner: &Partner,
-    duplicate: bool,
-    now: Instant,
-) -> Surroundings<'a> {
-    let barred = if duplicate {
-        Some(RoleCause::DuplicateNode)
-    } else if partner.is_in_conflict() {
-        Some(RoleCause::ConfigurationDiffers)
-    } else {
-        None
-    };
-    Surroundings {
-        timing: &setup.timing,
-        lone_start_without: setup.lone_start_without,
-        now,
-        reachable: partner.is_reachable(),
-        unreachable_since: partner.unreachable_since(),
-        session: partner.session().adopted(),
-        barred,
     }
 }
