@@ -1,0 +1,180 @@
+//! Steady state allocates nothing on the data plane: a whole pair in one process, on loopback, with
+//! an allocator that counts what each data-plane thread asks for.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use bumpless_config::Config;
+use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendOutcome};
+use bumpless_node::control::{Request, request};
+use bumpless_node::witness::{self, WitnessOptions};
+use bumpless_node::{OpenedLink, RunOptions, open_udp, run};
+use serde_json::Value;
+
+thread_local! {
+    static WATCHED: Cell<bool> = const { Cell::new(false) };
+}
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+static ARMED: AtomicBool = AtomicBool::new(false);
+
+struct Counting;
+
+impl Counting {
+    fn note() {
+        if ARMED.load(Ordering::Relaxed) && WATCHED.try_with(Cell::get).unwrap_or(false) {
+            ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+// SAFETY: every call is passed on to the system allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        Self::note();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        Self::note();
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A real link; whichever thread receives on it is a data-plane thread.
+struct Watching(Box<dyn Link>);
+
+impl Link for Watching {
+    fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
+        self.0.send(to, packets)
+    }
+    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+        WATCHED.with(|watched| watched.set(true));
+        self.0.receive(sink)
+    }
+    fn descriptor(&self) -> Option<RawFd> {
+        self.0.descriptor()
+    }
+    fn local_address(&self) -> SocketAddr {
+        self.0.local_address()
+    }
+}
+
+/// A network of loopback that belongs to this process.
+fn network(directory: &Path) -> (String, SocketAddr) {
+    let id = std::process::id();
+    let (x, y) = (130 + id / 250 % 100, id % 250);
+    let witness = format!("127.{x}.{y}.9:4710");
+    let node = |name: &str, last: u8| {
+        format!(
+            "[[node]]\nname = \"{name}\"\naddresses = {{ A = \"127.{x}.{y}.{last}:4700\", B = \"127.{x}.{y}.{}:4700\" }}\ncontrol = '{}'\n",
+            last + 10,
+            directory.join(format!("{name}.sock")).display(),
+        )
+    };
+    let text = format!(
+        "[pair]\nname = \"allocation\"\n[timing]\nheartbeat_ms = 5\nlease_ms = 100\n\
+         [[network]]\nname = \"A\"\nbandwidth_mbit = 1000\n[[network]]\nname = \"B\"\nbandwidth_mbit = 1000\n\
+         {}{}[[reference]]\nname = \"w\"\nkind = \"witness\"\nnetwork = \"A\"\naddress = \"{witness}\"\n\
+         [[group]]\nname = \"g\"\nnodes = [\"left\", \"right\"]\nreferences = [\"w\"]\n\
+         [[application]]\nname = \"large\"\ngroup = \"g\"\nkind = \"synthetic\"\nchannel = 1\nperiod_ms = 50\n\
+         commit = \"async\"\nsize = \"100 kB\"\nchanged_share = 0.1\n\
+         [[application]]\nname = \"small\"\ngroup = \"g\"\nkind = \"synthetic\"\nchannel = 2\nperiod_ms = 10\n\
+         commit = \"async\"\nsize = \"100 B\"\nchanged_share = 1.0\n",
+        node("left", 1),
+        node("right", 2),
+    );
+    (text, witness.parse().unwrap())
+}
+
+fn status(socket: &Path) -> Value {
+    request(socket, &Request::Status).unwrap_or(Value::Null)
+}
+
+fn delivered(socket: &Path) -> u64 {
+    status(socket)["counters"]["states_delivered"]
+        .as_u64()
+        .unwrap_or(0)
+}
+
+fn wait_until(what: &str, mut reached: impl FnMut() -> bool) {
+    for _ in 0..3000 {
+        if reached() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("not within 30 s: {what}");
+}
+
+#[test]
+fn the_data_plane_allocates_nothing_in_steady_state() {
+    let directory = tempfile::tempdir().unwrap();
+    let (text, witness) = network(directory.path());
+    let config =
+        Config::parse(&text, "allocation.toml").unwrap_or_else(|problems| panic!("{problems:#?}"));
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut threads = Vec::new();
+    let options = WitnessOptions {
+        listen: vec![witness],
+        longest_lease: bumpless_base::Duration::from_millis(200),
+        priority: None,
+        json: true,
+        stop: Arc::clone(&stop),
+    };
+    threads.push(thread::spawn(move || witness::run(&options).unwrap()));
+    for name in ["left", "right"] {
+        let (config, stop) = (config.clone(), Arc::clone(&stop));
+        threads.push(thread::spawn(move || {
+            let node = config.node(name).unwrap();
+            let options = RunOptions {
+                log_file: None,
+                log_stdout: None,
+                log_transfers: true,
+                log_outputs: true,
+                stop,
+            };
+            run(&config, node, options, &mut |link, settings| {
+                let opened = open_udp(link, settings)?;
+                Ok(OpenedLink {
+                    driver: Box::new(Watching(opened.driver)),
+                    ..opened
+                })
+            })
+            .unwrap();
+        }));
+    }
+    let right = directory.path().join("right.sock");
+    wait_until("the pair is redundant", || {
+        status(&right)["groups"][0]["redundancy"] == "ok"
+    });
+    let before = delivered(&right);
+    wait_until("100 states have warmed everything up", || {
+        delivered(&right) > before + 100
+    });
+    ARMED.store(true, Ordering::SeqCst);
+    let before = delivered(&right);
+    wait_until("200 more states were delivered", || {
+        delivered(&right) > before + 200
+    });
+    ARMED.store(false, Ordering::SeqCst);
+    let allocations = ALLOCATIONS.load(Ordering::SeqCst);
+    stop.store(true, Ordering::SeqCst);
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    assert_eq!(
+        allocations, 0,
+        "allocations and releases on data-plane threads"
+    );
+}
