@@ -8,7 +8,7 @@
 use crate::id::{ReferenceId, ReferenceSet};
 use crate::setup::{MAX_REFERENCES, ReferenceKind, Timing};
 use alloc::vec::Vec;
-use bumpless_base::{Epoch, Instant};
+use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_wire::{NO_REFERENCE, WitnessReply};
 
 /// What one reference point granted and answered to this node for one group.
@@ -20,6 +20,8 @@ pub(crate) struct Lease {
     pub(crate) epoch: Epoch,
     /// The witness's incarnation that granted it; 0 for none.
     pub(crate) session: u64,
+    /// When anybody last held or renewed the lease, as far as the witness said.
+    pub(crate) last_renewal: Option<Instant>,
     /// When the last answer came.
     pub(crate) answered_at: Option<Instant>,
     /// Send time of the request that was last answered.
@@ -129,6 +131,18 @@ impl Agreement {
             .is_some_and(|at| now <= at + window)
     }
 
+    /// The first witness at which somebody held the role less than `span` ago.
+    pub(crate) fn lately_leased(
+        &self,
+        set: ReferenceSet,
+        span: Duration,
+        now: Instant,
+    ) -> Option<ReferenceId> {
+        let lately = |at: Instant| now < at + span;
+        set.iter()
+            .find(|&r| self.lease(r).last_renewal.is_some_and(lately))
+    }
+
     /// Whether every witness has answered once.
     pub(crate) fn all_consulted(&self) -> bool {
         let mut witnesses = self
@@ -157,6 +171,8 @@ impl Agreement {
         lease.answered = reply.echo_sent_at;
         lease.answered_at = Some(now);
         lease.granted = leased && reply.granted;
+        let silent = Duration::from_micros(reply.holder_silent_us.into());
+        lease.last_renewal = (reply.epoch != Epoch(0)).then(|| now.before(silent));
         if lease.granted && sent > since {
             lease.until = lease.until.max(sent + timing.lease);
             lease.epoch = reply.epoch;

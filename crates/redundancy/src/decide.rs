@@ -246,6 +246,9 @@ impl RoleMachine {
             return;
         }
         if self.attempt.is_none() {
+            if let (false, Some(reference)) = (failover, self.lately_held(s)) {
+                return self.wait(WaitCause::ReferenceRefuses(reference), out);
+            }
             self.begin_attempt(s);
         }
         let Some(candidate) = self.next_epoch() else {
@@ -265,6 +268,14 @@ impl RoleMachine {
             };
             self.begin(candidate, cause, s, out);
         }
+    }
+
+    /// The witness that knows of a primary within the last `start_wait`. A node without fresh state
+    /// leaves the role to it: its lease may have lapsed for a moment, and it knows more.
+    fn lately_held(&self, s: &Surroundings<'_>) -> Option<crate::id::ReferenceId> {
+        let needed = self.agreement.needed();
+        self.agreement
+            .lately_leased(needed, s.timing.start_wait, s.now)
     }
 
     /// Whatever was granted before this moment says nothing about this partition.

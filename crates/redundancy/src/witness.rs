@@ -225,7 +225,7 @@ impl Witness {
     ) -> WitnessReply {
         let entry = at.map(|at| &self.entries[at]);
         let holder = entry.and_then(|e| e.holder.filter(|_| e.is_promised(now)));
-        let silent = entry.map_or(Duration::ZERO, |e| now.since(e.renewed_at));
+        let silent = entry.map_or(Duration::MAX, |e| now.since(e.renewed_at));
         let promised = entry.map_or(Instant::ZERO, |e| e.promised_until);
         let free_at = promised.max(self.quiet_until);
         WitnessReply {
