@@ -49,7 +49,7 @@ catalogue! {
     DiscardExpired, "discard_expired", "datagrams", "Discarded: its state had expired on arrival.";
     DiscardNoBuffer, "discard_no_buffer", "datagrams", "Discarded: the application still reads the only spare buffer.";
     DiscardWrongNode, "discard_wrong_node", "datagrams", "Discarded: a heartbeat or witness message not meant for this node, pair or group.";
-    DiscardStaleAck, "discard_stale_ack", "datagrams", "Discarded: an acknowledgement of another transfer cycle than the open one.";
+    DiscardStaleAck, "discard_stale_ack", "datagrams", "Discarded: an acknowledgement of another transfer cycle than the open one (normal with several links: the second copy).";
     DiscardForgedAck, "discard_forged_ack", "datagrams", "Discarded: an acknowledgement of packets that were never sent.";
     StatesPublished, "states_published", "states", "States taken over from applications for transfer.";
     StatesSafe, "states_safe", "states", "States that the backup has acknowledged whole before the deadline.";
