@@ -142,6 +142,9 @@ impl Channel {
             todo.set.fill_below(end);
             todo.from = 0;
         }
+        for lane in &mut self.lanes {
+            lane.probe = false;
+        }
         self.transfer = Some(transfer);
     }
 
@@ -185,6 +188,13 @@ impl Channel {
         );
         todo.from = found.map_or(packets, |found| found as u32);
         found.map(|found| found as u32)
+    }
+
+    /// Whether a packet is left to send on a lane, looked up the plain way.
+    #[cfg(test)]
+    pub fn is_left(&self, lane: usize, sequence: u32) -> bool {
+        let todo = &self.todo[self.todo_of(lane)];
+        todo.set.contains(sequence as usize) && !self.acknowledged.contains(sequence as usize)
     }
 
     /// In which of its link's queues the channel belongs.

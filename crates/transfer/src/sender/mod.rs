@@ -310,3 +310,6 @@ fn check(
     }
     Ok(tables)
 }
+
+#[cfg(test)]
+mod tests;

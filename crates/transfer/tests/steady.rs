@@ -1,0 +1,173 @@
+//! Memory: none is taken in steady state, and little besides the states themselves at the start.
+
+use bumpless_base::{ChannelId, Counter, Duration, Instant, LinkId, LinkSet, PeerId};
+use bumpless_transfer::*;
+use bumpless_wire::{MAX_ACK_LEN, Packet, Version, parse};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    /// Allocations and bytes of this thread while it counts.
+    static COUNTED: Cell<Option<(u64, u64)>> = const { Cell::new(None) };
+}
+
+struct Counting;
+
+fn note(bytes: usize) {
+    // An allocation while the thread's locals are being destroyed is not one of ours.
+    let _ = COUNTED.try_with(|counted| {
+        counted.set(counted.get().map(|(n, sum)| (n + 1, sum + bytes as u64)));
+    });
+}
+
+// SAFETY: every call is handed to the system's allocator as it is.
+unsafe impl GlobalAlloc for Counting {
+    // SAFETY: the caller keeps `GlobalAlloc::alloc`'s contract, which is the system's.
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        note(layout.size());
+        // SAFETY: `layout` is the caller's.
+        unsafe { System.alloc(layout) }
+    }
+    // SAFETY: the caller keeps `GlobalAlloc::dealloc`'s contract, which is the system's.
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        note(0);
+        // SAFETY: `at` came from `System` with this layout.
+        unsafe { System.dealloc(at, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How many times `work` allocated or freed, and how many bytes it took.
+fn counted<T>(work: impl FnOnce() -> T) -> (T, u64, u64) {
+    COUNTED.with(|counted| counted.set(Some((0, 0))));
+    let result = work();
+    let (n, bytes) = COUNTED.with(|counted| counted.take()).unwrap_or_default();
+    (result, n, bytes)
+}
+
+const SIZE: u32 = 1_000_000;
+const PEER: PeerId = PeerId(0);
+
+fn build(payload_size: u16) -> (Sender, Vec<Publisher>, Receiver, Vec<Subscriber>) {
+    let link = LinkParameters {
+        bandwidth: 1_000_000_000,
+        frame_overhead: 66,
+        initial_round_trip: Duration::from_micros(100),
+    };
+    let peer = SenderPeer {
+        version: Version::V2,
+        payload_size,
+        in_flight_max: 512,
+    };
+    let channel = SenderChannel {
+        id: ChannelId::new(1).unwrap(),
+        peer: PEER,
+        links: LinkSet::first(2),
+        distribution: Distribution::Replicate,
+        max_size: SIZE,
+        deadline: Duration::from_millis(50),
+        expiry: Duration::from_millis(500),
+    };
+    let (sender, publishers) = Sender::new(&[link; 2], &[peer], &[channel]).unwrap();
+    let from = ReceiverPeer {
+        version: Version::V2,
+        payload_size,
+        in_flight_max: 512,
+    };
+    let channel = ReceiverChannel {
+        id: channel.id,
+        peer: PEER,
+        links: channel.links,
+        max_size: SIZE,
+        expect_within: Duration::from_millis(100),
+    };
+    let (receiver, subscribers) = Receiver::new(&[from], &[channel]).unwrap();
+    (sender, publishers, receiver, subscribers)
+}
+
+/// One state across, losing every `nth` packet on the way.
+fn cross(
+    (sender, publishers, receiver, subscribers): &mut (
+        Sender,
+        Vec<Publisher>,
+        Receiver,
+        Vec<Subscriber>,
+    ),
+    now: &mut Instant,
+    nth: u64,
+) {
+    let mut datagram = [0; 1600];
+    let mut out = [0; MAX_ACK_LEN];
+    let mut number = 0u64;
+    publishers[0].publish(*now, |buffer| {
+        buffer.fill(7);
+        buffer.len()
+    });
+    sender.handle_published(*now);
+    let mut safe = false;
+    while !safe {
+        *now += Duration::from_micros(10);
+        sender.handle_timeout(*now);
+        receiver.handle_timeout(*now);
+        for link in (0..2).map(LinkId) {
+            let Some(transmit) = sender.poll_transmit(link, *now) else {
+                continue;
+            };
+            number += 1;
+            if number.is_multiple_of(nth) {
+                continue;
+            }
+            let (header, payload) = (transmit.header(), sender.payload(&transmit));
+            let len = transmit.datagram_len();
+            datagram[..header.len()].copy_from_slice(header);
+            datagram[header.len()..len].copy_from_slice(payload);
+            if let Ok(Packet::Data { header, payload }) = parse(&datagram[..len]) {
+                receiver.handle_data(PEER, link, &header, payload, *now);
+            }
+            while let Some(ack) = receiver.poll_ack(&mut out) {
+                if let Ok(Packet::Ack(ack)) = parse(&out[..ack.len]) {
+                    sender.handle_ack(PEER, &ack, link, *now);
+                }
+            }
+        }
+        while let Some(event) = sender.poll_event() {
+            assert!(matches!(event, SenderEvent::Safe { .. }));
+            safe = true;
+        }
+        while receiver.poll_event().is_some() {}
+    }
+    assert!(subscribers[0].read(*now).is_some());
+}
+
+#[test]
+fn steady_state_allocates_nothing() {
+    let mut node = build(1000);
+    let mut now = Instant::from_nanos(1_000_000);
+    node.0.set_session(PEER, Some(1), now);
+    node.2.set_session(PEER, Some(1), now);
+    let ((), n, _) = counted(|| {
+        for nth in [u64::MAX, 7, 3, 2] {
+            for _ in 0..5 {
+                cross(&mut node, &mut now, nth);
+            }
+        }
+    });
+    assert_eq!(n, 0);
+    assert_eq!(node.0.counters().get(Counter::StatesSafe), 20);
+    let ((), n, _) = counted(|| drop(node));
+    assert!(n > 0, "the count counts");
+}
+
+#[test]
+fn bookkeeping_takes_at_most_a_twentieth_of_the_states() {
+    for payload_size in [500, 1000, 1430] {
+        let (node, _, bytes) = counted(|| build(payload_size));
+        let states = 4 * u64::from(SIZE);
+        assert!(bytes > states);
+        let share = (bytes - states) as f64 / f64::from(SIZE);
+        assert!(share < 0.05, "{payload_size}: {share}");
+        drop(node);
+    }
+}
