@@ -3,7 +3,7 @@
 use crate::event::{Event, Outbox, RoleCause, WaitCause};
 use crate::id::ReferenceSet;
 use crate::role::{Lapse, RoleMachine, Surroundings};
-use crate::setup::MAX_REFERENCES;
+use crate::setup::{MAX_REFERENCES, ReferenceKind};
 use bumpless_base::{Counter, Duration, Epoch, Instant};
 use bumpless_wire::{GroupEntry, GroupFlags, NO_REFERENCE, Role};
 
@@ -37,8 +37,11 @@ impl RoleMachine {
         }
         let mut witnesses = [0; MAX_REFERENCES];
         for (reference, _) in self.agreement.members() {
-            let slot = &mut witnesses[usize::from(reference.0) % MAX_REFERENCES];
-            *slot = self.agreement.lease(*reference).session;
+            let lease = self.agreement.lease(*reference);
+            // One that never had our epoch on record cannot vouch for it later.
+            if lease.epoch == self.epoch {
+                witnesses[usize::from(reference.0) % MAX_REFERENCES] = lease.session;
+            }
         }
         self.lapse = Some(Lapse {
             since: s.now,
@@ -80,8 +83,9 @@ impl RoleMachine {
         let same_ally = s.session == lapse.ally && lapse.ally != 0;
         let mask = self.agreement.mask();
         let same_witnesses = mask.iter().all(|r| {
-            let session = self.agreement.lease(r).session;
-            session == lapse.witnesses[usize::from(r.0) % MAX_REFERENCES]
+            let before = lapse.witnesses[usize::from(r.0) % MAX_REFERENCES];
+            let ping = self.agreement.kind(r) == Some(ReferenceKind::Ping);
+            ping || (before != 0 && before == self.agreement.lease(r).session)
         });
         let by_promise = same_ally && s.now < self.right;
         let by_lease = same_witnesses

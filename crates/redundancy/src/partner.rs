@@ -317,3 +317,6 @@ impl Partner {
 pub(crate) fn conflict_hold(timing: &Timing) -> Duration {
     timing.start_wait.max(Duration::from_secs(1))
 }
+
+#[cfg(test)]
+mod tests;

@@ -41,7 +41,7 @@ pub(crate) struct Lapse {
     pub(crate) since: Instant,
     /// The partner's incarnation that was known before.
     pub(crate) ally: u64,
-    /// The witnesses' incarnations that had granted before.
+    /// The witnesses' incarnations that had our epoch on record before, 0 for none.
     pub(crate) witnesses: [u64; MAX_REFERENCES],
 }
 

@@ -642,3 +642,21 @@ fn long_delays_on_the_networks_are_no_fault_if_the_lease_allows_them() {
         .unwrap();
     assert!((20..30).contains(&round_trip.as_millis()), "{round_trip}");
 }
+
+#[test]
+fn a_node_that_has_promised_waits_for_the_end_of_its_promise_even_if_the_partner_agrees() {
+    let mut world = World::new(Plan::default(), 25);
+    // Without state, node 0 first wants to hear from the witnesses; node 1 keeps promising to it.
+    world.witnesses = vec![None, None];
+    world.start(0);
+    world.start(1);
+    world.run_for(50 * MS);
+    assert_eq!(world.roles(), [Some(Role::Starting); 2]);
+    let now = world.local(1);
+    world
+        .core(1)
+        .set_synced_until(GROUP, Some(now + Duration::from_secs(1)), now);
+    let took = world.run_until(100 * MS, |w| w.writes(1).is_some());
+    // Its last promise left at most a heartbeat before.
+    assert!((7 * MS..TAKEOVER).contains(&took), "{took}");
+}

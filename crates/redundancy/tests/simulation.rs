@@ -23,11 +23,8 @@ fn storm(plan: Plan, seed: u64) -> World {
 
 /// The shapes of pairs that are put under storms in turn.
 fn shape(seed: u64) -> Plan {
-    let plan = Plan {
-        field_checks_epoch: true,
-        ..Plan::default()
-    };
-    match seed % 5 {
+    let plan = Plan::default();
+    match seed % 6 {
         0 => Plan {
             references: vec![ReferenceKind::Witness],
             links: 1,
@@ -45,6 +42,22 @@ fn shape(seed: u64) -> Plan {
             };
             Plan { timing, ..plan }
         }
+        3 => {
+            // Two clocks at the ends of this range differ by less than the bound.
+            let timing = Timing {
+                drift_ppm: 90_000,
+                ..plan.timing
+            };
+            Plan {
+                true_drift_ppm: 80_000,
+                timing,
+                ..plan
+            }
+        }
+        4 => Plan {
+            field_checks_epoch: true,
+            ..plan
+        },
         _ => plan,
     }
 }

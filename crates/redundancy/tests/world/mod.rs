@@ -9,7 +9,7 @@ pub mod faults;
 
 use bumpless_base::{Duration, Epoch, Instant, LinkId, LinkSet, NodeId, PeerId, Random};
 use bumpless_redundancy::*;
-use bumpless_wire::{Packet, WitnessRequest, parse};
+use bumpless_wire::{GroupFlags, Packet, WitnessRequest, parse};
 use clock::Clock;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
@@ -85,7 +85,8 @@ pub struct Node {
     pub events: Vec<(u64, Event)>,
     draining: bool,
     pub fingerprint: u64,
-    starts: u64,
+    /// True time of its last start.
+    started: u64,
 }
 
 pub struct World {
@@ -107,11 +108,11 @@ pub struct World {
     pub record: bool,
     pub violations: Vec<String>,
     written: Epoch,
+    /// A node or a witness has lost its memory since `written` was first written in.
+    restarted: bool,
     writers: BTreeMap<u32, End>,
     pub last_write: u64,
     pub longest_gap: u64,
-    /// Outputs that the field device rejected.
-    pub rejected: u64,
 }
 
 impl World {
@@ -131,7 +132,7 @@ impl World {
             events: Vec::new(),
             draining: false,
             fingerprint: 77,
-            starts: 0,
+            started: 0,
         });
         let witness_clocks: Vec<_> = plan.references.iter().map(|_| clock()).collect();
         let mut world = Self {
@@ -151,10 +152,10 @@ impl World {
             record: false,
             violations: Vec::new(),
             written: Epoch(0),
+            restarted: false,
             writers: BTreeMap::new(),
             last_write: 0,
             longest_gap: 0,
-            rejected: 0,
         };
         for reference in 0..world.witnesses.len() {
             world.start_witness(reference);
@@ -204,13 +205,14 @@ impl World {
     // What tests do to the world.
 
     pub fn start(&mut self, node: End) {
+        self.restarted = true;
         let seed = self.random.next_u64();
         let now = self.local(node);
         let core = Redundancy::new(self.setup(node), seed, now).unwrap();
         let n = &mut self.nodes[node];
         n.core = Some(core);
         (n.paused, n.draining) = (false, false);
-        n.starts += 1;
+        n.started = self.now;
         n.held.clear();
         self.settle(node);
     }
@@ -228,6 +230,7 @@ impl World {
     }
 
     pub fn start_witness(&mut self, reference: usize) {
+        self.restarted = true;
         let now = self.witness_clocks[reference].local(self.now);
         let setup = WitnessSetup {
             max_lease: Duration::from_millis(50),
@@ -504,6 +507,7 @@ impl World {
             Outgoing::Heartbeat { peer, link, len } => {
                 assert_eq!(peer, PeerId(0));
                 let bytes = buffer[..len].to_vec();
+                self.check_promise(node, &bytes);
                 if self.record {
                     self.recorded.push((node, link.0, bytes.clone()));
                 }
@@ -580,7 +584,12 @@ impl World {
 
     fn write(&mut self, node: End, epoch: Epoch) {
         if self.plan.field_checks_epoch && epoch < self.written {
-            self.rejected += 1;
+            if !self.was_forgotten(node) {
+                self.violate(format!(
+                    "epochs_grow: node {node} had to be told of {}",
+                    self.written
+                ));
+            }
             let (now, seen) = (self.local(node), self.written);
             self.core(node).observe_epoch(GROUP, seen, now);
             self.settle(node);
@@ -590,6 +599,12 @@ impl World {
             self.longest_gap = self.longest_gap.max(self.now - self.last_write);
         }
         self.last_write = self.now;
+        if epoch > self.written {
+            self.restarted = false;
+        }
+        if epoch < self.written && self.was_forgotten(node) {
+            self.written = epoch;
+        }
         if epoch < self.written {
             self.violate(format!(
                 "epochs_grow: node {node} writes in {epoch} after {}",
@@ -603,11 +618,34 @@ impl World {
         }
     }
 
+    /// Who starts without any memory may not know what is remembered nowhere it can look.
+    fn was_forgotten(&self, node: End) -> bool {
+        let cause = self.status(node).cause;
+        self.restarted && matches!(cause, Some(RoleCause::Start | RoleCause::LoneStart))
+    }
+
     fn check(&mut self) {
         if let (Some(a), Some(b)) = (self.writes(0), self.writes(1)) {
             self.violate(format!(
                 "one_writer: epochs {a} and {b} may be written at once"
             ));
+        }
+    }
+
+    /// A primary promises nothing, nor does a node that may be bound by what it forgot.
+    fn check_promise(&mut self, node: End, bytes: &[u8]) {
+        let Ok(Packet::Heartbeat(heartbeat)) = parse(bytes) else {
+            return self.violate("heartbeats can be read".to_string());
+        };
+        let young = self.now < self.nodes[node].started + self.plan.timing.lease.as_nanos();
+        for entry in heartbeat.groups() {
+            let granting = entry.flags.contains(GroupFlags::GRANTING);
+            if granting && (young || entry.role == Role::Primary) {
+                self.violate(format!(
+                    "promises: node {node}, {:?}, young: {young}",
+                    entry.role
+                ));
+            }
         }
     }
 

@@ -1,0 +1,129 @@
+use super::*;
+use alloc::vec;
+use bumpless_wire::{Packet, parse};
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(ms)
+}
+
+fn setup(node: u8) -> Setup {
+    Setup {
+        pair: 1,
+        fingerprint: 2,
+        node: NodeId(node),
+        timing: Timing::default(),
+        partners: vec![PartnerSetup {
+            node: NodeId(1 - node),
+            links: LinkSet::first(2),
+        }],
+        references: vec![],
+        groups: vec![],
+        lone_start_without: false,
+    }
+}
+
+/// A node's view of its only partner.
+struct End {
+    setup: Setup,
+    partner: Partner,
+    out: Outbox,
+}
+
+impl End {
+    fn new(node: u8) -> Self {
+        let (setup, own) = (setup(node), 100 + u64::from(node));
+        let partner = Partner::new(PeerId(0), setup.partners[0], own, own, at(0));
+        Self {
+            setup,
+            partner,
+            out: Outbox::new(16),
+        }
+    }
+    /// The heartbeats of a round opened at `now`, one for each link.
+    fn round(&mut self, now: Instant) -> [[u8; MAX_HEARTBEAT_LEN]; 2] {
+        let timing = self.setup.timing;
+        self.partner.open_round(&timing, now, core::iter::empty());
+        let mut copies = [[0; MAX_HEARTBEAT_LEN]; 2];
+        for copy in &mut copies {
+            self.partner.poll_transmit(&self.setup, now, copy).unwrap();
+        }
+        copies
+    }
+    fn hear(&mut self, link: u8, bytes: &[u8; MAX_HEARTBEAT_LEN], now: Instant) -> Heard {
+        let Ok(Packet::Heartbeat(heartbeat)) = parse(&bytes[..80]) else {
+            unreachable!()
+        };
+        self.partner
+            .hear(LinkId(link), &heartbeat, &self.setup, now, &mut self.out)
+    }
+}
+
+fn acquainted() -> (End, End) {
+    let (mut a, mut b) = (End::new(0), End::new(1));
+    for ms in 1..6 {
+        let (from_a, from_b) = (a.round(at(ms)), b.round(at(ms)));
+        b.hear(0, &from_a[0], at(ms));
+        a.hear(0, &from_b[0], at(ms));
+    }
+    (a, b)
+}
+
+#[test]
+fn statements_are_taken_in_the_order_in_which_they_were_made_whatever_the_link() {
+    let (mut a, mut b) = acquainted();
+    let (older, newer) = (b.round(at(10)), b.round(at(11)));
+    assert!(a.hear(0, &newer[0], at(12)).entries);
+    assert!(
+        !a.hear(1, &older[1], at(13)).entries,
+        "older, on another link"
+    );
+    assert!(!a.hear(1, &newer[1], at(14)).entries, "a copy");
+    let later = b.round(at(12));
+    assert!(a.hear(1, &later[1], at(15)).entries);
+}
+
+#[test]
+fn promises_count_from_the_newest_heartbeat_and_from_when_its_first_copy_came() {
+    let (mut a, mut b) = acquainted();
+    let (older, newer) = (b.round(at(10)), b.round(at(11)));
+    a.hear(0, &newer[0], at(12));
+    a.hear(1, &older[1], at(13));
+    a.hear(1, &newer[1], at(14));
+    assert_eq!(a.partner.latest_heard_at(), Some(at(12)));
+    let said = a.round(at(15));
+    let Ok(Packet::Heartbeat(heartbeat)) = parse(&said[0][..80]) else {
+        unreachable!()
+    };
+    assert_eq!(heartbeat.lease_echo, at(11).as_nanos());
+}
+
+#[test]
+fn the_copies_of_a_round_say_the_same_about_leases() {
+    let (mut a, mut b) = acquainted();
+    let timing = a.setup.timing;
+    a.partner.open_round(&timing, at(20), core::iter::empty());
+    let mut first = [0; MAX_HEARTBEAT_LEN];
+    a.partner.poll_transmit(&a.setup, at(20), &mut first);
+    let news = b.round(at(21));
+    a.hear(0, &news[0], at(21));
+    let mut second = [0; MAX_HEARTBEAT_LEN];
+    a.partner.poll_transmit(&a.setup, at(22), &mut second);
+    let echo = |bytes: &[u8]| match parse(&bytes[..80]) {
+        Ok(Packet::Heartbeat(heartbeat)) => (heartbeat.sent_at, heartbeat.lease_echo),
+        _ => unreachable!(),
+    };
+    assert_eq!(echo(&first), echo(&second));
+}
+
+#[test]
+fn rounds_that_were_missed_are_not_made_up_for() {
+    let mut a = End::new(0);
+    let timing = a.setup.timing;
+    a.round(at(10));
+    assert_eq!(a.partner.next_round(&timing), at(12));
+    a.round(at(100));
+    assert_eq!(a.partner.next_round(&timing), at(102));
+    a.partner.hurry();
+    let soon = at(100) + timing.rate_limit();
+    assert_eq!(a.partner.next_round(&timing), soon);
+}
