@@ -111,6 +111,24 @@ fn a_packet_lost_on_both_links_is_sent_again_at_once_and_one_lost_on_one_link_ne
 }
 
 #[test]
+fn losses_show_by_order_though_nothing_is_known_of_the_round_trip() {
+    for (version, n) in [(Version::V1, 1), (Version::V2, 1), (Version::V2, 2)] {
+        let plan = Plan::links(n).with(|p| {
+            p.version = version;
+            p.first_round_trip = Some(ms(30));
+        });
+        let floor = plan.clone().build().transfer(&state(0, STATE)).unwrap();
+        let mut world = plan.build();
+        world.lose =
+            Box::new(|s| [3, 50, 51, 90].contains(&s.header.sequence) && !s.retransmission);
+        let took = world.transfer(&state(0, STATE)).unwrap();
+        assert!(took <= floor + us(100), "{version:?} {n}: {floor} {took}");
+        let again = world.sent_count(Counter::PacketsRetransmitted);
+        assert_eq!(again, 4 * n as u64);
+    }
+}
+
+#[test]
 fn a_lost_retransmission_is_sent_again() {
     let mut world = Plan::links(1).build();
     world.transfer(&state(0, STATE)).unwrap();

@@ -26,9 +26,10 @@ pub use transmit::Transmit;
 ///
 /// Driving: call `handle_*` with what happened and the time; then, on every link that can take
 /// packets, `poll_transmit` until it has nothing more or the link is full; `poll_event` until it
-/// has nothing more; `handle_timeout` at `poll_timeout`. The time must not go backwards. Packets
-/// got from `poll_transmit` must be sent or dropped before the next `handle_*`: their payload lies
-/// in buffers that `handle_*` may give back. Nothing is allocated after construction.
+/// has nothing more; `handle_timeout` at `poll_timeout`, which polling may have brought forward to
+/// the past. The time must not go backwards. Packets got from `poll_transmit` must be sent or
+/// dropped before the next `handle_*` or `set_*`: their payload lies in buffers that those may give
+/// back. Nothing is allocated after construction.
 pub struct Sender {
     links: Box<[LinkParameters]>,
     peers: Box<[Peer]>,
@@ -236,8 +237,8 @@ impl Sender {
         }
     }
 
-    /// Closes a transfer. Its buffer stays as it is until the next `handle_*`; a state that waits
-    /// is opened by the timer at the latest.
+    /// Closes a transfer. Its buffer stays as it is, since packets of it may have been polled and not
+    /// sent; a state that waits is opened by the caller where that cannot be, else by the timer.
     fn end_transfer(&mut self, index: usize) {
         let channel = &mut self.channels[index];
         let peer = &mut self.peers[usize::from(channel.setup.peer.0)];

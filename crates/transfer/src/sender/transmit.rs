@@ -7,7 +7,8 @@ use crate::setup::expiry_unit;
 use bumpless_base::{ChannelId, Counter, Instant, LinkId, PeerId};
 use bumpless_wire::DataHeader;
 
-/// A data packet to send. Its payload is what [`Sender::payload`] gives until the next `handle_*`.
+/// A data packet to send. Its payload is what [`Sender::payload`] gives until the next
+/// `handle_*` or `set_*`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
     /// To whom.
@@ -53,7 +54,7 @@ impl Sender {
     /// The packet to send next on `link`: the next one of the channel with the earliest deadline.
     ///
     /// It counts as sent, at `now`. Gather as many as the link takes at once, then send them before
-    /// the next `handle_*`; a packet that the link refused is found missing like a lost one.
+    /// the next `handle_*` or `set_*`; a packet that the link refused is found missing like a lost one.
     pub fn poll_transmit(&mut self, link: LinkId, now: Instant) -> Option<Transmit> {
         loop {
             let index = self.pick(link)?;

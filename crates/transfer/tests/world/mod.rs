@@ -75,6 +75,8 @@ pub struct Plan {
     pub in_flight_max: u32,
     pub paths: Vec<Path>,
     pub channels: Vec<ChannelPlan>,
+    /// What the sender takes for each link's round trip at first; a good guess if `None`.
+    pub first_round_trip: Option<Duration>,
     pub seed: u64,
 }
 
@@ -110,6 +112,7 @@ impl Plan {
             in_flight_max: 512,
             paths: vec![Path::default(); n],
             channels: vec![ChannelPlan::default()],
+            first_round_trip: None,
             seed: 1,
         }
     }
@@ -467,7 +470,7 @@ fn build_sender(plan: &Plan) -> (Sender, Vec<Publisher>) {
         .map(|path| LinkParameters {
             bandwidth: path.bandwidth,
             frame_overhead: 66,
-            initial_round_trip: path.delay * 2 + us(50),
+            initial_round_trip: plan.first_round_trip.unwrap_or(path.delay * 2 + us(50)),
         })
         .collect();
     let peer = SenderPeer {
