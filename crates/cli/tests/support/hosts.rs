@@ -1,0 +1,193 @@
+//! Three computers as network namespaces of one thread: `left`, `right`, and `field`, where witnesses
+//! and plant are. `left` and `right` are joined by the networks A and B, each through a switch in a
+//! fourth namespace; both reach `field` on cables of their own, so that cutting A and B separates
+//! the nodes from each other and from nothing else.
+//!
+//! Nothing has to be cleaned up: the namespaces have no names, so the kernel removes them when the
+//! thread and its processes are gone, after a panic too.
+
+use std::fs::File;
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+
+use super::plan::Plan;
+use super::{have_root, skip};
+
+pub struct Hosts {
+    left: OwnedFd,
+    right: OwnedFd,
+    field: OwnedFd,
+    switch: OwnedFd,
+}
+
+/// Runs `test` with hosts of its own, or says why it cannot.
+pub fn with_hosts(test: impl FnOnce(Hosts) + Send + 'static) {
+    if !have_root() {
+        return;
+    }
+    if Command::new("ip").arg("-V").output().is_err() {
+        return skip("needs `ip` (iproute2)");
+    }
+    // A thread of its own: it changes its network namespace.
+    let thread = std::thread::spawn(move || test(Hosts::new()));
+    if let Err(panic) = thread.join() {
+        std::panic::resume_unwind(panic);
+    }
+}
+
+/// A pair on the addresses of the hosts; `plan` says the rest.
+pub fn pair_on_hosts() -> Plan {
+    let at = |network: u8, host: u8, port: u16| SocketAddr::from(([10, 77, network, host], port));
+    let mut plan = Plan::pair(2);
+    for (host, node) in plan.nodes.iter_mut().enumerate() {
+        for (network, (_, address)) in node.addresses.iter_mut().enumerate() {
+            *address = at(network as u8 + 1, host as u8 + 1, 4700);
+        }
+    }
+    for (network, (_, address)) in plan.witnesses.iter_mut().enumerate() {
+        *address = at(network as u8 + 1, 9, 4710);
+    }
+    plan.plant = at(9, 10, 5502);
+    plan
+}
+
+impl Hosts {
+    fn new() -> Self {
+        let hosts = Self {
+            left: own_namespace(),
+            right: own_namespace(),
+            field: own_namespace(),
+            switch: own_namespace(),
+        };
+        hosts.cable();
+        hosts
+    }
+
+    fn cable(&self) {
+        let path = |fd: &OwnedFd| format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd());
+        let (left, right, field) = (path(&self.left), path(&self.right), path(&self.field));
+        self.ip(
+            "switch",
+            &format!(
+                "link add A type bridge\nlink add B type bridge\n\
+                 link add a1 type veth peer name a netns {left}\n\
+                 link add a2 type veth peer name a netns {right}\n\
+                 link add b1 type veth peer name b netns {left}\n\
+                 link add b2 type veth peer name b netns {right}\n\
+                 link set a1 master A up\nlink set a2 master A up\n\
+                 link set b1 master B up\nlink set b2 master B up\n\
+                 link set A up\nlink set B up\n"
+            ),
+        );
+        for (host, number) in [("left", 1), ("right", 2)] {
+            self.ip(
+                host,
+                &format!(
+                    "link set lo up\n\
+                     address add 10.77.1.{number}/24 dev a\naddress add 10.77.2.{number}/24 dev b\n\
+                     link set a up\nlink set b up\n\
+                     link add f type veth peer name f{number} netns {field}\n\
+                     address add 10.77.10{number}.1/30 dev f\nlink set f up\n\
+                     route add 10.77.1.9/32 dev f src 10.77.1.{number}\n\
+                     route add 10.77.2.9/32 dev f src 10.77.2.{number}\n\
+                     route add 10.77.9.10/32 dev f src 10.77.10{number}.1\n"
+                ),
+            );
+        }
+        self.ip(
+            "field",
+            "link set lo up\naddress add 10.77.1.9/32 dev lo\naddress add 10.77.2.9/32 dev lo\n\
+             address add 10.77.9.10/32 dev lo\n\
+             address add 10.77.101.2/30 dev f1\nlink set f1 up\n\
+             address add 10.77.102.2/30 dev f2\nlink set f2 up\n",
+        );
+        self.join("left");
+        self.join("right");
+    }
+
+    /// Cuts a network between the nodes where they do not notice by themselves: in the switch.
+    pub fn cut(&self, network: &str) {
+        self.ip("switch", &format!("link set {network} down\n"));
+    }
+
+    pub fn mend(&self, network: &str) {
+        self.ip("switch", &format!("link set {network} up\n"));
+    }
+
+    /// Takes the way from the witnesses to `host` away; the plant still reaches it.
+    pub fn part_from_witnesses(&self, host: &str) {
+        let number = number(host);
+        self.ip(
+            "field",
+            &format!(
+                "route replace blackhole 10.77.1.{number}/32\n\
+                 route replace blackhole 10.77.2.{number}/32\n"
+            ),
+        );
+    }
+
+    /// The way from the witnesses to `host`.
+    pub fn join(&self, host: &str) {
+        let number = number(host);
+        self.ip(
+            "field",
+            &format!(
+                "route replace 10.77.1.{number}/32 dev f{number} src 10.77.1.9\n\
+                 route replace 10.77.2.{number}/32 dev f{number} src 10.77.2.9\n"
+            ),
+        );
+    }
+
+    /// Runs `work` on `host`; processes started by it stay there.
+    pub fn at<T>(&self, host: &str, work: impl FnOnce() -> T) -> T {
+        enter(match host {
+            "left" => &self.left,
+            "right" => &self.right,
+            "switch" => &self.switch,
+            _ => &self.field,
+        });
+        work()
+    }
+
+    fn ip(&self, host: &str, lines: &str) {
+        self.at(host, || {
+            let mut command = Command::new("ip");
+            command
+                .args(["-batch", "-"])
+                .stdin(Stdio::piped())
+                .stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            child
+                .stdin
+                .take()
+                .unwrap()
+                .write_all(lines.as_bytes())
+                .unwrap();
+            let output = child.wait_with_output().unwrap();
+            let text = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "ip on {host}: {text}\n{lines}");
+        });
+    }
+}
+
+fn number(host: &str) -> u8 {
+    match host {
+        "left" => 1,
+        _ => 2,
+    }
+}
+
+fn own_namespace() -> OwnedFd {
+    // SAFETY: unshare() takes integers only and concerns this thread's network namespace.
+    let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+    File::open("/proc/thread-self/ns/net").unwrap().into()
+}
+
+fn enter(namespace: &OwnedFd) {
+    // SAFETY: setns() takes integers only; the descriptor is open.
+    let result = unsafe { libc::setns(namespace.as_raw_fd(), libc::CLONE_NEWNET) };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+}
