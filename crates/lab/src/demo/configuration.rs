@@ -71,7 +71,8 @@ pub fn text(directory: &Path, addresses: &Addresses, tank: &QuadrupleTankParamet
          [[application]]\nname = \"tank\"\ngroup = \"{GROUP}\"\nkind = \"quadruple_tank\"\n\
          channel = 1\nperiod_ms = {PERIOD_MS}\ncommit = \"before_output\"\n\
          time_scale = {TIME_SCALE:.1}\n\n\
-         [application.field]\nkind = \"modbus\"\naddress = \"{}\"\ncheck_epoch = true\n",
+         [application.field]\nkind = \"modbus\"\naddress = \"{}\"\ncheck_epoch = true\n\
+         timeout_ms = 4\n",
         addresses.plant
     );
     let first = SetPointStep {

@@ -6,7 +6,6 @@ use std::path::Path;
 use bumpless_base::Duration;
 use bumpless_controller::QuadrupleTankParameters;
 use bumpless_controller::plant::baseline::baseline;
-use bumpless_net_linux::JitterMeter;
 use serde_json::json;
 
 use super::DemoError;
@@ -23,7 +22,7 @@ pub fn gather(
     tank: &QuadrupleTankParameters,
     phases: Vec<Phase>,
 ) -> Result<Run, DemoError> {
-    let meter = laboratory.end();
+    let metered = laboratory.end();
     let plant = read_plant(&laboratory.plant_log()).map_err(DemoError::Log)?;
     let mut run = Run {
         nodes: NODES.map(String::from).to_vec(),
@@ -47,7 +46,7 @@ pub fn gather(
     };
     run.samples = plant.samples.into_iter().map(with_set_points).collect();
     run.writes = plant.writes;
-    run.stalls = stalls(&run, meter.as_ref());
+    run.stalls = stalls(&run, metered);
     run.sort();
     write_down(&run, &laboratory.own_log())?;
     Ok(run)
@@ -99,15 +98,7 @@ fn computed(plant: &PlantLog, tank: &QuadrupleTankParameters) -> Vec<Sample> {
 }
 
 /// What the meter and the nodes saw of the machine's stalls.
-fn stalls(run: &Run, meter: Option<&JitterMeter>) -> Vec<Stall> {
-    let metered = meter
-        .into_iter()
-        .flat_map(JitterMeter::stalls)
-        .map(|stall| Stall {
-            time_ns: stall.woke.as_nanos(),
-            length_ns: stall.length().as_nanos(),
-            seen_by: "the stall meter".into(),
-        });
+fn stalls(run: &Run, metered: Vec<Stall>) -> Vec<Stall> {
     let logged = run.events.iter().filter_map(|event| match event.kind {
         EventKind::Stall { length_us } => Some(Stall {
             time_ns: event.time_ns,
@@ -116,7 +107,7 @@ fn stalls(run: &Run, meter: Option<&JitterMeter>) -> Vec<Stall> {
         }),
         _ => None,
     });
-    metered.chain(logged).collect()
+    metered.into_iter().chain(logged).collect()
 }
 
 #[cfg(test)]

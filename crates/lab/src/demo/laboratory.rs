@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bumpless_config::Config;
 use bumpless_controller::QuadrupleTankParameters;
-use bumpless_net_linux::{Clock, JitterMeter};
+use bumpless_net_linux::Clock;
 use bumpless_node::control::{self, Request};
 
 use super::DemoError;
@@ -21,7 +21,7 @@ use super::meter::Meter;
 use super::processes::{Process, describe};
 use super::progress::Progress;
 use crate::fault::{self, FaultPlan, LinkFaults};
-use crate::runlog::{Event, EventKind, RedundancyState};
+use crate::runlog::{Event, EventKind, RedundancyState, Stall};
 
 /// Interval at which conditions are looked at.
 const LOOK: Duration = Duration::from_millis(5);
@@ -371,13 +371,13 @@ impl Laboratory {
     }
 
     /// Ends everything in order, so that the logs are whole, and gives what the meter saw.
-    pub fn end(&mut self) -> Option<JitterMeter> {
+    pub fn end(&mut self) -> Vec<Stall> {
         let nodes = self.nodes.iter_mut().filter_map(|node| node.process.take());
         nodes.for_each(Process::stop);
         self.plant.take().into_iter().for_each(Process::stop);
         self.witnesses.drain(..).for_each(Process::stop);
         self.waiter.progress.clear();
-        self.meter.take().and_then(Meter::end)
+        self.meter.take().map(Meter::end).unwrap_or_default()
     }
 }
 

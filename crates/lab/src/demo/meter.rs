@@ -1,4 +1,5 @@
-//! Measures stalls of the machine while a run goes on.
+//! Measures stalls of the machine while a run goes on: on each processor one thread that sleeps and
+//! notes when it woke too late.
 
 use std::io;
 use std::sync::Arc;
@@ -6,17 +7,23 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use bumpless_base::Duration;
-use bumpless_net_linux::JitterMeter;
+use bumpless_net_linux::{JitterMeter, realtime};
+
+use crate::runlog::Stall;
 
 /// Lateness from which on a wake-up is a stall.
 const STALL: Duration = Duration::from_millis(2);
-/// Stalls that are remembered.
+/// How long each thread sleeps at a time.
+const SLEEP: Duration = Duration::from_millis(1);
+/// Stalls that are remembered per processor.
 const STALLS_MAX: usize = 1 << 16;
+/// Processors that are watched at most; the pair does not use more.
+const PROCESSORS_MAX: usize = 16;
 
-/// The thread that measures how late it wakes.
+/// The threads that measure how late they wake.
 pub struct Meter {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<JitterMeter>,
+    threads: Vec<JoinHandle<JitterMeter>>,
 }
 
 impl Meter {
@@ -25,21 +32,51 @@ impl Meter {
     /// # Errors
     /// If there is no thread to be had.
     pub fn start() -> io::Result<Self> {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopping = Arc::clone(&stop);
-        let thread = thread::Builder::new()
-            .name("stall-meter".into())
-            .spawn(move || {
+        let mut meter = Self {
+            stop: Arc::default(),
+            threads: Vec::new(),
+        };
+        let processors = thread::available_parallelism().map_or(1, usize::from);
+        for cpu in 0..processors.min(PROCESSORS_MAX) {
+            let stop = Arc::clone(&meter.stop);
+            let watch = move || {
+                // A thread that may not be pinned there still measures where it happens to run.
+                let _ = realtime::pin(cpu);
+                let _ = realtime::tighten_timers();
                 let mut meter = JitterMeter::new(STALL, STALLS_MAX);
-                meter.run(Duration::from_millis(1), &stopping);
+                meter.run(SLEEP, &stop);
                 meter
-            })?;
-        Ok(Self { stop, thread })
+            };
+            let name = format!("stall-meter-{cpu}");
+            meter
+                .threads
+                .push(thread::Builder::new().name(name).spawn(watch)?);
+        }
+        Ok(meter)
     }
 
     /// Ends measuring, and gives what was measured.
-    pub fn end(self) -> Option<JitterMeter> {
+    pub fn end(mut self) -> Vec<Stall> {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().ok()
+        let threads = std::mem::take(&mut self.threads);
+        let seen = threads.into_iter().enumerate().filter_map(|(cpu, thread)| {
+            let seen_by = format!("the meter on processor {cpu}");
+            thread.join().ok().map(|meter| (meter, seen_by))
+        });
+        seen.flat_map(|(meter, seen_by)| {
+            let stall = |stall: &bumpless_net_linux::Stall| Stall {
+                time_ns: stall.woke.as_nanos(),
+                length_ns: stall.length().as_nanos(),
+                seen_by: seen_by.clone(),
+            };
+            meter.stalls().map(stall).collect::<Vec<_>>()
+        })
+        .collect()
+    }
+}
+
+impl Drop for Meter {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
     }
 }

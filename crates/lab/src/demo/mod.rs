@@ -71,6 +71,16 @@ impl FaultKind {
         self.phase().id()
     }
 
+    /// What people read.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Kill => "primary killed",
+            Self::Switchover => "ordered switchover",
+            Self::CutA => "network A cut",
+            Self::CutBoth => "both networks between the pair cut",
+        }
+    }
+
     /// The phase of the whole course that it comes from.
     pub const fn phase(self) -> PhaseKind {
         match self {

@@ -56,7 +56,7 @@ pub fn run(
         laboratory
             .waiter
             .progress
-            .now(format!("{}: {n} of {count}", fault.phase().title()));
+            .now(format!("{}: {n} of {count}", fault.title()));
         laboratory.wait_redundant(PATIENCE)?;
         // The moment in the cycle at which the fault comes is a matter of chance.
         laboratory.wait_time(now_ns() + 100 * MS + random.below(20 * MS))?;
@@ -214,7 +214,7 @@ fn text(
     let mut text = format!(
         "time without output, ms: {} x {}\n",
         run.phases.len(),
-        fault.phase().title()
+        fault.title()
     );
     let _ = write!(text, "  {:<28}{:>6}", "", "count");
     RANKS.iter().for_each(|(name, _)| {

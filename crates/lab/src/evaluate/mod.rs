@@ -49,7 +49,7 @@ impl Default for Limits {
             report_ns: 200_000_000,
             heal_ns: 1_000_000_000,
             return_ns: 3_000_000_000,
-            level_floor_mm: 0.3,
+            level_floor_mm: 0.5,
             transfer_floor_us: 200.0,
         }
     }

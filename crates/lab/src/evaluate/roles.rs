@@ -77,13 +77,7 @@ fn unchanged(run: &Run, phase: &Phase, before: &str, other: &str) -> Promise {
     let promised = format!(
         "{before} stays primary, {other} stays backup, unless the machine stalls for half a lease"
     );
-    let stalled_before = |event: &Event| {
-        let since = event
-            .time_ns
-            .saturating_sub(STALL_REACH_LEASES * run.lease_ns);
-        run.stalled_ns(since, event.time_ns)
-    };
-    let is_excused = |event: &&Event| stalled_before(event) >= (run.lease_ns / 2).max(1);
+    let is_excused = |event: &&Event| stalled_before(run, event) >= (run.lease_ns / 2).max(1);
     let mut of_primary = role_changes(run, phase).filter(|event| concerns_primary(event));
     let inexcusable = of_primary.clone().find(|event| !is_excused(event));
     let excused = of_primary.find(is_excused);
@@ -98,7 +92,7 @@ fn unchanged(run: &Run, phase: &Phase, before: &str, other: &str) -> Promise {
             format!(
                 "{}; the machine had stalled {}",
                 describe(event),
-                ms(stalled_before(event))
+                ms(stalled_before(run, event))
             )
         }
         (None, None) => "nobody took over".into(),
@@ -211,14 +205,15 @@ fn report_with_cause(
     Promise::in_phase("reported", phase, promised, held, seen)
 }
 
-/// How long after `from_ns` the primary last said that redundancy is back for good; zero if it was
-/// there all the time, `None` if it is not there at `to_ns`.
+/// How long after `from_ns` the primary said that redundancy is back for good; zero if it was there
+/// all the time, `None` if it is not there at `to_ns`. What a stall takes away for a moment counts
+/// as kept.
 fn healed(run: &Run, from_ns: u64, to_ns: u64) -> Option<u64> {
     let primary = run
         .nodes
         .iter()
         .find(|node| role_at(run, node, to_ns) == PRIMARY)?;
-    let mut since = None;
+    let (mut since, mut is_there) = (None, false);
     for event in run
         .events
         .iter()
@@ -230,10 +225,30 @@ fn healed(run: &Run, from_ns: u64, to_ns: u64) -> Option<u64> {
                 ..
             } => {
                 since.get_or_insert(event.time_ns);
+                is_there = true;
             }
-            EventKind::Redundancy { .. } | EventKind::Started {} => since = None,
+            EventKind::Redundancy { .. } if event.time_ns >= from_ns && is_stalled(run, event) => {
+                is_there = false;
+            }
+            EventKind::Redundancy { .. } | EventKind::Started {} => {
+                (since, is_there) = (None, false)
+            }
             _ => {}
         }
     }
-    Some(since?.saturating_sub(from_ns))
+    since
+        .filter(|_| is_there)
+        .map(|since| since.saturating_sub(from_ns))
+}
+
+/// Whether the machine stalled shortly before `event`.
+fn is_stalled(run: &Run, event: &Event) -> bool {
+    stalled_before(run, event) > 0
+}
+
+fn stalled_before(run: &Run, event: &Event) -> u64 {
+    let since = event
+        .time_ns
+        .saturating_sub(STALL_REACH_LEASES * run.lease_ns);
+    run.stalled_ns(since, event.time_ns)
 }

@@ -335,6 +335,31 @@ fn a_pair_that_heals_late_or_not_for_good_is_found() {
 }
 
 #[test]
+fn redundancy_that_a_stall_takes_away_for_a_moment_was_kept_and_any_other_loss_was_not() {
+    let mut run = synthetic::run();
+    let at = start_of(&run, PhaseKind::Healing) + 1_500 * MS;
+    for (after, state) in [(0, RedundancyState::Lost), (5 * MS, RedundancyState::Ok)] {
+        let kind = EventKind::Redundancy {
+            state,
+            cause: "blip".into(),
+        };
+        run.events.push(Event {
+            time_ns: at + after,
+            node: "left".into(),
+            kind,
+        });
+    }
+    run.sort();
+    assert_eq!(broken(&run), only(&["heals/healing"]));
+    run.stalls = vec![Stall {
+        time_ns: at - MS,
+        length_ns: 9 * MS,
+        seen_by: "meter".into(),
+    }];
+    assert_eq!(broken(&run), only(&[]));
+}
+
+#[test]
 fn a_level_that_leaves_the_computed_run_is_found_and_the_noise_of_normal_running_is_not() {
     let mut run = synthetic::run();
     let at = start_of(&run, PhaseKind::Kill) + 300 * MS;
