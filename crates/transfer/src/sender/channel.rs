@@ -40,6 +40,29 @@ pub(super) struct Transfer {
 }
 
 impl Transfer {
+    /// The transfer of a state, of which nothing has been sent.
+    pub fn of(state: &StateBuffer, payload_size: u16, now: Instant) -> Self {
+        // A buffer is no larger than its channel's largest state, which is stated in 32 bits.
+        let total = state.len as u32;
+        Self {
+            ticket: state.ticket,
+            total,
+            packets: packet_count(total, payload_size),
+            published_at: state.published_at,
+            deadline: state.deadline,
+            expires_at: state.expires_at,
+            started: 0,
+            acknowledged: 0,
+            whole_below: 0,
+            lost: 0,
+            ask_at: None,
+            heard_at: now,
+            asked_at: now,
+            probes: 0,
+            packet_time: Duration::ZERO,
+        }
+    }
+
     /// Packets sent and not acknowledged.
     pub fn in_flight(&self) -> u32 {
         self.started - self.acknowledged

@@ -17,7 +17,7 @@ use alloc::vec::Vec;
 use bumpless_base::{
     BoundedQueue, Counter, Counters, Duration, IndexedHeap, Instant, LinkId, LinkSet, PeerId,
 };
-use bumpless_wire::{Version, packet_count};
+use bumpless_wire::Version;
 use channel::{Channel, Transfer};
 use peer::Peer;
 pub use transmit::Transmit;
@@ -192,23 +192,8 @@ impl Sender {
             // The publisher has taken it back to put a later one there.
             return;
         };
-        let mut transfer = Transfer {
-            ticket: state.ticket,
-            total: state.len as u32,
-            packets: packet_count(state.len as u32, peer.setup.payload_size),
-            published_at: state.published_at,
-            deadline: state.deadline.min(inherited.unwrap_or(state.deadline)),
-            expires_at: state.expires_at,
-            started: 0,
-            acknowledged: 0,
-            whole_below: 0,
-            lost: 0,
-            ask_at: None,
-            heard_at: now,
-            asked_at: now,
-            probes: 0,
-            packet_time: Duration::ZERO,
-        };
+        let mut transfer = Transfer::of(state, peer.setup.payload_size, now);
+        transfer.deadline = transfer.deadline.min(inherited.unwrap_or(state.deadline));
         let superseded = u64::from(state.superseded);
         self.counters.add(Counter::StatesPublished, superseded + 1);
         self.counters.add(Counter::StatesSuperseded, superseded);
