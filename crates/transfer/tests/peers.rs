@@ -104,43 +104,46 @@ fn node(of: usize, peer: PeerId) -> usize {
     partners(of).nth(peer.0.into()).unwrap()
 }
 
+/// One packet and all acknowledgements of a node.
+fn turn(nodes: &mut [Node], from: usize, now: Instant) {
+    nodes[from].sender.handle_timeout(now);
+    if let Some(transmit) = nodes[from].sender.poll_transmit(LinkId(0), now) {
+        let payload = nodes[from].sender.payload(&transmit);
+        let datagram = [transmit.header(), payload].concat();
+        let to = node(from, transmit.peer);
+        carry(nodes, from, to, &datagram, now);
+    }
+    let mut out = [0; MAX_ACK_LEN];
+    while let Some(ack) = nodes[from].receiver.poll_ack(&mut out) {
+        let to = node(from, ack.peer);
+        carry(nodes, from, to, &out[..ack.len], now);
+    }
+}
+
 #[test]
 fn nodes_send_to_and_receive_from_several_partners_at_once() {
     let mut nodes: Vec<Node> = (0..3).map(build).collect();
     let mut now = Instant::from_nanos(1_000);
     let state = |from: usize, to: usize, round: u8| vec![(from * 3 + to) as u8 + round; 15_500];
     for round in 0..5 {
-        for from in 0..3 {
+        for (from, node) in nodes.iter_mut().enumerate() {
             for to in partners(from) {
                 let bytes = state(from, to, round);
-                let publisher = &mut nodes[from].publishers[usize::from(peer(from, to).0)];
+                let publisher = &mut node.publishers[usize::from(peer(from, to).0)];
                 publisher.publish(now, |buffer| {
                     buffer[..bytes.len()].copy_from_slice(&bytes);
                     bytes.len()
                 });
             }
-            nodes[from].sender.handle_published(now);
+            node.sender.handle_published(now);
         }
         for _ in 0..200 {
             now += Duration::from_micros(5);
-            for from in 0..3 {
-                nodes[from].sender.handle_timeout(now);
-                if let Some(transmit) = nodes[from].sender.poll_transmit(LinkId(0), now) {
-                    let payload = nodes[from].sender.payload(&transmit);
-                    let datagram = [transmit.header(), payload].concat();
-                    let to = node(from, transmit.peer);
-                    carry(&mut nodes, from, to, &datagram, now);
-                }
-                let mut out = [0; MAX_ACK_LEN];
-                while let Some(ack) = nodes[from].receiver.poll_ack(&mut out) {
-                    let to = node(from, ack.peer);
-                    carry(&mut nodes, from, to, &out[..ack.len], now);
-                }
-            }
+            (0..3).for_each(|from| turn(&mut nodes, from, now));
         }
-        for to in 0..3 {
+        for (to, node) in nodes.iter_mut().enumerate() {
             for from in partners(to) {
-                let subscriber = &mut nodes[to].subscribers[usize::from(peer(to, from).0)];
+                let subscriber = &mut node.subscribers[usize::from(peer(to, from).0)];
                 assert!(subscriber.read(now).unwrap().data() == state(from, to, round));
             }
         }

@@ -2,9 +2,9 @@
 
 mod world;
 
-use bumpless_base::{Counter, Duration, LinkSet};
+use bumpless_base::{Counter, Duration, LinkId, LinkSet};
 use bumpless_transfer::*;
-use bumpless_wire::Version;
+use bumpless_wire::{DataHeader, Version};
 use world::*;
 
 fn fates(world: &World) -> Vec<SenderEvent> {
@@ -161,6 +161,30 @@ fn nothing_is_sent_or_read_after_its_expiry() {
         assert!(world.read(0).is_some());
         world.run(Duration::from_nanos(1));
         assert!(world.read(0).is_none());
+    }
+}
+
+#[test]
+fn the_shortest_expiry_of_a_cycle_counts_whichever_packet_brings_it() {
+    for stamps in [[5, 50, 50], [50, 5, 50], [50, 50, 5]] {
+        let mut world = Plan::links(1).build();
+        for (sequence, stamp) in (0..).zip(stamps) {
+            let header = DataHeader {
+                version: Version::V2,
+                tag: TAG,
+                channel: id(0),
+                link: LinkId(0),
+                retransmission: false,
+                cycle: 1,
+                sequence,
+                total_size: 3000,
+                expiry: ms(stamp),
+                force_ack: None,
+            };
+            let (receiver, link) = (&mut world.receiver, LinkId(0));
+            receiver.handle_data(PEER, link, &header, &[0; 1000], world.now);
+        }
+        assert_eq!(world.receiver.fresh_until(0), Some(world.now + ms(5)));
     }
 }
 
