@@ -46,12 +46,10 @@ pub struct Redundancy {
     pub(crate) session: u64,
     /// Another node with our name was heard; we do not write before this.
     pub(crate) duplicate_until: Option<Instant>,
-    /// When [`handle_timeout`](Self::handle_timeout) was asked for.
-    asked: Instant,
     /// The latest `now`.
     pub(crate) now: Instant,
     /// Links are not called down before this: this node itself was too slow to judge.
-    grace: Instant,
+    pub(crate) grace: Instant,
 }
 
 impl Redundancy {
@@ -100,7 +98,6 @@ impl Redundancy {
             secret,
             session,
             duplicate_until: None,
-            asked: now,
             now,
             grace: now,
             setup,
@@ -190,9 +187,7 @@ impl Redundancy {
     /// [`poll_timeout`](Self::poll_timeout) says.
     pub fn handle_timeout(&mut self, now: Instant) {
         let timing = self.setup.timing;
-        if now.since(self.asked) > timing.heartbeat {
-            self.grace = now + timing.heartbeat * 2;
-        }
+        self.notice_stall(now);
         if self.duplicate_until.is_some_and(|until| now >= until) {
             self.duplicate_until = None;
         }
@@ -205,7 +200,6 @@ impl Redundancy {
             let links = self.links_view(self.groups[index].peer);
             self.with_group(index, now, |group, s, out| group.watch(links, s, out));
         }
-        self.asked = self.poll_timeout();
     }
 
     /// Tells until when this node holds a fresh state of every application of the group, which

@@ -44,6 +44,16 @@ impl Redundancy {
         mix64(self.secret ^ mix64(sent ^ mix64(which)))
     }
 
+    /// Something is due at least once each heartbeat. A driver that comes later than twice that
+    /// was stopped, and so may have been what it reads from: it cannot judge its partners yet.
+    pub(crate) fn notice_stall(&mut self, now: Instant) {
+        let heartbeat = self.setup.timing.heartbeat;
+        if now.since(self.now) > heartbeat * 2 {
+            self.grace = now + heartbeat * 2;
+        }
+        self.now = self.now.max(now);
+    }
+
     pub(crate) fn index_of(&self, group: GroupId) -> Option<usize> {
         self.groups.iter().position(|g| g.id == group)
     }
@@ -94,7 +104,7 @@ impl Redundancy {
     /// After anything that may have changed a group: what is urgent goes out with the next round,
     /// and rounds that are due are opened.
     pub(crate) fn after(&mut self, peer: Option<usize>, now: Instant) {
-        self.now = self.now.max(now);
+        self.notice_stall(now);
         if self.partners.iter().any(Partner::is_in_conflict) || self.duplicate_until.is_some() {
             self.each_group(None, now, |group, s, out| group.decide(s, out));
         }

@@ -68,7 +68,7 @@ fn storms_never_make_two_writers_and_the_pair_heals() {
         .ok()
         .and_then(|n| n.parse().ok())
         .unwrap_or(0);
-    for seed in first..first + seeds(200) {
+    for seed in first..first + seeds(120) {
         let mut world = storm(shape(seed), seed);
         world.expect_no_violation(&format!("seed {seed}"));
         world.run_until(HEALS_WITHIN, World::is_healed);

@@ -5,11 +5,11 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod clock;
+mod drive;
 pub mod faults;
 
-use bumpless_base::{Duration, Epoch, Instant, LinkId, LinkSet, NodeId, PeerId, Random};
+use bumpless_base::{Duration, Epoch, Instant, LinkSet, NodeId, Random};
 use bumpless_redundancy::*;
-use bumpless_wire::{GroupFlags, Packet, WitnessRequest, parse};
 use clock::Clock;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
@@ -87,6 +87,7 @@ pub struct Node {
     pub fingerprint: u64,
     /// True time of its last start.
     started: u64,
+    primary_since: u64,
 }
 
 pub struct World {
@@ -110,6 +111,7 @@ pub struct World {
     written: Epoch,
     /// A node or a witness has lost its memory since `written` was first written in.
     restarted: bool,
+    written_at: u64,
     writers: BTreeMap<u32, End>,
     pub last_write: u64,
     pub longest_gap: u64,
@@ -133,6 +135,7 @@ impl World {
             draining: false,
             fingerprint: 77,
             started: 0,
+            primary_since: 0,
         });
         let witness_clocks: Vec<_> = plan.references.iter().map(|_| clock()).collect();
         let mut world = Self {
@@ -153,6 +156,7 @@ impl World {
             violations: Vec::new(),
             written: Epoch(0),
             restarted: false,
+            written_at: 0,
             writers: BTreeMap::new(),
             last_write: 0,
             longest_gap: 0,
@@ -170,10 +174,10 @@ impl World {
     pub fn settled(plan: Plan, seed: u64) -> Self {
         let mut world = Self::new(plan, seed);
         // Past the witnesses' quiet period.
-        world.run_for(1100 * MS);
+        world.run_for(60 * MS);
         world.start(0);
         world.start(1);
-        world.run_for(300 * MS);
+        world.run_for(150 * MS);
         assert_eq!(world.roles(), [Some(Role::Primary), Some(Role::Backup)]);
         assert!(world.is_healed(), "settled");
         world.longest_gap = 0;
@@ -321,336 +325,5 @@ impl World {
             "{what}: {:?}",
             &self.violations[..1]
         );
-    }
-
-    // How it runs.
-
-    pub fn run_for(&mut self, span: u64) {
-        let end = self.now + span;
-        while let Some(Reverse((at, ..))) = self.queue.peek()
-            && *at <= end
-        {
-            let Some(Reverse((at, _, to, what))) = self.queue.pop() else {
-                break;
-            };
-            self.now = self.now.max(at);
-            self.dispatch(to, what);
-        }
-        self.now = end;
-    }
-
-    pub fn run_until(&mut self, most: u64, done: impl Fn(&Self) -> bool) -> u64 {
-        let start = self.now;
-        while !done(self) && self.now - start < most {
-            self.run_for(MS / 10);
-        }
-        self.now - start
-    }
-
-    fn push(&mut self, delay: u64, to: End, what: What) {
-        self.serial += 1;
-        self.queue
-            .push(Reverse((self.now + delay, self.serial, to, what)));
-    }
-
-    fn dispatch(&mut self, to: End, what: What) {
-        if to >= 2 {
-            return self.at_reference(to, what);
-        }
-        match what {
-            What::Resume => self.resume(to),
-            What::Cycle => self.cycle(to),
-            _ if self.nodes[to].core.is_none() => {}
-            _ if self.nodes[to].paused => {
-                // A socket buffer has an end.
-                if self.nodes[to].held.len() < 200 {
-                    self.nodes[to].held.push(what);
-                }
-            }
-            What::Wake if self.nodes[to].wake != self.now => {}
-            _ => {
-                self.deliver(to, what);
-                self.settle(to);
-            }
-        }
-    }
-
-    fn resume(&mut self, node: End) {
-        self.nodes[node].paused = false;
-        if self.nodes[node].core.is_none() {
-            return;
-        }
-        let held = std::mem::take(&mut self.nodes[node].held);
-        for what in held.into_iter().filter(|what| *what != What::Wake) {
-            self.deliver(node, what);
-            self.settle(node);
-        }
-        self.deliver(node, What::Wake);
-        self.settle(node);
-    }
-
-    fn deliver(&mut self, node: End, what: What) {
-        let now = self.local(node);
-        let expiry = Duration::from_nanos(self.plan.expiry);
-        let core = self.core(node);
-        match what {
-            What::Wake => core.handle_timeout(now),
-            What::State { session }
-                if session == core.session() && core.role(GROUP) == Some(Role::Backup) =>
-            {
-                core.set_synced_until(GROUP, Some(now + expiry), now);
-            }
-            What::Echo {
-                reference,
-                sequence,
-                ..
-            } => {
-                core.handle_ping_reply(ReferenceId(reference), sequence, now);
-            }
-            What::Datagram { from, link, bytes } => match parse(&bytes) {
-                Ok(Packet::Heartbeat(hb)) => core.handle_heartbeat(LinkId(link), &hb, now),
-                Ok(Packet::WitnessReply(reply)) => {
-                    core.handle_witness_reply(ReferenceId(from as u8 - 2), &reply, now);
-                }
-                _ => {}
-            },
-            _ => {}
-        }
-    }
-
-    fn at_reference(&mut self, to: End, what: What) {
-        let reference = to - 2;
-        let link = reference as u8 % self.plan.links;
-        let now = self.witness_clocks[reference].local(self.now);
-        match what {
-            What::Datagram { from, bytes, .. } => {
-                let Some(witness) = self.witnesses[reference].as_mut() else {
-                    return;
-                };
-                let Ok(Packet::WitnessRequest(request)) = parse(&bytes) else {
-                    return;
-                };
-                if let Some(reply) = witness.handle_request(&request, now) {
-                    let mut bytes = [0; bumpless_wire::WitnessReply::LEN];
-                    reply.encode(&mut bytes);
-                    let bytes = bytes.to_vec();
-                    self.send(
-                        to,
-                        from,
-                        link,
-                        What::Datagram {
-                            from: to,
-                            link,
-                            bytes,
-                        },
-                    );
-                }
-            }
-            What::Echo {
-                reference,
-                sequence,
-                from,
-                ..
-            } if self.witnesses[to - 2].is_some() => {
-                let echo = What::Echo {
-                    reference,
-                    sequence,
-                    reply: true,
-                    from: to,
-                };
-                self.send(to, from, link, echo);
-            }
-            _ => {}
-        }
-    }
-
-    fn send(&mut self, from: End, to: End, link: u8, what: What) {
-        if self.cuts.contains(&(from, to, link)) || self.random.chance(self.loss) {
-            return;
-        }
-        let (low, high) = self.delay;
-        let copies = 1 + u8::from(self.random.chance(self.duplicates));
-        for _ in 0..copies {
-            let delay = low + self.random.below(high - low + 1);
-            self.push(delay, to, what.clone());
-        }
-    }
-
-    /// Drains a node after a call and looks at the world.
-    fn settle(&mut self, node: End) {
-        let now = self.local(node);
-        let mut buffer = [0; MAX_MESSAGE_LEN];
-        while let Some(outgoing) = self.core(node).poll_transmit(now, &mut buffer) {
-            self.transmit(node, outgoing, &buffer);
-        }
-        while let Some(event) = self.core(node).poll_event() {
-            let at = self.now;
-            self.nodes[node].events.push((at, event));
-            match event {
-                Event::HandOverBegun { .. } => self.nodes[node].draining = true,
-                Event::HandOverAborted { .. } => self.nodes[node].draining = false,
-                Event::RoleChanged { .. } => self.nodes[node].draining = false,
-                _ => {}
-            }
-        }
-        let timeout = self.core(node).poll_timeout();
-        let wake = self.nodes[node].clock.true_time(timeout).max(self.now);
-        if wake != self.nodes[node].wake || wake == self.now {
-            self.nodes[node].wake = wake;
-            self.push(wake - self.now, node, What::Wake);
-        }
-        self.check();
-    }
-
-    fn transmit(&mut self, node: End, outgoing: Outgoing, buffer: &[u8]) {
-        match outgoing {
-            Outgoing::Heartbeat { peer, link, len } => {
-                assert_eq!(peer, PeerId(0));
-                let bytes = buffer[..len].to_vec();
-                self.check_promise(node, &bytes);
-                if self.record {
-                    self.recorded.push((node, link.0, bytes.clone()));
-                }
-                let what = What::Datagram {
-                    from: node,
-                    link: link.0,
-                    bytes,
-                };
-                self.send(node, 1 - node, link.0, what);
-            }
-            Outgoing::Witness { reference, len } => {
-                assert_eq!(len, WitnessRequest::LEN);
-                let link = reference.0 % self.plan.links;
-                let bytes = buffer[..len].to_vec();
-                let what = What::Datagram {
-                    from: node,
-                    link,
-                    bytes,
-                };
-                self.send(node, 2 + usize::from(reference.0), link, what);
-            }
-            Outgoing::Ping {
-                reference,
-                sequence,
-            } => {
-                let link = reference.0 % self.plan.links;
-                let echo = What::Echo {
-                    reference: reference.0,
-                    sequence,
-                    reply: false,
-                    from: node,
-                };
-                self.send(node, 2 + usize::from(reference.0), link, echo);
-            }
-        }
-    }
-
-    /// One cycle of the node's application: write if permitted, replicate.
-    fn cycle(&mut self, node: End) {
-        let jitter = self.random.below(MS / 5);
-        self.push(PERIOD + jitter, node, What::Cycle);
-        if self.nodes[node].core.is_none() || self.nodes[node].paused {
-            return;
-        }
-        let Some(epoch) = self.writes(node) else {
-            return;
-        };
-        self.write(node, epoch);
-        if self.nodes[node].core.is_none() || self.writes(node).is_none() {
-            return;
-        }
-        let other = 1 - node;
-        let tag = |n: &Node| {
-            n.core
-                .as_ref()
-                .and_then(|core| core.transfer_tag(PeerId(0)))
-        };
-        let (ours, theirs) = (tag(&self.nodes[node]), tag(&self.nodes[other]));
-        let link = (0..self.plan.links).find(|&link| {
-            !self.cuts.contains(&(node, other, link)) && !self.cuts.contains(&(other, node, link))
-        });
-        let safe = ours.is_some() && ours == theirs && link.is_some();
-        if safe {
-            let session = self.core(other).session();
-            self.push(self.delay.1, other, What::State { session });
-        }
-        if self.nodes[node].draining && safe {
-            self.nodes[node].draining = false;
-            let now = self.local(node);
-            self.core(node).hand_over_ready(GROUP, now);
-            self.settle(node);
-        }
-    }
-
-    fn write(&mut self, node: End, epoch: Epoch) {
-        if self.plan.field_checks_epoch && epoch < self.written {
-            if !self.was_forgotten(node) {
-                self.violate(format!(
-                    "epochs_grow: node {node} had to be told of {}",
-                    self.written
-                ));
-            }
-            let (now, seen) = (self.local(node), self.written);
-            self.core(node).observe_epoch(GROUP, seen, now);
-            self.settle(node);
-            return;
-        }
-        if self.last_write != 0 {
-            self.longest_gap = self.longest_gap.max(self.now - self.last_write);
-        }
-        self.last_write = self.now;
-        if epoch > self.written {
-            self.restarted = false;
-        }
-        if epoch < self.written && self.was_forgotten(node) {
-            self.written = epoch;
-        }
-        if epoch < self.written {
-            self.violate(format!(
-                "epochs_grow: node {node} writes in {epoch} after {}",
-                self.written
-            ));
-        }
-        self.written = self.written.max(epoch);
-        let owner = *self.writers.entry(epoch.0).or_insert(node);
-        if owner != node {
-            self.violate(format!("one_writer: both nodes wrote in epoch {epoch}"));
-        }
-    }
-
-    /// Who starts without any memory may not know what is remembered nowhere it can look.
-    fn was_forgotten(&self, node: End) -> bool {
-        let cause = self.status(node).cause;
-        self.restarted && matches!(cause, Some(RoleCause::Start | RoleCause::LoneStart))
-    }
-
-    fn check(&mut self) {
-        if let (Some(a), Some(b)) = (self.writes(0), self.writes(1)) {
-            self.violate(format!(
-                "one_writer: epochs {a} and {b} may be written at once"
-            ));
-        }
-    }
-
-    /// A primary promises nothing, nor does a node that may be bound by what it forgot.
-    fn check_promise(&mut self, node: End, bytes: &[u8]) {
-        let Ok(Packet::Heartbeat(heartbeat)) = parse(bytes) else {
-            return self.violate("heartbeats can be read".to_string());
-        };
-        let young = self.now < self.nodes[node].started + self.plan.timing.lease.as_nanos();
-        for entry in heartbeat.groups() {
-            let granting = entry.flags.contains(GroupFlags::GRANTING);
-            if granting && (young || entry.role == Role::Primary) {
-                self.violate(format!(
-                    "promises: node {node}, {:?}, young: {young}",
-                    entry.role
-                ));
-            }
-        }
-    }
-
-    fn violate(&mut self, what: String) {
-        self.violations
-            .push(format!("{what}; at {} us", self.now / 1000));
     }
 }
