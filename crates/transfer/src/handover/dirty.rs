@@ -37,18 +37,23 @@ impl DirtyMap {
             .all(|bits| bits.load(Ordering::Relaxed) == 0)
     }
 
-    /// Takes the marked channels of one word out of the set and returns them as (first, bits).
-    pub fn take_word(&self) -> Option<(usize, usize)> {
+    /// Takes every channel out that was marked before, and gives it to `each`. One pass: what is
+    /// marked meanwhile may stay for the next, so nobody who keeps marking keeps the caller here.
+    pub fn take(&self, mut each: impl FnMut(usize)) {
         for (at, summary) in self.summary.iter().enumerate() {
-            let seen = summary.load(Ordering::Acquire);
-            if seen == 0 {
-                continue;
-            }
-            let bit = seen.trailing_zeros() as usize;
-            summary.fetch_and(!(1 << bit), Ordering::AcqRel);
-            let word = at * BITS + bit;
-            return Some((word * BITS, self.words[word].swap(0, Ordering::AcqRel)));
+            for_bits(summary.swap(0, Ordering::AcqRel), |bit| {
+                let word = at * BITS + bit;
+                for_bits(self.words[word].swap(0, Ordering::AcqRel), |bit| {
+                    each(word * BITS + bit);
+                });
+            });
         }
-        None
+    }
+}
+
+fn for_bits(mut bits: usize, mut each: impl FnMut(usize)) {
+    while bits != 0 {
+        each(bits.trailing_zeros() as usize);
+        bits &= bits - 1;
     }
 }

@@ -94,13 +94,14 @@ fn marked_channels_are_found_once_each() {
     dirty.mark(64);
     assert!(!dirty.is_clear());
     let mut found = BTreeSet::new();
-    while let Some((first, bits)) = dirty.take_word() {
-        (0..usize::BITS as usize)
-            .filter(|bit| bits & (1 << bit) != 0)
-            .for_each(|bit| assert!(found.insert(first + bit)));
-    }
+    dirty.take(|channel| {
+        assert!(found.insert(channel));
+        dirty.mark(channel);
+    });
     assert_eq!(found, marked);
-    assert!(dirty.is_clear());
+    assert!(!dirty.is_clear(), "marked again meanwhile");
+    dirty.take(|channel| assert!(found.remove(&channel)));
+    assert!(dirty.is_clear() && found.is_empty());
 }
 
 /// What the receiver does when a state is whole.
@@ -212,10 +213,11 @@ fn threads_exchange_whole_states_in_order() {
         let (mut last, mut counted, mut taken, mut delivered) = (None, 0, 0, 0);
         while !(application.is_finished() && dirty.is_clear()) {
             stop.store(taken >= 300, Ordering::Relaxed);
-            if dirty.take_word().is_none() {
+            if dirty.is_clear() {
                 thread::yield_now();
                 continue;
             }
+            dirty.take(|channel| assert_eq!(channel, 0));
             mine = slot.swap(mine.take());
             let Some(state) = mine.as_mut().filter(|state| state.queued) else {
                 continue;

@@ -140,15 +140,12 @@ impl Sender {
         }
     }
 
-    /// Takes over what applications have published since the last call.
+    /// Takes over what applications have published since the last call. What they publish during
+    /// it may be left to the next call, for which they wake the driver again: an application that
+    /// never stops publishing cannot keep the data plane here.
     pub fn handle_published(&mut self, now: Instant) {
-        while let Some((first, mut bits)) = self.dirty.take_word() {
-            while bits != 0 {
-                let index = first + bits.trailing_zeros() as usize;
-                bits &= bits - 1;
-                self.note_published(index, now);
-            }
-        }
+        let dirty = Arc::clone(&self.dirty);
+        dirty.take(|index| self.note_published(index, now));
     }
 
     /// Whether an application has published something that [`Self::handle_published`] would take.
