@@ -49,7 +49,9 @@ pub fn as_expected(run: &Run, phase: &Phase) -> Promise {
     let before = run.node_name(phase.primary_before);
     let other = run.node_name(1 - phase.primary_before.min(1));
     let at_end = |node| role_at(run, node, phase.to_ns);
-    let ends = format!(
+    let first =
+        role_changes(run, phase).find(|event| event.node == before && !is_excused(run, event));
+    let mut ends = format!(
         "at the end {before} is {}, {other} is {}",
         or_silent(at_end(before)),
         or_silent(at_end(other))
@@ -58,9 +60,7 @@ pub fn as_expected(run: &Run, phase: &Phase) -> Promise {
         Kill => (format!("{other} takes over"), at_end(other) == PRIMARY),
         Return => (
             format!("{other} comes back as backup, {before} stays primary"),
-            at_end(before) == PRIMARY
-                && at_end(other) == BACKUP
-                && !role_changes(run, phase).any(|event| event.node == before),
+            at_end(before) == PRIMARY && at_end(other) == BACKUP && first.is_none(),
         ),
         Switchover => (
             format!("{other} becomes primary, {before} becomes backup"),
@@ -68,6 +68,9 @@ pub fn as_expected(run: &Run, phase: &Phase) -> Promise {
         ),
         _ => return unchanged(run, phase, before, other),
     };
+    if let Some(event) = first.filter(|_| phase.kind == Return) {
+        ends += &format!("; {}", describe(event));
+    }
     Promise::in_phase("roles", phase, promised, held, ends)
 }
 
@@ -77,10 +80,9 @@ fn unchanged(run: &Run, phase: &Phase, before: &str, other: &str) -> Promise {
     let promised = format!(
         "{before} stays primary, {other} stays backup, unless the machine stalls for half a lease"
     );
-    let is_excused = |event: &&Event| stalled_before(run, event) >= (run.lease_ns / 2).max(1);
     let mut of_primary = role_changes(run, phase).filter(|event| concerns_primary(event));
-    let inexcusable = of_primary.clone().find(|event| !is_excused(event));
-    let excused = of_primary.find(is_excused);
+    let inexcusable = of_primary.clone().find(|event| !is_excused(run, event));
+    let excused = of_primary.find(|event| is_excused(run, event));
     let roles = [before, other].map(|node| role_at(run, node, phase.to_ns));
     let in_order = match excused {
         None => roles == [PRIMARY, BACKUP],
@@ -241,11 +243,17 @@ fn healed(run: &Run, from_ns: u64, to_ns: u64) -> Option<u64> {
         .map(|since| since.saturating_sub(from_ns))
 }
 
+/// Whether a stall that can end a lease came shortly before `event`.
+fn is_excused(run: &Run, event: &Event) -> bool {
+    stalled_before(run, event) >= (run.lease_ns / 2).max(1)
+}
+
 /// Whether the machine stalled shortly before `event`.
 fn is_stalled(run: &Run, event: &Event) -> bool {
     stalled_before(run, event) > 0
 }
 
+/// How long the machine stalled in the leases before `event`.
 fn stalled_before(run: &Run, event: &Event) -> u64 {
     let since = event
         .time_ns
