@@ -71,12 +71,15 @@ pub fn gap(run: &Run, phase: &Phase, limits: &Limits) -> Promise {
         "outputs go on: never more than {} between two, stalls added",
         ms(limit)
     );
-    let Some(worst) = worst(run, phase, limit, limits) else {
+    let gaps = judged(run, phase, limit, limits);
+    let longest = gaps.iter().max_by_key(|judged| judged.gap.length_ns());
+    let worst = gaps.iter().max_by_key(|judged| judged.excess_ns());
+    let (Some(longest), Some(worst)) = (longest, worst) else {
         return Promise::in_phase("gap", phase, promised, false, "no accepted output".into());
     };
-    let mut seen = format!("at most {}", ms(worst.gap.length_ns()));
-    if worst.stalled_ns > 0 {
-        seen += &format!(", of which the machine stalled {}", ms(worst.stalled_ns));
+    let mut seen = format!("at most {}", longest.describe());
+    if worst.gap != longest.gap {
+        seen += &format!("; closest to its limit: {}", worst.describe());
     }
     if worst.limit_ns > limit {
         seen += "; with a failover in it";
@@ -92,15 +95,26 @@ struct Judged {
 }
 
 impl Judged {
+    fn describe(&self) -> String {
+        match self.stalled_ns {
+            0 => ms(self.gap.length_ns()),
+            ns => format!(
+                "{}, of which the machine stalled {}",
+                ms(self.gap.length_ns()),
+                ms(ns)
+            ),
+        }
+    }
+
     /// How far it is beyond its limit; negative within.
     fn excess_ns(&self) -> i128 {
         i128::from(self.gap.length_ns()) - i128::from(self.stalled_ns) - i128::from(self.limit_ns)
     }
 }
 
-/// The gap that is farthest beyond its limit, or closest to it. Where a node took over in a gap, the
-/// limit is a failover's; whether it was right to take over is another promise.
-fn worst(run: &Run, phase: &Phase, limit: u64, limits: &Limits) -> Option<Judged> {
+/// Every gap of the phase with its limit. Where a node took over in one, the limit is a failover's;
+/// whether it was right to take over is another promise.
+fn judged(run: &Run, phase: &Phase, limit: u64, limits: &Limits) -> Vec<Judged> {
     let took_over = |gap: &Gap| {
         run.events.iter().any(|event| {
             (gap.from_ns..gap.to_ns).contains(&event.time_ns)
@@ -120,5 +134,5 @@ fn worst(run: &Run, phase: &Phase, limit: u64, limits: &Limits) -> Option<Judged
             },
             gap,
         })
-        .max_by_key(Judged::excess_ns)
+        .collect()
 }

@@ -116,6 +116,32 @@ fn a_gap_in_the_outputs_is_found_and_a_stall_excuses_no_more_than_its_length() {
 }
 
 #[test]
+fn the_longest_gap_is_told_even_where_a_stall_excuses_it() {
+    let mut run = synthetic::run();
+    let from = start_of(&run, PhaseKind::Normal) + 500 * MS;
+    run.writes
+        .retain(|write| !(from..from + 50 * MS).contains(&write.time_ns));
+    let (time_ns, length_ns) = (from + 50 * MS, 49 * MS);
+    run.stalls = vec![Stall {
+        time_ns,
+        length_ns,
+        seen_by: "meter".into(),
+    }];
+    assert_eq!(broken(&run), only(&[]));
+    let promises = judge(&run);
+    let seen = &promises
+        .iter()
+        .find(|promise| promise.id == "gap/normal")
+        .unwrap()
+        .seen;
+    let longest = longest_gap(&run, from, from + MS).unwrap().length_ns();
+    assert!(
+        longest >= 50 * MS && seen.starts_with(&format!("at most {}", ms(longest))),
+        "{seen}"
+    );
+}
+
+#[test]
 fn outputs_that_end_early_are_a_gap() {
     let mut run = synthetic::run();
     let end = run.phases.last().unwrap().to_ns;
