@@ -70,9 +70,12 @@ impl Addresses {
     }
 }
 
-/// An address that is on no machine here (RFC 5737).
+/// An address that is not on this machine: one for documentation (RFC 5737).
 pub fn absent(host: u8) -> SocketAddr {
-    (Ipv4Addr::new(192, 0, 2, host), NODE_PORT).into()
+    let nets = [[198, 51, 100], [203, 0, 113], [192, 0, 2]];
+    let addresses = nets.map(|[a, b, c]| (Ipv4Addr::new(a, b, c, host), NODE_PORT).into());
+    let is_absent = |address: &SocketAddr| UdpSocket::bind(address).is_err();
+    addresses.into_iter().find(is_absent).unwrap()
 }
 
 /// Ports of ::1 that were free a moment ago; `None` without IPv6.

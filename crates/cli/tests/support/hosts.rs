@@ -68,76 +68,81 @@ impl Hosts {
     fn cable(&self) {
         let path = |fd: &OwnedFd| format!("/proc/{}/fd/{}", std::process::id(), fd.as_raw_fd());
         let (left, right, field) = (path(&self.left), path(&self.right), path(&self.field));
+        let switch = path(&self.switch);
         self.ip(
             "switch",
             &format!(
                 "link add A type bridge\nlink add B type bridge\n\
-                 link add a1 type veth peer name a netns {left}\n\
-                 link add a2 type veth peer name a netns {right}\n\
-                 link add b1 type veth peer name b netns {left}\n\
-                 link add b2 type veth peer name b netns {right}\n\
-                 link set a1 master A up\nlink set a2 master A up\n\
-                 link set b1 master B up\nlink set b2 master B up\n\
-                 link set A up\nlink set B up\n"
+                 link add a1 type veth peer name na netns {left}\n\
+                 link add a2 type veth peer name na netns {right}\n\
+                 link add b1 type veth peer name nb netns {left}\n\
+                 link add b2 type veth peer name nb netns {right}\n\
+                 link set dev a1 master A up\nlink set dev a2 master A up\n\
+                 link set dev b1 master B up\nlink set dev b2 master B up\n\
+                 link set dev A up\nlink set dev B up\n"
             ),
         );
         for (host, number) in [("left", 1), ("right", 2)] {
             self.ip(
                 host,
                 &format!(
-                    "link set lo up\n\
-                     address add 10.77.1.{number}/24 dev a\naddress add 10.77.2.{number}/24 dev b\n\
-                     link set a up\nlink set b up\n\
+                    "link set dev lo up\n\
+                     address add 10.77.1.{number}/24 dev na\naddress add 10.77.2.{number}/24 dev nb\n\
+                     link set dev na up\nlink set dev nb up\n\
                      link add f type veth peer name f{number} netns {field}\n\
-                     address add 10.77.10{number}.1/30 dev f\nlink set f up\n\
-                     route add 10.77.1.9/32 dev f src 10.77.1.{number}\n\
-                     route add 10.77.2.9/32 dev f src 10.77.2.{number}\n\
+                     address add 10.77.10{number}.1/30 dev f\nlink set dev f up\n\
+                     link add w type veth peer name x{number} netns {switch}\nlink set dev w up\n\
+                     route add 10.77.1.9/32 dev w src 10.77.1.{number}\n\
+                     route add 10.77.2.9/32 dev w src 10.77.2.{number}\n\
                      route add 10.77.9.10/32 dev f src 10.77.10{number}.1\n"
                 ),
             );
         }
         self.ip(
             "field",
-            "link set lo up\naddress add 10.77.1.9/32 dev lo\naddress add 10.77.2.9/32 dev lo\n\
+            "link set dev lo up\naddress add 10.77.1.9/32 dev lo\naddress add 10.77.2.9/32 dev lo\n\
              address add 10.77.9.10/32 dev lo\n\
-             address add 10.77.101.2/30 dev f1\nlink set f1 up\n\
-             address add 10.77.102.2/30 dev f2\nlink set f2 up\n",
+             address add 10.77.101.2/30 dev f1\nlink set dev f1 up\n\
+             address add 10.77.102.2/30 dev f2\nlink set dev f2 up\n",
         );
-        self.join("left");
-        self.join("right");
+        for number in [1, 2] {
+            self.ip(
+                "field",
+                &format!(
+                    "link add w{number} type veth peer name y{number} netns {switch}\n\
+                     link set dev w{number} up\n\
+                     route add 10.77.1.{number}/32 dev w{number} src 10.77.1.9\n\
+                     route add 10.77.2.{number}/32 dev w{number} src 10.77.2.9\n"
+                ),
+            );
+            self.ip(
+                "switch",
+                &format!(
+                    "link add W{number} type bridge\nlink set dev W{number} up\n\
+                     link set dev x{number} master W{number} up\n\
+                     link set dev y{number} master W{number} up\n"
+                ),
+            );
+        }
     }
 
     /// Cuts a network between the nodes where they do not notice by themselves: in the switch.
     pub fn cut(&self, network: &str) {
-        self.ip("switch", &format!("link set {network} down\n"));
+        self.ip("switch", &format!("link set dev {network} down\n"));
     }
 
     pub fn mend(&self, network: &str) {
-        self.ip("switch", &format!("link set {network} up\n"));
+        self.ip("switch", &format!("link set dev {network} up\n"));
     }
 
-    /// Takes the way from the witnesses to `host` away; the plant still reaches it.
+    /// Takes the way between `host` and the witnesses away; the plant still reaches it.
     pub fn part_from_witnesses(&self, host: &str) {
-        let number = number(host);
-        self.ip(
-            "field",
-            &format!(
-                "route replace blackhole 10.77.1.{number}/32\n\
-                 route replace blackhole 10.77.2.{number}/32\n"
-            ),
-        );
+        self.cut(&format!("W{}", number(host)));
     }
 
-    /// The way from the witnesses to `host`.
-    pub fn join(&self, host: &str) {
-        let number = number(host);
-        self.ip(
-            "field",
-            &format!(
-                "route replace 10.77.1.{number}/32 dev f{number} src 10.77.1.9\n\
-                 route replace 10.77.2.{number}/32 dev f{number} src 10.77.2.9\n"
-            ),
-        );
+    /// Gives the way to the witnesses back.
+    pub fn join_with_witnesses(&self, host: &str) {
+        self.mend(&format!("W{}", number(host)));
     }
 
     /// Runs `work` on `host`; processes started by it stay there.
