@@ -25,10 +25,12 @@ fn running() -> Site {
     site
 }
 
-/// The last thing that `node` said about how its application began.
-fn last_resumed(site: &Site, node: &str) -> String {
-    let resumed = site.await_event(node, "resumed", |_| true);
-    resumed["cause"].as_str().unwrap().to_owned()
+/// Waits until the application of `node` has gone on from a state of `epoch` that the partner sent.
+fn await_resumed(site: &Site, node: &str, epoch: u64) {
+    let source = format!("of epoch {epoch}, received from the partner");
+    site.await_event(node, "resumed", |event| {
+        event["cause"].as_str().unwrap().contains(&source)
+    });
 }
 
 #[test]
@@ -69,9 +71,7 @@ fn a_killed_primary_is_replaced_from_its_state_and_returns_as_backup() {
         site.kill(&primary);
         let higher = site.await_primary(&backup, "tank");
         assert!(higher > epoch, "{higher} after {epoch}");
-        let resumed = last_resumed(&site, &backup);
-        let source = format!("of epoch {epoch}, received from the partner");
-        assert!(resumed.contains(&source), "{resumed}, not {source}");
+        await_resumed(&site, &backup, epoch);
         site.await_write_in(higher);
         // The machine stays as it was: the socket and lock of the killed process are still there.
         site.start(&primary);
@@ -101,7 +101,7 @@ fn an_ordered_switchover_goes_through_the_socket_of_either_node() {
     let third = site.await_primary(&primary, "tank");
     assert!(third > second);
     site.await_write_in(third);
-    assert!(last_resumed(&site, &primary).contains("received from the partner"));
+    await_resumed(&site, &primary, second);
     site.writes().judge();
     let cause = site.await_event(&primary, "role", |role| role["to"] == "primary")["cause"].clone();
     assert_eq!(cause, "the partner handed over");
@@ -212,7 +212,7 @@ fn when_the_agreed_witness_goes_the_other_is_agreed_on_and_a_kill_still_fails_ov
     site.kill(&primary);
     let higher = site.await_primary(&backup, "tank");
     assert!(higher > epoch);
-    assert!(last_resumed(&site, &backup).contains("received from the partner"));
+    await_resumed(&site, &backup, epoch);
     site.await_write_in(higher);
     site.writes().judge();
 }
@@ -226,7 +226,7 @@ fn a_primary_killed_while_one_witness_is_gone_is_replaced_at_once() {
     site.kill(&primary);
     let higher = site.await_primary(&backup, "tank");
     assert!(higher > epoch);
-    assert!(last_resumed(&site, &backup).contains("received from the partner"));
+    await_resumed(&site, &backup, epoch);
     site.await_write_in(higher);
     site.writes().judge();
 }
