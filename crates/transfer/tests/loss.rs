@@ -129,6 +129,27 @@ fn losses_show_by_order_though_nothing_is_known_of_the_round_trip() {
 }
 
 #[test]
+fn when_only_time_was_wanting_the_receiver_is_asked_again() {
+    // The second link is dead and nobody knows; acknowledgements are rare.
+    let mut world = Plan::links(2)
+        .with(|p| {
+            p.in_flight_max = 10_000;
+            p.paths[1].up = false;
+        })
+        .build();
+    world.lose = Box::new(|s| s.link == 0 && s.header.sequence == 10 && !s.retransmission);
+    world.transfer(&state(0, 1_000_000)).unwrap();
+    let times: Vec<_> = world
+        .sent
+        .iter()
+        .filter(|s| s.link == 0 && s.header.sequence == 10)
+        .map(|s| s.at)
+        .collect();
+    assert_eq!(times.len(), 2);
+    assert!(times[1] < times[0] + ms(1));
+}
+
+#[test]
 fn a_lost_retransmission_is_sent_again() {
     let mut world = Plan::links(1).build();
     world.transfer(&state(0, STATE)).unwrap();

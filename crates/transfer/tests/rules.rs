@@ -148,13 +148,19 @@ fn nothing_is_sent_or_read_after_its_expiry() {
                 ..
             }]
         ));
+        // With less than the wire's unit left, the stamp would be zero.
+        let unit = if version == Version::V1 { ms(1) } else { us(1) };
+        world.publish(0, &state(0, 1000));
+        world.run(ms(20) - unit + Duration::from_nanos(1));
         world.paths[0].blocked = false;
+        world.run(Duration::from_nanos(1));
+        assert!(world.sent.is_empty());
+        assert_eq!(world.sent_count(Counter::StatesFailed), 2);
         let published = world.now;
         world.transfer(&state(1, 50_000)).unwrap();
         let expires = world.subscribers[0].read(world.now).unwrap().expires_at();
         // The transit time is all that the receiver cannot know.
         assert!(expires <= published + ms(20) + us(60));
-        let unit = if version == Version::V1 { ms(1) } else { us(1) };
         assert!(expires + unit + us(550) >= published + ms(20));
         assert_eq!(world.receiver.fresh_until(0), Some(expires));
         world.run_until(expires.before(Duration::from_nanos(1)));
@@ -164,28 +170,46 @@ fn nothing_is_sent_or_read_after_its_expiry() {
     }
 }
 
+/// A packet of a state of three, straight into the receiver.
+fn take(world: &mut World, sequence: u32, expiry: Duration) {
+    let header = DataHeader {
+        version: Version::V2,
+        tag: TAG,
+        channel: id(0),
+        link: LinkId(0),
+        retransmission: false,
+        cycle: 1,
+        sequence,
+        total_size: 3000,
+        expiry,
+        force_ack: None,
+    };
+    world
+        .receiver
+        .handle_data(PEER, LinkId(0), &header, &[0; 1000], world.now);
+}
+
 #[test]
 fn the_shortest_expiry_of_a_cycle_counts_whichever_packet_brings_it() {
     for stamps in [[5, 50, 50], [50, 5, 50], [50, 50, 5]] {
         let mut world = Plan::links(1).build();
         for (sequence, stamp) in (0..).zip(stamps) {
-            let header = DataHeader {
-                version: Version::V2,
-                tag: TAG,
-                channel: id(0),
-                link: LinkId(0),
-                retransmission: false,
-                cycle: 1,
-                sequence,
-                total_size: 3000,
-                expiry: ms(stamp),
-                force_ack: None,
-            };
-            let (receiver, link) = (&mut world.receiver, LinkId(0));
-            receiver.handle_data(PEER, link, &header, &[0; 1000], world.now);
+            take(&mut world, sequence, ms(stamp));
         }
         assert_eq!(world.receiver.fresh_until(0), Some(world.now + ms(5)));
     }
+}
+
+#[test]
+fn a_packet_that_completes_an_expired_state_delivers_nothing() {
+    let mut world = Plan::links(1).build();
+    take(&mut world, 0, ms(5));
+    take(&mut world, 1, ms(5));
+    world.now += ms(5);
+    take(&mut world, 2, ms(5));
+    assert_eq!(world.receiver.poll_event(), None);
+    assert_eq!(world.received_count(Counter::StatesDelivered), 0);
+    assert_eq!(world.received_count(Counter::StatesAbandoned), 1);
 }
 
 #[test]

@@ -149,12 +149,7 @@ impl Channel {
         let abandoned = self.enter_cycle(header, payload_size, last)?;
         self.expires_at = self.expires_at.min(now + header.expiry);
         let arrival = self.reception.arrive(header.sequence, link);
-        let Arrival {
-            new,
-            gap,
-            hole,
-            again,
-        } = arrival;
+        let Arrival { new, hole, again } = arrival;
         if new {
             self.write(offset, payload);
         }
@@ -164,7 +159,7 @@ impl Channel {
         Ok(Taken {
             abandoned,
             new,
-            acknowledge: gap || hole || last || complete || again,
+            acknowledge: hole || last || complete || again,
             complete,
         })
     }
