@@ -9,13 +9,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Longest request line, in bytes.
-const REQUEST_MAX: u64 = 4096;
+const REQUEST_MAX: usize = 4096;
+/// How long a caller has for its whole request, while others wait.
+const REQUEST_PATIENCE: Duration = Duration::from_millis(500);
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What can be asked of a running node.
@@ -99,18 +101,39 @@ impl Drop for ControlServer {
 }
 
 fn serve(stream: UnixStream, handler: &mut impl Handler) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    let mut line = String::new();
-    BufReader::new(Read::take(&stream, REQUEST_MAX)).read_line(&mut line)?;
+    stream.set_write_timeout(Some(REQUEST_PATIENCE))?;
+    let line = read_request(&stream)?;
     if line.is_empty() {
         return Ok(());
     }
-    let reply = match serde_json::from_str(&line) {
+    let reply = match serde_json::from_slice(&line) {
         Ok(request) => handler.handle(request),
         Err(error) => refusal(format_args!("request not understood: {error}")),
     };
     writeln!(&stream, "{reply}")
+}
+
+fn read_request(mut stream: &UnixStream) -> io::Result<Vec<u8>> {
+    let until = Instant::now() + REQUEST_PATIENCE;
+    let mut request = Vec::new();
+    let mut piece = [0; 512];
+    while request.len() < REQUEST_MAX {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let piece = match stream.read(&mut piece)? {
+            0 => break,
+            length => &piece[..length],
+        };
+        if let Some(end) = piece.iter().position(|&byte| byte == b'\n') {
+            request.extend_from_slice(&piece[..=end]);
+            break;
+        }
+        request.extend_from_slice(piece);
+    }
+    Ok(request)
 }
 
 /// Sends `request` to the node whose control socket is `path` and waits for the reply.
@@ -130,8 +153,23 @@ pub fn request(path: &Path, request: &Request) -> io::Result<Value> {
     stream.set_write_timeout(Some(PATIENCE))?;
     writeln!(&stream, "{}", serde_json::to_string(request)?)?;
     let mut line = String::new();
-    BufReader::new(&stream).read_line(&mut line)?;
+    BufReader::new(&stream)
+        .read_line(&mut line)
+        .map_err(|error| no_answer(path, &error))?;
+    if line.is_empty() {
+        return Err(no_answer(path, &io::ErrorKind::UnexpectedEof.into()));
+    }
     Ok(serde_json::from_str(&line)?)
+}
+
+fn no_answer(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(
+        error.kind(),
+        format!(
+            "the node at {} took the request and did not answer: {error}; try again, see its log",
+            path.display()
+        ),
+    )
 }
 
 #[cfg(test)]

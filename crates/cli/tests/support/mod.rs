@@ -5,6 +5,7 @@
 pub mod addresses;
 pub mod forge;
 pub mod hosts;
+pub mod junk;
 pub mod modbus;
 pub mod plan;
 pub mod process;
