@@ -55,6 +55,9 @@ pub struct Executor<R, G, C, O> {
     inputs_valid: bool,
     outputs: Box<[f64]>,
     published: Option<Published>,
+    /// When the last cycle was executed, and whether this node has been primary ever since.
+    executed_at: Instant,
+    uninterrupted: bool,
     fit: bool,
 }
 
@@ -88,6 +91,8 @@ where
             inputs_valid: false,
             outputs,
             published: None,
+            executed_at: Instant::ZERO,
+            uninterrupted: false,
             fit: true,
         }
     }
@@ -115,6 +120,7 @@ where
         let role = self.ports.gate.role();
         if role != Role::Primary {
             self.tenure = Tenure::Standby;
+            self.uninterrupted = false;
         } else if self.woken && matches!(self.tenure, Tenure::Standby) {
             // A new primary, or one that waited for its permit, does not wait for its grid. It
             // takes a wake, so that a permit that comes and goes cannot make cycles follow
@@ -183,7 +189,8 @@ where
             self.backup_cycle();
             return outcome;
         }
-        let Some(permit) = self.ports.gate.permit() else {
+        let now = self.ports.clock.now();
+        let Some(permit) = self.ports.gate.permit().filter(|permit| now < permit.until) else {
             self.tenure = Tenure::Standby;
             return Outcome::Held(HoldCause::NoPermit);
         };
@@ -205,7 +212,9 @@ where
         if let Some(error) = stale {
             return Outcome::Held(HoldCause::NoInputs(error));
         }
-        self.await_commit(before, permit, report);
+        if !self.may_commit(before, permit, report) {
+            return Outcome::Held(HoldCause::BackupBehind);
+        }
         self.copy_out(permit, report)
     }
 
@@ -228,8 +237,8 @@ where
     }
 
     fn load_newest(&mut self) -> Result<Resumed, LoadError> {
+        let own = self.progress.filter(|_| self.may_keep());
         let (application, outputs) = (&mut self.application, &mut self.outputs);
-        let own = self.progress;
         let mut loaded = Ok(None);
         self.ports.replication.read_latest(&mut |state, _| {
             loaded = load_if_newer(application.as_mut(), outputs, state, own);
@@ -242,9 +251,17 @@ where
         if let Some(Progress { cycle, .. }) = own {
             return Ok(Resumed::Kept { cycle });
         }
+        self.progress = None;
         self.application.reset();
         self.outputs.fill(0.0);
         Ok(Resumed::ColdStart)
+    }
+
+    /// Whether this node's own state may be gone on from. One from an earlier term in the role is as
+    /// old as any other: the partner may have gone on since, unheard.
+    fn may_keep(&self) -> bool {
+        let now = self.ports.clock.now();
+        self.uninterrupted || now < self.executed_at + self.settings.expiry
     }
 
     fn copy_in(&mut self, report: &mut CycleReport) -> Result<(), FieldError> {
@@ -290,6 +307,8 @@ where
         self.application
             .execute(&context, &self.inputs, &mut self.outputs);
         self.progress = Some(Progress { epoch, cycle });
+        self.executed_at = self.ports.clock.now();
+        self.uninterrupted = true;
         self.counters.count(Counter::CyclesExecuted);
         report.cycle = cycle;
     }
@@ -310,35 +329,48 @@ where
         report.state_bytes = bytes;
     }
 
-    /// Waits for the state that the commit mode names, never beyond the deadline or the permit.
-    fn await_commit(
+    /// Whether the outputs may be written: the state that the commit mode names is safe, waited for
+    /// no longer than its deadline and the permit, or nobody can take over with an older one.
+    fn may_commit(
         &mut self,
         before: Option<Published>,
         permit: Permit,
         report: &mut CycleReport,
-    ) {
+    ) -> bool {
         let Some(this) = self.published else {
-            return;
+            return true;
         };
         let awaited = match self.settings.commit {
             CommitMode::BeforeOutput => Some(this),
             CommitMode::Async => before,
         };
-        let Some(Published { ticket, at }) = awaited.filter(|_| self.ports.gate.backup_expected())
-        else {
-            return;
+        // In the first cycle of a term, the state before is the one it began with.
+        let Some(awaited) = awaited else {
+            return true;
         };
-        let until = (this.at + self.settings.deadline).min(permit.until);
-        let mut settled = self.ports.replication.wait_settled(ticket, until);
-        if settled == Settled::Failed && ticket != this.ticket {
-            // A backup that gets this state is not behind either.
-            settled = self.ports.replication.wait_settled(this.ticket, until);
-        }
-        report.settled = Some(settled);
-        report.backup_behind = settled != Settled::Safe;
+        let expected = self.ports.gate.backup_expected();
+        let settled = self.await_safe(awaited, this, permit);
+        report.settled = expected.then_some(settled);
         if settled == Settled::Safe {
-            report.transfer_settled_after = Some(self.ports.clock.now().since(at));
+            let after = self.ports.clock.now().since(awaited.at);
+            report.transfer_settled_after = expected.then_some(after);
+            return true;
         }
+        report.backup_behind = expected;
+        self.ports.gate.go_alone(permit.until)
+    }
+
+    fn await_safe(&mut self, awaited: Published, this: Published, permit: Permit) -> Settled {
+        if !self.ports.gate.backup_expected() {
+            return self.ports.replication.settled(awaited.ticket);
+        }
+        let until = (this.at + self.settings.deadline).min(permit.until);
+        let settled = self.ports.replication.wait_settled(awaited.ticket, until);
+        if settled == Settled::Failed && awaited.ticket != this.ticket {
+            // A backup that gets this state is not behind either.
+            return self.ports.replication.wait_settled(this.ticket, until);
+        }
+        settled
     }
 
     fn copy_out(&mut self, held: Permit, report: &mut CycleReport) -> Outcome {

@@ -73,6 +73,7 @@ fn settings(commit: CommitMode) -> ExecutorSettings {
     ExecutorSettings {
         writer: NodeId(0),
         period: Duration::from_millis(10),
+        expiry: Duration::from_millis(60),
         deadline: Duration::from_millis(8),
         field_timeout: Duration::from_millis(3),
         commit,

@@ -53,6 +53,7 @@ impl Node {
         let settings = ExecutorSettings {
             writer: NodeId(self.epoch.0 as u8),
             period: PERIOD,
+            expiry: Duration::from_millis(60),
             deadline: PERIOD,
             field_timeout: PERIOD,
             commit: CommitMode::Async,

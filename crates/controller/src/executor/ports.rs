@@ -53,8 +53,8 @@ pub trait Replication {
     /// What became of `ticket`, without waiting.
     fn settled(&mut self, ticket: u64) -> Settled;
 
-    /// Shows the newest whole state that came from a partner, if there is one. Returns whether
-    /// `load` was called.
+    /// Shows the newest whole state that came from a partner, if there is one that was not expired
+    /// when this node took its present role. Returns whether `load` was called.
     fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool;
 }
 
@@ -88,6 +88,12 @@ pub trait OutputGate {
     /// Whether there is a healthy backup to which a state can be made safe. While there is none,
     /// no output waits.
     fn backup_expected(&self) -> bool;
+    /// Makes certain that nobody takes over without a bump from an older state than this node's,
+    /// waiting until `until` at most; returns whether it is certain. Called before each output whose
+    /// state is not safe.
+    fn go_alone(&mut self, _until: Instant) -> bool {
+        true
+    }
     /// A device has accepted this epoch. Called after every read or rejected write that tells.
     fn epoch_seen(&mut self, _epoch: Epoch) {}
     /// Whether this node can reach its field devices and run the application. Called on changes.

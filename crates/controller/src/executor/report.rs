@@ -30,6 +30,9 @@ pub enum HoldCause {
     NoPermit,
     /// The right to write ran out, or changed its epoch, between copy-in and copy-out.
     PermitLost,
+    /// The state that the backup should have is not safe, and it was not certain that the backup
+    /// would not take over with an older one.
+    BackupBehind,
     /// No valid inputs.
     NoInputs(FieldError),
 }
@@ -54,7 +57,8 @@ pub enum Resumed {
         /// Last cycle in the state.
         cycle: u64,
     },
-    /// With its own state from when it was primary before; nothing newer has come.
+    /// With its own state from when it was primary before: nothing newer has come, and it has been
+    /// primary ever since or the state has not expired.
     Kept {
         /// Last cycle in the state.
         cycle: u64,

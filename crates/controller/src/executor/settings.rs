@@ -32,6 +32,9 @@ pub struct ExecutorSettings {
     pub period: Duration,
     /// How long after publishing its state a cycle waits for the backup at most.
     pub deadline: Duration,
+    /// How long after its cycle a state may be gone on from, unless this node has been primary
+    /// ever since.
+    pub expiry: Duration,
     /// How long a field request may take.
     pub field_timeout: Duration,
     /// Which state must be safe before copy-out.

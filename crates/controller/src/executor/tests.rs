@@ -195,3 +195,34 @@ fn epochs_that_a_device_tells_reach_the_redundancy_layer() {
         assert_eq!(world.lock().epochs_seen, [Epoch(9)]);
     }
 }
+
+#[test]
+fn an_own_state_of_long_ago_is_not_gone_on_from() {
+    let world = World::new();
+    world.schedule(at(35), |state| state.role = Role::Backup);
+    world.schedule(at(335), |state| {
+        state.role = Role::Primary;
+        state.permit = Some(Permit {
+            epoch: Epoch(2),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    let reports = world.run(settings(), at(350));
+    let resumed: Vec<_> = reports.iter().filter_map(|report| report.resumed).collect();
+    assert_eq!(resumed, [Resumed::ColdStart, Resumed::ColdStart]);
+}
+
+#[test]
+fn a_primary_whose_permit_lapsed_goes_on_however_long_that_took() {
+    let world = World::new();
+    world.schedule(at(35), |state| state.permit = None);
+    world.schedule(at(335), |state| {
+        state.permit = Some(Permit {
+            epoch: Epoch(1),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    let reports = world.run(settings(), at(350));
+    let resumed: Vec<_> = reports.iter().filter_map(|report| report.resumed).collect();
+    assert_eq!(resumed, [Resumed::ColdStart, Resumed::Kept { cycle: 4 }]);
+}

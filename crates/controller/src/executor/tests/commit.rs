@@ -219,3 +219,34 @@ fn a_permit_that_comes_and_goes_never_makes_cycles_follow_without_a_pause() {
     let reports = world.run(settings(), at(50));
     assert_eq!(reports.len(), 5);
 }
+
+#[test]
+fn outputs_are_held_while_the_backup_could_take_over_with_an_older_state() {
+    for (backup, commit) in [
+        (true, CommitMode::BeforeOutput),
+        (false, CommitMode::BeforeOutput),
+        (true, CommitMode::Async),
+    ] {
+        let world = World::new();
+        world.lock().transfer = None;
+        world.lock().backup = backup;
+        world.lock().alone = false;
+        world.schedule(at(45), |state| state.alone = true);
+        let settings = ExecutorSettings {
+            commit,
+            ..settings()
+        };
+        let reports = world.run(settings, at(80));
+        let held = Outcome::Held(HoldCause::BackupBehind);
+        let first = usize::from(commit == CommitMode::Async);
+        assert!(
+            reports[first..4]
+                .iter()
+                .all(|report| report.outcome == held),
+            "{reports:#?}"
+        );
+        assert_eq!(reports.last().unwrap().outcome, Outcome::Written);
+        // Held cycles were executed and published all the same: the application does not stand still.
+        assert!(world.lock().published.len() >= 7);
+    }
+}

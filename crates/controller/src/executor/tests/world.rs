@@ -32,6 +32,8 @@ pub struct State {
     pub role: Role,
     pub permit: Option<Permit>,
     pub backup: bool,
+    /// Whether it can be made certain that nobody takes over with an older state.
+    pub alone: bool,
     /// Time from publishing to the acknowledgement; `None`: never.
     pub transfer: Option<Duration>,
     /// Transfers end as failed after this.
@@ -98,6 +100,7 @@ impl World {
                 until: Instant::FAR_FUTURE,
             }),
             backup: true,
+            alone: true,
             transfer: Some(ms(1)),
             transfer_fails: None,
             published: Vec::new(),
@@ -165,6 +168,9 @@ impl OutputGate for World {
     }
     fn role(&self) -> Role {
         self.lock().role
+    }
+    fn go_alone(&mut self, _: Instant) -> bool {
+        self.lock().alone
     }
     fn backup_expected(&self) -> bool {
         self.lock().backup
@@ -336,6 +342,7 @@ pub fn settings() -> ExecutorSettings {
     ExecutorSettings {
         writer: NodeId(0),
         period: ms(10),
+        expiry: Duration::from_millis(60),
         deadline: ms(8),
         field_timeout: ms(3),
         commit: CommitMode::Async,
