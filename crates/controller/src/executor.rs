@@ -354,6 +354,7 @@ where
         if settled == Settled::Safe {
             let after = self.ports.clock.now().since(awaited.at);
             report.transfer_settled_after = expected.then_some(after);
+            self.ports.gate.in_step();
             return true;
         }
         report.backup_behind = expected;

@@ -2,8 +2,9 @@
 
 use bumpless_base::Instant;
 
-/// CLOCK_MONOTONIC as the cores' [`Instant`]s: nanoseconds since boot, the same for all processes
-/// on a machine, never set back, not counting suspension.
+/// CLOCK_BOOTTIME as the cores' [`Instant`]s: nanoseconds since boot, the same for all processes
+/// on a machine, never set back. It counts suspension, too: a lease must run out while its holder
+/// sleeps.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clock;
 
@@ -16,7 +17,7 @@ impl Clock {
         };
         // SAFETY: `time` is valid for writing through the call. The call cannot fail: the clock
         // exists on every Linux, and the pointer is good.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+        unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
         Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     }
 
@@ -29,7 +30,7 @@ impl Clock {
             // remainder is not written, so a null pointer is allowed.
             let result = unsafe {
                 libc::clock_nanosleep(
-                    libc::CLOCK_MONOTONIC,
+                    libc::CLOCK_BOOTTIME,
                     libc::TIMER_ABSTIME,
                     &raw const time,
                     std::ptr::null_mut(),

@@ -92,6 +92,7 @@ impl ApplicationThread {
         field: Box<dyn FieldIo>,
         priority: Option<u8>,
     ) {
+        let _guard = AbortOnPanic;
         self.port.register_executor();
         // What is refused here is refused to the data plane, too, which says so in status.
         let _ = realtime::tighten_timers();
@@ -122,6 +123,7 @@ impl ApplicationThread {
         };
         let observer = move |report: &CycleReport, counters: &Counters| {
             port.set_in_cycle(false);
+            port.set_cycle_since(None);
             if gate.handing_over() {
                 waker.wake();
             }
@@ -129,6 +131,21 @@ impl ApplicationThread {
             reporter.report(report);
         };
         Executor::new(settings, application, ports, observer).run(&self.stop);
+    }
+}
+
+/// A controller whose application has died must not keep the role: the process ends at once, and
+/// the backup takes over while its state is fresh.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!(
+                "bumpless: an application panicked; this node ends so that its partner takes over"
+            );
+            std::process::abort();
+        }
     }
 }
 
@@ -174,6 +191,11 @@ impl Reporter {
                 OutputOutcome::Held,
                 None,
                 ShortText::of("lease ran out during the cycle"),
+            ),
+            Outcome::Held(HoldCause::BackupBehind) => (
+                OutputOutcome::Held,
+                Some("behind"),
+                ShortText::of("the backup could have taken over from an older state"),
             ),
             Outcome::Held(HoldCause::NoInputs(error)) => {
                 (OutputOutcome::Held, Some("no inputs"), ShortText::of(error))
@@ -261,6 +283,7 @@ fn executor_settings(settings: &config::Application, writer: NodeId) -> Executor
         writer,
         period: settings.period,
         deadline: settings.deadline,
+        expiry: settings.expiry,
         field_timeout: settings
             .field
             .as_ref()
@@ -316,10 +339,14 @@ fn tank_parameters(tank: &config::QuadrupleTank) -> QuadrupleTankParameters {
 
 fn open_field(settings: &config::Application) -> io::Result<Box<dyn FieldIo>> {
     Ok(match &settings.field {
-        Some(field) => Box::new(ModbusField::new(
-            ModbusSettings::quadruple_tank(field.address),
-            now,
-        )?),
+        Some(field) => {
+            let mut modbus = ModbusSettings::quadruple_tank(field.address);
+            if !field.check_epoch {
+                // Such a device may keep anything at the place where others keep the epoch.
+                modbus.map.epoch = None;
+            }
+            Box::new(ModbusField::new(modbus, now)?)
+        }
         None => Box::new(NoField),
     })
 }

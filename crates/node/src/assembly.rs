@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use bumpless_base::{Counters, Duration, LinkId, LinkSet, NodeId};
+use bumpless_base::{Counters, Duration, LinkId, LinkSet, NodeId, PeerId};
 use bumpless_config::{Config, ReferenceKind};
 use bumpless_net_linux::{Clock, Pinger, Poller, Waker, random, realtime};
 use bumpless_redundancy::{self as redundancy, GroupId, Redundancy, ReferenceId};
@@ -55,6 +55,7 @@ pub fn run(
     // Executors outlive the order to stop: a hand-over needs them.
     let executors_stop = Arc::new(AtomicBool::new(false));
     let threads = parts.application_threads(
+        config,
         ends,
         &waker,
         &mut log,
@@ -268,12 +269,18 @@ type Ends = (Vec<Publisher>, Vec<Subscriber>);
 
 fn build_cores(config: &Config, wiring: &Wiring, seed: u64) -> Result<(Cores, Ends), RunError> {
     let setup = |error: &dyn std::fmt::Display| RunError::Setup(error.to_string());
-    let (sender, publishers) = Sender::new(
+    let (mut sender, publishers) = Sender::new(
         &wiring.link_parameters(config),
         &wiring.sender_peers(config),
         &wiring.sender_channels(config),
     )
     .map_err(|error| setup(&error))?;
+    // Links are down until heartbeats have crossed them; with none up, the sender tries all.
+    for peer in 0..wiring.partners.len() {
+        for link in 0..config.networks.len() {
+            sender.set_link_healthy(PeerId(peer as u8), LinkId(link as u8), false, Clock.now());
+        }
+    }
     let (receiver, subscribers) = Receiver::new(
         &wiring.receiver_peers(config),
         &wiring.receiver_channels(config),
@@ -401,6 +408,7 @@ impl Parts {
 
     fn application_threads(
         &self,
+        config: &Config,
         (publishers, subscribers): Ends,
         waker: &Waker,
         log: &mut EventLog,
@@ -417,6 +425,7 @@ impl Parts {
                     replication: ChannelReplication {
                         publisher,
                         subscriber,
+                        expiry: config.applications[self.wiring.applications[at]].expiry,
                         port: Arc::clone(&port),
                         gate: Arc::clone(&gate),
                         waker: waker.clone(),
@@ -477,6 +486,7 @@ impl Parts {
             surroundings,
             hand_over_patience: hand_over_bound(config),
             session,
+            turn_began: Clock.now(),
             stalls: (0, Duration::ZERO),
             refreshed: Clock.now(),
         }

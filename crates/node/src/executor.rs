@@ -12,6 +12,9 @@ use bumpless_transfer::{Publisher, Subscriber};
 
 use crate::shared::{ApplicationPort, GroupGate, Outcome};
 
+/// How often a waiting executor looks again whether it may go alone.
+const ALONE_POLL: Duration = Duration::from_millis(1);
+
 /// The time of this call on the monotonic clock.
 pub fn now() -> Instant {
     bumpless_net_linux::Clock.now()
@@ -83,6 +86,8 @@ pub struct ChannelReplication {
     pub publisher: Publisher,
     /// Where states come from while it is backup.
     pub subscriber: Subscriber,
+    /// How long a state may be used.
+    pub expiry: Duration,
     /// Where outcomes are told.
     pub port: Arc<ApplicationPort>,
     /// Whether anybody is there to acknowledge.
@@ -93,8 +98,10 @@ pub struct ChannelReplication {
 
 impl Replication for ChannelReplication {
     fn publish(&mut self, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64 {
-        let published = self.publisher.publish(now(), fill);
-        self.port.note_published(published.ticket);
+        let now = now();
+        let published = self.publisher.publish(now, fill);
+        self.port
+            .note_published(published.ticket, now + self.expiry);
         self.waker.wake();
         published.ticket
     }
@@ -122,7 +129,8 @@ impl Replication for ChannelReplication {
     }
 
     fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
-        match self.subscriber.read(now()) {
+        // What was fresh when the role was taken is what it was taken with.
+        match self.subscriber.read(self.gate.role_since().min(now())) {
             Some(view) => {
                 let info = StateInfo {
                     transfer_cycle: view.cycle(),
@@ -152,6 +160,7 @@ impl OutputGate for GroupOutputGate {
         // The mark comes before the look: a hand-over that finds it absent afterwards knows that
         // this thread will see the pause before it writes.
         self.port.set_in_cycle(true);
+        self.port.set_cycle_since(Some(now()));
         if self.port.paused() {
             self.port.set_in_cycle(false);
             self.waker.wake();
@@ -174,6 +183,27 @@ impl OutputGate for GroupOutputGate {
 
     fn backup_expected(&self) -> bool {
         self.gate.backup_expected()
+    }
+
+    fn go_alone(&mut self, until: Instant) -> bool {
+        self.port.set_behind(true);
+        while !self.gate.alone() {
+            if self.port.newest_is_safe() {
+                self.in_step();
+                return true;
+            }
+            let left = until.since(now());
+            if left == Duration::ZERO {
+                return false;
+            }
+            self.waker.wake();
+            thread::park_timeout(left.min(ALONE_POLL).to_std());
+        }
+        true
+    }
+
+    fn in_step(&mut self) {
+        self.port.set_behind(false);
     }
 
     fn epoch_seen(&mut self, epoch: Epoch) {

@@ -64,6 +64,7 @@ pub enum LogFormat {
 pub struct LogOutput {
     format: LogFormat,
     writer: Box<dyn Write + Send>,
+    failed: u64,
 }
 
 impl std::fmt::Debug for LogOutput {
@@ -81,6 +82,7 @@ impl LogOutput {
         Ok(Self {
             format: LogFormat::Json,
             writer: Box::new(BufWriter::new(file)),
+            failed: 0,
         })
     }
 
@@ -89,6 +91,7 @@ impl LogOutput {
         Self {
             format,
             writer: Box::new(BufWriter::new(io::stdout())),
+            failed: 0,
         }
     }
 
@@ -97,18 +100,27 @@ impl LogOutput {
             LogFormat::Json => writeln!(self.writer, "{line}"),
             LogFormat::Plain => writeln!(self.writer, "{}", plain(line)),
         };
-        self.give_up_on(&written);
+        // A full disk or a closed pipe must not stop a controller; the rings keep draining, and what
+        // could not be written is told as lost when there is room again.
+        self.failed += u64::from(written.is_err());
     }
 
     fn flush(&mut self) {
-        let flushed = self.writer.flush();
-        self.give_up_on(&flushed);
+        if self.writer.flush().is_err() {
+            self.failed += 1;
+        }
     }
 
-    /// A full disk or a closed pipe must not stop a controller; the rings keep draining.
-    fn give_up_on(&mut self, result: &io::Result<()>) {
-        if result.is_err() {
-            self.writer = Box::new(io::sink());
+    /// Tells what the rings lost and what could not be written here, as soon as that can be written.
+    fn tell_lost(&mut self, lost: u64, node: &str) {
+        let count = lost + std::mem::take(&mut self.failed);
+        if count > 0 {
+            self.write(
+                &json!({"schema": SCHEMA, "node": node, "event": "events_lost", "count": count}),
+            );
+            if self.failed > 0 {
+                self.failed = count;
+            }
         }
     }
 }
@@ -199,13 +211,10 @@ impl EventLog {
                 }
             }
             let lost = self.lost.load(Ordering::Relaxed);
-            if lost > reported {
-                let line = json!({
-                    "schema": SCHEMA, "node": self.names.node, "event": "events_lost", "count": lost - reported
-                });
-                outputs.iter_mut().for_each(|output| output.write(&line));
-                reported = lost;
+            for output in &mut outputs {
+                output.tell_lost(lost - reported, &self.names.node);
             }
+            reported = lost;
             outputs.iter_mut().for_each(LogOutput::flush);
             if last {
                 return;

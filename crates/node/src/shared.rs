@@ -14,6 +14,8 @@ pub struct GroupGate {
     epoch: AtomicU32,
     until: AtomicU64,
     role: AtomicU8,
+    role_since: AtomicU64,
+    alone: AtomicBool,
     backup_expected: AtomicBool,
     handing_over: AtomicBool,
 }
@@ -38,9 +40,25 @@ impl GroupGate {
         (before == after && until != 0).then(|| (Epoch(before), Instant::from_nanos(until)))
     }
 
-    /// Publishes the role.
-    pub fn set_role(&self, role: Role) {
+    /// Publishes the role, taken at `now`.
+    pub fn set_role(&self, role: Role, now: Instant) {
+        self.role_since.store(now.as_nanos(), Ordering::SeqCst);
         self.role.store(role as u8, Ordering::SeqCst);
+    }
+
+    /// When the role was taken.
+    pub fn role_since(&self) -> Instant {
+        Instant::from_nanos(self.role_since.load(Ordering::SeqCst))
+    }
+
+    /// Publishes whether nobody can take over from an older state.
+    pub fn set_alone(&self, alone: bool) {
+        self.alone.store(alone, Ordering::SeqCst);
+    }
+
+    /// Whether nobody can take over from an older state.
+    pub fn alone(&self) -> bool {
+        self.alone.load(Ordering::SeqCst)
     }
 
     /// Whether this node is a standing candidate: primary, or ready to be.
@@ -87,11 +105,19 @@ pub enum Outcome {
 }
 
 /// The meeting point of one application's executor and the data plane.
+///
+/// `safe`, `settled` and `published` hold the number of states up to and including a ticket, so
+/// that zero means "none yet".
 #[derive(Debug, Default)]
 pub struct ApplicationPort {
     safe: AtomicU64,
     settled: AtomicU64,
     published: AtomicU64,
+    /// When the newest published state expires.
+    fresh_until: AtomicU64,
+    /// Since when the present cycle runs, zero between cycles.
+    cycle_since: AtomicU64,
+    behind: AtomicBool,
     in_cycle: AtomicBool,
     paused: AtomicBool,
     epoch_seen: AtomicU32,
@@ -114,27 +140,58 @@ impl ApplicationPort {
 
     /// Notes the outcome of the state with this ticket and wakes the executor.
     pub fn settle(&self, ticket: u64, safe: bool) {
+        let count = ticket.saturating_add(1);
         if safe {
-            self.safe.fetch_max(ticket, Ordering::SeqCst);
+            self.safe.fetch_max(count, Ordering::SeqCst);
         }
-        self.settled.fetch_max(ticket, Ordering::SeqCst);
+        self.settled.fetch_max(count, Ordering::SeqCst);
         self.wake();
     }
 
     /// What became of the state with this ticket.
     pub fn outcome(&self, ticket: u64) -> Outcome {
-        if self.safe.load(Ordering::SeqCst) >= ticket {
+        if self.safe.load(Ordering::SeqCst) > ticket {
             Outcome::Safe
-        } else if self.settled.load(Ordering::SeqCst) >= ticket {
+        } else if self.settled.load(Ordering::SeqCst) > ticket {
             Outcome::Failed
         } else {
             Outcome::Pending
         }
     }
 
-    /// Notes the newest published ticket.
-    pub fn note_published(&self, ticket: u64) {
-        self.published.store(ticket, Ordering::SeqCst);
+    /// Notes the newest published ticket and until when its state may be used.
+    pub fn note_published(&self, ticket: u64, fresh_until: Instant) {
+        self.published
+            .store(ticket.saturating_add(1), Ordering::SeqCst);
+        self.fresh_until
+            .store(fresh_until.as_nanos(), Ordering::SeqCst);
+    }
+
+    /// Until when this node's own newest state may be used.
+    pub fn fresh_until(&self) -> Instant {
+        Instant::from_nanos(self.fresh_until.load(Ordering::SeqCst))
+    }
+
+    /// Says that outputs are to be written although their state is not safe, or that it is again.
+    pub fn set_behind(&self, behind: bool) {
+        self.behind.store(behind, Ordering::SeqCst);
+    }
+
+    /// Whether outputs are to be written although their state is not safe.
+    pub fn behind(&self) -> bool {
+        self.behind.load(Ordering::SeqCst)
+    }
+
+    /// Marks the start of a cycle, or with `None` its end.
+    pub fn set_cycle_since(&self, since: Option<Instant>) {
+        let nanos = since.map_or(0, Instant::as_nanos);
+        self.cycle_since.store(nanos, Ordering::SeqCst);
+    }
+
+    /// Since when the present cycle runs.
+    pub fn cycle_since(&self) -> Option<Instant> {
+        let nanos = self.cycle_since.load(Ordering::SeqCst);
+        (nanos != 0).then(|| Instant::from_nanos(nanos))
     }
 
     /// Whether the newest published state is at the backup.
@@ -212,10 +269,13 @@ mod tests {
     #[test]
     fn a_later_safe_state_covers_the_ones_before_it() {
         let port = ApplicationPort::default();
+        assert_eq!(port.outcome(0), Outcome::Pending);
+        port.note_published(0, Instant::ZERO);
+        assert!(!port.newest_is_safe());
         assert_eq!(port.outcome(1), Outcome::Pending);
         port.settle(1, false);
         assert_eq!(port.outcome(1), Outcome::Failed);
-        port.note_published(3);
+        port.note_published(3, Instant::ZERO);
         assert!(!port.newest_is_safe());
         port.settle(3, true);
         assert_eq!(

@@ -4,10 +4,11 @@
 //! request, back to where it came from, so that a witness is no use as an amplifier.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_net_linux::{
@@ -19,6 +20,7 @@ use serde_json::json;
 
 /// Groups of all pairs that one witness serves.
 const CAPACITY: usize = 1024;
+const SCHEMA: &str = "bumpless.witness/1";
 const DRIFT_PPM: u32 = 500;
 /// How often the stop flag is looked at.
 const TURN: Duration = Duration::from_millis(100);
@@ -87,11 +89,13 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
     let mut poller = Poller::new(&descriptors, Waker::new().map_err(system)?);
     let mut server = Server {
         witness,
-        journal: Journal::new(options.json),
+        journal: Journal::start(options.json)?,
         answers: Vec::with_capacity(ANSWERS),
     };
     for socket in &sockets {
-        server.journal.listening(socket.local_address());
+        server
+            .journal
+            .tell(Entry::Listening(socket.local_address()));
     }
     for refused in prepare(options.priority) {
         eprintln!("witness: {refused}");
@@ -119,15 +123,13 @@ fn prepare(priority: Option<u8>) -> Vec<realtime::Refused> {
 struct Server {
     witness: Witness,
     journal: Journal,
-    answers: Vec<(SocketAddr, WitnessReply)>,
+    answers: Vec<(SocketAddr, WitnessRequest, WitnessReply)>,
 }
 
 impl Server {
     fn serve(&mut self, socket: &mut UdpLink, now: Instant) {
         let Self {
-            witness,
-            journal,
-            answers,
+            witness, answers, ..
         } = self;
         socket.receive(&mut |from, datagram| {
             let Ok(Packet::WitnessRequest(request)) = parse(datagram) else {
@@ -137,28 +139,36 @@ impl Server {
                 return;
             }
             if let Some(reply) = witness.handle_request(&request, now) {
-                journal.note(&request, &reply);
-                answers.push((from, reply));
+                answers.push((from, request, reply));
             }
         });
-        for (to, reply) in self.answers.drain(..) {
+        // Answers first: whoever waits for the role must not wait for a terminal.
+        for (to, _, reply) in &self.answers {
             let mut bytes = [0; WitnessReply::LEN];
             let len = reply.encode(&mut bytes);
             socket.send(
-                to,
+                *to,
                 &[Segment {
                     header: &bytes[..len],
                     payload: &[],
                 }],
             );
         }
+        for (_, request, reply) in self.answers.drain(..) {
+            self.journal.note(&request, &reply);
+        }
     }
 }
 
-/// Tells changes of holder, not renewals.
+/// Tells changes of holder, not renewals, through a thread that may block on its output.
 struct Journal {
-    json: bool,
+    entries: SyncSender<Entry>,
     last: Vec<Grant>,
+}
+
+enum Entry {
+    Listening(SocketAddr),
+    Granted(Instant, Grant),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -170,26 +180,30 @@ struct Grant {
 }
 
 impl Journal {
-    fn new(json: bool) -> Self {
-        Self {
-            json,
+    fn start(json: bool) -> Result<Self, WitnessError> {
+        let (entries, received) = sync_channel::<Entry>(CAPACITY);
+        std::thread::Builder::new()
+            .name("journal".into())
+            .spawn(move || {
+                for entry in received {
+                    // Nobody reading is no reason to stop answering.
+                    let _ = writeln!(io::stdout(), "{}", entry.line(json));
+                }
+            })
+            .map_err(WitnessError::System)?;
+        Ok(Self {
+            entries,
             last: Vec::with_capacity(CAPACITY),
-        }
+        })
     }
 
-    fn listening(&self, address: SocketAddr) {
-        if self.json {
-            println!(
-                "{}",
-                json!({"schema": "bumpless.witness/1", "event": "listening", "address": address.to_string()})
-            );
-        } else {
-            println!("witness answers on {address}");
-        }
+    fn tell(&self, entry: Entry) {
+        // Full: the terminal has blocked for a thousand changes of holder.
+        let _ = self.entries.try_send(entry);
     }
 
     fn note(&mut self, request: &WitnessRequest, reply: &WitnessReply) {
-        if !reply.granted || !matches!(request.kind, WitnessKind::Acquire | WitnessKind::Renew) {
+        if !reply.granted || matches!(request.kind, WitnessKind::Observe | WitnessKind::Release) {
             return;
         }
         let grant = Grant {
@@ -205,26 +219,48 @@ impl Journal {
             None if self.last.len() < CAPACITY => self.last.push(grant),
             None => return,
         }
-        self.print(grant);
+        self.tell(Entry::Granted(Clock.now(), grant));
     }
+}
 
-    fn print(&self, grant: Grant) {
-        let Grant {
-            pair,
-            group,
-            holder,
-            epoch,
-        } = grant;
-        if self.json {
-            println!(
-                "{}",
-                json!({
-                    "schema": "bumpless.witness/1", "time_ns": Clock.now().as_nanos(), "event": "granted",
-                    "pair": format!("{pair:08x}"), "group": group, "holder": holder, "epoch": epoch.0,
-                })
-            );
-        } else {
-            println!("pair {pair:08x} group {group}: node {holder} is primary in epoch {epoch}");
+impl Entry {
+    fn line(&self, as_json: bool) -> String {
+        match (self, as_json) {
+            (Self::Listening(address), false) => format!("witness answers on {address}"),
+            (Self::Listening(address), true) => {
+                json!({"schema": SCHEMA, "event": "listening", "address": address.to_string()})
+                    .to_string()
+            }
+            (
+                Self::Granted(
+                    _,
+                    Grant {
+                        pair,
+                        group,
+                        holder,
+                        epoch,
+                    },
+                ),
+                false,
+            ) => {
+                format!("pair {pair:08x} group {group}: node {holder} is primary in epoch {epoch}")
+            }
+            (
+                Self::Granted(
+                    at,
+                    Grant {
+                        pair,
+                        group,
+                        holder,
+                        epoch,
+                    },
+                ),
+                true,
+            ) => json!({
+                "schema": SCHEMA, "time_ns": at.as_nanos(), "event": "granted",
+                "pair": format!("{pair:08x}"), "group": group, "holder": holder, "epoch": epoch.0,
+            })
+            .to_string(),
         }
     }
 }

@@ -94,6 +94,8 @@ pub trait OutputGate {
     fn go_alone(&mut self, _until: Instant) -> bool {
         true
     }
+    /// The state that a cycle's outputs needed was safe: whoever takes over has it.
+    fn in_step(&mut self) {}
     /// A device has accepted this epoch. Called after every read or rejected write that tells.
     fn epoch_seen(&mut self, _epoch: Epoch) {}
     /// Whether this node can reach its field devices and run the application. Called on changes.

@@ -43,7 +43,7 @@ pub struct Laboratory {
     meter: Option<Meter>,
     /// What only the laboratory knows: when a node was killed.
     pub events: Vec<Event>,
-    /// When the plant was started (nanoseconds of CLOCK_MONOTONIC).
+    /// When the plant was started (nanoseconds of CLOCK_BOOTTIME).
     pub started_ns: u64,
 }
 
@@ -83,7 +83,7 @@ impl Waiter {
     }
 }
 
-/// CLOCK_MONOTONIC in nanoseconds.
+/// CLOCK_BOOTTIME in nanoseconds.
 pub fn now_ns() -> u64 {
     Clock.now().as_nanos()
 }

@@ -70,7 +70,7 @@ impl Process {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Ends it as a crash would, and says when that was ordered (nanoseconds of CLOCK_MONOTONIC).
+    /// Ends it as a crash would, and says when that was ordered (nanoseconds of CLOCK_BOOTTIME).
     pub fn kill(mut self) -> u64 {
         let at = bumpless_net_linux::Clock.now().as_nanos();
         // An error means that it has ended already.

@@ -1,7 +1,7 @@
 //! What one run left behind: writes and levels from the plant, events from the nodes, stalls of
 //! the machine, and what was done to the pair when.
 //!
-//! All times are nanoseconds of `CLOCK_MONOTONIC`, which every process of one machine shares.
+//! All times are nanoseconds of `CLOCK_BOOTTIME`, which every process of one machine shares.
 
 mod event;
 mod read;

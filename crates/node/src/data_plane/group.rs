@@ -9,10 +9,12 @@ use bumpless_wire::Role;
 use crate::shared::{ApplicationPort, GroupGate};
 use crate::status::GroupSnapshot;
 
-/// How long an application may be unable to run before the backup is asked to take over, and how
-/// long to wait between two such requests.
-const UNFIT_PATIENCE: Duration = Duration::from_millis(500);
+/// How long an application may be unable to run before this node counts as unfit, and how long a
+/// primary that is waits between two requests to be relieved.
+const UNFIT_PATIENCE: Duration = Duration::from_millis(300);
 const RELIEF_INTERVAL: Duration = Duration::from_secs(2);
+/// A cycle that lasts longer, and longer than ten periods, never ends.
+const HANG: Duration = Duration::from_secs(1);
 
 /// A group of which this node is a candidate.
 pub struct GroupRuntime {
@@ -28,10 +30,13 @@ pub struct GroupRuntime {
     /// What status shows.
     pub snapshot: GroupSnapshot,
     handing_over: bool,
-    leaving: bool,
+    /// The role was handed over, and the partner has not been heard to have taken it.
+    offered: bool,
     partner_role: Option<Role>,
-    /// Since when some application cannot run here, and when that was last acted upon.
+    /// Since when some application cannot run here, whether that has lasted, and when it was last
+    /// acted upon.
     unfit_since: Option<Instant>,
+    unfit: bool,
     relieved_at: Option<Instant>,
     /// Until when the newest state of each application may be used.
     freshness: IndexedHeap<Instant>,
@@ -59,9 +64,10 @@ impl GroupRuntime {
                 ..GroupSnapshot::default()
             },
             handing_over: false,
-            leaving: false,
+            offered: false,
             partner_role: None,
             unfit_since: None,
+            unfit: false,
             relieved_at: None,
             freshness,
             epoch_seen: Epoch::default(),
@@ -83,7 +89,7 @@ impl GroupRuntime {
 
     /// A node whose applications cannot reach their field devices is not ready to take over.
     fn tell_synced(&self, redundancy: &mut Redundancy, now: Instant) {
-        let whole = self.freshness.len() == self.ports.len() && self.unfit_since.is_none();
+        let whole = self.freshness.len() == self.ports.len() && !self.unfit;
         let until = self
             .freshness
             .first()
@@ -92,9 +98,28 @@ impl GroupRuntime {
         redundancy.set_synced_until(self.id, until, now);
     }
 
-    /// Follows a change of role.
-    pub fn role_changed(&mut self, to: Role) {
-        self.gate.set_role(to);
+    /// Follows a change of role. The right to write goes before anything else can be done with it.
+    pub fn role_changed(
+        &mut self,
+        to: Role,
+        handed_over: bool,
+        redundancy: &mut Redundancy,
+        now: Instant,
+    ) {
+        if to != Role::Primary {
+            self.gate.set_permit(None);
+        }
+        self.gate.set_role(to, now);
+        self.gate.set_alone(false);
+        self.ports.iter().for_each(|port| port.set_behind(false));
+        self.offered = handed_over;
+        if handed_over {
+            // What this node has just made safe at its successor is the newest state there is.
+            for (member, port) in self.ports.iter().enumerate() {
+                self.freshness.set(member, port.fresh_until());
+            }
+            self.tell_synced(redundancy, now);
+        }
         self.go_on();
     }
 
@@ -106,7 +131,6 @@ impl GroupRuntime {
 
     /// The hand-over was abandoned: executors go on.
     pub fn abort_hand_over(&mut self) {
-        self.leaving = false;
         self.go_on();
     }
 
@@ -155,21 +179,26 @@ impl GroupRuntime {
         let fit = self.ports.iter().all(|port| port.is_fit());
         if fit == self.unfit_since.is_some() {
             self.unfit_since = (!fit).then_some(now);
+        }
+        // One late answer of a device is not yet a reason to be unfit.
+        let unfit = self
+            .unfit_since
+            .is_some_and(|since| now.since(since) > UNFIT_PATIENCE);
+        if unfit != self.unfit {
+            self.unfit = unfit;
             self.tell_synced(redundancy, now);
         }
         self.seek_relief(redundancy, now);
+        redundancy.set_alone(self.id, self.ports.iter().any(|port| port.behind()), now);
     }
 
     /// A primary that cannot run its applications asks a backup that can to take over. Refused if
     /// the backup is no better off.
     fn seek_relief(&mut self, redundancy: &mut Redundancy, now: Instant) {
-        let Some(since) = self.unfit_since.filter(|_| self.gate.is_primary()) else {
-            return;
-        };
         let waited = self
             .relieved_at
             .is_none_or(|at| now.since(at) > RELIEF_INTERVAL);
-        if now.since(since) > UNFIT_PATIENCE && waited {
+        if self.unfit && self.gate.is_primary() && waited {
             self.relieved_at = Some(now);
             let _ = redundancy.command_switchover(self.id, now);
         }
@@ -184,14 +213,18 @@ impl GroupRuntime {
             .output_permit(self.id)
             .map(|permit| (permit.epoch, permit.until));
         let expected = status.partner_reachable && redundancy.transfer_tag(self.peer).is_some();
+        let alone = true;
         let changed = self.gate.permit().is_some() != permit.is_some()
-            || self.gate.backup_expected() != expected;
+            || self.gate.backup_expected() != expected
+            || self.gate.alone() != alone;
         self.gate.set_permit(permit);
         self.gate.set_backup_expected(expected);
+        self.gate.set_alone(alone);
         if changed {
             self.wake();
         }
         self.partner_role = status.partner_role;
+        self.offered &= status.partner_reachable && status.partner_role != Some(Role::Primary);
         let snapshot = &mut self.snapshot;
         snapshot.role = status.role;
         snapshot.epoch = status.epoch;
@@ -203,23 +236,36 @@ impl GroupRuntime {
 
     /// Orders a hand-over because this node is about to end; again if one was abandoned.
     pub fn leave(&mut self, redundancy: &mut Redundancy, now: Instant) {
-        if self.gate.is_primary() && !self.leaving {
-            self.leaving = redundancy.command_switchover(self.id, now).is_ok();
+        if self.gate.is_primary() && !self.handing_over {
+            // Refused where no backup could take over; `may_leave` says how long to insist.
+            let _ = redundancy.command_switchover(self.id, now);
         }
     }
 
     /// Whether this node may end: it has no role to hand over, nobody is there to take it, or the
-    /// partner says that it has taken over.
+    /// partner has taken it.
     pub fn may_leave(&self) -> bool {
-        let took_over = self.partner_role == Some(Role::Primary);
-        took_over || !self.snapshot.partner_heard || !(self.gate.is_primary() || self.leaving)
+        !self.snapshot.partner_heard || !(self.gate.is_primary() || self.offered)
     }
 
     /// Takes back the right to write for good: the node ends.
     pub fn release(&self) {
         self.gate.set_permit(None);
-        self.gate.set_role(Role::Stopped);
+        self.gate.set_role(Role::Stopped, Instant::ZERO);
         self.wake();
+    }
+
+    /// The period of an application whose cycle has not ended for so long that it never will.
+    pub fn hung(&self, now: Instant) -> Option<Duration> {
+        let ports = self.ports.iter().zip(&self.periods);
+        ports
+            .filter(|(port, period)| {
+                let bound = (**period * 10).max(HANG);
+                port.cycle_since()
+                    .is_some_and(|since| now.since(since) > bound)
+            })
+            .map(|(_, period)| *period)
+            .next()
     }
 
     fn wake(&self) {

@@ -111,6 +111,8 @@ pub struct DataPlane {
     pub hand_over_patience: Duration,
     /// Random number of this process.
     pub session: u64,
+    /// When the last wait ended.
+    pub turn_began: Instant,
     /// Stalls seen and the longest.
     pub stalls: (u64, Duration),
     /// When status was last refreshed.
@@ -133,11 +135,13 @@ impl DataPlane {
                 self.order_hand_overs(now);
                 let deadline = *give_up_at.get_or_insert(now + self.hand_over_patience);
                 if now >= deadline || self.groups.iter().all(GroupRuntime::may_leave) {
+                    self.transmit(now);
                     break;
                 }
             }
             let paced = self.transmit(now);
             self.publish(now);
+            self.note_stall(self.turn_began, Clock.now());
             let until = if more {
                 now
             } else {
@@ -208,12 +212,12 @@ impl DataPlane {
     }
 
     fn wait(&mut self, until: Instant) {
-        let asked = until;
+        let began = Clock.now();
         // A failed wait (out of kernel memory) must not become a busy loop that starves the machine.
-        let Ok(ready) = self.poller.wait(until) else {
+        if self.poller.wait(until).is_err() {
             std::thread::sleep(std::time::Duration::from_micros(100));
             return;
-        };
+        }
         for (port, descriptor) in self.ports.iter_mut().zip(&self.descriptors) {
             if let (Some(port), Some(at)) = (port, descriptor)
                 && port.full
@@ -222,14 +226,29 @@ impl DataPlane {
                 self.poller.watch_writable(*at, false);
             }
         }
-        if ready.is_empty() {
-            let late = Clock.now().since(asked);
-            if late > STALL {
-                self.stalls = (self.stalls.0 + 1, self.stalls.1.max(late));
-                self.surroundings
-                    .sink
-                    .record(asked + late, NodeEvent::Stall { length: late });
-            }
+        self.note_stall(until.max(began), Clock.now());
+        self.turn_began = Clock.now();
+    }
+
+    /// Tells when this thread went on later than `due`, whatever ended its wait.
+    fn note_stall(&mut self, due: Instant, now: Instant) {
+        let length = now.since(due);
+        if length > STALL {
+            self.stalls = (self.stalls.0 + 1, self.stalls.1.max(length));
+            self.surroundings
+                .sink
+                .record(now, NodeEvent::Stall { length });
+        }
+    }
+
+    /// An application that hangs keeps this node from writing and its partner from taking over.
+    fn end_if_hung(&self, now: Instant) {
+        if let Some(period) = self.groups.iter().find_map(|group| group.hung(now)) {
+            eprintln!(
+                "bumpless: a cycle of an application with a period of {period} does not end; \
+                 this node ends so that its partner takes over"
+            );
+            std::process::abort();
         }
     }
 
@@ -242,6 +261,7 @@ impl DataPlane {
             return;
         }
         self.refreshed = now;
+        self.end_if_hung(now);
         self.measure_round_trips();
         // Contended: the control thread is reading; the next turn will do.
         let snapshot = Arc::clone(&self.surroundings.snapshot);
@@ -256,7 +276,12 @@ impl DataPlane {
         for (at, snapshot) in self.link_snapshots.iter_mut().enumerate() {
             let (peer, link) = (PeerId((at / links) as u8), LinkId((at % links) as u8));
             snapshot.round_trip = self.cores.redundancy.round_trip(peer, link);
-            if let Some(measured) = snapshot.round_trip {
+            // A primary's own packets measure better.
+            let sends = self
+                .groups
+                .iter()
+                .any(|group| group.peer == peer && group.gate.is_primary());
+            if let Some(measured) = snapshot.round_trip.filter(|_| !sends) {
                 self.cores.sender.set_link_round_trip(peer, link, measured);
             }
         }

@@ -133,13 +133,16 @@ impl DataPlane {
                 epoch,
                 cause,
             } => {
-                let cause = ShortText::of(role_cause(cause));
-                if let Some(runtime) = self.group(group) {
+                let words = ShortText::of(role_cause(cause));
+                if let Some(at) = self.groups.iter().position(|runtime| runtime.id == group) {
+                    let runtime = &mut self.groups[at];
                     runtime.snapshot.role = to;
                     runtime.snapshot.changed_at = now;
-                    runtime.snapshot.change_cause = cause;
-                    runtime.role_changed(to);
+                    runtime.snapshot.change_cause = words;
+                    let handed_over = cause == RoleCause::HandOver;
+                    runtime.role_changed(to, handed_over, &mut self.cores.redundancy, now);
                 }
+                let cause = words;
                 self.record(
                     now,
                     NodeEvent::Role {
