@@ -12,7 +12,7 @@ use clap::{Parser, Subcommand};
 /// Try `bumpless demo` first. Exit status: 0 done, 1 not as promised or refused, 2 wrong usage or
 /// configuration.
 #[derive(Debug, Parser)]
-#[command(version, max_term_width = 100)]
+#[command(name = "bumpless", version, max_term_width = 100)]
 struct Arguments {
     #[command(subcommand)]
     command: Command,

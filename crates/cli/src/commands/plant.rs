@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use bumpless_base::Instant;
 use bumpless_controller::plant::{Plant as Process, PlantOptions};
-use bumpless_net_linux::Clock;
+use bumpless_net_linux::{Clock, realtime};
 use clap::Args;
 use serde_json::json;
 
@@ -33,6 +33,9 @@ pub struct Plant {
     /// Seed of the noise
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Run at this real-time priority, 1 to 99, where the system permits it
+    #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
+    priority: Option<u8>,
     /// Say where it listens as JSON
     #[arg(long)]
     json: bool,
@@ -77,6 +80,9 @@ impl Plant {
             );
         } else {
             output::print_line(format_args!("plant listens on {address} (Modbus TCP)"));
+        }
+        if let Some(Err(refused)) = self.priority.map(realtime::set_fifo) {
+            eprintln!("plant: {refused}");
         }
         process.run(now, &stop).map_err(Failure::refused)?;
         Ok(ExitCode::SUCCESS)

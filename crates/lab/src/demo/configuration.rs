@@ -36,12 +36,17 @@ pub fn controller(steps: &[(f64, [f64; 2])]) -> QuadrupleTankParameters {
     }
 }
 
+/// Real-time priority of everything that has deadlines, where it is permitted.
+pub const PRIORITY: u8 = 20;
+
 /// The file, with control sockets in `directory`.
 pub fn text(directory: &Path, addresses: &Addresses, tank: &QuadrupleTankParameters) -> String {
     let mut file = String::from(
         "# The pair of `bumpless demo`.\n[pair]\nname = \"quadruple-tank\"\n\n\
          [timing]\nheartbeat_ms = 2\nlease_ms = 10\n",
     );
+    // Where this is not permitted, the nodes say so in status and go on without.
+    let _ = write!(file, "\n[realtime]\npriority = {PRIORITY}\n");
     for network in NETWORKS {
         let _ = write!(
             file,

@@ -15,7 +15,7 @@ use bumpless_node::control::{self, Request};
 
 use super::DemoError;
 use super::addresses::Addresses;
-use super::configuration::{self, GROUP, NETWORKS, NODES};
+use super::configuration::{self, GROUP, NETWORKS, NODES, PRIORITY};
 use super::follow::Follower;
 use super::meter::Meter;
 use super::processes::{Process, describe};
@@ -127,15 +127,13 @@ impl Laboratory {
 
     fn start_surroundings(&mut self, addresses: &Addresses) -> Result<(), DemoError> {
         for (network, address) in NETWORKS.iter().zip(addresses.witnesses) {
-            let lease = LONGEST_LEASE_MS.to_string();
-            let arguments = [
-                "witness",
-                "--listen",
-                &address.to_string(),
-                "--longest-lease-ms",
-                &lease,
-            ];
-            let process = self.process(&format!("witness-{network}"), &arguments)?;
+            let arguments = format!(
+                "witness --listen {address} --longest-lease-ms {LONGEST_LEASE_MS} --priority {PRIORITY}"
+            );
+            let process = self.process(
+                &format!("witness-{network}"),
+                &arguments.split(' ').collect::<Vec<_>>(),
+            )?;
             self.witnesses.push(process);
         }
         let log = self.plant_log().display().to_string();
@@ -150,6 +148,8 @@ impl Laboratory {
             "--check-epoch",
             "--time-scale",
             &scale,
+            "--priority",
+            &PRIORITY.to_string(),
         ];
         self.started_ns = now_ns();
         self.plant = Some(self.process("plant", &arguments)?);
@@ -160,6 +160,12 @@ impl Laboratory {
         let arguments: Vec<String> = arguments.iter().map(|&a| a.to_owned()).collect();
         Process::start(&self.binary, &self.directory, name, &arguments)
             .map_err(|error| DemoError::system(name, error))
+    }
+
+    /// When a witness that has just started may grant a takeover: it waits out what it may have
+    /// promised before.
+    pub fn witnesses_ready_ns(&self) -> u64 {
+        self.started_ns + u64::from(LONGEST_LEASE_MS + 100) * 1_000_000
     }
 
     /// Starts the node's process, with a log of its own.

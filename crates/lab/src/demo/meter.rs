@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use bumpless_base::Duration;
 use bumpless_net_linux::{JitterMeter, realtime};
 
+use super::configuration::PRIORITY;
 use crate::runlog::Stall;
 
 /// Lateness from which on a wake-up is a stall.
@@ -43,6 +44,8 @@ impl Meter {
                 // A thread that may not be pinned there still measures where it happens to run.
                 let _ = realtime::pin(cpu);
                 let _ = realtime::tighten_timers();
+                // As prompt as the processes whose stalls it is to explain.
+                let _ = realtime::set_fifo(PRIORITY);
                 let mut meter = JitterMeter::new(STALL, STALLS_MAX);
                 meter.run(SLEEP, &stop);
                 meter

@@ -52,6 +52,8 @@ pub fn run(
     let mut laboratory = Laboratory::start(&options.binary, directory, &tank, waiter)?;
     let mut random = Random::new(now_ns());
     let mut phases = Vec::new();
+    let ready = laboratory.witnesses_ready_ns();
+    laboratory.wait_time(ready)?;
     for n in 1..=count {
         laboratory
             .waiter
