@@ -4,7 +4,7 @@
 mod support;
 
 use support::addresses::{absent, ipv6_ports};
-use support::hosts::{pair_on_hosts, with_hosts};
+use support::hosts::{Hosts, pair_on_hosts, with_hosts};
 use support::plan::Plan;
 use support::site::Site;
 use support::{let_run, skip, wait_until};
@@ -183,8 +183,8 @@ fn wire_version_1_carries_states_and_a_failover_and_is_called_weak() {
 }
 
 /// A pair on hosts of its own; the plant takes any epoch, so that only the lease keeps order.
-fn start_on_hosts(hosts: support::hosts::Hosts, period_ms: u32) -> Site {
-    let mut site = Site::new(pair_on_hosts().tank(period_ms, "")).on(hosts);
+fn start_on_hosts(hosts: Hosts, period_ms: u32, field: &str) -> Site {
+    let mut site = Site::new(pair_on_hosts().tank(period_ms, field)).on(hosts);
     site.start_surroundings();
     site.start("left");
     site.start("right");
@@ -195,7 +195,7 @@ fn start_on_hosts(hosts: support::hosts::Hosts, period_ms: u32) -> Site {
 fn cutting_one_network_fails_no_transfer_and_makes_none_late() {
     with_hosts(|hosts| {
         // A deadline of 150 ms: what is late by that much is not the machine's doing.
-        let site = start_on_hosts(hosts, 300);
+        let site = start_on_hosts(hosts, 300, "");
         let (primary, backup, epoch) = site.await_redundant("tank");
         for network in ["A", "B"] {
             site.await_writes(3);
@@ -219,7 +219,7 @@ fn cutting_one_network_fails_no_transfer_and_makes_none_late() {
 #[test]
 fn two_writers_after_link_loss() {
     with_hosts(|hosts| {
-        let mut site = start_on_hosts(hosts, 50);
+        let mut site = start_on_hosts(hosts, 50, "");
         for _ in 0..3 {
             let (.., epoch) = site.await_redundant("tank");
             site.await_writes(3);
@@ -249,7 +249,7 @@ fn two_writers_after_link_loss() {
 #[test]
 fn a_primary_without_partner_and_witness_stops_writing_before_the_backup_starts() {
     with_hosts(|hosts| {
-        let site = start_on_hosts(hosts, 50);
+        let site = start_on_hosts(hosts, 50, "");
         let (primary, backup, _) = site.await_redundant("tank");
         site.await_writes(3);
         // The primary still reaches the plant, but nobody who could tell it that it may write.
@@ -269,4 +269,25 @@ fn a_primary_without_partner_and_witness_stops_writing_before_the_backup_starts(
         // Cycles that it still wrote by its lease are unknown to the backup (F-15).
         site.writes().judge_epochs();
     });
+}
+
+/// The primary loses its way to the plant, the backup has it.
+fn is_relieved(hosts: Hosts, field: &str) {
+    let site = start_on_hosts(hosts, 50, field);
+    let (primary, backup, epoch) = site.await_redundant("tank");
+    site.await_writes(3);
+    site.hosts().part_from_plant(&primary);
+    let higher = site.await_primary(&backup, "tank");
+    assert!(higher > epoch);
+    site.await_write_in(higher);
+    let role = site.await_event(&backup, "role", |role| role["to"] == "primary");
+    assert_eq!(role["cause"], "the partner handed over", "{role}");
+    site.hosts().join_with_plant(&primary);
+    assert_eq!(site.await_redundant("tank").0, backup);
+    site.writes().judge();
+}
+
+#[test]
+fn a_primary_that_cannot_reach_the_plant_is_relieved_by_the_backup() {
+    with_hosts(|hosts| is_relieved(hosts, "on_failure = \"hold\""));
 }

@@ -145,6 +145,15 @@ impl Hosts {
         self.mend(&format!("W{}", number(host)));
     }
 
+    /// Takes the way between `host` and the plant away.
+    pub fn part_from_plant(&self, host: &str) {
+        self.ip("field", &format!("link set dev f{} down\n", number(host)));
+    }
+
+    pub fn join_with_plant(&self, host: &str) {
+        self.ip("field", &format!("link set dev f{} up\n", number(host)));
+    }
+
     /// Runs `work` on `host`; processes started by it stay there.
     pub fn at<T>(&self, host: &str, work: impl FnOnce() -> T) -> T {
         enter(match host {
