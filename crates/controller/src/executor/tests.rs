@@ -4,7 +4,10 @@ mod commit;
 mod failures;
 mod world;
 
+use super::handover::fill;
 use super::*;
+use crate::{FieldError, FieldErrorKind};
+use bumpless_base::{Counter, Epoch, Instant};
 use world::{World, at, ms, published, settings};
 
 #[test]

@@ -3,7 +3,8 @@
 use crate::executor::*;
 use crate::state::{encode_envelope, envelope_len};
 use crate::{Application, FieldIo};
-use bumpless_base::{Duration, NodeId};
+use crate::{CycleContext, FieldError, FieldErrorKind, FieldSample, LoadError, OutputStamp};
+use bumpless_base::{Counters, Duration, Epoch, Instant, NodeId};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 pub const fn ms(n: u64) -> Duration {

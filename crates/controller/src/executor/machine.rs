@@ -1,0 +1,561 @@
+//! The cycle without I/O and clock: what comes next, and what follows from each answer.
+//!
+//! [`CycleMachine::poll`] says what the cycle needs; whoever drives it does that, by blocking calls
+//! ([`Executor`](super::Executor)) or as events of a simulated world, and gives the
+//! [`Answer`] to [`CycleMachine::answer`]; then `poll` again. `now` comes in with each call and never
+//! goes back.
+
+use super::handover::{fill, load_if_newer};
+use super::{
+    CommitMode, CycleReport, ExecutorSettings, FailCause, HoldCause, OnFailure, Outcome,
+    OutputGate, Permit, Replication, Resumed, Role, Settled, Wake,
+};
+use crate::state::Progress;
+use crate::{
+    Application, CycleContext, FieldError, FieldErrorKind, FieldSample, LoadError, OutputStamp,
+};
+use bumpless_base::{Counter, Counters, Epoch, Instant};
+
+/// What a cycle needs before it can go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Sleep until then, or until something changes.
+    Sleep {
+        /// The next grid point.
+        until: Instant,
+    },
+    /// Copy-in: [`FieldIo::read`](crate::FieldIo::read) into [`CycleMachine::inputs`].
+    Read {
+        /// Deadline of the request.
+        until: Instant,
+    },
+    /// [`FieldIo::keep_warm`](crate::FieldIo::keep_warm).
+    KeepWarm {
+        /// Deadline of the request.
+        until: Instant,
+    },
+    /// The outcome of a published state, as [`Replication::wait_settled`] tells it.
+    Settle {
+        /// The state.
+        ticket: u64,
+        /// Wait no longer.
+        until: Instant,
+    },
+    /// The certainty that nobody takes over with an older state ([`OutputGate::go_alone`]).
+    Alone {
+        /// Wait no longer.
+        until: Instant,
+    },
+    /// Copy-out: [`FieldIo::write`](crate::FieldIo::write) of [`CycleMachine::outputs`].
+    Write {
+        /// The stamp.
+        stamp: OutputStamp,
+        /// Deadline of the request, and end of the right to write.
+        until: Instant,
+    },
+}
+
+/// What came of a [`Need`] of the same name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The sleep ended.
+    Slept(Wake),
+    /// Copy-in ended.
+    Read(Result<FieldSample, FieldError>),
+    /// The connections were looked after.
+    Warm(Result<FieldSample, FieldError>),
+    /// What is known of the state.
+    Settled(Settled),
+    /// Whether it is certain.
+    Alone(bool),
+    /// Copy-out ended.
+    Written(Result<(), FieldError>),
+}
+
+#[derive(Clone, Debug)]
+enum Tenure {
+    Standby,
+    Acting(Epoch),
+    Failed(FailCause),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Published {
+    ticket: u64,
+    at: Instant,
+}
+
+/// Where in the cycle the machine is.
+#[derive(Clone, Debug)]
+enum Phase {
+    /// Between two cycles; may be asleep.
+    Between,
+    /// Looking after the connections; then the cycle ends with this, if not as backup.
+    Warming(Option<Outcome>),
+    Reading(Permit),
+    /// Executed, with the error if the inputs are old.
+    Executed(Permit, Option<FieldError>),
+    /// Waiting for the first state, else for the second, if they are not the same.
+    Settling {
+        permit: Permit,
+        awaited: Published,
+        this: Published,
+    },
+    GoingAlone(Permit),
+    CopyOut(Permit),
+    Writing,
+}
+
+/// One application in its cycle (first paper, section 2.2 and figure 3).
+pub struct CycleMachine<R, G, O> {
+    settings: ExecutorSettings,
+    application: Box<dyn Application>,
+    replication: R,
+    gate: G,
+    observer: O,
+    counters: Counters,
+    phase: Phase,
+    report: CycleReport,
+    late: u64,
+    next: Instant,
+    woken: bool,
+    tenure: Tenure,
+    progress: Option<Progress>,
+    inputs: Box<[f64]>,
+    inputs_valid: bool,
+    outputs: Box<[f64]>,
+    published: Option<Published>,
+    /// When the last cycle was executed, and whether this node has been primary ever since.
+    executed_at: Instant,
+    uninterrupted: bool,
+    fit: bool,
+}
+
+impl<R, G, O> CycleMachine<R, G, O>
+where
+    R: Replication,
+    G: OutputGate,
+    O: FnMut(&CycleReport, &Counters),
+{
+    /// A machine whose grid starts at `now`. All memory is taken here.
+    pub fn new(
+        settings: ExecutorSettings,
+        application: Box<dyn Application>,
+        (replication, gate): (R, G),
+        observer: O,
+        now: Instant,
+    ) -> Self {
+        let inputs = vec![0.0; application.inputs()].into_boxed_slice();
+        let outputs = vec![0.0; application.outputs()].into_boxed_slice();
+        Self {
+            settings,
+            application,
+            replication,
+            gate,
+            observer,
+            counters: Counters::default(),
+            phase: Phase::Between,
+            report: CycleReport::new(Role::Inactive, 0, now, now),
+            late: 0,
+            next: now,
+            woken: false,
+            tenure: Tenure::Standby,
+            progress: None,
+            inputs,
+            inputs_valid: false,
+            outputs,
+            published: None,
+            executed_at: Instant::ZERO,
+            uninterrupted: false,
+            fit: true,
+        }
+    }
+
+    /// What this application's cycles have counted.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// How far the application has come on this node.
+    pub fn progress(&self) -> Option<Progress> {
+        self.progress
+    }
+
+    /// Where [`Need::Read`] puts the inputs.
+    pub fn inputs(&mut self) -> &mut [f64] {
+        &mut self.inputs
+    }
+
+    /// What [`Need::Write`] writes.
+    pub fn outputs(&self) -> &[f64] {
+        &self.outputs
+    }
+
+    /// The channel, for whoever answers [`Need::Settle`].
+    pub fn replication(&mut self) -> &mut R {
+        &mut self.replication
+    }
+
+    /// The gate, for whoever answers [`Need::Alone`].
+    pub fn gate(&mut self) -> &mut G {
+        &mut self.gate
+    }
+
+    /// Whether no cycle is under way.
+    pub fn is_between_cycles(&self) -> bool {
+        matches!(self.phase, Phase::Between)
+    }
+
+    /// What is needed at `now`. Without an answer in between, the same again.
+    pub fn poll(&mut self, now: Instant) -> Need {
+        loop {
+            let need = match self.phase.clone() {
+                Phase::Between => self.begin(now),
+                Phase::Executed(permit, stale) => {
+                    self.replicate(permit, stale, now);
+                    None
+                }
+                Phase::CopyOut(permit) => self.copy_out(permit, now),
+                Phase::Reading(_) => Some(Need::Read {
+                    until: now + self.settings.field_timeout,
+                }),
+                Phase::Warming(_) => Some(Need::KeepWarm {
+                    until: now + self.settings.field_timeout,
+                }),
+                Phase::Settling {
+                    permit,
+                    awaited,
+                    this,
+                } => Some(Need::Settle {
+                    ticket: awaited.ticket,
+                    until: (this.at + self.settings.deadline).min(permit.until),
+                }),
+                Phase::GoingAlone(permit) => Some(Need::Alone {
+                    until: permit.until,
+                }),
+                Phase::Writing => None,
+            };
+            if let Some(need) = need {
+                return need;
+            }
+        }
+    }
+
+    /// Takes the answer to what [`poll`](Self::poll) said last. An answer to anything else is ignored.
+    pub fn answer(&mut self, answer: Answer, now: Instant) {
+        match (self.phase.clone(), answer) {
+            (Phase::Between, Answer::Slept(wake)) => self.woken = wake == Wake::Woken,
+            (Phase::Warming(outcome), Answer::Warm(result)) => {
+                let noted = self.note(result);
+                let as_backup = noted.map_or_else(Outcome::Cold, |()| Outcome::Warm);
+                self.finish(outcome.unwrap_or(as_backup), now);
+            }
+            (Phase::Reading(permit), Answer::Read(result)) => self.have_read(permit, result, now),
+            (
+                Phase::Settling {
+                    permit,
+                    awaited,
+                    this,
+                },
+                Answer::Settled(settled),
+            ) => {
+                self.have_settled(permit, awaited, this, settled, now);
+            }
+            (Phase::GoingAlone(permit), Answer::Alone(certain)) => {
+                if certain {
+                    self.phase = Phase::CopyOut(permit);
+                } else {
+                    self.finish(Outcome::Held(HoldCause::BackupBehind), now);
+                }
+            }
+            (Phase::Writing, Answer::Written(result)) => self.have_written(result, now),
+            _ => {}
+        }
+    }
+
+    /// Sleeps on, or begins the cycle that is due.
+    fn begin(&mut self, now: Instant) -> Option<Need> {
+        let role = self.gate.role();
+        if role != Role::Primary {
+            self.tenure = Tenure::Standby;
+            self.uninterrupted = false;
+        } else if self.woken && matches!(self.tenure, Tenure::Standby) {
+            // A new primary, or one that waited for its permit, does not wait for its grid. It
+            // takes a wake, so that a permit that comes and goes cannot make cycles follow
+            // without a pause.
+            self.next = now;
+        }
+        self.woken = false;
+        if now < self.next {
+            return Some(Need::Sleep { until: self.next });
+        }
+        self.late = self.pass_over(now);
+        let cycle = self.progress.map_or(0, |progress| progress.cycle);
+        self.report = CycleReport::new(role, cycle, self.next, now);
+        match role {
+            Role::Primary => self.begin_as_primary(now),
+            Role::Backup => self.phase = Phase::Warming(None),
+            Role::Inactive => self.finish(Outcome::Idle, now),
+        }
+        None
+    }
+
+    /// Moves `next` to the last grid point not after `now`; returns how many that passes over.
+    fn pass_over(&mut self, now: Instant) -> u64 {
+        let period = self.settings.period.as_nanos().max(1);
+        let missed = now.since(self.next).as_nanos() / period;
+        self.next += self.settings.period * missed;
+        missed
+    }
+
+    fn begin_as_primary(&mut self, now: Instant) {
+        if let Tenure::Failed(cause) = &self.tenure {
+            self.phase = Phase::Warming(Some(Outcome::Failed(cause.clone())));
+            return;
+        }
+        let Some(permit) = self.gate.permit().filter(|permit| now < permit.until) else {
+            self.tenure = Tenure::Standby;
+            return self.finish(Outcome::Held(HoldCause::NoPermit), now);
+        };
+        self.report.epoch = Some(permit.epoch);
+        match self.begin_tenure(permit.epoch, now) {
+            Ok(()) => self.phase = Phase::Reading(permit),
+            Err(error) => self.fail(FailCause::State(error), now),
+        }
+    }
+
+    fn fail(&mut self, cause: FailCause, now: Instant) {
+        self.tenure = Tenure::Failed(cause.clone());
+        self.set_fit(false);
+        self.finish(Outcome::Failed(cause), now);
+    }
+
+    /// On the first cycle under a new epoch: goes on from the newest state there is.
+    fn begin_tenure(&mut self, epoch: Epoch, now: Instant) -> Result<(), LoadError> {
+        if matches!(self.tenure, Tenure::Acting(held) if held == epoch) {
+            return Ok(());
+        }
+        self.report.resumed = Some(self.load_newest(now)?);
+        self.tenure = Tenure::Acting(epoch);
+        self.inputs_valid = false;
+        self.published = None;
+        Ok(())
+    }
+
+    fn load_newest(&mut self, now: Instant) -> Result<Resumed, LoadError> {
+        let own = self.progress.filter(|_| self.may_keep(now));
+        let (application, outputs) = (&mut self.application, &mut self.outputs);
+        let mut loaded = Ok(None);
+        self.replication.read_latest(&mut |state, _| {
+            loaded = load_if_newer(application.as_mut(), outputs, state, own);
+        });
+        if let Some(progress) = loaded? {
+            self.progress = Some(progress);
+            let Progress { epoch, cycle } = progress;
+            return Ok(Resumed::Loaded { epoch, cycle });
+        }
+        if let Some(Progress { cycle, .. }) = own {
+            return Ok(Resumed::Kept { cycle });
+        }
+        self.progress = None;
+        self.application.reset();
+        self.outputs.fill(0.0);
+        Ok(Resumed::ColdStart)
+    }
+
+    /// Whether this node's own state may be gone on from. One from an earlier term in the role is as
+    /// old as any other: the partner may have gone on since, unheard.
+    fn may_keep(&self, now: Instant) -> bool {
+        self.uninterrupted || now < self.executed_at + self.settings.expiry
+    }
+
+    fn have_read(&mut self, permit: Permit, result: Result<FieldSample, FieldError>, now: Instant) {
+        let stale = match self.note(result) {
+            Ok(()) => {
+                self.inputs_valid = true;
+                self.report.inputs_at = Some(now);
+                None
+            }
+            Err(error) if self.settings.on_failure == OnFailure::Fail => {
+                return self.fail(FailCause::Field(error), now);
+            }
+            Err(error) if !self.inputs_valid => {
+                return self.finish(Outcome::Held(HoldCause::NoInputs(error)), now);
+            }
+            Err(error) => Some(error),
+        };
+        self.execute(permit.epoch, now);
+        self.phase = Phase::Executed(permit, stale);
+    }
+
+    /// Counts and passes on what a request without outputs has shown.
+    fn note(&mut self, result: Result<FieldSample, FieldError>) -> Result<(), FieldError> {
+        let failed = matches!(self.tenure, Tenure::Failed(_));
+        self.set_fit(result.is_ok() && !failed);
+        match result {
+            Ok(sample) => {
+                if let Some(epoch) = sample.epoch_seen {
+                    self.gate.epoch_seen(epoch);
+                }
+                Ok(())
+            }
+            Err(error) => {
+                self.counters.count(Counter::FieldFailures);
+                Err(error)
+            }
+        }
+    }
+
+    fn set_fit(&mut self, fit: bool) {
+        if self.fit != fit {
+            self.fit = fit;
+            self.gate.fit_changed(fit);
+        }
+    }
+
+    fn execute(&mut self, epoch: Epoch, now: Instant) {
+        let cycle = self.progress.map_or(0, |progress| progress.cycle) + 1;
+        let context = CycleContext {
+            cycle,
+            period: self.settings.period,
+        };
+        self.application
+            .execute(&context, &self.inputs, &mut self.outputs);
+        self.progress = Some(Progress { epoch, cycle });
+        self.executed_at = now;
+        self.uninterrupted = true;
+        self.counters.count(Counter::CyclesExecuted);
+        self.report.cycle = cycle;
+    }
+
+    fn replicate(&mut self, permit: Permit, stale: Option<FieldError>, now: Instant) {
+        let before = self.published;
+        if let Some(progress) = self.progress {
+            let (application, outputs) = (&self.application, &self.outputs);
+            let mut bytes = 0;
+            let ticket = self.replication.publish(&mut |buffer| {
+                bytes = fill(application.as_ref(), progress, outputs, buffer);
+                bytes
+            });
+            self.published = Some(Published { ticket, at: now });
+            self.report.published_at = Some(now);
+            self.report.state_bytes = bytes;
+        }
+        match stale {
+            Some(error) => self.finish(Outcome::Held(HoldCause::NoInputs(error)), now),
+            None => self.commit(before, permit, now),
+        }
+    }
+
+    /// Decides what must be known before the outputs may be written.
+    fn commit(&mut self, before: Option<Published>, permit: Permit, now: Instant) {
+        let awaited = match self.settings.commit {
+            CommitMode::BeforeOutput => self.published,
+            // In the first cycle of a term, the state before is the one it began with.
+            CommitMode::Async => before,
+        };
+        let (Some(awaited), Some(this)) = (awaited, self.published) else {
+            self.phase = Phase::CopyOut(permit);
+            return;
+        };
+        if self.gate.backup_expected() {
+            self.phase = Phase::Settling {
+                permit,
+                awaited,
+                this,
+            };
+        } else if self.replication.settled(awaited.ticket) == Settled::Safe {
+            self.phase = Phase::CopyOut(permit);
+        } else {
+            self.phase = Phase::GoingAlone(permit);
+        }
+        debug_assert!(this.at <= now);
+    }
+
+    fn have_settled(
+        &mut self,
+        permit: Permit,
+        awaited: Published,
+        this: Published,
+        settled: Settled,
+        now: Instant,
+    ) {
+        if settled == Settled::Failed && awaited.ticket != this.ticket {
+            // A backup that gets this state is not behind either.
+            self.phase = Phase::Settling {
+                permit,
+                awaited: this,
+                this,
+            };
+            return;
+        }
+        self.report.settled = Some(settled);
+        if settled == Settled::Safe {
+            self.report.transfer_settled_after = Some(now.since(awaited.at));
+            self.gate.in_step();
+            self.phase = Phase::CopyOut(permit);
+        } else {
+            self.report.backup_behind = true;
+            self.phase = Phase::GoingAlone(permit);
+        }
+    }
+
+    /// Looks at the permit once more and asks for the write.
+    fn copy_out(&mut self, held: Permit, now: Instant) -> Option<Need> {
+        let permit = self.gate.permit();
+        let Some(permit) = permit.filter(|p| p.epoch == held.epoch && now < p.until) else {
+            self.tenure = Tenure::Standby;
+            self.finish(Outcome::Held(HoldCause::PermitLost), now);
+            return None;
+        };
+        let stamp = OutputStamp {
+            epoch: permit.epoch,
+            writer: self.settings.writer,
+            cycle: self.report.cycle,
+        };
+        let until = (now + self.settings.field_timeout).min(permit.until);
+        self.phase = Phase::Writing;
+        Some(Need::Write { stamp, until })
+    }
+
+    fn have_written(&mut self, result: Result<(), FieldError>, now: Instant) {
+        let Err(error) = result else {
+            self.report.written_at = Some(now);
+            return self.finish(Outcome::Written, now);
+        };
+        if let FieldErrorKind::RejectedEpoch { seen } = error.kind {
+            self.counters.count(Counter::OutputsRejected);
+            self.gate.epoch_seen(seen);
+            self.tenure = Tenure::Standby;
+            return self.finish(Outcome::WriteFailed(error), now);
+        }
+        self.counters.count(Counter::FieldFailures);
+        match self.settings.on_failure {
+            OnFailure::Hold => self.finish(Outcome::WriteFailed(error), now),
+            OnFailure::Fail => self.fail(FailCause::Field(error), now),
+        }
+    }
+
+    /// Ends the cycle and reports it.
+    fn finish(&mut self, outcome: Outcome, now: Instant) {
+        self.phase = Phase::Between;
+        self.next += self.settings.period;
+        self.report.outcome = outcome;
+        self.report.ended = now;
+        self.report.skipped = self.late + self.pass_over(now);
+        if self.next < now {
+            self.next += self.settings.period;
+            self.report.skipped += 1;
+        }
+        match self.report.outcome {
+            Outcome::Written => self.counters.count(Counter::OutputsWritten),
+            Outcome::Held(_) | Outcome::Failed(_) => self.counters.count(Counter::OutputsHeld),
+            _ => {}
+        }
+        if self.report.role == Role::Primary {
+            self.counters
+                .add(Counter::CyclesOverrun, self.report.skipped);
+        }
+        (self.observer)(&self.report, &self.counters);
+    }
+}
