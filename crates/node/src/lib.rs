@@ -6,12 +6,14 @@
 
 mod applications;
 mod assembly;
+mod build;
 pub mod control;
 mod data_plane;
 mod event;
 mod executor;
 mod instance_lock;
 mod log;
+mod opening;
 mod operator;
 mod shared;
 mod short_text;

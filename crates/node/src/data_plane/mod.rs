@@ -16,13 +16,14 @@ pub mod inbound;
 pub mod link_port;
 mod notices;
 mod outbound;
+pub mod waiter;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
 use bumpless_base::{Counters, Duration, Instant, LinkId, PeerId};
-use bumpless_net_linux::{Clock, Pinger, Poller};
+use bumpless_net_linux::Pinger;
 use bumpless_redundancy::{GroupId, ReferenceId, SwitchoverRefused};
 use bumpless_wire::Role;
 use rtrb::Consumer;
@@ -79,7 +80,16 @@ pub struct Surroundings {
     pub log_transfers: bool,
 }
 
-/// Everything on the data-plane thread. All memory is taken before [`DataPlane::run`].
+/// What a turn of the loop leaves to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Wait until then, or until something arrives, then [`DataPlane::resume`].
+    Wait(Instant),
+    /// The node was told to stop and has nothing left to hand over.
+    Ended,
+}
+
+/// Everything on the data-plane thread. All memory is taken before the first [`DataPlane::turn`].
 pub struct DataPlane {
     /// The cores.
     pub cores: Cores,
@@ -101,14 +111,12 @@ pub struct DataPlane {
     pub reference_names: Vec<String>,
     /// Links, partner by partner, as status shows them.
     pub link_snapshots: Vec<LinkSnapshot>,
-    /// Position in `poller` of each port's descriptor.
-    pub descriptors: Vec<Option<usize>>,
-    /// Waits.
-    pub poller: Poller,
     /// Orders, log, status, end.
     pub surroundings: Surroundings,
     /// How long an orderly stop waits for the backup to take over.
     pub hand_over_patience: Duration,
+    /// When an orderly stop gives up waiting.
+    pub leaving_until: Option<Instant>,
     /// Random number of this process.
     pub session: u64,
     /// When the last wait ended.
@@ -120,38 +128,45 @@ pub struct DataPlane {
 }
 
 impl DataPlane {
-    /// Runs until the stop flag is set and, where this node is primary, the backup has taken over.
-    pub fn run(&mut self) {
-        let started = NodeEvent::Started {
-            session: self.session,
-        };
-        self.surroundings.sink.record(Clock.now(), started);
-        let mut give_up_at = None;
-        loop {
-            let more = self.receive(Clock.now());
-            let now = Clock.now();
-            self.act(now);
-            if self.surroundings.stop.load(Ordering::Acquire) {
-                self.order_hand_overs(now);
-                let deadline = *give_up_at.get_or_insert(now + self.hand_over_patience);
-                if now >= deadline || self.groups.iter().all(GroupRuntime::may_leave) {
-                    self.transmit(now);
-                    break;
-                }
-            }
-            let paced = self.transmit(now);
-            self.publish(now);
-            self.note_stall(self.turn_began, Clock.now());
-            let until = if more {
-                now
-            } else {
-                self.next_deadline(now).min(paced)
-            };
-            self.wait(until);
+    /// One turn: takes what has come, acts, sends. `clock` is read before receiving, before acting,
+    /// and at the end.
+    pub fn turn(&mut self, clock: impl Fn() -> Instant) -> Turn {
+        let more = self.receive(clock());
+        let now = clock();
+        self.act(now);
+        if self.surroundings.stop.load(Ordering::Acquire) && self.has_left(now) {
+            self.transmit(now);
+            return Turn::Ended;
         }
-        self.surroundings
-            .sink
-            .record(Clock.now(), NodeEvent::Stopping);
+        let paced = self.transmit(now);
+        self.publish(now);
+        self.note_stall(self.turn_began, clock());
+        Turn::Wait(if more {
+            now
+        } else {
+            self.next_deadline(now).min(paced)
+        })
+    }
+
+    /// Hands over what this node is primary of; returns whether it may end.
+    fn has_left(&mut self, now: Instant) -> bool {
+        for group in &mut self.groups {
+            group.leave(&mut self.cores.redundancy, now);
+        }
+        self.drain_events(now);
+        let deadline = *self
+            .leaving_until
+            .get_or_insert(now + self.hand_over_patience);
+        now >= deadline || self.groups.iter().all(GroupRuntime::may_leave)
+    }
+
+    /// Goes on after a wait until `due` that ended at `now`.
+    pub fn resume(&mut self, due: Instant, now: Instant) {
+        for port in self.ports.iter_mut().flatten() {
+            port.full = false;
+        }
+        self.note_stall(due, now);
+        self.turn_began = now;
     }
 
     fn receive(&mut self, now: Instant) -> bool {
@@ -191,13 +206,6 @@ impl DataPlane {
         self.drain_events(now);
     }
 
-    fn order_hand_overs(&mut self, now: Instant) {
-        for group in &mut self.groups {
-            group.leave(&mut self.cores.redundancy, now);
-        }
-        self.drain_events(now);
-    }
-
     fn next_deadline(&self, now: Instant) -> Instant {
         let cores = &self.cores;
         let transfers = [cores.sender.poll_timeout(), cores.receiver.poll_timeout()];
@@ -209,25 +217,6 @@ impl DataPlane {
         transfers
             .min(cores.redundancy.poll_timeout())
             .min(now + SNAPSHOT_INTERVAL)
-    }
-
-    fn wait(&mut self, until: Instant) {
-        let began = Clock.now();
-        // A failed wait (out of kernel memory) must not become a busy loop that starves the machine.
-        if self.poller.wait(until).is_err() {
-            std::thread::sleep(std::time::Duration::from_micros(100));
-            return;
-        }
-        for (port, descriptor) in self.ports.iter_mut().zip(&self.descriptors) {
-            if let (Some(port), Some(at)) = (port, descriptor)
-                && port.full
-            {
-                port.full = false;
-                self.poller.watch_writable(*at, false);
-            }
-        }
-        self.note_stall(until.max(began), Clock.now());
-        self.turn_began = Clock.now();
     }
 
     /// Tells when this thread went on later than `due`, whatever ended its wait.

@@ -63,16 +63,11 @@ impl DataPlane {
 
     fn transmit_states(&mut self, now: Instant) -> Instant {
         let mut next = Instant::FAR_FUTURE;
-        for (port, descriptor) in self.ports.iter_mut().zip(&self.descriptors) {
-            let Some(port) = port else { continue };
+        for port in self.ports.iter_mut().flatten() {
             match port.send_states(&mut self.cores.sender, now, &mut self.cores.counters) {
-                SendState::Drained => {}
                 SendState::Paced(at) => next = next.min(at),
-                SendState::Full => {
-                    if let Some(at) = descriptor {
-                        self.poller.watch_writable(*at, true);
-                    }
-                }
+                // A full queue is waited for by its descriptor.
+                SendState::Drained | SendState::Full => {}
             }
         }
         next

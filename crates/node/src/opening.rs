@@ -1,0 +1,128 @@
+//! Opening what a node needs of the system: links, ICMP sockets, real-time properties.
+
+use std::sync::Mutex;
+
+use bumpless_base::LinkId;
+use bumpless_config::{Config, ReferenceKind};
+use bumpless_net_linux::{Clock, Pinger, realtime};
+
+use crate::build::witness_addresses;
+use crate::data_plane::link_port::{Addresses, LinkPort};
+use crate::wiring::Wiring;
+use crate::{OpenLink, RunError};
+
+/// Real-time properties of the calling thread, as far as they are permitted.
+pub fn prepare_thread(settings: &bumpless_config::Realtime, notes: &Mutex<Vec<String>>) {
+    let mut refused = Vec::new();
+    let mut note = |result: Result<(), realtime::Refused>| {
+        if let Err(error) = result {
+            refused.push(error.to_string());
+        }
+    };
+    note(realtime::tighten_timers());
+    if let Some(cpu) = settings.cpu {
+        note(realtime::pin(cpu.into()));
+    }
+    if settings.lock_memory {
+        note(realtime::lock_memory());
+    }
+    if let Some(priority) = settings.priority {
+        note(realtime::set_fifo(priority));
+    }
+    if let Ok(mut notes) = notes.lock() {
+        notes.append(&mut refused);
+    }
+}
+
+/// Opens the link of every network on which this node has an address.
+pub fn open_links(
+    config: &Config,
+    wiring: &Wiring,
+    open_link: OpenLink<'_>,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Option<LinkPort>>, RunError> {
+    let mut ports = Vec::new();
+    let mut present = false;
+    let settings = wiring.links(config);
+    for (index, settings) in settings.iter().enumerate() {
+        let Some(settings) = settings else {
+            ports.push(None);
+            continue;
+        };
+        let link = LinkId(index as u8);
+        let opened = open_link(link, settings).map_err(|error| RunError::Link {
+            network: settings.name.clone(),
+            cause: error.to_string(),
+        })?;
+        warnings.extend(
+            opened
+                .notes
+                .into_iter()
+                .map(|note| format!("network '{}': {note}", settings.name)),
+        );
+        present |= opened.present;
+        let addresses = Addresses {
+            partners: wiring.partner_addresses(config, link),
+            references: witness_addresses(config, link),
+        };
+        ports.push(Some(LinkPort::new(
+            link,
+            opened.driver,
+            settings,
+            addresses,
+            Clock.now(),
+        )));
+    }
+    if !present {
+        let addresses: Vec<_> = settings
+            .iter()
+            .flatten()
+            .map(|link| link.local.ip().to_string())
+            .collect();
+        return Err(RunError::Setup(format!(
+            "none of node '{}'s addresses ({}) is on this machine; give the name of the node that this machine is",
+            wiring.names.node,
+            addresses.join(", ")
+        )));
+    }
+    Ok(ports)
+}
+
+/// Opens an ICMP socket for each pingable reference point that this node's groups use.
+pub fn open_pingers(
+    config: &Config,
+    wiring: &Wiring,
+    nonce: u64,
+    warnings: &mut Vec<String>,
+) -> Result<Vec<Option<Pinger>>, RunError> {
+    let used = |index: usize| {
+        wiring
+            .groups
+            .iter()
+            .any(|&group| config.groups[group].references.contains(&index))
+    };
+    let mut pingers = Vec::new();
+    for (index, reference) in config.references.iter().enumerate() {
+        let ReferenceKind::Ping(target) = reference.kind else {
+            pingers.push(None);
+            continue;
+        };
+        let local =
+            config.nodes[usize::from(wiring.node.0)].addresses[usize::from(reference.network.0)];
+        if !used(index) {
+            pingers.push(None);
+            continue;
+        }
+        match Pinger::open(target, local.map(|address| address.ip()), nonce) {
+            Ok(pinger) => pingers.push(Some(pinger)),
+            Err(error) => {
+                warnings.push(format!(
+                    "reference point '{}' cannot be used: {error}",
+                    reference.name
+                ));
+                pingers.push(None);
+            }
+        }
+    }
+    Ok(pingers)
+}
