@@ -33,6 +33,19 @@ pub(crate) struct Lease {
     pub(crate) requested_at: Instant,
     /// Whether the driver has been told that it answers.
     pub(crate) heard: bool,
+    /// The witness's incarnation that answered last, 0 for none.
+    pub(crate) witness: u64,
+    /// Whether the last answer said that the role is marked: what others hold is old.
+    pub(crate) alone: bool,
+    /// The mark is on record for what this primary says at present.
+    pub(crate) marked: bool,
+}
+
+impl Lease {
+    /// Send time of the request that was last answered.
+    pub(crate) const fn answered_request(&self) -> Instant {
+        Instant::from_nanos(self.answered)
+    }
 }
 
 /// A group's reference points.
@@ -170,6 +183,7 @@ impl Agreement {
         }
         lease.answered = reply.echo_sent_at;
         lease.answered_at = Some(now);
+        (lease.witness, lease.alone) = (reply.witness_session, reply.alone);
         lease.granted = leased && reply.granted;
         let silent = Duration::from_micros(reply.holder_silent_us.into());
         lease.last_renewal = (reply.epoch != Epoch(0)).then(|| now.before(silent));

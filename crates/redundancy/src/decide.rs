@@ -49,7 +49,7 @@ impl RoleMachine {
             witnesses,
         });
         self.candidate = None;
-        self.urgent = true;
+        self.declare(self.alone.is_ahead(), s.timing, s.now);
         out.count(Counter::LeaseLapses);
         out.event(Event::LeaseLapsed { group: self.id });
     }
@@ -178,6 +178,7 @@ impl RoleMachine {
     }
 
     fn follow(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
+        self.fall_behind();
         self.granting = s.now >= self.quiet_until(s.timing);
         if self.role == Role::Starting {
             self.set_role(Role::Backup, RoleCause::PartnerIsPrimary, out);
@@ -188,11 +189,12 @@ impl RoleMachine {
     /// takes the role on the other's promise.
     fn decide_together(&mut self, partner: GroupEntry, s: &Surroundings<'_>, out: &mut Outbox) {
         self.check_released(s);
+        let judged = self.is_state_judged(s);
         let quiet_over = s.now >= self.quiet_until(s.timing);
         let better = self.is_better(&partner, s.now);
         self.granting = !better && quiet_over;
         let bound = s.now < self.promised_until || !quiet_over;
-        if !better || bound || !self.is_consulted(s) {
+        if !better || bound || !judged || !self.is_consulted(s) {
             return;
         }
         let offered = partner.flags.contains(GroupFlags::HANDING_OVER);
@@ -242,6 +244,9 @@ impl RoleMachine {
     /// The partner is silent: failover if the state is fresh, else the rule of the lone start.
     fn decide_alone(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
         let failover = self.role == Role::Backup && self.synced(s.now);
+        if self.attempt_lone == failover {
+            self.attempt = None;
+        }
         if !failover && s.now < s.unreachable_since + s.timing.start_wait {
             self.attempt = None;
             if self.role == Role::Backup {
@@ -253,7 +258,7 @@ impl RoleMachine {
             if let (false, Some(reference)) = (failover, self.lately_held(s)) {
                 return self.wait(WaitCause::ReferenceRefuses(reference), out);
             }
-            self.begin_attempt(s);
+            self.begin_attempt(!failover, s);
         }
         let Some(candidate) = self.next_epoch() else {
             return self.resign(Role::Stopped, RoleCause::EpochsExhausted, s, out);
@@ -283,8 +288,11 @@ impl RoleMachine {
     }
 
     /// Whatever was granted before this moment says nothing about this partition.
-    fn begin_attempt(&mut self, s: &Surroundings<'_>) {
+    fn begin_attempt(&mut self, lone: bool, s: &Surroundings<'_>) {
         self.attempt = Some(s.now);
+        self.attempt_lone = lone;
+        // Who has asked without a claim to a fresh state makes none later.
+        self.stale |= lone;
         self.hand_over.clear();
         self.right = Instant::ZERO;
         self.rights_since = s.now.before(Duration::from_nanos(1));
@@ -331,9 +339,12 @@ impl RoleMachine {
 
     /// The primary role begins.
     fn begin(&mut self, epoch: Epoch, cause: RoleCause, s: &Surroundings<'_>, out: &mut Outbox) {
+        self.cold = cause == RoleCause::LoneStart || !self.synced(s.now);
         self.use_epoch(epoch);
         (self.lapse, self.attempt, self.waiting) = (None, None, None);
-        (self.granting, self.synced_until) = (false, None);
+        (self.granting, self.synced_until, self.stale) = (false, None, false);
+        // What the partner may hold is not known to be safe there.
+        self.declare(true, s.timing, s.now);
         self.ally = s.session;
         self.hand_over.clear();
         for at in 0..self.agreement.members().len() {

@@ -138,6 +138,7 @@ impl RoleMachine {
         let Some(offer) = highest.next_for(1 - self.index.min(1), 2) else {
             return self.abort_hand_over(SwitchoverRefused::NoRole, out);
         };
+        self.declare(false, s.timing, s.now);
         // Every right is gone before the first message says so.
         self.resign(Role::Backup, RoleCause::HandOver, s, out);
         self.observe(offer);

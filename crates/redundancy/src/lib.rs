@@ -13,6 +13,7 @@
 //! | `redundancy`, `route`, `transmit` | routing, what is sent and when |
 //! | `partner`, `session`, `liveness` | who is at the other end, and which links work |
 //! | `role`, `decide`, `hand_over` | the role of one group |
+//! | `alone` | going on without a partner that is up to date |
 //! | `agreement`, `ping` | reference points of one group, leases |
 //! | `witness` | the other side of a lease |
 #![no_std]
@@ -23,6 +24,7 @@ extern crate alloc;
 extern crate std;
 
 mod agreement;
+mod alone;
 mod decide;
 mod event;
 mod hand_over;

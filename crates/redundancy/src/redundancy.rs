@@ -218,23 +218,39 @@ impl Redundancy {
         self.after(Some(peer), now);
     }
 
-    /// As primary: says whether outputs are to be written although their state is not safe at the
-    /// partner. While `wanted`, the partner and the witnesses are told that what the partner holds
-    /// is old; [`is_alone`](Self::is_alone) says when that is certain. Say `false` only when the
-    /// last state of every application of the group is safe at the partner. Has no effect unless
-    /// primary; each primary role begins with `false`.
+    /// As primary: `false` says that the last state of every application of the group, as far as
+    /// outputs have been written from it, is safe at the partner's present incarnation; `true`
+    /// that outputs are to be written although it is not. While `true`, partner and witnesses are
+    /// told that what the partner holds is old, and it cannot take over without a break;
+    /// [`is_alone`](Self::is_alone) says when that is certain, and such an output may leave.
+    ///
+    /// **Each primary role begins with `true`**, so the partner counts as synced only after the
+    /// first `false`. Repeating the present value has no effect, nor has a call on a node that is
+    /// not primary..
     pub fn set_alone(&mut self, group: GroupId, wanted: bool, now: Instant) {
-        let _ = (group, wanted, now);
+        let Some(index) = self.index_of(group) else {
+            return;
+        };
+        self.with_group(index, now, |group, s, out| group.set_alone(wanted, s, out));
+        let peer = self.groups[index].peer;
+        self.after(Some(peer), now);
     }
 
-    /// Whether the partner cannot take over with what it holds at present, so that an output whose
-    /// state is not safe there may be written: wanted with [`set_alone`](Self::set_alone), and
-    /// since then marked at every witness that the partner may need, **or** heard by the partner
-    /// itself. That the partner says that it is not synced is no substitute: a state that was sent
-    /// earlier may still reach it.
+    /// Whether the partner cannot take over with what it holds, so that an output whose state is
+    /// not safe there may be written: [`set_alone`](Self::set_alone) is `true`, and since then
+    /// every witness that the partner may need has put it on record, **or** the partner itself has
+    /// heard it. A group without a witness is alone at once, which is weaker. That the
+    /// partner says that it is not synced is no substitute: a state sent earlier may yet reach it.
     pub fn is_alone(&self, group: GroupId) -> bool {
-        let _ = group;
-        false
+        let index = self.index_of(group);
+        index.is_some_and(|index| self.groups[index].is_alone())
+    }
+
+    /// As primary: whether the role began without a fresh state (lone start, or both nodes
+    /// started). Outputs then begin anew; what was received earlier is not to be used.
+    pub fn is_cold(&self, group: GroupId) -> bool {
+        let index = self.index_of(group);
+        index.is_some_and(|index| self.groups[index].cold)
     }
 
     /// Tells of an epoch that a field device has seen. A primary that writes in a lower one steps

@@ -4,6 +4,7 @@
 //! [`hand_over`](crate::hand_over). Clauses.
 
 use crate::agreement::Agreement;
+use crate::alone::Alone;
 use crate::event::{Event, Outbox, RedundancyLevel, RoleCause, WaitCause};
 use crate::hand_over::HandOver;
 use crate::id::{GroupId, ReferenceId};
@@ -31,6 +32,8 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) unreachable_since: Instant,
     /// The partner's adopted session, 0 for none.
     pub(crate) session: u64,
+    /// There is proof that two processes use the partner's name.
+    pub(crate) duplicate_partner: bool,
     /// Why this node may not have the primary role at all.
     pub(crate) barred: Option<RoleCause>,
 }
@@ -63,8 +66,14 @@ pub(crate) struct RoleMachine {
     /// The epoch that this node would use next; of its own residue, so nobody else's.
     pub(crate) candidate: Option<Epoch>,
     pub(crate) synced_until: Option<Instant>,
+    /// What this node holds is older than the last output, as far as it has heard.
+    pub(crate) stale: bool,
+    /// The partner's incarnation whose word on the age of our state is known.
+    pub(crate) vouched: u64,
     /// What the partner said last in its adopted session.
     pub(crate) partner: Option<GroupEntry>,
+    /// When the partner's session was adopted.
+    pub(crate) partner_since: Instant,
     /// The partner's incarnation that was last heard while our right was valid.
     pub(crate) ally: u64,
     /// The partner will not take over before this instant of our clock.
@@ -73,10 +82,17 @@ pub(crate) struct RoleMachine {
     pub(crate) rights_since: Instant,
     /// We promised not to take over before this.
     pub(crate) promised_until: Instant,
+    /// An earlier session of the partner may count on a promise until this; no other gets one.
+    pub(crate) grant_from: Instant,
     pub(crate) granting: bool,
     pub(crate) lapse: Option<Lapse>,
     /// Trying to become primary by leases since.
     pub(crate) attempt: Option<Instant>,
+    /// The attempt does not claim a fresh state.
+    pub(crate) attempt_lone: bool,
+    /// As primary: the role began without a fresh state.
+    pub(crate) cold: bool,
+    pub(crate) alone: Alone,
     pub(crate) waiting: Option<WaitCause>,
     pub(crate) hand_over: HandOver,
     pub(crate) agreement: Agreement,
@@ -104,14 +120,21 @@ impl RoleMachine {
             observed: Epoch(0),
             candidate: None,
             synced_until: None,
+            stale: false,
+            vouched: 0,
             partner: None,
+            partner_since: now,
             ally: 0,
             right: Instant::ZERO,
             rights_since: Instant::ZERO,
             promised_until: Instant::ZERO,
+            grant_from: Instant::ZERO,
             granting: false,
             lapse: None,
             attempt: None,
+            attempt_lone: false,
+            cold: false,
+            alone: Alone::default(),
             waiting: None,
             hand_over: HandOver::default(),
             agreement,
@@ -135,7 +158,7 @@ impl RoleMachine {
     }
 
     pub(crate) fn synced(&self, now: Instant) -> bool {
-        self.synced_until.is_some_and(|until| now < until)
+        !self.stale && self.synced_until.is_some_and(|until| now < until)
     }
 
     /// Before this, an earlier incarnation of this node may still be bound by a promise, or hold
@@ -168,7 +191,8 @@ impl RoleMachine {
 
     /// What the next round of heartbeats says. If it promises, the promise is given here.
     pub(crate) fn entry(&mut self, heard_at: Option<Instant>, s: &Surroundings<'_>) -> GroupEntry {
-        let granting = self.granting && heard_at.is_some();
+        let granting = self.granting && heard_at.is_some() && s.now >= self.grant_from;
+        self.note_said(s.now);
         if let (true, Some(at)) = (granting, heard_at) {
             self.promised_until = self.promised_until.max(at + s.timing.promise());
         }
@@ -187,7 +211,9 @@ impl RoleMachine {
                 self.hand_over.is_requested(),
             )
             .with(GroupFlags::HANDING_OVER, self.hand_over.offered().is_some())
-            .with(GroupFlags::ELIGIBLE, self.role != Role::Stopped && reaches);
+            .with(GroupFlags::ELIGIBLE, self.role != Role::Stopped && reaches)
+            .with(GroupFlags::ALONE, self.alone.is_ahead())
+            .with(GroupFlags::DUPLICATE, s.duplicate_partner);
         GroupEntry {
             group: self.id.0,
             role: self.role,
@@ -216,6 +242,7 @@ impl RoleMachine {
             self.right = self.right.max(asked + s.timing.lease);
         }
         self.observe(entry.epoch);
+        self.hear_alone(&entry, asked, s);
         let view = (entry.reference != NO_REFERENCE)
             .then_some((ReferenceId(entry.reference), entry.reference_version));
         let changed = match (self.role, entry.role) {
@@ -243,6 +270,11 @@ impl RoleMachine {
     pub(crate) fn forget_partner(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
         self.notice_lapse(s, out);
         self.partner = None;
+        self.partner_since = s.now;
+        self.grant_from = self.promised_until;
+        if self.role == Role::Primary {
+            self.declare(self.alone.is_ahead(), s.timing, s.now);
+        }
     }
 
     /// Takes a witness's answer.
@@ -254,7 +286,7 @@ impl RoleMachine {
         out: &mut Outbox,
     ) {
         self.notice_lapse(s, out);
-        let leased = matches!(reply.kind, WitnessKind::Renew | WitnessKind::Acquire);
+        let leased = reply.kind.is_lease();
         let since = self.rights_since;
         if !self
             .agreement
@@ -265,6 +297,7 @@ impl RoleMachine {
         }
         out.count(Counter::WitnessReplies);
         self.hear_reference(reference, out);
+        self.hear_mark(reference, reply, s);
         let known = self.observed;
         self.observe(reply.epoch);
         let retry = s.now + bumpless_base::Duration::from_micros(reply.retry_after_us.into());
@@ -315,15 +348,19 @@ impl RoleMachine {
     pub(crate) fn request(&self, reference: ReferenceId, now: Instant) -> (WitnessKind, Epoch) {
         if self.role == Role::Primary {
             let valid = self.lapse.is_none() && now < self.right_until();
-            // Only who holds a right may renew: a witness that has lost its memory believes it.
-            let kind = if valid {
-                WitnessKind::Renew
-            } else {
-                WitnessKind::Acquire
+            // Only who holds a right may renew: a witness that has lost its memory believes it. One
+            // whose right has lapsed neither sets nor clears the mark.
+            let kind = match (valid, self.alone.is_ahead()) {
+                (true, true) => WitnessKind::RenewAlone,
+                (true, false) => WitnessKind::Renew,
+                (false, _) => WitnessKind::Acquire,
             };
             return (kind, self.candidate.unwrap_or(self.epoch));
         }
         match self.candidate {
+            Some(candidate) if self.wants(reference) && self.attempt_lone => {
+                (WitnessKind::AcquireLone, candidate)
+            }
             Some(candidate) if self.wants(reference) => (WitnessKind::Acquire, candidate),
             _ if self.hand_over.offered().is_some() => (WitnessKind::Release, self.observed),
             _ => (WitnessKind::Observe, self.observed),

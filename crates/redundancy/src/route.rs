@@ -154,6 +154,7 @@ fn surroundings<'a>(
         reachable: partner.is_reachable(),
         unreachable_since: partner.unreachable_since(),
         session: partner.session().adopted(),
+        duplicate_partner: false,
         barred,
     }
 }

@@ -84,6 +84,7 @@ impl Redundancy {
         let lease = self.groups[index].agreement.lease_mut(reference);
         lease.requested_at = now;
         lease.next_request = now + timing.heartbeat;
+        let witness_session = lease.witness;
         let group = self.groups[index].id;
         let (kind, epoch) = self.groups[index].request(reference, now);
         let sent_at = now.as_nanos().max(1);
@@ -95,9 +96,11 @@ impl Redundancy {
             session: self.session,
             kind,
             epoch,
-            lease_us: u32::try_from(timing.lease.as_nanos().div_ceil(1000)).unwrap_or(u32::MAX),
+            // Our drift included: the witness need not know it.
+            lease_us: u32::try_from(timing.promise().as_nanos().div_ceil(1000)).unwrap_or(u32::MAX),
             sent_at,
             token: self.token(group, reference, sent_at, kind as u8),
+            witness_session,
         };
         let mut bytes = [0; WitnessRequest::LEN];
         let len = request.encode(&mut bytes);

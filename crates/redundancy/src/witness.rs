@@ -12,13 +12,23 @@ use bumpless_wire::{NO_HOLDER, WitnessKind, WitnessReply, WitnessRequest};
 /// What a witness is told at start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WitnessSetup {
-    /// Longest lease that it grants; longer requests are refused. It grants no role for this long
-    /// after its start.
+    /// Longest lease that a node may be configured with; longer requests are refused. A node asks
+    /// for its lease stretched by the drift that it reckons with, so this is stretched by
+    /// `drift_ppm` before it is compared. It grants no role for somewhat more than this after its
+    /// start.
     pub max_lease: Duration,
     /// Most that its clock and a node's may differ in rate, parts per million.
     pub drift_ppm: u32,
     /// Most groups of all pairs that it serves.
     pub capacity: usize,
+}
+
+impl WitnessSetup {
+    /// A node asks for its lease and the drift that it reckons with, in whole microseconds.
+    fn longest_request(&self) -> Duration {
+        let longest = self.max_lease.stretched(self.drift_ppm);
+        Duration::from_micros(longest.as_nanos().div_ceil(1000))
+    }
 }
 
 impl Default for WitnessSetup {
@@ -50,6 +60,20 @@ struct Entry {
     promised_until: Instant,
     /// When the holder renewed last.
     renewed_at: Instant,
+    mark: Mark,
+    /// Send time of the holder's latest request that was granted, on its clock.
+    asked_at: u64,
+}
+
+/// What is known about the state of a candidate that is not the holder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mark {
+    /// The holder has said nothing to this incarnation of the witness.
+    Unknown,
+    /// It is as fresh as the holder's last output.
+    Fresh,
+    /// It is old: the holder goes on alone, or began without a fresh state.
+    Old,
 }
 
 impl Entry {
@@ -58,6 +82,22 @@ impl Entry {
     }
     fn is_held_by(&self, holder: Holder) -> bool {
         self.holder == Some(holder)
+    }
+
+    /// Takes what a granted request of `asking` says about others' states, unless a later one of
+    /// the same holder was taken. `session` is the witness's own: only what was sent to this
+    /// incarnation is sure not to be overtaken by what an earlier one was told.
+    fn note(&mut self, request: &WitnessRequest, asking: Holder, session: u64) {
+        if self.is_held_by(asking) && request.sent_at <= self.asked_at {
+            return;
+        }
+        self.asked_at = request.sent_at;
+        let to_us = request.witness_session == session;
+        self.mark = match request.kind {
+            WitnessKind::RenewAlone | WitnessKind::AcquireLone => Mark::Old,
+            WitnessKind::Renew | WitnessKind::Release if to_us => Mark::Fresh,
+            _ => self.mark,
+        };
     }
 }
 
@@ -92,7 +132,7 @@ impl Witness {
         }
         Ok(Self {
             session: crate::session::nonzero(&mut Random::new(session_seed)),
-            quiet_until: now + setup.max_lease.stretched(setup.drift_ppm),
+            quiet_until: now + setup.longest_request().stretched(setup.drift_ppm),
             entries: Vec::with_capacity(setup.capacity),
             setup,
             counters: Counters::default(),
@@ -115,14 +155,18 @@ impl Witness {
         };
         let granted = match request.kind {
             WitnessKind::Observe => true,
-            WitnessKind::Release => self.release(at, asking),
-            WitnessKind::Renew => self.may_renew(at, request, asking, now),
-            WitnessKind::Acquire => self.may_acquire(at, request, asking, now),
+            WitnessKind::Release => self.release(at, request, asking),
+            WitnessKind::Renew | WitnessKind::RenewAlone => {
+                self.may_renew(at, request, asking, now)
+            }
+            WitnessKind::Acquire | WitnessKind::AcquireLone => {
+                self.may_acquire(at, request, asking, now)
+            }
         };
-        let leases = matches!(request.kind, WitnessKind::Renew | WitnessKind::Acquire);
-        if granted && leases {
+        if granted && request.kind.is_lease() {
             let promise = Duration::from_micros(request.lease_us.into());
             let entry = &mut self.entries[at];
+            entry.note(request, asking, self.session);
             entry.holder = Some(asking);
             entry.epoch = entry.epoch.max(request.epoch);
             entry.promised_until = now + promise.stretched(self.setup.drift_ppm);
@@ -152,8 +196,7 @@ impl Witness {
     fn find(&mut self, request: &WitnessRequest) -> Option<usize> {
         let known = |e: &Entry| e.pair == request.pair && e.group == request.group;
         let found = self.entries.iter().position(known);
-        let fills = matches!(request.kind, WitnessKind::Renew | WitnessKind::Acquire);
-        if found.is_some() || !fills || !self.is_lease_allowed(request) {
+        if found.is_some() || !request.kind.is_lease() || !self.is_lease_allowed(request) {
             return found;
         }
         if self.entries.len() == self.setup.capacity {
@@ -167,22 +210,26 @@ impl Witness {
             epoch: Epoch(0),
             promised_until: Instant::ZERO,
             renewed_at: Instant::ZERO,
+            mark: Mark::Unknown,
+            asked_at: 0,
         });
         Some(self.entries.len() - 1)
     }
 
     fn is_lease_allowed(&self, request: &WitnessRequest) -> bool {
         let lease = Duration::from_micros(request.lease_us.into());
-        lease > Duration::ZERO && lease <= self.setup.max_lease
+        lease > Duration::ZERO && lease <= self.setup.longest_request()
     }
 
     /// The role is given back at once, so that a switchover need not wait. The offered epoch is
     /// not put on record: its owner does that.
-    fn release(&mut self, at: usize, asking: Holder) -> bool {
+    /// One that was overtaken by a request for a lease belongs to an earlier tenure of the holder.
+    fn release(&mut self, at: usize, request: &WitnessRequest, asking: Holder) -> bool {
         let entry = &mut self.entries[at];
-        if !entry.is_held_by(asking) {
+        if !entry.is_held_by(asking) || request.sent_at <= entry.asked_at {
             return false;
         }
+        entry.note(request, asking, self.session);
         entry.holder = None;
         entry.promised_until = Instant::ZERO;
         true
@@ -213,7 +260,11 @@ impl Witness {
         if entry.is_held_by(asking) {
             return request.epoch >= entry.epoch;
         }
-        now >= self.quiet_until && !entry.is_promised(now) && request.epoch > entry.epoch
+        let lone = request.kind == WitnessKind::AcquireLone;
+        now >= self.quiet_until
+            && !entry.is_promised(now)
+            && request.epoch > entry.epoch
+            && (lone || entry.mark == Mark::Fresh)
     }
 
     fn reply(
@@ -234,6 +285,7 @@ impl Witness {
             node: request.node,
             kind: request.kind,
             granted,
+            alone: entry.is_none_or(|e| e.mark != Mark::Fresh),
             holder: holder.map_or(NO_HOLDER, |h| h.node.0),
             epoch: entry.map_or(Epoch(0), |e| e.epoch),
             echo_sent_at: request.sent_at,

@@ -30,9 +30,9 @@ pub enum Field {
     Role,
     /// `Candidates` is 0 (W-26).
     Candidates,
-    /// `Kind` is not one of the four requests (W-26).
+    /// `Kind` is not one of the six requests (W-26).
     Kind,
-    /// `Granted` is neither 0 nor 1 (W-27).
+    /// `Granted` has another bit than 0 and 1 set (W-27).
     Granted,
 }
 

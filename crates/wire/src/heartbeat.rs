@@ -25,7 +25,8 @@
 //!      0     2 Group             group
 //!      2     1 Role              0 starting, 1 backup, 2 primary, 3 stopped
 //!      3     1 Flags             0x01 synced, 0x02 granting, 0x04 switchover request,
-//!                                0x08 handing over, 0x10 eligible, others 0
+//!                                0x08 handing over, 0x10 eligible, 0x20 alone,
+//!                                0x40 duplicate, 0x80 is 0
 //!      4     4 Epoch             highest known
 //!      8     4 Token             of the switchover in progress
 //!     12     2 ReferenceVersion  version of the choice of reference point
@@ -100,8 +101,13 @@ impl GroupFlags {
     pub const HANDING_OVER: Self = Self(8);
     /// The sender may become primary.
     pub const ELIGIBLE: Self = Self(16);
+    /// The sender is or was primary, and may have written outputs whose state is not safe at the
+    /// receiver: what the receiver holds is old.
+    pub const ALONE: Self = Self(32);
+    /// The sender has proof that two processes use the receiver's name.
+    pub const DUPLICATE: Self = Self(64);
 
-    const ALL: u8 = 0x1F;
+    const ALL: u8 = 0x7F;
 
     /// Whether every flag of `other` is set.
     pub const fn contains(self, other: Self) -> bool {

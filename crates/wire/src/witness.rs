@@ -1,6 +1,6 @@
 //! Witness messages: a candidate asks a witness for the primary role of a group, and its answer.
 //!
-//! Request, 45 bytes:
+//! Request, 53 bytes:
 //!
 //! ```text
 //! offset bytes field
@@ -14,8 +14,9 @@
 //!     16     8 Session     asking node's session, not 0
 //!     24     8 SentAt      asking node's clock at sending, ns
 //!     32     8 Token       to tell the answer to this request from others
-//!     40     4 Lease       length of the lease asked for, us
-//!     44     1 Kind        1 renew, 2 acquire, 3 release, 4 observe
+//!     40     8 WitnessSession  the witness's session as last heard, 0 = none
+//!     48     4 Lease       length of the lease asked for, us
+//!     52     1 Kind        1 renew, 2 acquire, 3 release, 4 observe, 5 renew alone, 6 acquire lone
 //! ```
 //!
 //! Reply, 50 bytes:
@@ -28,7 +29,7 @@
 //!      8     2 Group           as in the request
 //!     10     1 Node            as in the request
 //!     11     1 Kind            as in the request
-//!     12     1 Granted         1 yes, 0 no
+//!     12     1 Granted         0x01 granted, 0x02 alone, others 0
 //!     13     1 Holder          node that holds the role, 255 = none
 //!     14     4 Epoch           highest granted or known
 //!     18     4 HolderSilent    since the holder's last renewal, us
@@ -62,6 +63,10 @@ pub enum WitnessKind {
     Release = 3,
     /// Say who holds the role; changes nothing.
     Observe = 4,
+    /// As [`Renew`](Self::Renew), and the holder goes on alone: what its partner holds is old.
+    RenewAlone = 5,
+    /// As [`Acquire`](Self::Acquire), by a node that does not claim to hold a fresh state.
+    AcquireLone = 6,
 }
 
 impl WitnessKind {
@@ -71,8 +76,15 @@ impl WitnessKind {
             2 => Ok(Self::Acquire),
             3 => Ok(Self::Release),
             4 => Ok(Self::Observe),
+            5 => Ok(Self::RenewAlone),
+            6 => Ok(Self::AcquireLone),
             _ => Err(WireError::Malformed(Field::Kind)),
         }
+    }
+
+    /// Whether it asks for a lease, new or longer.
+    pub const fn is_lease(self) -> bool {
+        !matches!(self, Self::Release | Self::Observe)
     }
 }
 
@@ -99,11 +111,14 @@ pub struct WitnessRequest {
     pub sent_at: u64,
     /// Echoed, so that the answer to this request is told from others.
     pub token: u64,
+    /// The witness's session as it was last heard, 0 for none: what was sent to an earlier
+    /// incarnation of the witness is recognised.
+    pub witness_session: u64,
 }
 
 impl WitnessRequest {
     /// Bytes of a request.
-    pub const LEN: usize = 45;
+    pub const LEN: usize = 53;
 
     /// Writes the request.
     pub fn encode(&self, out: &mut [u8; Self::LEN]) -> usize {
@@ -118,6 +133,7 @@ impl WitnessRequest {
         w.u64(self.session);
         w.u64(self.sent_at);
         w.u64(self.token);
+        w.u64(self.witness_session);
         w.u32(self.lease_us);
         w.u8(self.kind as u8);
         w.len()
@@ -139,6 +155,7 @@ impl WitnessRequest {
             session: session(r.u64()?)?,
             sent_at: r.u64()?,
             token: r.u64()?,
+            witness_session: r.u64()?,
             lease_us: r.u32()?,
             kind: WitnessKind::parse(r.u8()?)?,
         };
@@ -160,6 +177,9 @@ pub struct WitnessReply {
     pub kind: WitnessKind,
     /// Whether that was granted.
     pub granted: bool,
+    /// Whether anybody but the holder gets the role by [`WitnessKind::AcquireLone`] only: the
+    /// holder said that it goes on alone, or the witness has not heard otherwise since its start.
+    pub alone: bool,
     /// The node that holds the role, [`NO_HOLDER`] for nobody.
     pub holder: u8,
     /// The highest epoch that was granted or heard of.
@@ -189,7 +209,7 @@ impl WitnessReply {
         w.u16(self.group);
         w.u8(self.node.0);
         w.u8(self.kind as u8);
-        w.u8(self.granted.into());
+        w.u8(u8::from(self.granted) | u8::from(self.alone) << 1);
         w.u8(self.holder);
         w.u32(self.epoch.0);
         w.u32(self.holder_silent_us);
@@ -202,16 +222,19 @@ impl WitnessReply {
 
     pub(crate) fn parse(datagram: &[u8]) -> Result<Self, WireError> {
         let mut r = Reader::after_prefix(datagram, Self::LEN)?;
+        let (pair, group, node) = (r.u32()?, r.u16()?, NodeId(r.u8()?));
+        let kind = WitnessKind::parse(r.u8()?)?;
+        let outcome = match r.u8()? {
+            outcome @ 0..=3 => outcome,
+            _ => return Err(WireError::Malformed(Field::Granted)),
+        };
         let reply = Self {
-            pair: r.u32()?,
-            group: r.u16()?,
-            node: NodeId(r.u8()?),
-            kind: WitnessKind::parse(r.u8()?)?,
-            granted: match r.u8()? {
-                0 => false,
-                1 => true,
-                _ => return Err(WireError::Malformed(Field::Granted)),
-            },
+            pair,
+            group,
+            node,
+            kind,
+            granted: outcome & 1 != 0,
+            alone: outcome & 2 != 0,
             holder: r.u8()?,
             epoch: Epoch(r.u32()?),
             holder_silent_us: r.u32()?,

@@ -1,5 +1,5 @@
 use super::*;
-use WitnessKind::{Acquire, Observe, Release, Renew};
+use WitnessKind::{Acquire, AcquireLone, Observe, Release, Renew, RenewAlone};
 use proptest::prelude::*;
 use std::vec::Vec;
 
@@ -19,8 +19,9 @@ fn request(node: u8, kind: WitnessKind, epoch: u32) -> WitnessRequest {
         kind,
         epoch: Epoch(epoch),
         lease_us: LEASE as u32,
-        sent_at: 5,
+        sent_at: 0,
         token: 6,
+        witness_session: 0,
     }
 }
 
@@ -34,14 +35,27 @@ fn witness() -> Witness {
     Witness::new(setup, 1, Instant::ZERO).unwrap()
 }
 
+/// Sent at once and to this incarnation of the witness.
 fn ask(witness: &mut Witness, us: u64, request: WitnessRequest) -> WitnessReply {
+    let request = WitnessRequest {
+        sent_at: at(us).as_nanos(),
+        witness_session: witness.session(),
+        ..request
+    };
     witness.handle_request(&request, at(us)).unwrap()
+}
+
+/// A witness that has leased the role to node 0 in epoch 2 and heard at 100 ms that all is well.
+fn held() -> Witness {
+    let mut w = witness();
+    assert!(ask(&mut w, 99_000, request(0, AcquireLone, 2)).granted);
+    assert!(ask(&mut w, 100_000, request(0, Renew, 2)).granted);
+    w
 }
 
 #[test]
 fn a_role_is_leased_to_one_node_until_its_lease_and_the_drift_have_passed() {
-    let mut w = witness();
-    assert!(ask(&mut w, 100_000, request(0, Acquire, 2)).granted);
+    let mut w = held();
     let refused = ask(&mut w, 101_000, request(1, Acquire, 3));
     assert!(!refused.granted);
     assert_eq!(
@@ -62,8 +76,7 @@ fn a_role_is_leased_to_one_node_until_its_lease_and_the_drift_have_passed() {
 
 #[test]
 fn renewing_extends_the_promise() {
-    let mut w = witness();
-    ask(&mut w, 100_000, request(0, Acquire, 2));
+    let mut w = held();
     for us in (102_000..200_000).step_by(2_000) {
         assert!(ask(&mut w, us, request(0, Renew, 2)).granted);
         assert!(!ask(&mut w, us + 1000, request(1, Acquire, 9)).granted);
@@ -82,8 +95,7 @@ fn after_its_own_start_it_grants_nobody_a_role_and_believes_who_renews() {
 
 #[test]
 fn a_released_role_is_granted_at_once_and_a_late_renewal_does_not_take_it_back() {
-    let mut w = witness();
-    ask(&mut w, 100_000, request(0, Acquire, 2));
+    let mut w = held();
     assert!(
         !ask(&mut w, 100_500, request(1, Release, 2)).granted,
         "not its to give"
@@ -95,8 +107,7 @@ fn a_released_role_is_granted_at_once_and_a_late_renewal_does_not_take_it_back()
 
 #[test]
 fn no_epoch_is_granted_to_two_incarnations() {
-    let mut w = witness();
-    ask(&mut w, 100_000, request(0, Acquire, 2));
+    let mut w = held();
     let reborn = WitnessRequest {
         session: 555,
         ..request(0, Acquire, 2)
@@ -120,7 +131,7 @@ fn no_epoch_is_granted_to_two_incarnations() {
 #[test]
 fn leases_that_are_too_long_or_empty_are_refused() {
     let mut w = witness();
-    for lease_us in [0, 20_001, u32::MAX] {
+    for lease_us in [0, 20_021, u32::MAX] {
         let long = WitnessRequest {
             lease_us,
             ..request(0, Acquire, 2)
@@ -136,7 +147,7 @@ fn a_full_table_refuses_new_groups_counts_it_and_serves_the_old_ones() {
     for group in 0..10 {
         let r = WitnessRequest {
             group,
-            ..request(0, Acquire, 2)
+            ..request(0, AcquireLone, 2)
         };
         assert_eq!(ask(&mut w, 100_000, r).granted, group < 2);
     }
@@ -154,7 +165,7 @@ fn observing_changes_nothing() {
     let mut w = witness();
     assert!(ask(&mut w, 100_000, request(1, Observe, 99)).granted);
     assert_eq!(w.groups(), 0);
-    ask(&mut w, 100_000, request(0, Acquire, 2));
+    let mut w = held();
     let seen = ask(&mut w, 101_000, request(1, Observe, 99));
     assert_eq!((seen.holder, seen.epoch), (0, Epoch(2)));
     assert_eq!(
@@ -168,19 +179,19 @@ proptest! {
     /// incarnations overlap unless the first was given back, and recorded epochs only grow.
     #[test]
     fn promises_of_different_holders_never_overlap(
-        steps in proptest::collection::vec((0u8..3, 0u8..4, 0u32..12, 0u64..6_000), 0..300),
+        steps in proptest::collection::vec((0u8..3, 0u8..6, 0u32..12, 0u64..6_000), 0..300),
     ) {
         let mut w = witness();
         let (mut now, mut highest) = (21_000, Epoch(0));
         let mut promises: Vec<(u8, u64)> = Vec::new();
         for (node, kind, epoch, later) in steps {
             now += later;
-            let kind = [Renew, Acquire, Release, Observe][usize::from(kind)];
+            let kind = [Renew, Acquire, Release, Observe, RenewAlone, AcquireLone][usize::from(kind)];
             let reply = ask(&mut w, now, request(node, kind, epoch));
             prop_assert!(reply.epoch >= highest);
             highest = reply.epoch;
             match kind {
-                Renew | Acquire if reply.granted => {
+                kind if kind.is_lease() && reply.granted => {
                     prop_assert!(promises.iter().all(|&(n, end)| n == node || end <= now));
                     prop_assert_eq!(reply.epoch, Epoch(epoch));
                     promises.push((node, now + LEASE));

@@ -1,7 +1,7 @@
 //! How the world runs: delivery, the nodes' drivers and applications, the checkers.
 
-use super::{End, GROUP, MS, Node, PERIOD, What, World};
-use bumpless_base::{Duration, Epoch, LinkId, PeerId};
+use super::{End, MS, What, World};
+use bumpless_base::{LinkId, PeerId};
 use bumpless_redundancy::*;
 use bumpless_wire::{GroupFlags, Packet, WitnessRequest, parse};
 use std::cmp::Reverse;
@@ -73,15 +73,12 @@ impl World {
 
     fn deliver(&mut self, node: End, what: What) {
         let now = self.local(node);
-        let expiry = Duration::from_nanos(self.plan.expiry);
         let core = self.core(node);
         match what {
             What::Wake => core.handle_timeout(now),
-            What::State { session }
-                if session == core.session() && core.role(GROUP) == Some(Role::Backup) =>
-            {
-                core.set_synced_until(GROUP, Some(now + expiry), now);
-            }
+            What::State { tag, sent, number } => self.take_state(node, tag, sent, number),
+            What::Safe { tag, number } => self.take_acknowledgement(node, tag, number),
+            What::Deadline { number } => self.take_deadline(node, number),
             What::Echo {
                 reference,
                 sequence,
@@ -150,16 +147,33 @@ impl World {
         if self.cuts.contains(&(from, to, link)) || self.random.chance(self.loss) {
             return;
         }
-        let (low, high) = self.delay;
         let copies = 1 + u8::from(self.random.chance(self.duplicates));
         for _ in 0..copies {
-            let delay = low + self.random.below(high - low + 1);
+            let delay = self.random_delay();
             self.push(delay, to, what.clone());
         }
     }
 
-    /// Drains a node after a call and looks at the world.
+    pub(super) fn random_delay(&mut self) -> u64 {
+        let (low, high) = self.delay;
+        low + self.random.below(high - low + 1)
+    }
+
+    /// Drains a node after a call, lets its application go on, and looks at the world.
     pub(super) fn settle(&mut self, node: End) {
+        self.drain(node);
+        self.proceed(node);
+        self.drain(node);
+        let timeout = self.core(node).poll_timeout();
+        let wake = self.nodes[node].clock.true_time(timeout).max(self.now);
+        if wake != self.nodes[node].wake || wake == self.now {
+            self.nodes[node].wake = wake;
+            self.push(wake - self.now, node, What::Wake);
+        }
+        self.check();
+    }
+
+    fn drain(&mut self, node: End) {
         let now = self.local(node);
         let mut buffer = [0; MAX_MESSAGE_LEN];
         while let Some(outgoing) = self.core(node).poll_transmit(now, &mut buffer) {
@@ -168,25 +182,13 @@ impl World {
         while let Some(event) = self.core(node).poll_event() {
             let at = self.now;
             self.nodes[node].events.push((at, event));
-            match event {
-                Event::HandOverBegun { .. } => self.nodes[node].draining = true,
-                Event::HandOverAborted { .. } => self.nodes[node].draining = false,
-                Event::RoleChanged { to, .. } => {
-                    self.nodes[node].draining = false;
-                    if to == Role::Primary {
-                        self.nodes[node].primary_since = at;
-                    }
-                }
-                _ => {}
+            if let Event::RoleChanged { to, .. } = event
+                && to == Role::Primary
+            {
+                self.nodes[node].primary_since = at;
             }
+            self.application_hears(node, &event);
         }
-        let timeout = self.core(node).poll_timeout();
-        let wake = self.nodes[node].clock.true_time(timeout).max(self.now);
-        if wake != self.nodes[node].wake || wake == self.now {
-            self.nodes[node].wake = wake;
-            self.push(wake - self.now, node, What::Wake);
-        }
-        self.check();
     }
 
     fn transmit(&mut self, node: End, outgoing: Outgoing, buffer: &[u8]) {
@@ -232,87 +234,6 @@ impl World {
         }
     }
 
-    /// One cycle of the node's application: write if permitted, replicate.
-    fn cycle(&mut self, node: End) {
-        let jitter = self.random.below(MS / 5);
-        self.push(PERIOD + jitter, node, What::Cycle);
-        if self.nodes[node].core.is_none() || self.nodes[node].paused {
-            return;
-        }
-        let Some(epoch) = self.writes(node) else {
-            return;
-        };
-        self.write(node, epoch);
-        if self.nodes[node].core.is_none() || self.writes(node).is_none() {
-            return;
-        }
-        let other = 1 - node;
-        let tag = |n: &Node| {
-            n.core
-                .as_ref()
-                .and_then(|core| core.transfer_tag(PeerId(0)))
-        };
-        let (ours, theirs) = (tag(&self.nodes[node]), tag(&self.nodes[other]));
-        let link = (0..self.plan.links).find(|&link| {
-            !self.cuts.contains(&(node, other, link)) && !self.cuts.contains(&(other, node, link))
-        });
-        let safe = ours.is_some() && ours == theirs && link.is_some();
-        if safe {
-            let session = self.core(other).session();
-            self.push(self.delay.1, other, What::State { session });
-        }
-        if self.nodes[node].draining && safe {
-            self.nodes[node].draining = false;
-            let now = self.local(node);
-            self.core(node).hand_over_ready(GROUP, now);
-            self.settle(node);
-        }
-    }
-
-    fn write(&mut self, node: End, epoch: Epoch) {
-        if self.plan.field_checks_epoch && epoch < self.written {
-            if !self.was_forgotten(node) {
-                self.violate(format!(
-                    "epochs_grow: node {node} had to be told of {}",
-                    self.written
-                ));
-            }
-            let (now, seen) = (self.local(node), self.written);
-            self.core(node).observe_epoch(GROUP, seen, now);
-            self.settle(node);
-            return;
-        }
-        if self.last_write != 0 {
-            self.longest_gap = self.longest_gap.max(self.now - self.last_write);
-        }
-        self.last_write = self.now;
-        if epoch > self.written {
-            self.restarted = false;
-            self.written_at = self.now;
-        }
-        if epoch < self.written && self.was_forgotten(node) {
-            self.written = epoch;
-        }
-        if epoch < self.written {
-            self.violate(format!(
-                "epochs_grow: node {node} writes in {epoch} after {}",
-                self.written
-            ));
-        }
-        self.written = self.written.max(epoch);
-        let owner = *self.writers.entry(epoch.0).or_insert(node);
-        if owner != node {
-            self.violate(format!("one_writer: both nodes wrote in epoch {epoch}"));
-        }
-    }
-
-    /// Who starts without any memory may not know what is remembered nowhere it can look.
-    fn was_forgotten(&self, node: End) -> bool {
-        let cause = self.status(node).cause;
-        let fresh = matches!(cause, Some(RoleCause::Start | RoleCause::LoneStart));
-        self.restarted && fresh && self.nodes[node].primary_since > self.written_at
-    }
-
     pub(super) fn check(&mut self) {
         if let (Some(a), Some(b)) = (self.writes(0), self.writes(1)) {
             self.violate(format!(
@@ -338,7 +259,7 @@ impl World {
         }
     }
 
-    fn violate(&mut self, what: String) {
+    pub(super) fn violate(&mut self, what: String) {
         self.violations
             .push(format!("{what}; at {} us", self.now / 1000));
     }

@@ -18,6 +18,7 @@ impl World {
     pub fn calm(&mut self) {
         self.cuts.clear();
         (self.loss, self.duplicates, self.delay) = (0.0, 0.0, (50_000, 150_000));
+        self.transfer_loss = 0.0;
         for reference in 0..self.witnesses.len() {
             if self.witnesses[reference].is_none() {
                 self.start_witness(reference);
@@ -34,7 +35,7 @@ impl World {
 
     fn fault(&mut self) {
         let node = self.random.below(2) as End;
-        match self.random.below(14) {
+        match self.random.below(15) {
             0 => self.random_cut(false),
             1 => self.random_cut(true),
             2 => self.split(),
@@ -58,6 +59,7 @@ impl World {
                     let _ = self.command_switchover(node);
                 }
             }
+            13 => self.transfer_loss = [0.0, 0.3, 0.9][self.random.below(3) as usize],
             12 => {
                 let high = [150_000, 2 * MS, 8 * MS, 40 * MS][self.random.below(4) as usize];
                 self.delay = (50_000, high);

@@ -6,6 +6,7 @@
 
 pub mod clock;
 mod drive;
+mod driver;
 pub mod faults;
 
 use bumpless_base::{Duration, Epoch, Instant, LinkSet, NodeId, Random};
@@ -32,6 +33,10 @@ pub struct Plan {
     pub lone_start_without: bool,
     /// Wait for the states of the partner to be fresh this long.
     pub expiry: u64,
+    /// The driver writes past an unsafe state only when its core says that it is alone.
+    pub says_alone: bool,
+    /// What the witnesses reckon with.
+    pub witness_drift_ppm: u32,
 }
 
 impl Default for Plan {
@@ -48,6 +53,8 @@ impl Default for Plan {
             field_checks_epoch: false,
             lone_start_without: false,
             expiry: 60 * MS,
+            says_alone: true,
+            witness_drift_ppm: 500,
         }
     }
 }
@@ -68,8 +75,20 @@ enum What {
         reply: bool,
         from: End,
     },
+    /// A state of the partner's application, whole.
     State {
-        session: u64,
+        tag: u32,
+        sent: u64,
+        number: u64,
+    },
+    /// The partner holds the state of this cycle.
+    Safe {
+        tag: u32,
+        number: u64,
+    },
+    /// The output of this cycle has waited long enough for its state.
+    Deadline {
+        number: u64,
     },
     Cycle,
     Wake,
@@ -83,7 +102,7 @@ pub struct Node {
     held: Vec<What>,
     wake: u64,
     pub events: Vec<(u64, Event)>,
-    draining: bool,
+    application: driver::Application,
     pub fingerprint: u64,
     /// True time of its last start.
     started: u64,
@@ -104,6 +123,8 @@ pub struct World {
     pub loss: f64,
     pub duplicates: f64,
     pub delay: (u64, u64),
+    /// Share of states that do not arrive, whatever the networks do.
+    pub transfer_loss: f64,
     /// Heartbeats kept for replay.
     pub recorded: Vec<(End, u8, Vec<u8>)>,
     pub record: bool,
@@ -115,6 +136,11 @@ pub struct World {
     writers: BTreeMap<u32, End>,
     pub last_write: u64,
     pub longest_gap: u64,
+    /// Cycle of the last output.
+    last_number: u64,
+    pub outputs: u64,
+    /// Roles that began with a state and without a hand-over.
+    pub warm_starts: u64,
 }
 
 impl World {
@@ -132,7 +158,7 @@ impl World {
             held: Vec::new(),
             wake: u64::MAX,
             events: Vec::new(),
-            draining: false,
+            application: driver::Application::default(),
             fingerprint: 77,
             started: 0,
             primary_since: 0,
@@ -151,6 +177,7 @@ impl World {
             loss: 0.0,
             duplicates: 0.0,
             delay: (50_000, 150_000),
+            transfer_loss: 0.0,
             recorded: Vec::new(),
             record: false,
             violations: Vec::new(),
@@ -160,6 +187,9 @@ impl World {
             writers: BTreeMap::new(),
             last_write: 0,
             longest_gap: 0,
+            last_number: 0,
+            outputs: 0,
+            warm_starts: 0,
         };
         for reference in 0..world.witnesses.len() {
             world.start_witness(reference);
@@ -215,7 +245,7 @@ impl World {
         let core = Redundancy::new(self.setup(node), seed, now).unwrap();
         let n = &mut self.nodes[node];
         n.core = Some(core);
-        (n.paused, n.draining) = (false, false);
+        (n.paused, n.application) = (false, driver::Application::default());
         n.started = self.now;
         n.held.clear();
         self.settle(node);
@@ -238,7 +268,7 @@ impl World {
         let now = self.witness_clocks[reference].local(self.now);
         let setup = WitnessSetup {
             max_lease: Duration::from_millis(50),
-            drift_ppm: self.plan.timing.drift_ppm,
+            drift_ppm: self.plan.witness_drift_ppm,
             capacity: 4,
         };
         let seed = self.random.next_u64();

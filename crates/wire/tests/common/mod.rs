@@ -268,6 +268,8 @@ fn describe_entry(entry: &GroupEntry) -> String {
         (GroupFlags::SWITCHOVER_REQUEST, "switchover_request"),
         (GroupFlags::HANDING_OVER, "handing_over"),
         (GroupFlags::ELIGIBLE, "eligible"),
+        (GroupFlags::ALONE, "alone"),
+        (GroupFlags::DUPLICATE, "duplicate"),
     ];
     let set = names.iter().filter(|(flag, _)| entry.flags.contains(*flag));
     let set: Vec<&str> = set.map(|(_, name)| *name).collect();
@@ -301,6 +303,7 @@ fn describe_request(request: &WitnessRequest) -> Fields {
         ("session", hex64(request.session)),
         ("sent_at", request.sent_at.to_string()),
         ("token", hex64(request.token)),
+        ("witness_session", hex64(request.witness_session)),
         ("lease_us", request.lease_us.to_string()),
         ("kind", format!("{:?}", request.kind).to_lowercase()),
     ])
@@ -314,6 +317,7 @@ fn describe_reply(reply: &WitnessReply) -> Fields {
         ("node", reply.node.0.to_string()),
         ("kind", format!("{:?}", reply.kind).to_lowercase()),
         ("granted", yes_or_no(reply.granted)),
+        ("alone", yes_or_no(reply.alone)),
         (
             "holder",
             or_none((reply.holder != NO_HOLDER).then_some(reply.holder)),

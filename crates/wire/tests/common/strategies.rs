@@ -142,13 +142,15 @@ fn role() -> impl Strategy<Value = Role> {
 }
 
 fn flags() -> impl Strategy<Value = GroupFlags> {
-    any::<[bool; 5]>().prop_map(|on| {
+    any::<[bool; 7]>().prop_map(|on| {
         GroupFlags::EMPTY
             .with(GroupFlags::SYNCED, on[0])
             .with(GroupFlags::GRANTING, on[1])
             .with(GroupFlags::SWITCHOVER_REQUEST, on[2])
             .with(GroupFlags::HANDING_OVER, on[3])
             .with(GroupFlags::ELIGIBLE, on[4])
+            .with(GroupFlags::ALONE, on[5])
+            .with(GroupFlags::DUPLICATE, on[6])
     })
 }
 
@@ -211,56 +213,61 @@ fn kind() -> impl Strategy<Value = WitnessKind> {
         Just(WitnessKind::Renew),
         Just(WitnessKind::Acquire),
         Just(WitnessKind::Release),
-        Just(WitnessKind::Observe)
+        Just(WitnessKind::Observe),
+        Just(WitnessKind::RenewAlone),
+        Just(WitnessKind::AcquireLone)
     ]
 }
 
 pub fn witness_request() -> impl Strategy<Value = WitnessRequest> {
     (
-        any::<(u32, u16, u8, u32, u32, u64, u64)>(),
+        any::<(u32, u16, u8, u32, u32, u64, u64, u64)>(),
         1u8..,
         1u64..,
         kind(),
     )
-        .prop_map(
-            |((pair, group, node, epoch, lease_us, sent_at, token), candidates, session, kind)| {
-                WitnessRequest {
-                    pair,
-                    group,
-                    node: NodeId(node),
-                    candidates,
-                    session,
-                    kind,
-                    epoch: Epoch(epoch),
-                    lease_us,
-                    sent_at,
-                    token,
-                }
-            },
-        )
+        .prop_map(|(words, candidates, session, kind)| {
+            let (pair, group, node, epoch, lease_us, sent_at, token, witness_session) = words;
+            WitnessRequest {
+                pair,
+                group,
+                node: NodeId(node),
+                candidates,
+                session,
+                kind,
+                epoch: Epoch(epoch),
+                lease_us,
+                sent_at,
+                token,
+                witness_session,
+            }
+        })
 }
 
 pub fn witness_reply() -> impl Strategy<Value = WitnessReply> {
     (
-        any::<(u32, u16, u8, bool, u8)>(),
+        any::<(u32, u16, u8, bool, bool, u8)>(),
         any::<(u32, u32, u32, u64, u64)>(),
         1u64..,
         kind(),
     )
         .prop_map(
-            |((pair, group, node, granted, holder), rest, witness_session, kind)| WitnessReply {
-                pair,
-                group,
-                node: NodeId(node),
-                kind,
-                granted,
-                holder,
-                epoch: Epoch(rest.0),
-                echo_sent_at: rest.3,
-                holder_silent_us: rest.1,
-                retry_after_us: rest.2,
-                witness_session,
-                token: rest.4,
+            |((pair, group, node, granted, alone, holder), rest, witness_session, kind)| {
+                WitnessReply {
+                    pair,
+                    group,
+                    node: NodeId(node),
+                    kind,
+                    granted,
+                    alone,
+                    holder,
+                    epoch: Epoch(rest.0),
+                    echo_sent_at: rest.3,
+                    holder_silent_us: rest.1,
+                    retry_after_us: rest.2,
+                    witness_session,
+                    token: rest.4,
+                }
             },
         )
 }
