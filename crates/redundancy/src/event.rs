@@ -207,8 +207,15 @@ pub enum Event {
         /// The partner.
         peer: PeerId,
     },
-    /// Another node uses this node's name; this one does not write while it is heard.
+    /// Another process uses this node's name, as a partner has found out by talking to both; this
+    /// one does not write while that lasts.
     DuplicateNode,
+    /// Two processes use the partner's name, and answer in turn; neither is believed while that
+    /// lasts, and both are told.
+    DuplicatePartner {
+        /// The partner.
+        peer: PeerId,
+    },
     /// A reference point stopped answering this node.
     ReferenceLost {
         /// The group.

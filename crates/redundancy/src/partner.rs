@@ -50,6 +50,8 @@ pub(crate) struct Partner {
     unreachable_since: Instant,
     /// The partner's configuration differs; neither writes until then.
     conflict_until: Option<Instant>,
+    /// Two processes use the partner's name; neither is believed until then.
+    duplicate_until: Option<Instant>,
     /// Highest `sent_at` of the adopted session on any link, and when it was first heard.
     latest: u64,
     latest_at: Instant,
@@ -73,6 +75,7 @@ impl Partner {
             reachable: false,
             unreachable_since: now,
             conflict_until: None,
+            duplicate_until: None,
             latest: 0,
             latest_at: now,
             round: Round {
@@ -107,11 +110,15 @@ impl Partner {
                 return Heard::NOTHING;
             }
             Admission::Adopted => self.forget_session(),
+            Admission::Returned => {
+                self.forget_session();
+                self.prove_duplicate(&setup.timing, now, out);
+            }
             Admission::Known => {}
         }
         let session_changed =
-            admission == Admission::Adopted || was_mutual != self.session.is_mutual();
-        if session_changed {
+            admission != Admission::Known || was_mutual != self.session.is_mutual();
+        if session_changed && self.duplicate_until.is_none() {
             let (peer, tag) = (self.peer, self.session.transfer_tag());
             out.event(Event::SessionChanged { peer, tag });
         }
@@ -131,9 +138,35 @@ impl Partner {
             (self.latest, self.latest_at) = (heartbeat.sent_at, now);
         }
         Heard {
-            entries: newest && addressed,
+            entries: newest && addressed && self.duplicate_until.is_none(),
             session_changed,
         }
+    }
+
+    /// The partner's name is used twice. Until it has not been for a while, nothing that is said
+    /// under it counts, as if the partner were silent.
+    fn prove_duplicate(&mut self, timing: &Timing, now: Instant, out: &mut Outbox) {
+        let peer = self.peer;
+        if self.duplicate_until.is_none() {
+            out.event(Event::DuplicatePartner { peer });
+            out.event(Event::SessionChanged { peer, tag: None });
+        }
+        self.duplicate_until = Some(now + conflict_hold(timing));
+        self.set_reachable(false, now, out);
+    }
+
+    fn set_reachable(&mut self, reachable: bool, now: Instant, out: &mut Outbox) {
+        if self.reachable == reachable {
+            return;
+        }
+        self.reachable = reachable;
+        let peer = self.peer;
+        out.event(if reachable {
+            Event::PartnerHeard { peer }
+        } else {
+            self.unreachable_since = now;
+            Event::PartnerSilent { peer }
+        });
     }
 
     /// A differing configuration counts only from who proves to be there at present; a stray or
@@ -172,9 +205,8 @@ impl Partner {
         state.set_up(true);
         let peer = self.peer;
         out.event(Event::LinkUp { peer, link });
-        if !self.reachable {
-            self.reachable = true;
-            out.event(Event::PartnerHeard { peer });
+        if self.duplicate_until.is_none() {
+            self.set_reachable(true, now, out);
         }
     }
 
@@ -187,10 +219,13 @@ impl Partner {
         now: Instant,
         out: &mut Outbox,
     ) {
-        if self.conflict_until.is_some_and(|until| now >= until) {
-            self.conflict_until = None;
-        }
+        let over = |until: &mut Instant| now >= *until;
+        self.conflict_until.take_if(over);
         let peer = self.peer;
+        if self.duplicate_until.take_if(over).is_some() {
+            let tag = self.session.transfer_tag();
+            out.event(Event::SessionChanged { peer, tag });
+        }
         let mut any = false;
         for link in self.links.iter() {
             let state = &mut self.states[usize::from(link.0)];
@@ -200,11 +235,7 @@ impl Partner {
             }
             any |= state.is_up();
         }
-        if self.reachable && !any {
-            self.reachable = false;
-            self.unreachable_since = now;
-            out.event(Event::PartnerSilent { peer });
-        }
+        self.set_reachable(any && self.duplicate_until.is_none(), now, out);
     }
 
     /// When [`check_links`](Self::check_links) may have something to do.
@@ -214,7 +245,8 @@ impl Partner {
             // Strictly after the deadline: at it the link still works.
             (state.deadline(timing) + Duration::from_nanos(1)).max(grace)
         });
-        downs.chain(self.conflict_until).min()
+        let holds = self.conflict_until.into_iter().chain(self.duplicate_until);
+        downs.chain(holds).min()
     }
 
     pub(crate) const fn links(&self) -> LinkSet {
@@ -228,6 +260,15 @@ impl Partner {
     }
     pub(crate) const fn is_in_conflict(&self) -> bool {
         self.conflict_until.is_some()
+    }
+    /// The tag of state transfer; none while it is unknown with which process.
+    pub(crate) fn transfer_tag(&self) -> Option<u32> {
+        let tag = self.session.transfer_tag();
+        tag.filter(|_| self.duplicate_until.is_none())
+    }
+    /// Whether there is proof that two processes use the partner's name.
+    pub(crate) const fn is_duplicate(&self) -> bool {
+        self.duplicate_until.is_some()
     }
     pub(crate) const fn session(&self) -> &Session {
         &self.session

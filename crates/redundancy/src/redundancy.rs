@@ -13,7 +13,7 @@ use crate::status::Status;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, LinkId, NodeId, PeerId, Random};
-use bumpless_wire::{Heartbeat, Role, WitnessReply};
+use bumpless_wire::{GroupEntry, GroupFlags, Heartbeat, Role, WitnessReply};
 
 /// The redundancy core of one node.
 ///
@@ -44,7 +44,7 @@ pub struct Redundancy {
     /// Witness answers are matched with requests by this.
     pub(crate) secret: u64,
     pub(crate) session: u64,
-    /// Another node with our name was heard; we do not write before this.
+    /// A partner has proof that another process uses our name; we do not write before this.
     pub(crate) duplicate_until: Option<Instant>,
     /// The latest `now`.
     pub(crate) now: Instant,
@@ -108,10 +108,6 @@ impl Redundancy {
     /// has no other effect.
     pub fn handle_heartbeat(&mut self, link: LinkId, heartbeat: &Heartbeat<'_>, now: Instant) {
         let ours = heartbeat.pair == self.setup.pair && heartbeat.link == link;
-        if ours && heartbeat.from == self.setup.node && heartbeat.session != self.session {
-            self.hear_duplicate(now);
-            return;
-        }
         let from = self.partners.iter().position(|p| p.node == heartbeat.from);
         let Some(at) = from.filter(|_| ours && heartbeat.to == self.setup.node) else {
             self.out.count(Counter::DiscardWrongNode);
@@ -130,6 +126,10 @@ impl Redundancy {
             });
         }
         if heard.entries {
+            let told = |entry: GroupEntry| entry.flags.contains(GroupFlags::DUPLICATE);
+            if heartbeat.groups().any(told) {
+                self.hear_duplicate(now);
+            }
             self.route_entries(at, heartbeat, now);
         }
         self.after(Some(at), now);
@@ -343,10 +343,7 @@ impl Redundancy {
     /// The tag of state transfer with a partner: changes with each restart of either node, `None`
     /// until both know each other.
     pub fn transfer_tag(&self, peer: PeerId) -> Option<u32> {
-        self.partners
-            .get(usize::from(peer.0))?
-            .session()
-            .transfer_tag()
+        self.partners.get(usize::from(peer.0))?.transfer_tag()
     }
 
     /// Whether a link to a partner works in both directions.

@@ -191,7 +191,8 @@ impl RoleMachine {
 
     /// What the next round of heartbeats says. If it promises, the promise is given here.
     pub(crate) fn entry(&mut self, heard_at: Option<Instant>, s: &Surroundings<'_>) -> GroupEntry {
-        let granting = self.granting && heard_at.is_some() && s.now >= self.grant_from;
+        let only_one = !s.duplicate_partner && s.now >= self.grant_from;
+        let granting = self.granting && heard_at.is_some() && only_one;
         self.note_said(s.now);
         if let (true, Some(at)) = (granting, heard_at) {
             self.promised_until = self.promised_until.max(at + s.timing.promise());

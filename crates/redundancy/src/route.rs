@@ -29,12 +29,12 @@ impl Redundancy {
         }
     }
 
+    /// The partner has proof that our name is used twice.
     pub(crate) fn hear_duplicate(&mut self, now: Instant) {
         if self.duplicate_until.is_none() {
             self.out.event(Event::DuplicateNode);
         }
         self.duplicate_until = Some(now + conflict_hold(&self.setup.timing));
-        self.after(None, now);
     }
 
     /// Proves that an answer belongs to a request of this incarnation. The kind is part of it, so
@@ -154,7 +154,7 @@ fn surroundings<'a>(
         reachable: partner.is_reachable(),
         unreachable_since: partner.unreachable_since(),
         session: partner.session().adopted(),
-        duplicate_partner: false,
+        duplicate_partner: partner.is_duplicate(),
         barred,
     }
 }

@@ -1,8 +1,10 @@
-//! Who is at the other end: sessions without stable storage (clauses ).
+//! Who is at the other end: sessions without stable storage (clauses ).
 //!
 //! A process draws a session when it starts. It adopts a session of its partner only from a
 //! heartbeat that echoes its own latest challenge, and then draws another challenge. So whatever
-//! an earlier incarnation sent, however late it arrives or is replayed, is never taken again.
+//! an earlier incarnation sent, however late it arrives or is replayed, is never taken again. A
+//! session that was replaced and is adopted again belongs to a process that is still alive: two
+//! use the partner's name.
 
 use bumpless_base::Random;
 use bumpless_base::random::mix64;
@@ -15,9 +17,14 @@ pub(crate) enum Admission {
     Known,
     /// Its session was adopted just now.
     Adopted,
+    /// As adopted, and it had been replaced by another one before: both their processes live.
+    Returned,
     /// Of another session, with nothing to prove that it is not an old one.
     Foreign,
 }
+
+/// How many replaced sessions are remembered.
+const REMEMBERED: usize = 4;
 
 /// The session with one partner.
 #[derive(Debug)]
@@ -26,6 +33,8 @@ pub(crate) struct Session {
     challenge: u64,
     random: Random,
     adopted: u64,
+    /// Sessions that were adopted before this one, latest first; 0 for none.
+    replaced: [u64; REMEMBERED],
     /// The partner said in the adopted session that it has adopted ours.
     mutual: bool,
     heard_challenge: u64,
@@ -39,6 +48,7 @@ impl Session {
             challenge: nonzero(&mut random),
             random,
             adopted: 0,
+            replaced: [0; REMEMBERED],
             mutual: false,
             heard_challenge: 0,
         }
@@ -50,15 +60,25 @@ impl Session {
         let admission = if heartbeat.session == self.adopted {
             Admission::Known
         } else if self.is_fresh(heartbeat) {
-            self.adopted = heartbeat.session;
-            self.mutual = false;
-            self.challenge = nonzero(&mut self.random);
-            Admission::Adopted
+            self.adopt(heartbeat.session)
         } else {
             return Admission::Foreign;
         };
         self.mutual |= heartbeat.echo_session == self.own;
         admission
+    }
+
+    fn adopt(&mut self, session: u64) -> Admission {
+        let returned = self.replaced.contains(&session);
+        self.replaced.rotate_right(1);
+        self.replaced[0] = core::mem::replace(&mut self.adopted, session);
+        self.mutual = false;
+        self.challenge = nonzero(&mut self.random);
+        if returned {
+            Admission::Returned
+        } else {
+            Admission::Adopted
+        }
     }
 
     /// Remembers what to echo, whoever sent it: only its author can use the echo.

@@ -463,36 +463,6 @@ fn a_differing_configuration_that_is_only_replayed_stops_nobody() {
 }
 
 #[test]
-fn a_node_with_our_name_is_reported_and_we_do_not_write_while_it_is_heard() {
-    let mut world = World::settled(Plan::default(), 17);
-    world.record = true;
-    world.run_for(10 * MS);
-    world.record = false;
-    // What another process under the name of node 0 sends, as it arrives at node 0.
-    let (_, link, bytes) = world
-        .recorded
-        .iter()
-        .find(|(from, ..)| *from == 0)
-        .unwrap()
-        .clone();
-    let mut other = bytes.clone();
-    other[20] ^= 1;
-    world.inject(0, 1, link, bytes);
-    assert!(
-        world.writes(0).is_some(),
-        "our own heartbeat, reflected, is not another node"
-    );
-    world.inject(0, 1, link, other);
-    assert!(world.had(0, |e| matches!(e, Event::DuplicateNode)));
-    assert!(world.writes(0).is_none());
-    world.run_for(500 * MS);
-    assert!(world.writes(0).is_none());
-    world.run_for(1500 * MS);
-    assert!(world.is_healed());
-    world.expect_no_violation("duplicate");
-}
-
-#[test]
 fn a_pause_of_the_observer_is_not_silence_of_the_partner() {
     for seed in 0..20 {
         let mut world = World::settled(Plan::default(), seed);

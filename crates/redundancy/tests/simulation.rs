@@ -1,4 +1,4 @@
-//! Thousands of seeded storms: one writer, growing epochs, healing.
+//! Thousands of seeded storms: one writer, growing epochs, outputs that never go back, healing.
 
 mod world;
 
@@ -33,6 +33,7 @@ fn shape(seed: u64) -> Plan {
         1 => Plan {
             references: vec![ReferenceKind::Witness; 3],
             links: 3,
+            expiry: 400 * MS,
             ..plan
         },
         2 => {
@@ -58,12 +59,17 @@ fn shape(seed: u64) -> Plan {
             field_checks_epoch: true,
             ..plan
         },
-        _ => plan,
+        // States that outlive a lone start, and often do not arrive.
+        _ => Plan {
+            expiry: 400 * MS,
+            transfer_loss: 0.2,
+            ..plan
+        },
     }
 }
 
 #[test]
-fn storms_never_make_two_writers_and_the_pair_heals() {
+fn storms_never_make_two_writers_nor_an_older_output_and_the_pair_heals() {
     let first = std::env::var("BUMPLESS_FIRST_SEED")
         .ok()
         .and_then(|n| n.parse().ok())
@@ -90,14 +96,38 @@ fn seeds(bound: u64) -> u64 {
         .unwrap_or(bound)
 }
 
-fn first_with_two_writers(plan: &Plan, bound: u64) -> Option<u64> {
+fn first_that_breaks(promise: &str, plan: &Plan, bound: u64) -> Option<u64> {
     (0..seeds(bound)).find(|&seed| {
         let world = storm(plan.clone(), seed);
-        world
-            .violations
-            .iter()
-            .any(|violation| violation.starts_with("one_writer"))
+        let mut violations = world.violations.iter();
+        violations.any(|violation| violation.starts_with(promise))
     })
+}
+
+fn first_with_two_writers(plan: &Plan, bound: u64) -> Option<u64> {
+    first_that_breaks("one_writer", plan, bound)
+}
+
+#[test]
+fn a_primary_that_writes_past_an_unsafe_state_unannounced_is_followed_by_an_older_output() {
+    let plan = Plan {
+        says_alone: false,
+        ..Plan::default()
+    };
+    let seed = first_that_breaks("no_bump", &plan, 500);
+    println!("an older output after a newer one with seed {seed:?}");
+    assert!(seed.is_some());
+}
+
+#[test]
+fn storms_leave_enough_takeovers_with_a_state_to_judge_them() {
+    let worlds = (0..60).map(|seed| storm(shape(seed), seed));
+    let (mut warm, mut outputs) = (0, 0);
+    for world in worlds {
+        (warm, outputs) = (warm + world.warm_starts, outputs + world.outputs);
+    }
+    println!("{warm} takeovers with a state, {outputs} outputs");
+    assert!(warm > 40 && outputs > 6_000);
 }
 
 #[test]

@@ -76,9 +76,9 @@ impl World {
         let core = self.core(node);
         match what {
             What::Wake => core.handle_timeout(now),
-            What::State { tag, sent, number } => self.take_state(node, tag, sent, number),
-            What::Safe { tag, number } => self.take_acknowledgement(node, tag, number),
-            What::Deadline { number } => self.take_deadline(node, number),
+            What::State { tag, sent, cycle } => self.take_state(node, tag, sent, cycle),
+            What::Safe { tag, cycle } => self.take_acknowledgement(node, tag, cycle),
+            What::Deadline { cycle } => self.take_deadline(node, cycle),
             What::Echo {
                 reference,
                 sequence,

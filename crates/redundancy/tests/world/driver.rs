@@ -9,22 +9,27 @@ use bumpless_wire::Role;
 /// For how long a state may take to become safe before the output leaves without it.
 const DEADLINE: u64 = PERIOD / 2;
 
+/// A state: each start without one begins a line, in which the cycles grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cycle {
+    line: u64,
+    number: u64,
+}
+
 /// What the application of one node knows.
 #[derive(Clone, Debug, Default)]
 pub struct Application {
-    /// Cycle of the state from which the next cycle is computed.
-    cycle: u64,
+    /// The state from which the next cycle is computed.
+    cycle: Cycle,
     /// Computed, sent, and not written yet.
     pending: bool,
     /// The pending output need not wait for its state any longer.
     overdue: bool,
-    /// Cycle of the newest state that the partner's present incarnation has.
-    safe: u64,
+    /// The newest state that the partner's present incarnation has.
+    safe: Option<Cycle>,
     tag: Option<u32>,
-    /// Newest state received: when it was sent, and its cycle.
-    received: Option<(u64, u64)>,
-    /// The role began without a state, and nothing has been written in it.
-    cold: bool,
+    /// Newest state received, and when it was sent.
+    received: Option<(u64, Cycle)>,
     pub draining: bool,
 }
 
@@ -46,22 +51,25 @@ impl World {
         if to != Role::Primary {
             return;
         }
-        let received = application.received.map_or(0, |(_, cycle)| cycle);
-        (application.cold, application.safe) = (cold, 0);
-        application.cycle = match cold {
-            true => application.cycle.max(received),
-            false => received,
+        self.serial += 1;
+        let anew = Cycle {
+            line: self.serial,
+            number: 0,
+        };
+        application.safe = None;
+        application.cycle = match application.received {
+            Some((_, cycle)) if !cold => cycle,
+            _ => anew,
         };
         self.warm_starts += u64::from(!cold && cause != RoleCause::HandedOver);
     }
 
-    /// The tag of state transfer, with what was said under another one forgotten.
+    /// The tag of state transfer; what is safe at an earlier incarnation of the partner is not.
     fn tag(&mut self, node: End) -> Option<u32> {
         let tag = self.nodes[node].core.as_ref()?.transfer_tag(PeerId(0));
         let application = &mut self.nodes[node].application;
         if application.tag != tag {
-            (application.tag, application.safe) = (tag, 0);
-            application.received = None;
+            (application.tag, application.safe) = (tag, None);
         }
         tag
     }
@@ -79,65 +87,65 @@ impl World {
         self.tag(node);
         let application = &mut self.nodes[node].application;
         if !application.pending {
-            let settled = application.safe >= application.cycle && application.cycle > 0;
+            let settled = application.safe == Some(application.cycle);
             if !(application.draining && settled) {
-                application.cycle += 1;
+                application.cycle.number += 1;
                 (application.pending, application.overdue) = (true, false);
             }
         }
         self.replicate(node);
-        let number = self.nodes[node].application.cycle;
-        self.push(DEADLINE, node, What::Deadline { number });
+        let cycle = self.nodes[node].application.cycle;
+        self.push(DEADLINE, node, What::Deadline { cycle });
         self.proceed(node);
     }
 
     /// Sends the newest state. It arrives whole, late or not at all.
     fn replicate(&mut self, node: End) {
         let Some(tag) = self.tag(node) else { return };
-        let number = self.nodes[node].application.cycle;
+        let cycle = self.nodes[node].application.cycle;
         let link = (0..self.plan.links).find(|&l| !self.cuts.contains(&(node, 1 - node, l)));
         let lost = self
             .random
             .chance(self.transfer_loss.max(self.loss * self.loss));
         if let (Some(_), false) = (link, lost) {
             let (sent, delay) = (self.serial, self.random_delay());
-            self.push(delay, 1 - node, What::State { tag, sent, number });
+            self.push(delay, 1 - node, What::State { tag, sent, cycle });
         }
     }
 
-    pub(super) fn take_state(&mut self, node: End, tag: u32, sent: u64, number: u64) {
+    pub(super) fn take_state(&mut self, node: End, tag: u32, sent: u64, cycle: Cycle) {
         let backup = self.core(node).role(GROUP) == Some(Role::Backup);
         let ours = self.tag(node) == Some(tag);
         let newest = self.nodes[node].application.received;
         if !ours || !backup || newest.is_some_and(|(newest, _)| newest >= sent) {
             return;
         }
-        self.nodes[node].application.received = Some((sent, number));
+        self.nodes[node].application.received = Some((sent, cycle));
         let now = self.local(node);
         let until = now + Duration::from_nanos(self.plan.expiry);
         self.core(node).set_synced_until(GROUP, Some(until), now);
         let link = (0..self.plan.links).find(|&l| !self.cuts.contains(&(node, 1 - node, l)));
         if link.is_some() && !self.random.chance(self.loss * self.loss) {
             let delay = self.random_delay();
-            self.push(delay, 1 - node, What::Safe { tag, number });
+            self.push(delay, 1 - node, What::Safe { tag, cycle });
         }
     }
 
-    pub(super) fn take_acknowledgement(&mut self, node: End, tag: u32, number: u64) {
+    pub(super) fn take_acknowledgement(&mut self, node: End, tag: u32, cycle: Cycle) {
         if self.tag(node) != Some(tag) || self.core(node).role(GROUP) != Some(Role::Primary) {
             return;
         }
         let application = &mut self.nodes[node].application;
-        application.safe = application.safe.max(number);
-        if application.safe >= application.cycle {
+        application.safe = application.safe.max(Some(cycle));
+        if application.safe == Some(application.cycle) {
             self.say_alone(node, false);
         }
     }
 
     /// The pending output has waited long enough for its state.
-    pub(super) fn take_deadline(&mut self, node: End, number: u64) {
+    pub(super) fn take_deadline(&mut self, node: End, cycle: Cycle) {
         let application = &mut self.nodes[node].application;
-        if !application.pending || application.cycle != number {
+        if !application.pending || application.cycle != cycle {
             return;
         }
         application.overdue = true;
@@ -162,14 +170,14 @@ impl World {
             false => self.nodes[node].application.overdue,
         };
         let application = &mut self.nodes[node].application;
-        let safe = application.safe >= application.cycle;
+        let safe = application.safe == Some(application.cycle);
         if application.pending && (safe || alone) {
             application.pending = false;
-            let number = application.cycle;
-            self.write(node, epoch, number);
+            let cycle = application.cycle;
+            self.write(node, epoch, cycle);
         }
         let application = &mut self.nodes[node].application;
-        let settled = !application.pending && safe && application.cycle > 0;
+        let settled = !application.pending && safe;
         if application.draining && settled {
             application.draining = false;
             let now = self.local(node);
@@ -178,7 +186,7 @@ impl World {
     }
 
     /// The field device takes an output.
-    fn write(&mut self, node: End, epoch: Epoch, number: u64) {
+    fn write(&mut self, node: End, epoch: Epoch, cycle: Cycle) {
         if self.plan.field_checks_epoch && epoch < self.written {
             if !self.was_forgotten(node) {
                 self.violate(format!(
@@ -195,7 +203,7 @@ impl World {
         }
         self.last_write = self.now;
         self.check_epoch(node, epoch);
-        self.check_bump(node, number);
+        self.check_bump(node, cycle);
     }
 
     fn check_epoch(&mut self, node: End, epoch: Epoch) {
@@ -219,17 +227,16 @@ impl World {
         }
     }
 
-    /// The outputs' cycles grow, except when a node starts without a state.
-    fn check_bump(&mut self, node: End, number: u64) {
-        let cold = std::mem::take(&mut self.nodes[node].application.cold);
+    /// Outputs never go back: not within a line, nor to an earlier one.
+    fn check_bump(&mut self, node: End, cycle: Cycle) {
         self.outputs += 1;
-        if !cold && number <= self.last_number {
+        if cycle <= self.last_cycle {
             self.violate(format!(
-                "no_bump: node {node} writes cycle {number} after {}",
-                self.last_number
+                "no_bump: node {node} writes {cycle:?} after {:?}",
+                self.last_cycle
             ));
         }
-        self.last_number = number;
+        self.last_cycle = cycle;
     }
 
     /// Who starts without any memory may not know what is remembered nowhere it can look.

@@ -12,6 +12,7 @@ pub mod faults;
 use bumpless_base::{Duration, Epoch, Instant, LinkSet, NodeId, Random};
 use bumpless_redundancy::*;
 use clock::Clock;
+use driver::Cycle;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashSet};
 
@@ -31,6 +32,8 @@ pub struct Plan {
     /// The field device rejects older epochs and says which it has seen.
     pub field_checks_epoch: bool,
     pub lone_start_without: bool,
+    /// Share of states that do not arrive, whatever the networks do.
+    pub transfer_loss: f64,
     /// Wait for the states of the partner to be fresh this long.
     pub expiry: u64,
     /// The driver writes past an unsafe state only when its core says that it is alone.
@@ -52,6 +55,7 @@ impl Default for Plan {
             true_drift_ppm: 500,
             field_checks_epoch: false,
             lone_start_without: false,
+            transfer_loss: 0.0,
             expiry: 60 * MS,
             says_alone: true,
             witness_drift_ppm: 500,
@@ -79,16 +83,16 @@ enum What {
     State {
         tag: u32,
         sent: u64,
-        number: u64,
+        cycle: Cycle,
     },
     /// The partner holds the state of this cycle.
     Safe {
         tag: u32,
-        number: u64,
+        cycle: Cycle,
     },
     /// The output of this cycle has waited long enough for its state.
     Deadline {
-        number: u64,
+        cycle: Cycle,
     },
     Cycle,
     Wake,
@@ -123,7 +127,7 @@ pub struct World {
     pub loss: f64,
     pub duplicates: f64,
     pub delay: (u64, u64),
-    /// Share of states that do not arrive, whatever the networks do.
+    /// As in the plan, for the moment.
     pub transfer_loss: f64,
     /// Heartbeats kept for replay.
     pub recorded: Vec<(End, u8, Vec<u8>)>,
@@ -136,8 +140,8 @@ pub struct World {
     writers: BTreeMap<u32, End>,
     pub last_write: u64,
     pub longest_gap: u64,
-    /// Cycle of the last output.
-    last_number: u64,
+    /// State behind the last output.
+    last_cycle: Cycle,
     pub outputs: u64,
     /// Roles that began with a state and without a hand-over.
     pub warm_starts: u64,
@@ -166,6 +170,7 @@ impl World {
         let witness_clocks: Vec<_> = plan.references.iter().map(|_| clock()).collect();
         let mut world = Self {
             witnesses: plan.references.iter().map(|_| None).collect(),
+            transfer_loss: plan.transfer_loss,
             plan,
             now: 0,
             random,
@@ -177,7 +182,6 @@ impl World {
             loss: 0.0,
             duplicates: 0.0,
             delay: (50_000, 150_000),
-            transfer_loss: 0.0,
             recorded: Vec::new(),
             record: false,
             violations: Vec::new(),
@@ -187,7 +191,7 @@ impl World {
             writers: BTreeMap::new(),
             last_write: 0,
             longest_gap: 0,
-            last_number: 0,
+            last_cycle: Cycle::default(),
             outputs: 0,
             warm_starts: 0,
         };
@@ -214,7 +218,7 @@ impl World {
         world
     }
 
-    fn setup(&self, node: End) -> Setup {
+    pub fn setup(&self, node: End) -> Setup {
         let ids = 0..self.plan.references.len();
         Setup {
             pair: 9,
