@@ -382,3 +382,22 @@ fn junk_at_the_plant_keeps_nobody_from_writing() {
     drop(silent);
     assert!(site.plant().is_running());
 }
+
+#[test]
+fn a_nodes_own_heartbeats_of_an_earlier_session_sent_back_to_it_have_no_effect() {
+    if !have_root() {
+        return;
+    }
+    let mut site = running();
+    let (primary, backup, _) = site.await_redundant("tank");
+    let [own, partner] = [&backup, &primary].map(|node| v4(site.plan.address(node, 0)));
+    let old = record((own, partner), &Listener::new(), 300);
+    site.kill(&backup);
+    site.start(&backup);
+    let before = site.await_redundant("tank");
+    let forger = Forger::new();
+    old.iter()
+        .for_each(|datagram| forger.send(partner, own, datagram));
+    let_run(200);
+    has_no_effect(&site, &before);
+}

@@ -232,29 +232,6 @@ fn a_primary_that_hears_a_differing_partner_stops_writing() {
 }
 
 #[test]
-fn two_nodes_of_the_same_name_both_say_so_and_neither_writes() {
-    let mut site = Site::new(Plan::pair(2).tank(50, ""));
-    site.start_surroundings();
-    // On the second machine, the file gives the addresses of that machine to the name of the other.
-    let mut exchanged = site.plan.clone();
-    let [left, right] = &mut exchanged.nodes[..] else {
-        unreachable!("a pair")
-    };
-    std::mem::swap(&mut left.addresses, &mut right.addresses);
-    let directory = site.path("exchanged");
-    std::fs::create_dir(&directory).unwrap();
-    let text = exchanged.text(&directory);
-    // Known here by the machine that it runs on.
-    let (own, known) = (directory.join("left.sock"), site.socket("right"));
-    let text = text.replace(own.to_str().unwrap(), known.to_str().unwrap());
-    let path = directory.join("pair.toml");
-    std::fs::write(&path, text).unwrap();
-    site.start("left");
-    site.start_as("right", "left", &path);
-    neither_writes(&site, "duplicate_node", "uses this node's name");
-}
-
-#[test]
 fn a_pair_whose_plant_does_not_run_yet_says_so_and_begins_when_it_does() {
     let mut site = Site::new(Plan::pair(2).tank(50, ""));
     site.start_witnesses();

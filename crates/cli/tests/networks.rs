@@ -45,28 +45,30 @@ fn link_is_up(site: &Site, node: &str, network: &str) -> bool {
 
 #[test]
 fn one_dead_link_does_not_stop_the_other() {
-    let mut plan = Plan::pair(2).tank(50, "");
-    // Network B never existed for the right node: its card is not there.
-    let nowhere = absent(2);
-    plan.nodes[1].addresses[1].1 = nowhere;
-    let mut site = start(plan);
-    let (primary, ..) = site.await_redundancy("tank", "degraded");
-    let group = site.group(&primary, "tank").unwrap();
-    assert_eq!(
-        group["cause"], "network B to the partner is down",
-        "{group}"
-    );
-    assert!(link_is_up(&site, "left", "A") && link_is_up(&site, "right", "A"));
-    assert!(!link_is_up(&site, "left", "B") && !link_is_up(&site, "right", "B"));
-    let weaknesses = site.status("right").unwrap()["weaknesses"].to_string();
-    assert!(
-        weaknesses.contains(&nowhere.ip().to_string()),
-        "{weaknesses}"
-    );
-    site.await_writes(5);
-    fail_over(&mut site, "degraded");
-    site.await_writes(5);
-    site.writes().judge();
+    for (dead, alive) in [(1, 0), (0, 1)] {
+        let mut plan = Plan::pair(2).tank(50, "");
+        // One network never existed for the right node: its card is not there.
+        let nowhere = absent(2);
+        plan.nodes[1].addresses[dead].1 = nowhere;
+        let [dead, alive] = [dead, alive].map(|network| plan.networks[network].clone());
+        let mut site = start(plan);
+        let (primary, ..) = site.await_redundancy("tank", "degraded");
+        let group = site.group(&primary, "tank").unwrap();
+        let cause = format!("network {dead} to the partner is down");
+        assert_eq!(group["cause"], cause, "{group}");
+        for node in ["left", "right"] {
+            assert!(link_is_up(&site, node, &alive) && !link_is_up(&site, node, &dead));
+        }
+        let weaknesses = site.status("right").unwrap()["weaknesses"].to_string();
+        assert!(
+            weaknesses.contains(&nowhere.ip().to_string()),
+            "{weaknesses}"
+        );
+        site.await_writes(5);
+        fail_over(&mut site, "degraded");
+        site.await_writes(5);
+        site.writes().judge();
+    }
 }
 
 #[test]
@@ -290,4 +292,37 @@ fn is_relieved(hosts: Hosts, field: &str) {
 #[test]
 fn a_primary_that_cannot_reach_the_plant_is_relieved_by_the_backup() {
     with_hosts(|hosts| is_relieved(hosts, "on_failure = \"hold\""));
+}
+
+#[test]
+fn a_primary_that_stopped_for_its_plant_is_relieved_by_the_backup() {
+    with_hosts(|hosts| is_relieved(hosts, "on_failure = \"fail\""));
+}
+
+#[test]
+fn two_nodes_of_the_same_name_both_say_so_and_neither_writes() {
+    with_hosts(|hosts| {
+        let mut site = start_on_hosts(hosts, 50, "");
+        site.await_redundant("tank");
+        site.await_writes(3);
+        // A second machine has been set up as the left one, and each hears the right one.
+        let text = std::fs::read_to_string(site.config()).unwrap();
+        let config = site.path("twin.toml");
+        std::fs::write(&config, text.replace("left.sock", "twin.sock")).unwrap();
+        site.hosts().put_twin_on_b();
+        site.start_as("twin", "left", &config);
+        for node in ["left", "twin"] {
+            site.await_event(node, "duplicate_node", |_| true);
+            site.await_status("it does not write", node, |status| {
+                let group = &status["groups"][0];
+                let cause = group["cause"].as_str().unwrap();
+                group["writes_outputs"] == false && cause.contains("uses this node's name")
+            });
+        }
+        site.interrupt("twin");
+        site.hosts().put_left_on_b();
+        let (.., epoch) = site.await_redundant("tank");
+        site.await_write_in(epoch);
+        site.writes().judge_epochs();
+    });
 }

@@ -3,6 +3,8 @@
 //! fourth namespace; both reach `field` on cables of their own, so that cutting A and B separates
 //! the nodes from each other and from nothing else.
 //!
+//! A host `twin` has the addresses of `left` and is on network B, once `left` has been taken off that.
+//!
 //! Nothing has to be cleaned up: the namespaces have no names, so the kernel removes them when the
 //! thread and its processes are gone, after a panic too.
 
@@ -20,6 +22,7 @@ pub struct Hosts {
     right: OwnedFd,
     field: OwnedFd,
     switch: OwnedFd,
+    twin: OwnedFd,
 }
 
 /// Runs `test` with hosts of its own, or says why it cannot.
@@ -60,6 +63,7 @@ impl Hosts {
             right: own_namespace(),
             field: own_namespace(),
             switch: own_namespace(),
+            twin: own_namespace(),
         };
         hosts.cable();
         hosts
@@ -135,6 +139,27 @@ impl Hosts {
         self.ip("switch", &format!("link set dev {network} up\n"));
     }
 
+    /// Takes `left` off network B and puts `twin` there, which has the same addresses.
+    pub fn put_twin_on_b(&self) {
+        let twin = format!("/proc/{}/fd/{}", std::process::id(), self.twin.as_raw_fd());
+        self.ip(
+            "switch",
+            &format!(
+                "link set dev b1 down\nlink add b3 type veth peer name nb netns {twin}\n\
+                 link set dev b3 master B up\n"
+            ),
+        );
+        self.ip(
+            "twin",
+            "link set dev lo up\naddress add 10.77.2.1/24 dev nb\nlink set dev nb up\n",
+        );
+    }
+
+    /// The other way round.
+    pub fn put_left_on_b(&self) {
+        self.ip("switch", "link set dev b3 down\nlink set dev b1 up\n");
+    }
+
     /// Takes the way between `host` and the witnesses away; the plant still reaches it.
     pub fn part_from_witnesses(&self, host: &str) {
         self.cut(&format!("W{}", number(host)));
@@ -143,6 +168,18 @@ impl Hosts {
     /// Gives the way to the witnesses back.
     pub fn join_with_witnesses(&self, host: &str) {
         self.mend(&format!("W{}", number(host)));
+    }
+
+    /// Loses what the witnesses send to `host`; they still hear it.
+    pub fn keep_from_hearing_witnesses(&self, host: &str) {
+        let number = number(host);
+        self.ip(
+            "field",
+            &format!(
+                "route replace blackhole 10.77.1.{number}/32\n\
+                 route replace blackhole 10.77.2.{number}/32\n"
+            ),
+        );
     }
 
     /// Takes the way between `host` and the plant away.
@@ -160,6 +197,7 @@ impl Hosts {
             "left" => &self.left,
             "right" => &self.right,
             "switch" => &self.switch,
+            "twin" => &self.twin,
             _ => &self.field,
         });
         work()

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use bumpless_base::{ChannelId, Duration, Epoch, LinkId, NodeId, Random};
+use bumpless_base::{ChannelId, Duration, LinkId, NodeId, Random};
 use bumpless_config::Config;
 use bumpless_wire::{
     Ack, AckHeader, DataHeader, HeartbeatHeader, MAX_ACK_LEN, MAX_HEARTBEAT_LEN, Packet, Version,
-    WitnessKind, WitnessReply, encode_ack, encode_heartbeat, parse,
+    encode_ack, encode_heartbeat, parse,
 };
 
 /// A datagram and the counter that must show it.
@@ -105,23 +105,17 @@ pub fn blind_cases(config: &Path) -> Vec<Case> {
 
 /// A witness's grant for which nobody asked.
 pub fn grant(pair: u32) -> Vec<u8> {
-    let reply = WitnessReply {
-        pair,
-        group: 0,
-        node: NodeId(0),
-        kind: WitnessKind::Acquire,
-        granted: true,
-        holder: 0,
-        epoch: Epoch(1_000_000),
-        echo_sent_at: 1,
-        holder_silent_us: 0,
-        retry_after_us: 0,
-        witness_session: 1,
-        token: 1,
-    };
-    let mut bytes = [0; WitnessReply::LEN];
-    let length = reply.encode(&mut bytes);
-    bytes[..length].to_vec()
+    // By hand, as spec/wire.md says: an acquisition by node 0 is granted, in epoch 1,000,000.
+    let mut reply = vec![0x20, 0x03, 0, 1];
+    reply.extend(pair.to_be_bytes());
+    reply.extend([0, 0, 0, 2, 1, 0]);
+    reply.extend(1_000_000u32.to_be_bytes());
+    reply.extend([0; 8]);
+    // The request's send time, the witness's session, the request's token.
+    for number in [1u64, 1, 1] {
+        reply.extend(number.to_be_bytes());
+    }
+    reply
 }
 
 /// What somebody can send who has heard a data packet of the primary.
