@@ -37,6 +37,8 @@ pub struct GroupRuntime {
     /// acted upon.
     unfit_since: Option<Instant>,
     unfit: bool,
+    /// Outputs are to be written although the partner lacks their state, as last told to the core.
+    behind: bool,
     relieved_at: Option<Instant>,
     /// Until when the newest state of each application may be used.
     freshness: IndexedHeap<Instant>,
@@ -68,6 +70,7 @@ impl GroupRuntime {
             partner_role: None,
             unfit_since: None,
             unfit: false,
+            behind: false,
             relieved_at: None,
             freshness,
             epoch_seen: Epoch::default(),
@@ -111,6 +114,7 @@ impl GroupRuntime {
         }
         self.gate.set_role(to, now);
         self.gate.set_alone(false);
+        self.behind = false;
         self.ports.iter().for_each(|port| port.set_behind(false));
         self.offered = handed_over;
         if handed_over {
@@ -189,7 +193,11 @@ impl GroupRuntime {
             self.tell_synced(redundancy, now);
         }
         self.seek_relief(redundancy, now);
-        redundancy.set_alone(self.id, self.ports.iter().any(|port| port.behind()), now);
+        let behind = self.ports.iter().any(|port| port.behind());
+        if behind != self.behind {
+            self.behind = behind;
+            redundancy.set_alone(self.id, behind, now);
+        }
     }
 
     /// A primary that cannot run its applications asks a backup that can to take over. Refused if
@@ -213,7 +221,7 @@ impl GroupRuntime {
             .output_permit(self.id)
             .map(|permit| (permit.epoch, permit.until));
         let expected = status.partner_reachable && redundancy.transfer_tag(self.peer).is_some();
-        let alone = true;
+        let alone = redundancy.is_alone(self.id);
         let changed = self.gate.permit().is_some() != permit.is_some()
             || self.gate.backup_expected() != expected
             || self.gate.alone() != alone;
