@@ -247,3 +247,6 @@ impl RoleMachine {
         self.hand_over.served = None;
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,4 +57,19 @@ mod tests {
         assert_eq!(ping.answer(last.wrapping_sub(16)), None, "too old");
         assert_eq!(ping.answer(last.wrapping_add(1)), None, "never sent");
     }
+
+    #[test]
+    fn sequence_numbers_that_wrap_keep_telling_requests_apart() {
+        let mut ping = PingState::new(Instant::ZERO);
+        // Ends eight requests past the wrap, so that half of those remembered lie before it.
+        let sent: std::vec::Vec<_> = (0..65_544u64)
+            .map(|n| ping.send(Instant::from_nanos(n)))
+            .collect();
+        assert_eq!(sent.last(), Some(&7));
+        for n in 65_528..65_544 {
+            let answered = ping.answer(sent[n as usize]);
+            assert_eq!(answered, Some(Instant::from_nanos(n)), "{n}");
+        }
+        assert_eq!(ping.answer(sent[65_527]), None, "too old");
+    }
 }

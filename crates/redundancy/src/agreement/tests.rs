@@ -162,3 +162,33 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_version_of_a_choice_wraps_and_only_the_latest_settles_it() {
+    let (mut agreement, timing) = (witnesses(2), Timing::default());
+    answer(&mut agreement, 0, at(100), at(100));
+    agreement.version = u16::MAX - 1;
+    agreement.begin_by_promise(None, &timing, at(100));
+    assert_eq!(agreement.stated(true), (0, u16::MAX));
+    // Each silent for the other's turn: every proposal crosses or follows the wrap.
+    let mut now = at(100);
+    for round in 0u16..4 {
+        now = now + timing.start_wait;
+        let next = u8::from(round % 2 == 0);
+        answer(&mut agreement, next, now, now);
+        let before = agreement.stated(true);
+        assert_eq!(
+            agreement.propose(true, &timing, now),
+            Some(ReferenceId(next))
+        );
+        assert_eq!(agreement.stated(true), (next, round));
+        let old = Some((ReferenceId(before.0), before.1));
+        assert!(!agreement.hear_view(old), "accepted too late");
+        let mut backup = witnesses(2);
+        answer(&mut backup, next, now, now);
+        assert!(backup.hear_choice(Some((ReferenceId(next), round)), &timing, now));
+        let (reference, version) = backup.stated(false);
+        assert!(agreement.hear_view(Some((ReferenceId(reference), version))));
+        assert!(agreement.is_settled());
+    }
+}

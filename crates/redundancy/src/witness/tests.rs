@@ -174,6 +174,109 @@ fn observing_changes_nothing() {
     );
 }
 
+/// As [`ask`], but sent at `sent` to the incarnation `session`, and late.
+fn ask_late(w: &mut Witness, us: u64, sent: u64, session: u64, r: WitnessRequest) -> WitnessReply {
+    let request = WitnessRequest {
+        sent_at: at(sent).as_nanos(),
+        witness_session: session,
+        ..r
+    };
+    w.handle_request(&request, at(us)).unwrap()
+}
+
+#[test]
+fn while_its_holder_goes_on_alone_the_role_goes_only_to_who_claims_no_state() {
+    let mut w = held();
+    let reply = ask(&mut w, 101_000, request(0, RenewAlone, 2));
+    assert!(reply.granted && reply.alone);
+    // Long after the promise has run out.
+    let refused = ask(&mut w, 500_000, request(1, Acquire, 3));
+    assert!(!refused.granted && refused.alone && refused.holder == NO_HOLDER);
+    assert!(ask(&mut w, 500_100, request(1, Observe, 3)).alone);
+    let granted = ask(&mut w, 500_200, request(1, AcquireLone, 3));
+    assert!(
+        granted.granted && granted.alone,
+        "what others hold stays old"
+    );
+    assert!(!ask(&mut w, 600_000, request(0, Acquire, 4)).granted);
+    assert!(!ask(&mut w, 600_100, request(1, Renew, 3)).alone);
+    assert!(ask(&mut w, 700_000, request(0, Acquire, 4)).granted);
+}
+
+#[test]
+fn the_holder_that_lapsed_gets_its_role_back_and_the_mark_stays() {
+    let mut w = held();
+    ask(&mut w, 101_000, request(0, RenewAlone, 2));
+    let reply = ask(&mut w, 300_000, request(0, Acquire, 2));
+    assert!(reply.granted && reply.alone);
+    ask(&mut w, 300_100, request(0, Renew, 2));
+    let reply = ask(&mut w, 400_000, request(0, Acquire, 2));
+    assert!(reply.granted && !reply.alone);
+}
+
+#[test]
+fn a_request_that_was_overtaken_neither_sets_nor_clears_the_mark() {
+    let mut w = held();
+    let session = w.session();
+    ask(&mut w, 105_000, request(0, RenewAlone, 2));
+    assert!(ask_late(&mut w, 106_000, 104_000, session, request(0, Renew, 2)).alone);
+    assert!(!ask(&mut w, 107_000, request(0, Renew, 2)).alone);
+    assert!(!ask_late(&mut w, 108_000, 105_000, session, request(0, RenewAlone, 2)).alone);
+}
+
+#[test]
+fn a_witness_that_has_forgotten_believes_only_what_was_sent_to_its_present_life() {
+    let mut w = witness();
+    assert!(ask(&mut w, 30_000, request(1, Observe, 0)).alone);
+    assert!(
+        !ask(&mut w, 31_000, request(1, Acquire, 3)).granted,
+        "nothing is known"
+    );
+    let earlier = w.session() ^ 1;
+    assert!(ask_late(&mut w, 32_000, 9_000, earlier, request(0, Renew, 2)).alone);
+    assert!(ask_late(&mut w, 33_000, 32_500, earlier, request(0, Renew, 2)).granted);
+    assert!(
+        !ask(&mut w, 60_000, request(1, Acquire, 3)).granted,
+        "still nothing"
+    );
+    assert!(!ask(&mut w, 61_000, request(0, Renew, 2)).alone);
+    assert!(ask(&mut w, 90_000, request(1, Acquire, 3)).granted);
+}
+
+#[test]
+fn a_release_says_that_all_is_safe_and_a_late_one_ends_no_later_tenure() {
+    let mut w = held();
+    let session = w.session();
+    ask(&mut w, 101_000, request(0, RenewAlone, 2));
+    assert!(!ask(&mut w, 102_000, request(0, Release, 3)).alone);
+    assert!(ask(&mut w, 103_000, request(1, Acquire, 3)).granted);
+    ask(&mut w, 104_000, request(1, Release, 4));
+    assert!(ask(&mut w, 105_000, request(0, Renew, 4)).granted);
+    let late = ask_late(&mut w, 106_000, 102_500, session, request(0, Release, 3));
+    assert!(!late.granted);
+    assert!(
+        !ask(&mut w, 107_000, request(1, Acquire, 5)).granted,
+        "node 0 holds it"
+    );
+}
+
+#[test]
+fn a_lease_as_long_as_the_longest_may_cover_the_drift_of_the_node() {
+    let mut w = witness();
+    let asked = |lease_us| WitnessRequest {
+        lease_us,
+        ..request(0, AcquireLone, 2)
+    };
+    assert!(!ask(&mut w, 100_000, asked(20_021)).granted);
+    assert!(ask(&mut w, 100_000, asked(20_020)).granted);
+    // 20.02 ms and a thousandth, so the quiet period lasts as long.
+    assert!(!ask(&mut w, 120_040, request(1, AcquireLone, 3)).granted);
+    assert!(ask(&mut w, 120_041, request(1, AcquireLone, 3)).granted);
+    let mut young = witness();
+    assert!(!ask(&mut young, 20_040, asked(20_020)).granted);
+    assert!(ask(&mut young, 20_041, asked(20_020)).granted);
+}
+
 proptest! {
     /// The slow twin keeps every promise ever made as an interval; no two of different
     /// incarnations overlap unless the first was given back, and recorded epochs only grow.

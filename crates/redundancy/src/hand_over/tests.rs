@@ -1,0 +1,88 @@
+use super::*;
+use crate::agreement::Agreement;
+use crate::id::GroupId;
+use alloc::vec;
+use bumpless_wire::NO_REFERENCE;
+
+fn surroundings(timing: &Timing, now: Instant) -> Surroundings<'_> {
+    Surroundings {
+        timing,
+        lone_start_without: false,
+        now,
+        reachable: true,
+        unreachable_since: Instant::ZERO,
+        session: 7,
+        duplicate_partner: false,
+        barred: None,
+    }
+}
+
+fn entry(role: Role, flags: GroupFlags) -> GroupEntry {
+    GroupEntry {
+        group: 0,
+        role,
+        epoch: Epoch(2),
+        flags,
+        reference: NO_REFERENCE,
+        reference_version: 0,
+        reference_accepted: 0,
+        token: 3,
+    }
+}
+
+/// Candidate 1, which has promised the role to its partner.
+fn promised(until: Instant) -> RoleMachine {
+    let agreement = Agreement::new(vec![], Instant::ZERO);
+    let mut machine = RoleMachine::new(GroupId(0), 0, 1, agreement, Instant::ZERO);
+    machine.promised_until = until;
+    machine
+}
+
+#[test]
+fn a_promise_is_void_only_when_its_beneficiary_says_that_it_hands_over() {
+    let timing = Timing::default();
+    let (now, until) = (Instant::from_nanos(1_000), Instant::from_nanos(9_000));
+    for role in [Role::Starting, Role::Backup, Role::Primary, Role::Stopped] {
+        for bits in 0..=u8::MAX {
+            let flags = [1, 2, 4, 8, 16, 32, 64].into_iter();
+            let named = [
+                GroupFlags::SYNCED,
+                GroupFlags::GRANTING,
+                GroupFlags::SWITCHOVER_REQUEST,
+                GroupFlags::HANDING_OVER,
+                GroupFlags::ELIGIBLE,
+                GroupFlags::ALONE,
+                GroupFlags::DUPLICATE,
+            ];
+            let flags = flags
+                .zip(named)
+                .fold(GroupFlags::EMPTY, |set, (bit, flag)| {
+                    set.with(flag, bits & bit != 0)
+                });
+            let (mut machine, mut out) = (promised(until), Outbox::new(8));
+            machine.hear_hand_over(&entry(role, flags), &surroundings(&timing, now), &mut out);
+            let void = role == Role::Backup && flags.contains(GroupFlags::HANDING_OVER);
+            assert_eq!(machine.promised_until != until, void, "{role:?} {flags:?}");
+        }
+    }
+}
+
+#[test]
+fn a_switchover_is_abandoned_when_no_epoch_is_left_to_offer() {
+    let timing = Timing::default();
+    let now = Instant::from_nanos(1);
+    let s = surroundings(&timing, now);
+    let ready = GroupFlags::SYNCED.with(GroupFlags::GRANTING, true);
+    for (epoch, aborted) in [(u32::MAX - 3, false), (u32::MAX - 1, true)] {
+        let (mut machine, mut out) = (promised(Instant::ZERO), Outbox::new(8));
+        // Candidate 0 of no reference point: it may write without asking anybody.
+        machine.index = 1;
+        (machine.role, machine.epoch, machine.observed) =
+            (Role::Primary, Epoch(epoch | 1), Epoch(epoch | 1));
+        machine.partner = Some(entry(Role::Backup, ready));
+        machine.command_switchover(&s, &mut out).unwrap();
+        machine.hand_over_ready(&s, &mut out);
+        assert_eq!(machine.role == Role::Primary, aborted, "{epoch}");
+        assert_eq!(machine.hand_over.offered().is_none(), aborted);
+    }
+}

@@ -1,0 +1,198 @@
+//! Going on alone: no output is older than one before, whoever fails next.
+
+mod world;
+
+use bumpless_redundancy::*;
+use world::{GROUP, MS, Plan, World};
+
+/// States that outlive every other time, so that only the rule keeps old ones out.
+fn lasting() -> Plan {
+    Plan {
+        expiry: 2000 * MS,
+        ..Plan::default()
+    }
+}
+
+fn is_alone(world: &mut World, node: usize) -> bool {
+    world.core(node).is_alone(GROUP)
+}
+
+fn became_primary(world: &World, node: usize) -> Option<RoleCause> {
+    let mut events = world.nodes[node].events.iter().rev();
+    events.find_map(|(_, event)| match event {
+        Event::RoleChanged { to, cause, .. } if *to == Role::Primary => Some(*cause),
+        _ => None,
+    })
+}
+
+/// Node 0 writes although its states do not arrive; node 1 holds an old one.
+fn gone_on_alone(seed: u64) -> World {
+    let mut world = World::settled(lasting(), seed);
+    world.transfer_loss = 1.0;
+    world.run_for(100 * MS);
+    assert!(is_alone(&mut world, 0));
+    assert!(world.longest_gap < 12 * MS, "{} ns", world.longest_gap);
+    assert!(world.now - world.last_write < 6 * MS, "it goes on");
+    world
+}
+
+#[test]
+fn a_primary_begins_alone_and_its_backup_is_synced_once_the_first_state_is_safe() {
+    let mut world = World::settled(lasting(), 1);
+    assert!(!is_alone(&mut world, 0) && world.status(1).synced);
+    world.kill(0);
+    world.run_for(50 * MS);
+    assert!(is_alone(&mut world, 1));
+    assert!(!world.core(1).is_cold(GROUP));
+    world.start(0);
+    world.run_for(100 * MS);
+    assert!(!is_alone(&mut world, 1) && world.status(0).synced);
+}
+
+#[test]
+fn a_backup_whose_state_is_old_does_not_follow_a_primary_that_went_on_alone() {
+    for seed in 0..20 {
+        let mut world = gone_on_alone(seed);
+        assert!(!world.status(1).synced);
+        world.kill(0);
+        world.run_for(90 * MS);
+        assert!(world.writes(1).is_none(), "seed {seed}");
+        assert!(world.had(1, |e| matches!(
+            e,
+            Event::CannotTakeOver {
+                cause: WaitCause::NotSynced,
+                ..
+            }
+        )));
+        // Later it starts anew, as it would without any state.
+        world.run_for(300 * MS);
+        assert_eq!(became_primary(&world, 1), Some(RoleCause::LoneStart));
+        assert!(world.core(1).is_cold(GROUP));
+        world.expect_no_violation("alone");
+    }
+}
+
+#[test]
+fn the_witness_alone_keeps_a_backup_out_that_was_told_nothing() {
+    for seed in 0..20 {
+        let mut world = World::settled(lasting(), seed);
+        world.split();
+        world.run_for(100 * MS);
+        assert!(is_alone(&mut world, 0) && world.longest_gap < 12 * MS);
+        world.kill(0);
+        world.run_for(80 * MS);
+        assert!(world.writes(1).is_none(), "seed {seed}");
+        world.run_for(400 * MS);
+        assert_eq!(became_primary(&world, 1), Some(RoleCause::LoneStart));
+        world.expect_no_violation("split");
+    }
+}
+
+#[test]
+fn the_partner_alone_is_enough_when_no_witness_answers_the_primary() {
+    let mut world = World::settled(lasting(), 3);
+    for reference in 0..2 {
+        world.cut_reference(0, reference);
+    }
+    world.transfer_loss = 1.0;
+    world.longest_gap = 0;
+    world.run_for(100 * MS);
+    assert!(is_alone(&mut world, 0) && !world.status(1).synced);
+    assert!(world.longest_gap < 12 * MS, "{} ns", world.longest_gap);
+    world.kill(0);
+    world.run_for(90 * MS);
+    assert!(world.writes(1).is_none());
+    world.expect_no_violation("by the partner");
+}
+
+#[test]
+fn nothing_is_certain_before_an_answer_and_after_a_change_of_mind() {
+    let mut world = World::settled(lasting(), 4);
+    world.transfer_loss = 1.0;
+    world.run_for(50 * MS);
+    assert!(is_alone(&mut world, 0));
+    let now = world.local(0);
+    world.core(0).set_alone(GROUP, false, now);
+    assert!(!is_alone(&mut world, 0));
+    world.core(0).set_alone(GROUP, true, now);
+    assert!(!is_alone(&mut world, 0), "it was told anew to nobody");
+    world.run_for(5 * MS);
+    assert!(is_alone(&mut world, 0));
+}
+
+#[test]
+fn a_state_that_becomes_safe_makes_the_backup_ready_at_once() {
+    let mut world = gone_on_alone(5);
+    world.transfer_loss = 0.0;
+    world.run_for(10 * MS);
+    assert!(world.is_healed() && !is_alone(&mut world, 0));
+    world.kill(0);
+    world.run_for(15 * MS);
+    assert_eq!(became_primary(&world, 1), Some(RoleCause::PartnerSilent));
+    world.run_for(50 * MS);
+    world.expect_no_violation("safe again");
+}
+
+#[test]
+fn a_mark_that_a_restarted_witness_has_lost_does_not_let_an_old_state_in() {
+    for seed in 0..20 {
+        let mut world = World::settled(lasting(), seed);
+        world.split();
+        world.run_for(60 * MS);
+        assert!(is_alone(&mut world, 0));
+        world.kill(0);
+        for reference in 0..2 {
+            world.start_witness(reference);
+        }
+        world.run_for(700 * MS);
+        assert_eq!(became_primary(&world, 1), Some(RoleCause::LoneStart));
+        world.expect_no_violation("lost mark");
+    }
+}
+
+#[test]
+fn a_primary_that_returns_at_once_does_not_make_the_backup_continue_an_old_state() {
+    for seed in 0..40 {
+        let mut world = World::settled(lasting(), seed);
+        world.split();
+        let alone = 20 * MS + world.random.below(20 * MS);
+        world.run_for(alone);
+        assert!(is_alone(&mut world, 0));
+        world.kill(0);
+        world.calm();
+        world.run_for(300 * MS);
+        assert!(world.is_healed(), "seed {seed}");
+        world.expect_no_violation(&format!("seed {seed}"));
+    }
+}
+
+#[test]
+fn a_primary_that_resigns_tells_that_it_went_on_alone() {
+    for seed in 0..20 {
+        let mut world = World::settled(lasting(), seed);
+        world.split();
+        world.run_for(60 * MS);
+        assert!(is_alone(&mut world, 0));
+        let now = world.local(0);
+        let seen = bumpless_base::Epoch(1001);
+        world.core(0).observe_epoch(GROUP, seen, now);
+        world.calm();
+        world.run_for(300 * MS);
+        assert!(world.is_healed(), "seed {seed}");
+        world.expect_no_violation(&format!("seed {seed}"));
+    }
+}
+
+#[test]
+fn without_a_witness_a_primary_is_alone_at_once() {
+    let plan = Plan {
+        references: vec![ReferenceKind::Ping],
+        ..lasting()
+    };
+    let mut world = World::settled(plan, 6);
+    let now = world.local(0);
+    assert!(!is_alone(&mut world, 0));
+    world.core(0).set_alone(GROUP, true, now);
+    assert!(is_alone(&mut world, 0));
+    assert!(!is_alone(&mut world, 1), "not the backup");
+}
