@@ -37,8 +37,8 @@ pub struct GroupRuntime {
     /// acted upon.
     unfit_since: Option<Instant>,
     unfit: bool,
-    /// Outputs are to be written although the partner lacks their state, as last told to the core.
-    behind: bool,
+    /// What the core was told of it in this role.
+    told_behind: Option<bool>,
     relieved_at: Option<Instant>,
     /// Until when the newest state of each application may be used.
     freshness: IndexedHeap<Instant>,
@@ -70,7 +70,7 @@ impl GroupRuntime {
             partner_role: None,
             unfit_since: None,
             unfit: false,
-            behind: false,
+            told_behind: None,
             relieved_at: None,
             freshness,
             epoch_seen: Epoch::default(),
@@ -114,7 +114,7 @@ impl GroupRuntime {
         }
         self.gate.set_role(to, now);
         self.gate.set_alone(false);
-        self.behind = false;
+        self.told_behind = None;
         self.ports.iter().for_each(|port| port.set_behind(false));
         self.offered = handed_over;
         if handed_over {
@@ -193,9 +193,16 @@ impl GroupRuntime {
             self.tell_synced(redundancy, now);
         }
         self.seek_relief(redundancy, now);
+        self.tell_behind(redundancy, now);
+    }
+
+    /// Tells the core when outputs are to be written although the partner lacks their state, and when
+    /// the partner has everything again.
+    fn tell_behind(&mut self, redundancy: &mut Redundancy, now: Instant) {
         let behind = self.ports.iter().any(|port| port.behind());
-        if behind != self.behind {
-            self.behind = behind;
+        let in_step = !behind && self.ports.iter().all(|port| port.newest_is_safe());
+        if self.told_behind != Some(behind) && (behind || in_step) {
+            self.told_behind = Some(behind);
             redundancy.set_alone(self.id, behind, now);
         }
     }
