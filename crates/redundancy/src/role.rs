@@ -346,9 +346,19 @@ impl RoleMachine {
     }
 
     /// What to ask of a witness at `now`, and which epoch to put on record.
-    pub(crate) fn request(&self, reference: ReferenceId, now: Instant) -> (WitnessKind, Epoch) {
+    pub(crate) fn request(
+        &self,
+        reference: ReferenceId,
+        timing: &Timing,
+        now: Instant,
+    ) -> (WitnessKind, Epoch) {
+        // A node that does not hear the witness must not keep the lease from one that does.
+        let deaf = !self.agreement.answers(reference, timing, now);
         if self.role == Role::Primary {
             let valid = self.lapse.is_none() && now < self.right_until();
+            if !valid && deaf {
+                return (WitnessKind::Observe, self.observed);
+            }
             // Only who holds a right may renew: a witness that has lost its memory believes it. One
             // whose right has lapsed neither sets nor clears the mark.
             let kind = match (valid, self.alone.is_ahead()) {
@@ -358,11 +368,12 @@ impl RoleMachine {
             };
             return (kind, self.candidate.unwrap_or(self.epoch));
         }
+        let acquire = match self.attempt_lone {
+            true => WitnessKind::AcquireLone,
+            false => WitnessKind::Acquire,
+        };
         match self.candidate {
-            Some(candidate) if self.wants(reference) && self.attempt_lone => {
-                (WitnessKind::AcquireLone, candidate)
-            }
-            Some(candidate) if self.wants(reference) => (WitnessKind::Acquire, candidate),
+            Some(candidate) if self.wants(reference) && !deaf => (acquire, candidate),
             _ if self.hand_over.offered().is_some() => (WitnessKind::Release, self.observed),
             _ => (WitnessKind::Observe, self.observed),
         }

@@ -86,7 +86,7 @@ impl Redundancy {
         lease.next_request = now + timing.heartbeat;
         let witness_session = lease.witness;
         let group = self.groups[index].id;
-        let (kind, epoch) = self.groups[index].request(reference, now);
+        let (kind, epoch) = self.groups[index].request(reference, &timing, now);
         let sent_at = now.as_nanos().max(1);
         let request = WitnessRequest {
             pair: self.setup.pair,

@@ -587,6 +587,18 @@ fn a_primary_on_the_far_side_of_a_one_way_link_loses_its_role_to_who_reaches_the
 }
 
 #[test]
+fn a_primary_that_the_witness_hears_but_that_hears_nobody_does_not_keep_the_role_from_others() {
+    let mut world = World::settled(Plan::default(), 27);
+    world.split();
+    for reference in 0..2usize {
+        world.cuts.insert((2 + reference, 0, reference as u8));
+    }
+    world.run_for(400 * MS);
+    assert!(world.writes(0).is_none() && world.writes(1).is_some());
+    world.expect_no_violation("deaf");
+}
+
+#[test]
 fn long_delays_on_the_networks_are_no_fault_if_the_lease_allows_them() {
     let timing = Timing {
         lease: Duration::from_millis(100),

@@ -173,7 +173,7 @@ fn the_version_of_a_choice_wraps_and_only_the_latest_settles_it() {
     // Each silent for the other's turn: every proposal crosses or follows the wrap.
     let mut now = at(100);
     for round in 0u16..4 {
-        now = now + timing.start_wait;
+        now += timing.start_wait;
         let next = u8::from(round % 2 == 0);
         answer(&mut agreement, next, now, now);
         let before = agreement.stated(true);
