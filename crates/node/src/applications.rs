@@ -19,7 +19,9 @@ use bumpless_controller::{
 use bumpless_net_linux::realtime;
 
 use crate::event::{NodeEvent, OutputOutcome};
-use crate::executor::{ChannelReplication, GroupOutputGate, ThreadClock, now};
+use crate::executor::{
+    ChannelReplication, Environment, GroupOutputGate, ThreadClock, Threads, now,
+};
 use crate::log::EventSink;
 use crate::shared::{ApplicationPort, GroupGate};
 use crate::short_text::ShortText;
@@ -56,7 +58,7 @@ pub struct ApplicationThread {
     /// This node.
     pub node: NodeId,
     /// The channel's ends.
-    pub replication: ChannelReplication,
+    pub replication: ChannelReplication<Threads>,
     /// Role and right to write.
     pub gate: Arc<GroupGate>,
     /// Meeting point with the data plane.
@@ -99,14 +101,14 @@ impl ApplicationThread {
         if let Some(priority) = priority {
             let _ = realtime::set_fifo(priority.saturating_sub(1).max(1));
         }
-        let waker = self.replication.waker.clone();
+        let environment = self.replication.environment.clone();
         let ports = Ports {
             field,
             replication: self.replication,
             gate: GroupOutputGate {
                 gate: Arc::clone(&self.gate),
                 port: Arc::clone(&self.port),
-                waker: waker.clone(),
+                environment: environment.clone(),
             },
             clock: ThreadClock::new(
                 Arc::clone(&self.gate),
@@ -114,23 +116,45 @@ impl ApplicationThread {
                 Arc::clone(&self.stop),
             ),
         };
-        let (gate, port, board) = (self.gate, self.port, self.board);
-        let mut reporter = Reporter {
-            application: self.index as u16,
-            sink: self.sink,
-            log_outputs: self.log_outputs,
-            last_trouble: None,
+        let reporter = Reporter::new(self.index as u16, self.sink, self.log_outputs);
+        let mut follow_up = FollowUp {
+            gate: self.gate,
+            port: self.port,
+            board: self.board,
+            reporter,
+            environment,
         };
         let observer = move |report: &CycleReport, counters: &Counters| {
-            port.set_in_cycle(false);
-            port.set_cycle_since(None);
-            if gate.handing_over() {
-                waker.wake();
-            }
-            board.store(counters);
-            reporter.report(report);
+            follow_up.cycle_ended(report, counters);
         };
         Executor::new(settings, application, ports, observer).run(&self.stop);
+    }
+}
+
+/// What follows each cycle's end: the data plane may go on with a hand-over, the log is told.
+pub struct FollowUp<E> {
+    /// Role and right to write.
+    pub gate: Arc<GroupGate>,
+    /// Meeting point with the data plane.
+    pub port: Arc<ApplicationPort>,
+    /// Where the executor's counters are shown.
+    pub board: Arc<CounterBoard>,
+    /// Turns reports into events.
+    pub reporter: Reporter,
+    /// The way to the data plane.
+    pub environment: E,
+}
+
+impl<E: Environment> FollowUp<E> {
+    /// A cycle has ended, with this report.
+    pub fn cycle_ended(&mut self, report: &CycleReport, counters: &Counters) {
+        self.port.set_in_cycle(false);
+        self.port.set_cycle_since(None);
+        if self.gate.handing_over() {
+            self.environment.wake_data_plane();
+        }
+        self.board.store(counters);
+        self.reporter.report(report);
     }
 }
 
@@ -150,7 +174,7 @@ impl Drop for AbortOnPanic {
 }
 
 /// Turns cycle reports into events; trouble that lasts is told when it starts and when it changes.
-struct Reporter {
+pub struct Reporter {
     application: u16,
     sink: EventSink,
     log_outputs: bool,
@@ -158,6 +182,17 @@ struct Reporter {
 }
 
 impl Reporter {
+    /// Tells `sink` of the application at position `application` of the configuration; of written
+    /// outputs, too, with `log_outputs`.
+    pub fn new(application: u16, sink: EventSink, log_outputs: bool) -> Self {
+        Self {
+            application,
+            sink,
+            log_outputs,
+            last_trouble: None,
+        }
+    }
+
     fn report(&mut self, report: &CycleReport) {
         if let Some(resumed) = report.resumed {
             self.notice("resumed", ShortText::of(Describe(resumed)), report.ended);
@@ -277,7 +312,8 @@ impl std::fmt::Display for Describe<&bumpless_controller::executor::FailCause> {
     }
 }
 
-fn executor_settings(settings: &config::Application, writer: NodeId) -> ExecutorSettings {
+/// How the application with these settings is executed on node `writer`.
+pub fn executor_settings(settings: &config::Application, writer: NodeId) -> ExecutorSettings {
     let on_failure = settings.field.as_ref().map(|field| field.on_failure);
     ExecutorSettings {
         writer,
@@ -299,7 +335,8 @@ fn executor_settings(settings: &config::Application, writer: NodeId) -> Executor
     }
 }
 
-fn build(settings: &config::Application) -> Box<dyn Application> {
+/// The application that `settings` describe.
+pub fn build(settings: &config::Application) -> Box<dyn Application> {
     match &settings.kind {
         ApplicationKind::QuadrupleTank(tank) => Box::new(QuadrupleTank::new(tank_parameters(tank))),
         ApplicationKind::Synthetic(synthetic) => Box::new(Synthetic::new(SyntheticParameters {

@@ -16,7 +16,7 @@ use crate::control::ControlServer;
 use crate::data_plane::Surroundings;
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::waiter::Waiter;
-use crate::executor::ChannelReplication;
+use crate::executor::{ChannelReplication, Threads};
 use crate::instance_lock::InstanceLock;
 use crate::log::{EventLog, LogOutput};
 use crate::opening::{open_links, open_pingers, prepare_thread};
@@ -164,7 +164,7 @@ fn application_threads(
                     expiry: config.applications[index].expiry,
                     port: Arc::clone(&port),
                     gate: Arc::clone(&gate),
-                    waker: waker.clone(),
+                    environment: Threads(waker.clone()),
                 },
                 gate,
                 port,

@@ -250,6 +250,7 @@ impl Parts {
             leaving_until: None,
             turn_began: now,
             stalls: (0, Duration::ZERO),
+            stalled_at: now,
             refreshed: now,
         }
     }

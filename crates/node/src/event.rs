@@ -65,53 +65,94 @@ pub enum NodeEvent {
     Stopping,
     /// A group's role on this node changed.
     Role {
+        /// The group.
         group: u16,
+        /// The role before.
         from: Role,
+        /// The role that it took.
         to: Role,
+        /// The epoch of the role.
         epoch: Epoch,
+        /// Why, in words.
         cause: ShortText,
     },
     /// A group's redundancy changed.
     Redundancy {
+        /// The group.
         group: u16,
+        /// What it is worth.
         state: Redundancy,
+        /// Why, in words.
         cause: ShortText,
     },
     /// A link to a partner came up or went down.
     Link {
+        /// The partner.
         partner: PeerId,
+        /// The network.
         link: LinkId,
+        /// Whether both hear each other on it.
         up: bool,
     },
     /// The transfer of a state ended: with its transfer cycle and the time it took if it is safe,
     /// with a cause if it was given up.
     Transfer {
+        /// The application.
         application: u16,
+        /// Transfer cycle and time taken, if it is safe.
         completed: Option<(u32, Duration)>,
+        /// Why, in words.
         cause: ShortText,
     },
     /// A state came whole.
-    Received { application: u16, cycle: u32 },
+    Received {
+        /// The application.
+        application: u16,
+        /// The transfer cycle.
+        cycle: u32,
+    },
     /// A state that was expected did not come in time.
-    Overdue { application: u16 },
+    Overdue {
+        /// The application.
+        application: u16,
+    },
     /// What became of a cycle's outputs.
     Output {
+        /// The application.
         application: u16,
+        /// The epoch of the role.
         epoch: Epoch,
+        /// The application's cycle.
         cycle: u64,
+        /// What became of them.
         outcome: OutputOutcome,
+        /// Why, in words.
         cause: ShortText,
     },
     /// Cycles were skipped because one ran over them.
-    Overrun { application: u16, skipped: u64 },
+    Overrun {
+        /// The application.
+        application: u16,
+        /// How many.
+        skipped: u64,
+    },
     /// The primary's lease ran out before it was renewed.
-    LeaseLapsed { group: u16 },
+    LeaseLapsed {
+        /// The group.
+        group: u16,
+    },
     /// The data-plane thread woke this much later than it asked for.
-    Stall { length: Duration },
+    Stall {
+        /// How much later.
+        length: Duration,
+    },
     /// Something that concerns the whole node, with its own name and cause.
     Notice {
+        /// The name of the event.
         name: &'static str,
+        /// The group, if it concerns one.
         group: Option<u16>,
+        /// Why, in words.
         cause: ShortText,
     },
 }

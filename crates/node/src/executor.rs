@@ -13,23 +13,45 @@ use bumpless_transfer::{Publisher, Subscriber};
 use crate::shared::{ApplicationPort, GroupGate, Outcome};
 
 /// How often a waiting executor looks again whether it may go alone.
-const ALONE_POLL: Duration = Duration::from_millis(1);
+pub const ALONE_POLL: Duration = Duration::from_millis(1);
 
 /// The time of this call on the monotonic clock.
 pub fn now() -> Instant {
     bumpless_net_linux::Clock.now()
 }
 
+/// What the ports need of the process around them.
+pub trait Environment {
+    /// The time of this call.
+    fn now(&self) -> Instant;
+    /// Wakes the data plane.
+    fn wake_data_plane(&self);
+}
+
+/// A process in which the data plane has a thread of its own.
+#[derive(Clone, Debug)]
+pub struct Threads(pub Waker);
+
+impl Environment for Threads {
+    fn now(&self) -> Instant {
+        now()
+    }
+    fn wake_data_plane(&self) {
+        self.0.wake();
+    }
+}
+
 /// What an executor must look at when it changes: role, order to pause, right to write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Situation {
+pub struct Situation {
     primary: bool,
     paused: bool,
     permitted: bool,
 }
 
 impl Situation {
-    fn of(gate: &GroupGate, port: &ApplicationPort) -> Self {
+    /// The situation at this moment.
+    pub fn of(gate: &GroupGate, port: &ApplicationPort) -> Self {
         Self {
             primary: gate.is_primary(),
             paused: port.paused(),
@@ -81,7 +103,7 @@ impl Clock for ThreadClock {
 }
 
 /// The channel to the backup.
-pub struct ChannelReplication {
+pub struct ChannelReplication<E> {
     /// Where states go while this node is primary.
     pub publisher: Publisher,
     /// Where states come from while it is backup.
@@ -92,29 +114,41 @@ pub struct ChannelReplication {
     pub port: Arc<ApplicationPort>,
     /// Whether anybody is there to acknowledge.
     pub gate: Arc<GroupGate>,
-    /// Wakes the data plane.
-    pub waker: Waker,
+    /// Time, and the way to the data plane.
+    pub environment: E,
 }
 
-impl Replication for ChannelReplication {
+impl<E: Environment> ChannelReplication<E> {
+    /// What became of `ticket`; failed also if nobody is there to acknowledge it any more.
+    pub fn settled_or_lost(&self, ticket: u64) -> Settled {
+        match self.port.outcome(ticket) {
+            Outcome::Safe => Settled::Safe,
+            Outcome::Failed => Settled::Failed,
+            Outcome::Pending if !self.gate.backup_expected() => Settled::Failed,
+            Outcome::Pending => Settled::Pending,
+        }
+    }
+}
+
+impl<E: Environment> Replication for ChannelReplication<E> {
     fn publish(&mut self, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64 {
-        let now = now();
+        let now = self.environment.now();
         let published = self.publisher.publish(now, fill);
         self.port
             .note_published(published.ticket, now + self.expiry);
-        self.waker.wake();
+        self.environment.wake_data_plane();
         published.ticket
     }
 
     fn wait_settled(&mut self, ticket: u64, until: Instant) -> Settled {
         loop {
-            let settled = self.settled(ticket);
-            let left = until.since(now());
-            if settled != Settled::Pending || left == Duration::ZERO {
-                return settled;
+            let left = until.since(self.environment.now());
+            if left == Duration::ZERO {
+                return self.settled(ticket);
             }
-            if !self.gate.backup_expected() {
-                return Settled::Failed;
+            let settled = self.settled_or_lost(ticket);
+            if settled != Settled::Pending {
+                return settled;
             }
             thread::park_timeout(left.to_std());
         }
@@ -130,7 +164,8 @@ impl Replication for ChannelReplication {
 
     fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
         // What was fresh when the role was taken is what it was taken with.
-        match self.subscriber.read(self.gate.role_since().min(now())) {
+        let fresh_at = self.gate.role_since().min(self.environment.now());
+        match self.subscriber.read(fresh_at) {
             Some(view) => {
                 let info = StateInfo {
                     transfer_cycle: view.cycle(),
@@ -146,24 +181,45 @@ impl Replication for ChannelReplication {
 
 /// The role and the right to write, as the data plane last published them.
 #[derive(Debug)]
-pub struct GroupOutputGate {
+pub struct GroupOutputGate<E> {
     /// The group's gate.
     pub gate: Arc<GroupGate>,
     /// Where the device's epoch is told.
     pub port: Arc<ApplicationPort>,
-    /// Wakes the data plane.
-    pub waker: Waker,
+    /// Time, and the way to the data plane.
+    pub environment: E,
 }
 
-impl OutputGate for GroupOutputGate {
+impl<E: Environment> GroupOutputGate<E> {
+    /// Asks the data plane for the certainty that nobody takes over with an older state.
+    pub fn ask_alone(&self) {
+        self.port.set_behind(true);
+        self.environment.wake_data_plane();
+    }
+
+    /// Whether outputs may be written: nobody takes over with an older state, or the newest one
+    /// has become safe after all.
+    pub fn alone_or_safe(&mut self) -> bool {
+        if self.gate.alone() {
+            return true;
+        }
+        let safe = self.port.newest_is_safe();
+        if safe {
+            self.in_step();
+        }
+        safe
+    }
+}
+
+impl<E: Environment> OutputGate for GroupOutputGate<E> {
     fn permit(&mut self) -> Option<Permit> {
         // The mark comes before the look: a hand-over that finds it absent afterwards knows that
         // this thread will see the pause before it writes.
         self.port.set_in_cycle(true);
-        self.port.set_cycle_since(Some(now()));
+        self.port.set_cycle_since(Some(self.environment.now()));
         if self.port.paused() {
             self.port.set_in_cycle(false);
-            self.waker.wake();
+            self.environment.wake_data_plane();
             return None;
         }
         self.gate
@@ -186,18 +242,14 @@ impl OutputGate for GroupOutputGate {
     }
 
     fn go_alone(&mut self, until: Instant) -> bool {
-        self.port.set_behind(true);
-        while !self.gate.alone() {
-            if self.port.newest_is_safe() {
-                self.in_step();
-                return true;
-            }
-            let left = until.since(now());
+        self.ask_alone();
+        while !self.alone_or_safe() {
+            let left = until.since(self.environment.now());
             if left == Duration::ZERO {
                 return false;
             }
-            self.waker.wake();
             thread::park_timeout(left.min(ALONE_POLL).to_std());
+            self.environment.wake_data_plane();
         }
         true
     }
@@ -208,12 +260,12 @@ impl OutputGate for GroupOutputGate {
 
     fn epoch_seen(&mut self, epoch: Epoch) {
         if self.port.note_epoch_seen(epoch) {
-            self.waker.wake();
+            self.environment.wake_data_plane();
         }
     }
 
     fn fit_changed(&mut self, fit: bool) {
         self.port.set_fit(fit);
-        self.waker.wake();
+        self.environment.wake_data_plane();
     }
 }

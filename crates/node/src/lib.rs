@@ -4,21 +4,21 @@
 //! and returns when it is told to stop. Links are opened by a closure that the caller hands in, so
 //! that a laboratory can put fault-injecting drivers where the product puts UDP sockets.
 
-mod applications;
+pub mod applications;
 mod assembly;
-mod build;
+pub mod build;
 pub mod control;
-mod data_plane;
-mod event;
-mod executor;
+pub mod data_plane;
+pub mod event;
+pub mod executor;
 mod instance_lock;
-mod log;
+pub mod log;
 mod opening;
 mod operator;
-mod shared;
-mod short_text;
-mod status;
-mod wiring;
+pub mod shared;
+pub mod short_text;
+pub mod status;
+pub mod wiring;
 pub mod witness;
 
 use std::fmt;

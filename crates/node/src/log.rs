@@ -187,6 +187,15 @@ impl EventLog {
         }
     }
 
+    /// Hands on what was recorded so far, one thread's after the other's.
+    pub fn drain(&mut self, mut each: impl FnMut(&Names, Instant, &NodeEvent)) {
+        for ring in &mut self.rings {
+            while let Ok((at, event)) = ring.pop() {
+                each(&self.names, at, &event);
+            }
+        }
+    }
+
     /// Starts writing to `outputs`.
     pub fn start(self, outputs: Vec<LogOutput>) -> io::Result<RunningLog> {
         let stop = Arc::new(AtomicBool::new(false));
@@ -204,12 +213,10 @@ impl EventLog {
         let mut reported = 0;
         loop {
             let last = stop.load(Ordering::Acquire);
-            for ring in &mut self.rings {
-                while let Ok((at, event)) = ring.pop() {
-                    let line = render(&self.names, at, &event);
-                    outputs.iter_mut().for_each(|output| output.write(&line));
-                }
-            }
+            self.drain(|names, at, event| {
+                let line = render(names, at, event);
+                outputs.iter_mut().for_each(|output| output.write(&line));
+            });
             let lost = self.lost.load(Ordering::Relaxed);
             for output in &mut outputs {
                 output.tell_lost(lost - reported, &self.names.node);
@@ -246,7 +253,8 @@ pub const fn role_name(role: Role) -> &'static str {
     }
 }
 
-fn render(names: &Names, at: Instant, event: &NodeEvent) -> Value {
+/// The event as a line of the log.
+pub fn render(names: &Names, at: Instant, event: &NodeEvent) -> Value {
     let (name, fields) = fields(names, event);
     let mut line = Map::new();
     line.insert("schema".into(), SCHEMA.into());

@@ -270,14 +270,16 @@ impl GroupRuntime {
         self.wake();
     }
 
-    /// The period of an application whose cycle has not ended for so long that it never will.
-    pub fn hung(&self, now: Instant) -> Option<Duration> {
+    /// The period of an application whose cycle has not ended for so long that it never will. What
+    /// lies before `stalled_at`, the end of the process's last stall, does not count: a cycle
+    /// stood still then, as everything did.
+    pub fn hung(&self, stalled_at: Instant, now: Instant) -> Option<Duration> {
         let ports = self.ports.iter().zip(&self.periods);
         ports
             .filter(|(port, period)| {
                 let bound = (**period * 10).max(HANG);
                 port.cycle_since()
-                    .is_some_and(|since| now.since(since) > bound)
+                    .is_some_and(|since| now.since(since.max(stalled_at)) > bound)
             })
             .map(|(_, period)| *period)
             .next()

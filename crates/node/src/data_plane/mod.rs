@@ -87,6 +87,9 @@ pub enum Turn {
     Wait(Instant),
     /// The node was told to stop and has nothing left to hand over.
     Ended,
+    /// A cycle of an application with this period does not end. The process must: it keeps this
+    /// node from writing and the partner from taking over.
+    Hung(Duration),
 }
 
 /// Everything on the data-plane thread. All memory is taken before the first [`DataPlane::turn`].
@@ -123,6 +126,8 @@ pub struct DataPlane {
     pub turn_began: Instant,
     /// Stalls seen and the longest.
     pub stalls: (u64, Duration),
+    /// When the last stall ended.
+    pub stalled_at: Instant,
     /// When status was last refreshed.
     pub refreshed: Instant,
 }
@@ -139,8 +144,11 @@ impl DataPlane {
             return Turn::Ended;
         }
         let paced = self.transmit(now);
-        self.publish(now);
+        let hung = self.publish(now);
         self.note_stall(self.turn_began, clock());
+        if let Some(period) = hung {
+            return Turn::Hung(period);
+        }
         Turn::Wait(if more {
             now
         } else {
@@ -224,39 +232,32 @@ impl DataPlane {
         let length = now.since(due);
         if length > STALL {
             self.stalls = (self.stalls.0 + 1, self.stalls.1.max(length));
+            self.stalled_at = now;
             self.surroundings
                 .sink
                 .record(now, NodeEvent::Stall { length });
         }
     }
 
-    /// An application that hangs keeps this node from writing and its partner from taking over.
-    fn end_if_hung(&self, now: Instant) {
-        if let Some(period) = self.groups.iter().find_map(|group| group.hung(now)) {
-            eprintln!(
-                "bumpless: a cycle of an application with a period of {period} does not end; \
-                 this node ends so that its partner takes over"
-            );
-            std::process::abort();
-        }
-    }
-
-    /// Publishes rights to the executors and, now and then, the status.
-    fn publish(&mut self, now: Instant) {
+    /// Publishes rights to the executors and, now and then, the status; returns the period of an
+    /// application that hangs.
+    fn publish(&mut self, now: Instant) -> Option<Duration> {
         for group in &mut self.groups {
             group.publish(&self.cores.redundancy, now);
         }
         if now.since(self.refreshed) < SNAPSHOT_INTERVAL {
-            return;
+            return None;
         }
         self.refreshed = now;
-        self.end_if_hung(now);
         self.measure_round_trips();
         // Contended: the control thread is reading; the next turn will do.
         let snapshot = Arc::clone(&self.surroundings.snapshot);
         if let Ok(mut snapshot) = snapshot.try_lock() {
             self.fill(&mut snapshot, now);
         }
+        self.groups
+            .iter()
+            .find_map(|group| group.hung(self.stalled_at, now))
     }
 
     /// Heartbeats measure the round trip of links that carry no states.

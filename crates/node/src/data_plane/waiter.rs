@@ -1,5 +1,6 @@
 //! Waiting between two turns of the loop: for a datagram, a wake-up, or the next deadline.
 
+use bumpless_base::Instant;
 use bumpless_net_linux::{Clock, Poller, Waker};
 
 use super::link_port::LinkPort;
@@ -40,21 +41,35 @@ impl Waiter {
             session: plane.session,
         };
         plane.surroundings.sink.record(Clock.now(), started);
-        while let Turn::Wait(until) = plane.turn(|| Clock.now()) {
-            self.watch_full(plane, true);
-            let began = Clock.now();
-            // A failed wait (out of kernel memory) must not become a busy loop that starves the
-            // machine.
-            if self.poller.wait(until).is_err() {
-                std::thread::sleep(std::time::Duration::from_micros(100));
+        loop {
+            match plane.turn(|| Clock.now()) {
+                Turn::Wait(until) => self.wait(plane, until),
+                Turn::Ended => break,
+                Turn::Hung(period) => {
+                    eprintln!(
+                        "bumpless: a cycle of an application with a period of {period} does not \
+                         end; this node ends so that its partner takes over"
+                    );
+                    std::process::abort();
+                }
             }
-            self.watch_full(plane, false);
-            plane.resume(until.max(began), Clock.now());
         }
         plane
             .surroundings
             .sink
             .record(Clock.now(), NodeEvent::Stopping);
+    }
+
+    fn wait(&mut self, plane: &mut DataPlane, until: Instant) {
+        self.watch_full(plane, true);
+        let began = Clock.now();
+        // A failed wait (out of kernel memory) must not become a busy loop that starves the
+        // machine.
+        if self.poller.wait(until).is_err() {
+            std::thread::sleep(std::time::Duration::from_micros(100));
+        }
+        self.watch_full(plane, false);
+        plane.resume(until.max(began), Clock.now());
     }
 
     /// Wakes up when a link whose queue was full can take more.
