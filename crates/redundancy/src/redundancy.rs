@@ -224,6 +224,9 @@ impl Redundancy {
     /// told that what the partner holds is old, and it cannot take over without a break;
     /// [`is_alone`](Self::is_alone) says when that is certain, and such an output may leave.
     ///
+    /// Before saying `false`, make sure that no output can leave any more on an earlier
+    /// [`is_alone`](Self::is_alone) that was passed on to another thread.
+    ///
     /// **Each primary role begins with `true`**, so the partner counts as synced only after the
     /// first `false`. Repeating the present value has no effect, nor has a call on a node that is
     /// not primary..

@@ -1,4 +1,4 @@
-//! Who is at the other end: sessions without stable storage (clauses ).
+//! Who is at the other end: sessions without stable storage (clauses ).
 //!
 //! A process draws a session when it starts. It adopts a session of its partner only from a
 //! heartbeat that echoes its own latest challenge, and then draws another challenge. So whatever

@@ -167,15 +167,41 @@ fn a_primary_that_returns_at_once_does_not_make_the_backup_continue_an_old_state
 }
 
 #[test]
+fn a_backup_that_hears_a_new_incarnation_asks_the_witness_whether_its_state_is_old() {
+    for seed in 0..20 {
+        let mut world = World::settled(lasting(), seed);
+        world.split();
+        // What the witnesses said last to the backup was before the primary went on alone.
+        (0..2).for_each(|reference| world.cut_reference(1, reference));
+        world.run_for(60 * MS);
+        assert!(is_alone(&mut world, 0) && world.status(1).synced);
+        world.kill(0);
+        world.start(0);
+        world.cuts.retain(|&(from, to, _)| from > 1 || to > 1);
+        world.run_for(100 * MS);
+        assert!(world.writes(1).is_none(), "it waits for an answer");
+        world.calm();
+        world.run_for(300 * MS);
+        assert!(world.is_healed(), "seed {seed}");
+        world.expect_no_violation(&format!("seed {seed}"));
+    }
+}
+
+#[test]
 fn a_primary_that_resigns_tells_that_it_went_on_alone() {
     for seed in 0..20 {
         let mut world = World::settled(lasting(), seed);
         world.split();
+        // No witness tells the backup.
+        (0..2).for_each(|reference| world.cut_reference(1, reference));
         world.run_for(60 * MS);
-        assert!(is_alone(&mut world, 0));
+        assert!(is_alone(&mut world, 0) && world.status(1).synced);
         let now = world.local(0);
         let seen = bumpless_base::Epoch(1001);
         world.core(0).observe_epoch(GROUP, seen, now);
+        world.cuts.retain(|&(from, to, _)| from > 1 || to > 1);
+        world.run_for(300 * MS);
+        world.expect_no_violation(&format!("seed {seed}"));
         world.calm();
         world.run_for(300 * MS);
         assert!(world.is_healed(), "seed {seed}");

@@ -1,4 +1,4 @@
-//! A name that two processes use, and what only looks like it.
+//! A name that two processes use, and what only looks like it.
 
 mod world;
 
