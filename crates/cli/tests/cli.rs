@@ -269,7 +269,7 @@ fn witness_and_plant_say_in_json_where_they_listen_and_what_they_grant() {
         let lines = said
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).unwrap());
-        lines.filter(|line| line["event"] == "granted").last()
+        lines.rev().find(|line| line["event"] == "granted")
     });
     for field in ["pair", "group", "holder", "epoch", "time_ns"] {
         assert!(!grant[field].is_null(), "{grant}");
@@ -327,7 +327,7 @@ fn with_closed_output(site: &Site, arguments: &[&str], name: &str) -> Process {
 
 #[test]
 fn a_closed_standard_output_stops_no_service() {
-    let mut site = Site::new(Plan::pair(2).tank(50, ""));
+    let site = Site::new(Plan::pair(2).tank(50, ""));
     let config = site.config();
     let [one, other] = [0, 1].map(|n| site.plan.witnesses[n].1.to_string());
     let plant = site.plan.plant.to_string();

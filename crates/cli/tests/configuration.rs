@@ -319,8 +319,10 @@ fn with_fail_a_plant_dead_for_both_stops_the_application_until_a_restart() {
     });
     assert_eq!(stopped["outcome"], "held", "{stopped}");
     site.start_plant(&[]);
-    site.interrupt(&primary);
-    site.start(&primary);
+    // Perhaps the other one took over before it knew that it could not do better.
+    site.interrupt_all();
+    site.start("left");
+    site.start("right");
     site.await_redundant("tank");
     site.await_writes(3);
     site.writes().judge_epochs();

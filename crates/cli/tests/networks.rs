@@ -326,3 +326,18 @@ fn two_nodes_of_the_same_name_both_say_so_and_neither_writes() {
         site.writes().judge_epochs();
     });
 }
+
+#[test]
+fn a_primary_that_the_witness_hears_but_that_does_not_hear_the_witness_is_replaced() {
+    with_hosts(|hosts| {
+        let site = start_on_hosts(hosts, 50, "");
+        let (primary, backup, _) = site.await_redundant("tank");
+        site.await_writes(3);
+        site.hosts().keep_from_hearing_witnesses(&primary);
+        site.hosts().cut("A");
+        site.hosts().cut("B");
+        let higher = site.await_primary(&backup, "tank");
+        site.await_write_in(higher);
+        site.writes().judge_epochs();
+    });
+}

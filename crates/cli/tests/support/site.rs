@@ -308,7 +308,8 @@ impl Site {
                 self.status(node).map(|status| status["groups"].to_string())
             );
             let events = self.events(node);
-            let told = events.iter().filter(|line| line["outcome"] != "written");
+            let told = events.iter();
+            let told = told.filter(|line| line["outcome"] != "written" && line["event"] != "stall");
             for line in told.collect::<Vec<_>>().iter().rev().take(40).rev() {
                 eprintln!("{line}");
             }
