@@ -62,6 +62,16 @@ impl Failure {
         }
     }
 
+    /// The same failure, printed as `bumpless.error/1` if `wanted` and not JSON already.
+    pub fn in_json(mut self, wanted: bool) -> Self {
+        if wanted && self.json.is_none() {
+            let error = self.lines.join("\n");
+            let error = error.strip_prefix("bumpless: ").unwrap_or(&error);
+            self.json = Some(json!({"schema": "bumpless.error/1", "error": error}));
+        }
+        self
+    }
+
     /// Prints the failure and gives the exit status.
     pub fn report(self) -> ExitCode {
         if let Some(json) = self.json {

@@ -396,3 +396,32 @@ fn a_closed_standard_output_does_not_make_a_command_panic() {
         assert!(!stderr.contains("panic"), "{arguments:?}: {stderr}");
     }
 }
+
+#[test]
+fn what_is_refused_is_refused_in_json_to_programs() {
+    let directory = tempfile::tempdir().unwrap();
+    let sample = directory.path().join("pair.toml");
+    let (text, _, _) = said(&["check", "--sample"]);
+    let text = text.replace("[pair]\n", &format!("[pair]\n# {}\n", std::process::id()));
+    let pair = format!("name = \"refused-{}\"", std::process::id());
+    std::fs::write(
+        &sample,
+        text.replacen("name = \"quadruple-tank\"", &pair, 1),
+    )
+    .unwrap();
+    let path = sample.to_str().unwrap();
+    for command in ["status", "switchover"] {
+        let (value, status) = json(
+            &[command, path, "--node", "left", "--json"],
+            "bumpless.error/1",
+        );
+        assert_eq!(status, Some(1));
+        assert!(
+            value["error"]
+                .as_str()
+                .unwrap()
+                .contains("is the node running?"),
+            "{value}"
+        );
+    }
+}

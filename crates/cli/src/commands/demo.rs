@@ -77,6 +77,11 @@ pub struct Demo {
 impl Demo {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        let json = self.json;
+        self.execute().map_err(|failure| failure.in_json(json))
+    }
+
+    fn execute(self) -> Outcome {
         let binary = std::env::current_exe().map_err(|error| {
             Failure::refused(format_args!("cannot find this program's own file: {error}"))
         })?;

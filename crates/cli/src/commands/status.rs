@@ -37,6 +37,11 @@ pub fn socket_of(config: &Path, node: &str, as_json: bool) -> Result<PathBuf, Fa
 impl Status {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        let json = self.json;
+        self.execute().map_err(|failure| failure.in_json(json))
+    }
+
+    fn execute(self) -> Outcome {
         let socket = socket_of(&self.config, &self.node, self.json)?;
         let status = control::request(&socket, &Request::Status).map_err(Failure::refused)?;
         if self.json {

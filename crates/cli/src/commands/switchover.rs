@@ -33,6 +33,11 @@ pub struct Switchover {
 impl Switchover {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        let json = self.json;
+        self.execute().map_err(|failure| failure.in_json(json))
+    }
+
+    fn execute(self) -> Outcome {
         let socket = socket_of(&self.config, &self.node, self.json)?;
         let before =
             self.role(&control::request(&socket, &Request::Status).map_err(Failure::refused)?)?;

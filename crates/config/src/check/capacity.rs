@@ -9,6 +9,7 @@ use super::addresses::Map;
 use super::timing::ms;
 use super::{applications, groups, link, node};
 use crate::file::File;
+use crate::model::ENVELOPE_MAX;
 use crate::model::{Distribution, IpVersion, Transfer, WireVersion};
 use crate::reader::Reader;
 
@@ -124,10 +125,10 @@ impl Capacity<'_> {
             let number = self.version.number();
             let payload = self.payload;
             let wrong = format!(
-                "a state of {size} bytes needs {packets} packets of {payload} bytes, version \
+                "a state of {size} bytes, {ENVELOPE_MAX} of them the executor's, needs {packets} packets of {payload} bytes, version \
                  {number} numbers {most}"
             );
-            let limit = most * payload;
+            let limit = most * payload - u128::from(ENVELOPE_MAX);
             let right = format!("give at most {limit} bytes, or set wire_version = 2");
             reader.wrong(&draft.place, "size", wrong, right);
         }
