@@ -222,3 +222,39 @@ fn without_a_witness_a_primary_is_alone_at_once() {
     assert!(is_alone(&mut world, 0));
     assert!(!is_alone(&mut world, 1), "not the backup");
 }
+
+#[test]
+fn who_has_asked_without_a_claim_makes_none_when_a_late_state_arrives() {
+    let mut world = World::settled(lasting(), 7);
+    world.kill(0);
+    world.cut_reference(1, 0);
+    world.cut_reference(1, 1);
+    let now = world.local(1);
+    world.core(1).set_synced_until(GROUP, None, now);
+    world.run_for(300 * MS);
+    let now = world.local(1);
+    let until = now + bumpless_base::Duration::from_secs(1);
+    world.core(1).set_synced_until(GROUP, Some(until), now);
+    assert!(!world.status(1).synced);
+    world.calm();
+    world.run_for(300 * MS);
+    assert!(world.is_healed());
+    world.expect_no_violation("late state");
+}
+
+#[test]
+fn a_failover_that_found_no_witness_in_time_becomes_a_lone_start() {
+    let plan = Plan {
+        expiry: 150 * MS,
+        ..Plan::default()
+    };
+    let mut world = World::settled(plan, 8);
+    world.kill(0);
+    world.witnesses = vec![None, None];
+    world.run_for(300 * MS);
+    world.start_witness(0);
+    world.start_witness(1);
+    world.run_for(500 * MS);
+    assert_eq!(became_primary(&world, 1), Some(RoleCause::LoneStart));
+    world.expect_no_violation("no witness in time");
+}

@@ -86,3 +86,45 @@ fn a_switchover_is_abandoned_when_no_epoch_is_left_to_offer() {
         assert_eq!(machine.hand_over.offered().is_none(), aborted);
     }
 }
+
+#[test]
+fn another_session_is_promised_nothing_before_the_promise_to_the_one_before_has_run_out() {
+    let timing = Timing::default();
+    let (now, until) = (Instant::from_nanos(1_000), Instant::from_nanos(9_000));
+    let (mut machine, mut out) = (promised(until), Outbox::new(8));
+    machine.granting = true;
+    machine.forget_partner(&surroundings(&timing, now), &mut out);
+    let mut grants = |now, duplicate_partner| {
+        let s = Surroundings {
+            duplicate_partner,
+            ..surroundings(&timing, now)
+        };
+        let entry = machine.entry(Some(now), &s);
+        entry.flags.contains(GroupFlags::GRANTING)
+    };
+    assert!(!grants(now, false));
+    assert!(!grants(until, true), "nor to one of two");
+    assert!(grants(until, false));
+}
+
+#[test]
+fn only_a_later_primary_makes_it_history_that_this_node_was_ahead() {
+    let timing = Timing::default();
+    let now = Instant::from_nanos(1_000);
+    for (epoch, role, history) in [
+        (5, Role::Primary, true),
+        (3, Role::Primary, false),
+        (5, Role::Backup, false),
+    ] {
+        let mut machine = promised(Instant::ZERO);
+        machine.epoch = Epoch(4);
+        machine.declare(true, &timing, now);
+        let heard = entry(role, GroupFlags::EMPTY);
+        machine.partner = Some(GroupEntry {
+            epoch: Epoch(epoch),
+            ..heard
+        });
+        machine.fall_behind();
+        assert_eq!(!machine.alone.is_ahead(), history, "{epoch} {role:?}");
+    }
+}

@@ -209,6 +209,13 @@ impl World {
             }
             Outgoing::Witness { reference, len } => {
                 assert_eq!(len, WitnessRequest::LEN);
+                let Ok(Packet::WitnessRequest(request)) = parse(&buffer[..len]) else {
+                    panic!("not a witness request")
+                };
+                // Drift included, so that the witness need not know how much there is.
+                let timing = self.plan.timing;
+                let least = timing.lease.stretched(timing.drift_ppm).as_nanos();
+                assert!(u64::from(request.lease_us) * 1000 >= least);
                 let link = reference.0 % self.plan.links;
                 let bytes = buffer[..len].to_vec();
                 let what = What::Datagram {
