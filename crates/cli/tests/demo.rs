@@ -1,0 +1,112 @@
+//! The demonstration as a user runs it: its verdict, its report, and Ctrl-C in the middle.
+//!
+//! What is asserted of the verdict are the promises that no stall of the machine excuses; the others
+//! depend on how promptly this machine runs processes, and the demonstration itself judges them.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+const SAFETY: [&str; 4] = ["one-writer", "epochs", "no-bump", "record"];
+
+fn demo(directory: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+    command
+        .args(["demo", "--json", "--report"])
+        .arg(directory.join("report.html"))
+        .env("TMPDIR", directory)
+        .current_dir(directory)
+        .stdin(Stdio::null());
+    command
+}
+
+/// Process ids of `parent`'s children.
+fn children(parent: u32) -> BTreeSet<u32> {
+    let path = format!("/proc/{parent}/task/{parent}/children");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
+}
+
+fn runs(pid: u32) -> bool {
+    let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    command.windows(8).any(|window| window == b"bumpless")
+}
+
+fn wait_until(what: &str, mut reached: impl FnMut() -> bool) {
+    for _ in 0..1500 {
+        if reached() {
+            return;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    panic!("not within 30 s: {what}");
+}
+
+#[test]
+fn the_demonstration_keeps_the_promises_that_nothing_excuses_and_shows_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = demo(directory.path())
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["schema"], "bumpless.demo/1");
+    let promises = result["promises"].as_array().unwrap();
+    let broken: Vec<_> = promises
+        .iter()
+        .filter(|promise| promise["held"] != true)
+        .collect();
+    println!("{} promises, broken here: {broken:#?}", promises.len());
+    for id in SAFETY {
+        let promise = promises.iter().find(|promise| promise["id"] == id).unwrap();
+        assert_eq!(promise["held"], true, "{promise}");
+    }
+    assert_eq!(output.status.code(), Some(i32::from(!broken.is_empty())));
+    let report = fs::read_to_string(directory.path().join("report.html")).unwrap();
+    assert!(report.contains("<svg") && report.contains("promises"));
+    for outside in ["src=\"http", "href=\"http", "@import", "url(http"] {
+        assert!(!report.contains(outside), "the report refers to {outside}");
+    }
+    let left: Vec<_> = fs::read_dir(directory.path())
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect();
+    assert_eq!(left, ["report.html"], "nothing else is left behind");
+}
+
+fn interrupt(child: &Child) {
+    let pid = i32::try_from(child.id()).unwrap();
+    // SAFETY: kill takes two integers; the process is this test's own child, not yet waited for.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
+}
+
+#[test]
+fn ctrl_c_ends_everything_that_the_demonstration_started() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut demo = demo(directory.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_until("plant, two witnesses and two nodes run", || {
+        children(demo.id()).len() == 5
+    });
+    let started = children(demo.id());
+    interrupt(&demo);
+    let mut status = None;
+    wait_until("the demonstration has ended", || {
+        status = demo.try_wait().unwrap();
+        status.is_some()
+    });
+    assert_eq!(status.and_then(|status| status.code()), Some(1));
+    assert!(started.iter().all(|&pid| !runs(pid)), "{started:?}");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+}
