@@ -163,6 +163,9 @@ impl<E: Environment> Replication for ChannelReplication<E> {
     }
 
     fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
+        if self.gate.cold() {
+            return false;
+        }
         // What was fresh when the role was taken is what it was taken with.
         let fresh_at = self.gate.role_since().min(self.environment.now());
         match self.subscriber.read(fresh_at) {

@@ -16,6 +16,7 @@ pub struct GroupGate {
     role: AtomicU8,
     role_since: AtomicU64,
     alone: AtomicBool,
+    cold: AtomicBool,
     backup_expected: AtomicBool,
     handing_over: AtomicBool,
 }
@@ -49,6 +50,16 @@ impl GroupGate {
     /// When the role was taken.
     pub fn role_since(&self) -> Instant {
         Instant::from_nanos(self.role_since.load(Ordering::SeqCst))
+    }
+
+    /// Publishes whether the primary role began without a fresh state.
+    pub fn set_cold(&self, cold: bool) {
+        self.cold.store(cold, Ordering::SeqCst);
+    }
+
+    /// Whether the primary role began without a fresh state.
+    pub fn cold(&self) -> bool {
+        self.cold.load(Ordering::SeqCst)
     }
 
     /// Publishes whether nobody can take over from an older state.

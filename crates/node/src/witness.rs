@@ -15,7 +15,7 @@ use bumpless_net_linux::{
     Clock, Link, OpenError, Poller, Segment, UdpConfig, UdpLink, Waker, random, realtime,
 };
 use bumpless_redundancy::{Witness, WitnessSetup};
-use bumpless_wire::{Packet, WitnessKind, WitnessReply, WitnessRequest, parse};
+use bumpless_wire::{Packet, WitnessReply, WitnessRequest, parse};
 use serde_json::json;
 
 /// Groups of all pairs that one witness serves.
@@ -203,7 +203,7 @@ impl Journal {
     }
 
     fn note(&mut self, request: &WitnessRequest, reply: &WitnessReply) {
-        if !reply.granted || matches!(request.kind, WitnessKind::Observe | WitnessKind::Release) {
+        if !reply.granted || !request.kind.is_lease() {
             return;
         }
         let grant = Grant {

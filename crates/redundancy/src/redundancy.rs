@@ -249,6 +249,12 @@ impl Redundancy {
         index.is_some_and(|index| self.groups[index].is_alone())
     }
 
+    /// What [`set_alone`](Self::set_alone) said last, or the role began with.
+    pub fn wants_alone(&self, group: GroupId) -> bool {
+        let index = self.index_of(group);
+        index.is_some_and(|index| self.groups[index].alone.is_ahead())
+    }
+
     /// As primary: whether the role began without a fresh state (lone start, or both nodes
     /// started). Outputs then begin anew; what was received earlier is not to be used.
     pub fn is_cold(&self, group: GroupId) -> bool {

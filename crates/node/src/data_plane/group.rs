@@ -37,8 +37,6 @@ pub struct GroupRuntime {
     /// acted upon.
     unfit_since: Option<Instant>,
     unfit: bool,
-    /// What the core was told of it in this role.
-    told_behind: Option<bool>,
     relieved_at: Option<Instant>,
     /// Until when the newest state of each application may be used.
     freshness: IndexedHeap<Instant>,
@@ -70,7 +68,6 @@ impl GroupRuntime {
             partner_role: None,
             unfit_since: None,
             unfit: false,
-            told_behind: None,
             relieved_at: None,
             freshness,
             epoch_seen: Epoch::default(),
@@ -112,9 +109,15 @@ impl GroupRuntime {
         if to != Role::Primary {
             self.gate.set_permit(None);
         }
-        self.gate.set_role(to, now);
         self.gate.set_alone(false);
-        self.told_behind = None;
+        self.gate.set_cold(redundancy.is_cold(self.id));
+        if to == Role::Primary || self.gate.is_primary() {
+            // What was received before this node was primary is older than what it made itself.
+            (0..self.ports.len()).for_each(|member| {
+                self.freshness.remove(member);
+            });
+        }
+        self.gate.set_role(to, now);
         self.ports.iter().for_each(|port| port.set_behind(false));
         self.offered = handed_over;
         if handed_over {
@@ -193,17 +196,23 @@ impl GroupRuntime {
             self.tell_synced(redundancy, now);
         }
         self.seek_relief(redundancy, now);
-        self.tell_behind(redundancy, now);
+        if self.gate.is_primary() {
+            self.tell_behind(redundancy, now);
+        }
     }
 
     /// Tells the core when outputs are to be written although the partner lacks their state, and when
     /// the partner has everything again.
     fn tell_behind(&mut self, redundancy: &mut Redundancy, now: Instant) {
+        let wanted = redundancy.wants_alone(self.id);
         let behind = self.ports.iter().any(|port| port.behind());
         let in_step = !behind && self.ports.iter().all(|port| port.newest_is_safe());
-        if self.told_behind != Some(behind) && (behind || in_step) {
-            self.told_behind = Some(behind);
-            redundancy.set_alone(self.id, behind, now);
+        if wanted && in_step {
+            // No output may leave any more on what was certain until here.
+            self.gate.set_alone(false);
+            redundancy.set_alone(self.id, false, now);
+        } else if !wanted && behind {
+            redundancy.set_alone(self.id, true, now);
         }
     }
 

@@ -200,6 +200,14 @@ impl DataPlane {
                 );
                 self.notice("duplicate_node", None, cause, now);
             }
+            Event::DuplicatePartner { peer } => {
+                let name = self.partner_names.get(usize::from(peer.0));
+                let name = name.map_or("?", String::as_str);
+                let cause = ShortText::of(format_args!(
+                    "two processes run as '{name}' and answer in turn; neither is believed: stop one"
+                ));
+                self.notice("duplicate_partner", None, cause, now);
+            }
             Event::ReferenceLost { group, reference } => {
                 self.reference(group, reference, "does not answer", now)
             }
