@@ -20,6 +20,8 @@ pub(crate) struct Lease {
     pub(crate) epoch: Epoch,
     /// The witness's incarnation that granted it; 0 for none.
     pub(crate) session: u64,
+    /// A witness that has just started grants nothing before.
+    quiet_until: Instant,
     /// When anybody last held or renewed the lease, as far as the witness said.
     pub(crate) last_renewal: Option<Instant>,
     /// When the last answer came.
@@ -144,6 +146,11 @@ impl Agreement {
             .is_some_and(|at| now <= at + window)
     }
 
+    /// Whether the reference point answers and could grant what is asked of it.
+    pub(crate) fn serves(&self, reference: ReferenceId, timing: &Timing, now: Instant) -> bool {
+        self.answers(reference, timing, now) && now >= self.lease(reference).quiet_until
+    }
+
     /// The first witness at which somebody held the role less than `span` ago.
     pub(crate) fn lately_leased(
         &self,
@@ -185,6 +192,9 @@ impl Agreement {
         lease.answered_at = Some(now);
         (lease.witness, lease.alone) = (reply.witness_session, reply.alone);
         lease.granted = leased && reply.granted;
+        if !leased {
+            lease.quiet_until = now + Duration::from_micros(reply.retry_after_us.into());
+        }
         let silent = Duration::from_micros(reply.holder_silent_us.into());
         lease.last_renewal = (reply.epoch != Epoch(0)).then(|| now.before(silent));
         if lease.granted && sent > since {

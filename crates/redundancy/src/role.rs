@@ -203,7 +203,7 @@ impl RoleMachine {
             .agreement
             .needed()
             .iter()
-            .all(|r| self.agreement.answers(r, s.timing, s.now));
+            .all(|r| self.agreement.serves(r, s.timing, s.now));
         let flags = GroupFlags::EMPTY
             .with(GroupFlags::SYNCED, self.synced(s.now))
             .with(GroupFlags::GRANTING, granting)

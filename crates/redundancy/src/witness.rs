@@ -291,10 +291,11 @@ impl Witness {
             echo_sent_at: request.sent_at,
             holder_silent_us: micros(silent),
             // Rounded up: asking a microsecond early would be refused.
-            retry_after_us: if granted {
-                0
-            } else {
-                micros(free_at.since(now)).saturating_add(1)
+            retry_after_us: match request.kind {
+                // Who only looks wants to know when a takeover could be granted.
+                WitnessKind::Observe => micros(self.quiet_until.since(now)),
+                _ if granted => 0,
+                _ => micros(free_at.since(now)).saturating_add(1),
             },
             witness_session: self.session,
             token: request.token,

@@ -663,3 +663,24 @@ fn a_promise_of_a_partner_that_restarted_meanwhile_does_not_bring_a_lapsed_right
     assert!(world.had(0, became(Role::Starting, RoleCause::LapsedTooLong)));
     world.expect_no_violation("restarted ally");
 }
+
+#[test]
+fn a_pair_whose_witnesses_have_just_started_says_that_the_backup_could_not_take_over() {
+    let mut world = World::settled(Plan::default(), 1);
+    assert_eq!(world.status(0).redundancy, RedundancyLevel::Ok);
+    for reference in 0..2 {
+        world.start_witness(reference);
+    }
+    world.run_for(8 * MS);
+    let unready = RedundancyLevel::Degraded(RedundancyCause::BackupWithoutReference);
+    assert_eq!(world.status(0).redundancy, unready);
+    let took = world.run_until(2000 * MS, |w| w.status(0).redundancy == RedundancyLevel::Ok);
+    assert!(took > 0 && world.is_healed());
+    world.kill(0);
+    let took = world.run_until(100 * MS, |w| w.writes(1).is_some());
+    assert!(
+        took <= TAKEOVER,
+        "redundant means that a takeover is granted: {took} ns"
+    );
+    world.expect_no_violation("witnesses restarted");
+}
