@@ -6,6 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 /// Held for as long as the node runs.
@@ -66,7 +67,7 @@ impl InstanceLock {
             cause,
         };
         if let Some(directory) = path.parent() {
-            fs::create_dir_all(directory).map_err(io)?;
+            make_private(directory).map_err(io)?;
         }
         let mut file = OpenOptions::new()
             .read(true)
@@ -95,9 +96,37 @@ impl InstanceLock {
     }
 }
 
+/// Makes `directory` for this user alone. One that is there already and belongs to another user is
+/// refused: whoever owns it could put a socket of his own in the place of ours.
+fn make_private(directory: &Path) -> io::Result<()> {
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)?;
+    let owner = fs::metadata(directory)?.uid();
+    // SAFETY: geteuid takes nothing and cannot fail.
+    if owner != 0 && owner != unsafe { libc::geteuid() } {
+        return Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!("the directory belongs to another user ({owner})"),
+        ));
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_directory_is_made_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("own/left.lock");
+        InstanceLock::take(&path).unwrap();
+        let made = fs::metadata(path.parent().unwrap()).unwrap();
+        assert_eq!(made.permissions().mode() & 0o777, 0o700);
+    }
 
     #[test]
     fn a_second_run_beside_the_first_is_refused_and_named() {
