@@ -3,6 +3,7 @@
 mod world;
 
 use bumpless_base::{Counter, Random};
+use bumpless_transfer::SenderEvent;
 use bumpless_wire::{AckHeader, MAX_ACK_LEN, Version, encode_ack};
 use world::*;
 
@@ -255,4 +256,26 @@ fn sizes_that_contradict_each_other_are_discarded() {
     world.lose = Box::new(|_| false);
     world.run(ms(10));
     assert_eq!(world.read(0).unwrap().1, state(0, 3500));
+}
+
+#[test]
+fn a_state_taken_over_when_a_session_ends_is_not_dropped_by_its_own_mark() {
+    let mut world = Plan::links(1).build();
+    world.publish(0, &state(0, 100_000));
+    world.run(us(100));
+    world.publish(0, &state(1, 100_000));
+    world.run(us(100));
+    // The driver does not learn of this one before the session changes.
+    world.publish(0, &state(2, 100_000));
+    world.set_session(Some(TAG + 1));
+    world.run(ms(10));
+    assert_eq!(
+        world.read(0).map(|(_, state)| state),
+        Some(state(2, 100_000))
+    );
+    let superseded = world
+        .events
+        .iter()
+        .any(|(_, event)| matches!(event, SenderEvent::Superseded { .. }));
+    assert!(!superseded, "{:?}", world.events);
 }

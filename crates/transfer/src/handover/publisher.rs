@@ -107,6 +107,7 @@ impl Publisher {
             if let Some(back) = self.slot.swap(Some(buffer)) {
                 self.held = Some(back);
             }
+            self.slot.note_queued(ticket);
         }
         self.dirty.mark(self.channel);
         Published { ticket, superseded }

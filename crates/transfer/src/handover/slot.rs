@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec;
 use bumpless_base::Instant;
+use core::sync::atomic::{AtomicUsize, Ordering};
 use crossbeam_utils::atomic::AtomicCell;
 
 /// One state and what belongs to it. Plain data: only its owner touches it.
@@ -54,15 +55,29 @@ impl StateBuffer {
 
 /// Holds at most one buffer. Pointer sized, hence exchanged without a lock.
 #[derive(Default)]
-pub(crate) struct Slot(AtomicCell<Option<Box<StateBuffer>>>);
+pub(crate) struct Slot {
+    buffer: AtomicCell<Option<Box<StateBuffer>>>,
+    /// Sending side: the low bits of the ticket that was queued last.
+    latest: AtomicUsize,
+}
 
 impl Slot {
     pub fn swap(&self, buffer: Option<Box<StateBuffer>>) -> Option<Box<StateBuffer>> {
-        self.0.swap(buffer)
+        self.buffer.swap(buffer)
     }
 
     pub fn take(&self) -> Option<Box<StateBuffer>> {
-        self.0.swap(None)
+        self.buffer.swap(None)
+    }
+
+    /// Notes that the state with this number was queued. Before its channel is marked.
+    pub fn note_queued(&self, ticket: u64) {
+        self.latest.store(ticket as usize, Ordering::Release);
+    }
+
+    /// Whether no state was queued after the one with this number, as far as is noted.
+    pub fn is_latest(&self, ticket: u64) -> bool {
+        self.latest.load(Ordering::Acquire) == ticket as usize
     }
 
     /// Whether exchanging takes no lock on this target.

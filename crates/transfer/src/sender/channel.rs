@@ -146,6 +146,11 @@ impl Channel {
         self.buffer.as_ref().map_or(&[], |buffer| buffer.bytes())
     }
 
+    /// Whether the open transfer is of the state that was published last.
+    pub fn has_latest(&self) -> bool {
+        self.transfer.is_some_and(|t| self.slot.is_latest(t.ticket))
+    }
+
     /// Exchanges the sender's buffer for the slot's; returns the state that was queued there.
     pub fn take_published(&mut self) -> Option<&mut StateBuffer> {
         self.waiting = false;

@@ -159,6 +159,9 @@ impl Sender {
             Some(channel) if channel.transfer.is_some_and(|t| t.started > 0) => {
                 channel.waiting = true;
             }
+            // Taken over at the end of the transfer before, ahead of its mark; nothing is there to
+            // take its place.
+            Some(channel) if channel.has_latest() => {}
             Some(_) => self.adopt(index, now),
             None => {}
         }
