@@ -1,0 +1,20 @@
+//! Conversations decoded from bytes, and what must hold in them.
+//!
+//! Each module has one function `run` that takes any bytes, does what they say, and panics when a
+//! promise is broken. The fuzz targets in `fuzz/fuzz_targets` call it, and so do the property tests
+//! of this crate; the same bytes always do the same.
+//!
+//! | module | what the bytes are | what is checked |
+//! |---|---|---|
+//! | [`parse`] | a datagram | read and encoded back to the same bytes, or refused with a cause |
+//! | [`config`] | a configuration file, or edits of a good one | read, or explained with a remedy |
+//! | [`transfer`] | calls and a network's doings between sender and receiver | whole, forward, fresh, bounded, kept promise, heals |
+//! | [`roles`] | the same between two nodes and their witnesses | one writer in true time, epochs grow, promises, bounded |
+#![forbid(unsafe_code)]
+
+mod input;
+
+pub mod config;
+pub mod parse;
+pub mod roles;
+pub mod transfer;
