@@ -27,6 +27,7 @@ enum Command {
     Witness(commands::witness::Witness),
     Plant(commands::plant::Plant),
     Check(commands::check::Check),
+    Sim(commands::sim::Sim),
     #[command(hide = true)]
     DemoNode(commands::demo::DemoNode),
 }
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Witness(command) => command.run(),
         Command::Plant(command) => command.run(),
         Command::Check(command) => command.run(),
+        Command::Sim(command) => command.run(),
         Command::DemoNode(command) => command.run(),
     };
     result.unwrap_or_else(|failure| failure.report())

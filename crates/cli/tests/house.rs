@@ -19,6 +19,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("bumpless-controller", 4),
     ("bumpless-node", 5),
     ("bumpless-lab", 6),
+    ("bumpless-sim", 6),
     ("bumpless-cli", 7),
 ];
 

@@ -4,6 +4,7 @@ pub mod check;
 pub mod demo;
 pub mod plant;
 pub mod run;
+pub mod sim;
 pub mod status;
 pub mod switchover;
 pub mod witness;

@@ -239,7 +239,16 @@ impl Receiver {
         }
     }
 
+    /// Queues `event`. An update that nobody has collected yet gives its place to a later one of its
+    /// channel: a driver may hand in any number of packets before it collects (T-41).
     fn tell(&mut self, event: ReceiverEvent) {
+        if let ReceiverEvent::Updated { channel, .. } = event {
+            let same = |waiting: &&mut ReceiverEvent| matches!(waiting, ReceiverEvent::Updated { channel: c, .. } if *c == channel);
+            if let Some(waiting) = self.events.iter_mut().find(same) {
+                *waiting = event;
+                return;
+            }
+        }
         if self.events.push(event).is_err() {
             self.counters.count(Counter::EventsLost);
         }

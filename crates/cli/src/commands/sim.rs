@@ -1,0 +1,335 @@
+//! `bumpless sim`: the whole pair in a seeded simulator, with checkers.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use bumpless_sim::{Report, Settings, Size};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use crate::output::{self, Failure, Outcome};
+
+const SECOND: f64 = 1e9;
+
+/// Run the whole pair in a seeded, simulated world under faults, and judge it
+///
+/// The same seed and version give the same run to the byte. Exit status 1 if an invariant is
+/// broken; what is printed then has the command that replays it.
+#[derive(Debug, Args)]
+pub struct Sim {
+    /// The first seed
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How many seeds, one after the other
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    seeds: u64,
+    /// Simulated seconds of each seed [default: 60, or what the scenario says]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    time: Option<f64>,
+    /// Which pair
+    #[arg(long, value_enum, default_value_t)]
+    size: PairSize,
+    /// No faults drawn by the seed
+    #[arg(long)]
+    calm: bool,
+    /// Go on with further seeds until one fails
+    #[arg(long)]
+    until_failure: bool,
+    /// Seeds that run at the same time
+    #[arg(long, value_name = "THREADS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
+    jobs: u16,
+    /// Write a packet capture to this file (for Wireshark), and an event log beside it (.jsonl)
+    #[arg(long, value_name = "FILE.pcap")]
+    trace: Option<PathBuf>,
+    /// Print the result as JSON (bumpless.sim/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// The pairs that come with the command.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum PairSize {
+    /// Two applications of 1 kB every 10 ms, two networks, heartbeats every 2 ms
+    #[default]
+    Small,
+    /// The eleven applications of the paper's table 20
+    Large,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if number > 0.0 && number <= 1e7 => Ok(number),
+        _ => Err("give a number of seconds from 0 to 10000000".into()),
+    }
+}
+
+impl Sim {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        if self.trace.is_some() && (self.seeds > 1 || self.until_failure) {
+            return Err(Failure::usage(
+                "--trace writes one run; give one --seed with it, not --seeds or --until-failure",
+            ));
+        }
+        let stop = output::stop_flag()?;
+        let began = Instant::now();
+        let runs = Runs {
+            settings: self.settings(),
+            first: self.seed,
+            count: if self.until_failure {
+                u64::MAX
+            } else {
+                self.seeds
+            },
+            next: AtomicU64::new(0),
+            simulated: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            done: Mutex::new(Done::default()),
+        };
+        std::thread::scope(|scope| {
+            let jobs: Vec<_> = (0..self.jobs)
+                .map(|_| scope.spawn(|| runs.work(&stop)))
+                .collect();
+            let mut progress = Progress::new(began);
+            while jobs.iter().any(|job| !job.is_finished()) {
+                std::thread::sleep(Duration::from_millis(20));
+                progress.show(&runs);
+            }
+            progress.end();
+        });
+        let done = runs.done.into_inner().unwrap_or_default();
+        if let Some(error) = done.error {
+            return Err(Failure::refused(error));
+        }
+        self.tell(&done, began.elapsed());
+        Ok(ExitCode::from(u8::from(done.failure.is_some())))
+    }
+
+    fn settings(&self) -> Settings {
+        let size = match self.size {
+            PairSize::Small => Size::Small,
+            PairSize::Large => Size::Large,
+        };
+        Settings {
+            config: size.config(),
+            seed: self.seed,
+            time: (self.time.unwrap_or(60.0) * SECOND) as u64,
+            script: Vec::new(),
+            storm: !self.calm,
+            trace: self.trace.clone(),
+        }
+    }
+
+    fn tell(&self, done: &Done, took: Duration) {
+        let simulated = done.simulated as f64 / SECOND;
+        let speed = simulated / took.as_secs_f64().max(1e-9);
+        if self.json {
+            output::print_line(self.as_json(done, took, speed));
+            return;
+        }
+        if let Some(report) = &done.failure {
+            self.tell_failure(report);
+        }
+        let seeds = if done.runs == 1 { "seed" } else { "seeds" };
+        output::print_line(format_args!(
+            "{} {seeds}, {simulated:.1} simulated seconds in {:.1} s ({speed:.0} times real time), {} faults, \
+             {} datagrams, trace hash {:016x}: {}",
+            done.runs,
+            took.as_secs_f64(),
+            done.faults,
+            done.datagrams,
+            done.trace_hash,
+            if done.failure.is_some() {
+                "an invariant is broken"
+            } else {
+                "no violation"
+            },
+        ));
+    }
+
+    fn tell_failure(&self, report: &Report) {
+        for event in &report.last_events {
+            output::print_line(event);
+        }
+        for violation in &report.violations {
+            output::print_line(format_args!(
+                "seed {}: broken at {:.6} s: {}: {}",
+                report.seed,
+                violation.at as f64 / SECOND,
+                violation.invariant,
+                violation.what
+            ));
+        }
+        output::print_line(format_args!("replay: {}", self.replay(report.seed)));
+    }
+
+    /// The command that gives this run again.
+    fn replay(&self, seed: u64) -> String {
+        let mut command = format!("bumpless sim --seed {seed}");
+        if let Some(time) = self.time {
+            command.push_str(&format!(" --time {time}"));
+        }
+        if let PairSize::Large = self.size {
+            command.push_str(" --size large");
+        }
+        if self.calm {
+            command.push_str(" --calm");
+        }
+        command
+    }
+
+    fn as_json(&self, done: &Done, took: Duration, speed: f64) -> Value {
+        let violations: Vec<Value> = done
+            .failure
+            .iter()
+            .flat_map(|report| {
+                report.violations.iter().map(|violation| json!({
+                "seed": report.seed, "invariant": violation.invariant, "time_ns": violation.at,
+                "what": violation.what, "replay": self.replay(report.seed),
+            }))
+            })
+            .collect();
+        json!({
+            "schema": "bumpless.sim/1",
+            "ok": done.failure.is_none(),
+            "first_seed": self.seed,
+            "seeds": done.runs,
+            "simulated_s": done.simulated as f64 / SECOND,
+            "wall_s": took.as_secs_f64(),
+            "speed": speed,
+            "faults": done.faults,
+            "datagrams": done.datagrams,
+            "lost": done.lost,
+            "trace_hash": format!("{:016x}", done.trace_hash),
+            "violations": violations,
+            "last_events": done.failure.as_ref().map(|report| &report.last_events),
+        })
+    }
+}
+
+/// Runs that threads share.
+struct Runs {
+    settings: Settings,
+    first: u64,
+    count: u64,
+    next: AtomicU64,
+    simulated: AtomicU64,
+    failed: AtomicBool,
+    done: Mutex<Done>,
+}
+
+/// What came of the runs so far.
+#[derive(Default)]
+struct Done {
+    runs: u64,
+    simulated: u64,
+    faults: usize,
+    datagrams: u64,
+    lost: u64,
+    /// All runs' digests together, whatever order they ended in.
+    trace_hash: u64,
+    /// The failed run with the lowest seed.
+    failure: Option<Report>,
+    error: Option<String>,
+}
+
+impl Runs {
+    fn work(&self, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) && !self.failed.load(Ordering::Relaxed) {
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            if at >= self.count {
+                return;
+            }
+            let settings = Settings {
+                seed: self.first.wrapping_add(at),
+                ..self.settings.clone()
+            };
+            let result = bumpless_sim::run(&settings);
+            let Ok(mut done) = self.done.lock() else {
+                return;
+            };
+            match result {
+                Ok(report) => {
+                    self.simulated
+                        .fetch_add(report.simulated, Ordering::Relaxed);
+                    self.failed
+                        .fetch_or(!report.violations.is_empty(), Ordering::Relaxed);
+                    done.add(report);
+                }
+                Err(error) => {
+                    done.error = Some(error);
+                    self.failed.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+}
+
+impl Done {
+    fn add(&mut self, report: Report) {
+        self.runs += 1;
+        self.simulated += report.simulated;
+        self.faults += report.faults;
+        self.datagrams += report.datagrams;
+        self.lost += report.lost;
+        self.trace_hash ^= report.trace_hash;
+        let failed = !report.violations.is_empty();
+        let earlier = self.failure.as_ref().is_some_and(|f| f.seed <= report.seed);
+        if failed && !earlier {
+            self.failure = Some(report);
+        }
+    }
+}
+
+/// A line on standard error that is written over, if somebody looks.
+struct Progress {
+    began: Instant,
+    shown: Option<Instant>,
+    wanted: bool,
+}
+
+impl Progress {
+    fn new(began: Instant) -> Self {
+        Self {
+            began,
+            shown: None,
+            wanted: std::io::stderr().is_terminal(),
+        }
+    }
+
+    fn show(&mut self, runs: &Runs) {
+        let recent = self
+            .shown
+            .is_some_and(|at| at.elapsed() < Duration::from_millis(250));
+        if !self.wanted || recent || self.began.elapsed() < Duration::from_secs(1) {
+            return;
+        }
+        self.shown = Some(Instant::now());
+        let done = runs.simulated.load(Ordering::Relaxed);
+        let spent = self.began.elapsed().as_secs_f64();
+        let speed = done as f64 / SECOND / spent;
+        let left = if runs.count == u64::MAX {
+            "until one fails".to_owned()
+        } else if done == 0 {
+            "time left unknown".to_owned()
+        } else {
+            let all = runs.count as f64 * runs.settings.time as f64;
+            format!("{:.0} s left", spent * (all / done as f64 - 1.0).max(0.0))
+        };
+        let _ = write!(
+            std::io::stderr(),
+            "\r{:.0} simulated seconds, {speed:.0} times real time, {left}   ",
+            done as f64 / SECOND
+        );
+    }
+
+    fn end(&self) {
+        if self.shown.is_some() {
+            let _ = write!(std::io::stderr(), "\r\x1b[K");
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! One application's executor on one node: the shipped cycle on the shipped ports, its waits and
+//! requests as events.
+
+use bumpless_base::{Counters, Epoch, Instant, NodeId};
+use bumpless_config::Config;
+use bumpless_controller::executor::{Answer, CycleMachine, Need, Resumed};
+use bumpless_controller::state::Envelope;
+use bumpless_controller::{CycleReport, Replication, Settled, StateInfo};
+use bumpless_node::applications::{FollowUp, Reporter, build, executor_settings};
+use bumpless_node::build::Shared;
+use bumpless_node::executor::{ChannelReplication, GroupOutputGate, Situation};
+use bumpless_node::log::EventSink;
+use bumpless_node::shared::{ApplicationPort, GroupGate};
+use bumpless_transfer::{Publisher, Subscriber};
+use std::sync::Arc;
+
+use crate::digest::digest;
+use crate::host::{Environment, Slot};
+
+/// The seed of all digests of states.
+pub const STATE: u64 = 0x7374_6174_6500;
+
+/// Something that an application did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// It handed a state with this progress and digest to its channel.
+    Published {
+        /// The state's epoch.
+        epoch: Epoch,
+        /// The state's cycle.
+        cycle: u64,
+        /// Digest of its bytes.
+        digest: u64,
+    },
+    /// It went on from a state that it had, or from none.
+    Resumed(Resumed),
+}
+
+/// The shipped channel, with a look at what passes.
+pub struct WatchedChannel {
+    /// The shipped one.
+    pub inner: ChannelReplication<Environment>,
+    deeds: Slot<Deed>,
+}
+
+impl Replication for WatchedChannel {
+    fn publish(&mut self, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64 {
+        let deeds = &self.deeds;
+        self.inner.publish(&mut |buffer| {
+            let len = fill(buffer);
+            let state = &buffer[..len];
+            if let Ok(envelope) = Envelope::parse(state) {
+                deeds.borrow_mut().push(Deed::Published {
+                    epoch: envelope.progress.epoch,
+                    cycle: envelope.progress.cycle,
+                    digest: digest(STATE, state),
+                });
+            }
+            len
+        })
+    }
+    fn wait_settled(&mut self, ticket: u64, _: Instant) -> Settled {
+        self.inner.settled(ticket)
+    }
+    fn settled(&mut self, ticket: u64) -> Settled {
+        self.inner.settled(ticket)
+    }
+    fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
+        self.inner.read_latest(load)
+    }
+}
+
+type Observer = Box<dyn FnMut(&CycleReport, &Counters)>;
+type Machine = CycleMachine<WatchedChannel, GroupOutputGate<Environment>, Observer>;
+
+/// For what the thread waits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Waiting {
+    /// For nothing: it goes on when it is scheduled.
+    Nothing,
+    /// For what the cycle needs, until then.
+    For(Need, Instant),
+    /// For a device's answer.
+    Request {
+        /// Which request.
+        request: u32,
+        /// For what.
+        need: Need,
+        /// At most until then.
+        until: Instant,
+    },
+}
+
+/// An executor's thread.
+pub struct App {
+    /// Position of the application in the configuration.
+    pub index: usize,
+    /// The shipped cycle.
+    pub machine: Machine,
+    /// See there.
+    pub waiting: Waiting,
+    /// When it is scheduled to go on, and the plan's serial.
+    pub run_at: u64,
+    /// See there.
+    pub serial: u32,
+    /// An execution takes this much longer.
+    pub slow: u64,
+    /// The newest state that was looked at: when it came, and its transfer cycle.
+    pub received_at: Option<Instant>,
+    /// See there.
+    pub received_cycle: Option<u32>,
+    gate: Arc<GroupGate>,
+    port: Arc<ApplicationPort>,
+    seen: Situation,
+    deeds: Slot<Deed>,
+}
+
+impl App {
+    /// The executor of the application that `shared` belongs to, on `node`.
+    pub fn new(
+        config: &Config,
+        shared: Shared,
+        (publisher, subscriber): (Publisher, Subscriber),
+        sink: EventSink,
+        environment: &Environment,
+        node: usize,
+    ) -> Self {
+        let settings = &config.applications[shared.index];
+        let deeds = Slot::default();
+        let channel = WatchedChannel {
+            inner: ChannelReplication {
+                publisher,
+                subscriber,
+                expiry: settings.expiry,
+                port: Arc::clone(&shared.port),
+                gate: Arc::clone(&shared.gate),
+                environment: environment.clone(),
+            },
+            deeds: Slot::clone(&deeds),
+        };
+        let gate = GroupOutputGate {
+            gate: Arc::clone(&shared.gate),
+            port: Arc::clone(&shared.port),
+            environment: environment.clone(),
+        };
+        let mut follow_up = FollowUp {
+            gate: Arc::clone(&shared.gate),
+            port: Arc::clone(&shared.port),
+            board: shared.board,
+            reporter: Reporter::new(shared.index as u16, sink, false),
+            environment: environment.clone(),
+        };
+        let resumed = Slot::clone(&deeds);
+        let observer: Observer = Box::new(move |report, counters| {
+            if let Some(with) = report.resumed {
+                resumed.borrow_mut().push(Deed::Resumed(with));
+            }
+            follow_up.cycle_ended(report, counters);
+        });
+        Self {
+            index: shared.index,
+            machine: CycleMachine::new(
+                executor_settings(settings, NodeId(node as u8)),
+                build(settings),
+                (channel, gate),
+                observer,
+                environment.now.get(),
+            ),
+            waiting: Waiting::Nothing,
+            run_at: u64::MAX,
+            serial: 0,
+            slow: 0,
+            received_at: None,
+            received_cycle: None,
+            gate: shared.gate,
+            port: shared.port,
+            seen: Situation::default(),
+            deeds,
+        }
+    }
+
+    /// What it has done since it was asked last.
+    pub fn take_deeds(&mut self, mut each: impl FnMut(Deed)) {
+        self.deeds.borrow_mut().drain(..).for_each(&mut each);
+    }
+
+    /// The answer to what it waits for, if there is one at `now`; `end` ends every wait that has an
+    /// end.
+    pub fn answer(&mut self, now: Instant) -> Option<Answer> {
+        let Waiting::For(need, until) = self.waiting.clone() else {
+            return None;
+        };
+        let over = now >= until;
+        match need {
+            Need::Sleep { .. } => {
+                let situation = Situation::of(&self.gate, &self.port);
+                if situation != self.seen {
+                    self.seen = situation;
+                    return Some(Answer::Slept(bumpless_controller::Wake::Woken));
+                }
+                over.then_some(Answer::Slept(bumpless_controller::Wake::Reached))
+            }
+            Need::Settle { ticket, .. } => {
+                let channel = &mut self.machine.replication().inner;
+                if over {
+                    return Some(Answer::Settled(channel.settled(ticket)));
+                }
+                let settled = channel.settled_or_lost(ticket);
+                (settled != Settled::Pending).then_some(Answer::Settled(settled))
+            }
+            Need::Alone { .. } => {
+                if self.machine.gate().alone_or_safe() {
+                    return Some(Answer::Alone(true));
+                }
+                over.then_some(Answer::Alone(false))
+            }
+            Need::Read { .. } | Need::KeepWarm { .. } | Need::Write { .. } => None,
+        }
+    }
+
+    /// Whether what it waits for may have come, without looking at the time.
+    pub fn is_stirred(&mut self) -> bool {
+        match self.waiting {
+            Waiting::For(Need::Sleep { .. }, _) => {
+                Situation::of(&self.gate, &self.port) != self.seen
+            }
+            Waiting::For(Need::Settle { ticket, .. }, _) => {
+                let channel = &self.machine.replication().inner;
+                channel.settled_or_lost(ticket) != Settled::Pending
+            }
+            Waiting::For(Need::Alone { .. }, _) => self.gate.alone() || self.port.newest_is_safe(),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The checkers: one for each invariant, apart from the code that they judge.
+//!
+//! They see what an observer outside sees: what applications published, what lay ready for the
+//! backup, what field devices accepted, and until when, in true time, each node had the right to
+//! write. A checker answers each observation; [`Checks`] gives an answer its invariant's name.
+
+mod bounded;
+mod forward;
+mod fresh;
+mod heals;
+mod ledger;
+mod no_bump;
+mod one_writer;
+mod whole;
+
+pub use self::bounded::{Bounded, Load};
+pub use self::forward::Forward;
+pub use self::fresh::Fresh;
+pub use self::heals::{Heals, Health};
+pub use self::ledger::{Delivered, Ledger, Published};
+pub use self::no_bump::{NoBump, Output};
+pub use self::one_writer::{OneWriter, Permit};
+pub use self::whole::Whole;
+
+/// The answer to an observation: what is wrong with it.
+pub type Verdict = Result<(), String>;
+
+/// A broken invariant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The invariant's name, as in DESIGN and `spec/simulation.md`.
+    pub invariant: &'static str,
+    /// True time, nanoseconds since the world began.
+    pub at: u64,
+    /// What was seen.
+    pub what: String,
+}
+
+/// All checkers of a world.
+pub struct Checks {
+    ledger: Ledger,
+    forward: Forward,
+    fresh: Fresh,
+    one_writer: OneWriter,
+    no_bump: NoBump,
+    bounded: Bounded,
+    heals: Heals,
+    /// What was found, in order.
+    pub violations: Vec<Violation>,
+}
+
+/// What the checkers have to know of the world.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// For how long the states of each application may be used, nanoseconds.
+    pub expiry: Vec<u64>,
+    /// Between two outputs of each application, nanoseconds.
+    pub period: Vec<u64>,
+    /// By how much a clock differs from true time at most, parts per million.
+    pub drift_ppm: u32,
+    /// Groups.
+    pub groups: usize,
+    /// Nodes.
+    pub nodes: usize,
+    /// How long healing takes at most, nanoseconds.
+    pub heal_within: u64,
+}
+
+impl Checks {
+    /// Checkers for a world on these terms.
+    pub fn new(terms: &Terms) -> Self {
+        let applications = terms.period.len();
+        Self {
+            ledger: Ledger::new(applications),
+            forward: Forward::new(applications, terms.nodes),
+            fresh: Fresh::new(terms.expiry.clone(), terms.drift_ppm),
+            one_writer: OneWriter::new(terms.groups, terms.nodes),
+            no_bump: NoBump::new(applications),
+            bounded: Bounded,
+            heals: Heals::new(terms.heal_within, terms.period.clone()),
+            violations: Vec::new(),
+        }
+    }
+
+    fn note(&mut self, invariant: &'static str, at: u64, verdict: Verdict) {
+        if let Err(what) = verdict {
+            self.violations.push(Violation {
+                invariant,
+                at,
+                what,
+            });
+        }
+    }
+
+    /// An application handed a state to its channel.
+    pub fn published(&mut self, published: Published) {
+        self.ledger.publish(published);
+    }
+
+    /// A state lies ready for the application of a backup.
+    pub fn delivered(&mut self, delivered: &Delivered) {
+        let origin = self.ledger.origin(delivered);
+        let verdict = Whole.delivered(delivered, origin);
+        self.note("whole", delivered.at, verdict);
+        if let Some(origin) = origin {
+            let verdict = self.forward.delivered(delivered, &origin);
+            self.note("forward", delivered.at, verdict);
+            let verdict = self.fresh.delivered(delivered, &origin);
+            self.note("fresh", delivered.at, verdict);
+        }
+    }
+
+    /// A node's process has started.
+    pub fn started(&mut self, node: usize) {
+        self.forward.started(node);
+    }
+
+    /// A node has, from `at` on, this right to write the outputs of `group`.
+    pub fn permit(&mut self, group: usize, node: usize, permit: Option<Permit>, at: u64) {
+        let verdict = self.one_writer.permit(group, node, permit, at);
+        self.note("one writer", at, verdict);
+    }
+
+    /// A field device has accepted an output.
+    pub fn accepted(&mut self, output: &Output, at: u64) {
+        self.heals.accepted(output.application, at);
+        let verdict = self.one_writer.accepted(output);
+        self.note("one writer", at, verdict);
+        let verdict = self.no_bump.accepted(output);
+        self.note("no bump", at, verdict);
+    }
+
+    /// An application has reported that it began from its initial state.
+    pub fn cold_start(&mut self, application: usize, node: usize) {
+        self.no_bump.cold_start(application, node);
+    }
+
+    /// How full a node is after a turn.
+    pub fn load(&mut self, load: &Load, at: u64) {
+        let verdict = self.bounded.load(load);
+        self.note("bounded", at, verdict);
+    }
+
+    /// The last fault has ended, as far as is known.
+    pub fn faults_end(&mut self, at: u64) {
+        self.heals.faults_end(at);
+    }
+
+    /// How the groups are at `at`.
+    pub fn health(&mut self, health: &Health, at: u64) {
+        let verdict = self.heals.look(health, at);
+        self.note("heals", at, verdict);
+    }
+}

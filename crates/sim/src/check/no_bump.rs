@@ -1,0 +1,89 @@
+//! no bump: outputs are those of the last cycle or a later one, never older, unless the writer has
+//! reported that it begins from the initial state.
+
+use bumpless_base::Epoch;
+
+use super::Verdict;
+
+/// An output that a field device has accepted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Output {
+    /// The application.
+    pub application: usize,
+    /// Who wrote it.
+    pub node: usize,
+    /// Its stamp.
+    pub epoch: Epoch,
+    /// The cycle that computed it.
+    pub cycle: u64,
+}
+
+/// The checker.
+pub struct NoBump {
+    last: Vec<Option<Output>>,
+    /// Nodes that have reported a cold start since the last output.
+    cold: Vec<Vec<usize>>,
+    /// Cold starts after the first output of an application.
+    pub cold_starts: u64,
+}
+
+impl NoBump {
+    /// A checker that has seen nothing.
+    pub fn new(applications: usize) -> Self {
+        Self {
+            last: vec![None; applications],
+            cold: vec![Vec::new(); applications],
+            cold_starts: 0,
+        }
+    }
+
+    /// The application on `node` begins from its initial state.
+    pub fn cold_start(&mut self, application: usize, node: usize) {
+        self.cold_starts += u64::from(self.last[application].is_some());
+        self.cold[application].push(node);
+    }
+
+    /// A field device has accepted an output.
+    pub fn accepted(&mut self, output: &Output) -> Verdict {
+        let last = self.last[output.application].replace(*output);
+        let cold = std::mem::take(&mut self.cold[output.application]);
+        let Some(last) = last else { return Ok(()) };
+        if output.cycle < last.cycle && !cold.contains(&output.node) {
+            return Err(format!(
+                "application {}: node {} wrote cycle {} in epoch {} after node {} had written cycle {} \
+                 in epoch {}",
+                output.application,
+                output.node,
+                output.cycle,
+                output.epoch,
+                last.node,
+                last.cycle,
+                last.epoch
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_output_is_found_unless_its_writer_reported_a_cold_start() {
+        let mut no_bump = NoBump::new(1);
+        let output = |node, cycle| Output {
+            node,
+            cycle,
+            ..Output::default()
+        };
+        assert!(no_bump.accepted(&output(0, 10)).is_ok());
+        assert!(no_bump.accepted(&output(1, 10)).is_ok());
+        assert!(no_bump.accepted(&output(1, 9)).is_err());
+        no_bump.cold_start(0, 0);
+        assert!(no_bump.accepted(&output(0, 1)).is_ok());
+        no_bump.cold_start(0, 0);
+        assert!(no_bump.accepted(&output(0, 2)).is_ok());
+        assert!(no_bump.accepted(&output(0, 1)).is_err());
+    }
+}

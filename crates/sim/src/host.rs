@@ -1,0 +1,241 @@
+//! One controller: the shipped data plane and executors under a clock of its own, with what a
+//! process has around it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use bumpless_base::{Instant, LinkId, NodeId, Random};
+use bumpless_config::Config;
+use bumpless_node::build::{self, Parts};
+use bumpless_node::data_plane::link_port::{Addresses, LinkPort};
+use bumpless_node::data_plane::{Command, DataPlane, Surroundings};
+use bumpless_node::event::NodeEvent;
+use bumpless_node::log::EventLog;
+use bumpless_node::status::Snapshot;
+use bumpless_node::wiring::Wiring;
+use rtrb::{Producer, RingBuffer};
+
+use crate::application::App;
+use crate::clock::LocalClock;
+use crate::exchange::{Shared, SimLink};
+use crate::streams::{Purpose, stream};
+
+/// Orders that wait at a node.
+const ORDERS: usize = 8;
+/// How late a thread goes on when nothing is wrong: a real-time thread on an ordinary kernel.
+const LATENCY: u64 = 40_000;
+
+/// What the ports of one node's executors see of it.
+#[derive(Clone, Debug, Default)]
+pub struct Environment {
+    /// The node's clock during the present call.
+    pub now: Rc<Cell<Instant>>,
+    /// Somebody has woken the data plane.
+    pub woken: Rc<Cell<bool>>,
+}
+
+impl bumpless_node::executor::Environment for Environment {
+    fn now(&self) -> Instant {
+        self.now.get()
+    }
+    fn wake_data_plane(&self) {
+        self.woken.set(true);
+    }
+}
+
+/// The process of a node while it runs.
+pub struct Process {
+    /// The shipped data plane.
+    pub plane: DataPlane,
+    /// Its event log.
+    pub log: EventLog,
+    /// Orders to it.
+    pub orders: Producer<Command>,
+    /// Its applications, by position in its wiring.
+    pub apps: Vec<App>,
+    /// States received when last looked.
+    pub states_delivered: u64,
+}
+
+/// A controller's computer.
+pub struct Host {
+    /// Its position in the configuration.
+    pub node: usize,
+    /// Its clock.
+    pub clock: LocalClock,
+    /// The rate of its clock while nothing is wrong, parts per billion.
+    pub sound_rate: i64,
+    /// Its process.
+    pub process: Option<Process>,
+    /// How many processes it has had.
+    pub incarnation: u32,
+    /// Ports' view.
+    pub environment: Environment,
+    /// Every thread stands still until this.
+    pub paused_until: u64,
+    /// The next turn stops, after it has received, until this.
+    pub stalled_until: u64,
+    /// The next turn only shows what the last one, stopped in its middle, has done.
+    pub owes_observation: bool,
+    /// When the last turn took what had arrived.
+    pub received_at: u64,
+    /// Added to every latency, at most.
+    pub slow: u64,
+    /// When the data plane takes its next turn, and the plan's serial.
+    pub turn_at: u64,
+    /// See there.
+    pub turn_serial: u32,
+    /// The last plan's serial of any of its executors.
+    pub serials: u32,
+    /// Until when the data plane asked to wait.
+    pub due: Instant,
+    /// End of the permit that the checkers were told last, by group: local, then true time.
+    pub permits: Vec<(Instant, u64)>,
+    random: Random,
+    seeds: Random,
+}
+
+impl Host {
+    /// A computer that is switched off. Clocks differ by no more than `drift_ppm` from each other.
+    pub fn new(config: &Config, node: usize, seed: u64) -> Self {
+        let mut clocks = stream(seed, Purpose::Clock, node);
+        let shows = clocks.below(1 << 50);
+        let ppb = draw_rate(config, &mut clocks);
+        Self {
+            node,
+            clock: LocalClock::new(0, shows, ppb),
+            sound_rate: ppb,
+            process: None,
+            incarnation: 0,
+            environment: Environment::default(),
+            paused_until: 0,
+            stalled_until: 0,
+            owes_observation: false,
+            received_at: 0,
+            slow: 0,
+            turn_at: u64::MAX,
+            turn_serial: 0,
+            serials: 0,
+            due: Instant::ZERO,
+            permits: vec![(Instant::ZERO, 0); config.groups.len()],
+            random: stream(seed, Purpose::Host, node),
+            seeds: stream(seed, Purpose::Session, node),
+        }
+    }
+
+    /// Another origin of the clock, as after a restart of the computer.
+    pub fn reboot(&mut self, now: u64) {
+        let shows = self.seeds.below(1 << 50);
+        self.clock = LocalClock::new(now, shows, self.clock.ppb());
+    }
+
+    /// How long a thread of this computer takes to go on.
+    pub fn latency(&mut self) -> u64 {
+        2_000 + self.random.below(LATENCY + self.slow)
+    }
+
+    /// Starts a process at true time `now`.
+    ///
+    /// # Errors
+    /// What a core refuses of its setup.
+    pub fn start(&mut self, config: &Config, exchange: &Shared, now: u64) -> Result<(), String> {
+        let local = self.clock.local(now);
+        self.environment.now.set(local);
+        let seed = self.seeds.next_u64();
+        let wiring = Wiring::new(config, NodeId(self.node as u8));
+        let (cores, ends) =
+            build::build_cores(config, &wiring, seed, local).map_err(|error| error.to_string())?;
+        let parts = Parts::new(config, &wiring);
+        let mut log = EventLog::new(wiring.names.clone());
+        let (orders, commands) = RingBuffer::new(ORDERS);
+        let surroundings = Surroundings {
+            commands,
+            sink: log.sink(),
+            snapshot: Arc::new(Mutex::new(Snapshot::new(
+                config,
+                &wiring.names,
+                seed,
+                local,
+            ))),
+            stop: Arc::new(AtomicBool::new(false)),
+            log_transfers: false,
+        };
+        let ports = self.ports(config, &wiring, exchange, local);
+        let pingers = config.references.iter().map(|_| None).collect();
+        let mut plane =
+            parts.data_plane(config, cores, (ports, pingers), surroundings, seed, local);
+        plane
+            .surroundings
+            .sink
+            .record(local, NodeEvent::Started { session: seed });
+        let ends = ends.0.into_iter().zip(ends.1).enumerate();
+        let apps = ends
+            .map(|(at, ends)| {
+                let sink = log.sink();
+                App::new(
+                    config,
+                    parts.shared(at),
+                    ends,
+                    sink,
+                    &self.environment,
+                    self.node,
+                )
+            })
+            .collect();
+        self.incarnation += 1;
+        self.due = local;
+        self.owes_observation = false;
+        self.process = Some(Process {
+            plane,
+            log,
+            orders,
+            apps,
+            states_delivered: 0,
+        });
+        Ok(())
+    }
+
+    fn ports(
+        &self,
+        config: &Config,
+        wiring: &Wiring,
+        exchange: &Shared,
+        local: Instant,
+    ) -> Vec<Option<LinkPort>> {
+        let settings = wiring.links(config);
+        let ports = settings.iter().enumerate().map(|(network, settings)| {
+            let settings = settings.as_ref()?;
+            let link = LinkId(network as u8);
+            let driver = SimLink {
+                exchange: exchange.clone(),
+                node: self.node,
+                network,
+                local: settings.local,
+            };
+            let addresses = Addresses {
+                partners: wiring.partner_addresses(config, link),
+                references: build::witness_addresses(config, link),
+            };
+            Some(LinkPort::new(
+                link,
+                Box::new(driver),
+                settings,
+                addresses,
+                local,
+            ))
+        });
+        ports.collect()
+    }
+}
+
+/// A rate within the configured drift, parts per billion: two such clocks differ by no more than
+/// that from each other.
+pub fn draw_rate(config: &Config, random: &mut Random) -> i64 {
+    let most = i64::from(config.timing.clock_drift_ppm) * 1000 / 2;
+    random.below(2 * most as u64 + 1) as i64 - most
+}
+
+/// A cell that a port fills and the world empties.
+pub type Slot<T> = Rc<RefCell<Vec<T>>>;

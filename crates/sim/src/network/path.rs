@@ -1,0 +1,133 @@
+//! What one path does to datagrams at present: the sum of the faults on it.
+
+use bumpless_wire::{Packet, parse};
+
+use crate::script::{Class, PathFault};
+
+/// The present properties of one direction between two ends of one network.
+#[derive(Clone, Debug)]
+pub struct Path {
+    /// Least time on the way, nanoseconds.
+    pub base: u64,
+    /// Added at random, at most.
+    pub jitter: u64,
+    /// Nothing passes.
+    pub cut: bool,
+    /// Passes in the first half of each period.
+    pub flap: Option<u64>,
+    /// Losses by class.
+    pub losses: Vec<(f64, Class)>,
+    /// Probabilities that a burst begins and ends.
+    pub bursts: Option<(f64, f64)>,
+    /// A burst is on.
+    pub in_burst: bool,
+    /// Share that comes twice.
+    pub duplicate: f64,
+    /// Share that is overtaken, and by how much at most.
+    pub reorder: (f64, u64),
+    /// Share with turned bits, and with bits that no checksum notices.
+    pub corrupt: (f64, f64),
+    /// Share that loses its end.
+    pub truncate: f64,
+    /// Bit/s of the sender's interface; zero: as fast as you like.
+    pub bandwidth: u64,
+    /// When the last datagram that kept its order arrives.
+    pub last_arrival: u64,
+}
+
+impl Path {
+    /// A sound path.
+    pub fn new(base: u64, jitter: u64, bandwidth: u64) -> Self {
+        Self {
+            base,
+            jitter,
+            cut: false,
+            flap: None,
+            losses: Vec::new(),
+            bursts: None,
+            in_burst: false,
+            duplicate: 0.0,
+            reorder: (0.0, 0),
+            corrupt: (0.0, 0.0),
+            truncate: 0.0,
+            bandwidth,
+            last_arrival: 0,
+        }
+    }
+
+    /// Returns to the properties of `sound`; what is under way keeps its order.
+    pub fn heal(&mut self, sound: &Self) {
+        let (last_arrival, in_burst) = (self.last_arrival, self.in_burst);
+        *self = sound.clone();
+        (self.last_arrival, self.in_burst) = (last_arrival, in_burst);
+    }
+
+    /// Adds a fault.
+    pub fn suffer(&mut self, fault: &PathFault) {
+        match *fault {
+            PathFault::Cut => self.cut = true,
+            PathFault::Loss { share, class } => self.losses.push((share, class)),
+            PathFault::Bursts { enter, leave } => self.bursts = Some((enter, leave)),
+            PathFault::Delay { by, jitter } => {
+                self.base += by;
+                self.jitter += jitter;
+            }
+            PathFault::Duplicate { share } => self.duplicate = self.duplicate.max(share),
+            PathFault::Reorder { share, by } => {
+                self.reorder = (self.reorder.0.max(share), self.reorder.1.max(by));
+            }
+            PathFault::Corrupt { share, unnoticed } => {
+                let slot = if unnoticed {
+                    &mut self.corrupt.1
+                } else {
+                    &mut self.corrupt.0
+                };
+                *slot = slot.max(share);
+            }
+            PathFault::Truncate { share } => self.truncate = self.truncate.max(share),
+            PathFault::Bandwidth { bits } => {
+                self.bandwidth = match self.bandwidth {
+                    0 => bits,
+                    before => before.min(bits),
+                };
+            }
+            PathFault::Flap { period } => self.flap = Some(period.max(2)),
+        }
+    }
+
+    /// Whether nothing passes at `now`.
+    pub fn is_cut(&self, now: u64) -> bool {
+        self.cut || self.flap.is_some_and(|period| now % period >= period / 2)
+    }
+}
+
+/// Whether `bytes` are of `class`.
+pub fn is_of(class: Class, bytes: &[u8]) -> bool {
+    if class == Class::All {
+        return true;
+    }
+    match (parse(bytes), class) {
+        (Ok(Packet::Data { header, .. }), Class::First) => header.sequence == 0,
+        (Ok(Packet::Data { header, payload }), Class::Last) => is_last(&header, payload),
+        (Ok(Packet::Data { header, payload }), Class::Middle) => {
+            header.sequence != 0 && !is_last(&header, payload)
+        }
+        (Ok(Packet::Ack(_)), Class::Acknowledgements)
+        | (Ok(Packet::Heartbeat(_)), Class::Heartbeats)
+        | (Ok(Packet::WitnessRequest(_) | Packet::WitnessReply(_)), Class::Witness) => true,
+        _ => false,
+    }
+}
+
+/// All packets but the last are equally long, so the last is the one that reaches the end.
+fn is_last(header: &bumpless_wire::DataHeader, payload: &[u8]) -> bool {
+    let total = u64::from(header.total_size);
+    let len = payload.len() as u64;
+    let before = total.saturating_sub(len);
+    let sequence = u64::from(header.sequence);
+    sequence == 0 && len == total
+        || sequence > 0 && before.is_multiple_of(sequence) && {
+            let each = before / sequence;
+            each >= len && each > 0
+        }
+}

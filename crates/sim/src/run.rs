@@ -1,0 +1,122 @@
+//! One run of a world, from its settings to its report.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bumpless_config::Config;
+use serde_json::Value;
+
+use crate::check::Violation;
+use crate::script::{Timed, storm};
+use crate::trace::{Cast, Trace};
+use crate::world::{World, heal_within};
+
+/// After the start, before the first fault of a storm.
+const SETTLING: u64 = 2_500_000_000;
+
+/// What to run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The pair.
+    pub config: Arc<Config>,
+    /// Everything random comes from this.
+    pub seed: u64,
+    /// Simulated time, nanoseconds.
+    pub time: u64,
+    /// Faults written by hand.
+    pub script: Vec<Timed>,
+    /// Faults drawn by the seed besides.
+    pub storm: bool,
+    /// Write a packet capture to this file and an event log beside it.
+    pub trace: Option<PathBuf>,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Its seed.
+    pub seed: u64,
+    /// Digest of all that happened.
+    pub trace_hash: u64,
+    /// Simulated time, nanoseconds.
+    pub simulated: u64,
+    /// What was violated first.
+    pub violations: Vec<Violation>,
+    /// The last events before it, as lines of the event log.
+    pub last_events: Vec<Value>,
+    /// Faults that were planned.
+    pub faults: usize,
+    /// Datagrams handed to the networks, and how many of them were lost.
+    pub datagrams: u64,
+    /// See there.
+    pub lost: u64,
+}
+
+/// The faults of `settings`: those of its script and those of its storm.
+pub fn faults(settings: &Settings) -> Vec<Timed> {
+    let mut faults = settings.script.clone();
+    let calm = heal_within(&settings.config).as_nanos() + 1_000_000_000;
+    let until = settings.time.saturating_sub(calm);
+    if settings.storm && until > SETTLING {
+        faults.extend(storm(&settings.config, settings.seed, SETTLING, until));
+    }
+    faults.sort_by_key(|timed| (timed.at, timed.until));
+    faults
+}
+
+/// Runs the world of `settings`.
+///
+/// # Errors
+/// A configuration that a core refuses, or a file that cannot be written.
+pub fn run(settings: &Settings) -> Result<Report, String> {
+    let faults = faults(settings);
+    let mut trace = Trace::new(cast(&settings.config));
+    if let Some(path) = &settings.trace {
+        let create = |path: PathBuf| -> Result<Box<dyn std::io::Write>, String> {
+            let file = std::fs::File::create(&path)
+                .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+            Ok(Box::new(std::io::BufWriter::new(file)))
+        };
+        let (capture, log) = (create(path.clone())?, create(path.with_extension("jsonl"))?);
+        trace
+            .write_to(capture, log)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    let planned = faults.len();
+    let mut world = World::new(Arc::clone(&settings.config), settings.seed, faults, trace)?;
+    world.run(settings.time);
+    world
+        .trace
+        .finish()
+        .map_err(|error| format!("cannot write the trace: {error}"))?;
+    Ok(Report {
+        seed: settings.seed,
+        trace_hash: world.trace.digest(),
+        simulated: world.now(),
+        last_events: if world.checks.violations.is_empty() {
+            Vec::new()
+        } else {
+            world.trace.last()
+        },
+        violations: std::mem::take(&mut world.checks.violations),
+        faults: planned,
+        datagrams: world.network.datagrams,
+        lost: world.trace.lost,
+    })
+}
+
+fn cast(config: &Config) -> Cast {
+    Cast {
+        nodes: config.nodes.iter().map(|node| node.name.clone()).collect(),
+        applications: config
+            .applications
+            .iter()
+            .map(|app| app.name.clone())
+            .collect(),
+        references: config
+            .references
+            .iter()
+            .map(|reference| reference.name.clone())
+            .collect(),
+    }
+}

@@ -1,0 +1,234 @@
+//! What can go wrong in the world. Positions are those of the configuration.
+
+/// One end of a path: nodes first, then reference points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// A controller.
+    Node(usize),
+    /// A witness.
+    Reference(usize),
+}
+
+/// The paths that a fault concerns; `None` is all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Paths {
+    /// The network.
+    pub network: Option<usize>,
+    /// The sender.
+    pub from: Option<End>,
+    /// The receiver.
+    pub to: Option<End>,
+    /// The other direction as well.
+    pub both: bool,
+}
+
+/// The datagrams that a fault concerns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Class {
+    /// Every one.
+    #[default]
+    All,
+    /// The first packet of each state.
+    First,
+    /// The last packet of each state.
+    Last,
+    /// State packets between first and last.
+    Middle,
+    /// Acknowledgements.
+    Acknowledgements,
+    /// Heartbeats.
+    Heartbeats,
+    /// Requests to witnesses and their answers.
+    Witness,
+}
+
+/// What happens to the datagrams of a path.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum PathFault {
+    /// None passes.
+    Cut,
+    /// This share of a class is lost, independently.
+    Loss {
+        /// 0 to 1.
+        share: f64,
+        /// Which.
+        class: Class,
+    },
+    /// Losses come in bursts (Gilbert-Elliott): in each burst every datagram is lost.
+    Bursts {
+        /// Probability that a burst begins with a datagram.
+        enter: f64,
+        /// Probability that it ends with a datagram.
+        leave: f64,
+    },
+    /// It takes longer.
+    Delay {
+        /// Added to every datagram, nanoseconds.
+        by: u64,
+        /// Added at random, at most; keeps the order.
+        jitter: u64,
+    },
+    /// This share comes twice.
+    Duplicate {
+        /// 0 to 1.
+        share: f64,
+    },
+    /// This share is overtaken.
+    Reorder {
+        /// 0 to 1.
+        share: f64,
+        /// By how much it is late, at most.
+        by: u64,
+    },
+    /// Bits turn over in this share; checksums find it unless `unnoticed`.
+    Corrupt {
+        /// 0 to 1.
+        share: f64,
+        /// Behind the checksums' back.
+        unnoticed: bool,
+    },
+    /// This share loses its end.
+    Truncate {
+        /// 0 to 1.
+        share: f64,
+    },
+    /// The sender's interface becomes this slow, bit/s.
+    Bandwidth {
+        /// More than zero.
+        bits: u64,
+    },
+    /// Cut in the second half of each period.
+    Flap {
+        /// Nanoseconds.
+        period: u64,
+    },
+}
+
+/// What is thrown at a node's address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Junk {
+    /// Random bytes from an address that is nobody's.
+    Noise,
+    /// Random bytes from the partner's address.
+    Forged,
+    /// What was sent before, also in earlier sessions, from its true source.
+    Replay,
+}
+
+/// One fault.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Fault {
+    /// On the way between nodes and witnesses.
+    Path {
+        /// Where.
+        paths: Paths,
+        /// What.
+        fault: PathFault,
+    },
+    /// Datagrams that nobody should send.
+    Junk {
+        /// Through which network.
+        network: usize,
+        /// To which node.
+        node: usize,
+        /// Datagrams in a second.
+        rate: u64,
+        /// Of which kind.
+        kind: Junk,
+    },
+    /// A node's receive buffers hold no more than this.
+    Buffer {
+        /// The node.
+        node: usize,
+        /// Bytes.
+        bytes: usize,
+    },
+    /// A node's own interface refuses to send.
+    Unreachable {
+        /// The node.
+        node: usize,
+        /// The network.
+        network: usize,
+    },
+    /// Every thread of a node stands still.
+    Pause {
+        /// The node.
+        node: usize,
+        /// In the middle of a turn of the data plane, after it has received.
+        in_turn: bool,
+    },
+    /// A node's process ends at once, and starts again at the end of the fault.
+    Crash {
+        /// The node.
+        node: usize,
+        /// The computer restarts, too: its clock has a new origin.
+        reboot: bool,
+    },
+    /// Every thread of a node goes on later by up to this.
+    Slow {
+        /// The node.
+        node: usize,
+        /// Nanoseconds.
+        by: u64,
+    },
+    /// A node's clock runs at another rate.
+    Clock {
+        /// The node or witness.
+        end: End,
+        /// Parts per billion fast.
+        ppb: i64,
+    },
+    /// A witness process ends at once, and starts again, without memory, at the end of the fault.
+    Witness {
+        /// The reference point.
+        reference: usize,
+    },
+    /// A field device does not answer.
+    Device {
+        /// The application.
+        application: usize,
+        /// Only this node's requests.
+        node: Option<usize>,
+        /// What was asked meanwhile is done when it goes on; else it is never done.
+        late: bool,
+    },
+    /// An application takes longer to execute.
+    SlowApplication {
+        /// The node.
+        node: usize,
+        /// The application.
+        application: usize,
+        /// Nanoseconds.
+        by: u64,
+    },
+    /// Somebody orders a hand-over.
+    Switchover {
+        /// On which node.
+        node: usize,
+        /// Of which group.
+        group: usize,
+    },
+}
+
+/// A fault and its time, nanoseconds of true time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timed {
+    /// When it begins.
+    pub at: u64,
+    /// When it ends; `at` for what only happens once.
+    pub until: u64,
+    /// What.
+    pub fault: Fault,
+}
+
+impl Fault {
+    /// Whether it happens at one instant and leaves nothing to end.
+    pub fn is_instant(&self) -> bool {
+        matches!(self, Self::Switchover { .. })
+    }
+
+    /// Whether its end starts something again, so that it makes sense without a duration.
+    pub fn restarts(&self) -> bool {
+        matches!(self, Self::Crash { .. } | Self::Witness { .. })
+    }
+}

@@ -1,0 +1,230 @@
+//! Faults drawn by the seed: every kind, alone and together, none of which breaks an assumption.
+
+use bumpless_base::Random;
+use bumpless_config::Config;
+
+use super::{Class, End, Fault, Junk, PathFault, Paths, Timed};
+use crate::streams::{Purpose, stream};
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+
+/// How rough a storm is, drawn with it.
+#[derive(Clone, Copy)]
+struct Roughness {
+    /// Between two faults on average.
+    gap: u64,
+    /// How long one lasts at most.
+    longest: u64,
+}
+
+const ROUGHNESS: [Roughness; 3] = [
+    Roughness {
+        gap: 2 * SECOND,
+        longest: 500 * MS,
+    },
+    Roughness {
+        gap: 500 * MS,
+        longest: SECOND,
+    },
+    Roughness {
+        gap: 150 * MS,
+        longest: 3 * SECOND,
+    },
+];
+
+/// The faults of `seed` between `from` and `until`; all of them have ended by then.
+pub fn storm(config: &Config, seed: u64, from: u64, until: u64) -> Vec<Timed> {
+    let mut random = stream(seed, Purpose::Storm, 0);
+    let roughness = ROUGHNESS[random.below(3) as usize];
+    let mut draw = Draw { config, random };
+    let mut faults = Vec::new();
+    let mut at = from;
+    loop {
+        at += 1 + draw.random.below(2 * roughness.gap);
+        if at + MS >= until {
+            return faults;
+        }
+        let fault = draw.fault();
+        let longest = match fault {
+            Fault::Pause { .. } => 20 * SECOND,
+            _ => roughness.longest,
+        };
+        let span = if fault.is_instant() {
+            0
+        } else {
+            draw.span(longest).min(until - at)
+        };
+        faults.push(Timed {
+            at,
+            until: at + span,
+            fault,
+        });
+    }
+}
+
+struct Draw<'a> {
+    config: &'a Config,
+    random: Random,
+}
+
+impl Draw<'_> {
+    /// Mostly short, sometimes long: each power of two is as likely.
+    fn span(&mut self, longest: u64) -> u64 {
+        let doublings = (longest / MS).max(1).ilog2() + 1;
+        let scale = MS << self.random.below(doublings.into());
+        (scale + self.random.below(scale)).min(longest)
+    }
+
+    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.random.below(choices.len() as u64) as usize]
+    }
+
+    fn node(&mut self) -> usize {
+        self.random.below(self.config.nodes.len() as u64) as usize
+    }
+
+    fn network(&mut self) -> usize {
+        self.random.below(self.config.networks.len() as u64) as usize
+    }
+
+    fn application(&mut self) -> usize {
+        self.random.below(self.config.applications.len() as u64) as usize
+    }
+
+    fn end(&mut self) -> End {
+        let references = self.config.references.len();
+        if references > 0 && self.random.chance(0.3) {
+            End::Reference(self.random.below(references as u64) as usize)
+        } else {
+            End::Node(self.node())
+        }
+    }
+
+    fn paths(&mut self) -> Paths {
+        let network = self.network();
+        let from = self.end();
+        let to = self.end();
+        Paths {
+            network: (!self.random.chance(0.25)).then_some(network),
+            from: self.random.chance(0.6).then_some(from),
+            to: self.random.chance(0.6).then_some(to),
+            both: self.random.chance(0.5),
+        }
+    }
+
+    fn fault(&mut self) -> Fault {
+        match self.random.below(24) {
+            0..=10 => Fault::Path {
+                paths: self.paths(),
+                fault: self.path_fault(),
+            },
+            11..=13 => Fault::Pause {
+                node: self.node(),
+                in_turn: self.random.chance(0.5),
+            },
+            14..=15 => Fault::Crash {
+                node: self.node(),
+                reboot: self.random.chance(0.3),
+            },
+            16 if !self.config.references.is_empty() => Fault::Witness {
+                reference: self.random.below(self.config.references.len() as u64) as usize,
+            },
+            17 => {
+                let hung = self.random.chance(0.5);
+                let node = self.node();
+                Fault::Device {
+                    application: self.application(),
+                    node: hung.then_some(node),
+                    late: self.random.chance(0.5),
+                }
+            }
+            18 => Fault::Switchover {
+                node: self.node(),
+                group: self.random.below(self.config.groups.len() as u64) as usize,
+            },
+            19 => Fault::Junk {
+                network: self.network(),
+                node: self.node(),
+                rate: self.one_of(&[500, 5_000]),
+                kind: self.one_of(&[Junk::Noise, Junk::Replay, Junk::Replay]),
+            },
+            20 => Fault::Slow {
+                node: self.node(),
+                by: self.one_of(&[200_000, 2 * MS, 8 * MS]),
+            },
+            21 => Fault::SlowApplication {
+                node: self.node(),
+                application: self.application(),
+                by: self.one_of(&[MS, 5 * MS, 30 * MS]),
+            },
+            22 => Fault::Buffer {
+                node: self.node(),
+                bytes: self.one_of(&[0, 3_000, 20_000]),
+            },
+            23 => Fault::Unreachable {
+                node: self.node(),
+                network: self.network(),
+            },
+            _ => self.rate(),
+        }
+    }
+
+    /// A clock that wanders within what leases reckon with.
+    fn rate(&mut self) -> Fault {
+        let most = i64::from(self.config.timing.clock_drift_ppm) * 1000 / 2;
+        Fault::Clock {
+            end: self.end(),
+            ppb: self.random.below(2 * most as u64 + 1) as i64 - most,
+        }
+    }
+
+    fn path_fault(&mut self) -> PathFault {
+        match self.random.below(16) {
+            0..=3 => PathFault::Cut,
+            4..=5 => PathFault::Loss {
+                share: self.one_of(&[0.01, 0.1, 0.3, 0.7]),
+                class: Class::All,
+            },
+            6 => PathFault::Loss {
+                share: 1.0,
+                class: self.one_of(&[
+                    Class::First,
+                    Class::Last,
+                    Class::Middle,
+                    Class::Acknowledgements,
+                    Class::Heartbeats,
+                    Class::Witness,
+                ]),
+            },
+            7..=8 => PathFault::Bursts {
+                enter: self.one_of(&[0.001, 0.02]),
+                leave: self.one_of(&[0.5, 0.1, 0.02]),
+            },
+            9 => PathFault::Delay {
+                by: self.one_of(&[0, 300_000, 2 * MS, 15 * MS]),
+                jitter: self.one_of(&[0, MS, 10 * MS]),
+            },
+            10 => PathFault::Duplicate {
+                share: self.one_of(&[0.1, 1.0]),
+            },
+            11 => PathFault::Reorder {
+                share: self.one_of(&[0.05, 0.5]),
+                by: self.one_of(&[200_000, 5 * MS, 100 * MS]),
+            },
+            12 => PathFault::Corrupt {
+                share: self.one_of(&[0.05, 0.5]),
+                unnoticed: false,
+            },
+            13 => PathFault::Truncate {
+                share: self.one_of(&[0.05, 0.5]),
+            },
+            14 => PathFault::Bandwidth {
+                bits: self.one_of(&[1_000_000, 10_000_000, 100_000_000]),
+            },
+            _ => PathFault::Flap {
+                period: self.one_of(&[2 * MS, 10 * MS, 100 * MS]),
+            },
+        }
+    }
+}

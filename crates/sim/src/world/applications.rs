@@ -1,0 +1,242 @@
+//! The executors' threads: when they go on, and what they need then.
+
+use bumpless_controller::executor::{Answer, Need};
+use bumpless_controller::{FieldError, FieldErrorKind};
+use bumpless_node::executor::ALONE_POLL;
+
+use super::World;
+use crate::application::{Deed, Waiting};
+use crate::check::Published;
+use crate::device::Ask;
+use crate::queue::What;
+use crate::trace::Happening;
+
+impl World {
+    /// Has the thread go on at `at`, unless it does sooner anyway.
+    pub(super) fn plan_application(&mut self, node: usize, app: usize, at: u64) {
+        let now = self.queue.now();
+        let host = &mut self.hosts[node];
+        let at = at.max(host.paused_until).max(now);
+        let Some(process) = host.process.as_mut() else {
+            return;
+        };
+        let thread = &mut process.apps[app];
+        if at < thread.run_at {
+            thread.run_at = at;
+            host.serials = host.serials.wrapping_add(1);
+            let serial = host.serials;
+            thread.serial = serial;
+            self.queue.push(
+                at,
+                What::Application {
+                    node: node as u8,
+                    app: app as u16,
+                    serial,
+                },
+            );
+        }
+    }
+
+    /// Schedules the threads whose waits a turn of the data plane may have ended.
+    pub(super) fn stir_applications(&mut self, node: usize) {
+        let now = self.queue.now();
+        let count = self.hosts[node]
+            .process
+            .as_ref()
+            .map_or(0, |p| p.apps.len());
+        for app in 0..count {
+            let stirred = match self.hosts[node].process.as_mut() {
+                Some(process) => process.apps[app].is_stirred(),
+                None => false,
+            };
+            if stirred {
+                let latency = self.hosts[node].latency();
+                self.plan_application(node, app, now + latency);
+            }
+        }
+    }
+
+    pub(super) fn application_is_due(&mut self, node: usize, app: usize, serial: u32) {
+        let now = self.queue.now();
+        let host = &mut self.hosts[node];
+        let Some(process) = host.process.as_mut() else {
+            return;
+        };
+        let thread = &mut process.apps[app];
+        if thread.serial != serial {
+            return;
+        }
+        thread.run_at = u64::MAX;
+        if host.paused_until > now {
+            return self.plan_application(node, app, now);
+        }
+        let local = host.clock.local(now);
+        host.environment.now.set(local);
+        let answer = match &thread.waiting {
+            Waiting::Nothing => None,
+            Waiting::Request { need, until, .. } if local >= *until => {
+                Some(failed(need, FieldErrorKind::Timeout))
+            }
+            Waiting::Request { .. } => return self.wait(node, app),
+            Waiting::For(..) => match thread.answer(local) {
+                Some(answer) => Some(answer),
+                None => return self.wait(node, app),
+            },
+        };
+        self.go_on(node, app, answer);
+    }
+
+    /// Goes on with `answer`, if one was awaited, until the thread waits again.
+    pub(super) fn go_on(&mut self, node: usize, app: usize, answer: Option<Answer>) {
+        let now = self.queue.now();
+        let host = &mut self.hosts[node];
+        let local = host.clock.local(now);
+        host.environment.now.set(local);
+        let Some(process) = host.process.as_mut() else {
+            return;
+        };
+        let thread = &mut process.apps[app];
+        thread.waiting = Waiting::Nothing;
+        if let Some(answer) = answer {
+            let executes = matches!(answer, Answer::Read(_)) && thread.slow > 0;
+            thread.machine.answer(answer, local);
+            if executes {
+                let later = now + thread.slow;
+                return self.plan_application(node, app, later);
+            }
+        }
+        let need = thread.machine.poll(local);
+        self.meet(node, app, need);
+        self.take_deeds(node, app);
+        if self.hosts[node].environment.woken.replace(false) {
+            self.wake(node);
+        }
+    }
+
+    fn meet(&mut self, node: usize, app: usize, need: Need) {
+        let Some(process) = self.hosts[node].process.as_mut() else {
+            return;
+        };
+        let thread = &mut process.apps[app];
+        let (ask, until) = match need {
+            Need::Sleep { until } | Need::Settle { until, .. } => {
+                thread.waiting = Waiting::For(need, until);
+                return self.wait(node, app);
+            }
+            Need::Alone { until } => {
+                thread.machine.gate().ask_alone();
+                thread.waiting = Waiting::For(need, until);
+                return self.wait(node, app);
+            }
+            Need::Read { until } | Need::KeepWarm { until } => {
+                // A cycle that begins from nothing says so when it ends; its output comes before.
+                let cold = matches!(need, Need::Read { .. }) && thread.machine.progress().is_none();
+                if cold {
+                    self.checks.cold_start(thread.index, node);
+                }
+                (Ask::Read, until)
+            }
+            Need::Write { stamp, until } => (Ask::Write(stamp), until),
+        };
+        let application = thread.index;
+        let request = self.ask(node, app, application, ask);
+        if let Some(process) = self.hosts[node].process.as_mut() {
+            process.apps[app].waiting = Waiting::Request {
+                request,
+                need,
+                until,
+            };
+        }
+        self.wait(node, app);
+    }
+
+    /// Schedules the end of the present wait, or at once what has ended it already.
+    fn wait(&mut self, node: usize, app: usize) {
+        let now = self.queue.now();
+        let host = &mut self.hosts[node];
+        let latency = host.latency();
+        let Some(process) = host.process.as_mut() else {
+            return;
+        };
+        let thread = &mut process.apps[app];
+        let until = match &thread.waiting {
+            Waiting::Nothing => return,
+            Waiting::For(Need::Alone { .. }, until) => {
+                host.environment.woken.set(true);
+                let poll = host.clock.local(now) + ALONE_POLL;
+                poll.min(*until)
+            }
+            Waiting::For(_, until) | Waiting::Request { until, .. } => *until,
+        };
+        let at = if thread.is_stirred() {
+            now
+        } else {
+            host.clock.true_time(until).max(now)
+        };
+        self.plan_application(node, app, at.saturating_add(latency));
+        if self.hosts[node].environment.woken.replace(false) {
+            self.wake(node);
+        }
+    }
+
+    fn take_deeds(&mut self, node: usize, app: usize) {
+        let now = self.queue.now();
+        let host = &mut self.hosts[node];
+        let incarnation = host.incarnation;
+        let Some(process) = host.process.as_mut() else {
+            return;
+        };
+        let thread = &mut process.apps[app];
+        let application = thread.index;
+        let (checks, trace) = (&mut self.checks, &mut self.trace);
+        thread.take_deeds(|deed| match deed {
+            Deed::Published {
+                epoch,
+                cycle,
+                digest,
+            } => {
+                checks.published(Published {
+                    application,
+                    node,
+                    incarnation,
+                    epoch,
+                    cycle,
+                    digest,
+                    at: now,
+                });
+                trace.tell(
+                    now,
+                    Happening::Published {
+                        node,
+                        application,
+                        cycle,
+                        digest,
+                    },
+                );
+            }
+            Deed::Resumed(with) => {
+                trace.tell(
+                    now,
+                    Happening::Resumed {
+                        node,
+                        application,
+                        with,
+                    },
+                );
+            }
+        });
+    }
+}
+
+/// The failed answer to `need`.
+pub(super) fn failed(need: &Need, kind: FieldErrorKind) -> Answer {
+    let error = FieldError {
+        kind,
+        place: "simulated".into(),
+    };
+    match need {
+        Need::Write { .. } => Answer::Written(Err(error)),
+        Need::KeepWarm { .. } => Answer::Warm(Err(error)),
+        _ => Answer::Read(Err(error)),
+    }
+}

@@ -1,0 +1,254 @@
+//! Faults of the script: how they begin, act and end.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::mpsc::sync_channel;
+
+use bumpless_base::NodeId;
+use bumpless_node::data_plane::Command;
+use bumpless_redundancy::GroupId;
+
+use super::{RECEIVE_BUFFER, World};
+use crate::network::InFlight;
+use crate::queue::What;
+use crate::script::{End, Fault, Junk};
+use crate::trace::Happening;
+
+/// Where noise comes from.
+const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 66)), 6666);
+
+impl World {
+    pub(super) fn fault_begins(&mut self, at: usize) {
+        let timed = self.script[at];
+        self.checks.faults_end(timed.until);
+        self.tell(Happening::FaultBegins {
+            fault: at as u32,
+            what: timed.fault,
+        });
+        if timed.until > timed.at {
+            self.active[at] = true;
+            let ends = What::FaultEnds { fault: at as u32 };
+            self.queue.push(timed.until, ends);
+        }
+        match timed.fault {
+            Fault::Path { .. } => self.refresh_paths(),
+            Fault::Junk { .. } => self.fault_acts(at),
+            Fault::Pause { node, in_turn } => self.pause(node, in_turn, timed.until),
+            Fault::Crash { node, reboot } => {
+                self.kill(node);
+                if reboot {
+                    let now = self.now();
+                    self.hosts[node].reboot(now);
+                }
+            }
+            Fault::Witness { reference } => {
+                self.witnesses[reference].witness = None;
+            }
+            Fault::Switchover { node, group } => self.order_switchover(node, group),
+            Fault::Clock { end, ppb } => self.set_rate(end, ppb),
+            Fault::Buffer { node, bytes } => self.set_capacity(node, bytes),
+            Fault::Unreachable { .. }
+            | Fault::Slow { .. }
+            | Fault::Device { .. }
+            | Fault::SlowApplication { .. } => self.refresh_hosts(),
+        }
+        if timed.until == timed.at && timed.fault.restarts() {
+            self.fault_ends(at);
+        }
+    }
+
+    pub(super) fn fault_ends(&mut self, at: usize) {
+        let timed = self.script[at];
+        self.active[at] = false;
+        self.tell(Happening::FaultEnds {
+            fault: at as u32,
+            what: timed.fault,
+        });
+        match timed.fault {
+            Fault::Path { .. } => self.refresh_paths(),
+            Fault::Crash { node, .. }
+                if !self.is_held_down(node) && self.hosts[node].process.is_none() =>
+            {
+                self.restart(node);
+            }
+            Fault::Witness { reference } if !self.is_witness_held_down(reference) => {
+                self.start_witness(reference);
+            }
+            Fault::Clock { end, .. } => {
+                let sound = match end {
+                    End::Node(node) => self.hosts[node].sound_rate,
+                    End::Reference(reference) => self.witnesses[reference].sound_rate,
+                };
+                self.set_rate(end, sound);
+            }
+            Fault::Buffer { node, .. } => self.set_capacity(node, RECEIVE_BUFFER),
+            Fault::Unreachable { .. } | Fault::Slow { .. } | Fault::SlowApplication { .. } => {
+                self.refresh_hosts();
+            }
+            _ => {}
+        }
+    }
+
+    fn active_faults(&self) -> impl Iterator<Item = &Fault> {
+        let faults = self.script.iter().zip(&self.active);
+        faults
+            .filter(|(_, active)| **active)
+            .map(|(timed, _)| &timed.fault)
+    }
+
+    pub(super) fn is_held_down(&self, node: usize) -> bool {
+        self.active_faults()
+            .any(|fault| matches!(fault, Fault::Crash { node: n, .. } if *n == node))
+    }
+
+    fn is_witness_held_down(&self, reference: usize) -> bool {
+        self.active_faults()
+            .any(|fault| matches!(fault, Fault::Witness { reference: r } if *r == reference))
+    }
+
+    fn refresh_paths(&mut self) {
+        let faults = self.script.iter().zip(&self.active);
+        let active = faults
+            .filter(|(_, active)| **active)
+            .map(|(timed, _)| &timed.fault);
+        self.network.set_faults(active);
+    }
+
+    /// Brings interfaces and speeds of all nodes in line with the active faults.
+    fn refresh_hosts(&mut self) {
+        let active: Vec<Fault> = self.active_faults().copied().collect();
+        for node in 0..self.hosts.len() {
+            for network in 0..self.network.count() {
+                let down = active.iter().any(|fault| {
+                    matches!(fault, Fault::Unreachable { node: n, network: w } if (*n, *w) == (node, network))
+                });
+                self.exchange.get().mailbox(node, network).unreachable = down;
+            }
+            let slow = active.iter().filter_map(|fault| match fault {
+                Fault::Slow { node: n, by } if *n == node => Some(*by),
+                _ => None,
+            });
+            self.hosts[node].slow = slow.max().unwrap_or_default();
+            self.refresh_applications(node, &active);
+        }
+    }
+
+    fn refresh_applications(&mut self, node: usize, active: &[Fault]) {
+        let Some(process) = self.hosts[node].process.as_mut() else {
+            return;
+        };
+        for app in &mut process.apps {
+            let slow = active.iter().filter_map(|fault| match fault {
+                Fault::SlowApplication {
+                    node: n,
+                    application,
+                    by,
+                } if (*n, *application) == (node, app.index) => Some(*by),
+                _ => None,
+            });
+            app.slow = slow.max().unwrap_or_default();
+        }
+    }
+
+    /// Stops the process of `node`, if it runs.
+    fn pause(&mut self, node: usize, in_turn: bool, until: u64) {
+        let now = self.now();
+        let host = &mut self.hosts[node];
+        if host.process.is_none() {
+            return;
+        }
+        if in_turn {
+            host.stalled_until = host.stalled_until.max(until);
+            self.plan_turn(node, now);
+        } else {
+            host.paused_until = host.paused_until.max(until);
+        }
+    }
+
+    fn order_switchover(&mut self, node: usize, group: usize) {
+        if let Some(process) = self.hosts[node].process.as_mut() {
+            // Whether it is refused is not for the world to judge.
+            let (reply, _) = sync_channel(1);
+            let group = GroupId(group as u16);
+            let _ = process.orders.push(Command::Switchover { group, reply });
+            self.wake(node);
+        }
+    }
+
+    /// Gives the clock of `end` the rate `ppb`.
+    fn set_rate(&mut self, end: End, ppb: i64) {
+        let now = self.now();
+        match end {
+            End::Node(node) => {
+                let host = &mut self.hosts[node];
+                host.clock.set_rate(now, ppb);
+                // The same local instants lie elsewhere in true time.
+                host.permits
+                    .iter_mut()
+                    .for_each(|known| known.0 = bumpless_base::Instant::FAR_FUTURE);
+                host.turn_at = u64::MAX;
+                self.plan_turn(node, now);
+                self.observe_permits(node);
+            }
+            End::Reference(reference) => self.witnesses[reference].clock.set_rate(now, ppb),
+        }
+    }
+
+    fn set_capacity(&mut self, node: usize, bytes: usize) {
+        for network in 0..self.network.count() {
+            self.exchange.get().mailbox(node, network).capacity = bytes;
+        }
+    }
+
+    /// Junk comes one datagram after the other.
+    pub(super) fn fault_acts(&mut self, at: usize) {
+        let timed = self.script[at];
+        let Fault::Junk {
+            network,
+            node,
+            rate,
+            kind,
+        } = timed.fault
+        else {
+            return;
+        };
+        let now = self.now();
+        if !self.active[at] {
+            return;
+        }
+        if let Some(datagram) = self.junk(network, node, kind) {
+            self.network.inject(&mut self.queue, datagram);
+        }
+        let gap = 2 * 1_000_000_000 / rate.max(1);
+        let next = now + 1 + self.junk.below(gap);
+        self.queue.push(next, What::FaultActs { fault: at as u32 });
+    }
+
+    fn junk(&mut self, network: usize, node: usize, kind: Junk) -> Option<InFlight> {
+        let to = End::Node(node);
+        let source = match kind {
+            Junk::Replay => return self.network.recorded(network, to),
+            Junk::Noise => NOBODY,
+            Junk::Forged => {
+                let partner = *self.config.partners(NodeId(node as u8)).first()?;
+                self.network.address(network, End::Node(partner.0.into()))?
+            }
+        };
+        let mut bytes = self.exchange.get().buffer();
+        let len = self.junk.below(200);
+        // Now and then it begins like one of ours.
+        let kinds = [0x0001_0002u32, 0x1001_0002, 0x2001_0001, 0x2003_0001];
+        if self.junk.chance(0.5) {
+            bytes.extend_from_slice(&kinds[self.junk.below(4) as usize].to_be_bytes());
+        }
+        for _ in 0..len {
+            bytes.push(self.junk.next_u64() as u8);
+        }
+        Some(InFlight {
+            network,
+            source,
+            to,
+            sent: self.now(),
+            bytes,
+        })
+    }
+}

@@ -1,0 +1,261 @@
+//! The world: computers, networks, witnesses and field devices in one thread under one clock.
+
+mod applications;
+mod arrivals;
+mod faults;
+mod field;
+mod health;
+mod turns;
+
+use std::sync::Arc;
+
+use bumpless_base::{Duration, Instant};
+use bumpless_config::Config;
+use bumpless_redundancy::{Witness, WitnessSetup};
+
+use crate::check::{Checks, Terms};
+use crate::clock::LocalClock;
+use crate::device::{Device, Request};
+use crate::exchange::{Exchange, Shared};
+use crate::host::{Host, draw_rate};
+use crate::network::Network;
+use crate::queue::{Queue, What};
+use crate::script::Timed;
+use crate::streams::{Purpose, stream};
+use crate::trace::{Happening, Trace};
+
+/// The longest lease that a witness grants unless it is told otherwise.
+const LONGEST_LEASE: Duration = Duration::from_secs(1);
+/// Bytes in a receive buffer.
+const RECEIVE_BUFFER: usize = 4 << 20;
+/// Between two looks at the pair's health.
+const LOOK: u64 = 50_000_000;
+
+/// A witness process on a computer of its own.
+pub(crate) struct WitnessHost {
+    clock: LocalClock,
+    sound_rate: i64,
+    witness: Option<Witness>,
+    seeds: bumpless_base::Random,
+}
+
+/// Everything.
+pub struct World {
+    pub(crate) config: Arc<Config>,
+    pub(crate) queue: Queue,
+    pub(crate) network: Network,
+    pub(crate) exchange: Shared,
+    pub(crate) hosts: Vec<Host>,
+    witnesses: Vec<WitnessHost>,
+    devices: Vec<Device>,
+    requests: Vec<Option<Request>>,
+    vacant_requests: Vec<u32>,
+    script: Vec<Timed>,
+    active: Vec<bool>,
+    junk: bumpless_base::Random,
+    /// What judges it.
+    pub checks: Checks,
+    /// What is told of it.
+    pub trace: Trace,
+    reversed: Vec<crate::exchange::Departed>,
+}
+
+impl World {
+    /// A world of `config` in which `script` happens; nothing runs yet.
+    ///
+    /// # Errors
+    /// What a core refuses of its setup.
+    pub fn new(
+        config: Arc<Config>,
+        seed: u64,
+        script: Vec<Timed>,
+        trace: Trace,
+    ) -> Result<Self, String> {
+        let nodes = config.nodes.len();
+        let exchange = Exchange::shared(nodes, config.networks.len(), RECEIVE_BUFFER);
+        let mut world = Self {
+            queue: Queue::default(),
+            network: Network::new(&config, seed),
+            hosts: (0..nodes)
+                .map(|node| Host::new(&config, node, seed))
+                .collect(),
+            witnesses: witnesses(&config, seed),
+            devices: (0..config.applications.len())
+                .map(|at| Device::new(true, stream(seed, Purpose::Device, at)))
+                .collect(),
+            requests: Vec::new(),
+            vacant_requests: Vec::new(),
+            active: vec![false; script.len()],
+            script,
+            junk: stream(seed, Purpose::Junk, 1),
+            checks: Checks::new(&terms(&config)),
+            trace,
+            exchange,
+            reversed: Vec::new(),
+            config,
+        };
+        for reference in 0..world.witnesses.len() {
+            world.start_witness(reference);
+        }
+        for node in 0..nodes {
+            world.start_node(node)?;
+        }
+        for (at, timed) in world.script.iter().enumerate() {
+            world
+                .queue
+                .push(timed.at, What::FaultBegins { fault: at as u32 });
+        }
+        world.queue.push(LOOK, What::Look);
+        Ok(world)
+    }
+
+    /// Runs until true time `end`, or until an invariant is broken.
+    pub fn run(&mut self, end: u64) {
+        while self.checks.violations.is_empty()
+            && let Some(what) = self.queue.pop(end)
+        {
+            self.dispatch(what);
+        }
+    }
+
+    /// True time, nanoseconds.
+    pub fn now(&self) -> u64 {
+        self.queue.now()
+    }
+
+    fn dispatch(&mut self, what: What) {
+        match what {
+            What::Turn { node, serial } => self.turn_is_due(node.into(), serial),
+            What::Application { node, app, serial } => {
+                self.application_is_due(node.into(), app.into(), serial);
+            }
+            What::Arrival { packet } => self.arrival(packet),
+            What::Request { request } => self.request(request),
+            What::FaultBegins { fault } => self.fault_begins(fault as usize),
+            What::FaultEnds { fault } => self.fault_ends(fault as usize),
+            What::FaultActs { fault } => self.fault_acts(fault as usize),
+            What::Restart { node, incarnation } => {
+                let node = usize::from(node);
+                if self.hosts[node].incarnation == incarnation
+                    && self.hosts[node].process.is_none()
+                    && !self.is_held_down(node)
+                {
+                    self.restart(node);
+                }
+            }
+            What::Look => {
+                self.look();
+                self.queue.push(self.now() + LOOK, What::Look);
+            }
+        }
+    }
+
+    pub(crate) fn tell(&mut self, happening: Happening) {
+        let now = self.queue.now();
+        self.trace.tell(now, happening);
+    }
+
+    fn restart(&mut self, node: usize) {
+        if let Err(error) = self.start_node(node) {
+            unreachable!("a node that has started once starts again: {error}");
+        }
+    }
+
+    fn start_node(&mut self, node: usize) -> Result<(), String> {
+        let now = self.now();
+        let host = &mut self.hosts[node];
+        host.start(&self.config, &self.exchange, now)?;
+        let incarnation = host.incarnation;
+        let apps = host
+            .process
+            .as_ref()
+            .map_or(0, |process| process.apps.len());
+        self.checks.started(node);
+        self.tell(Happening::Started { node, incarnation });
+        self.plan_turn(node, now);
+        for app in 0..apps {
+            self.plan_application(node, app, now);
+        }
+        Ok(())
+    }
+
+    /// Ends the process of `node` at once.
+    fn kill(&mut self, node: usize) {
+        let now = self.now();
+        let host = &mut self.hosts[node];
+        if host.process.take().is_none() {
+            return;
+        }
+        (host.turn_serial, host.turn_at) = (host.turn_serial + 1, u64::MAX);
+        host.owes_observation = false;
+        (host.paused_until, host.stalled_until) = (0, 0);
+        let groups = host.permits.len();
+        self.exchange.get().clear(node);
+        for group in 0..groups {
+            self.hosts[node].permits[group] = (Instant::ZERO, 0);
+            self.checks.permit(group, node, None, now);
+        }
+        self.tell(Happening::Ended { node });
+    }
+
+    fn start_witness(&mut self, reference: usize) {
+        let now = self.now();
+        let setup = WitnessSetup {
+            max_lease: LONGEST_LEASE,
+            drift_ppm: self.config.timing.clock_drift_ppm,
+            capacity: 64,
+        };
+        let host = &mut self.witnesses[reference];
+        let seed = host.seeds.next_u64();
+        host.witness = Witness::new(setup, seed, host.clock.local(now)).ok();
+        self.tell(Happening::WitnessStarted { reference });
+    }
+}
+
+fn witnesses(config: &Config, seed: u64) -> Vec<WitnessHost> {
+    let hosts = (0..config.references.len()).map(|at| {
+        let mut seeds = stream(seed, Purpose::Witness, at);
+        let shows = seeds.below(1 << 50);
+        let ppb = draw_rate(config, &mut seeds);
+        WitnessHost {
+            clock: LocalClock::new(0, shows, ppb),
+            sound_rate: ppb,
+            witness: None,
+            seeds,
+        }
+    });
+    hosts.collect()
+}
+
+fn terms(config: &Config) -> Terms {
+    let nanos = |span: Duration| span.as_nanos();
+    Terms {
+        expiry: config
+            .applications
+            .iter()
+            .map(|app| nanos(app.expiry))
+            .collect(),
+        period: config
+            .applications
+            .iter()
+            .map(|app| nanos(app.period))
+            .collect(),
+        drift_ppm: config.timing.clock_drift_ppm,
+        groups: config.groups.len(),
+        nodes: config.nodes.len(),
+        heal_within: nanos(heal_within(config)),
+    }
+}
+
+/// twice the start wait, a witness's quiet period and a second; and a period of the slowest
+/// application with its deadline, for the first state.
+pub fn heal_within(config: &Config) -> Duration {
+    let first_state = config
+        .applications
+        .iter()
+        .map(|app| app.period + app.deadline)
+        .max()
+        .unwrap_or_default();
+    let quiet = LONGEST_LEASE.stretched(2 * config.timing.clock_drift_ppm + 10);
+    config.timing.start_wait * 2 + quiet + Duration::from_secs(1) + first_state * 2
+}

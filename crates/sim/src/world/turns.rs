@@ -1,0 +1,264 @@
+//! The data planes: when they take their turns, and what a turn has done.
+
+use std::cell::Cell;
+
+use bumpless_base::{Counter, Instant};
+use bumpless_node::data_plane::Turn;
+
+use super::World;
+use crate::application::STATE;
+use crate::check::{Delivered, Load, Permit};
+use crate::digest::digest;
+use crate::network::Fate;
+use crate::queue::What;
+use crate::script::End;
+use crate::trace::Happening;
+
+/// A data plane that has just had a turn takes the next no sooner than this.
+const TURN: u64 = 5_000;
+/// After how long somebody starts a node again that has ended itself.
+const RESTART_AFTER: u64 = 200_000_000;
+
+impl World {
+    /// Has the data plane of `node` take a turn at `at`, unless it does sooner anyway.
+    pub(super) fn plan_turn(&mut self, node: usize, at: u64) {
+        let host = &mut self.hosts[node];
+        let at = at.max(host.paused_until).max(self.queue.now());
+        if host.process.is_some() && at < host.turn_at {
+            host.turn_at = at;
+            host.turn_serial = host.turn_serial.wrapping_add(1);
+            let serial = host.turn_serial;
+            self.queue.push(
+                at,
+                What::Turn {
+                    node: node as u8,
+                    serial,
+                },
+            );
+        }
+    }
+
+    /// Wakes the data plane of `node`.
+    pub(super) fn wake(&mut self, node: usize) {
+        let latency = self.hosts[node].latency();
+        self.plan_turn(node, self.now() + latency);
+    }
+
+    pub(super) fn turn_is_due(&mut self, node: usize, serial: u32) {
+        let host = &mut self.hosts[node];
+        if host.turn_serial != serial || host.process.is_none() {
+            return;
+        }
+        host.turn_at = u64::MAX;
+        let now = self.queue.now();
+        if host.paused_until > now {
+            return self.plan_turn(node, now);
+        }
+        if std::mem::take(&mut host.owes_observation) {
+            self.observe(node);
+        }
+        let turn = self.take_turn(node);
+        match turn {
+            Turn::Wait(until) => {
+                let host = &mut self.hosts[node];
+                host.due = until;
+                let wake = host.clock.true_time(until);
+                let latency = host.latency();
+                let next = wake.saturating_add(latency).max(now + TURN);
+                self.plan_turn(node, next);
+                if self.hosts[node].paused_until <= now {
+                    self.observe(node);
+                } else {
+                    self.hosts[node].owes_observation = true;
+                }
+            }
+            Turn::Ended | Turn::Hung(_) => self.node_ends(node, turn),
+        }
+    }
+
+    fn take_turn(&mut self, node: usize) -> Turn {
+        let now = self.queue.now();
+        let host = &mut self.hosts[node];
+        let departs = std::mem::take(&mut host.stalled_until).max(now);
+        host.received_at = now;
+        host.paused_until = host.paused_until.max(departs);
+        let (before, after) = (host.clock.local(now), host.clock.local(departs));
+        self.exchange.get().set_now(now);
+        let Some(process) = host.process.as_mut() else {
+            return Turn::Ended;
+        };
+        process.plane.resume(host.due, before);
+        // The first reading is the one before receiving.
+        let first = Cell::new(true);
+        let turn = process
+            .plane
+            .turn(|| if first.replace(false) { before } else { after });
+        self.post(node, departs);
+        turn
+    }
+
+    /// Gives what the node has sent to the networks.
+    fn post(&mut self, node: usize, departs: u64) {
+        for network in 0..self.network.count() {
+            let mut outbox = std::mem::take(&mut self.reversed);
+            std::mem::swap(
+                &mut outbox,
+                &mut self.exchange.get().mailbox(node, network).outbox,
+            );
+            for sent in outbox.drain(..) {
+                self.trace
+                    .datagram(departs, (network, node, sent.to), &sent.bytes, || {
+                        self.network.address(network, End::Node(node))
+                    });
+                let from = (network, End::Node(node), sent.to);
+                let exchange = &self.exchange;
+                let fate =
+                    self.network
+                        .send(&mut self.queue, from, departs, sent.bytes, &mut |bytes| {
+                            exchange.get().recycle(bytes);
+                        });
+                if fate != Fate::Sent {
+                    self.trace.lost();
+                }
+            }
+            self.reversed = outbox;
+        }
+    }
+
+    /// Looks at what a turn has done, from outside.
+    fn observe(&mut self, node: usize) {
+        self.drain_log(node);
+        self.observe_permits(node);
+        self.observe_deliveries(node);
+        self.observe_load(node);
+        self.stir_applications(node);
+    }
+
+    pub(super) fn drain_log(&mut self, node: usize) {
+        let now = self.queue.now();
+        let Some(process) = self.hosts[node].process.as_mut() else {
+            return;
+        };
+        let trace = &mut self.trace;
+        process
+            .log
+            .drain(|names, _, event| trace.log(now, node, names, event));
+    }
+
+    pub(super) fn observe_permits(&mut self, node: usize) {
+        let now = self.queue.now();
+        let host = &mut self.hosts[node];
+        let Some(process) = host.process.as_ref() else {
+            return;
+        };
+        for group in &process.plane.groups {
+            let at = usize::from(group.id.0);
+            let permit = group.gate.permit();
+            let until = permit.map_or(Instant::ZERO, |(_, until)| until);
+            let known = &mut host.permits[at];
+            if known.0 != until {
+                *known = (until, host.clock.true_time(until));
+                let until = known.1;
+                let permit = permit.map(|(epoch, _)| Permit { epoch, until });
+                self.checks.permit(at, node, permit, now);
+            }
+        }
+    }
+
+    fn observe_deliveries(&mut self, node: usize) {
+        let now = self.queue.now();
+        let received_at = self.hosts[node].received_at;
+        let Some(process) = self.hosts[node].process.as_mut() else {
+            return;
+        };
+        let plane = &process.plane;
+        let delivered = plane
+            .cores
+            .receiver
+            .counters()
+            .get(Counter::StatesDelivered);
+        if std::mem::replace(&mut process.states_delivered, delivered) == delivered {
+            return;
+        }
+        for (app, channel) in process.apps.iter_mut().zip(&plane.channels) {
+            let cycle = channel.snapshot.received_cycle;
+            if channel.snapshot.received_at != app.received_at || cycle != app.received_cycle {
+                (app.received_at, app.received_cycle) = (channel.snapshot.received_at, cycle);
+                let peer = plane.groups[channel.group.0].peer;
+                let tag = plane.cores.redundancy.transfer_tag(peer);
+                let session = tag.unwrap_or_default();
+                let id = self.config.applications[app.index].channel.get();
+                // Whatever its age: whether it is fresh is for the checker to say.
+                let subscriber = &mut app.machine.replication().inner.subscriber;
+                let Some(view) = subscriber.read(Instant::ZERO) else {
+                    continue;
+                };
+                let transit = self.exchange.get().quickest(node, id, view.cycle());
+                self.checks.delivered(&Delivered {
+                    application: app.index,
+                    node,
+                    session,
+                    transfer_cycle: view.cycle(),
+                    digest: digest(STATE, view.data()),
+                    len: view.data().len(),
+                    at: received_at,
+                    transit: transit.unwrap_or_default(),
+                });
+                let application = app.index;
+                self.trace.tell(
+                    now,
+                    Happening::Delivered {
+                        node,
+                        application,
+                        cycle: view.cycle(),
+                    },
+                );
+            }
+        }
+    }
+
+    fn observe_load(&mut self, node: usize) {
+        let now = self.queue.now();
+        let Some(process) = self.hosts[node].process.as_ref() else {
+            return;
+        };
+        let cores = &process.plane.cores;
+        let in_flight = process
+            .plane
+            .groups
+            .iter()
+            .map(|group| cores.sender.in_flight(group.peer))
+            .max()
+            .unwrap_or_default();
+        let lost = [
+            cores.sender.counters(),
+            cores.receiver.counters(),
+            cores.redundancy.counters(),
+        ];
+        let load = Load {
+            node,
+            in_flight,
+            in_flight_max: self.config.transfer.in_flight_max,
+            notices_lost: lost.iter().map(|c| c.get(Counter::EventsLost)).sum(),
+        };
+        self.checks.load(&load, now);
+    }
+
+    /// A node's process has ended by itself; somebody starts it again.
+    fn node_ends(&mut self, node: usize, turn: Turn) {
+        if matches!(turn, Turn::Hung(_)) {
+            self.tell(Happening::Hung { node });
+        }
+        self.kill(node);
+        let now = self.now();
+        self.checks.faults_end(now + RESTART_AFTER);
+        let incarnation = self.hosts[node].incarnation;
+        self.queue.push(
+            now + RESTART_AFTER,
+            What::Restart {
+                node: node as u8,
+                incarnation,
+            },
+        );
+    }
+}
