@@ -338,7 +338,9 @@ where
         self.report.resumed = Some(self.load_newest(now)?);
         self.tenure = Tenure::Acting(epoch);
         self.inputs_valid = false;
-        self.published = None;
+        if !self.uninterrupted {
+            self.published = None;
+        }
         Ok(())
     }
 
@@ -451,7 +453,7 @@ where
     fn commit(&mut self, before: Option<Published>, permit: Permit, now: Instant) {
         let awaited = match self.settings.commit {
             CommitMode::BeforeOutput => self.published,
-            // In the first cycle of a term, the state before is the one it began with.
+            // In the first cycle after another primary, the state before is the one it began with.
             CommitMode::Async => before,
         };
         let (Some(awaited), Some(this)) = (awaited, self.published) else {

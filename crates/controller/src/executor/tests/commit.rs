@@ -250,3 +250,27 @@ fn outputs_are_held_while_the_backup_could_take_over_with_an_older_state() {
         assert!(world.lock().published.len() >= 7);
     }
 }
+
+#[test]
+fn a_raised_epoch_does_not_excuse_async_from_the_state_of_the_cycle_before() {
+    let world = World::new();
+    world.lock().transfer = None;
+    world.lock().alone = false;
+    world.schedule(at(5), |state| {
+        state.permit = Some(Permit {
+            epoch: Epoch(3),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    let settings = ExecutorSettings {
+        commit: CommitMode::Async,
+        ..settings()
+    };
+    let reports = world.run(settings, at(40));
+    assert_eq!(reports[0].outcome, Outcome::Written);
+    let held = Outcome::Held(HoldCause::BackupBehind);
+    assert!(
+        reports[1..].iter().all(|report| report.outcome == held),
+        "{reports:#?}"
+    );
+}
