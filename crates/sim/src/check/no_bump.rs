@@ -21,8 +21,9 @@ pub struct Output {
 /// The checker.
 pub struct NoBump {
     last: Vec<Option<Output>>,
-    /// Nodes that have reported a cold start since the last output.
-    cold: Vec<Vec<usize>>,
+    /// Nodes that have reported a cold start, with the highest epoch accepted until then. A write of
+    /// an earlier epoch that a device held back is not the first output after it.
+    cold: Vec<Vec<(usize, Epoch)>>,
     /// Cold starts after the first output of an application.
     pub cold_starts: u64,
 }
@@ -40,15 +41,20 @@ impl NoBump {
     /// The application on `node` begins from its initial state.
     pub fn cold_start(&mut self, application: usize, node: usize) {
         self.cold_starts += u64::from(self.last[application].is_some());
-        self.cold[application].push(node);
+        let accepted = self.last[application].map_or(Epoch(0), |last| last.epoch);
+        self.cold[application].push((node, accepted));
     }
 
     /// A field device has accepted an output.
     pub fn accepted(&mut self, output: &Output) -> Verdict {
         let last = self.last[output.application].replace(*output);
-        let cold = std::mem::take(&mut self.cold[output.application]);
+        let pending = &mut self.cold[output.application];
+        let begins = pending
+            .iter()
+            .any(|&(node, before)| node == output.node && output.epoch > before);
+        pending.retain(|&(_, before)| output.epoch <= before);
         let Some(last) = last else { return Ok(()) };
-        if output.cycle < last.cycle && !cold.contains(&output.node) {
+        if output.cycle < last.cycle && !begins {
             return Err(format!(
                 "application {}: node {} wrote cycle {} in epoch {} after node {} had written cycle {} \
                  in epoch {}",
@@ -72,18 +78,34 @@ mod tests {
     #[test]
     fn an_older_output_is_found_unless_its_writer_reported_a_cold_start() {
         let mut no_bump = NoBump::new(1);
-        let output = |node, cycle| Output {
+        let output = |node, epoch, cycle| Output {
             node,
             cycle,
+            epoch: Epoch(epoch),
+            application: 0,
+        };
+        assert!(no_bump.accepted(&output(0, 1, 10)).is_ok());
+        assert!(no_bump.accepted(&output(1, 2, 10)).is_ok());
+        assert!(no_bump.accepted(&output(1, 2, 9)).is_err());
+        no_bump.cold_start(0, 0);
+        assert!(no_bump.accepted(&output(0, 3, 1)).is_ok());
+        no_bump.cold_start(0, 0);
+        assert!(no_bump.accepted(&output(0, 5, 2)).is_ok());
+        assert!(no_bump.accepted(&output(0, 5, 1)).is_err());
+    }
+
+    #[test]
+    fn a_write_that_a_device_held_back_does_not_use_up_a_cold_start() {
+        let mut no_bump = NoBump::new(1);
+        let output = |epoch, cycle| Output {
+            cycle,
+            epoch: Epoch(epoch),
             ..Output::default()
         };
-        assert!(no_bump.accepted(&output(0, 10)).is_ok());
-        assert!(no_bump.accepted(&output(1, 10)).is_ok());
-        assert!(no_bump.accepted(&output(1, 9)).is_err());
+        assert!(no_bump.accepted(&output(4, 20)).is_ok());
         no_bump.cold_start(0, 0);
-        assert!(no_bump.accepted(&output(0, 1)).is_ok());
-        no_bump.cold_start(0, 0);
-        assert!(no_bump.accepted(&output(0, 2)).is_ok());
-        assert!(no_bump.accepted(&output(0, 1)).is_err());
+        assert!(no_bump.accepted(&output(4, 21)).is_ok());
+        assert!(no_bump.accepted(&output(6, 1)).is_ok());
+        assert!(no_bump.accepted(&output(8, 0)).is_err());
     }
 }
