@@ -338,7 +338,8 @@ impl World {
     /// the nodes run unless they are paused.
     ///
     /// `faults`: bits 0 to 3 cut from node 0 to 1, from 1 to 0, node 0 and node 1 from the reference
-    /// points; bits 4 and 5 pause a node; bit 6 cuts only the first link.
+    /// points; bits 4 and 5 pause a node; bit 6 cuts only the first link; bit 7 leaves it to other steps
+    /// to say what states are where.
     fn live(&mut self, steps: usize, step: u64, faults: u8) {
         for _ in 0..steps {
             self.now += step;
@@ -352,6 +353,9 @@ impl World {
             for node in 0..2 {
                 if faults >> 4 & (1 << node) == 0 {
                     self.run_node(node);
+                    if faults & 0x83 == 0 {
+                        self.exchange_states(node);
+                    }
                 }
             }
             self.check();

@@ -9,6 +9,9 @@ use bumpless_wire::{
     WitnessRequest, encode_heartbeat, parse,
 };
 
+/// How long a state stays fresh.
+const EXPIRY: Duration = Duration::from_millis(60);
+
 impl World {
     pub(super) fn step(&mut self, input: &mut Input<'_>) {
         match input.below(24) {
@@ -125,6 +128,20 @@ impl World {
             (0 | 1, Some(core)) => drop(core.command_switchover(GROUP, now)),
             (2, _) => self.finish(node),
             _ => {}
+        }
+        self.drain(node);
+        self.check();
+    }
+
+    /// The primary's last state is safe at the backup.
+    pub(super) fn exchange_states(&mut self, node: End) {
+        let now = self.nodes[node].clock.local(self.now);
+        if let Some(core) = &mut self.nodes[node].core {
+            match core.role(GROUP) {
+                Some(Role::Primary) => core.set_alone(GROUP, false, now),
+                Some(Role::Backup) => core.set_synced_until(GROUP, Some(now + EXPIRY), now),
+                _ => {}
+            }
         }
         self.drain(node);
         self.check();

@@ -28,7 +28,8 @@ struct Channel {
     last_read: usize,
     /// The longest that a packet was on its way.
     longest_way: Duration,
-    arrived: BTreeMap<CycleKey, BTreeSet<u32>>,
+    /// Packets that came with the tag of the receiver's session, and how many there are.
+    arrived: BTreeMap<CycleKey, (usize, BTreeSet<u32>)>,
     updated: BTreeSet<CycleKey>,
     newest: Option<CycleKey>,
 }
@@ -134,19 +135,27 @@ impl Ledger {
         channel: usize,
         session: Option<u32>,
         header: &DataHeader,
+        payload_size: u16,
         age: Duration,
     ) {
         let channel = &mut self.channels[channel];
         channel.longest_way = channel.longest_way.max(age);
         if session.is_some() && (header.version == Version::V1 || session == Some(header.tag)) {
-            let cycle = channel.arrived.entry((session, header.cycle));
-            cycle.or_default().insert(header.sequence);
+            let cycle = channel.arrived.entry((session, header.cycle)).or_default();
+            cycle.0 = packet_count(header.total_size, payload_size) as usize;
+            cycle.1.insert(header.sequence);
         }
     }
 
     /// The receiver has a whole state.
-    pub fn updated(&mut self, channel: usize, session: Option<u32>, cycle: u32, version: Version) {
-        let channel = &mut self.channels[channel];
+    pub fn updated(&mut self, at: usize, session: Option<u32>, cycle: u32, plan: &Plan) {
+        let channel = &mut self.channels[at];
+        let version = plan.version_of(at);
+        if !plan.hostile {
+            let arrived = channel.arrived.get(&(session, cycle));
+            let whole = arrived.is_some_and(|(packets, arrived)| *packets == arrived.len());
+            assert!(whole, "whole: made of packets of another session");
+        }
         if let Some((before, newest)) = channel.newest
             && before == session
         {
@@ -198,7 +207,7 @@ impl Ledger {
     /// Safe means that the other end has it whole, or had, and found it expired.
     fn check_kept(&self, channel: usize, cycle: CycleKey, packets: usize, receiver: &Counters) {
         let channel = &self.channels[channel];
-        let arrived = channel.arrived.get(&cycle).map_or(0, BTreeSet::len);
+        let arrived = channel.arrived.get(&cycle).map_or(0, |(_, set)| set.len());
         let expired = arrived == packets && receiver.get(Counter::StatesAbandoned) > 0;
         assert!(
             channel.updated.contains(&cycle) || expired,

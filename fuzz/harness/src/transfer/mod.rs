@@ -206,7 +206,8 @@ impl World {
                 let session = self.sessions[usize::from(peer.0)].receiver;
                 let age = self.now.since(datagram.sent_at);
                 if let Some(channel) = self.plan.channel_of(peer, header.channel) {
-                    self.ledger.arrived(channel, session, &header, age);
+                    let size = self.plan.peers[usize::from(peer.0)].payload_size;
+                    self.ledger.arrived(channel, session, &header, size, age);
                 }
                 self.receiver
                     .handle_data(peer, link, &header, payload, self.now);
@@ -242,8 +243,7 @@ impl World {
                 assert!(expires_at > self.now, "fresh: delivered when expired");
                 let peer = self.plan.channels[channel].peer;
                 let session = self.sessions[usize::from(peer.0)].receiver;
-                self.ledger
-                    .updated(channel, session, cycle, self.plan.version_of(channel));
+                self.ledger.updated(channel, session, cycle, &self.plan);
             }
         }
         while let Some(event) = self.sender.poll_event() {
