@@ -244,6 +244,10 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
         self.gate.backup_expected()
     }
 
+    fn began_cold(&self) -> bool {
+        self.gate.cold()
+    }
+
     fn go_alone(&mut self, until: Instant) -> bool {
         self.ask_alone();
         while !self.alone_or_safe() {

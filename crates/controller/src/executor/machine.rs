@@ -368,7 +368,8 @@ where
     /// Whether this node's own state may be gone on from. One from an earlier term in the role is as
     /// old as any other: the partner may have gone on since, unheard.
     fn may_keep(&self, now: Instant) -> bool {
-        self.uninterrupted || now < self.executed_at + self.settings.expiry
+        let fresh = now < self.executed_at + self.settings.expiry;
+        self.uninterrupted || (fresh && !self.gate.began_cold())
     }
 
     fn have_read(&mut self, permit: Permit, result: Result<FieldSample, FieldError>, now: Instant) {

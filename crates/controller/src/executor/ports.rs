@@ -88,6 +88,11 @@ pub trait OutputGate {
     /// Whether there is a healthy backup to which a state can be made safe. While there is none,
     /// no output waits.
     fn backup_expected(&self) -> bool;
+    /// Whether the present role of primary began anew, because no node was known to have the newest
+    /// state: what this node has from an earlier term is then not gone on from.
+    fn began_cold(&self) -> bool {
+        false
+    }
     /// Makes certain that nobody takes over without a bump from an older state than this node's,
     /// waiting until `until` at most; returns whether it is certain. Called before each output whose
     /// state is not safe.

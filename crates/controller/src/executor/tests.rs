@@ -229,3 +229,30 @@ fn a_primary_whose_permit_lapsed_goes_on_however_long_that_took() {
     let resumed: Vec<_> = reports.iter().filter_map(|report| report.resumed).collect();
     assert_eq!(resumed, [Resumed::ColdStart, Resumed::Kept { cycle: 4 }]);
 }
+
+#[test]
+fn a_role_that_began_cold_goes_on_from_nothing_of_an_earlier_term() {
+    for cold in [false, true] {
+        let world = World::new();
+        world.schedule(at(25), |state| state.role = Role::Backup);
+        world.schedule(at(45), move |state| {
+            state.cold = cold;
+            state.role = Role::Primary;
+            state.permit = Some(Permit {
+                epoch: Epoch(3),
+                until: Instant::FAR_FUTURE,
+            });
+        });
+        let reports = world.run(settings(), at(60));
+        let resumed = reports
+            .iter()
+            .filter_map(|report| report.resumed)
+            .next_back();
+        let expected = if cold {
+            Resumed::ColdStart
+        } else {
+            Resumed::Kept { cycle: 3 }
+        };
+        assert_eq!(resumed, Some(expected));
+    }
+}

@@ -35,6 +35,7 @@ pub struct State {
     pub backup: bool,
     /// Whether it can be made certain that nobody takes over with an older state.
     pub alone: bool,
+    pub cold: bool,
     /// Time from publishing to the acknowledgement; `None`: never.
     pub transfer: Option<Duration>,
     /// Transfers end as failed after this.
@@ -102,6 +103,7 @@ impl World {
             }),
             backup: true,
             alone: true,
+            cold: false,
             transfer: Some(ms(1)),
             transfer_fails: None,
             published: Vec::new(),
@@ -169,6 +171,9 @@ impl OutputGate for World {
     }
     fn role(&self) -> Role {
         self.lock().role
+    }
+    fn began_cold(&self) -> bool {
+        self.lock().cold
     }
     fn go_alone(&mut self, _: Instant) -> bool {
         self.lock().alone
