@@ -131,8 +131,8 @@ impl Checks {
     }
 
     /// An application has reported that it began from its initial state.
-    pub fn cold_start(&mut self, application: usize, node: usize) {
-        self.no_bump.cold_start(application, node);
+    pub fn cold_start(&mut self, application: usize) {
+        self.no_bump.cold_start(application);
     }
 
     /// How full a node is after a turn.

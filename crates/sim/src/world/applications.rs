@@ -132,7 +132,7 @@ impl World {
                 // A cycle that begins from nothing says so when it ends; its output comes before.
                 let cold = matches!(need, Need::Read { .. }) && thread.machine.progress().is_none();
                 if cold {
-                    self.checks.cold_start(thread.index, node);
+                    self.checks.cold_start(thread.index);
                 }
                 (Ask::Read, until)
             }
