@@ -50,9 +50,7 @@ impl NoBump {
     pub fn accepted(&mut self, output: &Output) -> Verdict {
         let last = self.last[output.application].replace(*output);
         let pending = &mut self.cold[output.application];
-        let begins = pending
-            .iter()
-            .any(|&(node, before)| node == output.node && output.epoch > before);
+        let begins = pending.iter().any(|&before| output.epoch > before);
         pending.retain(|&before| output.epoch <= before);
         let Some(last) = last else { return Ok(()) };
         if output.cycle < last.cycle && !begins {
