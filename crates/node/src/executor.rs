@@ -233,7 +233,7 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
     fn role(&self) -> Role {
         if !self.gate.is_member() {
             Role::Inactive
-        } else if self.gate.is_primary() && !self.port.paused() {
+        } else if self.gate.is_primary() {
             Role::Primary
         } else {
             Role::Backup
@@ -242,6 +242,10 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
 
     fn backup_expected(&self) -> bool {
         self.gate.backup_expected()
+    }
+
+    fn paused(&self) -> bool {
+        self.port.paused()
     }
 
     fn began_cold(&self) -> bool {

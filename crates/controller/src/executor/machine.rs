@@ -276,10 +276,11 @@ where
     /// Sleeps on, or begins the cycle that is due.
     fn begin(&mut self, now: Instant) -> Option<Need> {
         let role = self.gate.role();
+        let paused = role == Role::Primary && self.gate.paused();
         if role != Role::Primary {
             self.tenure = Tenure::Standby;
             self.uninterrupted = false;
-        } else if self.woken && matches!(self.tenure, Tenure::Standby) {
+        } else if self.woken && !paused && matches!(self.tenure, Tenure::Standby) {
             // A new primary, or one that waited for its permit, does not wait for its grid. It
             // takes a wake, so that a permit that comes and goes cannot make cycles follow
             // without a pause.
@@ -291,8 +292,9 @@ where
         }
         self.late = self.pass_over(now);
         let cycle = self.progress.map_or(0, |progress| progress.cycle);
-        self.report = CycleReport::new(role, cycle, self.next, now);
-        match role {
+        let acting = if paused { Role::Backup } else { role };
+        self.report = CycleReport::new(acting, cycle, self.next, now);
+        match acting {
             Role::Primary => self.begin_as_primary(now),
             Role::Backup => self.phase = Phase::Warming(None),
             Role::Inactive => self.finish(Outcome::Idle, now),
@@ -345,7 +347,9 @@ where
     }
 
     fn load_newest(&mut self, now: Instant) -> Result<Resumed, LoadError> {
-        let own = self.progress.filter(|_| self.may_keep(now));
+        // What is older than this node's own state is never gone on from, even where that itself is
+        // too old.
+        let own = self.progress;
         let (application, outputs) = (&mut self.application, &mut self.outputs);
         let mut loaded = Ok(None);
         self.replication.read_latest(&mut |state, _| {
@@ -356,7 +360,7 @@ where
             let Progress { epoch, cycle } = progress;
             return Ok(Resumed::Loaded { epoch, cycle });
         }
-        if let Some(Progress { cycle, .. }) = own {
+        if let Some(Progress { cycle, .. }) = own.filter(|_| self.may_keep(now)) {
             return Ok(Resumed::Kept { cycle });
         }
         self.progress = None;

@@ -88,6 +88,11 @@ pub trait OutputGate {
     /// Whether there is a healthy backup to which a state can be made safe. While there is none,
     /// no output waits.
     fn backup_expected(&self) -> bool;
+    /// Whether this primary is to stand still for a moment, for an ordered hand-over: no cycle is
+    /// executed, and the role goes on.
+    fn paused(&self) -> bool {
+        false
+    }
     /// Whether the present role of primary began anew, because no node was known to have the newest
     /// state: what this node has from an earlier term is then not gone on from.
     fn began_cold(&self) -> bool {

@@ -256,3 +256,39 @@ fn a_role_that_began_cold_goes_on_from_nothing_of_an_earlier_term() {
         assert_eq!(resumed, Some(expected));
     }
 }
+
+#[test]
+fn a_pause_for_a_hand_over_that_is_abandoned_costs_no_state_however_long_it_was() {
+    let world = World::new();
+    let older = published(0, 7, 1.0);
+    world.lock().received = Some(older);
+    world.schedule(at(35), |state| state.paused = true);
+    world.schedule(at(435), |state| state.paused = false);
+    let reports = world.run(settings(), at(470));
+    let executed: Vec<_> = reports
+        .iter()
+        .filter(|report| report.outcome == Outcome::Written)
+        .map(|report| report.cycle)
+        .collect();
+    let first = executed[0];
+    assert_eq!(
+        executed,
+        (first..first + executed.len() as u64).collect::<Vec<_>>()
+    );
+    assert_eq!(
+        reports
+            .iter()
+            .filter(|report| report.resumed.is_some())
+            .count(),
+        1
+    );
+    assert_eq!(
+        world
+            .lock()
+            .executed
+            .iter()
+            .filter(|when| (at(36)..at(434)).contains(when))
+            .count(),
+        0
+    );
+}

@@ -36,6 +36,7 @@ pub struct State {
     /// Whether it can be made certain that nobody takes over with an older state.
     pub alone: bool,
     pub cold: bool,
+    pub paused: bool,
     /// Time from publishing to the acknowledgement; `None`: never.
     pub transfer: Option<Duration>,
     /// Transfers end as failed after this.
@@ -104,6 +105,7 @@ impl World {
             backup: true,
             alone: true,
             cold: false,
+            paused: false,
             transfer: Some(ms(1)),
             transfer_fails: None,
             published: Vec::new(),
@@ -174,6 +176,9 @@ impl OutputGate for World {
     }
     fn began_cold(&self) -> bool {
         self.lock().cold
+    }
+    fn paused(&self) -> bool {
+        self.lock().paused
     }
     fn go_alone(&mut self, _: Instant) -> bool {
         self.lock().alone
