@@ -154,7 +154,7 @@ impl Ledger {
         if !plan.hostile {
             let arrived = channel.arrived.get(&(session, cycle));
             let whole = arrived.is_some_and(|(packets, arrived)| *packets == arrived.len());
-            assert!(whole, "whole: made of packets of another session");
+            assert!(whole, "whole: delivered without all packets of its session");
         }
         if let Some((before, newest)) = channel.newest
             && before == session
