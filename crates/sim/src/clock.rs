@@ -53,7 +53,7 @@ impl LocalClock {
         }
         // Each step corrects all but the rate's share of the error.
         let mut guess = span;
-        for _ in 0..4 {
+        for _ in 0..64 {
             let error = span as i64 - self.elapsed(guess) as i64;
             guess = guess.saturating_add_signed(error);
             if error == 0 {

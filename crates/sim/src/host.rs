@@ -83,10 +83,8 @@ pub struct Host {
     pub received_at: u64,
     /// Added to every latency, at most.
     pub slow: u64,
-    /// When the data plane takes its next turn, and the plan's serial.
+    /// When the data plane takes its next turn.
     pub turn_at: u64,
-    /// See there.
-    pub turn_serial: u32,
     /// The last plan's serial of any of its executors.
     pub serials: u32,
     /// Until when the data plane asked to wait.
@@ -116,7 +114,6 @@ impl Host {
             received_at: 0,
             slow: 0,
             turn_at: u64::MAX,
-            turn_serial: 0,
             serials: 0,
             due: Instant::ZERO,
             permits: vec![(Instant::ZERO, 0); config.groups.len()],

@@ -11,7 +11,7 @@
 //! | `host`, `application` | a computer with its process; an executor's thread |
 //! | `exchange`, `network` | drivers' mailboxes; what becomes of a datagram |
 //! | `device`, `clock` | field devices; clocks with offset and rate |
-//! | `script` | faults, drawn or written by hand |
+//! | `script`, `shrink` | faults, drawn or written by hand; the few that a failure takes |
 //! | `check` | the invariants |
 //! | `trace`, `pcap` | digest, last events, files |
 #![forbid(unsafe_code)]
@@ -28,12 +28,14 @@ mod pcap;
 mod queue;
 mod run;
 mod script;
+mod shrink;
 mod size;
 mod streams;
 mod trace;
 mod world;
 
 pub use run::{Report, Settings, faults, run};
-pub use script::{Class, End, Fault, Junk, PathFault, Paths, Timed, storm};
+pub use script::{Class, Complaint, End, Fault, Junk, PathFault, Paths, Scenario, Timed, storm};
+pub use shrink::{as_scenario, shrink};
 pub use size::Size;
 pub use world::heal_within;

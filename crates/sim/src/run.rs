@@ -7,8 +7,8 @@ use bumpless_config::Config;
 use serde_json::Value;
 
 use crate::check::Violation;
-use crate::script::{Timed, storm};
-use crate::trace::{Cast, Trace};
+use crate::script::{Timed, broken_assumptions, storm};
+use crate::trace::Trace;
 use crate::world::{World, heal_within};
 
 /// After the start, before the first fault of a storm.
@@ -42,6 +42,8 @@ pub struct Report {
     pub simulated: u64,
     /// What was violated first.
     pub violations: Vec<Violation>,
+    /// Assumptions that the faults broke: what is violated then is no fault of the pair.
+    pub broken_assumptions: Vec<String>,
     /// The last events before it, as lines of the event log.
     pub last_events: Vec<Value>,
     /// Faults that were planned.
@@ -70,7 +72,7 @@ pub fn faults(settings: &Settings) -> Vec<Timed> {
 /// A configuration that a core refuses, or a file that cannot be written.
 pub fn run(settings: &Settings) -> Result<Report, String> {
     let faults = faults(settings);
-    let mut trace = Trace::new(cast(&settings.config));
+    let mut trace = Trace::new(Arc::clone(&settings.config));
     if let Some(path) = &settings.trace {
         let create = |path: PathBuf| -> Result<Box<dyn std::io::Write>, String> {
             let file = std::fs::File::create(&path)
@@ -83,6 +85,7 @@ pub fn run(settings: &Settings) -> Result<Report, String> {
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     let planned = faults.len();
+    let broken = broken_assumptions(&settings.config, &faults);
     let mut world = World::new(Arc::clone(&settings.config), settings.seed, faults, trace)?;
     world.run(settings.time);
     world
@@ -93,6 +96,7 @@ pub fn run(settings: &Settings) -> Result<Report, String> {
         seed: settings.seed,
         trace_hash: world.trace.digest(),
         simulated: world.now(),
+        broken_assumptions: broken,
         last_events: if world.checks.violations.is_empty() {
             Vec::new()
         } else {
@@ -103,20 +107,4 @@ pub fn run(settings: &Settings) -> Result<Report, String> {
         datagrams: world.network.datagrams,
         lost: world.trace.lost,
     })
-}
-
-fn cast(config: &Config) -> Cast {
-    Cast {
-        nodes: config.nodes.iter().map(|node| node.name.clone()).collect(),
-        applications: config
-            .applications
-            .iter()
-            .map(|app| app.name.clone())
-            .collect(),
-        references: config
-            .references
-            .iter()
-            .map(|reference| reference.name.clone())
-            .collect(),
-    }
 }

@@ -4,8 +4,10 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use bumpless_base::Instant;
+use bumpless_config::Config;
 use bumpless_controller::executor::Resumed;
 use bumpless_node::event::NodeEvent;
 use bumpless_node::log::{Names, render};
@@ -14,7 +16,7 @@ use serde_json::{Value, json};
 use crate::check::Output;
 use crate::digest::{digest, mix_in};
 use crate::pcap::Capture;
-use crate::script::Fault;
+use crate::script::{Fault, words};
 
 /// Events that a failure shows.
 const LAST: usize = 40;
@@ -79,21 +81,10 @@ enum Line {
     Node(usize, NodeEvent),
 }
 
-/// The names by which events are told.
-#[derive(Clone, Debug, Default)]
-pub struct Cast {
-    /// Nodes in configuration order.
-    pub nodes: Vec<String>,
-    /// Applications in configuration order.
-    pub applications: Vec<String>,
-    /// Reference points in configuration order.
-    pub references: Vec<String>,
-}
-
 /// The teller.
 pub struct Trace {
     sum: u64,
-    cast: Cast,
+    config: Arc<Config>,
     names: Vec<Names>,
     last: VecDeque<(u64, Line)>,
     capture: Option<Capture>,
@@ -104,12 +95,12 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// A teller that writes no files.
-    pub fn new(cast: Cast) -> Self {
+    /// A teller that writes no files. Names come from `config`.
+    pub fn new(config: Arc<Config>) -> Self {
         Self {
             sum: 0,
-            names: vec![Names::default(); cast.nodes.len()],
-            cast,
+            names: vec![Names::default(); config.nodes.len()],
+            config,
             last: VecDeque::with_capacity(LAST + 1),
             capture: None,
             log: None,
@@ -218,8 +209,8 @@ impl Trace {
     /// A happening as a line of the event log: the live program's schema, with events that only a
     /// world outside the nodes can tell.
     fn line(&self, at: u64, happening: &Happening) -> Value {
-        let node = |node: usize| self.cast.nodes.get(node).cloned().unwrap_or_default();
-        let app = |app: usize| self.cast.applications.get(app).cloned().unwrap_or_default();
+        let node = |node: usize| self.config.nodes[node].name.clone();
+        let app = |app: usize| self.config.applications[app].name.clone();
         let (whose, event, fields) = match *happening {
             Happening::Started {
                 node: n,
@@ -232,23 +223,19 @@ impl Trace {
             Happening::Ended { node: n } => (node(n), "process_ended", json!({})),
             Happening::Hung { node: n } => (node(n), "cycle_hung", json!({})),
             Happening::WitnessStarted { reference } => (
-                self.cast
-                    .references
-                    .get(reference)
-                    .cloned()
-                    .unwrap_or_default(),
+                self.config.references[reference].name.clone(),
                 "witness_started",
                 json!({}),
             ),
             Happening::FaultBegins { fault, what } => (
                 "world".into(),
                 "fault_begins",
-                json!({"fault": fault, "what": format!("{what:?}")}),
+                json!({"fault": fault, "what": words(&self.config, &what).join(" ")}),
             ),
             Happening::FaultEnds { fault, what } => (
                 "world".into(),
                 "fault_ends",
-                json!({"fault": fault, "what": format!("{what:?}")}),
+                json!({"fault": fault, "what": words(&self.config, &what).join(" ")}),
             ),
             Happening::Overflow { node: n } => (node(n), "receive_buffer_full", json!({})),
             Happening::Published {

@@ -2,7 +2,8 @@
 
 mod world;
 
-use bumpless_base::{ChannelId, LinkId};
+use bumpless_base::{ChannelId, Counter, LinkId};
+use bumpless_transfer::ReceiverEvent;
 use bumpless_wire::{DataHeader, MAX_ACK_LEN, Packet, Version, parse};
 use world::*;
 
@@ -178,4 +179,27 @@ fn several_reasons_between_two_polls_make_one_acknowledgement() {
     bench.arrive(0, [0, 2, 4, 6, 8, 9, 1, 3, 5]);
     let blocks = vec![(0, 6), (8, 9)];
     assert_eq!(bench.said(), [(1, Some((0, 5)), blocks)]);
+}
+
+#[test]
+fn any_number_of_states_may_come_before_notices_are_collected() {
+    let mut bench = Bench::new(100);
+    for cycle in 1..=1000 {
+        for channel in [0, 1] {
+            bench.take(DataHeader {
+                channel: id(channel),
+                cycle,
+                ..Bench::header(0, 1)
+            });
+        }
+    }
+    let receiver = &mut bench.0.receiver;
+    let mut newest = Vec::new();
+    while let Some(event) = receiver.poll_event() {
+        if let ReceiverEvent::Updated { channel, cycle, .. } = event {
+            newest.push((channel, cycle));
+        }
+    }
+    assert_eq!(newest, [(0, 1000), (1, 1000)]);
+    assert_eq!(receiver.counters().get(Counter::EventsLost), 0);
 }

@@ -3,11 +3,11 @@
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bumpless_sim::{Report, Settings, Size};
+use bumpless_sim::{Complaint, Report, Scenario, Settings, Size};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
@@ -21,9 +21,9 @@ const SECOND: f64 = 1e9;
 /// broken; what is printed then has the command that replays it.
 #[derive(Debug, Args)]
 pub struct Sim {
-    /// The first seed
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
+    /// The first seed [default: 1, or what the scenario says]
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
     /// How many seeds, one after the other
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     seeds: u64,
@@ -36,6 +36,9 @@ pub struct Sim {
     /// No faults drawn by the seed
     #[arg(long)]
     calm: bool,
+    /// Faults, pair and time from this file (spec/simulation.md); no others unless it says so
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["size", "calm"])]
+    scenario: Option<PathBuf>,
     /// Go on with further seeds until one fails
     #[arg(long)]
     until_failure: bool,
@@ -45,6 +48,10 @@ pub struct Sim {
     /// Write a packet capture to this file (for Wireshark), and an event log beside it (.jsonl)
     #[arg(long, value_name = "FILE.pcap")]
     trace: Option<PathBuf>,
+    /// Leave out the faults that the failure of this one seed does not take, and print what is left
+    /// as a scenario
+    #[arg(long, conflicts_with_all = ["seeds", "until_failure", "trace", "json"])]
+    shrink: bool,
     /// Print the result as JSON (bumpless.sim/1)
     #[arg(long)]
     json: bool,
@@ -75,11 +82,15 @@ impl Sim {
                 "--trace writes one run; give one --seed with it, not --seeds or --until-failure",
             ));
         }
+        let settings = self.settings()?;
+        if self.shrink {
+            return self.shrink(&settings);
+        }
         let stop = output::stop_flag()?;
         let began = Instant::now();
         let runs = Runs {
-            settings: self.settings(),
-            first: self.seed,
+            first: settings.seed,
+            settings,
             count: if self.until_failure {
                 u64::MAX
             } else {
@@ -101,34 +112,60 @@ impl Sim {
             }
             progress.end();
         });
-        let done = runs.done.into_inner().unwrap_or_default();
+        let done = std::mem::take(&mut *runs.done.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(error) = done.error {
             return Err(Failure::refused(error));
         }
-        self.tell(&done, began.elapsed());
+        self.tell(&done, runs.first, began.elapsed());
         Ok(ExitCode::from(u8::from(done.failure.is_some())))
     }
 
-    fn settings(&self) -> Settings {
+    fn settings(&self) -> Result<Settings, Failure> {
+        let time = self.time.map(|seconds| (seconds * SECOND) as u64);
+        if let Some(path) = &self.scenario {
+            let scenario = Scenario::load(path).map_err(|complaints| refused(&complaints))?;
+            return Ok(Settings {
+                seed: self.seed.unwrap_or(scenario.seed),
+                time: time.unwrap_or(scenario.time),
+                config: scenario.config,
+                script: scenario.faults,
+                storm: scenario.storm,
+                trace: self.trace.clone(),
+            });
+        }
         let size = match self.size {
             PairSize::Small => Size::Small,
             PairSize::Large => Size::Large,
         };
-        Settings {
+        Ok(Settings {
             config: size.config(),
-            seed: self.seed,
-            time: (self.time.unwrap_or(60.0) * SECOND) as u64,
+            seed: self.seed.unwrap_or(1),
+            time: time.unwrap_or((60.0 * SECOND) as u64),
             script: Vec::new(),
             storm: !self.calm,
             trace: self.trace.clone(),
-        }
+        })
     }
 
-    fn tell(&self, done: &Done, took: Duration) {
+    fn shrink(&self, settings: &Settings) -> Outcome {
+        let shrunk = bumpless_sim::shrink(settings).map_err(Failure::refused)?;
+        let Some((kept, report)) = shrunk else {
+            output::print_line(format_args!("seed {} breaks no invariant", settings.seed));
+            return Ok(ExitCode::SUCCESS);
+        };
+        let size = match self.size {
+            PairSize::Small => "small",
+            PairSize::Large => "large",
+        };
+        output::print_line(bumpless_sim::as_scenario(&kept, &report, size));
+        Ok(ExitCode::from(1))
+    }
+
+    fn tell(&self, done: &Done, first: u64, took: Duration) {
         let simulated = done.simulated as f64 / SECOND;
         let speed = simulated / took.as_secs_f64().max(1e-9);
         if self.json {
-            output::print_line(self.as_json(done, took, speed));
+            output::print_line(self.as_json(done, first, took, speed));
             return;
         }
         if let Some(report) = &done.failure {
@@ -164,6 +201,11 @@ impl Sim {
                 violation.what
             ));
         }
+        for assumption in &report.broken_assumptions {
+            output::print_line(format_args!(
+                "assumption broken by the faults: {assumption}"
+            ));
+        }
         output::print_line(format_args!("replay: {}", self.replay(report.seed)));
     }
 
@@ -172,6 +214,9 @@ impl Sim {
         let mut command = format!("bumpless sim --seed {seed}");
         if let Some(time) = self.time {
             command.push_str(&format!(" --time {time}"));
+        }
+        if let Some(path) = &self.scenario {
+            command.push_str(&format!(" --scenario {}", path.display()));
         }
         if let PairSize::Large = self.size {
             command.push_str(" --size large");
@@ -182,7 +227,7 @@ impl Sim {
         command
     }
 
-    fn as_json(&self, done: &Done, took: Duration, speed: f64) -> Value {
+    fn as_json(&self, done: &Done, first: u64, took: Duration, speed: f64) -> Value {
         let violations: Vec<Value> = done
             .failure
             .iter()
@@ -196,7 +241,7 @@ impl Sim {
         json!({
             "schema": "bumpless.sim/1",
             "ok": done.failure.is_none(),
-            "first_seed": self.seed,
+            "first_seed": first,
             "seeds": done.runs,
             "simulated_s": done.simulated as f64 / SECOND,
             "wall_s": took.as_secs_f64(),
@@ -206,9 +251,19 @@ impl Sim {
             "lost": done.lost,
             "trace_hash": format!("{:016x}", done.trace_hash),
             "violations": violations,
+            "broken_assumptions": done.failure.as_ref().map(|report| &report.broken_assumptions),
             "last_events": done.failure.as_ref().map(|report| &report.last_events),
         })
     }
+}
+
+/// A scenario that cannot be run, with everything that is wrong with it.
+fn refused(complaints: &[Complaint]) -> Failure {
+    let lines: Vec<String> = complaints.iter().map(ToString::to_string).collect();
+    Failure::usage(format_args!(
+        "the scenario cannot be run\n{}",
+        lines.join("\n")
+    ))
 }
 
 /// Runs that threads share.

@@ -145,69 +145,78 @@ impl LinkPort {
         }
         let mut carried = None;
         loop {
-            let mut burst = [const { None }; BURST];
-            let Gathered {
-                count,
-                bytes,
-                next,
-                exhausted,
-            } = self.gather(sender, carried, &mut burst, now);
-            if count > 0 {
-                self.send_burst(sender, &burst[..count], bytes, now, counters);
-            }
-            carried = next;
-            if self.full {
-                return SendState::Full;
-            }
-            match exhausted {
-                Some(Exhausted::Sender) => return SendState::Drained,
+            // Most turns have no state to send: nothing is made ready for one before there is one.
+            let first = match carried.take() {
+                Some(packet) => Ok(packet),
+                None => self.take(sender, (0, 0), now),
+            };
+            match first {
+                Ok(first) => carried = self.send_from(first, sender, now, counters),
+                Err(Exhausted::Sender) => return SendState::Drained,
                 // One wake-up for half a burst instead of one for each packet.
-                Some(Exhausted::Allowance) => {
+                Err(Exhausted::Allowance) => {
                     if let Some(at) = self.pacer.next(now) {
                         return SendState::Paced(at);
                     }
                 }
-                None => {}
+            }
+            if self.full {
+                return SendState::Full;
             }
         }
     }
 
-    /// Takes packets for one partner from the sender until the burst is full, the partner changes,
-    /// the pacer's allowance is used, or nothing is left.
+    /// Sends a burst that begins with `first`; returns a packet for another partner that came up.
+    fn send_from(
+        &mut self,
+        first: Transmit,
+        sender: &mut Sender,
+        now: Instant,
+        counters: &mut Counters,
+    ) -> Option<Transmit> {
+        let mut burst = [const { None }; BURST];
+        let Gathered { count, bytes, next } = self.gather(sender, first, &mut burst, now);
+        self.send_burst(sender, &burst[..count], bytes, now, counters);
+        next
+    }
+
+    /// Takes packets for the partner of `first` from the sender until the burst is full, the partner
+    /// changes, the pacer's allowance is used, or nothing is left.
     fn gather(
         &mut self,
         sender: &mut Sender,
-        carried: Option<Transmit>,
+        first: Transmit,
         burst: &mut [Option<Transmit>; BURST],
         now: Instant,
     ) -> Gathered {
-        let mut gathered = Gathered {
-            count: 0,
-            bytes: 0,
-            next: None,
-            exhausted: None,
-        };
-        if let Some(first) = carried {
-            gathered.add(first, burst);
-        }
+        let peer = first.peer;
+        let mut gathered = Gathered::default();
+        gathered.add(first, burst);
         while gathered.count < BURST {
-            let wire = self.pacer.wire_bytes(gathered.count, gathered.bytes);
-            if self.pacer.allowance(now) <= wire {
-                gathered.exhausted = Some(Exhausted::Allowance);
-                return gathered;
-            }
-            let Some(packet) = sender.poll_transmit(self.id, now) else {
-                gathered.exhausted = Some(Exhausted::Sender);
-                return gathered;
+            let Ok(packet) = self.take(sender, (gathered.count, gathered.bytes), now) else {
+                break;
             };
-            let same = burst[0].is_none_or(|first| first.peer == packet.peer);
-            if !same {
+            if packet.peer != peer {
                 gathered.next = Some(packet);
-                return gathered;
+                break;
             }
             gathered.add(packet, burst);
         }
         gathered
+    }
+
+    /// Takes the next packet from the sender, if the pacer lets it follow a burst of so many packets
+    /// and bytes.
+    fn take(
+        &mut self,
+        sender: &mut Sender,
+        (packets, bytes): (usize, usize),
+        now: Instant,
+    ) -> Result<Transmit, Exhausted> {
+        if self.pacer.allowance(now) <= self.pacer.wire_bytes(packets, bytes) {
+            return Err(Exhausted::Allowance);
+        }
+        sender.poll_transmit(self.id, now).ok_or(Exhausted::Sender)
     }
 
     fn send_burst(
@@ -256,11 +265,11 @@ impl LinkPort {
     }
 }
 
+#[derive(Default)]
 struct Gathered {
     count: usize,
     bytes: usize,
     next: Option<Transmit>,
-    exhausted: Option<Exhausted>,
 }
 
 /// What ended a burst early.

@@ -21,3 +21,31 @@ impl Whole {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::Ledger;
+
+    #[test]
+    fn a_state_that_nobody_published_and_ones_own_are_found() {
+        let mut ledger = Ledger::new(1);
+        for cycle in 0..10_000 {
+            ledger.publish(Published {
+                cycle,
+                digest: cycle * 7,
+                ..Published::default()
+            });
+        }
+        let delivered = |node, digest| Delivered {
+            node,
+            digest,
+            ..Delivered::default()
+        };
+        let judge = |seen: Delivered| Whole.delivered(&seen, ledger.origin(&seen));
+        assert!(judge(delivered(1, 9_999 * 7)).is_ok());
+        assert!(judge(delivered(1, 5_000 * 7)).is_ok());
+        assert!(judge(delivered(1, 5_000 * 7 + 1)).is_err());
+        assert!(judge(delivered(0, 9_999 * 7)).is_err());
+    }
+}

@@ -1,7 +1,15 @@
 //! What goes wrong in a world and when: drawn by the seed, or written by hand.
 
+mod assumptions;
+mod entry;
 mod fault;
+mod overlap;
+mod scenario;
 mod storm;
+mod words;
 
+pub use self::assumptions::broken_assumptions;
 pub use self::fault::{Class, End, Fault, Junk, PathFault, Paths, Timed};
+pub use self::scenario::{Complaint, Scenario};
 pub use self::storm::storm;
+pub use self::words::words;

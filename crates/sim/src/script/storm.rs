@@ -108,7 +108,12 @@ impl Draw<'_> {
         Paths {
             network: (!self.random.chance(0.25)).then_some(network),
             from: self.random.chance(0.6).then_some(from),
-            to: self.random.chance(0.6).then_some(to),
+            // No path leads from an end to itself.
+            to: self
+                .random
+                .chance(0.6)
+                .then_some(to)
+                .filter(|to| *to != from),
             both: self.random.chance(0.5),
         }
     }

@@ -111,10 +111,17 @@ impl World {
 
     /// Runs until true time `end`, or until an invariant is broken.
     pub fn run(&mut self, end: u64) {
-        while self.checks.violations.is_empty()
-            && let Some(what) = self.queue.pop(end)
-        {
-            self.dispatch(what);
+        while self.checks.violations.is_empty() {
+            let turns = self.hosts.iter().map(|host| host.turn_at);
+            let (at, node) = turns.zip(0..).min().unwrap_or((u64::MAX, 0));
+            if let Some(what) = self.queue.pop(at.min(end)) {
+                self.dispatch(what);
+            } else if at <= end {
+                self.queue.go_on_to(at);
+                self.turn_is_due(node);
+            } else {
+                return self.queue.go_on_to(end);
+            }
         }
     }
 
@@ -125,7 +132,6 @@ impl World {
 
     fn dispatch(&mut self, what: What) {
         match what {
-            What::Turn { node, serial } => self.turn_is_due(node.into(), serial),
             What::Application { node, app, serial } => {
                 self.application_is_due(node.into(), app.into(), serial);
             }
@@ -186,7 +192,7 @@ impl World {
         if host.process.take().is_none() {
             return;
         }
-        (host.turn_serial, host.turn_at) = (host.turn_serial + 1, u64::MAX);
+        host.turn_at = u64::MAX;
         host.owes_observation = false;
         (host.paused_until, host.stalled_until) = (0, 0);
         let groups = host.permits.len();

@@ -24,17 +24,8 @@ impl World {
     pub(super) fn plan_turn(&mut self, node: usize, at: u64) {
         let host = &mut self.hosts[node];
         let at = at.max(host.paused_until).max(self.queue.now());
-        if host.process.is_some() && at < host.turn_at {
-            host.turn_at = at;
-            host.turn_serial = host.turn_serial.wrapping_add(1);
-            let serial = host.turn_serial;
-            self.queue.push(
-                at,
-                What::Turn {
-                    node: node as u8,
-                    serial,
-                },
-            );
+        if host.process.is_some() {
+            host.turn_at = host.turn_at.min(at);
         }
     }
 
@@ -44,11 +35,9 @@ impl World {
         self.plan_turn(node, self.now() + latency);
     }
 
-    pub(super) fn turn_is_due(&mut self, node: usize, serial: u32) {
+    /// The data plane of `node` takes its turn.
+    pub(super) fn turn_is_due(&mut self, node: usize) {
         let host = &mut self.hosts[node];
-        if host.turn_serial != serial || host.process.is_none() {
-            return;
-        }
         host.turn_at = u64::MAX;
         let now = self.queue.now();
         if host.paused_until > now {

@@ -1,0 +1,86 @@
+//! Faults that cannot be at the same time.
+
+use bumpless_config::Config;
+
+use super::{End, Fault, Timed};
+
+/// The faults, by line, that contradict an earlier one, and how.
+pub(super) fn contradictions(config: &Config, faults: &[(usize, Timed)]) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (at, (line, later)) in faults.iter().enumerate() {
+        for (other_line, earlier) in &faults[..at] {
+            let overlaps = later.at < earlier.until.max(earlier.at + 1)
+                && earlier.at < later.until.max(later.at + 1);
+            if let Some(what) = clash(config, &earlier.fault, &later.fault).filter(|_| overlaps) {
+                found.push((*line, format!("{what} (the other is on line {other_line})")));
+            }
+        }
+    }
+    found
+}
+
+fn clash(config: &Config, one: &Fault, other: &Fault) -> Option<String> {
+    let name = |node: usize| &config.nodes[node].name;
+    for (down, acts) in [(one, other), (other, one)] {
+        if let Some(node) = is_down(down).filter(|&node| needs(acts) == Some(node)) {
+            return Some(format!(
+                "node {} is down for a part of this time and can do nothing then",
+                name(node)
+            ));
+        }
+    }
+    match (one, other) {
+        (Fault::Crash { node: a, .. }, Fault::Crash { node: b, .. }) if a == b => {
+            Some(format!("node {} is down already", name(*a)))
+        }
+        (Fault::Clock { end: a, .. }, Fault::Clock { end: b, .. }) if a == b => {
+            let whose = match *a {
+                End::Node(node) => name(node),
+                End::Reference(reference) => &config.references[reference].name,
+            };
+            Some(format!("the clock of {whose} cannot have two rates"))
+        }
+        (Fault::Buffer { node: a, .. }, Fault::Buffer { node: b, .. }) if a == b => Some(format!(
+            "the receive buffers of node {} cannot have two sizes",
+            name(*a)
+        )),
+        (Fault::Witness { reference: a }, Fault::Witness { reference: b }) if a == b => {
+            Some(format!("{} is down already", config.references[*a].name))
+        }
+        (
+            Fault::Device {
+                application: a,
+                late: late_a,
+                ..
+            },
+            Fault::Device {
+                application: b,
+                late: late_b,
+                ..
+            },
+        ) if a == b && late_a != late_b => Some(format!(
+            "the device of application {} cannot both do and not do later what it is asked",
+            config.applications[*a].name
+        )),
+        _ => None,
+    }
+}
+
+/// The node that `fault` takes down.
+fn is_down(fault: &Fault) -> Option<usize> {
+    match fault {
+        Fault::Crash { node, .. } => Some(*node),
+        _ => None,
+    }
+}
+
+/// The node that must run for `fault` to make sense.
+fn needs(fault: &Fault) -> Option<usize> {
+    match fault {
+        Fault::Pause { node, .. }
+        | Fault::Slow { node, .. }
+        | Fault::SlowApplication { node, .. }
+        | Fault::Switchover { node, .. } => Some(*node),
+        _ => None,
+    }
+}

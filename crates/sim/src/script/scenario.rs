@@ -1,0 +1,230 @@
+//! Scenario files: what goes wrong, written by hand (spec/simulation.md).
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bumpless_config::Config;
+use toml_edit::{Document, Item, TableLike};
+
+use super::entry::Entry;
+use super::overlap::contradictions;
+use super::{Timed, entry};
+use crate::size::Size;
+
+/// Longest scenario, simulated seconds.
+const LONGEST: f64 = 1e7;
+/// Largest file, bytes.
+const MAX_LEN: u64 = 1 << 20;
+
+/// A scenario, checked.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What it is about.
+    pub name: String,
+    /// What it taught, if it was found by a run that failed.
+    pub taught: Option<String>,
+    /// The pair.
+    pub config: Arc<Config>,
+    /// Simulated time, nanoseconds.
+    pub time: u64,
+    /// The seed, unless another is asked for.
+    pub seed: u64,
+    /// Whether faults drawn by the seed come on top.
+    pub storm: bool,
+    /// The invariant that it is known to break, because it breaks an assumption.
+    pub breaks: Option<String>,
+    /// The faults, by time.
+    pub faults: Vec<Timed>,
+}
+
+/// What is wrong with a scenario.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// The file.
+    pub file: String,
+    /// The line, from 1; 0: the whole file.
+    pub line: usize,
+    /// What is wrong, and what would be right.
+    pub what: String,
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+    }
+}
+
+/// The places of a text by line, and what was found wrong.
+pub(super) struct Reader<'a> {
+    text: &'a str,
+    file: &'a str,
+    pub(super) complaints: Vec<Complaint>,
+}
+
+impl Reader<'_> {
+    /// The line of `item`.
+    pub(super) fn line(&self, item: &Item) -> usize {
+        item.span().map_or(0, |span| self.line_at(span.start))
+    }
+
+    fn line_at(&self, offset: usize) -> usize {
+        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
+        1 + before.iter().filter(|&&byte| byte == b'\n').count()
+    }
+
+    /// Notes that something on `line` is wrong.
+    pub(super) fn wrong(&mut self, line: usize, what: impl Into<String>) {
+        self.complaints.push(Complaint {
+            file: self.file.to_owned(),
+            line,
+            what: what.into(),
+        });
+    }
+}
+
+impl Scenario {
+    /// Reads the scenario at `path`.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, by line.
+    pub fn load(path: &Path) -> Result<Self, Vec<Complaint>> {
+        let name = path.display().to_string();
+        let refuse = |what: String| {
+            vec![Complaint {
+                file: name.clone(),
+                line: 0,
+                what,
+            }]
+        };
+        let too_long = std::fs::metadata(path).is_ok_and(|file| file.len() > MAX_LEN);
+        if too_long {
+            return Err(refuse(format!("is longer than {MAX_LEN} bytes")));
+        }
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| refuse(format!("cannot be read: {error}")))?;
+        Self::parse(&text, &name, path.parent().unwrap_or(Path::new(".")))
+    }
+
+    /// Reads `text`; `directory` is where a configuration that it names is looked for.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn parse(text: &str, file: &str, directory: &Path) -> Result<Self, Vec<Complaint>> {
+        let mut reader = Reader {
+            text,
+            file,
+            complaints: Vec::new(),
+        };
+        let document = match text.parse::<Document<String>>() {
+            Ok(document) => document,
+            Err(error) => {
+                let line = error.span().map_or(0, |span| reader.line_at(span.start));
+                reader.wrong(line, error.message());
+                return Err(reader.complaints);
+            }
+        };
+        let scenario = read(&mut reader, document.as_table(), directory);
+        reader.complaints.sort_by_key(|c| (c.line, c.what.clone()));
+        match scenario {
+            Some(scenario) if reader.complaints.is_empty() => Ok(scenario),
+            _ => Err(reader.complaints),
+        }
+    }
+}
+
+const HEAD: [&str; 9] = [
+    "name",
+    "taught",
+    "size",
+    "configuration",
+    "seconds",
+    "seed",
+    "storm",
+    "breaks",
+    "fault",
+];
+
+fn read(reader: &mut Reader<'_>, table: &dyn TableLike, directory: &Path) -> Option<Scenario> {
+    let mut head = Entry::new(table, 1);
+    head.only(reader, &HEAD);
+    let name = head.text(reader, "name").unwrap_or_default();
+    let taught = head.text(reader, "taught");
+    let seconds = head
+        .number(reader, "seconds", 0.001, LONGEST)
+        .unwrap_or(60.0);
+    let seed = head.number(reader, "seed", 0.0, 9e15).unwrap_or(1.0);
+    let storm = head.truth(reader, "storm");
+    let breaks = head.text(reader, "breaks");
+    let config = configuration(reader, &mut head, directory)?;
+    let time = (seconds * 1e9) as u64;
+    let mut faults = Vec::new();
+    let tables = table
+        .get("fault")
+        .map(|item| (item, item.as_array_of_tables()));
+    match tables {
+        Some((item, None)) => {
+            let line = reader.line(item);
+            reader.wrong(line, "write each fault as a table of its own: [[fault]]");
+        }
+        Some((_, Some(tables))) => {
+            for table in tables {
+                let line = table.span().map_or(0, |span| reader.line_at(span.start));
+                if let Some(timed) = entry::fault(reader, table, line, &config, time) {
+                    faults.push((line, timed));
+                }
+            }
+        }
+        None => {}
+    }
+    for (line, what) in contradictions(&config, &faults) {
+        reader.wrong(line, what);
+    }
+    let mut faults: Vec<Timed> = faults.into_iter().map(|(_, timed)| timed).collect();
+    faults.sort_by_key(|timed| (timed.at, timed.until));
+    Some(Scenario {
+        name,
+        taught,
+        config,
+        time,
+        seed: seed as u64,
+        storm,
+        breaks,
+        faults,
+    })
+}
+
+fn configuration(
+    reader: &mut Reader<'_>,
+    head: &mut Entry<'_>,
+    directory: &Path,
+) -> Option<Arc<Config>> {
+    let size = head.text(reader, "size");
+    let Some(path) = head.text(reader, "configuration") else {
+        return match size.as_deref() {
+            None | Some("small") => Some(Size::Small.config()),
+            Some("large") => Some(Size::Large.config()),
+            Some(other) => {
+                reader.wrong(
+                    head.line_of(reader, "size"),
+                    format!("size = \"{other}\" is unknown; write \"small\" or \"large\""),
+                );
+                None
+            }
+        };
+    };
+    let line = head.line_of(reader, "configuration");
+    if size.is_some() {
+        reader.wrong(line, "give either size or configuration, not both");
+    }
+    let path: PathBuf = directory.join(path);
+    match Config::load(&path) {
+        Ok(config) => Some(Arc::new(config)),
+        Err(problems) => {
+            for problem in problems {
+                reader.wrong(line, problem.to_string());
+            }
+            None
+        }
+    }
+}

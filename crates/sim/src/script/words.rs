@@ -1,0 +1,240 @@
+//! A fault as the fields of a scenario file: what the reader of `entry` takes.
+
+use bumpless_config::Config;
+
+use super::{Class, End, Fault, Junk, PathFault, Paths};
+
+/// The fields of `fault`, each as `key = value`.
+pub fn words(config: &Config, fault: &Fault) -> Vec<String> {
+    let mut fields = Fields {
+        config,
+        fields: Vec::new(),
+    };
+    fields.fault(fault);
+    fields.fields
+}
+
+struct Fields<'a> {
+    config: &'a Config,
+    fields: Vec<String>,
+}
+
+impl Fields<'_> {
+    fn plain(&mut self, key: &str, value: impl std::fmt::Display) {
+        self.fields.push(format!("{key} = {value}"));
+    }
+
+    fn text(&mut self, key: &str, value: &str) {
+        self.fields.push(format!("{key} = \"{value}\""));
+    }
+
+    fn truth(&mut self, key: &str, value: bool) {
+        if value {
+            self.plain(key, true);
+        }
+    }
+
+    fn kind(&mut self, kind: &str) {
+        self.text("kind", kind);
+    }
+
+    fn ms(&mut self, key: &str, nanos: u64) {
+        self.plain(key, nanos as f64 / 1e6);
+    }
+
+    fn node(&mut self, node: usize) {
+        let config = self.config;
+        self.text("node", &config.nodes[node].name);
+    }
+
+    fn network(&mut self, network: usize) {
+        let config = self.config;
+        self.text("network", &config.networks[network].name);
+    }
+
+    fn application(&mut self, application: usize) {
+        let config = self.config;
+        self.text("application", &config.applications[application].name);
+    }
+
+    fn end(&mut self, key: &str, end: End) {
+        let config = self.config;
+        let name = match end {
+            End::Node(node) => &config.nodes[node].name,
+            End::Reference(reference) => &config.references[reference].name,
+        };
+        self.text(key, name);
+    }
+
+    fn fault(&mut self, fault: &Fault) {
+        match *fault {
+            Fault::Path { ref paths, fault } => {
+                self.path_fault(&fault);
+                self.paths(paths);
+            }
+            Fault::Junk {
+                network,
+                node,
+                rate,
+                kind,
+            } => {
+                self.kind("junk");
+                self.network(network);
+                self.node(node);
+                self.plain("rate", rate);
+                let what = match kind {
+                    Junk::Noise => "noise",
+                    Junk::Forged => "forged",
+                    Junk::Replay => "replay",
+                };
+                self.text("what", what);
+            }
+            Fault::Buffer { node, bytes } => {
+                self.kind("buffer");
+                self.node(node);
+                self.plain("bytes", bytes);
+            }
+            Fault::Unreachable { node, network } => {
+                self.kind("unreachable");
+                self.node(node);
+                self.network(network);
+            }
+            _ => self.computer_fault(fault),
+        }
+    }
+
+    fn computer_fault(&mut self, fault: &Fault) {
+        match *fault {
+            Fault::Pause { node, in_turn } => {
+                self.kind("pause");
+                self.node(node);
+                self.truth("in_turn", in_turn);
+            }
+            Fault::Crash { node, reboot } => {
+                self.kind("crash");
+                self.node(node);
+                self.truth("reboot", reboot);
+            }
+            Fault::Slow { node, by } => {
+                self.kind("slow");
+                self.node(node);
+                self.ms("by_ms", by);
+            }
+            Fault::Clock { end, ppb } => {
+                self.kind("clock");
+                self.end("of", end);
+                self.plain("ppm", ppb as f64 / 1000.0);
+            }
+            Fault::Witness { reference } => {
+                self.kind("witness");
+                self.end("reference", End::Reference(reference));
+            }
+            Fault::Device {
+                application,
+                node,
+                late,
+            } => {
+                self.kind("device");
+                self.application(application);
+                if let Some(node) = node {
+                    self.node(node);
+                }
+                self.truth("late", late);
+            }
+            Fault::SlowApplication {
+                node,
+                application,
+                by,
+            } => {
+                self.kind("slow_application");
+                self.node(node);
+                self.application(application);
+                self.ms("by_ms", by);
+            }
+            Fault::Switchover { node, group } => {
+                self.kind("switchover");
+                self.node(node);
+                let config = self.config;
+                self.text("group", &config.groups[group].name);
+            }
+            Fault::Path { .. }
+            | Fault::Junk { .. }
+            | Fault::Buffer { .. }
+            | Fault::Unreachable { .. } => {}
+        }
+    }
+
+    fn paths(&mut self, paths: &Paths) {
+        if let Some(network) = paths.network {
+            self.network(network);
+        }
+        if let Some(from) = paths.from {
+            self.end("from", from);
+        }
+        if let Some(to) = paths.to {
+            self.end("to", to);
+        }
+        self.truth("both_ways", paths.both);
+    }
+
+    fn path_fault(&mut self, fault: &PathFault) {
+        match *fault {
+            PathFault::Cut => self.kind("cut"),
+            PathFault::Loss { share, class } => {
+                self.kind("loss");
+                self.plain("share", share);
+                if class != Class::All {
+                    self.text("of", class_name(class));
+                }
+            }
+            PathFault::Bursts { enter, leave } => {
+                self.kind("bursts");
+                self.plain("enter", enter);
+                self.plain("leave", leave);
+            }
+            PathFault::Delay { by, jitter } => {
+                self.kind("delay");
+                self.ms("by_ms", by);
+                self.ms("jitter_ms", jitter);
+            }
+            PathFault::Duplicate { share } => {
+                self.kind("duplicate");
+                self.plain("share", share);
+            }
+            PathFault::Reorder { share, by } => {
+                self.kind("reorder");
+                self.plain("share", share);
+                self.ms("by_ms", by);
+            }
+            PathFault::Corrupt { share, unnoticed } => {
+                self.kind("corrupt");
+                self.plain("share", share);
+                self.truth("unnoticed", unnoticed);
+            }
+            PathFault::Truncate { share } => {
+                self.kind("truncate");
+                self.plain("share", share);
+            }
+            PathFault::Bandwidth { bits } => {
+                self.kind("bandwidth");
+                self.plain("mbit", bits as f64 / 1e6);
+            }
+            PathFault::Flap { period } => {
+                self.kind("flap");
+                self.ms("period_ms", period);
+            }
+        }
+    }
+}
+
+fn class_name(class: Class) -> &'static str {
+    match class {
+        Class::All => "all",
+        Class::First => "first",
+        Class::Last => "last",
+        Class::Middle => "middle",
+        Class::Acknowledgements => "acknowledgements",
+        Class::Heartbeats => "heartbeats",
+        Class::Witness => "witness",
+    }
+}

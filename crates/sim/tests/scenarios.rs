@@ -1,0 +1,150 @@
+//! Scenario files: those that are kept do what they say, bad ones are refused by line, and what is
+//! printed can be read back.
+
+use std::path::{Path, PathBuf};
+
+use bumpless_sim::{Scenario, Settings, Size, as_scenario, faults, run};
+
+fn kept() -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
+    let files = std::fs::read_dir(directory).expect("scenarios");
+    let mut paths: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn every_scenario_that_is_kept_breaks_what_it_says_and_nothing_else() {
+    for path in kept() {
+        let scenario = Scenario::load(&path).unwrap_or_else(|wrong| panic!("{wrong:#?}"));
+        let report = run(&Settings {
+            config: scenario.config,
+            seed: scenario.seed,
+            time: scenario.time,
+            script: scenario.faults,
+            storm: scenario.storm,
+            trace: None,
+        })
+        .expect("the configuration is sound");
+        let broken = report.violations.first();
+        assert_eq!(
+            broken.map(|violation| violation.invariant),
+            scenario.breaks.as_deref(),
+            "{}: {broken:?}",
+            path.display()
+        );
+        if scenario.breaks.is_some() {
+            assert!(!report.broken_assumptions.is_empty(), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_with_line_and_reason() {
+    let crash = "[[fault]]\nat_ms = 100\nfor_ms = 100\nkind = \"crash\"\nnode = \"left\"\n";
+    let cases: &[(&str, usize, &str)] = &[
+        ("seconds = -1", 1, "must be a number"),
+        ("size = \"huge\"", 1, "\"small\" or \"large\""),
+        ("sise = \"small\"", 1, "there is no field \"sise\""),
+        ("name = 'x'\nfault = 3", 2, "[[fault]]"),
+        ("name = [", 1, ""),
+        ("[[fault]]\nat_ms = 1\nfor_ms = 1", 1, "needs a kind"),
+        (
+            "[[fault]]\nat_ms = 1\nfor_ms = 1\nkind = \"fire\"",
+            4,
+            "no fault is called \"fire\"",
+        ),
+        (
+            "[[fault]]\nat_ms = -5\nfor_ms = 1\nkind = \"cut\"",
+            2,
+            "from 0",
+        ),
+        ("[[fault]]\nat_ms = 1\nkind = \"cut\"", 1, "needs for_ms"),
+        (
+            "[[fault]]\nat_ms = 1\nfor_ms = 1\nkind = \"cut\"\nnetwork = \"C\"",
+            5,
+            "no network is called \"C\"; there are A, B",
+        ),
+        (
+            "[[fault]]\nat_ms = 1\nfor_ms = 1\nkind = \"cut\"\nfrom = \"left\"\nto = \"left\"",
+            6,
+            "the same",
+        ),
+        (
+            "[[fault]]\nat_ms = 1\nfor_ms = 1\nkind = \"loss\"\nshare = 1.5",
+            5,
+            "from 0 to 1, not 1.5",
+        ),
+        (
+            "seconds = 2\n[[fault]]\nat_ms = 1500\nfor_ms = 600\nkind = \"cut\"",
+            4,
+            "ends at 2100 ms, the scenario at 2000 ms",
+        ),
+        (
+            "[[fault]]\nat_ms = 1\nfor_ms = 3\nkind = \"switchover\"\nnode = \"left\"\ngroup = \"pair\"",
+            3,
+            "one instant",
+        ),
+        (
+            "[[fault]]\nat_ms = 1\nfor_ms = 9\nkind = \"clock\"\nof = \"left\"\nppm = 1\n\
+             [[fault]]\nat_ms = 5\nfor_ms = 9\nkind = \"clock\"\nof = \"left\"\nppm = 2",
+            7,
+            "cannot have two rates (the other is on line 1)",
+        ),
+    ];
+    for (text, line, reason) in cases {
+        assert_refused(text, *line, reason);
+    }
+    let paused = "[[fault]]\nat_ms = 150\nfor_ms = 10\nkind = \"pause\"\nnode = \"left\"\n";
+    assert_refused(&format!("{crash}{paused}"), 6, "node left is down");
+    assert_refused(&format!("{paused}{crash}"), 6, "node left is down");
+    assert_refused(&format!("{crash}{crash}"), 6, "down already");
+}
+
+fn assert_refused(text: &str, line: usize, reason: &str) {
+    let complaints = Scenario::parse(text, "bad.toml", Path::new(".")).expect_err(text);
+    let fits = |c: &bumpless_sim::Complaint| c.line == line && c.what.contains(reason);
+    assert!(complaints.iter().any(fits), "{text}\n{complaints:#?}");
+    assert!(complaints[0].to_string().starts_with("bad.toml:"));
+}
+
+#[test]
+fn a_storm_printed_as_a_scenario_is_the_same_storm() {
+    let settings = Settings {
+        config: Size::Small.config(),
+        seed: 17,
+        time: 60_000_000_000,
+        script: Vec::new(),
+        storm: true,
+        trace: None,
+    };
+    let script = faults(&settings);
+    let told = Settings {
+        script: script.clone(),
+        ..settings
+    };
+    let mut report = run(&Settings {
+        time: 1_000_000,
+        storm: false,
+        ..told.clone()
+    })
+    .expect("a run");
+    report.simulated = 60_000_000_000;
+    let text = as_scenario(&told, &report, "small");
+    // A storm may take a node down that is paused or down already; a scenario file may not.
+    let complaints = Scenario::parse(&text, "storm.toml", Path::new("."))
+        .err()
+        .unwrap_or_default();
+    let other: Vec<_> = complaints
+        .iter()
+        .filter(|c| !c.what.contains("the other is on line"))
+        .collect();
+    assert!(other.is_empty(), "{other:#?}\n{text}");
+    let single = Settings {
+        script: script[..1].to_vec(),
+        ..told
+    };
+    let text = as_scenario(&single, &report, "small");
+    let read = Scenario::parse(&text, "one.toml", Path::new(".")).expect("a scenario");
+    assert_eq!(read.faults, script[..1]);
+}
