@@ -38,15 +38,21 @@ const GENERATION: usize = 1024;
 /// nanoseconds of true time, by channel, session and cycle.
 #[derive(Debug, Default)]
 struct Transits {
+    /// What was noted last: packets of one cycle come in a row.
+    last: ((u16, u32, u32), u64),
     young: BTreeMap<(u16, u32, u32), u64>,
     old: BTreeMap<(u16, u32, u32), u64>,
 }
 
 impl Transits {
     fn note(&mut self, key: (u16, u32, u32), took: u64) {
+        if self.last.0 == key && took >= self.last.1 {
+            return;
+        }
         let before = self.old.get(&key).copied().unwrap_or(u64::MAX);
         let quickest = self.young.entry(key).or_insert(before);
         *quickest = (*quickest).min(took);
+        self.last = (key, *quickest);
         if self.young.len() > GENERATION {
             self.old = std::mem::take(&mut self.young);
         }
@@ -81,6 +87,8 @@ pub struct Exchange {
     boxes: Vec<Mailbox>,
     /// For each mailbox's node, by channel.
     transits: Vec<Transits>,
+    /// For each node, the tags of its sessions.
+    sessions: Vec<Vec<u32>>,
     networks: usize,
     free: Vec<Vec<u8>>,
     now: u64,
@@ -96,6 +104,7 @@ impl Exchange {
         Shared(Arc::new(Mutex::new(Self {
             boxes: (0..nodes * networks).map(|_| empty()).collect(),
             transits: (0..nodes).map(|_| Transits::default()).collect(),
+            sessions: vec![Vec::new(); nodes],
             networks,
             free: Vec::new(),
             now: 0,
@@ -147,6 +156,14 @@ impl Exchange {
             self.free.append(&mut lost);
         }
         self.transits[node] = Transits::default();
+        self.sessions[node].clear();
+    }
+
+    /// The sessions of `node` are those with these tags: only their packets can be taken.
+    pub fn set_sessions(&mut self, node: usize, tags: impl Iterator<Item = u32>) {
+        let sessions = &mut self.sessions[node];
+        sessions.clear();
+        sessions.extend(tags);
     }
 
     /// The transit of the quickest packet of this cycle, if one was seen.
@@ -158,7 +175,9 @@ impl Exchange {
         if !arrived.bytes.starts_with(&[0, 1]) {
             return;
         }
-        if let Ok(Packet::Data { header, .. }) = parse(&arrived.bytes) {
+        if let Ok(Packet::Data { header, .. }) = parse(&arrived.bytes)
+            && self.sessions[node].contains(&header.tag)
+        {
             let took = self.now.saturating_sub(arrived.sent);
             let key = (header.channel.get(), header.tag, header.cycle);
             self.transits[node].note(key, took);

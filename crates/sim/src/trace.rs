@@ -11,6 +11,7 @@ use bumpless_config::Config;
 use bumpless_controller::executor::Resumed;
 use bumpless_node::event::NodeEvent;
 use bumpless_node::log::{Names, render};
+use bumpless_wire::DataHeader;
 use serde_json::{Value, json};
 
 use crate::check::Output;
@@ -18,6 +19,8 @@ use crate::digest::{digest, mix_in};
 use crate::pcap::Capture;
 use crate::script::{Fault, words};
 
+/// With this begins a packet of a state (`HType`).
+const DATA: [u8; 2] = [0, 1];
 /// Events that a failure shows.
 const LAST: usize = 40;
 
@@ -144,9 +147,15 @@ impl Trace {
         source: impl FnOnce() -> Option<SocketAddr>,
     ) {
         let place = (network as u64) << 32 | sender as u64;
+        // The bytes of a state are in the digest of its publication; its packets' headers tell the rest.
+        let head = if bytes.starts_with(&DATA) {
+            &bytes[..bytes.len().min(DataHeader::MAX_LEN)]
+        } else {
+            bytes
+        };
         self.sum = mix_in(
             mix_in(self.sum, at ^ place.rotate_left(40)),
-            digest(place, bytes),
+            digest(place ^ (bytes.len() as u64) << 8, head),
         );
         if let (Some(capture), Some(from)) = (&mut self.capture, source())
             && let Err(error) = capture.datagram(at, from, to, bytes)

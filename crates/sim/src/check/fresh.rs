@@ -24,7 +24,7 @@ impl Fresh {
     pub fn delivered(&self, delivered: &Delivered, origin: &Published) -> Verdict {
         let expiry = self.expiry[delivered.application];
         let by_clocks = expiry / 1_000_000 * u64::from(self.drift_ppm) * 2;
-        let most = expiry + by_clocks + delivered.transit.saturating_add(ROUNDING);
+        let most = (expiry + by_clocks + ROUNDING).saturating_add(delivered.transit);
         let age = delivered.at.saturating_sub(origin.at);
         if age > most {
             return Err(format!(

@@ -37,7 +37,7 @@ impl Record {
         if at < EVER {
             keep(&mut self.ever, at, EVER, datagram);
         }
-        if self.seen.is_multiple_of(8) {
+        if self.seen.is_multiple_of(32) {
             keep(&mut self.lately, self.next, LATELY, datagram);
             self.next = (self.next + 1) % LATELY;
         }

@@ -72,10 +72,16 @@ impl World {
         host.received_at = now;
         host.paused_until = host.paused_until.max(departs);
         let (before, after) = (host.clock.local(now), host.clock.local(departs));
-        self.exchange.get().set_now(now);
         let Some(process) = host.process.as_mut() else {
             return Turn::Ended;
         };
+        let redundancy = &process.plane.cores.redundancy;
+        let groups = process.plane.groups.iter();
+        let tags = groups.filter_map(|group| redundancy.transfer_tag(group.peer));
+        let mut exchange = self.exchange.get();
+        exchange.set_now(now);
+        exchange.set_sessions(node, tags);
+        drop(exchange);
         process.plane.resume(host.due, before);
         // The first reading is the one before receiving.
         let first = Cell::new(true);
@@ -191,7 +197,9 @@ impl World {
                     digest: digest(STATE, view.data()),
                     len: view.data().len(),
                     at: received_at,
-                    transit: transit.unwrap_or_default(),
+                    // Unknown of what came in the turn that began the session: then nothing is
+                    // said of it.
+                    transit: transit.unwrap_or(u64::MAX),
                 });
                 let application = app.index;
                 self.trace.tell(
