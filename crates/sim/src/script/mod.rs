@@ -3,6 +3,7 @@
 mod assumptions;
 mod entry;
 mod fault;
+mod kinds;
 mod overlap;
 mod scenario;
 mod storm;

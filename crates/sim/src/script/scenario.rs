@@ -9,7 +9,7 @@ use toml_edit::{Document, Item, TableLike};
 
 use super::entry::Entry;
 use super::overlap::contradictions;
-use super::{Timed, entry};
+use super::{Timed, kinds};
 use crate::size::Size;
 
 /// Longest scenario, simulated seconds.
@@ -170,7 +170,7 @@ fn read(reader: &mut Reader<'_>, table: &dyn TableLike, directory: &Path) -> Opt
         Some((_, Some(tables))) => {
             for table in tables {
                 let line = table.span().map_or(0, |span| reader.line_at(span.start));
-                if let Some(timed) = entry::fault(reader, table, line, &config, time) {
+                if let Some(timed) = kinds::fault(reader, table, line, &config, time) {
                     faults.push((line, timed));
                 }
             }
