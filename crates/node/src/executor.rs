@@ -244,6 +244,10 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
         self.gate.backup_expected()
     }
 
+    fn role_since(&self) -> Instant {
+        self.gate.role_since()
+    }
+
     fn paused(&self) -> bool {
         self.port.paused()
     }

@@ -334,6 +334,7 @@ where
 
     /// On the first cycle under a new epoch: goes on from the newest state there is.
     fn begin_tenure(&mut self, epoch: Epoch, now: Instant) -> Result<(), LoadError> {
+        self.uninterrupted &= self.executed_at >= self.gate.role_since();
         if matches!(self.tenure, Tenure::Acting(held) if held == epoch) {
             return Ok(());
         }

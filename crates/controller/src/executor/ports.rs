@@ -88,6 +88,10 @@ pub trait OutputGate {
     /// Whether there is a healthy backup to which a state can be made safe. While there is none,
     /// no output waits.
     fn backup_expected(&self) -> bool;
+    /// When the present role was taken, which may have been lost and taken again unseen.
+    fn role_since(&self) -> Instant {
+        Instant::ZERO
+    }
     /// Whether this primary is to stand still for a moment, for an ordered hand-over: no cycle is
     /// executed, and the role goes on.
     fn paused(&self) -> bool {
