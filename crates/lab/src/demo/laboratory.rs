@@ -373,6 +373,8 @@ impl Laboratory {
         self.nodes
             .iter()
             .flat_map(|node| node.logs.clone())
+            // A node that was ended before it had come so far has written nothing.
+            .filter(|log| log.exists())
             .collect()
     }
 
