@@ -12,7 +12,7 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, loom))]
 extern crate std;
 
 mod event;
@@ -21,6 +21,7 @@ mod receiver;
 mod round_trip;
 mod sender;
 mod setup;
+mod sync;
 
 pub use event::{FailureCause, ReceiverEvent, SenderEvent};
 pub use handover::{Published, Publisher, StateView, Subscriber};

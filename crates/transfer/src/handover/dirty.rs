@@ -1,7 +1,7 @@
 //! Which channels have something published, found without looking at every channel.
 
+use crate::sync::{AtomicUsize, Ordering};
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicUsize, Ordering};
 
 const BITS: usize = usize::BITS as usize;
 

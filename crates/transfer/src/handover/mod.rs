@@ -15,5 +15,7 @@ pub(crate) use slot::{Slot, StateBuffer};
 pub(crate) use subscriber::{Delivery, pair as receiving_pair};
 pub use subscriber::{StateView, Subscriber};
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod every_order;
+#[cfg(all(test, not(loom)))]
 mod tests;

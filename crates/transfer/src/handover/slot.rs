@@ -1,10 +1,9 @@
 //! A buffer for one state, and the place where two threads exchange it.
 
+use crate::sync::{AtomicCell, AtomicUsize, Ordering};
 use alloc::boxed::Box;
 use alloc::vec;
 use bumpless_base::Instant;
-use core::sync::atomic::{AtomicUsize, Ordering};
-use crossbeam_utils::atomic::AtomicCell;
 
 /// One state and what belongs to it. Plain data: only its owner touches it.
 #[derive(Debug)]
@@ -75,13 +74,18 @@ impl Slot {
         self.latest.store(ticket as usize, Ordering::Release);
     }
 
-    /// Whether no state was queued after the one with this number, as far as is noted.
-    pub fn is_latest(&self, ticket: u64) -> bool {
-        self.latest.load(Ordering::Acquire) == ticket as usize
+    /// Whether a state was queued after the one with this number, as far as is noted. The note may
+    /// also lag behind that one: it was taken between its exchange and its note.
+    pub fn has_later(&self, ticket: u64) -> bool {
+        let ahead = self
+            .latest
+            .load(Ordering::Acquire)
+            .wrapping_sub(ticket as usize);
+        ahead.cast_signed() > 0
     }
 
     /// Whether exchanging takes no lock on this target.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     pub fn is_lock_free() -> bool {
         AtomicCell::<Option<Box<StateBuffer>>>::is_lock_free()
     }

@@ -159,8 +159,8 @@ impl Sender {
             Some(channel) if channel.transfer.is_some_and(|t| t.started > 0) => {
                 channel.waiting = true;
             }
-            // Taken over at the end of the transfer before, ahead of its mark; nothing is there to
-            // take its place.
+            // Taken over at the end of the transfer before, ahead of its mark and perhaps of the
+            // mark of a state that it superseded; nothing is there to take its place.
             Some(channel) if channel.has_latest() => {}
             Some(_) => self.adopt(index, now),
             None => {}
@@ -297,5 +297,7 @@ fn check(
     Ok(tables)
 }
 
-#[cfg(test)]
+#[cfg(all(test, loom))]
+mod every_order;
+#[cfg(all(test, not(loom)))]
 mod tests;

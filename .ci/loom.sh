@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# Runs what threads share without locks in every order that they can take (loom). A minute with the
+# build; in a target directory of its own, since the flag rebuilds everything.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release --target-dir target/loom \
+  --package bumpless-transfer --lib every_order -- --nocapture

@@ -1,0 +1,95 @@
+//! The hand-over in every order that two threads can take (loom). CONTRIBUTING.md has the command.
+//!
+//! The one atomic exchange of a buffer is loom's stand-in for `AtomicCell::swap` (sync.rs); all else
+//! is the shipped code.
+
+use super::*;
+use crate::sync::every_order;
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use bumpless_base::Instant;
+use loom::sync::atomic::{AtomicUsize, Ordering};
+use loom::thread;
+
+/// Bytes of a state here: each must be the number of the cycle.
+const SIZE: u32 = 4;
+const NOW: Instant = Instant::from_nanos(1);
+
+#[test]
+fn no_mark_is_lost_and_each_shows_what_was_written_before_it() {
+    // Marked by two threads: two channels of one word, and one of another below the same summary.
+    const CHANNELS: [usize; 3] = [0, usize::BITS as usize, 1];
+    every_order(|| {
+        let dirty = Arc::new(DirtyMap::new(usize::BITS as usize + 1));
+        let written = Arc::new([0; 3].map(AtomicUsize::new));
+        let marker = |positions: core::ops::Range<usize>| {
+            let (dirty, written) = (Arc::clone(&dirty), Arc::clone(&written));
+            thread::spawn(move || {
+                for at in positions {
+                    written[at].store(1, Ordering::Relaxed);
+                    dirty.mark(CHANNELS[at]);
+                }
+            })
+        };
+        let markers = [marker(0..2), marker(2..3)];
+        let mut found = [0; 3];
+        let mut take = || {
+            dirty.take(|channel| {
+                let at = CHANNELS.iter().position(|&c| c == channel).unwrap();
+                assert_eq!(written[at].load(Ordering::Relaxed), 1, "mark before data");
+                found[at] += 1;
+            });
+        };
+        take();
+        for marker in markers {
+            marker.join().unwrap();
+        }
+        take();
+        assert_eq!(found, [1; 3]);
+        assert!(dirty.is_clear());
+    });
+}
+
+/// What the receiver does when a state is whole; whether it had a buffer for it.
+fn complete(delivery: &Delivery, spare: &mut Option<Box<StateBuffer>>, cycle: u32) -> bool {
+    let Some(mut buffer) = spare.take().or_else(|| delivery.spare()) else {
+        return false;
+    };
+    buffer.data.fill(cycle as u8);
+    buffer.len = SIZE as usize;
+    buffer.cycle = cycle;
+    buffer.expires_at = Instant::FAR_FUTURE;
+    *spare = delivery.deliver(buffer);
+    true
+}
+
+#[test]
+fn a_reader_sees_whole_states_in_order_and_no_buffer_is_lost() {
+    every_order(|| {
+        let (mut subscriber, delivery, spare) = receiving_pair(0, SIZE);
+        let mut spare = Some(spare);
+        assert!(complete(&delivery, &mut spare, 1));
+        let receiver = thread::spawn(move || {
+            let mut newest = 1;
+            for cycle in 2..=5 {
+                if complete(&delivery, &mut spare, cycle) {
+                    newest = cycle;
+                }
+            }
+            (delivery, spare, newest)
+        });
+        let mut last = 0;
+        for _ in 0..3 {
+            let view = subscriber.read(NOW).expect("there is always a newest");
+            assert!(view.cycle() >= last, "back from {last} to {}", view.cycle());
+            assert!(view.data().iter().all(|&byte| byte == view.cycle() as u8));
+            last = view.cycle();
+        }
+        let (delivery, mut spare, newest) = receiver.join().unwrap();
+        assert_eq!(subscriber.read(NOW).map(|view| view.cycle()), Some(newest));
+        assert!(
+            complete(&delivery, &mut spare, 6) && complete(&delivery, &mut spare, 7),
+            "both buffers are still there"
+        );
+    });
+}
