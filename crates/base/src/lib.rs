@@ -6,11 +6,12 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, bumpless_deliberate_faults))]
 extern crate std;
 
 pub mod bitset;
 pub mod counter;
+pub mod fault;
 pub mod heap;
 pub mod id;
 pub mod queue;

@@ -8,6 +8,7 @@
 use crate::id::{ReferenceId, ReferenceSet};
 use crate::setup::{MAX_REFERENCES, ReferenceKind, Timing};
 use alloc::vec::Vec;
+use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_wire::{NO_REFERENCE, WitnessReply};
 
@@ -198,7 +199,11 @@ impl Agreement {
         let silent = Duration::from_micros(reply.holder_silent_us.into());
         lease.last_renewal = (reply.epoch != Epoch(0)).then(|| now.before(silent));
         if lease.granted && sent > since {
-            lease.until = lease.until.max(sent + timing.lease);
+            let from = match deliberate(Fault::LeaseCountedFromAnswer) {
+                false => sent,
+                true => now,
+            };
+            lease.until = lease.until.max(from + timing.lease);
             lease.epoch = reply.epoch;
             lease.session = reply.witness_session;
         }

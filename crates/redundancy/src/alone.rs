@@ -8,6 +8,7 @@ use crate::event::Outbox;
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::{ReferenceKind, Timing};
 use bumpless_base::Instant;
+use bumpless_base::fault::{Fault, deliberate};
 use bumpless_wire::{GroupEntry, GroupFlags, Role, WitnessKind, WitnessReply};
 
 /// What a node that is, or was last, primary says of its partner's state, and who has heard it.
@@ -71,7 +72,9 @@ impl RoleMachine {
         let witness = |r| self.agreement.kind(r) == Some(ReferenceKind::Witness);
         let mut witnesses = mask.iter().filter(|&r| witness(r));
         let marked = witnesses.all(|r| self.agreement.lease(r).marked);
-        primary && self.alone.ahead && (marked || self.alone.heard)
+        primary
+            && self.alone.ahead
+            && (marked || self.alone.heard || deliberate(Fault::AloneUnasked))
     }
 
     /// The round of heartbeats that is sent at `now` says that this node is ahead.

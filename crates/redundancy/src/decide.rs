@@ -4,6 +4,7 @@ use crate::event::{Event, Outbox, RoleCause, WaitCause};
 use crate::id::ReferenceSet;
 use crate::role::{Lapse, RoleMachine, Surroundings};
 use crate::setup::{MAX_REFERENCES, ReferenceKind};
+use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Duration, Epoch, Instant};
 use bumpless_wire::{GroupEntry, GroupFlags, NO_REFERENCE, Role};
 
@@ -57,7 +58,7 @@ impl RoleMachine {
     fn decide_as_primary(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
         self.granting = false;
         let rival = |p: GroupEntry| p.role == Role::Primary && p.epoch > self.epoch;
-        if self.partner.is_some_and(rival) {
+        if self.partner.is_some_and(rival) && !deliberate(Fault::HigherEpochIgnored) {
             return self.resign(Role::Starting, RoleCause::HigherEpoch, s, out);
         }
         match self.lapse {
@@ -91,7 +92,8 @@ impl RoleMachine {
         let by_lease = same_witnesses
             && s.now < self.agreement.lease_until(mask)
             && self.agreement.on_record(mask, self.epoch);
-        if by_promise || by_lease {
+        if by_promise || by_lease || deliberate(Fault::LapseForgiven) && s.now < self.right_until()
+        {
             // What came without proof of continuity does not count later either.
             if !by_promise {
                 self.right = Instant::ZERO;
@@ -340,7 +342,10 @@ impl RoleMachine {
     /// The primary role begins.
     fn begin(&mut self, epoch: Epoch, cause: RoleCause, s: &Surroundings<'_>, out: &mut Outbox) {
         self.cold = cause == RoleCause::LoneStart || !self.synced(s.now);
-        self.use_epoch(epoch);
+        self.use_epoch(match deliberate(Fault::EpochNotRaised) {
+            false => epoch,
+            true => self.observed.max(Epoch(1)),
+        });
         (self.lapse, self.attempt, self.waiting) = (None, None, None);
         (self.granting, self.synced_until, self.stale) = (false, None, false);
         // What the partner may hold is not known to be safe there.

@@ -9,6 +9,7 @@ use crate::event::{Event, Outbox, RedundancyLevel, RoleCause, WaitCause};
 use crate::hand_over::HandOver;
 use crate::id::{GroupId, ReferenceId};
 use crate::setup::{MAX_REFERENCES, Timing};
+use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Epoch, Instant};
 use bumpless_wire::{GroupEntry, GroupFlags, NO_REFERENCE, Role, WitnessKind, WitnessReply};
 
@@ -145,6 +146,9 @@ impl RoleMachine {
 
     /// Until when this node may write, were it primary: the partner's promise or the leases.
     pub(crate) fn right_until(&self) -> Instant {
+        if deliberate(Fault::LeaseNeverEnds) {
+            return Instant::FAR_FUTURE;
+        }
         self.right
             .max(self.agreement.lease_until(self.agreement.mask()))
     }
@@ -158,7 +162,8 @@ impl RoleMachine {
     }
 
     pub(crate) fn synced(&self, now: Instant) -> bool {
-        !self.stale && self.synced_until.is_some_and(|until| now < until)
+        let stale = self.stale && !deliberate(Fault::OldStateTakesOver);
+        !stale && self.synced_until.is_some_and(|until| now < until)
     }
 
     /// Before this, an earlier incarnation of this node may still be bound by a promise, or hold
@@ -180,7 +185,8 @@ impl RoleMachine {
 
     /// The epoch to use next; `None` when the range is used up.
     pub(crate) fn next_epoch(&mut self) -> Option<Epoch> {
-        self.candidate = self.candidate.or(self.observed.next_for(self.index, 2));
+        let index = self.index * u8::from(!deliberate(Fault::EpochsNotApart));
+        self.candidate = self.candidate.or(self.observed.next_for(index, 2));
         self.candidate
     }
 
@@ -194,7 +200,9 @@ impl RoleMachine {
         let only_one = !s.duplicate_partner && s.now >= self.grant_from;
         let granting = self.granting && heard_at.is_some() && only_one;
         self.note_said(s.now);
-        if let (true, Some(at)) = (granting, heard_at) {
+        if let (true, Some(at)) = (granting, heard_at)
+            && !deliberate(Fault::PromiseForgotten)
+        {
             self.promised_until = self.promised_until.max(at + s.timing.promise());
         }
         self.urgent = false;
@@ -240,7 +248,11 @@ impl RoleMachine {
         let asked = Instant::from_nanos(lease_echo);
         let promised = entry.flags.contains(GroupFlags::GRANTING);
         if promised && asked <= s.now && asked > self.rights_since {
-            self.right = self.right.max(asked + s.timing.lease);
+            let from = match deliberate(Fault::PromiseCountedFromHearing) {
+                false => asked,
+                true => s.now,
+            };
+            self.right = self.right.max(from + s.timing.lease);
         }
         self.observe(entry.epoch);
         self.hear_alone(&entry, asked, s);

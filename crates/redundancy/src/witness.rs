@@ -6,6 +6,7 @@
 
 use crate::setup::SetupError;
 use alloc::vec::Vec;
+use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, NodeId, Random};
 use bumpless_wire::{NO_HOLDER, WitnessKind, WitnessReply, WitnessRequest};
 
@@ -262,9 +263,9 @@ impl Witness {
         }
         let lone = request.kind == WitnessKind::AcquireLone;
         now >= self.quiet_until
-            && !entry.is_promised(now)
+            && (!entry.is_promised(now) || deliberate(Fault::WitnessGrantsTwice))
             && request.epoch > entry.epoch
-            && (lone || entry.mark == Mark::Fresh)
+            && (lone || entry.mark == Mark::Fresh || deliberate(Fault::WitnessIgnoresMark))
     }
 
     fn reply(

@@ -14,6 +14,7 @@ use crate::state::Progress;
 use crate::{
     Application, CycleContext, FieldError, FieldErrorKind, FieldSample, LoadError, OutputStamp,
 };
+use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Counters, Epoch, Instant};
 
 /// What a cycle needs before it can go on.
@@ -352,11 +353,12 @@ where
         // too old.
         let own = self.progress;
         let (application, outputs) = (&mut self.application, &mut self.outputs);
+        let own = own.filter(|_| !deliberate(Fault::OlderStateLoaded));
         let mut loaded = Ok(None);
         self.replication.read_latest(&mut |state, _| {
             loaded = load_if_newer(application.as_mut(), outputs, state, own);
         });
-        if let Some(progress) = loaded? {
+        if let Some(progress) = loaded?.filter(|_| !deliberate(Fault::ColdStartWithState)) {
             self.progress = Some(progress);
             let Progress { epoch, cycle } = progress;
             return Ok(Resumed::Loaded { epoch, cycle });
@@ -374,7 +376,9 @@ where
     /// old as any other: the partner may have gone on since, unheard.
     fn may_keep(&self, now: Instant) -> bool {
         let fresh = now < self.executed_at + self.settings.expiry;
-        self.uninterrupted || (fresh && !self.gate.began_cold())
+        self.uninterrupted
+            || deliberate(Fault::OwnStateAlwaysKept)
+            || (fresh && !self.gate.began_cold())
     }
 
     fn have_read(&mut self, permit: Permit, result: Result<FieldSample, FieldError>, now: Instant) {
@@ -422,7 +426,10 @@ where
     }
 
     fn execute(&mut self, epoch: Epoch, now: Instant) {
-        let cycle = self.progress.map_or(0, |progress| progress.cycle) + 1;
+        let cycle = match deliberate(Fault::CycleNotCounted) {
+            false => self.progress.map_or(0, |progress| progress.cycle) + 1,
+            true => 1,
+        };
         let context = CycleContext {
             cycle,
             period: self.settings.period,
@@ -458,6 +465,8 @@ where
     /// Decides what must be known before the outputs may be written.
     fn commit(&mut self, before: Option<Published>, permit: Permit, now: Instant) {
         let awaited = match self.settings.commit {
+            CommitMode::BeforeOutput if deliberate(Fault::OutputBeforeAck) => None,
+            CommitMode::Async if deliberate(Fault::TwoCyclesBehind) => None,
             CommitMode::BeforeOutput => self.published,
             // In the first cycle after another primary, the state before is the one it began with.
             CommitMode::Async => before,
@@ -510,7 +519,13 @@ where
 
     /// Looks at the permit once more and asks for the write.
     fn copy_out(&mut self, held: Permit, now: Instant) -> Option<Need> {
-        let permit = self.gate.permit();
+        let permit = match deliberate(Fault::PermitNotAskedAgain) {
+            false => self.gate.permit(),
+            true => Some(Permit {
+                until: Instant::FAR_FUTURE,
+                ..held
+            }),
+        };
         let Some(permit) = permit.filter(|p| p.epoch == held.epoch && now < p.until) else {
             self.tenure = Tenure::Standby;
             self.finish(Outcome::Held(HoldCause::PermitLost), now);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Duration, Epoch, IndexedHeap, Instant, PeerId};
 use bumpless_redundancy::{GroupId, Redundancy};
 use bumpless_wire::Role;
@@ -106,12 +107,13 @@ impl GroupRuntime {
         redundancy: &mut Redundancy,
         now: Instant,
     ) {
-        if to != Role::Primary {
+        if to != Role::Primary && !deliberate(Fault::PermitLeftBehind) {
             self.gate.set_permit(None);
         }
         self.gate.set_alone(false);
         self.gate.set_cold(redundancy.is_cold(self.id));
-        if to == Role::Primary || self.gate.is_primary() {
+        let was_primary = to == Role::Primary || self.gate.is_primary();
+        if was_primary && !deliberate(Fault::FreshnessKept) {
             // What was received before this node was primary is older than what it made itself.
             (0..self.ports.len()).for_each(|member| {
                 self.freshness.remove(member);
@@ -206,7 +208,8 @@ impl GroupRuntime {
     fn tell_behind(&mut self, redundancy: &mut Redundancy, now: Instant) {
         let wanted = redundancy.wants_alone(self.id);
         let behind = self.ports.iter().any(|port| port.behind());
-        let in_step = !behind && self.ports.iter().all(|port| port.newest_is_safe());
+        let safe = self.ports.iter().all(|port| port.newest_is_safe());
+        let in_step = !behind && (safe || deliberate(Fault::InStepUnproven));
         if wanted && in_step {
             // No output may leave any more on what was certain until here.
             self.gate.set_alone(false);
@@ -241,7 +244,9 @@ impl GroupRuntime {
         let changed = self.gate.permit().is_some() != permit.is_some()
             || self.gate.backup_expected() != expected
             || self.gate.alone() != alone;
-        self.gate.set_permit(permit);
+        if permit.is_some() || !deliberate(Fault::PermitLeftBehind) {
+            self.gate.set_permit(permit);
+        }
         self.gate.set_backup_expected(expected);
         self.gate.set_alone(alone);
         if changed {
@@ -305,12 +310,13 @@ fn pause(port: &ApplicationPort) -> bool {
     if port.paused() {
         return !port.in_cycle();
     }
-    if port.in_cycle() || !port.newest_is_safe() {
+    let drained = || port.newest_is_safe() || deliberate(Fault::HandOverUndrained);
+    if port.in_cycle() || !drained() {
         return false;
     }
     port.set_paused(true);
     // A cycle may have begun in between: it is let go on, and the next moment tried.
-    let paused = !port.in_cycle() && port.newest_is_safe();
+    let paused = !port.in_cycle() && drained();
     port.set_paused(paused);
     paused
 }

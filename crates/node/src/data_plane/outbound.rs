@@ -1,6 +1,7 @@
 //! Sending: what the cores want sent, onto the links, the urgent and small first.
 
-use bumpless_base::{Instant, LinkId};
+use bumpless_base::fault::{Fault, deliberate};
+use bumpless_base::{Counter, Instant, LinkId};
 use bumpless_redundancy::{MAX_MESSAGE_LEN, Outgoing};
 use bumpless_wire::MAX_ACK_LEN;
 
@@ -23,6 +24,11 @@ impl DataPlane {
                 Outgoing::Heartbeat { peer, link, len } => {
                     if let Some(port) = port(&mut self.ports, link) {
                         port.send_to_partner(peer, &buffer[..len], now, &mut cores.counters);
+                    }
+                    if cores.counters.get(Counter::SendFailures) > 0
+                        && deliberate(Fault::FailedLinkStopsOthers)
+                    {
+                        break;
                     }
                 }
                 Outgoing::Witness { reference, len } => {

@@ -10,6 +10,7 @@ use crate::setup::{self, Common, ReceiverChannel, ReceiverPeer, SetupError};
 use acknowledge::AckQueue;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{
     BoundedQueue, ChannelId, Counter, Counters, IndexedHeap, Instant, LinkId, LinkSet, MAX_LINKS,
     PeerId,
@@ -117,7 +118,8 @@ impl Receiver {
         let Some(peer) = self.peers.get_mut(usize::from(peer.0)) else {
             return;
         };
-        if peer.tag == tag {
+        let kept = peer.tag.is_some() && deliberate(Fault::SessionKept);
+        if peer.tag == tag || kept {
             return;
         }
         peer.tag = tag;
@@ -149,12 +151,12 @@ impl Receiver {
         let forced = header.force_ack.and_then(|id| setup::find(table, id));
         match setup::find(table, header.channel) {
             Some(index) => {
-                let own = forced == Some(index);
+                let own = forced == Some(index) && !deliberate(Fault::ForcedAckIgnored);
                 self.take(index, link, header, payload, own, now);
             }
             None => self.counters.count(Counter::DiscardUnknownChannel),
         }
-        if let Some(index) = forced {
+        if let Some(index) = forced.filter(|_| !deliberate(Fault::ForcedAckIgnored)) {
             self.request_ack(index, None);
         }
     }
@@ -168,7 +170,8 @@ impl Receiver {
         }
         match (peer.tag, header.version) {
             (Some(_), Version::V1) => {}
-            (Some(tag), Version::V2) if tag == header.tag => {}
+            (Some(tag), Version::V2)
+                if tag == header.tag || deliberate(Fault::SessionNotChecked) => {}
             _ => return Err(Counter::DiscardWrongSession),
         }
         if usize::from(link.0.max(header.link.0)) >= MAX_LINKS {
@@ -244,7 +247,9 @@ impl Receiver {
     fn tell(&mut self, event: ReceiverEvent) {
         if let ReceiverEvent::Updated { channel, .. } = event {
             let same = |waiting: &&mut ReceiverEvent| matches!(waiting, ReceiverEvent::Updated { channel: c, .. } if *c == channel);
-            if let Some(waiting) = self.events.iter_mut().find(same) {
+            if let Some(waiting) = self.events.iter_mut().find(same)
+                && !deliberate(Fault::NoticesPileUp)
+            {
                 *waiting = event;
                 return;
             }

@@ -1,5 +1,6 @@
 //! Which packets of one transfer cycle have come, and what their order of arrival shows.
 
+use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{BitSet, LinkId, MAX_LINKS};
 
 /// What an arrival shows.
@@ -55,12 +56,12 @@ impl Reception {
     }
 
     pub fn is_complete(&self) -> bool {
-        self.count == self.packets
+        self.count + u32::from(deliberate(Fault::BufferSwappedEarly)) >= self.packets
     }
 
     /// Notes that packet `sequence`, which must be of the cycle, came on `link`.
     pub fn arrive(&mut self, sequence: u32, link: LinkId) -> Arrival {
-        let new = self.received.insert(sequence as usize);
+        let new = self.received.insert(sequence as usize) || deliberate(Fault::DuplicateCounted);
         if new {
             self.count += 1;
             if sequence == self.whole_below {
@@ -100,7 +101,8 @@ impl Reception {
             let low = self.received.next_present(from as usize, end)? as u32;
             let absent = self.absent_from(low).unwrap_or(self.packets);
             from = absent;
-            Some((low, absent - 1))
+            let high = absent - u32::from(!deliberate(Fault::BlockOffByOne));
+            Some((low, high.min(self.packets - 1)))
         })
     }
 }

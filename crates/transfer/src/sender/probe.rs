@@ -8,6 +8,7 @@ use super::channel::{Channel, Transfer};
 use super::mark::{Lane, Place};
 use super::peer::{Peer, keep};
 use crate::event::FailureCause;
+use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Duration, Instant, LinkSet};
 
 /// Patience with unanswered probes grows up to two to this power.
@@ -39,7 +40,7 @@ impl Channel {
 
     /// When to send a probe on the idle lanes.
     fn probe_at(&self, transfer: &Transfer, peer: &Peer) -> Option<Instant> {
-        if transfer.in_flight() == 0 {
+        if transfer.in_flight() == 0 || deliberate(Fault::ProbeLost) {
             return None;
         }
         let usable = self.usable(peer);

@@ -4,6 +4,7 @@ use super::Sender;
 use super::channel::Transfer;
 use crate::event::FailureCause;
 use crate::setup::expiry_unit;
+use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{ChannelId, Counter, Instant, LinkId, PeerId};
 use bumpless_wire::DataHeader;
 
@@ -177,7 +178,10 @@ impl Sender {
             cycle,
             sequence: chosen.sequence,
             total_size: transfer.total,
-            expiry: transfer.expires_at.since(now),
+            expiry: match deliberate(Fault::ExpiryStampedWhole) {
+                false => transfer.expires_at.since(now),
+                true => transfer.expires_at.since(transfer.published_at),
+            },
             force_ack,
         };
         Some(self.wrap(index, &header, retransmission, chosen.probe))
@@ -205,7 +209,8 @@ impl Sender {
             header: bytes,
             header_len,
             start,
-            end: (start + payload_size).min(total),
+            end: (start + payload_size)
+                .min(total - usize::from(deliberate(Fault::LastPacketCutShort))),
         }
     }
 
