@@ -4,5 +4,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release --target-dir target/loom \
-  --package bumpless-transfer --lib every_order -- --nocapture
+run() {
+  RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release --target-dir target/loom "$@"
+}
+
+run --package bumpless-transfer --lib every_order -- --nocapture
+run --package bumpless-meeting --test every_order -- --nocapture

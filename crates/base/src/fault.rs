@@ -74,7 +74,7 @@ faults! {
     FailedLinkStopsOthers, "node", "an error on one link keeps the other from sending";
     SecondLinkNotRead, "node", "what the second link receives is not read";
     InStepUnproven, "node", "the partner counts as up to date before it has acknowledged";
-    HandOverUndrained, "node", "the role is handed over before the last state is safe";
+    HandOverUndrained, "meeting", "the role is handed over before the last state is safe";
     FreshnessKept, "node", "states of before the node was primary count as fresh";
     PermitLeftBehind, "node", "the executor keeps the right that its node has given up";
 }

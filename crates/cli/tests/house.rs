@@ -15,6 +15,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("bumpless-redundancy", 2),
     ("bumpless-net-linux", 3),
     ("bumpless-config", 3),
+    ("bumpless-meeting", 3),
     ("bumpless-harness", 4),
     ("bumpless-controller", 4),
     ("bumpless-node", 5),

@@ -16,6 +16,7 @@ use bumpless_controller::{
     SetPointStep, Synthetic, SyntheticParameters,
 };
 
+use bumpless_meeting::{ApplicationPort, GroupGate};
 use bumpless_net_linux::realtime;
 
 use crate::event::{NodeEvent, OutputOutcome};
@@ -23,7 +24,6 @@ use crate::executor::{
     ChannelReplication, Environment, GroupOutputGate, ThreadClock, Threads, now,
 };
 use crate::log::EventSink;
-use crate::shared::{ApplicationPort, GroupGate};
 use crate::short_text::ShortText;
 
 /// Counters of one executor, readable from any thread.
@@ -148,9 +148,7 @@ pub struct FollowUp<E> {
 impl<E: Environment> FollowUp<E> {
     /// A cycle has ended, with this report.
     pub fn cycle_ended(&mut self, report: &CycleReport, counters: &Counters) {
-        self.port.set_in_cycle(false);
-        self.port.set_cycle_since(None);
-        if self.gate.handing_over() {
+        if self.port.leave_cycle(&self.gate) {
             self.environment.wake_data_plane();
         }
         self.board.store(counters);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bumpless_base::{Counters, Duration, Instant, LinkId, LinkSet, NodeId, PeerId};
 use bumpless_config::{Config, ReferenceKind};
+use bumpless_meeting::{ApplicationPort, GroupGate};
 use bumpless_net_linux::Pinger;
 use bumpless_redundancy::{self as redundancy, GroupId, Redundancy, ReferenceId};
 use bumpless_transfer::{Publisher, Receiver, Sender, Subscriber};
@@ -16,7 +17,6 @@ use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::inbound::Cores;
 use crate::data_plane::link_port::LinkPort;
 use crate::data_plane::{ChannelRuntime, DataPlane, Surroundings};
-use crate::shared::{ApplicationPort, GroupGate};
 use crate::status::{ApplicationSnapshot, LinkSnapshot};
 use crate::wiring::{self, Wiring};
 

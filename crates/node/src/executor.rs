@@ -7,10 +7,9 @@ use std::thread;
 
 use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_controller::{Clock, OutputGate, Permit, Replication, Role, Settled, StateInfo, Wake};
+use bumpless_meeting::{ApplicationPort, GroupGate, Outcome};
 use bumpless_net_linux::Waker;
 use bumpless_transfer::{Publisher, Subscriber};
-
-use crate::shared::{ApplicationPort, GroupGate, Outcome};
 
 /// How often a waiting executor looks again whether it may go alone.
 pub const ALONE_POLL: Duration = Duration::from_millis(1);
@@ -196,7 +195,7 @@ pub struct GroupOutputGate<E> {
 impl<E: Environment> GroupOutputGate<E> {
     /// Asks the data plane for the certainty that nobody takes over with an older state.
     pub fn ask_alone(&self) {
-        self.port.set_behind(true);
+        self.port.ask_alone();
         self.environment.wake_data_plane();
     }
 
@@ -216,12 +215,7 @@ impl<E: Environment> GroupOutputGate<E> {
 
 impl<E: Environment> OutputGate for GroupOutputGate<E> {
     fn permit(&mut self) -> Option<Permit> {
-        // The mark comes before the look: a hand-over that finds it absent afterwards knows that
-        // this thread will see the pause before it writes.
-        self.port.set_in_cycle(true);
-        self.port.set_cycle_since(Some(self.environment.now()));
-        if self.port.paused() {
-            self.port.set_in_cycle(false);
+        if !self.port.enter_cycle(self.environment.now()) {
             self.environment.wake_data_plane();
             return None;
         }
@@ -270,7 +264,7 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
     }
 
     fn in_step(&mut self) {
-        self.port.set_behind(false);
+        self.port.in_step();
     }
 
     fn epoch_seen(&mut self, epoch: Epoch) {

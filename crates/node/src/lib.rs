@@ -15,7 +15,6 @@ mod instance_lock;
 pub mod log;
 mod opening;
 mod operator;
-pub mod shared;
 pub mod short_text;
 pub mod status;
 pub mod wiring;

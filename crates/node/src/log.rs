@@ -5,13 +5,13 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use bumpless_base::Instant;
+use bumpless_meeting::{Recorder, Records};
 use bumpless_wire::Role;
-use rtrb::{Consumer, Producer, RingBuffer};
 use serde_json::{Map, Value, json};
 
 use crate::event::NodeEvent;
@@ -37,17 +37,12 @@ pub struct Names {
 /// One thread's way into the log. Recording never blocks and never allocates; what does not fit is
 /// counted and the count is logged.
 #[derive(Debug)]
-pub struct EventSink {
-    ring: Producer<(Instant, NodeEvent)>,
-    lost: Arc<AtomicU64>,
-}
+pub struct EventSink(Recorder<(Instant, NodeEvent)>);
 
 impl EventSink {
     /// Records `event` as of `now`.
     pub fn record(&mut self, now: Instant, event: NodeEvent) {
-        if self.ring.push((now, event)).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
-        }
+        self.0.record((now, event));
     }
 }
 
@@ -156,8 +151,7 @@ fn plain(line: &Value) -> String {
 #[derive(Debug)]
 pub struct EventLog {
     names: Names,
-    rings: Vec<Consumer<(Instant, NodeEvent)>>,
-    lost: Arc<AtomicU64>,
+    records: Records<(Instant, NodeEvent)>,
 }
 
 /// The running log; ends with a last drain when dropped.
@@ -172,28 +166,19 @@ impl EventLog {
     pub fn new(names: Names) -> Self {
         Self {
             names,
-            rings: Vec::new(),
-            lost: Arc::default(),
+            records: Records::default(),
         }
     }
 
     /// A way into the log for one more thread.
     pub fn sink(&mut self) -> EventSink {
-        let (ring, consumer) = RingBuffer::new(RING_CAPACITY);
-        self.rings.push(consumer);
-        EventSink {
-            ring,
-            lost: Arc::clone(&self.lost),
-        }
+        EventSink(self.records.recorder(RING_CAPACITY))
     }
 
     /// Hands on what was recorded so far, one thread's after the other's.
     pub fn drain(&mut self, mut each: impl FnMut(&Names, Instant, &NodeEvent)) {
-        for ring in &mut self.rings {
-            while let Ok((at, event)) = ring.pop() {
-                each(&self.names, at, &event);
-            }
-        }
+        let Self { names, records } = self;
+        records.drain(|(at, event)| each(names, at, &event));
     }
 
     /// Starts writing to `outputs`.
@@ -217,7 +202,7 @@ impl EventLog {
                 let line = render(names, at, event);
                 outputs.iter_mut().for_each(|output| output.write(&line));
             });
-            let lost = self.lost.load(Ordering::Relaxed);
+            let lost = self.records.lost();
             for output in &mut outputs {
                 output.tell_lost(lost - reported, &self.names.node);
             }

@@ -6,11 +6,11 @@ use bumpless_config::Config;
 use bumpless_controller::executor::{Answer, CycleMachine, Need, Resumed};
 use bumpless_controller::state::Envelope;
 use bumpless_controller::{CycleReport, Replication, Settled, StateInfo};
+use bumpless_meeting::{ApplicationPort, GroupGate};
 use bumpless_node::applications::{FollowUp, Reporter, build, executor_settings};
 use bumpless_node::build::Shared;
 use bumpless_node::executor::{ChannelReplication, GroupOutputGate, Situation};
 use bumpless_node::log::EventSink;
-use bumpless_node::shared::{ApplicationPort, GroupGate};
 use bumpless_transfer::{Publisher, Subscriber};
 use std::sync::Arc;
 

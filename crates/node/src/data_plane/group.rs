@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Duration, Epoch, IndexedHeap, Instant, PeerId};
+use bumpless_meeting::{ApplicationPort, GroupGate, end_alone};
 use bumpless_redundancy::{GroupId, Redundancy};
 use bumpless_wire::Role;
 
-use crate::shared::{ApplicationPort, GroupGate};
 use crate::status::GroupSnapshot;
 
 /// How long an application may be unable to run before this node counts as unfit, and how long a
@@ -120,7 +120,7 @@ impl GroupRuntime {
             });
         }
         self.gate.set_role(to, now);
-        self.ports.iter().for_each(|port| port.set_behind(false));
+        self.ports.iter().for_each(|port| port.in_step());
         self.offered = handed_over;
         if handed_over {
             // What this node has just made safe at its successor is the newest state there is.
@@ -146,7 +146,7 @@ impl GroupRuntime {
     fn go_on(&mut self) {
         self.handing_over = false;
         self.gate.set_handing_over(false);
-        self.ports.iter().for_each(|port| port.set_paused(false));
+        self.ports.iter().for_each(|port| port.go_on());
         self.wake();
     }
 
@@ -162,7 +162,7 @@ impl GroupRuntime {
             if longest_waiting.is_some_and(|waiting| *period < waiting) {
                 return;
             }
-            if !pause(port) {
+            if !port.try_pause() {
                 longest_waiting = Some(*period);
             }
         }
@@ -211,9 +211,11 @@ impl GroupRuntime {
         let safe = self.ports.iter().all(|port| port.newest_is_safe());
         let in_step = !behind && (safe || deliberate(Fault::InStepUnproven));
         if wanted && in_step {
-            // No output may leave any more on what was certain until here.
-            self.gate.set_alone(false);
-            redundancy.set_alone(self.id, false, now);
+            // No output may leave any more on what was certain until here. One that may have, as its
+            // executor asked just then, keeps the core where it is, and `publish` the gate.
+            if end_alone(&self.gate, &self.ports) {
+                redundancy.set_alone(self.id, false, now);
+            }
         } else if !wanted && behind {
             redundancy.set_alone(self.id, true, now);
         }
@@ -302,21 +304,4 @@ impl GroupRuntime {
     fn wake(&self) {
         self.ports.iter().for_each(|port| port.wake());
     }
-}
-
-/// Pauses the application if its last state is at the backup and no output is about to be written;
-/// returns whether it has paused.
-fn pause(port: &ApplicationPort) -> bool {
-    if port.paused() {
-        return !port.in_cycle();
-    }
-    let drained = || port.newest_is_safe() || deliberate(Fault::HandOverUndrained);
-    if port.in_cycle() || !drained() {
-        return false;
-    }
-    port.set_paused(true);
-    // A cycle may have begun in between: it is let go on, and the next moment tried.
-    let paused = !port.in_cycle() && drained();
-    port.set_paused(paused);
-    paused
 }

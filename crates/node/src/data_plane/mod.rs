@@ -24,6 +24,7 @@ use std::sync::{Arc, Mutex};
 
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counters, Duration, Instant, LinkId, PeerId};
+use bumpless_meeting::ApplicationPort;
 use bumpless_net_linux::Pinger;
 use bumpless_redundancy::{GroupId, ReferenceId, SwitchoverRefused};
 use bumpless_wire::Role;
@@ -35,7 +36,6 @@ use self::link_port::LinkPort;
 use crate::applications::CounterBoard;
 use crate::event::NodeEvent;
 use crate::log::EventSink;
-use crate::shared::ApplicationPort;
 use crate::status::{ApplicationSnapshot, LinkSnapshot, Snapshot};
 
 /// A wake-up later than this is a stall worth telling.

@@ -1,0 +1,132 @@
+//! A group's role and right to write, from the data plane to the executors.
+
+use bumpless_base::{Epoch, Instant};
+use bumpless_wire::Role;
+
+use crate::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+/// The right of one group to write outputs, as the data plane last knew it.
+#[derive(Debug, Default)]
+pub struct GroupGate {
+    epoch: AtomicU32,
+    until: AtomicU64,
+    role: AtomicU8,
+    role_since: AtomicU64,
+    alone: AtomicBool,
+    cold: AtomicBool,
+    backup_expected: AtomicBool,
+    handing_over: AtomicBool,
+}
+
+impl GroupGate {
+    /// Publishes the permit; `None` takes it back at once.
+    pub fn set_permit(&self, permit: Option<(Epoch, Instant)>) {
+        let (epoch, until) = permit.unwrap_or_default();
+        if self.epoch.load(Ordering::Relaxed) != epoch.0 {
+            // A reader must never see the end of one epoch's permit with the number of another.
+            self.until.store(0, Ordering::SeqCst);
+            self.epoch.store(epoch.0, Ordering::SeqCst);
+        }
+        self.until.store(until.as_nanos(), Ordering::SeqCst);
+    }
+
+    /// The permit: its epoch and the instant at which it ends.
+    pub fn permit(&self) -> Option<(Epoch, Instant)> {
+        let before = self.epoch.load(Ordering::SeqCst);
+        let until = self.until.load(Ordering::SeqCst);
+        let after = self.epoch.load(Ordering::SeqCst);
+        (before == after && until != 0).then(|| (Epoch(before), Instant::from_nanos(until)))
+    }
+
+    /// Publishes the role, taken at `now`.
+    pub fn set_role(&self, role: Role, now: Instant) {
+        self.role_since.store(now.as_nanos(), Ordering::SeqCst);
+        self.role.store(role as u8, Ordering::SeqCst);
+    }
+
+    /// When the role was taken.
+    pub fn role_since(&self) -> Instant {
+        Instant::from_nanos(self.role_since.load(Ordering::SeqCst))
+    }
+
+    /// Publishes whether the primary role began without a fresh state.
+    pub fn set_cold(&self, cold: bool) {
+        self.cold.store(cold, Ordering::SeqCst);
+    }
+
+    /// Whether the primary role began without a fresh state.
+    pub fn cold(&self) -> bool {
+        self.cold.load(Ordering::SeqCst)
+    }
+
+    /// Publishes whether nobody can take over from an older state.
+    pub fn set_alone(&self, alone: bool) {
+        self.alone.store(alone, Ordering::SeqCst);
+    }
+
+    /// Whether nobody can take over from an older state.
+    pub fn alone(&self) -> bool {
+        self.alone.load(Ordering::SeqCst)
+    }
+
+    /// Whether this node is a standing candidate: primary, or ready to be.
+    pub fn is_member(&self) -> bool {
+        let role = self.role.load(Ordering::SeqCst);
+        role == Role::Primary as u8 || role == Role::Backup as u8 || role == Role::Starting as u8
+    }
+
+    /// Whether this node is the group's primary.
+    pub fn is_primary(&self) -> bool {
+        self.role.load(Ordering::SeqCst) == Role::Primary as u8
+    }
+
+    /// Publishes whether a backup is there to acknowledge states.
+    pub fn set_backup_expected(&self, expected: bool) {
+        self.backup_expected.store(expected, Ordering::SeqCst);
+    }
+
+    /// Publishes whether the end of each cycle is awaited by an ordered hand-over.
+    pub fn set_handing_over(&self, handing_over: bool) {
+        self.handing_over.store(handing_over, Ordering::SeqCst);
+    }
+
+    /// Whether the end of each cycle is awaited by an ordered hand-over.
+    pub fn handing_over(&self) -> bool {
+        self.handing_over.load(Ordering::SeqCst)
+    }
+
+    /// Whether a backup is there to acknowledge states.
+    pub fn backup_expected(&self) -> bool {
+        self.backup_expected.load(Ordering::SeqCst)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    /// Miri is a thousand times slower.
+    const ROUNDS: u32 = if cfg!(miri) { 100 } else { 20_000 };
+
+    #[test]
+    fn a_permit_taken_back_is_gone_at_once_and_epochs_are_never_mixed() {
+        let gate = GroupGate::default();
+        assert_eq!(gate.permit(), None);
+        gate.set_permit(Some((Epoch(3), Instant::from_nanos(500))));
+        assert_eq!(gate.permit(), Some((Epoch(3), Instant::from_nanos(500))));
+        gate.set_permit(None);
+        assert_eq!(gate.permit(), None);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in 1..ROUNDS {
+                    gate.set_permit(Some((Epoch(n), Instant::from_nanos(u64::from(n) * 1000))));
+                }
+            });
+            for _ in 0..ROUNDS {
+                if let Some((epoch, until)) = gate.permit() {
+                    assert_eq!(until.as_nanos(), u64::from(epoch.0) * 1000);
+                }
+            }
+        });
+    }
+}

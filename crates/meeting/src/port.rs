@@ -1,0 +1,232 @@
+//! The meeting point of one application's executor and the data plane.
+
+use std::sync::{Arc, OnceLock};
+
+use bumpless_base::fault::{Fault, deliberate};
+use bumpless_base::{Epoch, Instant};
+
+use crate::GroupGate;
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, Thread, current, fence};
+
+/// What became of a published state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It, or a later one, is at the backup.
+    Safe,
+    /// It was given up, and no later one is at the backup.
+    Failed,
+    /// Not known yet.
+    Pending,
+}
+
+/// The meeting point of one application's executor and the data plane.
+///
+/// `safe`, `settled` and `published` hold the number of states up to and including a ticket, so
+/// that zero means "none yet".
+#[derive(Debug, Default)]
+pub struct ApplicationPort {
+    safe: AtomicU64,
+    settled: AtomicU64,
+    published: AtomicU64,
+    /// When the newest published state expires.
+    fresh_until: AtomicU64,
+    /// Since when the present cycle runs, zero between cycles.
+    cycle_since: AtomicU64,
+    behind: AtomicBool,
+    in_cycle: AtomicBool,
+    paused: AtomicBool,
+    epoch_seen: AtomicU32,
+    unfit: AtomicBool,
+    executor: OnceLock<Thread>,
+}
+
+impl ApplicationPort {
+    /// Registers the calling thread as the one that [`ApplicationPort::wake`] wakes.
+    pub fn register_executor(&self) {
+        let _ = self.executor.set(current());
+    }
+
+    /// Wakes the executor; never blocks.
+    pub fn wake(&self) {
+        if let Some(thread) = self.executor.get() {
+            thread.unpark();
+        }
+    }
+
+    /// Notes the outcome of the state with this ticket and wakes the executor.
+    pub fn settle(&self, ticket: u64, safe: bool) {
+        let count = ticket.saturating_add(1);
+        // Safe first: see `outcome`.
+        if safe {
+            self.safe.fetch_max(count, Ordering::SeqCst);
+        }
+        self.settled.fetch_max(count, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// What became of the state with this ticket.
+    pub fn outcome(&self, ticket: u64) -> Outcome {
+        // Looked at in the order opposite to `settle`, lest a state that becomes safe in between pass
+        // for one that was given up.
+        let settled = self.settled.load(Ordering::SeqCst) > ticket;
+        if self.safe.load(Ordering::SeqCst) > ticket {
+            Outcome::Safe
+        } else if settled {
+            Outcome::Failed
+        } else {
+            Outcome::Pending
+        }
+    }
+
+    /// Notes the newest published ticket and until when its state may be used.
+    pub fn note_published(&self, ticket: u64, fresh_until: Instant) {
+        self.published
+            .store(ticket.saturating_add(1), Ordering::SeqCst);
+        self.fresh_until
+            .store(fresh_until.as_nanos(), Ordering::SeqCst);
+    }
+
+    /// Until when this node's own newest state may be used.
+    pub fn fresh_until(&self) -> Instant {
+        Instant::from_nanos(self.fresh_until.load(Ordering::SeqCst))
+    }
+
+    /// Says that outputs are to be written although their state is not safe; what
+    /// [`GroupGate::alone`] says after that holds until [`ApplicationPort::in_step`].
+    pub fn ask_alone(&self) {
+        self.behind.store(true, Ordering::SeqCst);
+        // With the one in `end_alone`: this thread sees that nobody is alone any more, or the other
+        // sees what was asked.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Says that no output is to be written any more whose state is not safe.
+    pub fn in_step(&self) {
+        self.behind.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether outputs are to be written although their state is not safe.
+    pub fn behind(&self) -> bool {
+        self.behind.load(Ordering::SeqCst)
+    }
+
+    /// Since when the present cycle runs.
+    pub fn cycle_since(&self) -> Option<Instant> {
+        let nanos = self.cycle_since.load(Ordering::SeqCst);
+        (nanos != 0).then(|| Instant::from_nanos(nanos))
+    }
+
+    /// Whether the newest published state is at the backup.
+    pub fn newest_is_safe(&self) -> bool {
+        self.safe.load(Ordering::SeqCst) >= self.published.load(Ordering::SeqCst)
+    }
+
+    /// The executor begins the span in which it may write outputs, or is still in it. Returns whether
+    /// it may: not if it is to pause. Then the data plane must be woken, which may have seen a cycle
+    /// where none is.
+    pub fn enter_cycle(&self, now: Instant) -> bool {
+        // The mark comes before the look: a pause that finds it absent afterwards is seen here.
+        self.in_cycle.store(true, Ordering::SeqCst);
+        self.cycle_since.store(now.as_nanos(), Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        if self.paused() {
+            self.in_cycle.store(false, Ordering::SeqCst);
+            return false;
+        }
+        true
+    }
+
+    /// The executor has ended its cycle. Returns whether the data plane awaits that and must be woken.
+    pub fn leave_cycle(&self, gate: &GroupGate) -> bool {
+        self.in_cycle.store(false, Ordering::SeqCst);
+        self.cycle_since.store(0, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        gate.handing_over()
+    }
+
+    /// The data plane asks the executor to pause, for an ordered hand-over; returns whether it has: its
+    /// newest state is at the backup, and it writes no output before [`ApplicationPort::go_on`].
+    pub fn try_pause(&self) -> bool {
+        // With the one in `leave_cycle`: the end of the cycle is seen here, or the hand-over there.
+        fence(Ordering::SeqCst);
+        if self.paused() {
+            return !self.in_cycle();
+        }
+        let drained = || self.newest_is_safe() || deliberate(Fault::HandOverUndrained);
+        if self.in_cycle() || !drained() {
+            return false;
+        }
+        self.paused.store(true, Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        // A cycle may have begun in between: it is let go on, and the next moment tried.
+        let paused = !self.in_cycle() && drained();
+        self.paused.store(paused, Ordering::SeqCst);
+        paused
+    }
+
+    /// Ends a pause.
+    pub fn go_on(&self) {
+        self.paused.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether the executor is to stop before its next cycle.
+    pub fn paused(&self) -> bool {
+        self.paused.load(Ordering::SeqCst)
+    }
+
+    fn in_cycle(&self) -> bool {
+        self.in_cycle.load(Ordering::SeqCst)
+    }
+
+    /// Notes the epoch that the field device holds; returns whether it is higher than any before.
+    pub fn note_epoch_seen(&self, epoch: Epoch) -> bool {
+        self.epoch_seen.fetch_max(epoch.0, Ordering::SeqCst) < epoch.0
+    }
+
+    /// Notes whether the application can run here: its field answers and its state was loaded.
+    pub fn set_fit(&self, fit: bool) {
+        self.unfit.store(!fit, Ordering::SeqCst);
+    }
+
+    /// Whether the application can run here.
+    pub fn is_fit(&self) -> bool {
+        !self.unfit.load(Ordering::SeqCst)
+    }
+
+    /// The highest epoch that the field device was seen to hold.
+    pub fn epoch_seen(&self) -> Epoch {
+        Epoch(self.epoch_seen.load(Ordering::SeqCst))
+    }
+}
+
+/// The data plane takes back that outputs may be written whose state is not safe. Returns whether that
+/// is so for certain: not if one of `ports` asks for it meanwhile, and may have seen that it may.
+pub fn end_alone(gate: &GroupGate, ports: &[Arc<ApplicationPort>]) -> bool {
+    gate.set_alone(false);
+    fence(Ordering::SeqCst);
+    !ports.iter().any(|port| port.behind())
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_safe_state_covers_the_ones_before_it() {
+        let port = ApplicationPort::default();
+        assert_eq!(port.outcome(0), Outcome::Pending);
+        port.note_published(0, Instant::ZERO);
+        assert!(!port.newest_is_safe());
+        assert_eq!(port.outcome(1), Outcome::Pending);
+        port.settle(1, false);
+        assert_eq!(port.outcome(1), Outcome::Failed);
+        port.note_published(3, Instant::ZERO);
+        assert!(!port.newest_is_safe());
+        port.settle(3, true);
+        assert_eq!(
+            (port.outcome(1), port.outcome(2)),
+            (Outcome::Safe, Outcome::Safe)
+        );
+        assert!(port.newest_is_safe());
+    }
+}
