@@ -40,7 +40,7 @@ pub(crate) struct Surroundings<'a> {
 }
 
 /// The primary's right has run out.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Lapse {
     pub(crate) since: Instant,
     /// The partner's incarnation that was known before.
@@ -50,7 +50,7 @@ pub(crate) struct Lapse {
 }
 
 /// The state machine of one group.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct RoleMachine {
     pub(crate) id: GroupId,
     /// Position of the partner in the table of partners.
@@ -190,9 +190,12 @@ impl RoleMachine {
         self.candidate
     }
 
-    /// The highest epoch that is known or that this node wants on record.
+    /// The highest epoch that is known or that this node wants on record at the partner. Who asks
+    /// the reference points wants it on record there: a primary that hears of it would go above it
+    /// each time, and this node above the primary, without end.
     pub(crate) fn stated_epoch(&self) -> Epoch {
-        self.observed.max(self.candidate.unwrap_or_default())
+        let candidate = self.candidate.filter(|_| self.attempt.is_none());
+        self.observed.max(candidate.unwrap_or_default())
     }
 
     /// What the next round of heartbeats says. If it promises, the promise is given here.
