@@ -143,3 +143,81 @@ impl ReceiveBatch {
             .filter(|&size| coalesced && size > 0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the kernel does to the buffer at `index`: a datagram, or several of `segment` bytes each.
+    fn as_the_kernel_writes(
+        batch: &mut ReceiveBatch,
+        (index, bytes): (usize, &[u8]),
+        from: SocketAddr,
+        segment: Option<libc::c_int>,
+    ) {
+        let address = RawAddress::new(from);
+        let message = &mut batch.messages[index];
+        let header = &mut message.msg_hdr;
+        // SAFETY: `prepare` has filled the header; name, buffer and control have the room it says,
+        // and nothing else borrows them.
+        unsafe {
+            let name = header.msg_name.cast::<u8>();
+            name.copy_from_nonoverlapping(address.bytes.as_ptr(), address.len as usize);
+            let vector = *header.msg_iov;
+            assert!(bytes.len() <= vector.iov_len);
+            let room = vector.iov_base.cast::<u8>();
+            room.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len());
+            if let Some(value) = segment {
+                header
+                    .msg_control
+                    .cast::<Control<libc::c_int>>()
+                    .write(Control {
+                        len: Control::<libc::c_int>::LEN,
+                        level: libc::SOL_UDP,
+                        kind: libc::UDP_GRO,
+                        value,
+                    });
+            }
+        }
+        header.msg_namelen = address.len;
+        header.msg_controllen = segment.map_or(0, |_| Control::<libc::c_int>::LEN as _);
+        message.msg_len = bytes.len() as libc::c_uint;
+    }
+
+    /// What is delivered of the buffer at `index`.
+    fn delivered(batch: &mut ReceiveBatch, index: usize) -> Vec<(SocketAddr, Vec<u8>)> {
+        let mut seen = Vec::new();
+        let count = batch.deliver(index, &mut |from, bytes| seen.push((from, bytes.to_vec())));
+        assert_eq!(count, seen.len());
+        seen
+    }
+
+    #[test]
+    fn what_the_kernel_wrote_is_delivered_datagram_by_datagram() {
+        let one: SocketAddr = "127.0.0.1:9".parse().unwrap();
+        let other: SocketAddr = "[::1]:10".parse().unwrap();
+        let mut batch = ReceiveBatch::new();
+        batch.prepare();
+        as_the_kernel_writes(&mut batch, (0, b"abcdefg"), one, Some(3));
+        as_the_kernel_writes(&mut batch, (1, b"hi"), other, None);
+        as_the_kernel_writes(&mut batch, (2, b""), one, None);
+        let parts = [b"abc".as_slice(), b"def", b"g"].map(|part| (one, part.to_vec()));
+        assert_eq!(delivered(&mut batch, 0), parts);
+        assert_eq!(delivered(&mut batch, 1), [(other, b"hi".to_vec())]);
+        assert_eq!(delivered(&mut batch, 2), [(one, vec![])]);
+    }
+
+    #[test]
+    fn nothing_of_the_batch_before_is_taken_for_the_kernels_word() {
+        let from: SocketAddr = "127.0.0.1:9".parse().unwrap();
+        let mut batch = ReceiveBatch::new();
+        batch.prepare();
+        as_the_kernel_writes(&mut batch, (0, b"abcdefg"), from, Some(3));
+        as_the_kernel_writes(&mut batch, (1, b"abc"), from, None);
+        batch.prepare();
+        as_the_kernel_writes(&mut batch, (0, b"xyzw"), from, None);
+        batch.messages[1].msg_hdr.msg_namelen = 0;
+        assert_eq!(delivered(&mut batch, 0), [(from, b"xyzw".to_vec())]);
+        assert_eq!(delivered(&mut batch, 1), []);
+    }
+}

@@ -180,4 +180,49 @@ mod tests {
         assert_eq!(run(&[30_000, 30_000, 100]), 2);
         assert_eq!(run(&[65_500, 100]), 1);
     }
+
+    /// The packets of each message as the kernel gathers them, and the size of its segments if told.
+    fn as_the_kernel_reads(batch: &SendBatch, messages: usize) -> Vec<(Vec<u8>, Option<u16>)> {
+        let read = |message: &libc::mmsghdr| {
+            let header = &message.msg_hdr;
+            // SAFETY: `gather` has filled these headers, and what they point to is still borrowed.
+            unsafe {
+                let vectors = std::slice::from_raw_parts(header.msg_iov, header.msg_iovlen as _);
+                let bytes = vectors.iter().flat_map(|vector| {
+                    std::slice::from_raw_parts(vector.iov_base.cast::<u8>(), vector.iov_len)
+                });
+                let control = header.msg_control.cast::<Control<u16>>().as_ref();
+                (
+                    bytes.copied().collect(),
+                    control.map(|control| control.value),
+                )
+            }
+        };
+        batch.messages[..messages].iter().map(read).collect()
+    }
+
+    #[test]
+    fn the_kernel_is_shown_every_byte_of_every_packet_in_order() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        let packet = |start: usize, len: usize| Segment {
+            header: &bytes[start..start + 2],
+            payload: &bytes[start + 2..start + len],
+        };
+        let packets = [packet(0, 9), packet(20, 9), packet(40, 5), packet(60, 2)];
+        let to = RawAddress::new("127.0.0.1:9".parse().unwrap());
+        let mut batch = SendBatch::new();
+        for (segmentation, lengths) in [(true, vec![3, 1]), (false, vec![1; 4])] {
+            let messages = batch.gather(&to, &packets, segmentation);
+            assert_eq!(batch.runs[..messages], lengths);
+            let mut left = packets.as_slice();
+            for (shown, run) in as_the_kernel_reads(&batch, messages).iter().zip(lengths) {
+                let expected = left[..run].iter();
+                let expected: Vec<u8> = expected
+                    .flat_map(|packet| [packet.header, packet.payload].concat())
+                    .collect();
+                assert_eq!(*shown, (expected, (run > 1).then_some(9)));
+                left = &left[run..];
+            }
+        }
+    }
 }
