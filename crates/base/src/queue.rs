@@ -3,7 +3,7 @@
 use alloc::collections::VecDeque;
 
 /// A queue with a fixed capacity. What does not fit is handed back, never dropped silently.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct BoundedQueue<T> {
     items: VecDeque<T>,
     capacity: usize,

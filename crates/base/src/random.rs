@@ -4,7 +4,7 @@
 //! sound, one word of state, not for secrets.
 
 /// A seeded generator; equal seeds give equal sequences on every machine.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Hash)]
 pub struct Random(u64);
 
 impl Random {

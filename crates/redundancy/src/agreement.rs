@@ -13,7 +13,7 @@ use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_wire::{NO_REFERENCE, WitnessReply};
 
 /// What one reference point granted and answered to this node for one group.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Hash)]
 pub(crate) struct Lease {
     /// The lease allows output before this, on this node's clock.
     pub(crate) until: Instant,
@@ -52,7 +52,7 @@ impl Lease {
 }
 
 /// A group's reference points.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Agreement {
     members: Vec<(ReferenceId, ReferenceKind)>,
     leases: [Lease; MAX_REFERENCES],

@@ -12,7 +12,7 @@ use bumpless_base::fault::{Fault, deliberate};
 use bumpless_wire::{GroupEntry, GroupFlags, Role, WitnessKind, WitnessReply};
 
 /// What a node that is, or was last, primary says of its partner's state, and who has heard it.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Hash)]
 pub(crate) struct Alone {
     /// The partner's state may be older than the last output.
     ahead: bool,

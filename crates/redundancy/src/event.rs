@@ -4,6 +4,7 @@ use crate::id::{GroupId, ReferenceId};
 use bumpless_base::{BoundedQueue, Counter, Counters, Epoch, LinkId, PeerId};
 use bumpless_wire::Role;
 use core::fmt;
+use core::hash::{Hash, Hasher};
 
 /// Why a group's role changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -111,7 +112,7 @@ impl fmt::Display for SwitchoverRefused {
 impl core::error::Error for SwitchoverRefused {}
 
 /// What happened. Collected with [`Redundancy::poll_event`](crate::Redundancy::poll_event).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Event {
     /// A group's role on this node changed.
@@ -240,10 +241,21 @@ pub enum Event {
 }
 
 /// Where the parts leave events and figures for the driver.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Outbox {
     pub(crate) events: BoundedQueue<Event>,
     pub(crate) counters: Counters,
+}
+
+/// What is counted decides nothing, so it is left out.
+impl Hash for Outbox {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self {
+            events,
+            counters: _,
+        } = self;
+        events.hash(state);
+    }
 }
 
 impl Outbox {

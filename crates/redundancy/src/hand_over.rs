@@ -11,7 +11,7 @@ use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_wire::{GroupEntry, GroupFlags, Role};
 
 /// Where a switchover stands on this node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Phase {
     #[default]
     Idle,
@@ -19,12 +19,12 @@ enum Phase {
     Requested(Instant),
     /// Primary: waits for the driver to say that the last state is safe.
     Draining(Instant),
-    /// Was primary: has renounced, and offers this epoch.
+    /// Was primary: has renounced, and until then offers this epoch.
     Offered(Instant, Epoch),
 }
 
 /// A group's switchover.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Hash)]
 pub(crate) struct HandOver {
     phase: Phase,
     /// Number of the last request made here.
@@ -64,7 +64,7 @@ impl HandOver {
         match self.phase {
             Phase::Idle => None,
             Phase::Requested(since) | Phase::Draining(since) => Some(since + timing.hand_over),
-            Phase::Offered(since, _) => Some(since + offer_bound(timing)),
+            Phase::Offered(until, _) => Some(until),
         }
     }
 }
@@ -142,7 +142,7 @@ impl RoleMachine {
         // Every right is gone before the first message says so.
         self.resign(Role::Backup, RoleCause::HandOver, s, out);
         self.observe(offer);
-        self.hand_over.phase = Phase::Offered(s.now, offer);
+        self.hand_over.phase = Phase::Offered(s.now + offer_bound(s.timing), offer);
         for at in 0..self.agreement.members().len() {
             let reference = self.agreement.members()[at].0;
             self.agreement.lease_mut(reference).next_request = s.now;

@@ -9,7 +9,7 @@ pub struct GroupId(pub u16);
 pub struct ReferenceId(pub u8);
 
 /// A set of reference points.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ReferenceSet(u16);
 
 impl ReferenceSet {

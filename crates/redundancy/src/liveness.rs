@@ -3,6 +3,7 @@
 use crate::setup::Timing;
 use bumpless_base::{Duration, Instant};
 use bumpless_wire::HeartbeatHeader;
+use core::hash::{Hash, Hasher};
 
 /// What is known of one link to one partner.
 #[derive(Clone, Copy, Debug, Default)]
@@ -14,6 +15,20 @@ pub(crate) struct LinkState {
     echoed: Instant,
     up: bool,
     round_trip: Option<Duration>,
+}
+
+/// The round trip is for people and decides nothing, so it is left out.
+impl Hash for LinkState {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self {
+            heard_sent_at,
+            heard_at,
+            echoed,
+            up,
+            round_trip: _,
+        } = self;
+        (heard_sent_at, heard_at, echoed, up).hash(state);
+    }
 }
 
 impl LinkState {

@@ -29,7 +29,7 @@ impl Heard {
 }
 
 /// A heartbeat round: one content for all links, so that its copies cannot contradict each other.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 struct Round {
     sent_at: Instant,
     lease_echo: u64,
@@ -40,7 +40,7 @@ struct Round {
 }
 
 /// A partner node.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Partner {
     pub(crate) peer: PeerId,
     pub(crate) node: NodeId,

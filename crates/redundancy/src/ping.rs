@@ -1,6 +1,7 @@
 //! Echo requests to reference points that can do no more: which were sent, and when.
 
 use bumpless_base::Instant;
+use core::hash::{Hash, Hasher};
 
 /// How many outstanding echo requests are remembered for each reference point.
 const REMEMBERED: usize = 16;
@@ -11,6 +12,17 @@ pub(crate) struct PingState {
     sent: [Option<Instant>; REMEMBERED],
     next: u16,
     pub(crate) due: Instant,
+}
+
+/// By age, not by sequence number: the numbers themselves decide nothing.
+impl Hash for PingState {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self { sent, next, due } = self;
+        for age in 1..=REMEMBERED {
+            sent[(usize::from(*next) + REMEMBERED - age) % REMEMBERED].hash(state);
+        }
+        due.hash(state);
+    }
 }
 
 impl PingState {

@@ -34,7 +34,10 @@ use bumpless_wire::{GroupEntry, GroupFlags, Heartbeat, Role, WitnessReply};
 /// synced; the driver may declare its own last state fresh for as long as that has not expired.
 ///
 /// No method panics, and none allocates after [`new`](Self::new).
-#[derive(Debug)]
+///
+/// **Hash** covers everything that decides what this node does next, and no counters. A model checker tells
+/// states apart by it.
+#[derive(Clone, Debug, Hash)]
 pub struct Redundancy {
     pub(crate) setup: Setup,
     pub(crate) partners: Box<[Partner]>,

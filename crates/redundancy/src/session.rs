@@ -28,7 +28,7 @@ pub(crate) enum Admission {
 const REMEMBERED: usize = 4;
 
 /// The session with one partner.
-#[derive(Debug)]
+#[derive(Clone, Debug, Hash)]
 pub(crate) struct Session {
     own: u64,
     challenge: u64,

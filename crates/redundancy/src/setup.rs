@@ -12,7 +12,7 @@ pub const MAX_REFERENCES: usize = 16;
 pub const MAX_PARTNERS: usize = 32;
 
 /// Times of the redundancy protocol. Both nodes of a pair and its witnesses must agree on them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timing {
     /// Interval of heartbeats on each link, and of requests to each witness.
     pub heartbeat: Duration,
@@ -77,7 +77,7 @@ pub enum ReferenceKind {
 }
 
 /// A partner node and the links that lead to it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PartnerSetup {
     /// The partner's position in the configuration's list of nodes.
     pub node: NodeId,
@@ -86,7 +86,7 @@ pub struct PartnerSetup {
 }
 
 /// One group of applications that have a primary and a backup in common.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct GroupSetup {
     /// The group's position in the configuration's list of groups, the same on both nodes.
     pub id: GroupId,
@@ -100,7 +100,7 @@ pub struct GroupSetup {
 }
 
 /// Everything that a node must know about its pair.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Setup {
     /// Hash of the configuration's name; foreign pairs are not heard.
     pub pair: u32,

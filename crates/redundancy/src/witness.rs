@@ -9,9 +9,10 @@ use alloc::vec::Vec;
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, NodeId, Random};
 use bumpless_wire::{NO_HOLDER, WitnessKind, WitnessReply, WitnessRequest};
+use core::hash::{Hash, Hasher};
 
 /// What a witness is told at start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WitnessSetup {
     /// Longest lease that a node may be configured with; longer requests are refused. A node asks
     /// for its lease stretched by the drift that it reckons with, so this is stretched by
@@ -43,13 +44,13 @@ impl Default for WitnessSetup {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Holder {
     node: NodeId,
     session: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 struct Entry {
     pair: u32,
     group: u16,
@@ -67,7 +68,7 @@ struct Entry {
 }
 
 /// What is known about the state of a candidate that is not the holder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Mark {
     /// The holder has said nothing to this incarnation of the witness.
     Unknown,
@@ -107,13 +108,27 @@ impl Entry {
 /// **Driving contract**: one call of [`handle_request`](Self::handle_request) for each request
 /// that arrives, at most one answer each, sent back to where the request came from. It has no
 /// timers. It never panics and never allocates after [`new`](Self::new).
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Witness {
     setup: WitnessSetup,
     session: u64,
     quiet_until: Instant,
     entries: Vec<Entry>,
     counters: Counters,
+}
+
+/// Everything that decides what this witness answers next; what is counted is left out.
+impl Hash for Witness {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Self {
+            setup,
+            session,
+            quiet_until,
+            entries,
+            counters: _,
+        } = self;
+        (setup, session, quiet_until, entries).hash(state);
+    }
 }
 
 impl Witness {

@@ -137,7 +137,7 @@ impl GroupFlags {
 }
 
 /// What a node says about one group that it shares with the partner.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GroupEntry {
     /// The group, as its position in the configuration.
     pub group: u16,

@@ -1,0 +1,180 @@
+//! Exhaustive exploration of the role protocol (spec/redundancy.md, "Exhaustive exploration"): the
+//! shipped machines of two nodes and their witnesses, under every placement of a few faults.
+
+#[path = "exhaustive/explore.rs"]
+mod explore;
+#[path = "exhaustive/fold.rs"]
+mod fold;
+#[path = "exhaustive/model.rs"]
+mod model;
+#[path = "exhaustive/plan.rs"]
+mod plan;
+#[path = "exhaustive/step.rs"]
+mod step;
+#[path = "exhaustive/world.rs"]
+mod world;
+
+use bumpless_base::{Duration, Random};
+use bumpless_redundancy::ReferenceKind::{Ping, Witness};
+use explore::{Exploration, explore, first_counterexample};
+use model::{ONE_WRITER, Roles};
+use plan::{Budget, Fault, Plan, QUANTUM};
+use stateright::Model;
+use std::collections::HashMap;
+use world::World;
+
+/// Everything that can be seen of a pair that has one fault at most.
+const SEEN_AFTER_ONE_FAULT: &[&str] = &[
+    "A writes",
+    "B writes",
+    "A takes over",
+    "B takes over",
+    "A is handed the role",
+    "B is handed the role",
+    "a node goes on alone",
+    "a right lapses and comes back",
+    "nobody writes",
+];
+
+fn small(name: &'static str, roles: Roles, seen: &'static [&'static str]) {
+    explore(Exploration { name, roles, seen });
+}
+
+#[test]
+fn any_single_fault_of_a_settled_pair_leaves_one_writer_and_heals() {
+    let plan = Plan::new(&[Witness], 1);
+    let roles = Roles::settled(plan, Budget::any(1));
+    small("one witness, any 1 fault", roles, SEEN_AFTER_ONE_FAULT);
+}
+
+#[test]
+fn any_start_of_the_nodes_leaves_one_writer_and_heals() {
+    let roles = Roles::cold(Plan::new(&[Witness], 1), Budget::NOTHING);
+    let seen = &["A writes", "B writes", "a node starts alone"];
+    small("one witness, from the start", roles, seen);
+}
+
+#[test]
+fn two_witnesses_on_two_networks_leave_one_writer_and_heal() {
+    let plan = Plan::new(&[Witness; 2], 2);
+    let kinds = [
+        Fault::Crash,
+        Fault::WitnessRestart,
+        Fault::Pause,
+        Fault::Order,
+    ];
+    let roles = Roles::settled(plan, Budget::only(1, &kinds));
+    let seen = &["A takes over", "B takes over", "A is handed the role"];
+    small("two witnesses, 1 fault of a process", roles, seen);
+}
+
+/// Clocks at the two ends of what the lease reckons with: one of the three is as much faster.
+fn drifting(fast: usize, bound_ppm: u32, true_ppm: u64) -> Plan {
+    let mut plan = Plan::new(&[Witness], 1);
+    plan.timing.drift_ppm = bound_ppm;
+    plan.timing.start_wait = Duration::from_nanos(7 * QUANTUM);
+    plan.steps[fast] += QUANTUM * true_ppm / 1_000_000;
+    plan
+}
+
+#[test]
+fn clocks_at_the_ends_of_the_drift_bound_leave_one_writer() {
+    let kinds = [Fault::Cut, Fault::Crash, Fault::Loss];
+    for (fast, name) in ["A fast", "B fast", "the witness fast"].iter().enumerate() {
+        let plan = drifting(fast, 100_000, 100_000);
+        let roles = Roles::settled(plan, Budget::only(1, &kinds));
+        small(name, roles, &["A takes over", "B takes over"]);
+    }
+}
+
+/// Both that bind a successor, its own promise and the witness's lease, count twice as fast.
+#[test]
+fn clocks_beyond_the_drift_bound_make_two_writers_so_the_search_can_find_them() {
+    let mut plan = Plan::new(&[Witness], 1);
+    plan.timing.lease = Duration::from_nanos(5 * QUANTUM);
+    plan.timing.start_wait = Duration::from_nanos(10 * QUANTUM);
+    (plan.steps[1], plan.steps[2]) = (2 * QUANTUM, 2 * QUANTUM);
+    let roles = Roles::settled(plan, Budget::only(1, &[Fault::Pause]));
+    assert_eq!(first_counterexample(roles), Some(ONE_WRITER));
+}
+
+#[test]
+fn the_plain_reference_point_has_a_dual_primary() {
+    let roles = |kind| Roles::settled(Plan::new(&[kind], 1), Budget::only(1, &[Fault::Cut]));
+    assert_eq!(first_counterexample(roles(Ping)), Some(ONE_WRITER));
+    assert_eq!(first_counterexample(roles(Witness)), None);
+}
+
+/// Worlds that differ in time, numbers and history and are folded into one get the same choices,
+/// and stay the same whatever is chosen.
+#[test]
+fn worlds_that_are_folded_into_one_behave_alike() {
+    let plan = Plan::new(&[Witness], 1);
+    let roles = Roles::settled(plan, Budget::any(3));
+    let mut random = Random::new(1);
+    let mut known: HashMap<Vec<u64>, World> = HashMap::new();
+    let mut compared = 0;
+    for walk in 0..120 {
+        let mut world = roles.first[walk % 2].clone();
+        for _ in 0..150 {
+            world = random_steps(&roles, [world], &mut random, 1)
+                .map(|[world]| world)
+                .unwrap();
+            let twin = known
+                .entry(world.canonical())
+                .or_insert_with(|| world.clone());
+            if twin.time != world.time && random.below(8) == 0 {
+                let pair = [twin.clone(), world.clone()];
+                random_steps(&roles, pair, &mut random, 60).unwrap();
+                compared += 1;
+            }
+        }
+    }
+    println!("{compared} pairs of {} worlds compared", known.len());
+    assert!(compared > 300);
+}
+
+/// Lets all worlds take the same random steps; an error if they come to differ.
+fn random_steps<const N: usize>(
+    roles: &Roles,
+    mut worlds: [World; N],
+    random: &mut Random,
+    steps: usize,
+) -> Result<[World; N], String> {
+    for _ in 0..steps {
+        let mut actions = Vec::new();
+        roles.actions(&worlds[0], &mut actions);
+        // Mostly time goes on, so that faults are spread.
+        let any = actions[random.below(actions.len() as u64) as usize];
+        let action = if random.below(3) == 0 {
+            any
+        } else {
+            actions[0]
+        };
+        for world in &mut worlds {
+            let mut same = Vec::new();
+            roles.actions(world, &mut same);
+            assert_eq!(same, actions, "the same choices");
+            *world = roles.next_state(world, action).ok_or("no step")?;
+        }
+        let first = worlds[0].canonical();
+        assert!(worlds.iter().all(|w| w.canonical() == first), "{action:?}");
+    }
+    Ok(worlds)
+}
+
+/// `BUMPLESS_EXPLORE=name` runs one, else all, smallest first.
+#[test]
+#[ignore = "takes minutes to hours; run with --release --ignored --nocapture"]
+fn larger_bounds() {
+    let wanted = std::env::var("BUMPLESS_EXPLORE").ok();
+    for (name, roles) in explore::large() {
+        if wanted.as_deref().is_none_or(|wanted| wanted == name) {
+            explore(Exploration {
+                name,
+                roles,
+                seen: &["A writes", "B writes"],
+            });
+        }
+    }
+}

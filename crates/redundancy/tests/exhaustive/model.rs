@@ -1,0 +1,341 @@
+//! What the adversary may do in each state, and what must hold in all of them.
+
+use super::plan::{Budget, Fault, GROUP, Plan};
+use super::world::{End, World, path};
+use bumpless_redundancy::{ReferenceKind, Role, RoleCause};
+use stateright::{Model, Property};
+use std::sync::Arc;
+
+/// One thing that happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Whose turn it is gets what waits for it, and runs.
+    Turn,
+    /// A paused node lets its turn pass.
+    StandStill,
+    Pause,
+    Crash,
+    Start,
+    /// Of the datagrams on their way, the one at this place.
+    Lose(usize),
+    HoldBack(usize),
+    Copy(usize),
+    /// Of the datagrams that are held back, the one at this place.
+    Release(usize),
+    RestartWitness(usize),
+    Cut(u64),
+    Mend(u64),
+    StopTransfers,
+    ResumeTransfers,
+    LateState,
+    Expire,
+    OrderSwitchover,
+}
+
+/// The worlds that follow from some first ones.
+pub struct Roles {
+    pub first: Vec<World>,
+}
+
+impl Roles {
+    /// From a pair that has settled, with each node as primary in turn.
+    pub fn settled(plan: Plan, budget: Budget) -> Self {
+        let mut a = World::new(Arc::new(plan));
+        (0..2).for_each(|node| a.start(node));
+        let rest = |world: &mut World| (0..3 * 50).for_each(|_| world.turn());
+        rest(&mut a);
+        assert!(
+            a.is_redundant() && a.role(0) == Some(Role::Primary),
+            "settled"
+        );
+        let mut b = a.clone();
+        let now = b.clock(0);
+        b.core(0).command_switchover(GROUP, now).expect("ready");
+        b.settle(0);
+        rest(&mut b);
+        assert!(
+            b.is_redundant() && b.role(1) == Some(Role::Primary),
+            "settled"
+        );
+        let mut first = vec![a, b];
+        for world in &mut first {
+            (world.budget, world.seen.forgotten) = (budget, false);
+        }
+        Self { first }
+    }
+
+    /// From the start of everything; nodes come up when the adversary likes.
+    pub fn cold(plan: Plan, budget: Budget) -> Self {
+        let mut world = World::new(Arc::new(plan));
+        world.budget = budget;
+        Self { first: vec![world] }
+    }
+
+    fn node_actions(&self, world: &World, node: End, actions: &mut Vec<Action>) {
+        let can = |fault| world.budget.affords(fault);
+        if !world.is_up(node) {
+            return actions.push(Action::Start);
+        }
+        if world.nodes[node].paused {
+            actions.push(Action::StandStill);
+        } else if can(Fault::Pause) {
+            actions.push(Action::Pause);
+        }
+        if can(Fault::Crash) {
+            actions.push(Action::Crash);
+        }
+        if can(Fault::Order) {
+            actions.push(Action::OrderSwitchover);
+        }
+        let synced = world.status(node).is_some_and(|status| status.synced);
+        if can(Fault::Expiry) && synced {
+            actions.push(Action::Expire);
+        }
+        if can(Fault::LateState) && !synced && world.may_get_late_state(node) {
+            actions.push(Action::LateState);
+        }
+    }
+
+    fn datagram_actions(&self, world: &World, actions: &mut Vec<Action>) {
+        let ours = |to: End| to.min(2) == world.turn;
+        for (at, datagram) in world.flight.iter().enumerate() {
+            if !ours(datagram.to) {
+                continue;
+            }
+            if world.budget.affords(Fault::Loss) {
+                actions.push(Action::Lose(at));
+            }
+            if world.budget.affords(Fault::Delay) {
+                actions.push(Action::HoldBack(at));
+            }
+            if world.budget.affords(Fault::Copy) {
+                actions.push(Action::Copy(at));
+            }
+        }
+        let held = world.held.iter().enumerate();
+        actions.extend(
+            held.filter(|(_, d)| ours(d.to))
+                .map(|(at, _)| Action::Release(at)),
+        );
+    }
+
+    fn network_actions(&self, world: &World, actions: &mut Vec<Action>) {
+        for cut in world.paths() {
+            if world.cuts & cut == cut {
+                actions.push(Action::Mend(cut));
+            } else if world.cuts & cut == 0 && world.budget.affords(Fault::Cut) {
+                actions.push(Action::Cut(cut));
+            }
+        }
+        if !world.transfers {
+            actions.push(Action::ResumeTransfers);
+        } else if world.budget.affords(Fault::Transfer) {
+            actions.push(Action::StopTransfers);
+        }
+    }
+}
+
+impl World {
+    /// What a cut can concern: each pair of ends on each link, in one direction or both.
+    fn paths(&self) -> Vec<u64> {
+        let mut paths = Vec::new();
+        let mut add = |a, b, link| {
+            let (there, back) = (path(a, b, link), path(b, a, link));
+            paths.extend([there | back, there, back]);
+        };
+        (0..self.plan.links).for_each(|link| add(0, 1, link));
+        for reference in 0..self.witnesses.len() {
+            let link = reference as u8 % self.plan.links;
+            (0..2).for_each(|node| add(node, 2 + reference, link));
+        }
+        paths
+    }
+
+    /// A state that was sent in the present sessions.
+    fn may_get_late_state(&self, node: End) -> bool {
+        let tag = |n: End| {
+            let core = self.nodes[n].core.as_ref()?;
+            core.transfer_tag(bumpless_base::PeerId(0))
+        };
+        let tagged = tag(node).is_some() && tag(node) == tag(1 - node);
+        tagged && self.role(node) == Some(Role::Backup)
+    }
+
+    /// What an action means in this world, for people.
+    pub fn explain(&self, action: Action) -> String {
+        let on_its_way = |at: usize, datagrams: &[super::world::Datagram]| {
+            let d = &datagrams[at];
+            format!(
+                "what {} sent to {}: {}",
+                NAMES[d.from],
+                NAMES[d.to],
+                d.kind()
+            )
+        };
+        match action {
+            Action::Lose(at) => format!("lose {}", on_its_way(at, &self.flight)),
+            Action::HoldBack(at) => format!("hold back {}", on_its_way(at, &self.flight)),
+            Action::Copy(at) => format!("copy {}", on_its_way(at, &self.flight)),
+            Action::Release(at) => format!("release {}", on_its_way(at, &self.held)),
+            Action::Cut(cut) => format!("cut {}", names_of(cut)),
+            Action::Mend(cut) => format!("mend {}", names_of(cut)),
+            action => format!("{action:?}"),
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        let node = self.turn;
+        match action {
+            Action::Turn => self.turn(),
+            Action::StandStill => self.pass(),
+            Action::Pause => {
+                self.disturb(Fault::Pause);
+                self.nodes[node].paused = true;
+                self.pass();
+            }
+            Action::Crash => {
+                self.disturb(Fault::Crash);
+                self.crash(node);
+            }
+            Action::Start => {
+                self.seen.ailing = 0;
+                self.start(node);
+            }
+            Action::Lose(at) => {
+                self.disturb(Fault::Loss);
+                self.flight.remove(at);
+            }
+            Action::HoldBack(at) => {
+                self.disturb(Fault::Delay);
+                let datagram = self.flight.remove(at);
+                self.held.push(datagram);
+            }
+            Action::Copy(at) => {
+                self.disturb(Fault::Copy);
+                self.held.push(self.flight[at].clone());
+            }
+            Action::Release(at) => {
+                self.seen.ailing = 0;
+                let datagram = self.held.remove(at);
+                self.flight.insert(0, datagram);
+            }
+            Action::RestartWitness(at) => {
+                self.disturb(Fault::WitnessRestart);
+                self.start_witness(at);
+            }
+            Action::Cut(cut) => {
+                self.disturb(Fault::Cut);
+                self.cuts |= cut;
+            }
+            Action::Mend(cut) => self.cuts &= !cut,
+            Action::StopTransfers => {
+                self.disturb(Fault::Transfer);
+                self.transfers = false;
+            }
+            Action::ResumeTransfers => self.transfers = true,
+            Action::LateState => {
+                self.disturb(Fault::LateState);
+                self.receive_state(node);
+            }
+            Action::Expire => {
+                self.disturb(Fault::Expiry);
+                let now = self.clock(node);
+                self.core(node).set_synced_until(GROUP, None, now);
+                self.settle(node);
+            }
+            Action::OrderSwitchover => {
+                self.disturb(Fault::Order);
+                let now = self.clock(node);
+                let _ = self.core(node).command_switchover(GROUP, now);
+                self.settle(node);
+            }
+        }
+    }
+}
+
+impl Model for Roles {
+    type State = World;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<World> {
+        self.first.clone()
+    }
+
+    fn actions(&self, world: &World, actions: &mut Vec<Action>) {
+        actions.push(Action::Turn);
+        self.datagram_actions(world, actions);
+        match world.turn {
+            2 => {
+                let kinds = world.plan.references.iter().enumerate();
+                let witnesses = kinds.filter(|(_, k)| **k == ReferenceKind::Witness);
+                let can = world.budget.affords(Fault::WitnessRestart);
+                let restarts = witnesses.map(|(at, _)| Action::RestartWitness(at));
+                actions.extend(restarts.filter(|_| can));
+            }
+            node => self.node_actions(world, node, actions),
+        }
+        if world.turn == 0 {
+            self.network_actions(world, actions);
+        }
+    }
+
+    fn next_state(&self, world: &World, action: Action) -> Option<World> {
+        let mut next = world.clone();
+        next.seen.regained = false;
+        next.act(action);
+        Some(next)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::<Self>::always(ONE_WRITER, |_, w| {
+                w.permit(0).is_none() || w.permit(1).is_none()
+            }),
+            Property::<Self>::always(HISTORY, |_, w| w.seen.violation.is_none()),
+            Property::<Self>::always(HEALS, |_, w| w.seen.ailing <= w.plan.heals),
+            Property::<Self>::sometimes("A writes", |_, w| w.permit(0).is_some()),
+            Property::<Self>::sometimes("B writes", |_, w| w.permit(1).is_some()),
+            Property::<Self>::sometimes("A takes over", |_, w| {
+                became(w, 0, RoleCause::PartnerSilent)
+            }),
+            Property::<Self>::sometimes("B takes over", |_, w| {
+                became(w, 1, RoleCause::PartnerSilent)
+            }),
+            Property::<Self>::sometimes("A is handed the role", |_, w| {
+                became(w, 0, RoleCause::HandedOver)
+            }),
+            Property::<Self>::sometimes("B is handed the role", |_, w| {
+                became(w, 1, RoleCause::HandedOver)
+            }),
+            Property::<Self>::sometimes("a node starts alone", |_, w| {
+                (0..2).any(|n| became(w, n, RoleCause::LoneStart))
+            }),
+            Property::<Self>::sometimes("a node goes on alone", |_, w| {
+                let alone = |n: End| w.nodes[n].core.as_ref().is_some_and(|c| c.is_alone(GROUP));
+                (0..2).any(|n| alone(n) && w.seen.fresh == [n == 0, n == 1])
+            }),
+            Property::<Self>::sometimes("a right lapses and comes back", |_, w| w.seen.regained),
+            Property::<Self>::sometimes("nobody writes", |_, w| {
+                (0..2).all(|n| w.is_up(n) && w.permit(n).is_none())
+            }),
+        ]
+    }
+}
+
+const NAMES: [&str; 4] = ["A", "B", "W", "W'"];
+
+fn names_of(cut: u64) -> String {
+    let ways = (0..4).flat_map(|a| (0..4).map(move |b| (a, b)));
+    let open = ways.filter(|&(a, b)| (0..2).any(|link| cut & path(a, b, link) != 0));
+    let names = open.map(|(a, b)| format!("{} to {}", NAMES[a], NAMES[b]));
+    names.collect::<Vec<_>>().join(", ")
+}
+
+pub const ONE_WRITER: &str = "one writer: two nodes hold a permit at one instant";
+pub const HISTORY: &str = "one writer, no bump: what was written stays in order";
+pub const HEALS: &str = "heals: redundant again in time";
+
+fn became(world: &World, node: End, cause: RoleCause) -> bool {
+    let status = world.status(node);
+    world.permit(node).is_some() && status.is_some_and(|s| s.cause == Some(cause))
+}
