@@ -13,7 +13,7 @@ use std::os::fd::RawFd;
 /// Contract: no method blocks or panics, whatever the network or the caller does. A link's failure
 /// is that link's alone; it is reported in the outcome and the link goes on as soon as the network
 /// does, without being reopened.
-pub trait Link: Send {
+pub trait Link {
     /// Hands `packets`, in order, to the network as one datagram each.
     ///
     /// Stops at the first packet that is not accepted; the outcome says how many went before it

@@ -14,7 +14,7 @@ const MAX_BURST: u64 = 64 * 1024;
 const BURST_TIME: Duration = Duration::from_micros(500);
 /// Credit for one byte. Credit is counted in bits times nanoseconds per second: in this unit a
 /// nanosecond earns exactly the bandwidth, and nothing is ever rounded.
-const BYTE: i128 = 8 * 1_000_000_000;
+const BYTE: i64 = 8 * 1_000_000_000;
 
 /// Bytes that a UDP payload of any length costs on the wire beyond itself.
 pub const fn frame_overhead(ip: IpAddr) -> u16 {
@@ -34,7 +34,7 @@ pub struct Pacer {
     /// A full packet's bytes on the wire.
     packet: u64,
     burst: u64,
-    credit: i128,
+    credit: i64,
     updated: Instant,
 }
 
@@ -47,7 +47,7 @@ impl Pacer {
         let packet = u64::from(overhead) + u64::from(max_payload).max(1);
         let worth = bandwidth / 8_000 * BURST_TIME.as_micros() / 1_000;
         let burst = worth.min(MAX_BURST).max(2 * packet);
-        let credit = i128::from(burst) * BYTE;
+        let credit = credit(burst);
         Self {
             bandwidth,
             overhead,
@@ -69,14 +69,23 @@ impl Pacer {
             return usize::MAX;
         }
         self.earn(now);
-        usize::try_from((self.credit / BYTE).max(0)).unwrap_or(usize::MAX)
+        (self.credit.max(0) / BYTE) as usize
+    }
+
+    /// Whether more than `wire_bytes` may be sent now: as [`allowance`](Self::allowance) says, at
+    /// less cost.
+    pub fn allows_more_than(&mut self, wire_bytes: usize, now: Instant) -> bool {
+        self.bandwidth == 0 || {
+            self.earn(now);
+            self.credit >= credit((wire_bytes as u64).saturating_add(1))
+        }
     }
 
     /// Books `wire_bytes` as sent.
     pub fn spent(&mut self, wire_bytes: usize, now: Instant) {
         if self.bandwidth != 0 {
             self.earn(now);
-            self.credit = self.credit.saturating_sub(wire_bytes as i128 * BYTE);
+            self.credit = self.credit.saturating_sub(credit(wire_bytes as u64));
         }
     }
 
@@ -93,14 +102,13 @@ impl Pacer {
             return None;
         }
         self.earn(now);
-        let wanted = i128::from((wire_bytes as u64).min(self.burst)) * BYTE;
+        let wanted = credit((wire_bytes as u64).min(self.burst));
         let missing = wanted.saturating_sub(self.credit);
         if missing <= 0 {
             return None;
         }
-        let nanos = missing.unsigned_abs().div_ceil(u128::from(self.bandwidth));
-        let wait = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        Some(self.updated + wait)
+        let nanos = missing.unsigned_abs().div_ceil(self.bandwidth);
+        Some(self.updated + Duration::from_nanos(nanos))
     }
 
     /// Most bytes on the wire that can go out at once.
@@ -109,14 +117,19 @@ impl Pacer {
     }
 
     fn earn(&mut self, now: Instant) {
-        let elapsed = i128::from(now.since(self.updated).as_nanos());
+        let elapsed = now.since(self.updated).as_nanos();
         self.updated = self.updated.max(now);
-        let earned = elapsed.saturating_mul(i128::from(self.bandwidth));
-        self.credit = self
-            .credit
-            .saturating_add(earned)
-            .min(i128::from(self.burst) * BYTE);
+        // What does not fit is more than any burst.
+        let earned = elapsed.saturating_mul(self.bandwidth);
+        let earned = i64::try_from(earned).unwrap_or(i64::MAX);
+        self.credit = self.credit.saturating_add(earned).min(credit(self.burst));
     }
+}
+
+/// The credit for so many bytes; the most there can be for more than a gigabyte.
+fn credit(bytes: u64) -> i64 {
+    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+    bytes.saturating_mul(BYTE)
 }
 
 #[cfg(test)]

@@ -34,6 +34,27 @@ pub struct EchoReply {
     pub sequence: u16,
 }
 
+/// Echo requests to one address, as the data plane sees them. No method blocks or panics.
+pub trait Echo {
+    /// Sends one request.
+    ///
+    /// # Errors
+    /// As for [`Link::send`](crate::Link::send); the next call is worth making.
+    fn send(&mut self, sequence: u16) -> Result<(), SendFailure>;
+
+    /// The next reply to one of the requests, if one has arrived.
+    fn receive(&mut self) -> Option<EchoReply>;
+}
+
+impl Echo for Pinger {
+    fn send(&mut self, sequence: u16) -> Result<(), SendFailure> {
+        Self::send(self, sequence)
+    }
+    fn receive(&mut self) -> Option<EchoReply> {
+        Self::receive(self)
+    }
+}
+
 /// Why there can be no echo socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PingError {

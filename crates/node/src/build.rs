@@ -7,12 +7,12 @@ use std::sync::Arc;
 use bumpless_base::{Counters, Duration, Instant, LinkId, LinkSet, NodeId, PeerId};
 use bumpless_config::{Config, ReferenceKind};
 use bumpless_meeting::{ApplicationPort, GroupGate};
-use bumpless_net_linux::Pinger;
 use bumpless_redundancy::{self as redundancy, GroupId, Redundancy, ReferenceId};
 use bumpless_transfer::{Publisher, Receiver, Sender, Subscriber};
 
 use crate::RunError;
 use crate::applications::CounterBoard;
+use crate::data_plane::drivers::Drivers;
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::inbound::Cores;
 use crate::data_plane::link_port::LinkPort;
@@ -215,15 +215,15 @@ impl Parts {
     }
 
     /// The data plane around `cores`. `session` names this process in the log.
-    pub fn data_plane(
+    pub fn data_plane<D: Drivers>(
         &self,
         config: &Config,
         cores: Cores,
-        (ports, pingers): (Vec<Option<LinkPort>>, Vec<Option<Pinger>>),
+        (ports, pingers): (Vec<Option<LinkPort<D::Link>>>, Vec<Option<D::Echo>>),
         surroundings: Surroundings,
         session: u64,
         now: Instant,
-    ) -> DataPlane {
+    ) -> DataPlane<D> {
         let names = &self.wiring.names;
         DataPlane {
             cores,
@@ -246,6 +246,7 @@ impl Parts {
             pingers,
             surroundings,
             hand_over_patience: hand_over_bound(config),
+            scratch: Box::default(),
             session,
             leaving_until: None,
             turn_began: now,

@@ -88,7 +88,7 @@ impl std::error::Error for RunError {}
 /// A link that is ready for use.
 pub struct OpenedLink {
     /// The driver.
-    pub driver: Box<dyn Link>,
+    pub driver: Box<dyn Link + Send>,
     /// What was not granted, a line each; status shows them.
     pub notes: Vec<String>,
     /// Whether its address is on this machine at present.

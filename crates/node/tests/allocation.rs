@@ -52,7 +52,7 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// A real link; whichever thread receives on it is a data-plane thread.
-struct Watching(Box<dyn Link>);
+struct Watching(Box<dyn Link + Send>);
 
 impl Link for Watching {
     fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {

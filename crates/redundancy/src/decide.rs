@@ -3,7 +3,7 @@
 use crate::event::{Event, Outbox, RoleCause, WaitCause};
 use crate::id::ReferenceSet;
 use crate::role::{Lapse, RoleMachine, Surroundings};
-use crate::setup::{MAX_REFERENCES, ReferenceKind};
+use crate::setup::{MAX_REFERENCES, ReferenceKind, Timing};
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Duration, Epoch, Instant};
 use bumpless_wire::{GroupEntry, GroupFlags, NO_REFERENCE, Role};
@@ -359,21 +359,37 @@ impl RoleMachine {
         self.set_role(Role::Primary, cause, out);
     }
 
-    /// When [`decide`](Self::decide) may have something to do without hearing anything.
-    pub(crate) fn next_decision(&self, s: &Surroundings<'_>) -> Option<Instant> {
-        let timing = s.timing;
-        let instants = [
-            (self.role == Role::Primary && self.lapse.is_none()).then(|| self.right_until()),
-            self.lapse.map(|lapse| lapse.since + timing.start_wait),
-            Some(self.promised_until),
-            Some(self.quiet_until(timing)),
-            Some(self.started + timing.start_wait),
-            self.synced_until,
-            Some(s.unreachable_since + timing.start_wait),
-            self.attempt.map(|since| since + timing.promise()),
-            self.hand_over.deadline(timing),
-        ];
-        let future = instants.into_iter().flatten().filter(|&at| at > s.now);
-        future.min()
+    /// When [`decide`](Self::decide) may have something to do without hearing anything;
+    /// `unreachable_since` is the partner's.
+    pub(crate) fn next_decision(
+        &self,
+        timing: &Timing,
+        unreachable_since: Instant,
+        now: Instant,
+    ) -> Instant {
+        let mut next = Instant::FAR_FUTURE;
+        let mut consider = |at: Instant| {
+            if at > now {
+                next = next.min(at);
+            }
+        };
+        consider(self.promised_until);
+        consider(self.quiet_until(timing));
+        consider(self.started + timing.start_wait);
+        consider(unreachable_since + timing.start_wait);
+        self.synced_until.into_iter().for_each(&mut consider);
+        self.hand_over
+            .deadline(timing)
+            .into_iter()
+            .for_each(&mut consider);
+        match self.lapse {
+            Some(lapse) => consider(lapse.since + timing.start_wait),
+            None if self.role == Role::Primary => consider(self.right_until()),
+            None => {}
+        }
+        if let Some(since) = self.attempt {
+            consider(since + timing.promise());
+        }
+        next
     }
 }

@@ -50,6 +50,6 @@ pub use setup::{
     GroupSetup, MAX_PARTNERS, MAX_REFERENCES, PartnerSetup, ReferenceKind, Setup, SetupError,
     Timing,
 };
-pub use status::{Status, Weakness, Weaknesses};
+pub use status::{Standing, Status, Weakness, Weaknesses};
 pub use transmit::{MAX_MESSAGE_LEN, Outgoing};
 pub use witness::{Witness, WitnessSetup};

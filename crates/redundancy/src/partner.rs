@@ -244,14 +244,20 @@ impl Partner {
     }
 
     /// When [`check_links`](Self::check_links) may have something to do.
-    pub(crate) fn next_check(&self, timing: &Timing, grace: Instant) -> Option<Instant> {
-        let up = self.links.iter().map(|l| self.states[usize::from(l.0)]);
-        let downs = up.filter(LinkState::is_up).map(|state| {
-            // Strictly after the deadline: at it the link still works.
-            (state.deadline(timing) + Duration::from_nanos(1)).max(grace)
-        });
-        let holds = self.conflict_until.into_iter().chain(self.duplicate_until);
-        downs.chain(holds).min()
+    pub(crate) fn next_check(&self, timing: &Timing, grace: Instant) -> Instant {
+        let mut next = Instant::FAR_FUTURE;
+        for link in self.links.iter() {
+            let state = &self.states[usize::from(link.0)];
+            if state.is_up() {
+                // Strictly after the deadline: at it the link still works.
+                let down = state.deadline(timing) + Duration::from_nanos(1);
+                next = next.min(down.max(grace));
+            }
+        }
+        for until in [self.conflict_until, self.duplicate_until] {
+            next = until.map_or(next, |until| next.min(until));
+        }
+        next
     }
 
     pub(crate) const fn links(&self) -> LinkSet {

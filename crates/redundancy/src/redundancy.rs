@@ -9,7 +9,7 @@ use crate::ping::PingState;
 use crate::role::{OutputPermit, RoleMachine};
 use crate::session::nonzero;
 use crate::setup::{ReferenceKind, Setup, SetupError};
-use crate::status::Status;
+use crate::status::{Standing, Status};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, LinkId, NodeId, PeerId, Random};
@@ -323,16 +323,16 @@ impl Redundancy {
         let timing = &self.setup.timing;
         // What is later than the time of the last call is all that `next_decision` looks for.
         let now = self.now;
-        let partners = self
-            .partners
-            .iter()
-            .flat_map(|p| [Some(p.next_round(timing)), p.next_check(timing, self.grace)]);
-        let groups = self
-            .groups
-            .iter()
-            .map(|g| g.next_decision(&self.surroundings(g.peer, now)));
-        let next = partners.chain(groups).flatten().min();
-        let next = next.unwrap_or(Instant::FAR_FUTURE).min(self.next_request());
+        let mut next = self.next_request();
+        for partner in &self.partners {
+            next = next
+                .min(partner.next_round(timing))
+                .min(partner.next_check(timing, self.grace));
+        }
+        for group in &self.groups {
+            let since = self.partners[group.peer].unreachable_since();
+            next = next.min(group.next_decision(timing, since, now));
+        }
         self.duplicate_until.map_or(next, |until| next.min(until))
     }
 
@@ -379,6 +379,14 @@ impl Redundancy {
             self.links_view(group.peer),
             &self.surroundings(group.peer, now),
         ))
+    }
+
+    /// What a driver needs of the group after each call; a part of [`status`](Self::status) that
+    /// costs little.
+    pub fn standing(&self, group: GroupId, now: Instant) -> Option<Standing> {
+        let group = self.groups.get(self.index_of(group)?)?;
+        let partner = &self.partners[group.peer];
+        Some(group.standing(partner.is_reachable(), now))
     }
 
     /// Everything counted here.

@@ -86,6 +86,23 @@ pub struct Status {
     pub redundancy: RedundancyLevel,
 }
 
+/// A group at one moment, for its driver. The fields mean what those of [`Status`] mean.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// The role on this node.
+    pub role: Role,
+    /// Stamp of outputs if primary, else the highest epoch known.
+    pub epoch: Epoch,
+    /// Whether this node holds a fresh state of every application.
+    pub synced: bool,
+    /// Whether the partner is heard and hears this node.
+    pub partner_reachable: bool,
+    /// The partner's role as it said last.
+    pub partner_role: Option<Role>,
+    /// The reference point that the pair has agreed on, as far as this node knows.
+    pub reference: Option<ReferenceId>,
+}
+
 /// The links of the partner as the group's level needs them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinksView {
@@ -100,24 +117,39 @@ impl LinksView {
 }
 
 impl RoleMachine {
+    pub(crate) fn standing(&self, partner_reachable: bool, now: Instant) -> Standing {
+        Standing {
+            role: self.role,
+            epoch: match self.role {
+                Role::Primary => self.epoch,
+                _ => self.observed,
+            },
+            synced: self.synced(now),
+            partner_reachable,
+            partner_role: self.partner.map(|partner| partner.role),
+            reference: self.agreement.current(),
+        }
+    }
+
     pub(crate) fn status(&self, peer: PeerId, links: LinksView, s: &Surroundings<'_>) -> Status {
         let primary = self.role == Role::Primary;
         let (stated, _) = self.agreement.stated(primary);
         let partner = self.partner;
+        let standing = self.standing(s.reachable, s.now);
         Status {
             group: self.id,
-            role: self.role,
+            role: standing.role,
             cause: self.cause,
-            epoch: if primary { self.epoch } else { self.observed },
+            epoch: standing.epoch,
             permit: self.permit().filter(|permit| s.now < permit.until),
             waiting: self.waiting,
-            synced: self.synced(s.now),
+            synced: standing.synced,
             peer,
-            partner_reachable: s.reachable,
-            partner_role: partner.map(|p| p.role),
+            partner_reachable: standing.partner_reachable,
+            partner_role: standing.partner_role,
             partner_synced: partner.is_some_and(|p| p.flags.contains(GroupFlags::SYNCED)),
             links_up: links.up,
-            reference: self.agreement.current(),
+            reference: standing.reference,
             reference_kind: self
                 .agreement
                 .current()

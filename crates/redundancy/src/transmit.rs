@@ -127,16 +127,19 @@ impl Redundancy {
 
     /// When the next request to a reference point is due.
     pub(crate) fn next_request(&self) -> Instant {
-        let witnesses = self.groups.iter().flat_map(|group| {
-            let members = group.agreement.members().iter();
-            let witnesses = members.filter(|(_, kind)| *kind == ReferenceKind::Witness);
-            witnesses.map(|(r, _)| group.agreement.lease(*r).next_request)
-        });
-        let pings = self.setup.references.iter().zip(self.pings.iter());
-        let pings = pings.filter(|(kind, _)| **kind == ReferenceKind::Ping);
-        witnesses
-            .chain(pings.map(|(_, state)| state.due))
-            .min()
-            .unwrap_or(Instant::FAR_FUTURE)
+        let mut next = Instant::FAR_FUTURE;
+        for group in &self.groups {
+            for &(reference, kind) in group.agreement.members() {
+                if kind == ReferenceKind::Witness {
+                    next = next.min(group.agreement.lease(reference).next_request);
+                }
+            }
+        }
+        for (kind, state) in self.setup.references.iter().zip(&self.pings) {
+            if *kind == ReferenceKind::Ping {
+                next = next.min(state.due);
+            }
+        }
+        next
     }
 }

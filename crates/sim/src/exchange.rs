@@ -1,9 +1,10 @@
 //! Where the nodes' drivers and the simulated networks meet: a mailbox for each node and network.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cell::{RefCell, RefMut};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::rc::Rc;
 
 use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
 use bumpless_wire::{Packet, parse};
@@ -31,40 +32,53 @@ pub struct Departed {
     pub bytes: Vec<u8>,
 }
 
-/// Transits that a generation holds at most.
-const GENERATION: usize = 1024;
+/// Recent cycles whose transits are known; of two that share a place, the later.
+const CYCLES: usize = 1024;
+
+/// The quickest packet of one cycle.
+#[derive(Clone, Copy, Debug, Default)]
+struct Transit {
+    channel: u16,
+    session: u32,
+    cycle: u32,
+    took: u64,
+}
 
 /// How long the quickest packet of each recent cycle was under way until the data plane took it,
-/// nanoseconds of true time, by channel, session and cycle.
-#[derive(Debug, Default)]
-struct Transits {
-    /// What was noted last: packets of one cycle come in a row.
-    last: ((u16, u32, u32), u64),
-    young: BTreeMap<(u16, u32, u32), u64>,
-    old: BTreeMap<(u16, u32, u32), u64>,
+/// nanoseconds of true time.
+#[derive(Debug)]
+struct Transits(Box<[Transit]>);
+
+impl Default for Transits {
+    fn default() -> Self {
+        Self(vec![Transit::default(); CYCLES].into())
+    }
 }
 
 impl Transits {
-    fn note(&mut self, key: (u16, u32, u32), took: u64) {
-        if self.last.0 == key && took >= self.last.1 {
-            return;
-        }
-        let before = self.old.get(&key).copied().unwrap_or(u64::MAX);
-        let quickest = self.young.entry(key).or_insert(before);
-        *quickest = (*quickest).min(took);
-        self.last = (key, *quickest);
-        if self.young.len() > GENERATION {
-            self.old = std::mem::take(&mut self.young);
+    fn place(channel: u16, cycle: u32) -> usize {
+        let spread = u32::from(channel).wrapping_mul(0x9e37_79b1) >> 16;
+        (spread.wrapping_add(cycle) as usize) % CYCLES
+    }
+
+    fn note(&mut self, channel: u16, session: u32, cycle: u32, took: u64) {
+        let known = &mut self.0[Self::place(channel, cycle)];
+        if (known.channel, known.session, known.cycle) == (channel, session, cycle) {
+            known.took = known.took.min(took);
+        } else {
+            *known = Transit {
+                channel,
+                session,
+                cycle,
+                took,
+            };
         }
     }
 
     /// Of whatever session: one may end in the turn in which its last state became whole.
     fn of(&self, channel: u16, cycle: u32) -> Option<u64> {
-        let all = (channel, 0, 0)..=(channel, u32::MAX, u32::MAX);
-        let both = self.young.range(all.clone()).chain(self.old.range(all));
-        both.filter(|((_, _, c), _)| *c == cycle)
-            .map(|(_, took)| *took)
-            .max()
+        let known = &self.0[Self::place(channel, cycle)];
+        ((known.channel, known.cycle) == (channel, cycle)).then_some(known.took)
     }
 }
 
@@ -89,23 +103,28 @@ pub struct Exchange {
     transits: Vec<Transits>,
     /// For each node, the tags of its sessions.
     sessions: Vec<Vec<u32>>,
+    /// Sequence numbers of echo replies that wait, by node, then reference point.
+    echoes: Vec<VecDeque<u16>>,
     networks: usize,
+    references: usize,
     free: Vec<Vec<u8>>,
     now: u64,
 }
 
 impl Exchange {
     /// Mailboxes for `nodes` nodes on `networks` networks, each with `capacity` bytes.
-    pub fn shared(nodes: usize, networks: usize, capacity: usize) -> Shared {
+    pub fn shared(nodes: usize, networks: usize, references: usize, capacity: usize) -> Shared {
         let empty = || Mailbox {
             capacity,
             ..Mailbox::default()
         };
-        Shared(Arc::new(Mutex::new(Self {
+        Shared(Rc::new(RefCell::new(Self {
             boxes: (0..nodes * networks).map(|_| empty()).collect(),
             transits: (0..nodes).map(|_| Transits::default()).collect(),
             sessions: vec![Vec::new(); nodes],
+            echoes: vec![VecDeque::new(); nodes * references],
             networks,
+            references,
             free: Vec::new(),
             now: 0,
         })))
@@ -146,6 +165,19 @@ impl Exchange {
         true
     }
 
+    /// Puts an echo reply where the node finds it.
+    pub fn deliver_echo(&mut self, node: usize, reference: usize, sequence: u16) {
+        let echoes = &mut self.echoes[node * self.references + reference];
+        if echoes.len() < BATCH {
+            echoes.push_back(sequence);
+        }
+    }
+
+    /// Takes the next echo reply of `reference`.
+    pub fn echo(&mut self, node: usize, reference: usize) -> Option<u16> {
+        self.echoes[node * self.references + reference].pop_front()
+    }
+
     /// Forgets what waits for `node`: its process has ended.
     pub fn clear(&mut self, node: usize) {
         for network in 0..self.networks {
@@ -155,6 +187,8 @@ impl Exchange {
             lost.extend(mailbox.outbox.drain(..).map(|d| d.bytes));
             self.free.append(&mut lost);
         }
+        let echoes = &mut self.echoes[node * self.references..][..self.references];
+        echoes.iter_mut().for_each(VecDeque::clear);
         self.transits[node] = Transits::default();
         self.sessions[node].clear();
     }
@@ -179,8 +213,8 @@ impl Exchange {
             && self.sessions[node].contains(&header.tag)
         {
             let took = self.now.saturating_sub(arrived.sent);
-            let key = (header.channel.get(), header.tag, header.cycle);
-            self.transits[node].note(key, took);
+            let channel = header.channel.get();
+            self.transits[node].note(channel, header.tag, header.cycle, took);
         }
     }
 }
@@ -192,12 +226,12 @@ fn footprint(arrived: &Arrived) -> usize {
 
 /// The exchange, held by the world and by every driver.
 #[derive(Clone, Debug)]
-pub struct Shared(Arc<Mutex<Exchange>>);
+pub struct Shared(Rc<RefCell<Exchange>>);
 
 impl Shared {
-    /// The exchange. One thread drives a world, so nobody ever waits here.
-    pub fn get(&self) -> MutexGuard<'_, Exchange> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The exchange; to be let go before a driver is called.
+    pub fn get(&self) -> RefMut<'_, Exchange> {
+        self.0.borrow_mut()
     }
 }
 
@@ -237,6 +271,7 @@ impl Link for SimLink {
     }
 
     fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+        // What is passed on goes into the cores, which call no driver.
         let mut exchange = self.exchange.get();
         let mut datagrams = 0;
         while datagrams < BATCH {

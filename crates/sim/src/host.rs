@@ -7,8 +7,9 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use bumpless_base::{Instant, LinkId, NodeId, Random};
-use bumpless_config::Config;
+use bumpless_config::{Config, ReferenceKind};
 use bumpless_node::build::{self, Parts};
+use bumpless_node::data_plane::drivers::Drivers;
 use bumpless_node::data_plane::link_port::{Addresses, LinkPort};
 use bumpless_node::data_plane::{Command, DataPlane, Surroundings};
 use bumpless_node::event::NodeEvent;
@@ -19,6 +20,7 @@ use rtrb::{Producer, RingBuffer};
 
 use crate::application::App;
 use crate::clock::LocalClock;
+use crate::echo::SimEcho;
 use crate::exchange::{Shared, SimLink};
 use crate::streams::{Purpose, stream};
 
@@ -45,10 +47,18 @@ impl bumpless_node::executor::Environment for Environment {
     }
 }
 
+/// Drivers of the simulated networks.
+pub enum Simulated {}
+
+impl Drivers for Simulated {
+    type Link = SimLink;
+    type Echo = SimEcho;
+}
+
 /// The process of a node while it runs.
 pub struct Process {
     /// The shipped data plane.
-    pub plane: DataPlane,
+    pub plane: DataPlane<Simulated>,
     /// Its event log.
     pub log: EventLog,
     /// Orders to it.
@@ -160,7 +170,7 @@ impl Host {
             log_transfers: false,
         };
         let ports = self.ports(config, &wiring, exchange, local);
-        let pingers = config.references.iter().map(|_| None).collect();
+        let pingers = self.pingers(config, &wiring, exchange);
         let mut plane =
             parts.data_plane(config, cores, (ports, pingers), surroundings, seed, local);
         plane
@@ -194,13 +204,33 @@ impl Host {
         Ok(())
     }
 
+    fn pingers(&self, config: &Config, wiring: &Wiring, exchange: &Shared) -> Vec<Option<SimEcho>> {
+        let pingers = config.references.iter().enumerate().map(|(at, reference)| {
+            let network = usize::from(reference.network.0);
+            let used = |&group: &usize| config.groups[group].references.contains(&at);
+            let ReferenceKind::Ping(target) = reference.kind else {
+                return None;
+            };
+            config.nodes[self.node].addresses[network]
+                .filter(|_| wiring.groups.iter().any(used))
+                .map(|_| SimEcho {
+                    exchange: exchange.clone(),
+                    node: self.node,
+                    network,
+                    reference: at,
+                    target,
+                })
+        });
+        pingers.collect()
+    }
+
     fn ports(
         &self,
         config: &Config,
         wiring: &Wiring,
         exchange: &Shared,
         local: Instant,
-    ) -> Vec<Option<LinkPort>> {
+    ) -> Vec<Option<LinkPort<SimLink>>> {
         let settings = wiring.links(config);
         let ports = settings.iter().enumerate().map(|(network, settings)| {
             let settings = settings.as_ref()?;
@@ -215,13 +245,7 @@ impl Host {
                 partners: wiring.partner_addresses(config, link),
                 references: build::witness_addresses(config, link),
             };
-            Some(LinkPort::new(
-                link,
-                Box::new(driver),
-                settings,
-                addresses,
-                local,
-            ))
+            Some(LinkPort::new(link, driver, settings, addresses, local))
         });
         ports.collect()
     }

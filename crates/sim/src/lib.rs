@@ -9,7 +9,7 @@
 //! |---|---|
 //! | `world` | what happens in which order |
 //! | `host`, `application` | a computer with its process; an executor's thread |
-//! | `exchange`, `network` | drivers' mailboxes; what becomes of a datagram |
+//! | `exchange`, `echo`, `network` | drivers' mailboxes; ICMP echo; what becomes of a datagram |
 //! | `device`, `clock` | field devices; clocks with offset and rate |
 //! | `script`, `shrink` | faults, drawn or written by hand; the few that a failure takes |
 //! | `check` | the invariants |
@@ -21,6 +21,7 @@ pub mod check;
 mod clock;
 mod device;
 mod digest;
+mod echo;
 mod exchange;
 mod host;
 mod network;

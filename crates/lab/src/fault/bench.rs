@@ -51,7 +51,7 @@ impl FaultBench {
     ///
     /// # Errors
     /// If the configuration has no such network.
-    pub fn wrap(&self, id: LinkId, link: Box<dyn Link>) -> io::Result<Box<dyn Link>> {
+    pub fn wrap(&self, id: LinkId, link: Box<dyn Link + Send>) -> io::Result<Box<dyn Link + Send>> {
         let Some((state, partners)) = self.networks.get(usize::from(id.0)) else {
             let wrong = format!("the configuration has no network at position {}", id.0);
             return Err(io::Error::new(io::ErrorKind::NotFound, wrong));

@@ -235,34 +235,44 @@ impl GroupRuntime {
 
     /// Publishes the right to write, whether a backup is there to acknowledge, and status.
     pub fn publish(&mut self, redundancy: &Redundancy, now: Instant) {
-        let Some(status) = redundancy.status(self.id, now) else {
+        let Some(standing) = redundancy.standing(self.id, now) else {
             return;
         };
         let permit = redundancy
             .output_permit(self.id)
             .map(|permit| (permit.epoch, permit.until));
-        let expected = status.partner_reachable && redundancy.transfer_tag(self.peer).is_some();
+        let expected = standing.partner_reachable && redundancy.transfer_tag(self.peer).is_some();
         let alone = redundancy.is_alone(self.id);
-        let changed = self.gate.permit().is_some() != permit.is_some()
-            || self.gate.backup_expected() != expected
-            || self.gate.alone() != alone;
-        if permit.is_some() || !deliberate(Fault::PermitLeftBehind) {
+        self.tell_gate(permit, expected, alone);
+        self.partner_role = standing.partner_role;
+        self.offered &= standing.partner_reachable && standing.partner_role != Some(Role::Primary);
+        let snapshot = &mut self.snapshot;
+        snapshot.role = standing.role;
+        snapshot.epoch = standing.epoch;
+        snapshot.permit_until = permit.map(|(_, until)| until);
+        snapshot.synced = standing.synced;
+        snapshot.partner_heard = standing.partner_reachable;
+        snapshot.reference = standing.reference.map(|reference| reference.0);
+    }
+
+    /// Looks before it writes: each write makes the processor wait, and most turns change nothing.
+    fn tell_gate(&self, permit: Option<(Epoch, Instant)>, expected: bool, alone: bool) {
+        let before = self.gate.permit();
+        let mut changed = before.is_some() != permit.is_some();
+        if before != permit && (permit.is_some() || !deliberate(Fault::PermitLeftBehind)) {
             self.gate.set_permit(permit);
         }
-        self.gate.set_backup_expected(expected);
-        self.gate.set_alone(alone);
+        if self.gate.backup_expected() != expected {
+            self.gate.set_backup_expected(expected);
+            changed = true;
+        }
+        if self.gate.alone() != alone {
+            self.gate.set_alone(alone);
+            changed = true;
+        }
         if changed {
             self.wake();
         }
-        self.partner_role = status.partner_role;
-        self.offered &= status.partner_reachable && status.partner_role != Some(Role::Primary);
-        let snapshot = &mut self.snapshot;
-        snapshot.role = status.role;
-        snapshot.epoch = status.epoch;
-        snapshot.permit_until = permit.map(|(_, until)| until);
-        snapshot.synced = status.synced;
-        snapshot.partner_heard = status.partner_reachable;
-        snapshot.reference = status.reference.map(|reference| reference.0);
     }
 
     /// Orders a hand-over because this node is about to end; again if one was abandoned.

@@ -2,6 +2,7 @@
 //! cause of its discard.
 
 use bumpless_base::{Counter, Counters, Instant, LinkId, PeerId};
+use bumpless_net_linux::Link;
 use bumpless_redundancy::{Redundancy, ReferenceId};
 use bumpless_transfer::{Receiver, Sender};
 use bumpless_wire::{Packet, Version, parse};
@@ -31,7 +32,7 @@ enum Source {
 
 impl Cores {
     /// Takes everything that `port` has received, at most one batch; returns whether there is more.
-    pub fn receive(&mut self, port: &mut LinkPort, now: Instant) -> bool {
+    pub fn receive<L: Link>(&mut self, port: &mut LinkPort<L>, now: Instant) -> bool {
         let link = port.id();
         let (driver, addresses) = port.driver_and_addresses();
         let outcome = driver.receive(&mut |from, datagram| {

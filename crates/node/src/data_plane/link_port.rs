@@ -34,9 +34,9 @@ impl Addresses {
 }
 
 /// A network's driver with what is needed to send on it.
-pub struct LinkPort {
+pub struct LinkPort<L = Box<dyn Link + Send>> {
     id: LinkId,
-    driver: Box<dyn Link>,
+    driver: L,
     pacer: Pacer,
     addresses: Addresses,
     /// Set when the kernel's queue was full; cleared when it can take more.
@@ -54,11 +54,11 @@ pub enum SendState {
     Full,
 }
 
-impl LinkPort {
+impl<L: Link> LinkPort<L> {
     /// A port for `driver`.
     pub fn new(
         id: LinkId,
-        driver: Box<dyn Link>,
+        driver: L,
         settings: &LinkSettings,
         addresses: Addresses,
         now: Instant,
@@ -89,8 +89,8 @@ impl LinkPort {
     }
 
     /// The driver, and who is where.
-    pub fn driver_and_addresses(&mut self) -> (&mut dyn Link, &Addresses) {
-        (self.driver.as_mut(), &self.addresses)
+    pub fn driver_and_addresses(&mut self) -> (&mut L, &Addresses) {
+        (&mut self.driver, &self.addresses)
     }
 
     /// Sends one datagram to a partner at once; small and rare ones (heartbeats, acknowledgements)
@@ -213,7 +213,11 @@ impl LinkPort {
         (packets, bytes): (usize, usize),
         now: Instant,
     ) -> Result<Transmit, Exhausted> {
-        if self.pacer.allowance(now) <= self.pacer.wire_bytes(packets, bytes) {
+        if !sender.wants_to_send(self.id) {
+            return Err(Exhausted::Sender);
+        }
+        let before = self.pacer.wire_bytes(packets, bytes);
+        if !self.pacer.allows_more_than(before, now) {
             return Err(Exhausted::Allowance);
         }
         sender.poll_transmit(self.id, now).ok_or(Exhausted::Sender)

@@ -11,6 +11,7 @@
 //! The clock is read once before step 1 and once before step 2. What has arrived is always taken before
 //! time is acted upon, so that a pause of this thread is not mistaken for silence of the partner.
 
+pub mod drivers;
 pub mod group;
 pub mod inbound;
 pub mod link_port;
@@ -25,11 +26,12 @@ use std::sync::{Arc, Mutex};
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counters, Duration, Instant, LinkId, PeerId};
 use bumpless_meeting::ApplicationPort;
-use bumpless_net_linux::Pinger;
-use bumpless_redundancy::{GroupId, ReferenceId, SwitchoverRefused};
-use bumpless_wire::Role;
+use bumpless_net_linux::Echo;
+use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, ReferenceId, SwitchoverRefused};
+use bumpless_wire::{MAX_ACK_LEN, Role};
 use rtrb::Consumer;
 
+use self::drivers::{Drivers, Sockets};
 use self::group::GroupRuntime;
 use self::inbound::Cores;
 use self::link_port::LinkPort;
@@ -93,14 +95,29 @@ pub enum Turn {
     Hung(Duration),
 }
 
+/// Where messages are written before they are sent.
+pub struct Scratch {
+    message: [u8; MAX_MESSAGE_LEN],
+    ack: [u8; MAX_ACK_LEN],
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            message: [0; MAX_MESSAGE_LEN],
+            ack: [0; MAX_ACK_LEN],
+        }
+    }
+}
+
 /// Everything on the data-plane thread. All memory is taken before the first [`DataPlane::turn`].
-pub struct DataPlane {
+pub struct DataPlane<D: Drivers = Sockets> {
     /// The cores.
     pub cores: Cores,
     /// The networks; `None` where this node has no address.
-    pub ports: Vec<Option<LinkPort>>,
+    pub ports: Vec<Option<LinkPort<D::Link>>>,
     /// ICMP echo, by reference point.
-    pub pingers: Vec<Option<Pinger>>,
+    pub pingers: Vec<Option<D::Echo>>,
     /// The network of each reference point.
     pub reference_links: Vec<usize>,
     /// The groups of which this node is a candidate.
@@ -121,6 +138,8 @@ pub struct DataPlane {
     pub hand_over_patience: Duration,
     /// When an orderly stop gives up waiting.
     pub leaving_until: Option<Instant>,
+    /// Not made anew for each message: it is two kilobytes.
+    pub scratch: Box<Scratch>,
     /// Random number of this process.
     pub session: u64,
     /// When the last wait ended.
@@ -133,7 +152,7 @@ pub struct DataPlane {
     pub refreshed: Instant,
 }
 
-impl DataPlane {
+impl<D: Drivers> DataPlane<D> {
     /// One turn: takes what has come, acts, sends. `clock` is read before receiving, before acting,
     /// and at the end.
     pub fn turn(&mut self, clock: impl Fn() -> Instant) -> Turn {
@@ -187,7 +206,7 @@ impl DataPlane {
             more |= self.cores.receive(port, now);
         }
         for (index, pinger) in self.pingers.iter_mut().enumerate() {
-            while let Some(reply) = pinger.as_mut().and_then(Pinger::receive) {
+            while let Some(reply) = pinger.as_mut().and_then(Echo::receive) {
                 let reference = ReferenceId(index as u8);
                 self.cores
                     .redundancy

@@ -8,10 +8,11 @@ use bumpless_transfer::{FailureCause, ReceiverEvent, SenderEvent};
 use bumpless_wire::Role;
 
 use super::DataPlane;
+use super::drivers::Drivers;
 use crate::event::{NodeEvent, Redundancy};
 use crate::short_text::ShortText;
 
-impl DataPlane {
+impl<D: Drivers> DataPlane<D> {
     /// Drains the cores' events. Sessions come first: a change of session settles open transfers.
     pub(super) fn drain_events(&mut self, now: Instant) {
         while let Some(event) = self.cores.redundancy.poll_event() {

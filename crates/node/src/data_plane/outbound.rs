@@ -2,13 +2,14 @@
 
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Instant, LinkId};
-use bumpless_redundancy::{MAX_MESSAGE_LEN, Outgoing};
-use bumpless_wire::MAX_ACK_LEN;
+use bumpless_net_linux::Echo;
+use bumpless_redundancy::Outgoing;
 
 use super::DataPlane;
+use super::drivers::Drivers;
 use super::link_port::{LinkPort, SendState};
 
-impl DataPlane {
+impl<D: Drivers> DataPlane<D> {
     /// Sends everything that may go out; returns when pacing next lets something go.
     pub(super) fn transmit(&mut self, now: Instant) -> Instant {
         self.transmit_redundancy(now);
@@ -17,9 +18,8 @@ impl DataPlane {
     }
 
     fn transmit_redundancy(&mut self, now: Instant) {
-        let mut buffer = [0; MAX_MESSAGE_LEN];
-        let cores = &mut self.cores;
-        while let Some(outgoing) = cores.redundancy.poll_transmit(now, &mut buffer) {
+        let (cores, buffer) = (&mut self.cores, &mut self.scratch.message);
+        while let Some(outgoing) = cores.redundancy.poll_transmit(now, buffer) {
             match outgoing {
                 Outgoing::Heartbeat { peer, link, len } => {
                     if let Some(port) = port(&mut self.ports, link) {
@@ -56,9 +56,8 @@ impl DataPlane {
     }
 
     fn transmit_acks(&mut self, now: Instant) {
-        let mut buffer = [0; MAX_ACK_LEN];
-        let cores = &mut self.cores;
-        while let Some(ack) = cores.receiver.poll_ack(&mut buffer) {
+        let (cores, buffer) = (&mut self.cores, &mut self.scratch.ack);
+        while let Some(ack) = cores.receiver.poll_ack(buffer) {
             for link in ack.links.iter() {
                 if let Some(port) = port(&mut self.ports, link) {
                     port.send_to_partner(ack.peer, &buffer[..ack.len], now, &mut cores.counters);
@@ -80,6 +79,6 @@ impl DataPlane {
     }
 }
 
-fn port(ports: &mut [Option<LinkPort>], link: LinkId) -> Option<&mut LinkPort> {
+fn port<L>(ports: &mut [Option<LinkPort<L>>], link: LinkId) -> Option<&mut LinkPort<L>> {
     ports.get_mut(usize::from(link.0)).and_then(Option::as_mut)
 }

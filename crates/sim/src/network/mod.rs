@@ -11,6 +11,7 @@ use bumpless_config::{Config, ReferenceKind};
 pub use self::path::Path;
 use self::path::is_of;
 use self::record::Record;
+use crate::echo::endpoint;
 use crate::queue::{Queue, What};
 use crate::script::{End, Fault, Paths};
 use crate::streams::{Purpose, stream};
@@ -81,12 +82,9 @@ impl Network {
                     .references
                     .iter()
                     .map(|reference| match reference.kind {
-                        ReferenceKind::Witness(address)
-                            if usize::from(reference.network.0) == network =>
-                        {
-                            Some(address)
-                        }
-                        _ => None,
+                        _ if usize::from(reference.network.0) != network => None,
+                        ReferenceKind::Witness(address) => Some(address),
+                        ReferenceKind::Ping(address) => Some(endpoint(address)),
                     }),
             );
         }
@@ -136,7 +134,8 @@ impl Network {
         self.addresses[network * self.ends + self.index(end)]
     }
 
-    fn at_address(&self, network: usize, address: SocketAddr) -> Option<End> {
+    /// Whose address `address` is on `network`.
+    pub fn at_address(&self, network: usize, address: SocketAddr) -> Option<End> {
         let of_network = &self.addresses[network * self.ends..][..self.ends];
         let at = of_network.iter().position(|&a| a == Some(address))?;
         Some(self.end(at))

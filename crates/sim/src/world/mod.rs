@@ -10,7 +10,7 @@ mod turns;
 use std::sync::Arc;
 
 use bumpless_base::{Duration, Instant};
-use bumpless_config::Config;
+use bumpless_config::{Config, ReferenceKind};
 use bumpless_redundancy::{Witness, WitnessSetup};
 
 use crate::check::{Checks, Terms};
@@ -31,11 +31,13 @@ const RECEIVE_BUFFER: usize = 4 << 20;
 /// Between two looks at the pair's health.
 const LOOK: u64 = 50_000_000;
 
-/// A witness process on a computer of its own.
+/// What answers at a reference point: a witness process on a computer of its own, or an address.
 pub(crate) struct WitnessHost {
     clock: LocalClock,
     sound_rate: i64,
     witness: Option<Witness>,
+    /// It is an address that answers echo requests and nothing else.
+    only_echoes: bool,
     seeds: bumpless_base::Random,
 }
 
@@ -72,7 +74,12 @@ impl World {
         trace: Trace,
     ) -> Result<Self, String> {
         let nodes = config.nodes.len();
-        let exchange = Exchange::shared(nodes, config.networks.len(), RECEIVE_BUFFER);
+        let exchange = Exchange::shared(
+            nodes,
+            config.networks.len(),
+            config.references.len(),
+            RECEIVE_BUFFER,
+        );
         let mut world = Self {
             queue: Queue::default(),
             network: Network::new(&config, seed),
@@ -219,7 +226,7 @@ impl World {
 }
 
 fn witnesses(config: &Config, seed: u64) -> Vec<WitnessHost> {
-    let hosts = (0..config.references.len()).map(|at| {
+    let hosts = config.references.iter().enumerate().map(|(at, reference)| {
         let mut seeds = stream(seed, Purpose::Witness, at);
         let shows = seeds.below(1 << 50);
         let ppb = draw_rate(config, &mut seeds);
@@ -227,6 +234,7 @@ fn witnesses(config: &Config, seed: u64) -> Vec<WitnessHost> {
             clock: LocalClock::new(0, shows, ppb),
             sound_rate: ppb,
             witness: None,
+            only_echoes: matches!(reference.kind, ReferenceKind::Ping(_)),
             seeds,
         }
     });

@@ -104,6 +104,13 @@ impl Peer {
         Some((deadline, *self.channels.get(rank)?))
     }
 
+    /// Whether no channel has anything for a link.
+    pub fn is_idle(&self, link: LinkId) -> bool {
+        self.links
+            .get(usize::from(link.0))
+            .is_none_or(|link| link.first.is_empty() && link.again.is_empty())
+    }
+
     /// Whether the in-flight limit keeps a channel from sending on a link.
     pub fn is_held_up(&self, link: LinkId) -> bool {
         !self.has_room()

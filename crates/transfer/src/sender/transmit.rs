@@ -65,6 +65,11 @@ impl Sender {
         }
     }
 
+    /// Whether [`Self::poll_transmit`] may have a packet for `link`, or a stall to note.
+    pub fn wants_to_send(&self, link: LinkId) -> bool {
+        self.peers.iter().any(|peer| !peer.is_idle(link))
+    }
+
     /// What [`Self::poll_transmit`] gave as payload.
     pub fn payload(&self, transmit: &Transmit) -> &[u8] {
         self.channels
