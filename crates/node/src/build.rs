@@ -12,10 +12,9 @@ use bumpless_transfer::{Publisher, Receiver, Sender, Subscriber};
 
 use crate::RunError;
 use crate::applications::CounterBoard;
-use crate::data_plane::drivers::Drivers;
+use crate::data_plane::drivers::{Drivers, Pingers, Ports};
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::inbound::Cores;
-use crate::data_plane::link_port::LinkPort;
 use crate::data_plane::{ChannelRuntime, DataPlane, Surroundings};
 use crate::status::{ApplicationSnapshot, LinkSnapshot};
 use crate::wiring::{self, Wiring};
@@ -219,7 +218,7 @@ impl Parts {
         &self,
         config: &Config,
         cores: Cores,
-        (ports, pingers): (Vec<Option<LinkPort<D::Link>>>, Vec<Option<D::Echo>>),
+        (ports, pingers): (Ports<D>, Pingers<D>),
         surroundings: Surroundings,
         session: u64,
         now: Instant,

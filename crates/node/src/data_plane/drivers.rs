@@ -2,6 +2,8 @@
 
 use bumpless_net_linux::{Echo, Link, Pinger};
 
+use super::link_port::LinkPort;
+
 /// A family of drivers.
 pub trait Drivers {
     /// Datagrams on one network.
@@ -9,6 +11,12 @@ pub trait Drivers {
     /// Echo requests to one address.
     type Echo: Echo;
 }
+
+/// The networks, in configuration order; `None` where the node has no address.
+pub type Ports<D> = Vec<Option<LinkPort<<D as Drivers>::Link>>>;
+
+/// ICMP echo, by reference point; `None` for those that are not asked so.
+pub type Pingers<D> = Vec<Option<<D as Drivers>::Echo>>;
 
 /// The kernel's sockets, or what is wrapped around them.
 #[derive(Clone, Copy, Debug)]

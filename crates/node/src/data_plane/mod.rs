@@ -31,10 +31,9 @@ use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, ReferenceId, SwitchoverRefus
 use bumpless_wire::{MAX_ACK_LEN, Role};
 use rtrb::Consumer;
 
-use self::drivers::{Drivers, Sockets};
+use self::drivers::{Drivers, Pingers, Ports, Sockets};
 use self::group::GroupRuntime;
 use self::inbound::Cores;
-use self::link_port::LinkPort;
 use crate::applications::CounterBoard;
 use crate::event::NodeEvent;
 use crate::log::EventSink;
@@ -115,9 +114,9 @@ pub struct DataPlane<D: Drivers = Sockets> {
     /// The cores.
     pub cores: Cores,
     /// The networks; `None` where this node has no address.
-    pub ports: Vec<Option<LinkPort<D::Link>>>,
+    pub ports: Ports<D>,
     /// ICMP echo, by reference point.
-    pub pingers: Vec<Option<D::Echo>>,
+    pub pingers: Pingers<D>,
     /// The network of each reference point.
     pub reference_links: Vec<usize>,
     /// The groups of which this node is a candidate.
