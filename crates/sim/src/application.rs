@@ -4,7 +4,7 @@
 use bumpless_base::{Counters, Epoch, Instant, NodeId};
 use bumpless_config::Config;
 use bumpless_controller::executor::{Answer, CycleMachine, Need, Resumed};
-use bumpless_controller::state::Envelope;
+use bumpless_controller::state::{Envelope, Progress};
 use bumpless_controller::{CycleReport, Replication, Settled, StateInfo};
 use bumpless_meeting::{ApplicationPort, GroupGate};
 use bumpless_node::applications::{FollowUp, Reporter, build, executor_settings};
@@ -14,6 +14,7 @@ use bumpless_node::log::EventSink;
 use bumpless_transfer::{Publisher, Subscriber};
 use std::sync::Arc;
 
+use crate::check::State;
 use crate::digest::digest;
 use crate::host::{Environment, Slot};
 
@@ -31,6 +32,8 @@ pub enum Deed {
         cycle: u64,
         /// Digest of its bytes.
         digest: u64,
+        /// The same for its channel.
+        state: State,
     },
     /// It went on from a state that it had, or from none.
     Resumed(Resumed),
@@ -45,19 +48,30 @@ pub struct WatchedChannel {
 
 impl Replication for WatchedChannel {
     fn publish(&mut self, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64 {
-        let deeds = &self.deeds;
-        self.inner.publish(&mut |buffer| {
+        let mut seen = None;
+        let ticket = self.inner.publish(&mut |buffer| {
             let len = fill(buffer);
             let state = &buffer[..len];
             if let Ok(envelope) = Envelope::parse(state) {
-                deeds.borrow_mut().push(Deed::Published {
-                    epoch: envelope.progress.epoch,
-                    cycle: envelope.progress.cycle,
-                    digest: digest(STATE, state),
-                });
+                seen = Some((envelope.progress, len, digest(STATE, state)));
             }
             len
-        })
+        });
+        if let Some((Progress { epoch, cycle }, len, digest)) = seen {
+            let at = self.inner.environment.now.get();
+            self.deeds.borrow_mut().push(Deed::Published {
+                epoch,
+                cycle,
+                digest,
+                state: State {
+                    ticket,
+                    at,
+                    len: len as u32,
+                    digest,
+                },
+            });
+        }
+        ticket
     }
     fn wait_settled(&mut self, ticket: u64, _: Instant) -> Settled {
         self.inner.settled(ticket)

@@ -9,6 +9,8 @@ use std::rc::Rc;
 use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
 use bumpless_wire::{Packet, parse};
 
+use crate::check::Message;
+
 /// Datagrams passed on by one call of [`Link::receive`].
 const BATCH: usize = 64;
 
@@ -109,6 +111,10 @@ pub struct Exchange {
     references: usize,
     free: Vec<Vec<u8>>,
     now: u64,
+    /// What the node whose turn it is has taken and sent of state transfer: network, other end.
+    pub taken: Vec<(usize, SocketAddr, Message)>,
+    /// See there.
+    pub sent: Vec<(usize, SocketAddr, Message)>,
 }
 
 impl Exchange {
@@ -127,6 +133,8 @@ impl Exchange {
             references,
             free: Vec::new(),
             now: 0,
+            taken: Vec::new(),
+            sent: Vec::new(),
         })))
     }
 
@@ -205,17 +213,31 @@ impl Exchange {
         self.transits[node].of(channel, cycle)
     }
 
-    fn note_transit(&mut self, node: usize, arrived: &Arrived) {
-        if !arrived.bytes.starts_with(&[0, 1]) {
+    fn note_taken(&mut self, node: usize, network: usize, arrived: &Arrived) {
+        let Some(message) = message(&arrived.bytes, 0) else {
             return;
-        }
-        if let Ok(Packet::Data { header, .. }) = parse(&arrived.bytes)
+        };
+        if let Message::Data(header, _) = &message
             && self.sessions[node].contains(&header.tag)
         {
             let took = self.now.saturating_sub(arrived.sent);
             let channel = header.channel.get();
             self.transits[node].note(channel, header.tag, header.cycle, took);
         }
+        self.taken.push((network, arrived.from, message));
+    }
+}
+
+/// The message of state transfer that begins with `bytes`, if it is one; `more` bytes follow.
+fn message(bytes: &[u8], more: usize) -> Option<Message> {
+    // Most datagrams are heartbeats.
+    if !matches!(bytes, [0 | 0x10, 1, ..]) {
+        return None;
+    }
+    match parse(bytes) {
+        Ok(Packet::Data { header, payload }) => Some(Message::Data(header, payload.len() + more)),
+        Ok(Packet::Ack(ack)) => Some(Message::Ack(ack.header, ack.blocks().collect())),
+        _ => None,
     }
 }
 
@@ -251,6 +273,11 @@ pub struct SimLink {
 impl Link for SimLink {
     fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
         let mut exchange = self.exchange.get();
+        for packet in packets {
+            if let Some(message) = message(packet.header, packet.payload.len()) {
+                exchange.sent.push((self.network, to, message));
+            }
+        }
         if exchange.mailbox(self.node, self.network).unreachable {
             return SendOutcome {
                 sent: 0,
@@ -280,7 +307,7 @@ impl Link for SimLink {
                 break;
             };
             mailbox.waiting -= footprint(&arrived);
-            exchange.note_transit(self.node, &arrived);
+            exchange.note_taken(self.node, self.network, &arrived);
             sink(arrived.from, &arrived.bytes);
             exchange.recycle(arrived.bytes);
             datagrams += 1;

@@ -16,6 +16,7 @@ use bumpless_node::event::NodeEvent;
 use bumpless_node::log::EventLog;
 use bumpless_node::status::Snapshot;
 use bumpless_node::wiring::Wiring;
+use bumpless_transfer::Sender;
 use rtrb::{Producer, RingBuffer};
 
 use crate::application::App;
@@ -26,6 +27,8 @@ use crate::streams::{Purpose, stream};
 
 /// Orders that wait at a node.
 const ORDERS: usize = 8;
+/// Cycles before their wrap with which a channel may begin.
+const NEAR_WRAP: u64 = 1000;
 /// How late a thread goes on when nothing is wrong: a real-time thread on an ordinary kernel.
 const LATENCY: u64 = 40_000;
 
@@ -103,6 +106,7 @@ pub struct Host {
     pub permits: Vec<(Instant, u64)>,
     random: Random,
     seeds: Random,
+    cycles: Random,
 }
 
 impl Host {
@@ -129,6 +133,7 @@ impl Host {
             permits: vec![(Instant::ZERO, 0); config.groups.len()],
             random: stream(seed, Purpose::Host, node),
             seeds: stream(seed, Purpose::Session, node),
+            cycles: stream(seed, Purpose::Cycles, node),
         }
     }
 
@@ -152,8 +157,9 @@ impl Host {
         self.environment.now.set(local);
         let seed = self.seeds.next_u64();
         let wiring = Wiring::new(config, NodeId(self.node as u8));
-        let (cores, ends) =
+        let (mut cores, ends) =
             build::build_cores(config, &wiring, seed, local).map_err(|error| error.to_string())?;
+        self.draw_cycles(&mut cores.sender, ends.0.len());
         let parts = Parts::new(config, &wiring);
         let mut log = EventLog::new(wiring.names.clone());
         let (orders, commands) = RingBuffer::new(ORDERS);
@@ -222,6 +228,16 @@ impl Host {
                 })
         });
         pingers.collect()
+    }
+
+    /// Half of all channels begin so that their cycles wrap within seconds.
+    fn draw_cycles(&mut self, sender: &mut Sender, channels: usize) {
+        for channel in 0..channels {
+            let before_wrap = self.cycles.below(2 * NEAR_WRAP);
+            if before_wrap < NEAR_WRAP {
+                sender.set_last_cycle(channel, u32::MAX - before_wrap as u32);
+            }
+        }
     }
 
     fn ports(

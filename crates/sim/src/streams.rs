@@ -23,6 +23,8 @@ pub enum Purpose {
     Junk,
     /// Witnesses.
     Witness,
+    /// Numbers with which channels begin.
+    Cycles,
 }
 
 /// The stream of `seed` for `purpose`, the `index`-th of its kind.

@@ -1,6 +1,6 @@
 //! Who published which state when: what the other checkers compare with.
 
-use bumpless_base::Epoch;
+use bumpless_base::{Epoch, Instant};
 
 /// States of an application that are remembered.
 const REMEMBERED: usize = 8192;
@@ -39,6 +39,8 @@ pub struct Delivered {
     pub digest: u64,
     /// How long they are.
     pub len: usize,
+    /// Until when it can be read, by the node's clock.
+    pub expires_at: Instant,
     /// True time.
     pub at: u64,
     /// How long the quickest of its packets was under way until it was taken, nanoseconds.

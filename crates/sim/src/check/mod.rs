@@ -5,6 +5,8 @@
 //! write. A checker answers each observation; [`Checks`] gives an answer its invariant's name.
 
 mod bounded;
+mod channel;
+mod earliest_first;
 mod forward;
 mod fresh;
 mod heals;
@@ -14,6 +16,10 @@ mod one_writer;
 mod whole;
 
 pub use self::bounded::{Bounded, Load};
+pub use self::channel::{
+    Answer, ChannelTerms, Channels, Message, Passed, Sending, State, TransferTurn,
+};
+pub use self::earliest_first::EarliestFirst;
 pub use self::forward::Forward;
 pub use self::fresh::Fresh;
 pub use self::heals::{Heals, Health};
@@ -45,6 +51,7 @@ pub struct Checks {
     no_bump: NoBump,
     bounded: Bounded,
     heals: Heals,
+    channels: Channels,
     /// What was found, in order.
     pub violations: Vec<Violation>,
 }
@@ -64,6 +71,8 @@ pub struct Terms {
     pub nodes: usize,
     /// How long healing takes at most, nanoseconds.
     pub heal_within: u64,
+    /// The applications' channels.
+    pub channels: Vec<ChannelTerms>,
 }
 
 impl Checks {
@@ -78,6 +87,7 @@ impl Checks {
             no_bump: NoBump::new(applications),
             bounded: Bounded,
             heals: Heals::new(terms.heal_within, terms.period.clone()),
+            channels: Channels::new(terms.channels.clone(), terms.nodes),
             violations: Vec::new(),
         }
     }
@@ -93,8 +103,10 @@ impl Checks {
     }
 
     /// An application handed a state to its channel.
-    pub fn published(&mut self, published: Published) {
+    pub fn published(&mut self, published: Published, state: State) {
         self.ledger.publish(published);
+        self.channels
+            .published(published.node, published.application, state);
     }
 
     /// A state lies ready for the application of a backup.
@@ -108,11 +120,25 @@ impl Checks {
             let verdict = self.fresh.delivered(delivered, &origin);
             self.note("fresh", delivered.at, verdict);
         }
+        let verdict = self.channels.delivered(delivered);
+        self.note("channel", delivered.at, verdict);
+    }
+
+    /// All that lies ready at `node` was shown.
+    pub fn looked(&mut self, node: usize, at: u64) {
+        let verdict = self.channels.looked(node);
+        self.note("channel", at, verdict);
+    }
+
+    /// A data plane took a turn.
+    pub fn turn(&mut self, turn: &TransferTurn<'_>) {
+        self.channels.turn(turn, &mut self.violations);
     }
 
     /// A node's process has started.
     pub fn started(&mut self, node: usize) {
         self.forward.started(node);
+        self.channels.started(node);
     }
 
     /// A node has, from `at` on, this right to write the outputs of `group`.

@@ -194,8 +194,9 @@ impl World {
                 epoch,
                 cycle,
                 digest,
+                state,
             } => {
-                checks.published(Published {
+                let published = Published {
                     application,
                     node,
                     incarnation,
@@ -203,7 +204,8 @@ impl World {
                     cycle,
                     digest,
                     at: now,
-                });
+                };
+                checks.published(published, state);
                 trace.tell(
                     now,
                     Happening::Published {

@@ -5,6 +5,7 @@ mod arrivals;
 mod faults;
 mod field;
 mod health;
+mod transfers;
 mod turns;
 
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use bumpless_base::{Duration, Instant};
 use bumpless_config::{Config, ReferenceKind};
 use bumpless_redundancy::{Witness, WitnessSetup};
 
-use crate::check::{Checks, Terms};
+use crate::check::{Checks, Passed, Terms};
 use crate::clock::LocalClock;
 use crate::device::{Device, Request};
 use crate::exchange::{Exchange, Shared};
@@ -60,6 +61,7 @@ pub struct World {
     /// What is told of it.
     pub trace: Trace,
     reversed: Vec<crate::exchange::Departed>,
+    passed: [Vec<Passed>; 2],
 }
 
 impl World {
@@ -99,6 +101,7 @@ impl World {
             trace,
             exchange,
             reversed: Vec::new(),
+            passed: [Vec::new(), Vec::new()],
             config,
         };
         for reference in 0..world.witnesses.len() {
@@ -258,6 +261,7 @@ fn terms(config: &Config) -> Terms {
         groups: config.groups.len(),
         nodes: config.nodes.len(),
         heal_within: nanos(heal_within(config)),
+        channels: transfers::terms(config),
     }
 }
 

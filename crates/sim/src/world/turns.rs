@@ -89,6 +89,7 @@ impl World {
             .plane
             .turn(|| if first.replace(false) { before } else { after });
         self.post(node, departs);
+        self.account(node, before, after);
         turn
     }
 
@@ -125,6 +126,7 @@ impl World {
         self.drain_log(node);
         self.observe_permits(node);
         self.observe_deliveries(node);
+        self.checks.looked(node, self.queue.now());
         self.observe_load(node);
         self.stir_applications(node);
     }
@@ -196,6 +198,7 @@ impl World {
                     transfer_cycle: view.cycle(),
                     digest: digest(STATE, view.data()),
                     len: view.data().len(),
+                    expires_at: view.expires_at(),
                     at: received_at,
                     // Unknown of what came in the turn that began the session: then nothing is
                     // said of it.

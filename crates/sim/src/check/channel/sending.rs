@@ -1,0 +1,487 @@
+//! The sender of the model: which packets may leave and what they say, and when a state is safe.
+
+use std::collections::VecDeque;
+
+use bumpless_base::{Duration, Instant};
+use bumpless_wire::{AckHeader, DataHeader, Version, packet_count};
+
+use super::{Answer, ChannelTerms, State};
+use crate::check::Verdict;
+
+/// A transfer whose first packet has left.
+#[derive(Clone, Debug)]
+struct Open {
+    state: State,
+    session: Option<u32>,
+    cycle: u32,
+    packets: u32,
+    /// The earliest that its deadline can be: it may have inherited another state's (T-3).
+    earliest: Instant,
+    /// Packets that left at least once: all below this number.
+    started: u32,
+    acknowledged: u32,
+    /// The first packet that is not acknowledged.
+    low: u32,
+    /// When it was last acknowledged or asked for, as far as is known.
+    heard: Instant,
+    /// Something was sent again since.
+    again: bool,
+    /// It has ended in this turn, unsafe.
+    ends: bool,
+    /// It may be given up in this turn when it comes to send, which is told in the next one.
+    doubtful: bool,
+}
+
+/// What a node has published and sent on a channel.
+pub struct Sending {
+    terms: ChannelTerms,
+    session: Option<u32>,
+    /// States whose fate is not known, oldest first.
+    states: VecDeque<State>,
+    last_cycle: Option<u32>,
+    /// The state whose transfer began last, and when.
+    last_begun: Option<u64>,
+    began: Instant,
+    open: Option<Open>,
+    /// By network, then packet: when it last left, plus one; 0 for never.
+    left: Vec<u64>,
+    acknowledged: Vec<bool>,
+    /// By network: the first packet that never left there, and one that is lost and goes first.
+    unsent: Vec<u32>,
+    first: Vec<Option<u32>>,
+    /// The highest state that acknowledgements cover, in time whatever it has inherited.
+    safe: Option<u64>,
+    /// The same, in time if it has inherited nothing.
+    perhaps_safe: Option<u64>,
+    /// The session ended in this turn, and with it the transfer of this state.
+    cut_off: bool,
+    cut_short: Option<u64>,
+    /// The newest state was, or may be, given up in this turn.
+    newest_fails: bool,
+}
+
+impl Sending {
+    /// Nothing has been published.
+    pub fn new(terms: &ChannelTerms) -> Self {
+        let networks = terms.networks.iter().max().map_or(0, |&last| last + 1);
+        Self {
+            terms: terms.clone(),
+            session: None,
+            states: VecDeque::new(),
+            last_cycle: None,
+            last_begun: None,
+            began: Instant::ZERO,
+            open: None,
+            left: Vec::new(),
+            acknowledged: Vec::new(),
+            unsent: vec![0; networks],
+            first: vec![None; networks],
+            safe: None,
+            perhaps_safe: None,
+            cut_off: false,
+            cut_short: None,
+            newest_fails: false,
+        }
+    }
+
+    /// A state is published.
+    pub fn publish(&mut self, state: State) {
+        self.states.push_back(state);
+    }
+
+    fn deadline(&self, state: &State) -> Instant {
+        state.at + self.terms.deadline
+    }
+
+    /// Takes an acknowledgement; returns the longest round trip that it can show.
+    /// `patience`: what was sent so long before is lost unless it is acknowledged.
+    pub fn hears(
+        &mut self,
+        header: &AckHeader,
+        blocks: &[(u32, u32)],
+        now: Instant,
+        patience: Duration,
+    ) -> Option<Duration> {
+        let patience = patience + self.terms.pacing;
+        let same = header.version == self.terms.version
+            && (header.version == Version::V1 || Some(header.tag) == self.session)
+            && Some(header.cycle) == self.last_cycle;
+        if !same {
+            return None;
+        }
+        let took = now.since(self.began);
+        self.absorb(header, blocks, now, patience);
+        Some(took)
+    }
+
+    fn absorb(
+        &mut self,
+        header: &AckHeader,
+        blocks: &[(u32, u32)],
+        now: Instant,
+        patience: Duration,
+    ) {
+        let Some(open) = &mut self.open else { return };
+        let known = |sequence: u32| sequence < open.started;
+        // T-27.
+        let genuine = blocks.iter().all(|&(_, high)| known(high))
+            && header.trigger.is_none_or(known)
+            && header.received.is_none_or(|n| n <= open.started);
+        let deadline = open.state.at + self.terms.deadline;
+        if !genuine || now > deadline {
+            return;
+        }
+        let mut news = 0;
+        for &(low, high) in blocks {
+            for at in low.max(open.low)..=high {
+                let there = &mut self.acknowledged[at as usize];
+                news += u32::from(!*there);
+                *there = true;
+            }
+        }
+        open.acknowledged += news;
+        while self.acknowledged.get(open.low as usize) == Some(&true) {
+            open.low += 1;
+        }
+        (open.heard, open.again) = (now, false);
+        let (low, ticket) = (open.low, open.state.ticket);
+        if low < open.packets {
+            return self.note_lost(low, blocks, now, patience);
+        }
+        if now <= open.earliest {
+            self.safe = Some(ticket);
+        }
+        self.perhaps_safe = Some(ticket);
+        self.open = None;
+    }
+
+    /// T-19 by time, T-21: a packet that is reported missing and whose answer is overdue on every link
+    /// goes next on each of them.
+    fn note_lost(&mut self, low: u32, blocks: &[(u32, u32)], now: Instant, patience: Duration) {
+        self.first.fill(None);
+        let reported = blocks.last().is_some_and(|&(_, high)| low < high);
+        let sendings = (0..self.unsent.len()).map(|network| self.left_at(network, low));
+        let last = sendings.flatten().max();
+        if reported && last.is_some_and(|last| now > last + patience) {
+            self.first.fill(Some(low));
+        }
+    }
+
+    fn left_at(&self, network: usize, sequence: u32) -> Option<Instant> {
+        let packets = self.acknowledged.len();
+        let left = self.left.get(network * packets + sequence as usize)?;
+        left.checked_sub(1).map(Instant::from_nanos)
+    }
+
+    /// After what had come: the session is this; `answer` says what applications are told.
+    pub fn act(&mut self, session: Option<u32>, now: Instant, answer: impl Fn(u64) -> Answer) {
+        self.cut_off = self.session != session;
+        self.session = session;
+        let cut_off = self.cut_off;
+        let fails = |state: &State| answer(state.ticket) == Answer::Failed;
+        let earliest = self.states.front().map(|state| self.deadline(state));
+        let doubtful = |state: &State| !self.had_time(state, earliest, now);
+        let newest = self.states.back();
+        self.newest_fails = newest.is_some_and(|state| fails(state) || doubtful(state));
+        self.cut_short = None;
+        if let Some(open) = &mut self.open {
+            open.ends = cut_off || fails(&open.state);
+            let left = u64::from(open.packets - open.acknowledged);
+            open.doubtful = now + self.terms.packet_time * left >= open.earliest;
+            self.cut_short = cut_off.then_some(open.state.ticket);
+        }
+    }
+
+    /// A packet is handed to a link. Returns the digest of the state that begins with it.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn sends(
+        &mut self,
+        network: usize,
+        header: &DataHeader,
+        payload: usize,
+        now: Instant,
+    ) -> Result<Option<u64>, String> {
+        if !self.terms.networks.contains(&network) {
+            return Err(format!("sends on network {network}, which is not its own"));
+        }
+        let mut begun = None;
+        if self
+            .open
+            .as_ref()
+            .is_none_or(|open| open.cycle != header.cycle)
+        {
+            begun = Some(self.begins(header, now)?);
+        }
+        self.check_packet(network, header, payload, now)?;
+        self.note_left(network, header.sequence, now);
+        Ok(begun)
+    }
+
+    /// T-3, T-6: the state that was published last, in the next cycle.
+    fn begins(&mut self, header: &DataHeader, now: Instant) -> Result<u64, String> {
+        let next = self.last_cycle.map(|last| match self.terms.version {
+            Version::V1 => u32::from((last as u16).wrapping_add(1)),
+            Version::V2 => last.wrapping_add(1),
+        });
+        if next.is_some_and(|next| next != header.cycle) {
+            return Err(format!(
+                "begins transfer cycle {} after {:?}",
+                header.cycle, self.last_cycle
+            ));
+        }
+        let newest = self.waiting().ok_or_else(|| {
+            format!(
+                "begins transfer cycle {} although nothing waits to be sent",
+                header.cycle
+            )
+        })?;
+        if let Some(open) = self.open.as_ref().filter(|open| !open.ends) {
+            return Err(format!(
+                "begins transfer cycle {} while {} is under way",
+                header.cycle, open.cycle
+            ));
+        }
+        let earliest = self.states.front().map(|state| self.deadline(state));
+        let packets = packet_count(newest.len, self.terms.payload_size);
+        self.last_cycle = Some(header.cycle);
+        (self.last_begun, self.began) = (Some(newest.ticket), now);
+        self.open = Some(Open {
+            state: newest,
+            session: self.session,
+            cycle: header.cycle,
+            packets,
+            earliest: earliest.unwrap_or(now),
+            started: 0,
+            acknowledged: 0,
+            low: 0,
+            heard: now,
+            again: false,
+            ends: false,
+            doubtful: false,
+        });
+        let packets = packets as usize;
+        self.left.clear();
+        self.left.resize(packets * self.unsent.len(), 0);
+        self.acknowledged.clear();
+        self.acknowledged.resize(packets, false);
+        self.unsent.fill(0);
+        self.first.fill(None);
+        Ok(newest.digest)
+    }
+
+    /// The state that was published last, if its transfer has not begun.
+    fn waiting(&self) -> Option<State> {
+        let newest = self.states.back()?;
+        (Some(newest.ticket) > self.last_begun).then_some(*newest)
+    }
+
+    fn check_packet(
+        &self,
+        network: usize,
+        header: &DataHeader,
+        payload: usize,
+        now: Instant,
+    ) -> Verdict {
+        let Some(open) = &self.open else {
+            return Ok(());
+        };
+        let piece = u32::from(self.terms.payload_size);
+        let sequence = header.sequence;
+        let wrong = |what: &str| {
+            Err(format!(
+                "packet {sequence} of transfer cycle {} {what}",
+                open.cycle
+            ))
+        };
+        if sequence > open.started || sequence >= open.packets {
+            return wrong("leaves before its turn");
+        }
+        let left = open.state.len.saturating_sub(sequence * piece).min(piece);
+        if (header.total_size, payload as u32) != (open.state.len, left) {
+            return wrong("has another size than the state that was published");
+        }
+        if header.version == Version::V2
+            && (Some(header.tag), usize::from(header.link.0)) != (self.session, network)
+        {
+            return wrong("names another session or link");
+        }
+        if open.session != self.session {
+            return wrong("leaves in another session than the first");
+        }
+        // T-8.
+        if header.expiry != self.stamp(open.state.at + self.terms.expiry, now) {
+            return wrong("does not say how long its state may be used");
+        }
+        if now >= self.deadline(&open.state) {
+            return wrong("leaves after the deadline");
+        }
+        if self.acknowledged[sequence as usize] {
+            return wrong("leaves again although it is acknowledged");
+        }
+        let before = self.left_at(network, sequence).is_some();
+        if header.version == Version::V2 && header.retransmission != before {
+            return wrong("does not say whether it was sent before on its link");
+        }
+        match self.first[network] {
+            Some(lost) if lost < sequence => wrong(&format!(
+                "leaves before packet {lost}, which is known to be lost"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn stamp(&self, expires_at: Instant, now: Instant) -> Duration {
+        let left = expires_at.since(now);
+        match self.terms.version {
+            Version::V1 => Duration::from_millis(left.as_millis().min(u64::from(u16::MAX))),
+            Version::V2 => Duration::from_micros(left.as_micros().min(u64::from(u32::MAX))),
+        }
+    }
+
+    fn note_left(&mut self, network: usize, sequence: u32, now: Instant) {
+        let packets = self.acknowledged.len();
+        let left = &mut self.left[network * packets + sequence as usize];
+        let again = *left != 0;
+        *left = now.as_nanos() + 1;
+        if self.first[network] == Some(sequence) {
+            self.first[network] = None;
+        }
+        if self.terms.replicated {
+            self.unsent[network] = self.unsent[network].max(sequence + 1);
+        } else {
+            let next = self.unsent[network].max(sequence + 1);
+            self.unsent.fill(next);
+        }
+        if let Some(open) = &mut self.open {
+            open.again |= again;
+            open.started = open.started.max(sequence + 1);
+        }
+    }
+
+    /// Packets in flight, unless their transfer may end in this turn.
+    pub fn in_flight_at_least(&self) -> u32 {
+        let stands = |open: &&Open| !open.ends && !open.doubtful;
+        let open = self.open.as_ref().filter(stands);
+        open.map_or(0, |open| open.started - open.acknowledged)
+    }
+
+    /// Packets in flight, though their transfer may have ended in this turn.
+    pub fn in_flight_at_most(&self) -> u32 {
+        self.open
+            .as_ref()
+            .map_or(0, |open| open.started - open.acknowledged)
+    }
+
+    /// Packets that may be in flight to the partner.
+    pub fn in_flight_max(&self) -> u32 {
+        self.terms.in_flight_max
+    }
+
+    /// The networks that carry the channel.
+    pub fn networks(&self) -> &[usize] {
+        &self.terms.networks
+    }
+
+    /// The earliest that the deadline of what is being sent can be.
+    pub fn earliest_deadline(&self) -> Option<Instant> {
+        match &self.open {
+            Some(open) if !open.ends => Some(open.earliest),
+            _ => self.states.front().map(|state| self.deadline(state)),
+        }
+    }
+
+    /// The state of which a packet is ready for `network` whatever happens otherwise, and its
+    /// deadline; `room`: whether the in-flight limit lets a packet go for the first time.
+    pub fn is_ready(&self, network: usize, room: bool) -> Option<(u64, Instant)> {
+        let (state, first_time) = match &self.open {
+            Some(open) if open.ends || open.doubtful => return None,
+            Some(open) => {
+                let from = self.unsent[network].max(open.low) as usize;
+                let next = (from..self.acknowledged.len()).find(|&at| !self.acknowledged[at])?;
+                (open.state, next as u32 >= open.started)
+            }
+            None if self.newest_fails => return None,
+            None => (self.waiting()?, true),
+        };
+        (self.session.is_some() && (room || !first_time))
+            .then(|| (state.ticket, self.deadline(&state)))
+    }
+
+    /// The turn is over: what applications are told must be what the acknowledgements say.
+    pub fn ends_turn(&mut self, now: Instant, answer: impl Fn(u64) -> Answer) -> Verdict {
+        if self.open.as_ref().is_some_and(|open| open.ends) {
+            self.open = None;
+        }
+        let deaf = self.session.is_none();
+        let cut_off = std::mem::take(&mut self.cut_off) || deaf;
+        // Whatever is given up now may have inherited this.
+        let earliest = self.states.front().map(|state| self.deadline(state));
+        while let Some(&state) = self.states.front() {
+            let told = answer(state.ticket);
+            let covered = |safe: Option<u64>| safe.is_some_and(|safe| state.ticket <= safe);
+            let number = state.ticket;
+            match told {
+                Answer::Safe if !covered(self.perhaps_safe) => {
+                    return Err(format!(
+                        "state {number} is said to be safe; no acknowledgement has said so in time"
+                    ));
+                }
+                Answer::Failed | Answer::Pending if covered(self.safe) => {
+                    return Err(format!(
+                        "state {number} is acknowledged in time and said to be {told:?}"
+                    ));
+                }
+                Answer::Pending
+                    if now >= self.deadline(&state) || deaf || self.cut_short >= Some(number) =>
+                {
+                    return Err(format!(
+                        "nothing is said of state {number}, whose deadline or session has ended"
+                    ));
+                }
+                Answer::Pending => return Ok(()),
+                Answer::Failed if !cut_off && self.had_time(&state, earliest, now) => {
+                    return Err(format!(
+                        "state {number} is given up although there was time to send it"
+                    ));
+                }
+                Answer::Safe | Answer::Failed => {
+                    self.states.pop_front();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all of a state could be sent before the earliest deadline that it can have (T-24).
+    fn had_time(&self, state: &State, earliest: Option<Instant>, now: Instant) -> bool {
+        let packets = u64::from(packet_count(state.len, self.terms.payload_size));
+        earliest.is_some_and(|deadline| now + self.terms.packet_time * packets < deadline)
+    }
+
+    /// Whether something was sent again since an acknowledgement came.
+    pub fn has_asked(&self) -> bool {
+        self.open.as_ref().is_some_and(|open| open.again)
+    }
+
+    /// T-23: whoever waits for an acknowledgement asks for it, or another channel does at the in-flight
+    /// limit. `sent_at`: when this node last sent a packet of any state; `patience`: longer than the
+    /// sender's can be.
+    pub fn keeps_silent(&self, sent_at: Instant, now: Instant, patience: Duration) -> Verdict {
+        let waits = |open: &&Open| open.started > open.acknowledged && !open.doubtful;
+        let Some(open) = self.open.as_ref().filter(waits) else {
+            return Ok(());
+        };
+        let since = sent_at.max(open.heard);
+        let patience = patience + self.terms.pacing;
+        if now.since(since) > patience {
+            return Err(format!(
+                "waits for an acknowledgement of transfer cycle {} and has not asked for {}",
+                open.cycle,
+                now.since(since)
+            ));
+        }
+        Ok(())
+    }
+}

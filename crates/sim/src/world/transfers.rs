@@ -1,0 +1,114 @@
+//! What the reference model of the channels is shown of each turn.
+
+use std::net::SocketAddr;
+
+use bumpless_base::{Duration, Instant};
+use bumpless_config::{Config, Distribution};
+use bumpless_meeting::Outcome;
+use bumpless_node::wiring;
+use bumpless_wire::header_overhead;
+
+use super::World;
+use crate::check::{Answer, ChannelTerms, Message, Passed, TransferTurn};
+
+/// Packets that a driver hands over at once.
+const BURST: u64 = 64;
+/// What the transfer core assumes of a link (`spec/transfer.md` T-26).
+const FIRST_ROUND_TRIP: Duration = Duration::from_millis(1);
+
+impl World {
+    /// Shows the checkers what the data plane of `node` took at `received` and sent at `acted`.
+    pub(super) fn account(&mut self, node: usize, received: Instant, acted: Instant) {
+        let at = self.queue.now();
+        let Some(process) = self.hosts[node].process.as_ref() else {
+            return;
+        };
+        let plane = &process.plane;
+        let [mut taken, mut sent] = std::mem::take(&mut self.passed);
+        let mut exchange = self.exchange.get();
+        self.name_partners(&mut exchange.taken, &mut taken);
+        self.name_partners(&mut exchange.sent, &mut sent);
+        drop(exchange);
+        let channel = |application: usize| {
+            let mut channels = plane.channels.iter();
+            channels.find(|channel| usize::from(channel.application) == application)
+        };
+        let round_trips = plane.link_snapshots.iter();
+        let round_trip = round_trips.filter_map(|link| link.round_trip).max();
+        self.checks.turn(&TransferTurn {
+            node,
+            received,
+            acted,
+            taken: &taken,
+            sent: &sent,
+            round_trip: round_trip.unwrap_or_default(),
+            session: &|application| {
+                let peer = plane.groups[channel(application)?.group.0].peer;
+                plane.cores.redundancy.transfer_tag(peer)
+            },
+            answer: &|application, ticket| {
+                let outcome = channel(application).map(|channel| channel.port.outcome(ticket));
+                match outcome {
+                    Some(Outcome::Safe) => Answer::Safe,
+                    Some(Outcome::Failed) => Answer::Failed,
+                    Some(Outcome::Pending) | None => Answer::Pending,
+                }
+            },
+            at,
+        });
+        taken.clear();
+        sent.clear();
+        self.passed = [taken, sent];
+    }
+
+    fn name_partners(&self, from: &mut Vec<(usize, SocketAddr, Message)>, to: &mut Vec<Passed>) {
+        to.extend(from.drain(..).filter_map(|(network, address, message)| {
+            let partner = self
+                .config
+                .nodes
+                .iter()
+                .position(|node| node.addresses[network] == Some(address))?;
+            Some(Passed {
+                network,
+                partner,
+                message,
+            })
+        }));
+    }
+}
+
+/// What the configuration says of each application's channel.
+pub(super) fn terms(config: &Config) -> Vec<ChannelTerms> {
+    let version = wiring::version(config);
+    let payload_size = config.transfer.payload_size;
+    let terms = config.applications.iter().map(|app| {
+        let nodes = &config.groups[app.group].candidates;
+        let networks = app.networks.iter().map(|link| usize::from(link.0));
+        let time = |network: &bumpless_config::Network| {
+            let frame = u64::from(payload_size)
+                + header_overhead(version) as u64
+                + u64::from(network.frame_overhead());
+            match network.bandwidth {
+                0 => Duration::ZERO,
+                bandwidth => Duration::from_nanos(frame * 8 * 1_000_000_000 / bandwidth + 1),
+            }
+        };
+        let packet_time = config.networks.iter().map(time).max().unwrap_or_default();
+        ChannelTerms {
+            id: app.channel,
+            nodes: [0, 1].map(|at: usize| usize::from(nodes[at].0)),
+            max_size: app.state_max,
+            deadline: app.deadline,
+            expiry: app.expiry,
+            networks: networks.collect(),
+            replicated: app.distribution == Distribution::Replicate,
+            version,
+            payload_size,
+            in_flight_max: config.transfer.in_flight_max,
+            packet_time,
+            pacing: packet_time * BURST,
+            first_round_trip: FIRST_ROUND_TRIP,
+        }
+    });
+    terms.collect()
+}
