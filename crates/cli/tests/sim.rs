@@ -44,7 +44,7 @@ fn a_broken_assumption_is_named_with_the_invariant_and_the_command_that_replays_
     let text = String::from_utf8_lossy(&output.stdout);
     for part in [
         "one writer: ",
-        "assumption broken by the faults: R-1, clock drift: left's clock is -100000 ppm off",
+        "assumption that does not hold: R-1, clock drift: left's clock is -100000 ppm off",
         &format!("replay: bumpless sim --seed 1 --scenario {file}"),
     ] {
         assert!(text.contains(part), "{part}\n{text}");

@@ -8,7 +8,10 @@ use bumpless_sim::{Scenario, Settings, Size, as_scenario, faults, run};
 fn kept() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let files = std::fs::read_dir(directory).expect("scenarios");
-    let mut paths: Vec<_> = files.map(|file| file.expect("a file").path()).collect();
+    let mut paths: Vec<_> = files
+        .map(|file| file.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|ending| ending == "toml"))
+        .collect();
     paths.sort();
     paths
 }

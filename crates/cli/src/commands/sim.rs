@@ -203,7 +203,7 @@ impl Sim {
         }
         for assumption in &report.broken_assumptions {
             output::print_line(format_args!(
-                "assumption broken by the faults: {assumption}"
+                "assumption that does not hold: {assumption}"
             ));
         }
         output::print_line(format_args!("replay: {}", self.replay(report.seed)));

@@ -1,19 +1,31 @@
 //! What a script breaks of the assumptions on which the invariants rest (spec/redundancy.md R-1,
 //! a violation under it is no fault of the pair.
 
-use bumpless_config::Config;
+use bumpless_config::{Config, ReferenceKind};
 
 use super::{End, Fault, Junk, PathFault, Timed};
 
-/// The assumptions that `faults` break, each in words.
+/// The assumptions that `config` does without and that `faults` break, each in words.
 pub fn broken_assumptions(config: &Config, faults: &[Timed]) -> Vec<String> {
-    let mut broken: Vec<String> = faults
+    let breaking = faults
         .iter()
-        .filter_map(|timed| breaks(config, &timed.fault))
-        .collect();
+        .filter_map(|timed| breaks(config, &timed.fault));
+    let mut broken: Vec<String> = breaking.chain(without_lease(config)).collect();
     broken.sort();
     broken.dedup();
     broken
+}
+
+/// Groups for whose role nobody grants a lease.
+fn without_lease(config: &Config) -> impl Iterator<Item = String> {
+    let grants = |&at: &usize| matches!(config.references[at].kind, ReferenceKind::Witness(_));
+    let groups = config.groups.iter();
+    groups.filter(move |group| !group.references.iter().any(grants)).map(|group| {
+        format!(
+            "R-46, lease: no witness is among the reference points of group {}, so nobody decides between two sides of a split",
+            group.name
+        )
+    })
 }
 
 fn breaks(config: &Config, fault: &Fault) -> Option<String> {

@@ -164,6 +164,12 @@ pub enum Fault {
         /// The computer restarts, too: its clock has a new origin.
         reboot: bool,
     },
+    /// A node's process is restarted with a configuration that has since been changed, and at the
+    /// end of the fault with the right one.
+    OldConfiguration {
+        /// The node.
+        node: usize,
+    },
     /// Every thread of a node goes on later by up to this.
     Slow {
         /// The node.
@@ -229,6 +235,9 @@ impl Fault {
 
     /// Whether its end starts something again, so that it makes sense without a duration.
     pub fn restarts(&self) -> bool {
-        matches!(self, Self::Crash { .. } | Self::Witness { .. })
+        matches!(
+            self,
+            Self::Crash { .. } | Self::OldConfiguration { .. } | Self::Witness { .. }
+        )
     }
 }

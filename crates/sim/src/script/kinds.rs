@@ -55,12 +55,13 @@ const PATH_KINDS: [&str; 10] = [
     "bandwidth",
     "flap",
 ];
-const KINDS: [&str; 11] = [
+const KINDS: [&str; 12] = [
     "junk",
     "buffer",
     "unreachable",
     "pause",
     "crash",
+    "old_configuration",
     "slow",
     "clock",
     "witness",
@@ -265,6 +266,7 @@ fn other_fault(
         "unreachable" => &["node", "network"],
         "pause" => &["node", "in_turn"],
         "crash" => &["node", "reboot"],
+        "old_configuration" => &["node"],
         "slow" => &["node", "by_ms"],
         "clock" => &["of", "ppm"],
         "witness" => &["reference"],
@@ -298,6 +300,7 @@ fn other_fault(
             node: node(true)?,
             reboot: entry.truth(reader, "reboot"),
         },
+        "old_configuration" => Fault::OldConfiguration { node: node(true)? },
         "slow" => Fault::Slow {
             node: node(true)?,
             by: entry.span(reader, "by_ms")?,

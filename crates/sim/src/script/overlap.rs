@@ -33,6 +33,16 @@ fn clash(config: &Config, one: &Fault, other: &Fault) -> Option<String> {
         (Fault::Crash { node: a, .. }, Fault::Crash { node: b, .. }) if a == b => {
             Some(format!("node {} is down already", name(*a)))
         }
+        (Fault::OldConfiguration { node: a }, Fault::OldConfiguration { node: b })
+        | (Fault::OldConfiguration { node: a }, Fault::Crash { node: b, .. })
+        | (Fault::Crash { node: a, .. }, Fault::OldConfiguration { node: b })
+            if a == b =>
+        {
+            Some(format!(
+                "node {} is restarted at the end of the other fault",
+                name(*a)
+            ))
+        }
         (Fault::Clock { end: a, .. }, Fault::Clock { end: b, .. }) if a == b => {
             let whose = match *a {
                 End::Node(node) => name(node),

@@ -119,7 +119,7 @@ impl Draw<'_> {
     }
 
     fn fault(&mut self) -> Fault {
-        match self.random.below(24) {
+        match self.random.below(26) {
             0..=10 => Fault::Path {
                 paths: self.paths(),
                 fault: self.path_fault(),
@@ -171,6 +171,7 @@ impl Draw<'_> {
                 node: self.node(),
                 network: self.network(),
             },
+            24 => Fault::OldConfiguration { node: self.node() },
             _ => self.rate(),
         }
     }

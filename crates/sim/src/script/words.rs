@@ -115,6 +115,10 @@ impl Fields<'_> {
                 self.node(node);
                 self.truth("reboot", reboot);
             }
+            Fault::OldConfiguration { node } => {
+                self.kind("old_configuration");
+                self.node(node);
+            }
             Fault::Slow { node, by } => {
                 self.kind("slow");
                 self.node(node);

@@ -40,6 +40,7 @@ impl World {
                     self.hosts[node].reboot(now);
                 }
             }
+            Fault::OldConfiguration { node } => self.run_anew(node),
             Fault::Witness { reference } => {
                 self.witnesses[reference].witness = None;
             }
@@ -70,6 +71,7 @@ impl World {
             {
                 self.restart(node);
             }
+            Fault::OldConfiguration { node } => self.run_anew(node),
             Fault::Witness { reference } if !self.is_witness_held_down(reference) => {
                 self.start_witness(reference);
             }
@@ -98,6 +100,19 @@ impl World {
     pub(super) fn is_held_down(&self, node: usize) -> bool {
         self.active_faults()
             .any(|fault| matches!(fault, Fault::Crash { node: n, .. } if *n == node))
+    }
+
+    /// Ends the process of `node` and starts it with what is its configuration at present.
+    fn run_anew(&mut self, node: usize) {
+        self.kill(node);
+        if !self.is_held_down(node) {
+            self.restart(node);
+        }
+    }
+
+    pub(super) fn has_old_configuration(&self, node: usize) -> bool {
+        self.active_faults()
+            .any(|fault| matches!(fault, Fault::OldConfiguration { node: n } if *n == node))
     }
 
     fn is_witness_held_down(&self, reference: usize) -> bool {

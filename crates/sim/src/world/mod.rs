@@ -45,6 +45,8 @@ pub(crate) struct WitnessHost {
 /// Everything.
 pub struct World {
     pub(crate) config: Arc<Config>,
+    /// What a node has read that was not told of the last change.
+    old_config: Config,
     pub(crate) queue: Queue,
     pub(crate) network: Network,
     pub(crate) exchange: Shared,
@@ -102,6 +104,7 @@ impl World {
             exchange,
             reversed: Vec::new(),
             passed: [Vec::new(), Vec::new()],
+            old_config: before_the_last_change(&config),
             config,
         };
         for reference in 0..world.witnesses.len() {
@@ -179,8 +182,12 @@ impl World {
 
     fn start_node(&mut self, node: usize) -> Result<(), String> {
         let now = self.now();
+        let config = match self.has_old_configuration(node) {
+            true => &self.old_config,
+            false => &self.config,
+        };
         let host = &mut self.hosts[node];
-        host.start(&self.config, &self.exchange, now)?;
+        host.start(config, &self.exchange, now)?;
         let incarnation = host.incarnation;
         let apps = host
             .process
@@ -226,6 +233,15 @@ impl World {
         host.witness = Witness::new(setup, seed, host.clock.local(now)).ok();
         self.tell(Happening::WitnessStarted { reference });
     }
+}
+
+/// The configuration as it was: the first application's states could be used for longer.
+fn before_the_last_change(config: &Config) -> Config {
+    let mut old = config.clone();
+    if let Some(first) = old.applications.first_mut() {
+        first.expiry = first.expiry + Duration::from_millis(1);
+    }
+    old
 }
 
 fn witnesses(config: &Config, seed: u64) -> Vec<WitnessHost> {
