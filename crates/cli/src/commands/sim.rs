@@ -202,9 +202,7 @@ impl Sim {
             ));
         }
         for assumption in &report.broken_assumptions {
-            output::print_line(format_args!(
-                "assumption that does not hold: {assumption}"
-            ));
+            output::print_line(format_args!("assumption that does not hold: {assumption}"));
         }
         output::print_line(format_args!("replay: {}", self.replay(report.seed)));
     }
