@@ -1,31 +1,11 @@
-//! What the hand-over is made of: atomics of the machine or, with `--cfg loom`, of loom, which tries
+//! What marks and notes are made of: atomics of the machine or, with `--cfg loom`, of loom, which tries
 //! every order in which threads can go on and every value that they may then read.
 
 #[cfg(not(loom))]
 pub(crate) use core::sync::atomic::{AtomicUsize, Ordering};
-#[cfg(not(loom))]
-pub(crate) use crossbeam_utils::atomic::AtomicCell;
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicUsize, Ordering};
-#[cfg(loom)]
-pub(crate) use stand_in::AtomicCell;
-
-#[cfg(loom)]
-mod stand_in {
-    /// `crossbeam_utils`' `AtomicCell` as far as it is used: loom cannot look into that one. Its `swap`
-    /// is one read-modify-write of order AcqRel; an exchange under a lock orders threads just so, as
-    /// each sees what the one before it had seen.
-    #[derive(Debug, Default)]
-    pub(crate) struct AtomicCell<T>(loom::sync::Mutex<T>);
-
-    impl<T> AtomicCell<T> {
-        pub fn swap(&self, value: T) -> T {
-            let mut place = self.0.lock().expect("no exchange panics");
-            core::mem::replace(&mut place, value)
-        }
-    }
-}
 
 /// Runs `run` in every order that its threads can take, and prints how many differ in what the threads
 /// share. Fails if hardly any do: then loom sees nothing of it.

@@ -1,7 +1,4 @@
 //! The hand-over in every order that two threads can take (loom). CONTRIBUTING.md has the command.
-//!
-//! The one atomic exchange of a buffer is loom's stand-in for `AtomicCell::swap` (sync.rs); all else
-//! is the shipped code.
 
 use super::*;
 use crate::sync::every_order;

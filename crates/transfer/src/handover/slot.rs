@@ -1,9 +1,10 @@
 //! A buffer for one state, and the place where two threads exchange it.
 
-use crate::sync::{AtomicCell, AtomicUsize, Ordering};
+use crate::sync::{AtomicUsize, Ordering};
 use alloc::boxed::Box;
 use alloc::vec;
 use bumpless_base::Instant;
+use bumpless_exchange::Exchange;
 
 /// One state and what belongs to it. Plain data: only its owner touches it.
 #[derive(Debug)]
@@ -52,10 +53,10 @@ impl StateBuffer {
     }
 }
 
-/// Holds at most one buffer. Pointer sized, hence exchanged without a lock.
+/// Holds at most one buffer, exchanged without a lock.
 #[derive(Default)]
 pub(crate) struct Slot {
-    buffer: AtomicCell<Option<Box<StateBuffer>>>,
+    buffer: Exchange<StateBuffer>,
     /// Sending side: the low bits of the ticket that was queued last.
     latest: AtomicUsize,
 }
@@ -82,11 +83,5 @@ impl Slot {
             .load(Ordering::Acquire)
             .wrapping_sub(ticket as usize);
         ahead.cast_signed() > 0
-    }
-
-    /// Whether exchanging takes no lock on this target.
-    #[cfg(all(test, not(loom)))]
-    pub fn is_lock_free() -> bool {
-        AtomicCell::<Option<Box<StateBuffer>>>::is_lock_free()
     }
 }

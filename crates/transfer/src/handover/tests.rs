@@ -25,11 +25,6 @@ fn publish(publisher: &mut Publisher, now: Instant, value: u8) -> Published {
 }
 
 #[test]
-fn a_slot_is_exchanged_without_a_lock() {
-    assert!(Slot::is_lock_free());
-}
-
-#[test]
 fn a_later_state_replaces_a_queued_one_and_inherits_its_deadline() {
     let (mut publisher, slot, _) = sending();
     let mut first_deadline = None;
@@ -212,7 +207,10 @@ fn threads_exchange_whole_states_in_order() {
         let (mut mine, mut spare) = (None, Some(spare));
         let (mut last, mut counted, mut taken, mut delivered) = (None, 0, 0, 0);
         while !(application.is_finished() && dirty.is_clear()) {
-            stop.store(taken >= 300, Ordering::Relaxed);
+            stop.store(
+                taken >= if cfg!(miri) { 20 } else { 300 },
+                Ordering::Relaxed,
+            );
             if dirty.is_clear() {
                 thread::yield_now();
                 continue;
