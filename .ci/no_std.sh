@@ -3,9 +3,10 @@
 #
 #   .ci/no_std.sh [crate ...]     default: every core
 #
-# Takes an installed bare-metal target if there is one. Otherwise builds core and alloc itself, from
-# Debian's rust-src package of the compiler's own version: rustup cannot download targets here. The
-# package comes through private apt directories below target/, so the machine's apt stays as it is.
+# Takes an installed bare-metal target, or one that rustup can get. Otherwise builds core and alloc
+# itself, from Debian's rust-src package of the compiler's own version, which comes through private apt
+# directories below target/, so that the machine's apt stays as it is. Where neither can be had, it
+# says so and ends with 77.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -20,11 +21,16 @@ fail() {
   exit 1
 }
 
+cannot() {
+  echo "no_std: NOT RUN: $*" >&2
+  exit 77
+}
+
 # Fetches and unpacks rust-src $1 into $work/src; prints nothing of use to anybody but people.
 fetch_sources() {
   local version=$1 apt=$work/apt suite mirror
   command -v apt-get >/dev/null && command -v dpkg >/dev/null ||
-    fail "no bare-metal target is installed and this is no Debian: run 'rustup target add $target'"
+    cannot "no bare-metal target is installed and this is no Debian: run 'rustup target add $target'"
   rm -rf "$apt" "$work/src.part"
   mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
   suite=${NO_STD_SUITE:-trixie-backports}
@@ -45,7 +51,7 @@ fetch_sources() {
     fi
   done
   cat "$apt/log" >&2 || true
-  fail "no configured apt mirror has rust-src $version in $suite (set NO_STD_SUITE to another suite)"
+  cannot "no configured apt mirror has rust-src $version in $suite (set NO_STD_SUITE to another suite)"
 }
 
 # A sysroot that is the toolchain's plus the sources of core and alloc, and a rustc that uses it.
@@ -65,8 +71,15 @@ make_sysroot() {
   chmod +x "$work/rustc"
 }
 
+installed_target() {
+  rustup target list --installed 2>/dev/null | grep -E -- '-none(-|$)' | head -n 1 || true
+}
+
 flags=()
-installed=$(rustup target list --installed 2>/dev/null | grep -E -- '-none(-|$)' | head -n 1 || true)
+installed=$(installed_target)
+if [ -z "$installed" ] && timeout 60 rustup target add "$target" >/dev/null 2>&1; then
+  installed=$(installed_target)
+fi
 if [ -n "$installed" ]; then
   target=$installed
 else

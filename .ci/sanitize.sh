@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Runs the unsafe code, and what threads share, under Miri and under the address and the thread
+# sanitizer. Needs the nightly compiler; installs its components where rustup can.
+#
+#   .ci/sanitize.sh [miri] [address] [thread]     default: all three
+#
+# Each takes at most a quarter of an hour on two cores (SANITIZE_SECONDS bounds a step). What cannot be
+# had is said, and ends it with 77.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+wanted=("$@")
+[ ${#wanted[@]} -gt 0 ] || wanted=(miri address thread)
+seconds=${SANITIZE_SECONDS:-900}
+host=$(rustc -vV | sed -n 's/^host: //p')
+failed=()
+
+cannot() {
+  echo "sanitize: NOT RUN: $*" >&2
+  exit 77
+}
+
+# Runs a step with its name, and goes on if it fails.
+step() {
+  local name=$1
+  shift
+  echo "sanitize: $name"
+  timeout "$seconds" "$@" || failed+=("$name (exit $?)")
+}
+
+cargo +nightly --version >/dev/null 2>&1 ||
+  cannot "there is no nightly compiler; 'rustup toolchain install nightly' brings it"
+
+# Miri executes no system call of a socket, of ppoll, of scheduling or of CLOCK_BOOTTIME: of net-linux it
+# gets what builds and reads the kernel's structures, the rest is for the sanitizers.
+under_miri() {
+  local run=(cargo +nightly miri test --quiet --locked --target-dir target/miri)
+  rustup component add --toolchain nightly miri rust-src >/dev/null 2>&1 || true
+  cargo +nightly miri --version >/dev/null 2>&1 || cannot "the nightly compiler has no component miri"
+  export MIRIFLAGS=-Zmiri-disable-isolation
+  step "miri: exchange, meeting" "${run[@]}" -p bumpless-exchange -p bumpless-meeting --lib
+  step "miri: hand-over of states" "${run[@]}" -p bumpless-transfer --lib handover::
+  step "miri: net-linux without system calls" "${run[@]}" -p bumpless-net-linux --lib -- \
+    udp::send:: udp::receive:: sys:: random:: ping::tests::
+  echo "sanitize: miri: skipped: system calls of net-linux, node and lab (Miri has none of them);" \
+    "base, wire, redundancy and the rest of transfer (they forbid unsafe)"
+}
+
+# $1 is address or thread. The standard library is built with the sanitizer, too.
+under_sanitizer() {
+  rustup component add --toolchain nightly rust-src >/dev/null 2>&1 || true
+  [ -d "$(rustc +nightly --print sysroot)/lib/rustlib/src/rust/library" ] ||
+    cannot "the nightly compiler has no component rust-src"
+  export RUSTFLAGS=-Zsanitizer=$1
+  local run=(cargo +nightly test --quiet --locked -Zbuild-std --target "$host" --target-dir "target/$1")
+  step "$1: exchange, meeting, hand-over of states" "${run[@]}" \
+    -p bumpless-exchange -p bumpless-meeting -p bumpless-transfer --lib
+  step "$1: net-linux" "${run[@]}" -p bumpless-net-linux --lib --tests
+  step "$1: node" "${run[@]}" -p bumpless-node --lib --tests
+  unset RUSTFLAGS
+  echo "sanitize: $1: skipped: lab and cli (their unsafe is kill, prctl and getppid: no memory passes)"
+}
+
+for what in "${wanted[@]}"; do
+  case $what in
+    miri) under_miri ;;
+    address | thread) under_sanitizer "$what" ;;
+    *) echo "sanitize: no such thing: $what (miri, address, thread)" >&2 && exit 1 ;;
+  esac
+done
+[ ${#failed[@]} -eq 0 ] || {
+  printf 'sanitize: FAILED: %s\n' "${failed[@]}" >&2
+  exit 1
+}
+echo "sanitize: done: ${wanted[*]}"
