@@ -29,8 +29,9 @@ use crate::streams::{Purpose, stream};
 const ORDERS: usize = 8;
 /// Cycles before their wrap with which a channel may begin.
 const NEAR_WRAP: u64 = 1000;
-/// How late a thread goes on when nothing is wrong: a real-time thread on an ordinary kernel.
-const LATENCY: u64 = 40_000;
+/// How late a thread goes on when nothing is wrong: a real-time thread on an ordinary kernel, behind an
+/// interface that moderates its interrupts.
+const LATENCY: u64 = 80_000;
 
 /// What the ports of one node's executors see of it.
 #[derive(Clone, Debug, Default)]
