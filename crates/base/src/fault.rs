@@ -55,8 +55,6 @@ faults! {
     PromiseForgotten, "redundancy", "the backup takes over although its promise runs";
     PromiseCountedFromHearing, "redundancy", "a promise counts from when it was heard, not from when it was asked for";
     LeaseCountedFromAnswer, "redundancy", "a lease counts from the answer, not from the request";
-    LapseForgiven, "redundancy", "a right that ran out comes back though somebody may have written";
-    HigherEpochIgnored, "redundancy", "a primary goes on beside one with a higher epoch";
     EpochNotRaised, "redundancy", "a new primary writes in its predecessor's epoch";
     EpochsNotApart, "redundancy", "both nodes draw from the same epochs";
     OldStateTakesOver, "redundancy", "a backup that was told that its state is old takes over";
@@ -73,9 +71,7 @@ faults! {
     OwnStateAlwaysKept, "controller, executor", "the node's own state of an earlier term is gone on from";
     FailedLinkStopsOthers, "node", "an error on one link keeps the other from sending";
     SecondLinkNotRead, "node", "what the second link receives is not read";
-    InStepUnproven, "node", "the partner counts as up to date before it has acknowledged";
     HandOverUndrained, "meeting", "the role is handed over before the last state is safe";
-    FreshnessKept, "node", "states of before the node was primary count as fresh";
     PermitLeftBehind, "node", "the executor keeps the right that its node has given up";
 }
 

@@ -58,7 +58,7 @@ impl RoleMachine {
     fn decide_as_primary(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
         self.granting = false;
         let rival = |p: GroupEntry| p.role == Role::Primary && p.epoch > self.epoch;
-        if self.partner.is_some_and(rival) && !deliberate(Fault::HigherEpochIgnored) {
+        if self.partner.is_some_and(rival) {
             return self.resign(Role::Starting, RoleCause::HigherEpoch, s, out);
         }
         match self.lapse {
@@ -92,8 +92,7 @@ impl RoleMachine {
         let by_lease = same_witnesses
             && s.now < self.agreement.lease_until(mask)
             && self.agreement.on_record(mask, self.epoch);
-        if by_promise || by_lease || deliberate(Fault::LapseForgiven) && s.now < self.right_until()
-        {
+        if by_promise || by_lease {
             // What came without proof of continuity does not count later either.
             if !by_promise {
                 self.right = Instant::ZERO;

@@ -301,7 +301,8 @@ impl Witness {
             node: request.node,
             kind: request.kind,
             granted,
-            alone: entry.is_none_or(|e| e.mark != Mark::Fresh),
+            alone: entry.is_none_or(|e| e.mark != Mark::Fresh)
+                && !(deliberate(Fault::WitnessIgnoresMark) && request.kind == WitnessKind::Acquire),
             holder: holder.map_or(NO_HOLDER, |h| h.node.0),
             epoch: entry.map_or(Epoch(0), |e| e.epoch),
             echo_sent_at: request.sent_at,

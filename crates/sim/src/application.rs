@@ -232,6 +232,11 @@ impl App {
         }
     }
 
+    /// Whether its node took the role without a fresh state of every application.
+    pub fn began_cold(&self) -> bool {
+        self.gate.cold()
+    }
+
     /// Whether what it waits for may have come, without looking at the time.
     pub fn is_stirred(&mut self) -> bool {
         match self.waiting {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use bumpless_base::{Instant, LinkId, NodeId, Random};
+use bumpless_base::{Epoch, Instant, LinkId, NodeId, Random};
 use bumpless_config::{Config, ReferenceKind};
 use bumpless_node::build::{self, Parts};
 use bumpless_node::data_plane::drivers::Drivers;
@@ -103,8 +103,8 @@ pub struct Host {
     pub serials: u32,
     /// Until when the data plane asked to wait.
     pub due: Instant,
-    /// End of the permit that the checkers were told last, by group: local, then true time.
-    pub permits: Vec<(Instant, u64)>,
+    /// The permit that the checkers were told last, by group, and the true time of its end.
+    pub permits: Vec<(Option<(Epoch, Instant)>, u64)>,
     random: Random,
     seeds: Random,
     cycles: Random,
@@ -131,7 +131,7 @@ impl Host {
             turn_at: u64::MAX,
             serials: 0,
             due: Instant::ZERO,
-            permits: vec![(Instant::ZERO, 0); config.groups.len()],
+            permits: vec![(None, 0); config.groups.len()],
             random: stream(seed, Purpose::Host, node),
             seeds: stream(seed, Purpose::Session, node),
             cycles: stream(seed, Purpose::Cycles, node),

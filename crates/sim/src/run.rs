@@ -60,7 +60,13 @@ pub fn faults(settings: &Settings) -> Vec<Timed> {
     let calm = heal_within(&settings.config).as_nanos() + 1_000_000_000;
     let until = settings.time.saturating_sub(calm);
     if settings.storm && until > SETTLING {
-        faults.extend(storm(&settings.config, settings.seed, SETTLING, until));
+        faults.extend(storm(
+            &settings.config,
+            settings.seed,
+            SETTLING,
+            until,
+            settings.time,
+        ));
     }
     faults.sort_by_key(|timed| (timed.at, timed.until));
     faults

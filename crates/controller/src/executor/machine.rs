@@ -126,8 +126,11 @@ pub struct CycleMachine<R, G, O> {
     inputs_valid: bool,
     outputs: Box<[f64]>,
     published: Option<Published>,
-    /// When the last cycle was executed, and whether this node has been primary ever since.
+    /// When the last cycle was executed.
     executed_at: Instant,
+    /// When the state was last taken up or executed, and whether this node has been primary ever
+    /// since.
+    taken_up_at: Instant,
     uninterrupted: bool,
     fit: bool,
 }
@@ -167,6 +170,7 @@ where
             outputs,
             published: None,
             executed_at: Instant::ZERO,
+            taken_up_at: Instant::ZERO,
             uninterrupted: false,
             fit: true,
         }
@@ -335,7 +339,7 @@ where
 
     /// On the first cycle under a new epoch: goes on from the newest state there is.
     fn begin_tenure(&mut self, epoch: Epoch, now: Instant) -> Result<(), LoadError> {
-        self.uninterrupted &= self.executed_at >= self.gate.role_since();
+        self.uninterrupted &= self.taken_up_at >= self.gate.role_since();
         if matches!(self.tenure, Tenure::Acting(held) if held == epoch) {
             return Ok(());
         }
@@ -345,6 +349,7 @@ where
         if !self.uninterrupted {
             self.published = None;
         }
+        (self.taken_up_at, self.uninterrupted) = (now, true);
         Ok(())
     }
 
@@ -437,7 +442,7 @@ where
         self.application
             .execute(&context, &self.inputs, &mut self.outputs);
         self.progress = Some(Progress { epoch, cycle });
-        self.executed_at = now;
+        (self.executed_at, self.taken_up_at) = (now, now);
         self.uninterrupted = true;
         self.counters.count(Counter::CyclesExecuted);
         self.report.cycle = cycle;

@@ -131,6 +131,32 @@ fn a_lease_regained_under_another_epoch_looks_for_a_newer_state_again() {
 }
 
 #[test]
+fn a_state_taken_up_in_this_term_is_gone_on_from_though_no_cycle_ran_before_the_lease_lapsed() {
+    let world = World::new();
+    world.lock().received = Some(published(1, 41, 41.0));
+    world.lock().input = Err(FieldErrorKind::Timeout);
+    world.schedule(at(25), |state| state.permit = None);
+    world.schedule(at(2000), |state| {
+        state.input = Ok(0.0);
+        state.permit = Some(Permit {
+            epoch: Epoch(2),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    let reports = world.run(settings(), at(2050));
+    let resumed: Vec<_> = reports.iter().filter_map(|r| r.resumed.as_ref()).collect();
+    let loaded = Resumed::Loaded {
+        epoch: Epoch(1),
+        cycle: 41,
+    };
+    assert_eq!(resumed, [&loaded, &Resumed::Kept { cycle: 41 }]);
+    assert_eq!(
+        world.lock().writes.first().map(|write| write.cycle),
+        Some(42)
+    );
+}
+
+#[test]
 fn grid_points_that_a_cycle_runs_into_are_skipped_and_never_piled_up() {
     let world = World::new();
     world.lock().execution = ms(25);

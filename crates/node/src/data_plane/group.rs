@@ -112,8 +112,7 @@ impl GroupRuntime {
         }
         self.gate.set_alone(false);
         self.gate.set_cold(redundancy.is_cold(self.id));
-        let was_primary = to == Role::Primary || self.gate.is_primary();
-        if was_primary && !deliberate(Fault::FreshnessKept) {
+        if to == Role::Primary || self.gate.is_primary() {
             // What was received before this node was primary is older than what it made itself.
             (0..self.ports.len()).for_each(|member| {
                 self.freshness.remove(member);
@@ -208,8 +207,7 @@ impl GroupRuntime {
     fn tell_behind(&mut self, redundancy: &mut Redundancy, now: Instant) {
         let wanted = redundancy.wants_alone(self.id);
         let behind = self.ports.iter().any(|port| port.behind());
-        let safe = self.ports.iter().all(|port| port.newest_is_safe());
-        let in_step = !behind && (safe || deliberate(Fault::InStepUnproven));
+        let in_step = !behind && self.ports.iter().all(|port| port.newest_is_safe());
         if wanted && in_step {
             // No output may leave any more on what was certain until here. One that may have, as its
             // executor asked just then, keeps the core where it is, and `publish` the gate.

@@ -22,13 +22,11 @@ impl<D: Drivers> DataPlane<D> {
         while let Some(outgoing) = cores.redundancy.poll_transmit(now, buffer) {
             match outgoing {
                 Outgoing::Heartbeat { peer, link, len } => {
-                    if let Some(port) = port(&mut self.ports, link) {
+                    let stopped = deliberate(Fault::FailedLinkStopsOthers)
+                        && link.0 > 0
+                        && cores.counters.get(Counter::SendFailures) > 0;
+                    if let Some(port) = port(&mut self.ports, link).filter(|_| !stopped) {
                         port.send_to_partner(peer, &buffer[..len], now, &mut cores.counters);
-                    }
-                    if cores.counters.get(Counter::SendFailures) > 0
-                        && deliberate(Fault::FailedLinkStopsOthers)
-                    {
-                        break;
                     }
                 }
                 Outgoing::Witness { reference, len } => {

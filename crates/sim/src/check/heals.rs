@@ -1,4 +1,7 @@
 //! heals: within a stated time after the last fault the pair is redundant again, and stays so.
+//!
+//! Datagrams that nobody sent are no fault: they must do no harm. Nor is one network for the outputs:
+//! as long as every fault is one of the same network, they go on.
 
 use super::Verdict;
 
@@ -20,22 +23,30 @@ pub struct Heals {
     periods: Vec<u64>,
     last_output: Vec<u64>,
     last_fault: u64,
+    /// By network: when the last fault ends that is not one of this network alone.
+    last_elsewhere: Vec<u64>,
 }
 
 impl Heals {
     /// Healing takes at most `within`; applications write in these periods.
-    pub fn new(within: u64, periods: Vec<u64>) -> Self {
+    pub fn new(within: u64, periods: Vec<u64>, networks: usize) -> Self {
         Self {
             within,
             last_output: vec![0; periods.len()],
             periods,
             last_fault: 0,
+            last_elsewhere: vec![0; networks],
         }
     }
 
-    /// A fault ends at `at`.
-    pub fn faults_end(&mut self, at: u64) {
+    /// A fault ends at `at`; `network`: it is one of this network alone.
+    pub fn faults_end(&mut self, network: Option<usize>, at: u64) {
         self.last_fault = self.last_fault.max(at);
+        for (other, last) in self.last_elsewhere.iter_mut().enumerate() {
+            if network != Some(other) {
+                *last = at.max(*last);
+            }
+        }
     }
 
     /// An output was accepted.
@@ -46,21 +57,30 @@ impl Heals {
     /// Looks at the pair.
     pub fn look(&self, health: &Health, at: u64) -> Verdict {
         let since = at.saturating_sub(self.last_fault);
-        if since <= self.within {
-            return Ok(());
-        }
-        if let Some(first) = health.not_redundant.first() {
+        if let Some(first) = health.not_redundant.first()
+            && since > self.within
+        {
             return Err(format!(
                 "{} ms after the last fault (healing takes {} ms at most): {first}",
                 since / 1_000_000,
                 self.within / 1_000_000
             ));
         }
+        let elsewhere = self.last_elsewhere.iter().copied().min();
+        let last = elsewhere.unwrap_or(self.last_fault).min(self.last_fault);
+        if at.saturating_sub(last) > self.within {
+            return self.look_at_outputs(at);
+        }
+        Ok(())
+    }
+
+    fn look_at_outputs(&self, at: u64) -> Verdict {
         let outputs = self.last_output.iter().zip(&self.periods).enumerate();
         for (application, (&last, period)) in outputs {
             if at.saturating_sub(last) > period * PERIODS + SLACK {
                 return Err(format!(
-                    "application {application} has written nothing for {} ms although the pair is sound",
+                    "application {application} has written nothing for {} ms although the pair is sound, \
+                     or all of it but one network",
                     at.saturating_sub(last) / 1_000_000
                 ));
             }
@@ -75,8 +95,8 @@ mod tests {
 
     #[test]
     fn a_pair_that_is_not_redundant_or_writes_nothing_is_found_once_its_time_is_over() {
-        let mut heals = Heals::new(1_000_000_000, vec![10_000_000]);
-        heals.faults_end(5);
+        let mut heals = Heals::new(1_000_000_000, vec![10_000_000], 2);
+        heals.faults_end(None, 5);
         let ill = Health {
             not_redundant: vec!["group 0: no primary".into()],
         };
@@ -86,7 +106,22 @@ mod tests {
         assert!(heals.look(&sound, 1_000_000_006).is_err());
         heals.accepted(0, 1_000_000_000);
         assert!(heals.look(&sound, 1_000_000_006).is_ok());
-        heals.faults_end(1_000_000_006);
+        heals.faults_end(None, 1_000_000_006);
         assert!(heals.look(&ill, 1_500_000_000).is_ok());
+    }
+
+    #[test]
+    fn outputs_that_stop_with_one_network_are_found_and_with_both_they_may() {
+        let sound = Health::default();
+        let after = |faults: &[usize]| {
+            let mut heals = Heals::new(1_000_000_000, vec![10_000_000], 2);
+            faults
+                .iter()
+                .for_each(|&network| heals.faults_end(Some(network), 2_000_000_000));
+            heals.look(&sound, 1_500_000_000)
+        };
+        assert!(after(&[1]).is_err());
+        assert!(after(&[1, 1]).is_err());
+        assert!(after(&[0, 1]).is_ok());
     }
 }

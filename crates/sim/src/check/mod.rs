@@ -28,6 +28,8 @@ pub use self::no_bump::{NoBump, Output};
 pub use self::one_writer::{OneWriter, Permit};
 pub use self::whole::Whole;
 
+use bumpless_base::Epoch;
+
 /// The answer to an observation: what is wrong with it.
 pub type Verdict = Result<(), String>;
 
@@ -65,6 +67,10 @@ pub struct Terms {
     pub period: Vec<u64>,
     /// By how much a clock differs from true time at most, parts per million.
     pub drift_ppm: u32,
+    /// Whether each application's backup may be a cycle behind.
+    pub behind: Vec<bool>,
+    /// Networks.
+    pub networks: usize,
     /// Groups.
     pub groups: usize,
     /// Nodes.
@@ -84,9 +90,9 @@ impl Checks {
             forward: Forward::new(applications, terms.nodes),
             fresh: Fresh::new(terms.expiry.clone(), terms.drift_ppm),
             one_writer: OneWriter::new(terms.groups, terms.nodes),
-            no_bump: NoBump::new(applications),
+            no_bump: NoBump::new(terms.behind.clone()),
             bounded: Bounded,
-            heals: Heals::new(terms.heal_within, terms.period.clone()),
+            heals: Heals::new(terms.heal_within, terms.period.clone(), terms.networks),
             channels: Channels::new(terms.channels.clone(), terms.nodes),
             violations: Vec::new(),
         }
@@ -156,9 +162,22 @@ impl Checks {
         self.note("no bump", at, verdict);
     }
 
-    /// An application has reported that it began from its initial state.
-    pub fn cold_start(&mut self, application: usize) {
-        self.no_bump.cold_start(application);
+    /// A node sends an output of `group` in this epoch.
+    pub fn writes(&mut self, group: usize, node: usize, epoch: Epoch, at: u64) {
+        let verdict = self.one_writer.writes(group, node, epoch, at);
+        self.note("one writer", at, verdict);
+    }
+
+    /// An application begins from its initial state, on a node that has taken the role with a fresh
+    /// state or without.
+    pub fn cold_start(&mut self, application: usize, with_state: bool, at: u64) {
+        let verdict = self.no_bump.cold_start(application, with_state);
+        self.note("no bump", at, verdict);
+    }
+
+    /// A node has taken an application's role by an ordered hand-over.
+    pub fn handed_over(&mut self, application: usize) {
+        self.no_bump.handed_over(application);
     }
 
     /// How full a node is after a turn.
@@ -167,9 +186,9 @@ impl Checks {
         self.note("bounded", at, verdict);
     }
 
-    /// The last fault has ended, as far as is known.
-    pub fn faults_end(&mut self, at: u64) {
-        self.heals.faults_end(at);
+    /// The last fault has ended at `at`, as far as is known; `network`: it is one of this network alone.
+    pub fn faults_end(&mut self, network: Option<usize>, at: u64) {
+        self.heals.faults_end(network, at);
     }
 
     /// How the groups are at `at`.

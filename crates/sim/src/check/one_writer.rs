@@ -1,5 +1,6 @@
 //! one writer: at no instant of true time do two nodes have the right to write the outputs of a
-//! group, no two have outputs accepted in one epoch, and accepted epochs only grow.
+//! group, nobody sends one without that right, no two have outputs accepted in one epoch, and
+//! accepted epochs only grow.
 
 use std::collections::BTreeMap;
 
@@ -64,6 +65,16 @@ impl OneWriter {
         Ok(())
     }
 
+    /// At `at`, `node` sends an output of `group` in this epoch.
+    pub fn writes(&self, group: usize, node: usize, epoch: Epoch, at: u64) -> Verdict {
+        match self.permits[group * self.nodes + node] {
+            Some(permit) if permit.epoch == epoch && at < permit.until => Ok(()),
+            held => Err(format!(
+                "node {node} writes for group {group} in epoch {epoch} without the right to; it has {held:?}"
+            )),
+        }
+    }
+
     /// A field device has accepted an output.
     pub fn accepted(&mut self, output: &Output) -> Verdict {
         let key = (output.application, output.epoch);
@@ -106,6 +117,17 @@ mod tests {
         assert!(one.permit(0, 0, permit(2, 150), 149).is_err());
         assert!(one.permit(0, 1, None, 149).is_ok());
         assert!(one.permit(0, 0, permit(4, 300), 150).is_ok());
+    }
+
+    #[test]
+    fn an_output_without_a_right_of_its_epoch_is_found() {
+        let mut one = OneWriter::new(1, 2);
+        assert!(one.writes(0, 0, Epoch(2), 10).is_err());
+        assert!(one.permit(0, 0, permit(2, 100), 10).is_ok());
+        assert!(one.writes(0, 0, Epoch(2), 99).is_ok());
+        assert!(one.writes(0, 0, Epoch(4), 99).is_err());
+        assert!(one.writes(0, 0, Epoch(2), 100).is_err());
+        assert!(one.writes(0, 1, Epoch(2), 99).is_err());
     }
 
     #[test]

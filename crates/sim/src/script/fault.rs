@@ -233,6 +233,26 @@ impl Fault {
         matches!(self, Self::Switchover { .. })
     }
 
+    /// Whether the pair must bear it for ever: datagrams that nobody sent, unless they are forged.
+    pub fn must_do_no_harm(&self) -> bool {
+        matches!(
+            self,
+            Self::Junk {
+                kind: Junk::Noise | Junk::Replay,
+                ..
+            }
+        )
+    }
+
+    /// The network, if it is a fault of one network alone.
+    pub fn network(&self) -> Option<usize> {
+        match self {
+            Self::Path { paths, .. } => paths.network,
+            Self::Unreachable { network, .. } | Self::Junk { network, .. } => Some(*network),
+            _ => None,
+        }
+    }
+
     /// Whether its end starts something again, so that it makes sense without a duration.
     pub fn restarts(&self) -> bool {
         matches!(

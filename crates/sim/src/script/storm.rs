@@ -9,6 +9,9 @@ use crate::streams::{Purpose, stream};
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 
+/// How long a network is cut at the very end.
+const LAST_CUT: u64 = 700 * MS;
+
 /// How rough a storm is, drawn with it.
 #[derive(Clone, Copy)]
 struct Roughness {
@@ -33,8 +36,9 @@ const ROUGHNESS: [Roughness; 3] = [
     },
 ];
 
-/// The faults of `seed` between `from` and `until`; all of them have ended by then.
-pub fn storm(config: &Config, seed: u64, from: u64, until: u64) -> Vec<Timed> {
+/// The faults of `seed` between `from` and `until`; all of them have ended by then. What the pair must
+/// bear goes on until `end`.
+pub fn storm(config: &Config, seed: u64, from: u64, until: u64, end: u64) -> Vec<Timed> {
     let mut random = stream(seed, Purpose::Storm, 0);
     let roughness = ROUGHNESS[random.below(3) as usize];
     let mut draw = Draw { config, random };
@@ -43,6 +47,7 @@ pub fn storm(config: &Config, seed: u64, from: u64, until: u64) -> Vec<Timed> {
     loop {
         at += 1 + draw.random.below(2 * roughness.gap);
         if at + MS >= until {
+            faults.extend(draw.bearable(until, end));
             return faults;
         }
         let fault = draw.fault();
@@ -173,6 +178,36 @@ impl Draw<'_> {
             },
             24 => Fault::OldConfiguration { node: self.node() },
             _ => self.rate(),
+        }
+    }
+
+    /// Junk while the pair heals, or at the very end a network that fails.
+    fn bearable(&mut self, until: u64, end: u64) -> Option<Timed> {
+        match self.random.below(4) {
+            0 => Some(Timed {
+                at: until,
+                until: end,
+                fault: Fault::Junk {
+                    network: self.network(),
+                    node: self.node(),
+                    rate: 500,
+                    kind: self.one_of(&[Junk::Noise, Junk::Replay, Junk::Replay]),
+                },
+            }),
+            1 if self.config.networks.len() > 1 => Some(Timed {
+                at: end.saturating_sub(LAST_CUT).max(until),
+                until: end,
+                fault: Fault::Path {
+                    paths: Paths {
+                        network: Some(self.network()),
+                        from: None,
+                        to: None,
+                        both: true,
+                    },
+                    fault: PathFault::Cut,
+                },
+            }),
+            _ => None,
         }
     }
 

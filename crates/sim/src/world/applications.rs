@@ -114,6 +114,7 @@ impl World {
     }
 
     fn meet(&mut self, node: usize, app: usize, need: Need) {
+        let now = self.queue.now();
         let Some(process) = self.hosts[node].process.as_mut() else {
             return;
         };
@@ -132,7 +133,8 @@ impl World {
                 // A cycle that begins from nothing says so when it ends; its output comes before.
                 let cold = matches!(need, Need::Read { .. }) && thread.machine.progress().is_none();
                 if cold {
-                    self.checks.cold_start(thread.index);
+                    let with_state = !thread.began_cold();
+                    self.checks.cold_start(thread.index, with_state, now);
                 }
                 (Ask::Read, until)
             }

@@ -19,7 +19,9 @@ const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 6
 impl World {
     pub(super) fn fault_begins(&mut self, at: usize) {
         let timed = self.script[at];
-        self.checks.faults_end(timed.until);
+        if !timed.fault.must_do_no_harm() {
+            self.checks.faults_end(timed.fault.network(), timed.until);
+        }
         self.tell(Happening::FaultBegins {
             fault: at as u32,
             what: timed.fault,
@@ -197,9 +199,7 @@ impl World {
                 let host = &mut self.hosts[node];
                 host.clock.set_rate(now, ppb);
                 // The same local instants lie elsewhere in true time.
-                host.permits
-                    .iter_mut()
-                    .for_each(|known| known.0 = bumpless_base::Instant::FAR_FUTURE);
+                host.permits.iter_mut().for_each(|known| known.0 = None);
                 host.turn_at = u64::MAX;
                 self.plan_turn(node, now);
                 self.observe_permits(node);

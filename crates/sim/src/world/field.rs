@@ -19,6 +19,11 @@ const ILLEGAL_VALUE: u8 = 3;
 impl World {
     /// Sends a request; returns its number.
     pub(super) fn ask(&mut self, node: usize, app: usize, application: usize, ask: Ask) -> u32 {
+        if let Ask::Write(stamp) = ask {
+            let group = self.config.applications[application].group;
+            self.checks
+                .writes(group, node, stamp.epoch, self.queue.now());
+        }
         let request = Request {
             node,
             incarnation: self.hosts[node].incarnation,

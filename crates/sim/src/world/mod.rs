@@ -10,7 +10,8 @@ mod turns;
 
 use std::sync::Arc;
 
-use bumpless_base::{Duration, Instant};
+use bumpless_base::Duration;
+use bumpless_config::Commit;
 use bumpless_config::{Config, ReferenceKind};
 use bumpless_redundancy::{Witness, WitnessSetup};
 
@@ -215,7 +216,7 @@ impl World {
         let groups = host.permits.len();
         self.exchange.get().clear(node);
         for group in 0..groups {
-            self.hosts[node].permits[group] = (Instant::ZERO, 0);
+            self.hosts[node].permits[group] = (None, 0);
             self.checks.permit(group, node, None, now);
         }
         self.tell(Happening::Ended { node });
@@ -273,6 +274,12 @@ fn terms(config: &Config) -> Terms {
             .map(|app| nanos(app.period))
             .collect(),
         drift_ppm: config.timing.clock_drift_ppm,
+        behind: config
+            .applications
+            .iter()
+            .map(|app| app.commit == Commit::Async)
+            .collect(),
+        networks: config.networks.len(),
         groups: config.groups.len(),
         nodes: config.nodes.len(),
         heal_within: nanos(heal_within(config)),

@@ -4,6 +4,8 @@ use std::cell::Cell;
 
 use bumpless_base::{Counter, Instant};
 use bumpless_node::data_plane::Turn;
+use bumpless_node::event::NodeEvent;
+use bumpless_wire::Role;
 
 use super::World;
 use crate::application::STATE;
@@ -16,6 +18,8 @@ use crate::trace::Happening;
 
 /// A data plane that has just had a turn takes the next no sooner than this.
 const TURN: u64 = 5_000;
+/// Why a node says that it took the role in an ordered hand-over (`spec/events.md`).
+const HANDED_OVER: &str = "the partner handed over";
 /// After how long somebody starts a node again that has ended itself.
 const RESTART_AFTER: u64 = 200_000_000;
 
@@ -136,10 +140,23 @@ impl World {
         let Some(process) = self.hosts[node].process.as_mut() else {
             return;
         };
-        let trace = &mut self.trace;
-        process
-            .log
-            .drain(|names, _, event| trace.log(now, node, names, event));
+        let (trace, checks, config) = (&mut self.trace, &mut self.checks, &self.config);
+        process.log.drain(|names, _, event| {
+            trace.log(now, node, names, event);
+            if let NodeEvent::Role {
+                group,
+                to: Role::Primary,
+                cause,
+                ..
+            } = event
+                && cause.as_str() == HANDED_OVER
+            {
+                let applications = config.applications.iter().enumerate();
+                applications
+                    .filter(|(_, app)| app.group == usize::from(*group))
+                    .for_each(|(at, _)| checks.handed_over(at));
+            }
+        });
     }
 
     pub(super) fn observe_permits(&mut self, node: usize) {
@@ -151,11 +168,11 @@ impl World {
         for group in &process.plane.groups {
             let at = usize::from(group.id.0);
             let permit = group.gate.permit();
-            let until = permit.map_or(Instant::ZERO, |(_, until)| until);
             let known = &mut host.permits[at];
-            if known.0 != until {
-                *known = (until, host.clock.true_time(until));
-                let until = known.1;
+            if known.0 != permit {
+                let end = permit.map_or(Instant::ZERO, |(_, until)| until);
+                let until = host.clock.true_time(end);
+                *known = (permit, until);
                 let permit = permit.map(|(epoch, _)| Permit { epoch, until });
                 self.checks.permit(at, node, permit, now);
             }
@@ -251,7 +268,7 @@ impl World {
         }
         self.kill(node);
         let now = self.now();
-        self.checks.faults_end(now + RESTART_AFTER);
+        self.checks.faults_end(None, now + RESTART_AFTER);
         let incarnation = self.hosts[node].incarnation;
         self.queue.push(
             now + RESTART_AFTER,
