@@ -43,8 +43,10 @@ fn small(name: &'static str, roles: Roles, seen: &'static [&'static str]) {
 #[test]
 fn any_single_fault_of_a_settled_pair_leaves_one_writer_and_heals() {
     let plan = Plan::new(&[Witness], 1);
-    let roles = Roles::settled(plan, Budget::any(1));
-    small("one witness, any 1 fault", roles, SEEN_AFTER_ONE_FAULT);
+    let roles = Roles::settled(plan.clone(), Budget::any(1));
+    small("any 1 fault, short lease", roles, SEEN_AFTER_ONE_FAULT);
+    let roles = Roles::settled(plan.with_long_lease(), Budget::any(1));
+    small("any 1 fault, long lease", roles, SEEN_AFTER_ONE_FAULT);
 }
 
 #[test]
@@ -90,9 +92,7 @@ fn clocks_at_the_ends_of_the_drift_bound_leave_one_writer() {
 /// Both that bind a successor, its own promise and the witness's lease, count twice as fast.
 #[test]
 fn clocks_beyond_the_drift_bound_make_two_writers_so_the_search_can_find_them() {
-    let mut plan = Plan::new(&[Witness], 1);
-    plan.timing.lease = Duration::from_nanos(5 * QUANTUM);
-    plan.timing.start_wait = Duration::from_nanos(10 * QUANTUM);
+    let mut plan = Plan::new(&[Witness], 1).with_long_lease();
     (plan.steps[1], plan.steps[2]) = (2 * QUANTUM, 2 * QUANTUM);
     let roles = Roles::settled(plan, Budget::only(1, &[Fault::Pause]));
     assert_eq!(first_counterexample(roles), Some(ONE_WRITER));
@@ -161,6 +161,46 @@ fn random_steps<const N: usize>(
         assert!(worlds.iter().all(|w| w.canonical() == first), "{action:?}");
     }
     Ok(worlds)
+}
+
+/// Only in a build with `--cfg bumpless_deliberate_faults`: what is made wrong in the machines, and
+/// the smallest exploration that finds it.
+#[cfg(bumpless_deliberate_faults)]
+#[test]
+fn deliberate_faults_of_the_roles_are_found() {
+    use bumpless_base::fault::Fault as Deliberate;
+    let one = || Plan::new(&[Witness], 1);
+    let two = || Plan::new(&[Witness; 2], 2);
+    let wanted = std::env::var("BUMPLESS_FAULT").ok();
+    let all = Deliberate::ALL.iter();
+    let ours = all.filter(|fault| fault.place().starts_with("redundancy"));
+    let name = |fault: &Deliberate| format!("{fault:?}");
+    for &fault in ours.filter(|f| wanted.as_ref().is_none_or(|w| w.contains(&name(f)))) {
+        let long = || one().with_long_lease();
+        let explorations = [
+            ("any 1", Roles::settled(one(), Budget::any(1))),
+            ("any 1, long lease", Roles::settled(long(), Budget::any(1))),
+            ("from the start", Roles::cold(one(), Budget::NOTHING)),
+            (
+                "any 1, two witnesses",
+                Roles::settled(two(), Budget::any(1)),
+            ),
+            (
+                "2 cuts, long lease",
+                Roles::settled(long(), Budget::only(2, &[Fault::Cut])),
+            ),
+            (
+                "crash and copy",
+                Roles::settled(one(), Budget::only(2, &[Fault::Crash, Fault::Copy])),
+            ),
+            ("cut once, 3", explore::cut_once(one())),
+        ];
+        let found = explorations.into_iter().find_map(|(name, mut roles)| {
+            roles.broken = Some(fault);
+            Some((name, first_counterexample(roles)?))
+        });
+        println!("## {fault:?}: {found:?}");
+    }
 }
 
 /// `BUMPLESS_EXPLORE=name` runs one, else all, smallest first.

@@ -5,6 +5,7 @@ use super::plan::{Budget, Fault, Plan};
 use super::world::World;
 use bumpless_redundancy::ReferenceKind::Witness;
 use stateright::{Checker, Expectation, HasDiscoveries, Model, Path};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// One exploration.
@@ -46,6 +47,9 @@ pub fn explore(exploration: Exploration) {
             panic!("{name}: {property}");
         }
     }
+    let mut seen_all: Vec<_> = found.keys().collect();
+    seen_all.sort_unstable();
+    println!("{name}: seen: {seen_all:?}");
     let missing: Vec<_> = seen
         .iter()
         .filter(|what| !found.contains_key(*what))
@@ -60,18 +64,20 @@ fn threads() -> usize {
 
 fn report(name: &str, checker: &impl Checker<Roles>, begin: Instant) {
     println!(
-        "{name}: {} states, {} transitions, depth {}, {} s",
+        "{name}: {} states, {} transitions, depth {}, healed within {} quanta, {} s",
         checker.unique_state_count(),
         checker.state_count(),
         checker.max_depth(),
+        checker.model().longest.load(Ordering::Relaxed),
         begin.elapsed().as_secs(),
     );
 }
 
-/// The property with the shortest counterexample, whose way is printed; `None` if all hold.
+/// The property with the shortest counterexample, whose way is printed; `None` if all hold in the
+/// first six million steps.
 pub fn first_counterexample(roles: Roles) -> Option<&'static str> {
     let checker = roles.checker().finish_when(HasDiscoveries::AnyFailures);
-    let checker = checker.spawn_bfs().join();
+    let checker = checker.target_state_count(6_000_000).spawn_bfs().join();
     let mut found = checker.discoveries();
     let properties = checker.model().properties().into_iter();
     let mut failures = properties.filter(|p| p.expectation == Expectation::Always);
@@ -116,26 +122,51 @@ fn describe(world: &World, node: usize) -> String {
     }
 }
 
+/// At most one cut, and two ends of processes, before, in or after it.
+pub fn cut_once(plan: Plan) -> Roles {
+    let mut budget = Budget::only(3, &[Fault::Cut, Fault::Crash, Fault::WitnessRestart]);
+    budget.of = budget.of.map(|most| most.min(2));
+    budget.of[Fault::Cut as usize] = 1;
+    Roles::settled(plan, budget)
+}
+
+/// While the backup reaches neither witness, the primary proposes one after the other, and the
+/// version of its choice grows without end. So time has a bound here.
+fn two_for_a_while(plan: Plan) -> Roles {
+    let kinds = [
+        Fault::Cut,
+        Fault::Crash,
+        Fault::WitnessRestart,
+        Fault::Pause,
+    ];
+    let mut roles = Roles::settled(plan, Budget::only(2, &kinds));
+    roles.horizon = Some(180);
+    roles
+}
+
 /// What takes longer than a test should.
 pub fn large() -> Vec<(&'static str, Roles)> {
     use Fault::*;
     let one = || Plan::new(&[Witness], 1);
     let two = || Plan::new(&[Witness; 2], 2);
+    let only = |plan, total, kinds: &[Fault]| Roles::settled(plan, Budget::only(total, kinds));
     vec![
         ("start-1", Roles::cold(one(), Budget::any(1))),
         ("two-witnesses-1", Roles::settled(two(), Budget::any(1))),
-        (
-            "crash-3",
-            Roles::settled(one(), Budget::only(3, &[Crash, WitnessRestart])),
-        ),
-        (
-            "cut-crash-2",
-            Roles::settled(one(), Budget::only(2, &[Cut, Crash, WitnessRestart])),
-        ),
-        (
-            "order-2",
-            Roles::settled(one(), Budget::only(2, &[Order, Loss, Delay, Copy, Pause])),
-        ),
         ("any-2", Roles::settled(one(), Budget::any(2))),
+        (
+            "any-2-long-lease",
+            Roles::settled(one().with_long_lease(), Budget::any(2)),
+        ),
+        ("crash-3", only(one(), 3, &[Crash, WitnessRestart, Expiry])),
+        (
+            "states-3",
+            only(one(), 3, &[Transfer, LateState, Expiry, Crash]),
+        ),
+        ("order-3", only(one(), 3, &[Order, Loss, Crash])),
+        ("network-3", only(one(), 3, &[Loss, Copy, Delay])),
+        ("cut-once-3", cut_once(one())),
+        ("two-witnesses-2", two_for_a_while(two())),
+        ("start-2", Roles::cold(one(), Budget::any(2))),
     ]
 }

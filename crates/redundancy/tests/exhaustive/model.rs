@@ -2,9 +2,12 @@
 
 use super::plan::{Budget, Fault, GROUP, Plan};
 use super::world::{End, World, path};
+#[cfg(bumpless_deliberate_faults)]
+use bumpless_base::fault::Fault as Deliberate;
 use bumpless_redundancy::{ReferenceKind, Role, RoleCause};
 use stateright::{Model, Property};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// One thing that happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +38,13 @@ pub enum Action {
 /// The worlds that follow from some first ones.
 pub struct Roles {
     pub first: Vec<World>,
+    /// The longest that the pair took to be redundant again, in quanta from the last fault.
+    pub longest: AtomicU8,
+    /// What happens at this quantum or later is not looked at.
+    pub horizon: Option<u64>,
+    /// What is made wrong in the machines.
+    #[cfg(bumpless_deliberate_faults)]
+    pub broken: Option<Deliberate>,
 }
 
 impl Roles {
@@ -61,14 +71,26 @@ impl Roles {
         for world in &mut first {
             (world.budget, world.seen.forgotten) = (budget, false);
         }
-        Self { first }
+        Self {
+            first,
+            longest: AtomicU8::new(0),
+            horizon: None,
+            #[cfg(bumpless_deliberate_faults)]
+            broken: None,
+        }
     }
 
     /// From the start of everything; nodes come up when the adversary likes.
     pub fn cold(plan: Plan, budget: Budget) -> Self {
         let mut world = World::new(Arc::new(plan));
         world.budget = budget;
-        Self { first: vec![world] }
+        Self {
+            first: vec![world],
+            longest: AtomicU8::new(0),
+            horizon: None,
+            #[cfg(bumpless_deliberate_faults)]
+            broken: None,
+        }
     }
 
     fn node_actions(&self, world: &World, node: End, actions: &mut Vec<Action>) {
@@ -280,10 +302,17 @@ impl Model for Roles {
     }
 
     fn next_state(&self, world: &World, action: Action) -> Option<World> {
+        #[cfg(bumpless_deliberate_faults)]
+        bumpless_base::fault::switch_on(self.broken);
         let mut next = world.clone();
-        next.seen.regained = false;
+        (next.seen.regained, next.seen.repeated) = (false, false);
         next.act(action);
+        self.longest.fetch_max(next.seen.ailing, Ordering::Relaxed);
         Some(next)
+    }
+
+    fn within_boundary(&self, world: &World) -> bool {
+        self.horizon.is_none_or(|horizon| world.time < horizon)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -292,7 +321,8 @@ impl Model for Roles {
                 w.permit(0).is_none() || w.permit(1).is_none()
             }),
             Property::<Self>::always(HISTORY, |_, w| w.seen.violation.is_none()),
-            Property::<Self>::always(HEALS, |_, w| w.seen.ailing <= w.plan.heals),
+            Property::<Self>::always(BOUNDED, |m, w| m.horizon.is_some() || w.time < LONGEST),
+            Property::<Self>::always(HEALS, |_, w| w.seen.ailing <= w.plan.heals_within()),
             Property::<Self>::sometimes("A writes", |_, w| w.permit(0).is_some()),
             Property::<Self>::sometimes("B writes", |_, w| w.permit(1).is_some()),
             Property::<Self>::sometimes("A takes over", |_, w| {
@@ -315,6 +345,9 @@ impl Model for Roles {
                 (0..2).any(|n| alone(n) && w.seen.fresh == [n == 0, n == 1])
             }),
             Property::<Self>::sometimes("a right lapses and comes back", |_, w| w.seen.regained),
+            Property::<Self>::sometimes("memory is lost and an epoch comes again", |_, w| {
+                w.seen.repeated
+            }),
             Property::<Self>::sometimes("nobody writes", |_, w| {
                 (0..2).all(|n| w.is_up(n) && w.permit(n).is_none())
             }),
@@ -333,6 +366,9 @@ fn names_of(cut: u64) -> String {
 
 pub const ONE_WRITER: &str = "one writer: two nodes hold a permit at one instant";
 pub const HISTORY: &str = "one writer, no bump: what was written stays in order";
+pub const BOUNDED: &str = "bounded: nothing grows for ever";
+/// Long after every way has come back to a state that was there before, in quanta.
+const LONGEST: u64 = 200;
 pub const HEALS: &str = "heals: redundant again in time";
 
 fn became(world: &World, node: End, cause: RoleCause) -> bool {

@@ -46,8 +46,6 @@ pub struct Plan {
     pub timing: Timing,
     /// What each clock shows more after one quantum, in nanoseconds: A, B, reference points.
     pub steps: [u64; 4],
-    /// Within how many quanta from the last fault the pair must be redundant again.
-    pub heals: u8,
 }
 
 impl Plan {
@@ -66,8 +64,22 @@ impl Plan {
                 hand_over: quanta(6),
             },
             steps: [QUANTUM; 4],
-            heals: 24,
         }
+    }
+
+    /// A lease of 7 quanta: a partner is found silent, and a witness grants, while it still runs.
+    #[must_use]
+    pub fn with_long_lease(mut self) -> Self {
+        self.timing.lease = Duration::from_nanos(7 * QUANTUM);
+        self.timing.start_wait = Duration::from_nanos(14 * QUANTUM);
+        self
+    }
+
+    /// Within how many quanta from the last fault the pair must be redundant again: an offer to a
+    /// backup that cannot take it stands for four leases, and a start takes its time.
+    pub fn heals_within(&self) -> u8 {
+        let longest = self.timing.lease * 4 + self.timing.start_wait;
+        u8::try_from(longest.as_nanos() / QUANTUM).unwrap_or(u8::MAX)
     }
 
     /// The age from which an instant gives rise to no deadline ahead: nothing adds more than these

@@ -226,6 +226,7 @@ impl World {
         }
         let cause = self.status(node).and_then(|status| status.cause);
         let anew = matches!(cause, Some(RoleCause::Start | RoleCause::LoneStart));
+        self.seen.repeated |= epoch <= seen;
         if epoch <= seen && !(self.seen.forgotten && anew) {
             self.violate("epochs grow: an epoch is used that is not above the last one");
         }

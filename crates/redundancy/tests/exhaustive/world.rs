@@ -68,6 +68,8 @@ pub struct Seen {
     pub ailing: u8,
     /// A right that had lapsed has come back at the last step.
     pub regained: bool,
+    /// At the last step an epoch was used that is not above the last one.
+    pub repeated: bool,
     pub violation: Option<&'static str>,
 }
 
@@ -125,6 +127,7 @@ impl World {
                 fresh: [false; 2],
                 ailing: 0,
                 regained: false,
+                repeated: false,
                 violation: None,
             },
             starts: 0,
@@ -228,7 +231,8 @@ impl World {
         let (writer, incarnation) = seen.writer;
         let present = self.nodes[writer].incarnation == incarnation;
         (seen.epoch % 2, writer, present, seen.forgotten).hash(&mut r);
-        (seen.fresh, seen.ailing, seen.regained, seen.violation).hash(&mut r);
+        (seen.fresh, seen.ailing, seen.violation).hash(&mut r);
+        (seen.regained, seen.repeated).hash(&mut r);
         let clocks: Vec<_> = (0..2 + self.witnesses.len())
             .map(|end| self.clock(end))
             .collect();
