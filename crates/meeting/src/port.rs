@@ -36,6 +36,7 @@ pub struct ApplicationPort {
     in_cycle: AtomicBool,
     paused: AtomicBool,
     epoch_seen: AtomicU32,
+    epoch_spent: AtomicU32,
     unfit: AtomicBool,
     executor: OnceLock<Thread>,
 }
@@ -181,6 +182,17 @@ impl ApplicationPort {
     /// Notes the epoch that the field device holds; returns whether it is higher than any before.
     pub fn note_epoch_seen(&self, epoch: Epoch) -> bool {
         self.epoch_seen.fetch_max(epoch.0, Ordering::SeqCst) < epoch.0
+    }
+
+    /// Notes an epoch in which an earlier process of this node has written; returns whether it is
+    /// higher than any before.
+    pub fn note_epoch_spent(&self, epoch: Epoch) -> bool {
+        self.epoch_spent.fetch_max(epoch.0, Ordering::SeqCst) < epoch.0
+    }
+
+    /// The highest epoch in which an earlier process of this node is known to have written.
+    pub fn epoch_spent(&self) -> Epoch {
+        Epoch(self.epoch_spent.load(Ordering::SeqCst))
     }
 
     /// Notes whether the application can run here: its field answers and its state was loaded.

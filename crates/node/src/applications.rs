@@ -225,6 +225,11 @@ impl Reporter {
                 None,
                 ShortText::of("lease ran out during the cycle"),
             ),
+            Outcome::Held(HoldCause::EpochSpent) => (
+                OutputOutcome::Held,
+                None,
+                ShortText::of("an earlier process of this node wrote in this epoch"),
+            ),
             Outcome::Held(HoldCause::BackupBehind) => (
                 OutputOutcome::Held,
                 Some("behind"),

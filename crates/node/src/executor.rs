@@ -273,6 +273,12 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
         }
     }
 
+    fn epoch_spent(&mut self, epoch: Epoch) {
+        if self.port.note_epoch_spent(epoch) {
+            self.environment.wake_data_plane();
+        }
+    }
+
     fn fit_changed(&mut self, fit: bool) {
         self.port.set_fit(fit);
         self.environment.wake_data_plane();

@@ -284,6 +284,26 @@ impl Redundancy {
         self.after(Some(peer), now);
     }
 
+    /// Tells of an epoch in which an earlier process of this node has written, as a field device
+    /// shows. A primary that has it goes above it without leaving its role: since the epoch is this
+    /// node's, nobody else writes in it.
+    pub fn observe_spent_epoch(&mut self, group: GroupId, epoch: Epoch, now: Instant) {
+        let Some(index) = self.index_of(group) else {
+            return;
+        };
+        self.with_group(index, now, |group, s, out| {
+            group.notice_lapse(s, out);
+            // The next one is the partner's, and whoever knows of it goes above it.
+            let above = Epoch(epoch.0.saturating_add(1));
+            let held = group.role == Role::Primary && group.epoch == epoch;
+            group.observe(if held { above } else { epoch });
+            group.urgent |= held;
+            group.decide(s, out);
+        });
+        let peer = self.groups[index].peer;
+        self.after(Some(peer), now);
+    }
+
     /// Orders a switchover; on either node.
     ///
     /// # Errors

@@ -525,6 +525,18 @@ fn a_higher_epoch_at_the_field_device_ends_the_primary_role() {
 }
 
 #[test]
+fn a_primary_goes_above_an_epoch_that_an_earlier_process_of_its_node_has_used() {
+    let mut world = World::settled(Plan::default(), 22);
+    let (spent, now) = (world.writes(0).unwrap(), world.local(0));
+    world.core(0).observe_spent_epoch(GROUP, spent, now);
+    world.run_for(50 * MS);
+    assert!(world.writes(0).unwrap() > spent);
+    assert!(!world.had(0, became(Role::Starting, RoleCause::HigherEpoch)));
+    assert!(world.is_healed());
+    world.expect_no_violation("spent epoch");
+}
+
+#[test]
 fn a_node_stops_when_the_range_of_epochs_is_used_up() {
     let mut world = World::settled(Plan::default(), 20);
     let now = world.local(0);

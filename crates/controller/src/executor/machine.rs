@@ -132,6 +132,8 @@ pub struct CycleMachine<R, G, O> {
     /// since.
     taken_up_at: Instant,
     uninterrupted: bool,
+    /// The epoch of the last output that was sent, whatever became of it.
+    wrote_in: Option<Epoch>,
     fit: bool,
 }
 
@@ -172,6 +174,7 @@ where
             executed_at: Instant::ZERO,
             taken_up_at: Instant::ZERO,
             uninterrupted: false,
+            wrote_in: None,
             fit: true,
         }
     }
@@ -252,7 +255,7 @@ where
             (Phase::Between, Answer::Slept(wake)) => self.woken = wake == Wake::Woken,
             (Phase::Warming(outcome), Answer::Warm(result)) => {
                 let noted = self.note(result);
-                let as_backup = noted.map_or_else(Outcome::Cold, |()| Outcome::Warm);
+                let as_backup = noted.map_or_else(Outcome::Cold, |_| Outcome::Warm);
                 self.finish(outcome.unwrap_or(as_backup), now);
             }
             (Phase::Reading(permit), Answer::Read(result)) => self.have_read(permit, result, now),
@@ -388,7 +391,11 @@ where
 
     fn have_read(&mut self, permit: Permit, result: Result<FieldSample, FieldError>, now: Instant) {
         let stale = match self.note(result) {
-            Ok(()) => {
+            Ok(sample) if self.is_spent(permit.epoch, sample) => {
+                self.gate.epoch_spent(permit.epoch);
+                return self.finish(Outcome::Held(HoldCause::EpochSpent), now);
+            }
+            Ok(_) => {
                 self.inputs_valid = true;
                 self.report.inputs_at = Some(now);
                 None
@@ -406,7 +413,7 @@ where
     }
 
     /// Counts and passes on what a request without outputs has shown.
-    fn note(&mut self, result: Result<FieldSample, FieldError>) -> Result<(), FieldError> {
+    fn note(&mut self, result: Result<FieldSample, FieldError>) -> Result<FieldSample, FieldError> {
         let failed = matches!(self.tenure, Tenure::Failed(_));
         self.set_fit(result.is_ok() && !failed);
         match result {
@@ -414,13 +421,19 @@ where
                 if let Some(epoch) = sample.epoch_seen {
                     self.gate.epoch_seen(epoch);
                 }
-                Ok(())
+                Ok(sample)
             }
             Err(error) => {
                 self.counters.count(Counter::FieldFailures);
                 Err(error)
             }
         }
+    }
+
+    /// Whether somebody has written in `epoch`, in which this process has not: since an epoch belongs
+    /// to one node, an earlier process of this one (F-26).
+    fn is_spent(&self, epoch: Epoch, sample: FieldSample) -> bool {
+        sample.epoch_seen == Some(epoch) && self.wrote_in != Some(epoch)
     }
 
     fn set_fit(&mut self, fit: bool) {
@@ -542,6 +555,7 @@ where
             cycle: self.report.cycle,
         };
         let until = (now + self.settings.field_timeout).min(permit.until);
+        self.wrote_in = Some(permit.epoch);
         self.phase = Phase::Writing;
         Some(Need::Write { stamp, until })
     }

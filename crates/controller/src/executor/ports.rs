@@ -112,6 +112,9 @@ pub trait OutputGate {
     fn in_step(&mut self) {}
     /// A device has accepted this epoch. Called after every read or rejected write that tells.
     fn epoch_seen(&mut self, _epoch: Epoch) {}
+    /// A device holds the present epoch although this process has written nothing in it: an earlier
+    /// process of this node has. Outputs need a higher one.
+    fn epoch_spent(&mut self, _epoch: Epoch) {}
     /// Whether this node can reach its field devices and run the application. Called on changes.
     fn fit_changed(&mut self, _fit: bool) {}
 }

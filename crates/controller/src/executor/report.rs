@@ -30,6 +30,8 @@ pub enum HoldCause {
     NoPermit,
     /// The right to write ran out, or changed its epoch, between copy-in and copy-out.
     PermitLost,
+    /// An earlier process of this node has written in this epoch (F-26).
+    EpochSpent,
     /// The state that the backup should have is not safe, and it was not certain that the backup
     /// would not take over with an older one.
     BackupBehind,

@@ -226,6 +226,41 @@ fn epochs_that_a_device_tells_reach_the_redundancy_layer() {
 }
 
 #[test]
+fn an_epoch_in_which_an_earlier_process_wrote_is_not_written_in() {
+    let world = World::new();
+    world.lock().device_epoch = Some(Epoch(1));
+    world.schedule(at(25), |state| {
+        state.permit = Some(Permit {
+            epoch: Epoch(3),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    let reports = world.run(settings(), at(60));
+    assert_eq!(reports[0].outcome, Outcome::Held(HoldCause::EpochSpent));
+    let written: Vec<_> = world
+        .lock()
+        .writes
+        .iter()
+        .map(|w| (w.epoch, w.cycle))
+        .collect();
+    assert_eq!(written[..2], [(3, 1), (3, 2)]);
+    assert_eq!(world.lock().epochs_spent[0], Epoch(1));
+}
+
+#[test]
+fn the_epoch_in_which_this_process_writes_is_not_taken_for_spent() {
+    let world = World::new();
+    world.schedule(at(5), |state| state.device_epoch = Some(Epoch(1)));
+    let reports = world.run(settings(), at(60));
+    assert!(
+        reports
+            .iter()
+            .all(|report| report.outcome == Outcome::Written)
+    );
+    assert_eq!(world.lock().epochs_spent, []);
+}
+
+#[test]
 fn an_own_state_of_long_ago_is_not_gone_on_from() {
     let world = World::new();
     world.schedule(at(35), |state| state.role = Role::Backup);

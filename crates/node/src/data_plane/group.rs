@@ -42,6 +42,7 @@ pub struct GroupRuntime {
     /// Until when the newest state of each application may be used.
     freshness: IndexedHeap<Instant>,
     epoch_seen: Epoch,
+    epoch_spent: Epoch,
 }
 
 impl GroupRuntime {
@@ -72,6 +73,7 @@ impl GroupRuntime {
             relieved_at: None,
             freshness,
             epoch_seen: Epoch::default(),
+            epoch_spent: Epoch::default(),
         }
     }
 
@@ -183,6 +185,11 @@ impl GroupRuntime {
         if seen > self.epoch_seen {
             self.epoch_seen = seen;
             redundancy.observe_epoch(self.id, seen, now);
+        }
+        let spent = self.ports.iter().map(|port| port.epoch_spent()).max();
+        if spent > Some(self.epoch_spent) {
+            self.epoch_spent = spent.unwrap_or_default();
+            redundancy.observe_spent_epoch(self.id, self.epoch_spent, now);
         }
         let fit = self.ports.iter().all(|port| port.is_fit());
         if fit == self.unfit_since.is_some() {

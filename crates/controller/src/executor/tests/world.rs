@@ -53,6 +53,7 @@ pub struct State {
     pub warmed: Vec<Instant>,
     pub executed: Vec<Instant>,
     pub epochs_seen: Vec<Epoch>,
+    pub epochs_spent: Vec<Epoch>,
     pub fit: Vec<bool>,
     pub oversleep: Duration,
 }
@@ -119,6 +120,7 @@ impl World {
             warmed: Vec::new(),
             executed: Vec::new(),
             epochs_seen: Vec::new(),
+            epochs_spent: Vec::new(),
             fit: Vec::new(),
             oversleep: Duration::ZERO,
         })))
@@ -188,6 +190,9 @@ impl OutputGate for World {
     }
     fn epoch_seen(&mut self, epoch: Epoch) {
         self.lock().epochs_seen.push(epoch);
+    }
+    fn epoch_spent(&mut self, epoch: Epoch) {
+        self.lock().epochs_spent.push(epoch);
     }
     fn fit_changed(&mut self, fit: bool) {
         self.lock().fit.push(fit);
