@@ -433,7 +433,8 @@ where
     /// Whether somebody has written in `epoch`, in which this process has not: since an epoch belongs
     /// to one node, an earlier process of this one (F-26).
     fn is_spent(&self, epoch: Epoch, sample: FieldSample) -> bool {
-        sample.epoch_seen == Some(epoch) && self.wrote_in != Some(epoch)
+        let guarded = !deliberate(Fault::EpochNotRaised) && !deliberate(Fault::EpochsNotApart);
+        guarded && sample.epoch_seen == Some(epoch) && self.wrote_in != Some(epoch)
     }
 
     fn set_fit(&mut self, fit: bool) {
