@@ -346,7 +346,7 @@ where
         if matches!(self.tenure, Tenure::Acting(held) if held == epoch) {
             return Ok(());
         }
-        self.report.resumed = Some(self.load_newest(now)?);
+        self.report.resumed = Some(self.load_newest()?);
         self.tenure = Tenure::Acting(epoch);
         self.inputs_valid = false;
         if !self.uninterrupted {
@@ -356,7 +356,7 @@ where
         Ok(())
     }
 
-    fn load_newest(&mut self, now: Instant) -> Result<Resumed, LoadError> {
+    fn load_newest(&mut self) -> Result<Resumed, LoadError> {
         // What is older than this node's own state is never gone on from, even where that itself is
         // too old.
         let own = self.progress;
@@ -371,7 +371,7 @@ where
             let Progress { epoch, cycle } = progress;
             return Ok(Resumed::Loaded { epoch, cycle });
         }
-        if let Some(Progress { cycle, .. }) = own.filter(|_| self.may_keep(now)) {
+        if let Some(Progress { cycle, .. }) = own.filter(|_| self.may_keep()) {
             return Ok(Resumed::Kept { cycle });
         }
         self.progress = None;
@@ -381,9 +381,10 @@ where
     }
 
     /// Whether this node's own state may be gone on from. One from an earlier term in the role is as
-    /// old as any other: the partner may have gone on since, unheard.
-    fn may_keep(&self, now: Instant) -> bool {
-        let fresh = now < self.executed_at + self.settings.expiry;
+    /// old as any other: the partner may have gone on since, unheard. Like a received one, it counts
+    /// if it was fresh when the role was taken, however long this thread takes to see that.
+    fn may_keep(&self) -> bool {
+        let fresh = self.gate.role_since() < self.executed_at + self.settings.expiry;
         self.uninterrupted
             || deliberate(Fault::OwnStateAlwaysKept)
             || (fresh && !self.gate.began_cold())

@@ -261,11 +261,30 @@ fn the_epoch_in_which_this_process_writes_is_not_taken_for_spent() {
 }
 
 #[test]
+fn an_own_state_that_was_fresh_when_the_role_was_taken_is_gone_on_from_however_late() {
+    let world = World::new();
+    world.schedule(at(35), |state| state.role = Role::Backup);
+    world.schedule(at(45), |state| {
+        (state.role, state.role_since) = (Role::Primary, at(45));
+        state.permit = None;
+    });
+    world.schedule(at(335), |state| {
+        state.permit = Some(Permit {
+            epoch: Epoch(3),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    let reports = world.run(settings(), at(350));
+    let resumed: Vec<_> = reports.iter().filter_map(|report| report.resumed).collect();
+    assert_eq!(resumed, [Resumed::ColdStart, Resumed::Kept { cycle: 4 }]);
+}
+
+#[test]
 fn an_own_state_of_long_ago_is_not_gone_on_from() {
     let world = World::new();
     world.schedule(at(35), |state| state.role = Role::Backup);
     world.schedule(at(335), |state| {
-        state.role = Role::Primary;
+        (state.role, state.role_since) = (Role::Primary, at(335));
         state.permit = Some(Permit {
             epoch: Epoch(2),
             until: Instant::FAR_FUTURE,

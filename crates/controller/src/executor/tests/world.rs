@@ -36,6 +36,7 @@ pub struct State {
     /// Whether it can be made certain that nobody takes over with an older state.
     pub alone: bool,
     pub cold: bool,
+    pub role_since: Instant,
     pub paused: bool,
     /// Time from publishing to the acknowledgement; `None`: never.
     pub transfer: Option<Duration>,
@@ -106,6 +107,7 @@ impl World {
             backup: true,
             alone: true,
             cold: false,
+            role_since: Instant::ZERO,
             paused: false,
             transfer: Some(ms(1)),
             transfer_fails: None,
@@ -175,6 +177,9 @@ impl OutputGate for World {
     }
     fn role(&self) -> Role {
         self.lock().role
+    }
+    fn role_since(&self) -> Instant {
+        self.lock().role_since
     }
     fn began_cold(&self) -> bool {
         self.lock().cold
