@@ -47,6 +47,7 @@ impl RoleMachine {
         self.lapse = Some(Lapse {
             since: s.now,
             ally: self.ally,
+            mask: self.agreement.mask(),
             witnesses,
         });
         self.candidate = None;
@@ -82,7 +83,7 @@ impl RoleMachine {
             return self.resign(Role::Starting, RoleCause::HigherEpoch, s, out);
         }
         let same_ally = s.session == lapse.ally && lapse.ally != 0;
-        let mask = self.agreement.mask();
+        let mask = lapse.mask.union(self.agreement.mask());
         let same_witnesses = mask.iter().all(|r| {
             let before = lapse.witnesses[usize::from(r.0) % MAX_REFERENCES];
             let ping = self.agreement.kind(r) == Some(ReferenceKind::Ping);

@@ -7,7 +7,7 @@ use crate::agreement::Agreement;
 use crate::alone::Alone;
 use crate::event::{Event, Outbox, RedundancyLevel, RoleCause, WaitCause};
 use crate::hand_over::HandOver;
-use crate::id::{GroupId, ReferenceId};
+use crate::id::{GroupId, ReferenceId, ReferenceSet};
 use crate::setup::{MAX_REFERENCES, Timing};
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Epoch, Instant};
@@ -45,6 +45,9 @@ pub(crate) struct Lapse {
     pub(crate) since: Instant,
     /// The partner's incarnation that was known before.
     pub(crate) ally: u64,
+    /// The reference points of which the partner may have needed one to take over since: a later
+    /// incarnation of the partner that agrees on another says nothing about them.
+    pub(crate) mask: ReferenceSet,
     /// The witnesses' incarnations that had our epoch on record before, 0 for none.
     pub(crate) witnesses: [u64; MAX_REFERENCES],
 }
