@@ -21,6 +21,10 @@ impl World {
     pub(super) fn ask(&mut self, node: usize, app: usize, application: usize, ask: Ask) -> u32 {
         if let Ask::Write(stamp) = ask {
             let group = self.config.applications[application].group;
+            if self.hosts[node].owes_observation {
+                // A turn that a pause interrupted has ended since it was looked at.
+                self.observe_permits(node);
+            }
             self.checks
                 .writes(group, node, stamp.epoch, self.queue.now());
         }
