@@ -100,11 +100,17 @@ impl Synthetic {
         self.cycle
     }
 
-    fn put_word(&mut self, index: u64, value: u64) {
-        let start = WORD + WORD * index as usize;
-        let end = (start + WORD).min(self.state.len());
-        let slot = &mut self.state[start..end];
-        slot.copy_from_slice(&value.to_le_bytes()[..slot.len()]);
+    /// Writes the words from `first` on, `count` of them, as `cycle` does; none lies beyond the last.
+    fn put_words(&mut self, first: u64, count: u64, cycle: u64) {
+        let content = self.state.get_mut(WORD..).unwrap_or_default();
+        let start = (WORD * first as usize).min(content.len());
+        let end = (start + WORD * count as usize).min(content.len());
+        let (whole, cut) = content[start..end].as_chunks_mut::<WORD>();
+        let last = first + whole.len() as u64;
+        for (index, slot) in (first..).zip(whole) {
+            *slot = word(index, cycle).to_le_bytes();
+        }
+        cut.copy_from_slice(&word(last, cycle).to_le_bytes()[..cut.len()]);
     }
 
     fn put_counter(&mut self) {
@@ -124,11 +130,11 @@ impl Application for Synthetic {
 
     fn execute(&mut self, _: &CycleContext, _: &[f64], _: &mut [f64]) {
         let (words, per_cycle) = (self.parameters.words(), self.parameters.words_per_cycle());
-        let first = self.cycle.wrapping_mul(per_cycle);
+        let first = self.cycle.wrapping_mul(per_cycle) % words.max(1);
         self.cycle = self.cycle.wrapping_add(1);
-        for position in first..first.saturating_add(per_cycle) {
-            self.put_word(position % words, word(position % words, self.cycle));
-        }
+        let before_turn = per_cycle.min(words - first.min(words));
+        self.put_words(first, before_turn, self.cycle);
+        self.put_words(0, per_cycle - before_turn, self.cycle);
         self.put_counter();
     }
 
@@ -150,9 +156,7 @@ impl Application for Synthetic {
 
     fn reset(&mut self) {
         self.cycle = 0;
-        for index in 0..self.parameters.words() {
-            self.put_word(index, word(index, 0));
-        }
+        self.put_words(0, self.parameters.words(), 0);
         self.put_counter();
     }
 }

@@ -6,10 +6,11 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::rc::Rc;
 
+use bumpless_config::Config;
 use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
 use bumpless_wire::{Packet, parse};
 
-use crate::check::Message;
+use crate::check::{Message, Passed};
 
 /// Datagrams passed on by one call of [`Link::receive`].
 const BATCH: usize = 64;
@@ -111,15 +112,23 @@ pub struct Exchange {
     references: usize,
     free: Vec<Vec<u8>>,
     now: u64,
-    /// What the node whose turn it is has taken and sent of state transfer: network, other end.
-    pub taken: Vec<(usize, SocketAddr, Message)>,
+    /// The nodes' addresses, by network.
+    nodes: Vec<Vec<Option<SocketAddr>>>,
+    /// What the node whose turn it is has taken and sent of state transfer.
+    pub taken: Vec<Passed>,
     /// See there.
-    pub sent: Vec<(usize, SocketAddr, Message)>,
+    pub sent: Vec<Passed>,
 }
 
 impl Exchange {
-    /// Mailboxes for `nodes` nodes on `networks` networks, each with `capacity` bytes.
-    pub fn shared(nodes: usize, networks: usize, references: usize, capacity: usize) -> Shared {
+    /// Mailboxes for the nodes of `config` on its networks, each with `capacity` bytes.
+    pub fn shared(config: &Config, capacity: usize) -> Shared {
+        let (nodes, networks) = (config.nodes.len(), config.networks.len());
+        let references = config.references.len();
+        let addresses = |network: usize| {
+            let nodes = config.nodes.iter();
+            nodes.map(|node| node.addresses[network]).collect()
+        };
         let empty = || Mailbox {
             capacity,
             ..Mailbox::default()
@@ -133,6 +142,7 @@ impl Exchange {
             references,
             free: Vec::new(),
             now: 0,
+            nodes: (0..networks).map(addresses).collect(),
             taken: Vec::new(),
             sent: Vec::new(),
         })))
@@ -224,7 +234,33 @@ impl Exchange {
             let channel = header.channel.get();
             self.transits[node].note(channel, header.tag, header.cycle, took);
         }
-        self.taken.push((network, arrived.from, message));
+        if let Some(partner) = self.node_at(network, arrived.from) {
+            self.taken.push(Passed {
+                network,
+                partner,
+                message,
+            });
+        }
+    }
+
+    fn note_sent(&mut self, network: usize, to: SocketAddr, packets: &[Segment<'_>]) {
+        let Some(partner) = self.node_at(network, to) else {
+            return;
+        };
+        for packet in packets {
+            if let Some(message) = message(packet.header, packet.payload.len()) {
+                self.sent.push(Passed {
+                    network,
+                    partner,
+                    message,
+                });
+            }
+        }
+    }
+
+    fn node_at(&self, network: usize, address: SocketAddr) -> Option<usize> {
+        let mut nodes = self.nodes[network].iter();
+        nodes.position(|&node| node == Some(address))
     }
 }
 
@@ -273,11 +309,7 @@ pub struct SimLink {
 impl Link for SimLink {
     fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
         let mut exchange = self.exchange.get();
-        for packet in packets {
-            if let Some(message) = message(packet.header, packet.payload.len()) {
-                exchange.sent.push((self.network, to, message));
-            }
-        }
+        exchange.note_sent(self.network, to, packets);
         if exchange.mailbox(self.node, self.network).unreachable {
             return SendOutcome {
                 sent: 0,

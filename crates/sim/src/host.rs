@@ -69,6 +69,8 @@ pub struct Process {
     pub orders: Producer<Command>,
     /// Its applications, by position in its wiring.
     pub apps: Vec<App>,
+    /// The positions of the channels in the data plane, by application.
+    pub channels: Vec<Option<usize>>,
     /// States received when last looked.
     pub states_delivered: u64,
 }
@@ -201,8 +203,15 @@ impl Host {
         self.incarnation += 1;
         self.due = local;
         self.owes_observation = false;
+        let channels = (0..config.applications.len())
+            .map(|application| {
+                let mut channels = plane.channels.iter();
+                channels.position(|channel| usize::from(channel.application) == application)
+            })
+            .collect();
         self.process = Some(Process {
             plane,
+            channels,
             log,
             orders,
             apps,

@@ -39,6 +39,8 @@ pub struct LinkPort<L = Box<dyn Link + Send>> {
     driver: L,
     pacer: Pacer,
     addresses: Addresses,
+    /// The packets of one burst; kept, because clearing room for them anew costs more than most turns.
+    burst: Vec<Transmit>,
     /// Set when the kernel's queue was full; cleared when it can take more.
     pub full: bool,
 }
@@ -74,6 +76,7 @@ impl<L: Link> LinkPort<L> {
             driver,
             pacer,
             addresses,
+            burst: Vec::with_capacity(BURST),
             full: false,
         }
     }
@@ -174,35 +177,37 @@ impl<L: Link> LinkPort<L> {
         now: Instant,
         counters: &mut Counters,
     ) -> Option<Transmit> {
-        let mut burst = [const { None }; BURST];
-        let Gathered { count, bytes, next } = self.gather(sender, first, &mut burst, now);
-        self.send_burst(sender, &burst[..count], bytes, now, counters);
+        let mut burst = std::mem::take(&mut self.burst);
+        burst.clear();
+        let (bytes, next) = self.gather(sender, first, &mut burst, now);
+        self.send_burst(sender, &burst, bytes, now, counters);
+        self.burst = burst;
         next
     }
 
-    /// Takes packets for the partner of `first` from the sender until the burst is full, the partner
-    /// changes, the pacer's allowance is used, or nothing is left.
+    /// Puts `first` into the empty `burst`, and packets for the same partner after it until the burst is
+    /// full, the partner changes, the pacer's allowance is used, or nothing is left. Returns the burst's
+    /// bytes, and the packet for another partner that came up.
     fn gather(
         &mut self,
         sender: &mut Sender,
         first: Transmit,
-        burst: &mut [Option<Transmit>; BURST],
+        burst: &mut Vec<Transmit>,
         now: Instant,
-    ) -> Gathered {
-        let peer = first.peer;
-        let mut gathered = Gathered::default();
-        gathered.add(first, burst);
-        while gathered.count < BURST {
-            let Ok(packet) = self.take(sender, (gathered.count, gathered.bytes), now) else {
+    ) -> (usize, Option<Transmit>) {
+        let (peer, mut bytes) = (first.peer, first.datagram_len());
+        burst.push(first);
+        while burst.len() < BURST {
+            let Ok(packet) = self.take(sender, (burst.len(), bytes), now) else {
                 break;
             };
             if packet.peer != peer {
-                gathered.next = Some(packet);
-                break;
+                return (bytes, Some(packet));
             }
-            gathered.add(packet, burst);
+            bytes += packet.datagram_len();
+            burst.push(packet);
         }
-        gathered
+        (bytes, None)
     }
 
     /// Takes the next packet from the sender, if the pacer lets it follow a burst of so many packets
@@ -226,19 +231,19 @@ impl<L: Link> LinkPort<L> {
     fn send_burst(
         &mut self,
         sender: &Sender,
-        burst: &[Option<Transmit>],
+        burst: &[Transmit],
         bytes: usize,
         now: Instant,
         counters: &mut Counters,
     ) {
-        let Some(Some(first)) = burst.first() else {
+        let Some(first) = burst.first() else {
             return;
         };
         let Some(&Some(to)) = self.addresses.partners.get(usize::from(first.peer.0)) else {
             return;
         };
         let mut segments = [Segment::default(); BURST];
-        for (segment, packet) in segments.iter_mut().zip(burst.iter().flatten()) {
+        for (segment, packet) in segments.iter_mut().zip(burst) {
             *segment = Segment {
                 header: packet.header(),
                 payload: sender.payload(packet),
@@ -269,26 +274,11 @@ impl<L: Link> LinkPort<L> {
     }
 }
 
-#[derive(Default)]
-struct Gathered {
-    count: usize,
-    bytes: usize,
-    next: Option<Transmit>,
-}
-
 /// What ended a burst early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Exhausted {
     Sender,
     Allowance,
-}
-
-impl Gathered {
-    fn add(&mut self, packet: Transmit, burst: &mut [Option<Transmit>; BURST]) {
-        self.bytes += packet.datagram_len();
-        burst[self.count] = Some(packet);
-        self.count += 1;
-    }
 }
 
 fn position(addresses: &[Option<SocketAddr>], from: SocketAddr) -> Option<u8> {

@@ -65,6 +65,7 @@ pub struct World {
     pub trace: Trace,
     reversed: Vec<crate::exchange::Departed>,
     passed: [Vec<Passed>; 2],
+    sessions: Vec<Option<u32>>,
 }
 
 impl World {
@@ -79,12 +80,7 @@ impl World {
         trace: Trace,
     ) -> Result<Self, String> {
         let nodes = config.nodes.len();
-        let exchange = Exchange::shared(
-            nodes,
-            config.networks.len(),
-            config.references.len(),
-            RECEIVE_BUFFER,
-        );
+        let exchange = Exchange::shared(&config, RECEIVE_BUFFER);
         let mut world = Self {
             queue: Queue::default(),
             network: Network::new(&config, seed),
@@ -105,6 +101,7 @@ impl World {
             exchange,
             reversed: Vec::new(),
             passed: [Vec::new(), Vec::new()],
+            sessions: Vec::new(),
             old_config: before_the_last_change(&config),
             config,
         };

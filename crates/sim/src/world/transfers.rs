@@ -1,7 +1,5 @@
 //! What the reference model of the channels is shown of each turn.
 
-use std::net::SocketAddr;
-
 use bumpless_base::{Duration, Instant};
 use bumpless_config::{Config, Distribution};
 use bumpless_meeting::Outcome;
@@ -9,7 +7,8 @@ use bumpless_node::wiring;
 use bumpless_wire::header_overhead;
 
 use super::World;
-use crate::check::{Answer, ChannelTerms, Message, Passed, TransferTurn};
+use crate::check::{Answer, ChannelTerms, TransferTurn};
+use crate::host::Process;
 
 /// Packets that a driver hands over at once.
 const BURST: u64 = 64;
@@ -26,13 +25,15 @@ impl World {
         let plane = &process.plane;
         let [mut taken, mut sent] = std::mem::take(&mut self.passed);
         let mut exchange = self.exchange.get();
-        self.name_partners(&mut exchange.taken, &mut taken);
-        self.name_partners(&mut exchange.sent, &mut sent);
+        std::mem::swap(&mut exchange.taken, &mut taken);
+        std::mem::swap(&mut exchange.sent, &mut sent);
         drop(exchange);
         let channel = |application: usize| {
-            let mut channels = plane.channels.iter();
-            channels.find(|channel| usize::from(channel.application) == application)
+            let at = process.channels.get(application).copied().flatten();
+            at.map(|at| &plane.channels[at])
         };
+        let mut sessions = std::mem::take(&mut self.sessions);
+        sessions_of(process, &mut sessions);
         let round_trips = plane.link_snapshots.iter();
         let round_trip = round_trips.filter_map(|link| link.round_trip).max();
         self.checks.turn(&TransferTurn {
@@ -42,10 +43,7 @@ impl World {
             taken: &taken,
             sent: &sent,
             round_trip: round_trip.unwrap_or_default(),
-            session: &|application| {
-                let peer = plane.groups[channel(application)?.group.0].peer;
-                plane.cores.redundancy.transfer_tag(peer)
-            },
+            sessions: &sessions,
             answer: &|application, ticket| {
                 let outcome = channel(application).map(|channel| channel.port.outcome(ticket));
                 match outcome {
@@ -59,21 +57,21 @@ impl World {
         taken.clear();
         sent.clear();
         self.passed = [taken, sent];
+        self.sessions = sessions;
     }
+}
 
-    fn name_partners(&self, from: &mut Vec<(usize, SocketAddr, Message)>, to: &mut Vec<Passed>) {
-        to.extend(from.drain(..).filter_map(|(network, address, message)| {
-            let partner = self
-                .config
-                .nodes
-                .iter()
-                .position(|node| node.addresses[network] == Some(address))?;
-            Some(Passed {
-                network,
-                partner,
-                message,
-            })
-        }));
+/// The session of each application's channel.
+fn sessions_of(process: &Process, sessions: &mut Vec<Option<u32>>) {
+    let plane = &process.plane;
+    sessions.clear();
+    sessions.resize(process.channels.len(), None);
+    for (at, group) in plane.groups.iter().enumerate() {
+        let tag = plane.cores.redundancy.transfer_tag(group.peer);
+        let channels = plane.channels.iter();
+        for channel in channels.filter(|channel| channel.group.0 == at) {
+            sessions[usize::from(channel.application)] = tag;
+        }
     }
 }
 

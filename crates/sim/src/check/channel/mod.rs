@@ -107,12 +107,18 @@ pub struct TransferTurn<'a> {
     pub sent: &'a [Passed],
     /// The longest round trip that its status shows.
     pub round_trip: Duration,
-    /// The session of an application's channel after the turn.
-    pub session: &'a dyn Fn(usize) -> Option<u32>,
+    /// The session of each application's channel after the turn; beyond the end, none.
+    pub sessions: &'a [Option<u32>],
     /// What an application is told of one of its states.
     pub answer: &'a dyn Fn(usize, u64) -> Answer,
     /// True time.
     pub at: u64,
+}
+
+impl TransferTurn<'_> {
+    fn session(&self, application: usize) -> Option<u32> {
+        self.sessions.get(application).copied().flatten()
+    }
 }
 
 /// A channel at one of its nodes.
@@ -127,6 +133,8 @@ struct End {
 struct Node {
     /// By application; `None` where the node is no candidate.
     ends: Vec<Option<End>>,
+    /// The applications by the identity of their channels, in its order.
+    by_channel: Vec<(ChannelId, usize)>,
     /// When a packet of a state was last handed to a link.
     sent_at: Instant,
     longest_round_trip: Duration,
@@ -178,8 +186,12 @@ impl Channels {
             })
         };
         let first = self.terms.iter().map(|terms| terms.first_round_trip).max();
+        let channels = self.terms.iter().map(|terms| terms.id);
+        let mut by_channel: Vec<_> = channels.zip(0..).collect();
+        by_channel.sort_unstable();
         self.nodes[node] = Node {
             ends: self.terms.iter().map(end).collect(),
+            by_channel,
             sent_at: Instant::ZERO,
             longest_round_trip: first.unwrap_or_default(),
         };
@@ -247,7 +259,7 @@ impl Channels {
         }
         for (application, end) in node.ends.iter_mut().enumerate() {
             let Some(end) = end else { continue };
-            let session = (turn.session)(application);
+            let session = turn.session(application);
             end.receiving.act(session, turn.acted);
             end.sending.act(session, turn.acted, |ticket| {
                 (turn.answer)(application, ticket)
@@ -275,7 +287,7 @@ impl Channels {
                         Ok(Some(digest)) => {
                             let carried = Carried {
                                 from: turn.node,
-                                session: (turn.session)(application),
+                                session: turn.session(application),
                                 cycle: header.cycle,
                                 digest,
                             };
@@ -335,10 +347,10 @@ impl Node {
     }
 
     fn of_channel(&self, partner: usize, id: ChannelId) -> Option<usize> {
-        self.ends.iter().position(|end| {
-            end.as_ref()
-                .is_some_and(|end| end.partner == partner && end.receiving.id() == id)
-        })
+        let place = self.by_channel.binary_search_by_key(&id, |&(id, _)| id);
+        let (_, application) = self.by_channel[place.ok()?];
+        let end = self.ends[application].as_ref()?;
+        (end.partner == partner).then_some(application)
     }
 
     fn take(&mut self, passed: &Passed, turn: &TransferTurn<'_>) {
@@ -378,6 +390,10 @@ impl Node {
         }
     }
 
+    fn partner(&self, application: usize) -> Option<usize> {
+        self.ends[application].as_ref().map(|end| end.partner)
+    }
+
     /// The channels to `partner`, with their applications.
     fn sendings(&self, partner: usize) -> impl Iterator<Item = (usize, &Sending)> + Clone {
         let ends = self.ends.iter().enumerate();
@@ -403,10 +419,13 @@ impl Node {
 
     /// bounded, by the datagrams themselves: transfers that end in this turn are left out.
     fn check_in_flight(&self, terms: &[ChannelTerms]) -> Verdict {
-        for (end, terms) in self.ends.iter().zip(terms) {
-            let Some(partner) = end.as_ref().map(|end| end.partner) else {
+        for (at, terms) in terms.iter().enumerate() {
+            let Some(partner) = self.partner(at) else {
                 continue;
             };
+            if (0..at).any(|before| self.partner(before) == Some(partner)) {
+                continue;
+            }
             let in_flight: u32 = self
                 .sendings(partner)
                 .map(|(_, sending)| sending.in_flight_at_least())

@@ -1,6 +1,6 @@
 //! The receiver of the model: a flag for each packet, everything said again each time.
 
-use bumpless_base::{ChannelId, Duration, Instant};
+use bumpless_base::{Duration, Instant};
 use bumpless_wire::{AckHeader, DataHeader, MAX_ACK_BLOCKS, Version, packet_count};
 
 use super::ChannelTerms;
@@ -54,11 +54,6 @@ impl Receiving {
             owes: false,
             paid: false,
         }
-    }
-
-    /// Its channel's identity.
-    pub fn id(&self) -> ChannelId {
-        self.terms.id
     }
 
     /// The session.

@@ -114,7 +114,7 @@ impl Bench {
             taken,
             sent,
             round_trip: Duration::ZERO,
-            session: &|_| Some(SESSION),
+            sessions: &[Some(SESSION); 2],
             answer: &|_, ticket| {
                 if Some(ticket) <= safe {
                     Answer::Safe
@@ -356,7 +356,7 @@ fn another_state_than_its_cycle_carries_is_found() {
                 taken,
                 sent: &[],
                 round_trip: Duration::ZERO,
-                session: &|_| Some(SESSION),
+                sessions: &[Some(SESSION); 2],
                 answer: &|_, _| Answer::Pending,
                 at: 0,
             },
