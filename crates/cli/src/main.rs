@@ -28,6 +28,7 @@ enum Command {
     Plant(commands::plant::Plant),
     Check(commands::check::Check),
     Sim(commands::sim::Sim),
+    Bench(commands::bench::Bench),
     #[command(hide = true)]
     DemoNode(commands::demo::DemoNode),
 }
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Command::Plant(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Sim(command) => command.run(),
+        Command::Bench(command) => command.run(),
         Command::DemoNode(command) => command.run(),
     };
     result.unwrap_or_else(|failure| failure.report())

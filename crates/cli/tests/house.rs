@@ -20,6 +20,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("bumpless-harness", 4),
     ("bumpless-controller", 4),
     ("bumpless-node", 5),
+    ("bumpless-bench", 6),
     ("bumpless-lab", 6),
     ("bumpless-sim", 6),
     ("bumpless-cli", 7),

@@ -13,7 +13,7 @@ pub mod event;
 pub mod executor;
 mod instance_lock;
 pub mod log;
-mod opening;
+pub mod opening;
 mod operator;
 pub mod short_text;
 pub mod status;

@@ -1,0 +1,5 @@
+//! Measures state transfer against what else one would use for it: the same states over the same
+//! networks with the same losses, each protocol in processes of its own (spec/bench.md).
+
+pub mod conversation;
+pub mod peer;

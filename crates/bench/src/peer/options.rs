@@ -1,0 +1,64 @@
+//! How a peer's process is started.
+
+use std::net::IpAddr;
+
+use bumpless_base::Duration;
+
+/// What carries the states.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Ours, as the daemon runs it.
+    Transfer,
+    /// The kernel's TCP as it comes.
+    Tcp,
+    /// The kernel's TCP with the shortest timers that it offers.
+    TcpTuned,
+    /// The kernel's multipath TCP.
+    Mptcp,
+}
+
+impl Kind {
+    /// Its name among the peers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Transfer => "transfer",
+            Self::Tcp => "tcp",
+            Self::TcpTuned => "tcp-tuned",
+            Self::Mptcp => "mptcp",
+        }
+    }
+}
+
+/// Which end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Sends states and takes orders.
+    Send,
+    /// Receives them.
+    Receive,
+}
+
+/// What a process is told on its command line (spec/bench.md).
+#[derive(Clone, Debug)]
+pub struct PeerOptions {
+    /// What carries the states.
+    pub kind: Kind,
+    /// The sender's addresses, one for each network.
+    pub from: Vec<IpAddr>,
+    /// The receiver's addresses, one for each network.
+    pub to: Vec<IpAddr>,
+    /// UDP or TCP port.
+    pub port: u16,
+    /// Number of channels.
+    pub channels: u32,
+    /// Whether each channel has a connection of its own.
+    pub many: bool,
+    /// Largest state, bytes.
+    pub max_size: u32,
+    /// Ours only: what the link carries, Mbit/s; 0 = not paced.
+    pub bandwidth_mbit: u32,
+    /// Ours only: whether packets are shared out over the networks instead of sent on each.
+    pub spread: bool,
+    /// Ours only: the channels' deadlines; the patience where there is none.
+    pub deadlines: Vec<Duration>,
+}
