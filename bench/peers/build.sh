@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Builds the foreign peers into bench/peers/bin, all of them or those named, one after the other:
+#   bench/peers/build.sh [NAME...]
+# Installs the Debian packages that a peer needs when it runs as root, and says which are missing
+# otherwise. Ends with an error only if a peer that was named could not be built.
+set -uo pipefail
+cd "$(dirname "$0")"
+
+all=(quinn usrsctp open62541 cyclonedds tquic aeron)
+
+# Debian packages, by peer.
+packages() {
+  echo build-essential
+  case $1 in
+  usrsctp) echo pkg-config libusrsctp-dev ;;
+  cyclonedds) echo pkg-config cyclonedds-dev cyclonedds-tools ;;
+  open62541) echo cmake libclang-dev clang python3 ;;
+  tquic) echo cmake libclang-dev clang ;;
+  aeron) echo cmake libclang-dev clang uuid-dev libbsd-dev ;;
+  esac
+}
+
+# The peers with a tuned form beside the default one.
+has_tuned() {
+  case $1 in quinn | tquic | usrsctp | cyclonedds) true ;; *) false ;; esac
+}
+
+missing_packages() {
+  command -v dpkg-query >/dev/null || return 0
+  local package
+  for package in $(packages "$1"); do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || echo "$package"
+  done
+}
+
+# Installs what is missing, or says what to install.
+provide_packages() {
+  local missing
+  mapfile -t missing < <(missing_packages "$1")
+  [ ${#missing[@]} -eq 0 ] && return 0
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    echo "packages are missing; as root: apt-get install ${missing[*]}"
+    return 1
+  fi
+  local install=(apt-get install -y -q --no-install-recommends "${missing[@]}")
+  if ! { apt-get update -q && DEBIAN_FRONTEND=noninteractive "${install[@]}"; } >>"target/$1.log" 2>&1; then
+    echo "apt-get could not install ${missing[*]}: bench/peers/target/$1.log"
+    return 1
+  fi
+}
+
+# Builds one peer; says its version, or why not.
+build() {
+  local name=$1
+  : >"target/$name.log"
+  provide_packages "$name" || return 1
+  if ! cargo build --release --locked --target-dir target -p "peer-$name" >>"target/$name.log" 2>&1; then
+    echo "the build failed: $(grep -m1 '^error' "target/$name.log"); bench/peers/target/$name.log"
+    return 1
+  fi
+  install -m 755 "target/release/peer-$name" "bin/$name"
+  has_tuned "$name" && ln -sf "$name" "bin/$name-tuned"
+  "bin/$name" version
+}
+
+named=("$@")
+[ ${#named[@]} -eq 0 ] && named=("${all[@]}")
+for name in "${named[@]}"; do
+  case " ${all[*]} " in *" $name "*) ;; *)
+    echo "build.sh: no peer is called '$name'; there are: ${all[*]}" >&2
+    exit 2
+    ;;
+  esac
+done
+
+mkdir -p bin target
+failed=0
+for name in "${named[@]}"; do
+  start=$SECONDS
+  if said=$(build "$name"); then
+    echo "$name: built, version $said ($((SECONDS - start)) s)"
+  else
+    echo "$name: not built: $said"
+    failed=1
+  fi
+done
+[ $# -eq 0 ] || exit "$failed"
