@@ -18,8 +18,8 @@ use std::thread;
 
 use bumpless_base::{ChannelId, Duration};
 use bumpless_config::{Config, Problem};
-use bumpless_controller::{Replication, Settled};
-use bumpless_meeting::GroupGate;
+use bumpless_controller::Replication;
+use bumpless_meeting::{GroupGate, Outcome};
 use bumpless_net_linux::{Clock, Waker, random};
 use bumpless_node::build::{Ends, Parts, build_cores};
 use bumpless_node::data_plane::Surroundings;
@@ -267,12 +267,20 @@ impl ChannelSender for Channel {
             buffer[..size].copy_from_slice(&state[..size]);
             size
         });
-        match self.0.wait_settled(ticket, began + patience) {
-            Settled::Safe => Ok(Clock.now().since(began)),
-            Settled::Failed => {
-                Err("given up: the deadline could not be met, or the partner is gone".into())
+        // Not as an executor, which goes on alone when its partner is silent for a moment: what is measured
+        // is how long the state takes.
+        loop {
+            let took = Clock.now().since(began);
+            match self.0.port.outcome(ticket) {
+                Outcome::Safe => return Ok(took),
+                Outcome::Failed => {
+                    return Err("given up by the sender: its deadline or session ended".into());
+                }
+                Outcome::Pending if took >= patience => {
+                    return Err(format!("no acknowledgement within {patience}"));
+                }
+                Outcome::Pending => thread::park_timeout(patience.saturating_sub(took).to_std()),
             }
-            Settled::Pending => Err(format!("no acknowledgement within {patience}")),
         }
     }
 }

@@ -1,20 +1,95 @@
 //! `bumpless bench`: our transfer beside what else one would use for it.
 
 use std::net::IpAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration as Span;
 
 use bumpless_base::Duration;
 use bumpless_bench::peer::{self, Kind, PeerOptions, Side};
+use bumpless_bench::plan::{CaseKind, Options};
+use bumpless_bench::run::transfers::LossCase;
+use bumpless_bench::{bench, report};
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::output::{Failure, Outcome};
+use crate::output::{self, Failure, Outcome};
 
-/// Measure state transfer against TCP, MPTCP and other protocols
+/// Measure state transfer beside TCP, MPTCP and whatever else one would use for it
+///
+/// Without --quick it needs root, for two network namespaces of its own with two networks of 1 Gbit/s
+/// between them, in which it loses packets; nothing else of the computer is touched, and nothing is
+/// left. Exit status 0 if everything planned was measured.
 #[derive(Debug, Args)]
-#[command(hide = true, args_conflicts_with_subcommands = true)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Bench {
     #[command(subcommand)]
     inner: Option<Inner>,
+    /// A small answer over loopback, without root and without loss, in under three minutes
+    #[arg(long)]
+    quick: bool,
+    /// Only these peers
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    peers: Vec<String>,
+    /// Programs of further peers, as bench/peers/build.sh makes them
+    #[arg(long, value_name = "DIRECTORY")]
+    peers_dir: Option<PathBuf>,
+    /// Which of those use both networks
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_delimiter = ',',
+        default_value = "tquic"
+    )]
+    multipath: Vec<String>,
+    /// Only these cases
+    #[arg(long, value_name = "CASE", value_delimiter = ',', value_parser = case)]
+    cases: Vec<CaseKind>,
+    /// Sizes of transfers: bytes, or with KB or MB as powers of 2; those of table 13 if left out
+    #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = size)]
+    sizes: Vec<usize>,
+    /// Losses of transfers: none, first, last, middle-1, middle-5, middle-10
+    #[arg(long, value_name = "LOSS", value_delimiter = ',', value_parser = loss)]
+    losses: Vec<LossCase>,
+    /// Transfers of each size with each loss; 100 if left out
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    iterations: Option<u32>,
+    /// Begin no transfer of a size and loss after so long
+    #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    limit: u64,
+    /// How long each run of many applications lasts
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: u64,
+    /// Write run.json, tables.txt and report.html into this directory
+    #[arg(long, value_name = "DIRECTORY")]
+    output: Option<PathBuf>,
+    /// Print the result as JSON (schema bumpless.bench/1)
+    #[arg(long)]
+    json: bool,
+}
+
+fn case(text: &str) -> Result<CaseKind, String> {
+    let found = CaseKind::ALL.into_iter().find(|case| case.name() == text);
+    found.ok_or_else(|| format!("give {}", CaseKind::ALL.map(CaseKind::name).join(", ")))
+}
+
+fn loss(text: &str) -> Result<LossCase, String> {
+    let found = LossCase::ALL.into_iter().find(|loss| loss.name() == text);
+    found.ok_or_else(|| format!("give {}", LossCase::ALL.map(LossCase::name).join(", ")))
+}
+
+fn size(text: &str) -> Result<usize, String> {
+    let (number, unit) = match text {
+        _ if text.ends_with("MB") => (&text[..text.len() - 2], 1 << 20),
+        _ if text.ends_with("KB") => (&text[..text.len() - 2], 1 << 10),
+        _ => (text, 1),
+    };
+    let size = number
+        .trim()
+        .parse::<usize>()
+        .ok()
+        .and_then(|n| n.checked_mul(unit));
+    size.filter(|size| (16..=64 << 20).contains(size))
+        .ok_or_else(|| "give bytes, such as 800, 10KB or 1MB, from 16 to 64MB".into())
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,8 +177,43 @@ impl Bench {
     pub fn run(self) -> Outcome {
         match self.inner {
             Some(Inner::Peer(peer)) => peer.run(),
-            None => Err(Failure::usage("not there yet")),
+            None => {
+                let json = self.json;
+                self.measure().map_err(|failure| failure.in_json(json))
+            }
         }
+    }
+
+    fn measure(self) -> Outcome {
+        let program = std::env::current_exe().map_err(|error| {
+            Failure::refused(format_args!("cannot find this program's own file: {error}"))
+        })?;
+        let run = bench::measure(&Options {
+            program,
+            quick: self.quick,
+            peers: self.peers,
+            peers_dir: self.peers_dir,
+            multipath: self.multipath,
+            cases: self.cases,
+            sizes: self.sizes,
+            losses: self.losses,
+            iterations: self.iterations.map(|n| n as usize),
+            cell_limit: Span::from_secs(self.limit),
+            span: Span::from_secs(self.seconds),
+            silent: false,
+            stop: output::stop_flag()?,
+        })
+        .map_err(Failure::refused)?;
+        if let Some(directory) = &self.output {
+            report::write(&run, directory).map_err(Failure::refused)?;
+        }
+        if self.json {
+            let json = serde_json::to_value(&run).map_err(Failure::refused)?;
+            output::print_line(json);
+        } else {
+            output::print_line(report::text::render(&run).trim_end());
+        }
+        Ok(ExitCode::from(u8::from(!run.complete)))
     }
 }
 

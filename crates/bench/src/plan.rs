@@ -1,0 +1,223 @@
+//! What is measured: which peers, cases, sizes and losses.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use crate::network::Shape;
+use crate::paper;
+use crate::run::pair::Peer;
+use crate::run::transfers::LossCase;
+
+/// Iterations of a transfer, as in the paper.
+pub const ITERATIONS: usize = 100;
+
+/// What the user wants measured.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The `bumpless` program, which runs the peers of this workspace.
+    pub program: PathBuf,
+    /// Loopback, without root, in under three minutes.
+    pub quick: bool,
+    /// Only these peers; all if empty.
+    pub peers: Vec<String>,
+    /// Where programs of other peers lie.
+    pub peers_dir: Option<PathBuf>,
+    /// Those of them that use both networks.
+    pub multipath: Vec<String>,
+    /// Only these cases; all if empty.
+    pub cases: Vec<CaseKind>,
+    /// Sizes of transfers, bytes; those of table 13 if empty.
+    pub sizes: Vec<usize>,
+    /// Losses of transfers; all if empty.
+    pub losses: Vec<LossCase>,
+    /// Transfers in each cell; [`ITERATIONS`] if `None`.
+    pub iterations: Option<usize>,
+    /// No transfer of a cell is begun after so long.
+    pub cell_limit: Duration,
+    /// How long each cyclic run lasts.
+    pub span: Duration,
+    /// Tell no progress.
+    pub silent: bool,
+    /// Set when the user wants to stop.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// A family of measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CaseKind {
+    /// Table 13: sizes by losses over 1 Gbit/s.
+    Transfers,
+    /// Sizes without loss over networks as fast as the machine.
+    Unshaped,
+}
+
+impl CaseKind {
+    /// All of them, in the order in which they are measured.
+    pub const ALL: [Self; 2] = [Self::Transfers, Self::Unshaped];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Transfers => "transfers",
+            Self::Unshaped => "unshaped",
+        }
+    }
+}
+
+/// Transfers of one peer that share a connection, or none of which does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Position among the peers.
+    pub peer: usize,
+    /// Whether each size has a connection of its own.
+    pub many: bool,
+    /// What is lost.
+    pub loss: LossCase,
+    /// The sizes, bytes.
+    pub sizes: Vec<usize>,
+}
+
+impl Options {
+    /// The peers that are wanted.
+    ///
+    /// # Errors
+    /// A name that nobody has, or a directory that cannot be read.
+    pub fn chosen_peers(&self) -> Result<Vec<Peer>, String> {
+        let mut known = Peer::own(&self.program);
+        if let Some(directory) = &self.peers_dir {
+            known.extend(Peer::others(directory, &self.multipath)?);
+        }
+        let names: Vec<String> = known.iter().map(|peer| peer.name.clone()).collect();
+        if let Some(unknown) = self.peers.iter().find(|name| !names.contains(name)) {
+            return Err(format!(
+                "no peer is called '{unknown}'; there are {}. --peers-dir names a directory with more",
+                names.join(", ")
+            ));
+        }
+        if self.quick && self.peers.is_empty() {
+            // One computer has one network: two copies over it tell nothing.
+            known.retain(|peer| {
+                !matches!(peer.name.as_str(), "transfer-replicate" | "transfer-spread")
+            });
+        }
+        known.retain(|peer| self.peers.is_empty() || self.peers.contains(&peer.name));
+        Ok(known)
+    }
+
+    /// Whether cases of `kind` are wanted.
+    pub fn wants(&self, kind: CaseKind) -> bool {
+        self.cases.is_empty() || self.cases.contains(&kind)
+    }
+
+    /// Transfers in each cell.
+    pub fn iterations(&self) -> usize {
+        self.iterations.unwrap_or(ITERATIONS)
+    }
+
+    /// The columns of the tables of transfers: over loopback and unshaped networks without loss, and with
+    /// each size on a connection of its own only where loss makes a difference.
+    pub fn columns(&self, peers: &[Peer], shape: Option<Shape>) -> Vec<Column> {
+        let lossy = shape == Some(Shape::Gigabit);
+        let losses = LossCase::ALL.into_iter().filter(|loss| {
+            (self.losses.is_empty() || self.losses.contains(loss))
+                && (lossy || *loss == LossCase::None)
+        });
+        let mut columns = Vec::new();
+        for loss in losses {
+            for (peer, spec) in peers.iter().enumerate() {
+                // Ours has no connections.
+                let connections: &[bool] = if spec.is_ours() || !lossy {
+                    &[false]
+                } else {
+                    &[false, true]
+                };
+                for &many in connections {
+                    let sizes = self.sizes_for(loss, shape);
+                    if !sizes.is_empty() {
+                        columns.push(Column {
+                            peer,
+                            many,
+                            loss,
+                            sizes,
+                        });
+                    }
+                }
+            }
+        }
+        columns
+    }
+
+    fn sizes_for(&self, loss: LossCase, shape: Option<Shape>) -> Vec<usize> {
+        let mut sizes = self.sizes.clone();
+        if sizes.is_empty() {
+            sizes = paper::SIZES.to_vec();
+            if shape == Some(Shape::Unshaped) {
+                sizes.push(10 << 20);
+            }
+        }
+        sizes.retain(|&size| loss.applies_to(size));
+        sizes
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Options that want everything.
+    pub(crate) fn options() -> Options {
+        Options {
+            program: "bumpless".into(),
+            quick: false,
+            peers: Vec::new(),
+            peers_dir: None,
+            multipath: Vec::new(),
+            cases: Vec::new(),
+            sizes: Vec::new(),
+            losses: Vec::new(),
+            iterations: None,
+            cell_limit: Duration::from_secs(1),
+            span: Duration::from_secs(1),
+            silent: true,
+            stop: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn the_cases_of_table_13_are_all_there() {
+        let options = options();
+        let peers = options.chosen_peers().unwrap();
+        let columns = options.columns(&peers, Some(Shape::Gigabit));
+        let cells = |peer: &str, many: bool| -> usize {
+            let of = |column: &&Column| peers[column.peer].name == peer && column.many == many;
+            columns
+                .iter()
+                .filter(of)
+                .map(|column| column.sizes.len())
+                .sum()
+        };
+        // 13 sizes by no, first and last loss, 7 of them by three losses in the middle.
+        assert_eq!(cells("tcp", false), 13 * 3 + 7 * 3);
+        assert_eq!(cells("tcp", true), 60);
+        assert_eq!((cells("transfer", false), cells("transfer", true)), (60, 0));
+        let unshaped = options.columns(&peers, Some(Shape::Unshaped));
+        assert!(
+            unshaped
+                .iter()
+                .all(|column| column.loss == LossCase::None && column.sizes.len() == 14)
+        );
+    }
+
+    #[test]
+    fn an_unknown_peer_is_refused_with_the_known_ones() {
+        let mut options = options();
+        options.peers = vec!["zenoh".into()];
+        let refusal = options.chosen_peers().unwrap_err();
+        assert!(
+            refusal.contains("zenoh") && refusal.contains("tcp-tuned"),
+            "{refusal}"
+        );
+    }
+}

@@ -1,0 +1,328 @@
+//! Table 13: states of one size, one after the other, with the same loss in each.
+
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bumpless_net_linux::Clock;
+use serde::{Deserialize, Serialize};
+
+use super::meter::{self, Jitter};
+use super::pair::{Pair, Peer, Setup};
+use super::{Trouble, go_on};
+use crate::network::Place;
+use crate::network::filter::{Filter, Loss};
+use crate::statistics::Summary;
+
+/// Transfers before the ones that count; the packets of the last ones are counted.
+const WARM_UP: usize = 5;
+/// Between two transfers: what is late of one must not count for the next.
+const PAUSE: Duration = Duration::from_millis(2);
+/// Failed transfers after which a case is given up.
+const PATIENCE: usize = 3;
+
+/// Which packets of each transfer are lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LossCase {
+    /// None.
+    None,
+    /// The first.
+    First,
+    /// The last.
+    Last,
+    /// So many in the middle.
+    Middle(u32),
+}
+
+impl LossCase {
+    /// The columns of table 15.
+    pub const ALL: [Self; 6] = [
+        Self::None,
+        Self::First,
+        Self::Last,
+        Self::Middle(1),
+        Self::Middle(5),
+        Self::Middle(10),
+    ];
+
+    /// Its name on the command line and in results.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::First => "first",
+            Self::Last => "last",
+            Self::Middle(1) => "middle-1",
+            Self::Middle(5) => "middle-5",
+            Self::Middle(_) => "middle-10",
+        }
+    }
+
+    /// How many packets are to be lost in each transfer.
+    pub const fn packets(self) -> u64 {
+        match self {
+            Self::None => 0,
+            Self::First | Self::Last => 1,
+            Self::Middle(count) => count as u64,
+        }
+    }
+
+    /// Whether it is made for states of `size` bytes: below 10 KB there is no middle (first paper, 6.3).
+    pub const fn applies_to(self, size: usize) -> bool {
+        !matches!(self, Self::Middle(_)) || size >= 10 * 1024
+    }
+
+    /// The loss for a transfer that takes `packets` packets. Where fewer than wanted lie between the first
+    /// and the last, the loss begins at the second and goes on into what is sent after it.
+    pub fn of(self, packets: u64) -> Loss {
+        let first = match self {
+            Self::None => return Loss::None,
+            Self::First => 0,
+            Self::Last => packets.saturating_sub(1),
+            Self::Middle(count) => (packets.saturating_sub(count.into()) / 2).max(1),
+        };
+        Loss::These {
+            first,
+            count: self.packets(),
+        }
+    }
+}
+
+/// One cell of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Case {
+    /// Bytes of each state.
+    pub size: usize,
+    /// What is lost.
+    pub loss: LossCase,
+    /// Transfers that count.
+    pub iterations: usize,
+    /// After so long no further transfer is begun.
+    pub limit: Duration,
+}
+
+/// What a cell came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// The peer.
+    pub peer: String,
+    /// Whether each size had a connection of its own, or all sizes one in turn.
+    pub connection: String,
+    /// What the networks carry.
+    pub network: String,
+    /// Bytes of each state.
+    pub size: usize,
+    /// What was lost.
+    pub loss: String,
+    /// Packets that a transfer takes without loss, on the network where loss is made.
+    pub packets: Option<u64>,
+    /// Packets that were to be dropped in all transfers together, and that were.
+    pub to_drop: u64,
+    /// Packets that were dropped.
+    pub dropped: u64,
+    /// Transfers begun.
+    pub begun: usize,
+    /// Transfers that failed.
+    pub failed: usize,
+    /// Why the last one of those failed, or the case gave no figures.
+    pub error: Option<String>,
+    /// The times, nanoseconds.
+    pub all: Option<Summary>,
+    /// The same without transfers during which the meter saw a stall.
+    pub undisturbed: Option<Summary>,
+    /// What the meter saw.
+    pub jitter: Jitter,
+    /// Processor time of sender and receiver for all these transfers, nanoseconds.
+    pub cpu_ns: [u64; 2],
+    /// Most resident memory of sender and receiver, bytes.
+    pub peak_bytes: [u64; 2],
+    /// Each transfer's time, nanoseconds.
+    pub samples_ns: Vec<u64>,
+    /// Positions in `samples_ns` of the ones that a stall touches.
+    pub disturbed: Vec<usize>,
+}
+
+/// What a run of cells needs to know.
+pub struct Bench<'a> {
+    /// Where.
+    pub place: &'a Place,
+    /// What the networks carry, for results.
+    pub network: &'a str,
+    /// Same, Mbit/s; 0 = not limited.
+    pub bandwidth_mbit: u32,
+    /// Set when the user wants to stop.
+    pub stop: &'a AtomicBool,
+}
+
+/// A peer's processes, kept from cell to cell if they are to share a connection.
+pub struct Session<'a> {
+    bench: &'a Bench<'a>,
+    peer: &'a Peer,
+    setup: Setup,
+    pair: Option<Pair>,
+}
+
+impl<'a> Session<'a> {
+    /// A session of `peer`, for states of at most `max_size` bytes.
+    pub fn new(bench: &'a Bench<'a>, peer: &'a Peer, many: bool, max_size: usize) -> Self {
+        let setup = Setup {
+            channels: 1,
+            many,
+            max_size,
+            bandwidth_mbit: bench.bandwidth_mbit,
+            deadlines_us: Vec::new(),
+        };
+        Self {
+            bench,
+            peer,
+            setup,
+            pair: None,
+        }
+    }
+
+    /// Version and settings that the peer has told, once it runs.
+    pub fn told(&self) -> Option<(&str, &str)> {
+        self.pair
+            .as_ref()
+            .map(|pair| (pair.version.as_str(), pair.settings.as_str()))
+    }
+
+    /// Measures one cell.
+    ///
+    /// # Errors
+    /// The user wants to stop. Whatever else goes wrong stands in the cell.
+    pub fn cell(&mut self, case: &Case) -> Result<Cell, Trouble> {
+        let connection = if self.setup.many { "many" } else { "single" };
+        let mut cell = Cell {
+            peer: self.peer.name.clone(),
+            connection: connection.into(),
+            network: self.bench.network.into(),
+            size: case.size,
+            loss: case.loss.name().into(),
+            ..Cell::default()
+        };
+        let filter = self.bench.place.lab().and_then(|lab| lab.filters().first());
+        let began = Clock.now();
+        let (outcome, meter) = meter::beside(|| self.measure(case, filter, &mut cell));
+        if let Some(filter) = filter {
+            filter.set(Loss::None);
+        }
+        let times = match outcome {
+            Ok(times) => times,
+            Err(Trouble::Stopped) => return Err(Trouble::Stopped),
+            Err(Trouble::Failed(reason)) => {
+                self.pair = None;
+                cell.error = Some(reason);
+                Vec::new()
+            }
+        };
+        cell.jitter = meter::told(&meter, began);
+        let touched = |(from, to, _): &(_, _, u64)| meter.worst_within(*from, *to).is_some();
+        let places = times.iter().enumerate();
+        cell.disturbed = places
+            .filter(|(_, time)| touched(time))
+            .map(|(at, _)| at)
+            .collect();
+        cell.samples_ns = times.iter().map(|(_, _, took)| *took).collect();
+        cell.all = Summary::of(cell.samples_ns.iter().copied());
+        let quiet = times.iter().filter(|time| !touched(time));
+        cell.undisturbed = Summary::of(quiet.map(|(_, _, took)| *took));
+        Ok(cell)
+    }
+
+    fn pair(&mut self) -> Result<&mut Pair, Trouble> {
+        if self.pair.is_none() {
+            let started = Pair::start(self.bench.place, self.peer, &self.setup, self.bench.stop)?;
+            self.pair = Some(started);
+        }
+        self.pair.as_mut().ok_or(Trouble::Stopped)
+    }
+
+    /// Every transfer's beginning, end, and own account of its time.
+    fn measure(
+        &mut self,
+        case: &Case,
+        filter: Option<&Filter>,
+        cell: &mut Cell,
+    ) -> Result<Vec<(bumpless_base::Instant, bumpless_base::Instant, u64)>, Trouble> {
+        let packets = self.warm_up(case, filter)?;
+        cell.packets = filter.map(|_| packets);
+        let before = self.pair()?.usage();
+        let until = Instant::now() + case.limit;
+        let mut times = Vec::with_capacity(case.iterations);
+        while cell.begun < case.iterations && cell.failed < PATIENCE && Instant::now() < until {
+            go_on(self.bench.stop)?;
+            thread::sleep(PAUSE);
+            if let Some(filter) = filter {
+                filter.set(case.loss.of(packets));
+            }
+            let stop = self.bench.stop;
+            let pair = self.pair()?;
+            let from = Clock.now();
+            let outcome = pair.transfer(case.size, stop)?;
+            let to = Clock.now();
+            cell.begun += 1;
+            cell.to_drop += case.loss.packets();
+            cell.dropped += filter.map_or(0, Filter::dropped);
+            match outcome {
+                Ok(took) => times.push((from, to, took)),
+                Err(reason) => {
+                    cell.failed += 1;
+                    cell.error = Some(reason);
+                    // What it was at may still go on: a fresh connection for the next.
+                    self.pair = None;
+                }
+            }
+        }
+        let after = self.pair()?.usage();
+        for side in 0..2 {
+            cell.cpu_ns[side] = after[side].cpu_ns.saturating_sub(before[side].cpu_ns);
+            cell.peak_bytes[side] = after[side].peak_bytes;
+        }
+        Ok(times)
+    }
+
+    /// Lets the connection find its pace; returns how many packets a transfer takes.
+    fn warm_up(&mut self, case: &Case, filter: Option<&Filter>) -> Result<u64, Trouble> {
+        let mut counts = Vec::new();
+        for _ in 0..WARM_UP {
+            thread::sleep(PAUSE);
+            if let Some(filter) = filter {
+                filter.set(Loss::None);
+            }
+            let stop = self.bench.stop;
+            let outcome = self.pair()?.transfer(case.size, stop)?;
+            outcome.map_err(|reason| Trouble::Failed(format!("without loss: {reason}")))?;
+            thread::sleep(PAUSE);
+            counts.extend(filter.map(Filter::seen));
+        }
+        counts.drain(..counts.len().min(2));
+        counts.sort_unstable();
+        Ok(counts.get(counts.len() / 2).copied().unwrap_or(0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_lie_where_their_names_say() {
+        let at = |case: LossCase, packets| match case.of(packets) {
+            Loss::These { first, count } => (first, count),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(at(LossCase::First, 8), (0, 1));
+        assert_eq!(at(LossCase::Last, 8), (7, 1));
+        assert_eq!(at(LossCase::Middle(1), 9), (4, 1));
+        assert_eq!(at(LossCase::Middle(5), 9), (2, 5));
+        assert_eq!(at(LossCase::Middle(10), 100), (45, 10));
+        assert_eq!(at(LossCase::Middle(10), 8), (1, 10));
+        assert_eq!(at(LossCase::Last, 0), (0, 1));
+        assert_eq!(LossCase::None.of(5), Loss::None);
+        assert!(
+            LossCase::Middle(1).applies_to(10 << 10) && !LossCase::Middle(1).applies_to(5 << 10)
+        );
+        assert!(LossCase::Last.applies_to(128));
+    }
+}
