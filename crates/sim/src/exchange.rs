@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use bumpless_config::Config;
 use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
-use bumpless_wire::{Packet, parse};
+use bumpless_wire::{DataHeader, Packet, parse};
 
 use crate::check::{Message, Passed};
 
@@ -112,6 +112,8 @@ pub struct Exchange {
     references: usize,
     free: Vec<Vec<u8>>,
     now: u64,
+    /// State bytes in a packet.
+    payload_size: u16,
     /// The nodes' addresses, by network.
     nodes: Vec<Vec<Option<SocketAddr>>>,
     /// What the node whose turn it is has taken and sent of state transfer.
@@ -142,6 +144,7 @@ impl Exchange {
             references,
             free: Vec::new(),
             now: 0,
+            payload_size: config.transfer.payload_size,
             nodes: (0..networks).map(addresses).collect(),
             taken: Vec::new(),
             sent: Vec::new(),
@@ -227,8 +230,10 @@ impl Exchange {
         let Some(message) = message(&arrived.bytes, 0) else {
             return;
         };
-        if let Message::Data(header, _) = &message
+        // What lost its end on the way is of no use to the receiver, and says nothing of what comes later.
+        if let Message::Data(header, payload) = &message
             && self.sessions[node].contains(&header.tag)
+            && *payload == full_payload(header, self.payload_size)
         {
             let took = self.now.saturating_sub(arrived.sent);
             let channel = header.channel.get();
@@ -275,6 +280,13 @@ fn message(bytes: &[u8], more: usize) -> Option<Message> {
         Ok(Packet::Ack(ack)) => Some(Message::Ack(ack.header, ack.blocks().collect())),
         _ => None,
     }
+}
+
+/// The length that the payload of this packet had when it was sent.
+fn full_payload(header: &DataHeader, piece: u16) -> usize {
+    let start = u64::from(header.sequence) * u64::from(piece);
+    let left = u64::from(header.total_size).saturating_sub(start);
+    left.min(u64::from(piece)) as usize
 }
 
 fn footprint(arrived: &Arrived) -> usize {
@@ -357,5 +369,58 @@ impl Link for SimLink {
 
     fn local_address(&self) -> SocketAddr {
         self.local
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bumpless_base::{ChannelId, Duration, LinkId};
+    use bumpless_wire::Version;
+
+    use super::*;
+    use crate::size::Size;
+
+    #[test]
+    fn what_lost_its_end_on_the_way_says_nothing_of_how_long_a_state_was_under_way() {
+        let config = Size::Small.config();
+        let exchange = Exchange::shared(&config, 1 << 20);
+        let header = DataHeader {
+            version: Version::V2,
+            tag: 7,
+            channel: ChannelId::new(2).expect("not 0"),
+            link: LinkId(0),
+            retransmission: false,
+            cycle: 9,
+            sequence: 0,
+            total_size: 100,
+            expiry: Duration::from_millis(50),
+            force_ack: None,
+        };
+        let mut head = [0; DataHeader::MAX_LEN];
+        let len = header.encode(&mut head);
+        let partner = config.nodes[0].addresses[0].expect("on network A");
+        let mut node = SimLink {
+            exchange: exchange.clone(),
+            node: 1,
+            network: 0,
+            local: config.nodes[1].addresses[0].expect("on network A"),
+        };
+        let mut takes = |payload: usize, sent: u64| {
+            let arrived = Arrived {
+                from: partner,
+                sent,
+                bytes: [&head[..len], &vec![0; payload]].concat(),
+            };
+            let mut world = exchange.get();
+            world.set_now(1_000);
+            world.set_sessions(1, [7].into_iter());
+            assert!(world.deliver(1, 0, arrived));
+            drop(world);
+            assert_eq!(node.receive(&mut |_, _| ()).datagrams, 1);
+            exchange.get().quickest(1, 2, 9)
+        };
+        assert_eq!(takes(40, 900), None);
+        assert_eq!(takes(100, 200), Some(800));
+        assert_eq!(takes(99, 900), Some(800));
     }
 }
