@@ -34,6 +34,8 @@ pub struct Pacer {
     /// A full packet's bytes on the wire.
     packet: u64,
     burst: u64,
+    /// Most bytes on the wire in one message.
+    message: u64,
     credit: i64,
     updated: Instant,
 }
@@ -47,12 +49,14 @@ impl Pacer {
         let packet = u64::from(overhead) + u64::from(max_payload).max(1);
         let worth = bandwidth / 8_000 * BURST_TIME.as_micros() / 1_000;
         let burst = worth.min(MAX_BURST).max(2 * packet);
+        let message = (worth / 2).min(MAX_BURST).max(packet);
         let credit = credit(burst);
         Self {
             bandwidth,
             overhead,
             packet,
             burst,
+            message,
             credit,
             updated: now,
         }
@@ -94,6 +98,16 @@ impl Pacer {
     /// ordinary wake-up. `None` if that much may be sent now.
     pub fn next(&mut self, now: Instant) -> Option<Instant> {
         self.ready_at((self.burst / 2).max(self.packet) as usize, now)
+    }
+
+    /// Whether a message of so many packets and payload bytes has room for another full packet.
+    ///
+    /// A message occupies the wire for no longer than half a burst may. A shaper on the way, with a
+    /// bucket of its own, then lets it pass whole instead of cutting it into packets, which costs both
+    /// ends more than all else, and a nearer deadline does not wait longer for it.
+    pub const fn has_room(&self, packets: usize, payload: usize) -> bool {
+        self.bandwidth == 0
+            || self.wire_bytes(packets, payload) + self.packet as usize <= self.message as usize
     }
 
     /// When `wire_bytes` may go out, counting at most a burst. `None` if they may now.

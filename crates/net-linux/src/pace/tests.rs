@@ -115,6 +115,19 @@ fn a_burst_is_bounded_by_bytes_time_and_two_packets() {
 }
 
 #[test]
+fn a_message_occupies_the_wire_for_no_longer_than_half_a_burst() {
+    let packets = |bandwidth| {
+        let pacer = Pacer::new(bandwidth, 66, 1_400, at(0));
+        let full = |count| !pacer.has_room(count, count * 1_400);
+        (1..).find(|&count| full(count)).unwrap()
+    };
+    assert_eq!(packets(GIGABIT), 31_250 / 1_466);
+    assert_eq!(packets(10 * GIGABIT), 64 * 1024 / 1_466);
+    assert_eq!(packets(10_000_000), 1);
+    assert!(Pacer::new(0, 66, 1_400, at(0)).has_room(1_000, 1_400_000));
+}
+
+#[test]
 fn an_overdraft_delays_what_follows() {
     let mut pacer = Pacer::new(GIGABIT, 66, 1_400, at(0));
     pacer.spent(pacer.burst() + 125, at(0));

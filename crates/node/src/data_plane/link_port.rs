@@ -9,7 +9,7 @@ use bumpless_transfer::{Sender, Transmit};
 
 use crate::wiring::LinkSettings;
 
-/// Packets handed to the kernel in one call: a little under 64 kB of full frames.
+/// Most packets handed to the kernel in one call: a little under 64 kB of full frames.
 const BURST: usize = 44;
 
 /// Who is where on a network.
@@ -197,7 +197,7 @@ impl<L: Link> LinkPort<L> {
     ) -> (usize, Option<Transmit>) {
         let (peer, mut bytes) = (first.peer, first.datagram_len());
         burst.push(first);
-        while burst.len() < BURST {
+        while burst.len() < BURST && self.pacer.has_room(burst.len(), bytes) {
             let Ok(packet) = self.take(sender, (burst.len(), bytes), now) else {
                 break;
             };
