@@ -8,7 +8,11 @@ fn main() {
     println!("cargo::rerun-if-changed=../c-peer/c");
     let version = peer_version::from_pkg_config("CycloneDDS");
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let status = Command::new("idlc").arg("-o").arg(&out).arg("src/topics.idl").status();
+    let status = Command::new("idlc")
+        .arg("-o")
+        .arg(&out)
+        .arg("src/topics.idl")
+        .status();
     assert!(
         status.is_ok_and(|status| status.success()),
         "idlc cannot translate src/topics.idl: install the package cyclonedds-tools"

@@ -8,8 +8,8 @@
 static const char tuned_general[] = "<MaxMessageSize>1472 B</MaxMessageSize><FragmentSize>1344 B</FragmentSize>"
                                     "<MaxRexmitMessageSize>1472 B</MaxRexmitMessageSize>";
 static const char tuned_internal[] =
-    "<HeartbeatInterval min=\"5 ms\" minsched=\"5 ms\" max=\"100 ms\">5 ms</HeartbeatInterval>"
-    "<NackDelay>0 ms</NackDelay><AckDelay>0 ms</AckDelay><PreEmptiveAckDelay>10 ms</PreEmptiveAckDelay>"
+    "<HeartbeatInterval min=\"1 ms\" minsched=\"1 ms\" max=\"100 ms\">1 ms</HeartbeatInterval>"
+    "<NackDelay>0 ms</NackDelay><AckDelay>0 ms</AckDelay><PreEmptiveAckDelay>1 ms</PreEmptiveAckDelay>"
     "<AutoReschedNackDelay>10 ms</AutoReschedNackDelay>"
     "<RetransmitMergingPeriod>0 ms</RetransmitMergingPeriod>"
     "<MaxQueuedRexmitBytes>64 MB</MaxQueuedRexmitBytes>"

@@ -1,0 +1,123 @@
+//! Sockets, one for each network, and the loop that drives an endpoint by them.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use mio::net::UdpSocket;
+use mio::{Events, Interest, Poll, Token, Waker};
+use socket2::{Domain, Protocol, Socket, Type};
+use tquic::{Endpoint, PacketInfo, PacketSendHandler};
+
+/// Bytes asked for each socket's buffers.
+const SOCKET_BUFFER: usize = 2 * 1024 * 1024;
+const LARGEST_DATAGRAM: usize = 65_535;
+const EVENTS: usize = 64;
+/// The token of the waker; sockets have the tokens below.
+const WAKE: Token = Token(usize::MAX);
+
+/// The sockets.
+pub struct Sockets {
+    sockets: Vec<(SocketAddr, UdpSocket)>,
+}
+
+impl Sockets {
+    /// Binds a socket to each address; port 0 means any.
+    pub fn bind(addresses: &[Ipv4Addr], port: u16) -> anyhow::Result<Rc<Self>> {
+        let bind = |address: &Ipv4Addr| {
+            let socket = Socket::new(Domain::IPV4, Type::DGRAM, Some(Protocol::UDP))?;
+            socket.set_recv_buffer_size(SOCKET_BUFFER)?;
+            socket.set_send_buffer_size(SOCKET_BUFFER)?;
+            socket.set_nonblocking(true)?;
+            let address = SocketAddr::from((*address, port));
+            let bound = socket.bind(&address.into());
+            bound.with_context(|| format!("cannot bind to {address}"))?;
+            let socket = UdpSocket::from_std(socket.into());
+            Ok((socket.local_addr()?, socket))
+        };
+        let sockets = addresses.iter().map(bind).collect::<anyhow::Result<_>>()?;
+        Ok(Rc::new(Self { sockets }))
+    }
+
+    /// The sockets' own addresses, in the order of the networks.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        self.sockets.iter().map(|(address, _)| *address).collect()
+    }
+}
+
+impl PacketSendHandler for Sockets {
+    fn on_packets_send(&self, packets: &[(Vec<u8>, PacketInfo)]) -> tquic::Result<usize> {
+        for (sent, (bytes, info)) in packets.iter().enumerate() {
+            let own = self
+                .sockets
+                .iter()
+                .find(|(address, _)| *address == info.src);
+            let Some((_, socket)) = own else { continue };
+            match socket.send_to(bytes, info.dst) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(sent),
+                // A network that is down loses what is sent to it.
+                _ => {}
+            }
+        }
+        Ok(packets.len())
+    }
+}
+
+/// What drives an endpoint.
+pub struct Driver {
+    poll: Poll,
+    events: Events,
+    sockets: Rc<Sockets>,
+    datagram: Vec<u8>,
+}
+
+impl Driver {
+    /// Registers the sockets.
+    pub fn new(sockets: &Rc<Sockets>) -> anyhow::Result<Self> {
+        use std::os::fd::AsRawFd;
+        let poll = Poll::new()?;
+        for (number, (_, socket)) in sockets.sockets.iter().enumerate() {
+            let descriptor = socket.as_raw_fd();
+            let mut source = mio::unix::SourceFd(&descriptor);
+            poll.registry()
+                .register(&mut source, Token(number), Interest::READABLE)?;
+        }
+        Ok(Self {
+            poll,
+            events: Events::with_capacity(EVENTS),
+            sockets: sockets.clone(),
+            datagram: vec![0; LARGEST_DATAGRAM],
+        })
+    }
+
+    /// What ends a wait from another thread.
+    pub fn waker(&self) -> anyhow::Result<Waker> {
+        Ok(Waker::new(self.poll.registry(), WAKE)?)
+    }
+
+    /// Waits for datagrams, a timer, or the waker, but not longer than `most`, and gives the endpoint what came.
+    pub fn turn(&mut self, endpoint: &mut Endpoint, most: Duration) -> anyhow::Result<()> {
+        let wait = endpoint.timeout().map_or(most, |timer| timer.min(most));
+        match self.poll.poll(&mut self.events, Some(wait)) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(error.into()),
+            _ => {}
+        }
+        for (address, socket) in &self.sockets.sockets {
+            while let Ok((length, from)) = socket.recv_from(&mut self.datagram) {
+                let info = PacketInfo {
+                    src: from,
+                    dst: *address,
+                    time: Instant::now(),
+                };
+                // A packet that cannot be taken is as one that was lost.
+                let _ = endpoint.recv(&mut self.datagram[..length], &info);
+            }
+        }
+        if endpoint.timeout().is_some_and(|timer| timer.is_zero()) {
+            endpoint.on_timeout(Instant::now());
+        }
+        Ok(())
+    }
+}
