@@ -1,12 +1,13 @@
 //! The whole run: every case of the plan, one after the other.
 
+use crate::job::{self, Job};
 use crate::network::{Lab, Place, Shape};
-use crate::plan::{CaseKind, Column, Options};
+use crate::plan::{Column, Options};
 use crate::result::{PeerTold, Run};
 use crate::run::Trouble;
-use crate::run::pair::Peer;
+use crate::run::pair::{Pair, Peer, Setup};
 use crate::run::progress::Progress;
-use crate::run::transfers::{Bench, Case, Session};
+use crate::run::transfers::{Bench, Session};
 
 /// Measures what `options` want.
 ///
@@ -48,56 +49,34 @@ struct Work<'a> {
 impl Work<'_> {
     fn loopback(&mut self) -> Result<(), Trouble> {
         let columns = self.options.columns(self.peers, None);
-        self.progress = Progress::new(self.estimate(&columns), self.options.silent);
-        self.columns(&Place::Loopback, ("loopback", 0), &columns)
+        let jobs: Vec<Job> = columns.into_iter().map(Job::Column).collect();
+        self.progress = Progress::new(self.estimate(&jobs), self.options.silent);
+        self.jobs(&Place::Loopback, ("loopback", 0), &jobs)
     }
 
     fn lab(&mut self) -> Result<(), Trouble> {
-        let plans = [
-            (CaseKind::Transfers, Shape::Gigabit),
-            (CaseKind::Unshaped, Shape::Unshaped),
-        ];
-        let plans: Vec<_> = plans
-            .into_iter()
-            .filter(|(kind, _)| self.options.wants(*kind))
-            .map(|(_, shape)| (shape, self.options.columns(self.peers, Some(shape))))
-            .collect();
-        let planned = plans
-            .iter()
-            .map(|(_, columns)| self.estimate(columns))
-            .sum();
+        let plans = [Shape::Gigabit, Shape::Unshaped];
+        let plans = plans.map(|shape| (shape, job::jobs(self.options, self.peers, shape)));
+        let planned = plans.iter().map(|(_, jobs)| self.estimate(jobs)).sum();
         self.progress = Progress::new(planned, self.options.silent);
-        for (shape, columns) in plans {
-            let place = Place::Lab(Lab::new(shape)?);
-            self.columns(&place, (shape.name(), shape.bandwidth_mbit()), &columns)?;
+        for (shape, jobs) in plans.iter().filter(|(_, jobs)| !jobs.is_empty()) {
+            let place = Place::Lab(Lab::new(*shape)?);
+            self.jobs(&place, (shape.name(), shape.bandwidth_mbit()), jobs)?;
         }
         Ok(())
     }
 
-    fn estimate(&self, columns: &[Column]) -> f64 {
-        columns
-            .iter()
-            .map(|column| self.cell_estimate(column) * column.sizes.len() as f64)
+    fn estimate(&self, jobs: &[Job]) -> f64 {
+        jobs.iter()
+            .map(|job| job.estimate(self.options, self.peers))
             .sum()
     }
 
-    /// Seconds that a cell will take, roughly: what is lost costs other protocols a timeout or two.
-    fn cell_estimate(&self, column: &Column) -> f64 {
-        let ours = self.peers[column.peer].is_ours();
-        let each = match column.loss.packets() {
-            0 => 0.006,
-            _ if ours => 0.008,
-            1 => 0.1,
-            _ => 0.3,
-        };
-        (self.options.iterations() as f64 * each).min(self.options.cell_limit.as_secs_f64()) + 0.1
-    }
-
-    fn columns(
+    fn jobs(
         &mut self,
         place: &Place,
         (network, bandwidth_mbit): (&str, u32),
-        columns: &[Column],
+        jobs: &[Job],
     ) -> Result<(), Trouble> {
         let bench = Bench {
             place,
@@ -105,45 +84,63 @@ impl Work<'_> {
             bandwidth_mbit,
             stop: &self.options.stop,
         };
-        for column in columns {
-            self.column(&bench, column)?;
+        for job in jobs {
+            let peer = &self.peers[job.peer()];
+            if !self.can_run(&bench, peer)? {
+                self.progress.ends(job.estimate(self.options, self.peers));
+                continue;
+            }
+            self.progress
+                .begins(&format!("{}: {}", peer.name, job.what()));
+            match job {
+                Job::Column(column) => self.column(&bench, column)?,
+                other => other.measure(&bench, peer, self.options, self.run)?,
+            }
+            self.progress.ends(job.estimate(self.options, self.peers));
         }
         Ok(())
+    }
+
+    /// Whether `peer` runs here at all; tried once, and noted with what it tells of itself.
+    fn can_run(&mut self, bench: &Bench<'_>, peer: &Peer) -> Result<bool, Trouble> {
+        if let Some(known) = self.run.peers.iter().find(|known| known.name == peer.name) {
+            return Ok(known.error.is_none());
+        }
+        let setup = Setup {
+            channels: 1,
+            many: false,
+            max_size: 1024,
+            bandwidth_mbit: bench.bandwidth_mbit,
+            deadlines_us: Vec::new(),
+        };
+        let mut told = PeerTold {
+            name: peer.name.clone(),
+            networks: peer.networks,
+            ..PeerTold::default()
+        };
+        match Pair::start(bench.place, peer, &setup, bench.stop) {
+            Ok(pair) => {
+                (told.version, told.settings) = (pair.version.clone(), pair.settings.clone())
+            }
+            Err(Trouble::Stopped) => return Err(Trouble::Stopped),
+            Err(Trouble::Failed(reason)) => told.error = Some(reason),
+        }
+        let runs = told.error.is_none();
+        self.run.peers.push(told);
+        Ok(runs)
     }
 
     fn column(&mut self, bench: &Bench<'_>, column: &Column) -> Result<(), Trouble> {
         let peer = &self.peers[column.peer];
         let largest = column.sizes.iter().copied().max().unwrap_or(0);
         let mut session = Session::new(bench, peer, column.many, largest);
-        let estimate = self.cell_estimate(column);
         for &size in &column.sizes {
-            let what = format!("{} {} B, lost: {}", peer.name, size, column.loss.name());
-            self.progress.begins(&what);
             if column.many {
                 session = Session::new(bench, peer, true, size);
             }
-            let cell = session.cell(&Case {
-                size,
-                loss: column.loss,
-                iterations: self.options.iterations(),
-                limit: self.options.cell_limit,
-            })?;
-            self.progress.ends(estimate);
-            self.note(peer, session.told(), cell.error.as_deref());
+            let cell = session.cell(&job::case(self.options, size, column.loss))?;
             self.run.transfers.push(cell);
         }
         Ok(())
-    }
-
-    fn note(&mut self, peer: &Peer, told: Option<(&str, &str)>, error: Option<&str>) {
-        let (version, settings) = told.unwrap_or_default();
-        let error = error.filter(|_| told.is_none());
-        self.run.note_peer(PeerTold {
-            name: peer.name.clone(),
-            version: version.into(),
-            settings: settings.into(),
-            networks: peer.networks,
-            error: error.map(Into::into),
-        });
     }
 }

@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod conversation;
+pub mod job;
 pub mod network;
 pub mod paper;
 pub mod peer;

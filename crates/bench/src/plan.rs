@@ -49,18 +49,41 @@ pub struct Options {
 pub enum CaseKind {
     /// Table 13: sizes by losses over 1 Gbit/s.
     Transfers,
+    /// Table 20: eleven applications under loss.
+    Applications,
+    /// The same with a load that grows until the first miss.
+    Ramp,
+    /// One network cut in the middle of a transfer.
+    Cut,
+    /// Processor time and memory.
+    Cost,
+    /// From 1 to 1,000 channels.
+    Channels,
     /// Sizes without loss over networks as fast as the machine.
     Unshaped,
 }
 
 impl CaseKind {
     /// All of them, in the order in which they are measured.
-    pub const ALL: [Self; 2] = [Self::Transfers, Self::Unshaped];
+    pub const ALL: [Self; 7] = [
+        Self::Transfers,
+        Self::Applications,
+        Self::Ramp,
+        Self::Cut,
+        Self::Cost,
+        Self::Channels,
+        Self::Unshaped,
+    ];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Transfers => "transfers",
+            Self::Applications => "applications",
+            Self::Ramp => "ramp",
+            Self::Cut => "cut",
+            Self::Cost => "cost",
+            Self::Channels => "channels",
             Self::Unshaped => "unshaped",
         }
     }

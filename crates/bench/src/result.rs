@@ -6,6 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
+use crate::run::cost::Cost;
+use crate::run::cut::Cuts;
+use crate::run::cyclic::Applications;
 use crate::run::transfers::Cell;
 
 /// The schema's name.
@@ -36,6 +39,12 @@ pub struct Run {
     pub peers: Vec<PeerTold>,
     /// Transfers of one size with one loss (tables 13, 15, 16, 21).
     pub transfers: Vec<Cell>,
+    /// Many applications at once (tables 20 and 22), their growing load, and many channels.
+    pub applications: Vec<Applications>,
+    /// One network cut in the middle of a transfer.
+    pub cuts: Vec<Cuts>,
+    /// Processor time and memory.
+    pub costs: Vec<Cost>,
 }
 
 /// The computer on which all of it ran.
@@ -81,13 +90,6 @@ impl Run {
             host: Host::read(),
             place: place.into(),
             ..Self::default()
-        }
-    }
-
-    /// Notes what a peer has told, once.
-    pub fn note_peer(&mut self, told: PeerTold) {
-        if !self.peers.iter().any(|known| known.name == told.name) {
-            self.peers.push(told);
         }
     }
 }

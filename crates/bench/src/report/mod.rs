@@ -1,5 +1,6 @@
 //! A run for people: tables in the paper's layout with the paper's figures beside them.
 
+pub mod loads;
 pub mod text;
 
 use std::path::Path;

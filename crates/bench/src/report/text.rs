@@ -21,6 +21,7 @@ pub fn render(run: &Run) -> String {
         transfers(&mut text, (peer, connection, network), &cells);
     }
     ratios(&mut text, run);
+    super::loads::render(&mut text, run);
     text
 }
 

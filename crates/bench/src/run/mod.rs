@@ -1,5 +1,8 @@
 //! Running measurements: processes, the meter beside them, and the cases one after the other.
 
+pub mod cost;
+pub mod cut;
+pub mod cyclic;
 pub mod meter;
 pub mod pair;
 pub mod process;

@@ -149,8 +149,24 @@ impl Pair {
         time: Duration,
         stop: &AtomicBool,
     ) -> Result<Answer, Trouble> {
-        self.sender.order(&order.to_string())?;
+        self.order(order)?;
         self.sender.answer(time + PATIENCE, stop)
+    }
+
+    /// Gives an order.
+    ///
+    /// # Errors
+    /// The sender has ended.
+    pub fn order(&mut self, order: &Order) -> Result<(), Trouble> {
+        self.sender.order(&order.to_string())
+    }
+
+    /// Waits for the answer to an order.
+    ///
+    /// # Errors
+    /// As [`Pair::ask`].
+    pub fn answer(&mut self, stop: &AtomicBool) -> Result<Answer, Trouble> {
+        self.sender.answer(PATIENCE, stop)
     }
 
     /// Transfers one state; nanoseconds, or why it failed.

@@ -180,13 +180,6 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Version and settings that the peer has told, once it runs.
-    pub fn told(&self) -> Option<(&str, &str)> {
-        self.pair
-            .as_ref()
-            .map(|pair| (pair.version.as_str(), pair.settings.as_str()))
-    }
-
     /// Measures one cell.
     ///
     /// # Errors
