@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::UdpSocket;
 use std::time::Duration;
 
-use bumpless_bench::network::filter::Loss;
+use bumpless_bench::network::filter::{Datagrams, Loss};
 use bumpless_bench::network::{Lab, Shape, lab};
 use bumpless_bench::peer::Side;
 
@@ -97,6 +97,68 @@ fn what_carries_no_state_is_neither_counted_nor_lost() {
     assert_eq!(stream.send(20, 127).len(), 20);
     assert_eq!((filter.seen(), filter.dropped()), (0, 0));
     assert_eq!(stream.send(20, 128).len(), 0);
+}
+
+#[test]
+fn pieces_of_our_states_count_whatever_their_size_and_heartbeats_never() {
+    let Some(lab) = laboratory(Shape::Gigabit) else {
+        return;
+    };
+    let (stream, filter) = (Stream::new(&lab, 1), &lab.filters()[0]);
+    filter.expect(Datagrams::Ours);
+    for (first, size, lost) in [
+        (0x0001u16, 48, 1),
+        (0x2001, 97, 0),
+        (0x2001, 1400, 0),
+        (0x0001, 1, 1),
+    ] {
+        filter.set(Loss::These { first: 0, count: 1 });
+        let mut datagram = vec![0; size];
+        let head = first.to_be_bytes();
+        let length = head.len().min(size);
+        datagram[..length].copy_from_slice(&head[..length]);
+        stream.from.send(&datagram).unwrap();
+        // One byte cannot be told from anything: it is let through.
+        let lost = if size < 2 { 0 } else { lost };
+        assert_eq!(
+            stream.to.recv(&mut datagram).is_err(),
+            lost == 1,
+            "{first:#x}"
+        );
+        assert_eq!(
+            (filter.seen(), filter.dropped()),
+            (lost, lost),
+            "{first:#x}"
+        );
+    }
+}
+
+#[test]
+fn whatever_tcp_carries_counts() {
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+    let Some(lab) = laboratory(Shape::Gigabit) else {
+        return;
+    };
+    let to = (lab::address(1, 2), 5001);
+    let listener = lab
+        .host(Side::Receive)
+        .run(|| TcpListener::bind(to).unwrap())
+        .unwrap();
+    let mut stream = lab
+        .host(Side::Send)
+        .run(|| TcpStream::connect(to).unwrap())
+        .unwrap();
+    let (mut taken, _) = listener.accept().unwrap();
+    let filter = &lab.filters()[0];
+    filter.set(Loss::None);
+    stream.set_nodelay(true).unwrap();
+    for _ in 0..3 {
+        stream.write_all(b"x").unwrap();
+        taken.read_exact(&mut [0]).unwrap();
+    }
+    // Three of a byte; acknowledgements carry nothing.
+    assert_eq!(filter.seen(), 3);
 }
 
 #[test]

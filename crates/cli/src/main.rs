@@ -28,7 +28,7 @@ enum Command {
     Plant(commands::plant::Plant),
     Check(commands::check::Check),
     Sim(commands::sim::Sim),
-    Bench(commands::bench::Bench),
+    Bench(Box<commands::bench::Bench>),
     #[command(hide = true)]
     DemoNode(commands::demo::DemoNode),
 }

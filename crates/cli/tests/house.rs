@@ -10,6 +10,7 @@ use serde_json::Value;
 /// Layers from the bottom up. A crate may depend only on crates of lower layers.
 const LAYERS: &[(&str, u8)] = &[
     ("bumpless-base", 0),
+    ("bumpless-drawing", 0),
     ("bumpless-exchange", 0),
     ("bumpless-wire", 1),
     ("bumpless-transfer", 2),

@@ -20,9 +20,20 @@ const CLASSIFIER: u32 = 3;
 const TCX_INGRESS: u32 = 46;
 const PAGE: usize = 4096;
 
-/// Least payload that counts as a part of a state: a heartbeat of ours has 97 bytes, the smallest state
-/// 128.
+/// Least payload of a datagram that counts as a part of a state: acknowledgements and the like are smaller,
+/// the smallest state is not.
 const THRESHOLD: u64 = 128;
+/// How heartbeats of ours begin (`HType`); what else ours sends to a backup is pieces of states.
+const HEARTBEAT: u64 = 0x2001;
+
+/// What the datagrams of a peer look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Datagrams {
+    /// Pieces of states and heartbeats of ours, told apart by their type.
+    Ours,
+    /// Told apart by their size.
+    Others,
+}
 
 /// What a filter is attached for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +96,19 @@ impl Filter {
             block,
             _attached: attached,
         };
+        filter.expect(Datagrams::Others);
         filter.set(Loss::None);
         Ok(filter)
+    }
+
+    /// Counts the datagrams that carry states among those of `datagrams`.
+    pub fn expect(&self, datagrams: Datagrams) {
+        let (threshold, skip) = match datagrams {
+            Datagrams::Ours => (1, HEARTBEAT),
+            Datagrams::Others => (THRESHOLD, 0),
+        };
+        self.block.store(control::THRESHOLD, threshold);
+        self.block.store(control::SKIP, skip);
     }
 
     /// Counts from 0, and loses as `loss` says.
@@ -100,7 +122,6 @@ impl Filter {
         ] {
             self.block.store(offset, 0);
         }
-        self.block.store(control::THRESHOLD, THRESHOLD);
         for offset in [control::SEEN, control::DROPPED, control::NEXT, control::CUT] {
             self.block.store(offset, 0);
         }

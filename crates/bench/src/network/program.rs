@@ -1,12 +1,13 @@
 //! The packet filter as instructions of the kernel's virtual machine (eBPF), put together here because
 //! a few dozen of them need neither a compiler nor a loader.
 //!
-//! What is counted is a packet of IPv4 that carries at least [`control::THRESHOLD`] bytes above TCP or
-//! UDP (a later fragment: above IP), so that neither acknowledgements nor heartbeats count.
+//! What is counted is a packet of IPv4 that carries anything above TCP, or at least
+//! [`control::THRESHOLD`] bytes above UDP (a later fragment: above IP) that do not begin as
+//! [`control::SKIP`] says, so that neither acknowledgements nor heartbeats count.
 
 /// Byte offsets in the block of 64-bit numbers that a filter and its owner share.
 pub mod control {
-    /// Least payload that counts.
+    /// Least payload of a datagram that counts.
     pub const THRESHOLD: i16 = 0;
     /// Packets counted.
     pub const SEEN: i16 = 8;
@@ -26,8 +27,10 @@ pub mod control {
     pub const CUT_AT: i16 = 64;
     /// Packets that a cut has swallowed.
     pub const CUT: i16 = 72;
+    /// The first two bytes of datagrams that do not count; 0 = all count.
+    pub const SKIP: i16 = 80;
     /// Bytes of the block.
-    pub const SIZE: usize = 80;
+    pub const SIZE: usize = 88;
 }
 
 /// One instruction: operation, registers, offset, number.
@@ -56,6 +59,8 @@ const RIGHT_NUMBER: u8 = 0x77;
 const TO_BIG_ENDIAN: u8 = 0xdc;
 const JUMP: u8 = 0x05;
 const JUMP_EQUAL: u8 = 0x15;
+const JUMP_SAME: u8 = 0x1d;
+const JUMP_SIGNED_BELOW: u8 = 0xc5;
 const JUMP_NOT_EQUAL: u8 = 0x55;
 const JUMP_LESS: u8 = 0xad;
 const JUMP_NOT_LESS: u8 = 0x3d;
@@ -96,6 +101,7 @@ const IP: i16 = -32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Label {
+    Measured,
     Counted,
     Tcp,
     Random,
@@ -175,9 +181,10 @@ pub fn forward(block: i32) -> Vec<Instruction> {
     let mut code = Assembler::default();
     cut(&mut code, block);
     payload_length(&mut code);
-    code.label(Label::Counted);
+    code.label(Label::Measured);
     code.load(LOAD, R1, BLOCK, control::THRESHOLD);
     code.jump(JUMP_SIGNED_LESS, PAYLOAD, R1, 0, Label::Pass);
+    code.label(Label::Counted);
     code.count(control::SEEN);
     code.load(LOAD, R3, BLOCK, control::FIRST);
     code.jump(JUMP_LESS, R2, R3, 0, Label::Random);
@@ -231,7 +238,8 @@ fn cut(code: &mut Assembler, block: i32) {
     code.label(Label::NotCut);
 }
 
-/// Puts the length of what TCP or UDP carries into `PAYLOAD`; passes what is neither.
+/// Puts the length of what UDP carries into `PAYLOAD`; passes what carries no state for certain, and goes
+/// on where TCP carries anything.
 fn payload_length(code: &mut Assembler) {
     code.number(MOVE_NUMBER, R2, ETHERNET);
     code.fetch(IP, IP_HEADER);
@@ -247,12 +255,21 @@ fn payload_length(code: &mut Assembler) {
     code.load(LOAD_HALF, R1, STACK, IP + 6);
     code.number(TO_BIG_ENDIAN, R1, 16);
     code.number(AND_NUMBER, R1, 0x1fff);
-    code.jump(JUMP_NOT_EQUAL, R1, 0, 0, Label::Counted);
+    code.jump(JUMP_NOT_EQUAL, R1, 0, 0, Label::Measured);
     code.load(LOAD_BYTE, R1, STACK, IP + 9);
     code.jump(JUMP_EQUAL, R1, 0, TCP, Label::Tcp);
     code.jump(JUMP_NOT_EQUAL, R1, 0, UDP, Label::Pass);
     code.number(ADD_NUMBER, PAYLOAD, -8);
-    code.jump(JUMP, 0, 0, 0, Label::Counted);
+    code.load(LOAD, R1, BLOCK, control::SKIP);
+    code.jump(JUMP_EQUAL, R1, 0, 0, Label::Measured);
+    code.registers(MOVE, R2, HEADER);
+    code.number(ADD_NUMBER, R2, ETHERNET + 8);
+    code.fetch(-8, 2);
+    code.load(LOAD_HALF, R1, STACK, -8);
+    code.number(TO_BIG_ENDIAN, R1, 16);
+    code.load(LOAD, R2, BLOCK, control::SKIP);
+    code.jump(JUMP_SAME, R1, R2, 0, Label::Pass);
+    code.jump(JUMP, 0, 0, 0, Label::Measured);
     code.label(Label::Tcp);
     code.registers(MOVE, R2, HEADER);
     code.number(ADD_NUMBER, R2, ETHERNET + 12);
@@ -261,6 +278,8 @@ fn payload_length(code: &mut Assembler) {
     code.number(RIGHT_NUMBER, R1, 4);
     code.number(LEFT_NUMBER, R1, 2);
     code.registers(SUBTRACT, PAYLOAD, R1);
+    code.jump(JUMP_SIGNED_BELOW, PAYLOAD, 0, 1, Label::Pass);
+    code.jump(JUMP, 0, 0, 0, Label::Counted);
 }
 
 #[cfg(test)]

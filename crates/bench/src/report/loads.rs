@@ -1,21 +1,20 @@
-//! Tables for a terminal of everything but single transfers: applications, ramp, cuts, cost, channels.
+//! Tables of everything but single transfers: applications, ramp, cuts, cost, channels.
 
-use std::fmt::Write;
-
-use super::text::{millis, paper_millis, size_name};
+use super::table::{Kind, Table};
+use super::units::{megabytes, millis, paper as paper_millis, size};
 use crate::paper;
 use crate::result::Run;
 use crate::run::cyclic::Applications;
 
 /// All of them.
-pub fn render(text: &mut String, run: &Run) {
-    for result in of(run, "applications") {
-        applications(text, result);
-    }
-    ramp(text, run);
-    cuts(text, run);
-    costs(text, run);
-    channels(text, run);
+pub fn tables(run: &Run) -> Vec<Table> {
+    let summaries = [misses(run), ramp(run), cuts(run), costs(run), channels(run)];
+    let mut tables: Vec<Table> = summaries
+        .into_iter()
+        .filter(|table| !table.is_empty())
+        .collect();
+    tables.extend(of(run, "applications").map(applications));
+    tables
 }
 
 /// The results of one case.
@@ -25,28 +24,65 @@ pub fn of<'a>(run: &'a Run, case: &'a str) -> impl Iterator<Item = &'a Applicati
         .filter(move |result| result.case == case)
 }
 
-fn applications(text: &mut String, result: &Applications) {
-    let _ = writeln!(
-        text,
-        "\n{}, {} connection, {}: eleven applications (table 20) for {} s, lost: {} ({} of {} packets), {} \
-         stalls up to {} ms (ms; paper: RSTP prototype, table 22)",
-        result.peer,
-        result.connection,
-        result.network,
-        result.seconds,
-        result.loss,
-        result.dropped,
-        result.packets,
-        result.jitter.stalled,
-        millis(result.jitter.longest_ns)
+fn misses(run: &Run) -> Table {
+    let mut table = Table::new(
+        "Eleven applications (table 20) under loss: missed deadlines",
+        &[
+            "peer",
+            "connection",
+            "lost",
+            "packets",
+            "dropped",
+            "sent",
+            "missed",
+            "share",
+            "longest stall (ms)",
+            "stalls",
+        ],
     );
-    if let Some(error) = &result.error {
-        let _ = writeln!(text, "   no figures: {error}");
-        return;
+    for result in of(run, "applications") {
+        let share = result.missed as f64 / (result.sent + result.missed).max(1) as f64 * 100.0;
+        let missed = match &result.error {
+            Some(error) => format!("no figures: {error}"),
+            None => result.missed.to_string(),
+        };
+        table.row([
+            result.peer.clone(),
+            result.connection.clone(),
+            result.loss.clone(),
+            result.packets.to_string(),
+            result.dropped.to_string(),
+            result.sent.to_string(),
+            missed,
+            format!("{share:.2} %"),
+            millis(result.jitter.longest_ns),
+            result.jitter.stalled.to_string(),
+        ]);
     }
-    let _ = writeln!(
-        text,
-        "{:>4} {:>8} {:>8} | {:>8} {:>8} {:>8} {:>8} {:>8} | {:>6} {:>6} | {:>8} {:>8} {:>8}",
+    if !table.is_empty() {
+        let none = [
+            "RSTP, paper",
+            "-",
+            "one-per-second",
+            "-",
+            "3600",
+            "-",
+            "0",
+            "0 %",
+            "-",
+            "-",
+        ];
+        table.kind(Kind::Paper, none.map(String::from));
+    }
+    table
+}
+
+fn applications(result: &Applications) -> Table {
+    let caption = format!(
+        "{}, {} connection, {}: eleven applications for {} s, lost: {} (ms)",
+        result.peer, result.connection, result.network, result.seconds, result.loss
+    );
+    let head = [
         "app",
         "period",
         "size",
@@ -57,159 +93,169 @@ fn applications(text: &mut String, result: &Applications) {
         "max",
         "sent",
         "missed",
-        "paper",
+        "paper: min",
         "avg",
-        "max"
-    );
+        "max",
+    ];
+    let mut table = Table::new(caption, &head);
+    table.note = "paper: RSTP prototype, table 22, one packet lost each second".into();
     for (channel, paper) in result.channels.iter().zip(&paper::APPLICATIONS) {
-        let _ = write!(
-            text,
-            "{:>4} {:>5} ms {:>8} |",
-            channel.channel + 1,
-            channel.period_us / 1000,
-            size_name(channel.size)
+        let times = match channel.times {
+            Some(times) => [times.min, times.avg, times.p50, times.p99, times.max].map(millis),
+            None => ["-"; 5].map(String::from),
+        };
+        let about = [
+            (channel.channel + 1).to_string(),
+            format!("{} ms", channel.period_us / 1000),
+            size(channel.size),
+        ];
+        let counts = [channel.sent.to_string(), channel.missed.to_string()];
+        table.row(
+            about
+                .into_iter()
+                .chain(times)
+                .chain(counts)
+                .chain(paper.measured_ms.map(paper_millis)),
         );
-        match channel.times {
-            Some(times) => {
-                for figure in [times.min, times.avg, times.p50, times.p99, times.max] {
-                    let _ = write!(text, " {:>8}", millis(figure));
-                }
-            }
-            None => text.push_str("        none arrived                        "),
-        }
-        let _ = write!(text, " | {:>6} {:>6} |", channel.sent, channel.missed);
-        for figure in paper.measured_ms {
-            let _ = write!(text, " {:>8}", paper_millis(figure));
-        }
-        text.push('\n');
     }
-    let _ = writeln!(text, "missed in all: {} (paper: none)", result.missed);
+    table
 }
 
-fn ramp(text: &mut String, run: &Run) {
-    if of(run, "ramp").next().is_none() {
-        return;
-    }
-    text.push_str("\ngrowing load, table 20 with larger states: missed deadlines by payload utilisation (paper: none at 74.3 %)\n");
-    for peer in &run.peers {
-        let steps: Vec<_> = of(run, "ramp")
-            .filter(|step| step.peer == peer.name)
-            .collect();
-        if steps.is_empty() {
-            continue;
-        }
-        let _ = write!(text, "{:>18}", peer.name);
-        for step in steps {
-            let share = step.utilisation * 100.0;
-            let _ = match &step.error {
-                Some(error) => write!(text, "  {share:.1} %: {error}"),
-                None => write!(text, "  {share:.1} %: {}", step.missed),
-            };
-        }
-        text.push('\n');
-    }
-}
-
-fn cuts(text: &mut String, run: &Run) {
-    let Some(first) = run.cuts.first() else {
-        return;
-    };
-    let _ = writeln!(
-        text,
-        "\nnetwork A cut for {} ms in the middle of a transfer of {} (ms)\n{:>18} | networks | {:>8} {:>8} | {:>8} {:>8} {:>8} | gap (p50 with cut - without)",
-        first.cut_ns / 1_000_000,
-        size_name(first.size),
-        "",
-        "p50",
-        "max",
-        "cut: p50",
-        "max",
-        "failed"
+fn ramp(run: &Run) -> Table {
+    let mut table = Table::new(
+        "Growing load: table 20 with larger states, missed deadlines by payload utilisation",
+        &[
+            "peer",
+            "connection",
+            "utilisation",
+            "sent",
+            "missed",
+            "longest stall (ms)",
+        ],
     );
+    table.note = "paper: none missed at 74.3 %, the most that it tried".into();
+    for step in of(run, "ramp") {
+        table.row([
+            step.peer.clone(),
+            step.connection.clone(),
+            format!("{:.1} %", step.utilisation * 100.0),
+            step.sent.to_string(),
+            step.error
+                .clone()
+                .unwrap_or_else(|| step.missed.to_string()),
+            millis(step.jitter.longest_ns),
+        ]);
+    }
+    table
+}
+
+fn cuts(run: &Run) -> Table {
+    let mut table = Table::new(
+        "Network A cut for a second in the middle of a transfer of 1 MB (ms)",
+        &[
+            "peer",
+            "networks",
+            "without: p50",
+            "max",
+            "with: p50",
+            "max",
+            "failed",
+            "gap",
+        ],
+    );
+    table.note = "gap: median with a cut less median without".into();
     for cuts in &run.cuts {
-        let _ = write!(text, "{:>18} | {:>8} |", cuts.peer, cuts.networks);
-        match (&cuts.quiet, &cuts.cut) {
-            (Some(quiet), Some(cut)) => {
-                let gap = cut.p50 as f64 / 1e6 - quiet.p50 as f64 / 1e6;
-                let _ = writeln!(
-                    text,
-                    " {:>8} {:>8} | {:>8} {:>8} {:>8} | {gap:.3}",
-                    millis(quiet.p50),
-                    millis(quiet.max),
-                    millis(cut.p50),
-                    millis(cut.max),
-                    cuts.failed
-                );
-            }
-            _ => {
-                let _ = writeln!(
-                    text,
-                    " no figures: {}",
-                    cuts.error.as_deref().unwrap_or_default()
-                );
-            }
-        }
+        let about = [cuts.peer.clone(), cuts.networks.to_string()];
+        let figures = match (&cuts.quiet, &cuts.cut) {
+            (Some(quiet), Some(cut)) => vec![
+                millis(quiet.p50),
+                millis(quiet.max),
+                millis(cut.p50),
+                millis(cut.max),
+                cuts.failed.to_string(),
+                format!("{:.3}", cut.p50 as f64 / 1e6 - quiet.p50 as f64 / 1e6),
+            ],
+            _ => vec![format!(
+                "no figures: {}",
+                cuts.error.as_deref().unwrap_or_default()
+            )],
+        };
+        table.row(about.into_iter().chain(figures));
     }
+    table
 }
 
-fn costs(text: &mut String, run: &Run) {
-    if run.costs.is_empty() {
-        return;
-    }
-    let _ = writeln!(
-        text,
-        "\ncost at 1 Gbit/s: processor seconds for 10^9 bytes of state, most resident memory (the maker's own copy of the state included)\n\
-         {:>18} | {:>7} | {:>8} {:>8} {:>8} | {:>10} {:>10} | allocations",
-        "", "state", "sender", "receiver", "both", "sender", "receiver"
+fn costs(run: &Run) -> Table {
+    let mut table = Table::new(
+        "Cost at 1 Gbit/s: processor seconds for 10^9 bytes of state, most resident memory",
+        &[
+            "peer",
+            "state",
+            "sender",
+            "receiver",
+            "both",
+            "memory: sender",
+            "receiver",
+            "allocations",
+        ],
     );
+    table.note = "memory includes the program and the maker's own copy of the state".into();
     for cost in &run.costs {
-        let _ = write!(text, "{:>18} | {:>7} |", cost.peer, size_name(cost.size));
+        let about = [cost.peer.clone(), size(cost.size)];
         if let Some(error) = &cost.error {
-            let _ = writeln!(text, " no figures: {error}");
+            table.row(about.into_iter().chain([format!("no figures: {error}")]));
             continue;
         }
         let [sender, receiver] = cost.cpu_s_per_gb;
-        let [near, far] = cost.peak_bytes.map(|bytes| bytes as f64 / (1 << 20) as f64);
+        let cpu = [sender, receiver, sender + receiver].map(|seconds| format!("{seconds:.3}"));
         let allocations = cost
             .allocations
             .map_or_else(|| "-".into(), |count| count.to_string());
-        let _ = writeln!(
-            text,
-            " {sender:>8.3} {receiver:>8.3} {:>8.3} | {near:>7.1} MB {far:>7.1} MB | {allocations}",
-            sender + receiver
+        let memory = cost.peak_bytes.map(megabytes);
+        table.row(
+            about
+                .into_iter()
+                .chain(cpu)
+                .chain(memory)
+                .chain([allocations]),
         );
     }
+    table
 }
 
-fn channels(text: &mut String, run: &Run) {
-    if of(run, "channels").next().is_none() {
-        return;
-    }
-    let _ = writeln!(
-        text,
-        "\nmore channels, 1,000 states of 1,000 bytes each second in all: processor time for each state (us), most resident memory\n\
-         {:>18} | {:>8} | {:>8} {:>8} {:>8} | {:>10} {:>10} | missed",
-        "", "channels", "sender", "receiver", "both", "sender", "receiver"
+fn channels(run: &Run) -> Table {
+    let mut table = Table::new(
+        "More channels: processor time for each state of 1,000 bytes (us), most resident memory",
+        &[
+            "peer",
+            "channels",
+            "sender",
+            "receiver",
+            "both",
+            "memory: sender",
+            "receiver",
+            "sent",
+            "missed",
+        ],
     );
     for result in of(run, "channels") {
-        let _ = write!(text, "{:>18} | ", result.peer);
+        let about = [result.peer.clone(), result.channels.len().to_string()];
         if let Some(error) = &result.error {
-            let _ = writeln!(text, "{error}");
+            table.row(about.into_iter().chain([format!("no figures: {error}")]));
             continue;
         }
-        let [sender, receiver] = result
-            .cpu_ns
-            .map(|cpu| cpu as f64 / 1e3 / result.sent.max(1) as f64);
-        let [near, far] = result
-            .peak_bytes
-            .map(|bytes| bytes as f64 / (1 << 20) as f64);
-        let _ = writeln!(
-            text,
-            "{:>8} | {sender:>8.2} {receiver:>8.2} {:>8.2} | {near:>7.1} MB {far:>7.1} MB | {} of {}",
-            result.channels.len(),
-            sender + receiver,
-            result.missed,
-            result.sent
-        );
+        let [sender, receiver] = per_state_us(result);
+        let cpu = [sender, receiver, sender + receiver].map(|us| format!("{us:.1}"));
+        let memory = result.peak_bytes.map(megabytes);
+        let counts = [result.sent.to_string(), result.missed.to_string()];
+        table.row(about.into_iter().chain(cpu).chain(memory).chain(counts));
     }
+    table
+}
+
+/// Processor time of sender and receiver for each state, microseconds.
+pub fn per_state_us(result: &Applications) -> [f64; 2] {
+    result
+        .cpu_ns
+        .map(|cpu| cpu as f64 / 1e3 / result.sent.max(1) as f64)
 }

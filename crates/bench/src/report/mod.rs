@@ -1,13 +1,78 @@
-//! A run for people: tables in the paper's layout with the paper's figures beside them.
+//! A run for people: tables in the paper's layout with the paper's figures beside them, the bars that our
+//! transfer is to reach, and plots like the paper's.
 
-pub mod loads;
-pub mod text;
+mod bars;
+mod chart;
+mod figures;
+mod loads;
+mod page;
+mod table;
+mod transfers;
+mod units;
 
 use std::path::Path;
 
 use crate::result::Run;
+use table::Table;
 
-/// Writes `run.json` and `tables.txt` into `directory`, which is made if it is not there.
+/// Every table, in order.
+fn tables(run: &Run) -> Vec<Table> {
+    let mut tables = vec![peers(run)];
+    tables.extend(bars::table(run));
+    tables.extend(transfers::ratios(run));
+    tables.extend(loads::tables(run));
+    tables.extend(transfers::tables(run));
+    tables
+}
+
+/// The whole run as text.
+pub fn text(run: &Run) -> String {
+    let mut text = about(run);
+    text.push('\n');
+    for table in tables(run) {
+        text.push('\n');
+        text.push_str(&table.text());
+    }
+    text
+}
+
+/// Where and with what the run was made.
+fn about(run: &Run) -> String {
+    let host = &run.host;
+    let commit = run.commit.as_deref().unwrap_or("no checkout");
+    let complete = if run.complete {
+        ""
+    } else {
+        "; stopped before its end"
+    };
+    format!(
+        "Bumpless {} ({commit}), {}, {} x {}, {}, load at the beginning {}; {:.0} s{complete}",
+        run.version, run.place, host.processors, host.processor, host.kernel, host.load, run.took_s
+    )
+}
+
+fn peers(run: &Run) -> Table {
+    let mut table = Table::new(
+        "What was measured",
+        &["peer", "networks", "version", "settings"],
+    );
+    table.words = true;
+    for peer in &run.peers {
+        let settings = match &peer.error {
+            Some(error) => format!("not measured: {error}"),
+            None => peer.settings.clone(),
+        };
+        table.row([
+            peer.name.clone(),
+            peer.networks.to_string(),
+            peer.version.clone(),
+            settings,
+        ]);
+    }
+    table
+}
+
+/// Writes `run.json`, `tables.txt` and `report.html` into `directory`, which is made if it is not there.
 ///
 /// # Errors
 /// The directory or a file cannot be written.
@@ -16,7 +81,15 @@ pub fn write(run: &Run, directory: &Path) -> Result<(), String> {
         |error: std::io::Error| format!("cannot write into {}: {error}", directory.display());
     std::fs::create_dir_all(directory).map_err(refused)?;
     let json = serde_json::to_string(run).map_err(|error| error.to_string())?;
-    for (name, text) in [("run.json", json), ("tables.txt", text::render(run))] {
+    let mut files = vec![
+        ("run.json".to_owned(), json),
+        ("tables.txt".to_owned(), text(run)),
+        ("report.html".to_owned(), page::render(run)),
+    ];
+    for figure in figures::all(run) {
+        files.push((format!("{}.svg", figure.file), figure.alone()));
+    }
+    for (name, text) in files {
         // Whole or not at all: a run that is stopped here leaves no half file.
         let part = directory.join(format!("{name}.part"));
         std::fs::write(&part, text).map_err(refused)?;
@@ -24,3 +97,6 @@ pub fn write(run: &Run, directory: &Path) -> Result<(), String> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

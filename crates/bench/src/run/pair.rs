@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::Trouble;
 use super::process::{Process, Usage};
 use crate::conversation::{Answer, Order};
-use crate::network::Place;
+use crate::network::filter::Datagrams;
+use crate::network::{Lab, Place};
 use crate::peer::{Kind, Side};
 
 /// How long a process may take until it is ready, and an order beyond its own time.
@@ -124,6 +125,14 @@ impl Pair {
         setup: &Setup,
         stop: &AtomicBool,
     ) -> Result<Self, Trouble> {
+        let datagrams = if peer.is_ours() {
+            Datagrams::Ours
+        } else {
+            Datagrams::Others
+        };
+        for filter in place.lab().into_iter().flat_map(Lab::filters) {
+            filter.expect(datagrams);
+        }
         // A port of its own: the last pair's may linger.
         static PORT: AtomicU16 = AtomicU16::new(0);
         let port = 20_000 + PORT.fetch_add(1, Ordering::Relaxed) % 10_000;

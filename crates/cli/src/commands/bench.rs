@@ -1,13 +1,14 @@
 //! `bumpless bench`: our transfer beside what else one would use for it.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration as Span;
 
 use bumpless_base::Duration;
 use bumpless_bench::peer::{self, Kind, PeerOptions, Side};
 use bumpless_bench::plan::{CaseKind, Options};
+use bumpless_bench::result::{Run, SCHEMA};
 use bumpless_bench::run::transfers::LossCase;
 use bumpless_bench::{bench, report};
 use clap::{Args, Subcommand, ValueEnum};
@@ -62,6 +63,9 @@ pub struct Bench {
     /// Write run.json, tables.txt and report.html into this directory
     #[arg(long, value_name = "DIRECTORY")]
     output: Option<PathBuf>,
+    /// Measure nothing: show a kept run.json again
+    #[arg(long, value_name = "FILE")]
+    show: Option<PathBuf>,
     /// Print the result as JSON (schema bumpless.bench/1)
     #[arg(long)]
     json: bool,
@@ -185,25 +189,10 @@ impl Bench {
     }
 
     fn measure(self) -> Outcome {
-        let program = std::env::current_exe().map_err(|error| {
-            Failure::refused(format_args!("cannot find this program's own file: {error}"))
-        })?;
-        let run = bench::measure(&Options {
-            program,
-            quick: self.quick,
-            peers: self.peers,
-            peers_dir: self.peers_dir,
-            multipath: self.multipath,
-            cases: self.cases,
-            sizes: self.sizes,
-            losses: self.losses,
-            iterations: self.iterations.map(|n| n as usize),
-            cell_limit: Span::from_secs(self.limit),
-            span: Span::from_secs(self.seconds),
-            silent: false,
-            stop: output::stop_flag()?,
-        })
-        .map_err(Failure::refused)?;
+        let run = match &self.show {
+            Some(file) => read(file)?,
+            None => bench::measure(&self.options()?).map_err(Failure::refused)?,
+        };
         if let Some(directory) = &self.output {
             report::write(&run, directory).map_err(Failure::refused)?;
         }
@@ -211,10 +200,47 @@ impl Bench {
             let json = serde_json::to_value(&run).map_err(Failure::refused)?;
             output::print_line(json);
         } else {
-            output::print_line(report::text::render(&run).trim_end());
+            output::print_line(report::text(&run).trim_end());
         }
         Ok(ExitCode::from(u8::from(!run.complete)))
     }
+
+    fn options(&self) -> Result<Options, Failure> {
+        let program = std::env::current_exe().map_err(|error| {
+            Failure::refused(format_args!("cannot find this program's own file: {error}"))
+        })?;
+        Ok(Options {
+            program,
+            quick: self.quick,
+            peers: self.peers.clone(),
+            peers_dir: self.peers_dir.clone(),
+            multipath: self.multipath.clone(),
+            cases: self.cases.clone(),
+            sizes: self.sizes.clone(),
+            losses: self.losses.clone(),
+            iterations: self.iterations.map(|n| n as usize),
+            cell_limit: Span::from_secs(self.limit),
+            span: Span::from_secs(self.seconds),
+            silent: false,
+            stop: output::stop_flag()?,
+        })
+    }
+}
+
+/// A kept run.
+fn read(file: &Path) -> Result<Run, Failure> {
+    let name = file.display();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::usage(format_args!("cannot read {name}: {error}")))?;
+    let run: Run = serde_json::from_str(&text)
+        .map_err(|error| Failure::usage(format_args!("{name} is no kept run: {error}")))?;
+    if run.schema != SCHEMA {
+        return Err(Failure::usage(format_args!(
+            "{name} has the schema '{}'; this program reads '{SCHEMA}'",
+            run.schema
+        )));
+    }
+    Ok(run)
 }
 
 impl Peer {

@@ -7,7 +7,6 @@ mod decimate;
 mod page;
 mod panel;
 mod plots;
-mod svg;
 #[cfg(test)]
 mod tests;
 

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use super::panel::Panel;
 use super::plots::{self, Plot};
-use super::svg::escape;
 use crate::evaluate::{Limits, Promise, deviations, longest_gap};
 use crate::runlog::{EventKind, PhaseKind, Run, TransferOutcome};
+use bumpless_drawing::escape;
 
 /// Where and with what a run was made.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,7 @@
 //! One plot among several that share a time axis: scales, grid, shading of phases and faults.
 
-use super::svg::{Anchor, Svg};
 use crate::runlog::{PhaseKind, Run};
+use bumpless_drawing::{Anchor, Svg};
 
 /// Width of every drawing, in its own units.
 pub const WIDTH: f64 = 1000.0;

@@ -2,9 +2,9 @@
 
 use super::decimate::decimate;
 use super::panel::{COLUMNS, Panel, Scale};
-use super::svg::Anchor;
 use crate::evaluate::{Limits, deviations, gaps_in};
 use crate::runlog::{EventKind, Run, Sample, TransferOutcome};
+use bumpless_drawing::Anchor;
 
 /// A drawing with its heading and the explanation of its colours.
 pub struct Plot {

@@ -1,6 +1,8 @@
 //! Just enough SVG: shapes that take their colours from the page's style sheet, so that one drawing
 //! serves light and dark.
 
+#![forbid(unsafe_code)]
+
 use std::fmt::Write;
 
 /// A drawing in the making.

@@ -1,0 +1,254 @@
+//! The bars that our transfer is to reach, and where it stands in this run.
+
+use super::loads;
+use super::table::{Kind, Table};
+use super::transfers::{Block, blocks, cell, ratio};
+use super::units;
+use crate::paper;
+use crate::result::Run;
+use crate::run::cost::Cost;
+use crate::run::transfers::LossCase;
+
+const OURS: Block<'static> = ("transfer", "single", "1gbit");
+/// Bytes of a packet of ours beyond its piece of the state: header, UDP, IP, Ethernet with preamble, check
+/// sequence and gap; and the piece.
+const PACKET_OVERHEAD: usize = 30 + 28 + 38;
+const PIECE: usize = 1500 - 28 - 30;
+const MB: usize = 1 << 20;
+
+/// What a bar measures, where it lies, what was measured, and whether that is enough.
+struct Bar {
+    what: String,
+    bar: String,
+    measured: String,
+    held: bool,
+}
+
+/// Every bar that this run can judge.
+pub fn table(run: &Run) -> Option<Table> {
+    let mut bars = Vec::new();
+    medians(run, &mut bars);
+    losses(run, &mut bars);
+    spread(run, &mut bars);
+    deadlines(run, &mut bars);
+    costs(run, &mut bars);
+    let mut table = Table::new(
+        "What is to hold, and what was seen",
+        &["bar", "at most", "seen", ""],
+    );
+    table.words = true;
+    for bar in bars {
+        let (kind, verdict) = if bar.held {
+            (Kind::Good, "held")
+        } else {
+            (Kind::Bad, "missed")
+        };
+        table.kind(kind, [bar.what, bar.bar, bar.measured, verdict.into()]);
+    }
+    (!table.is_empty()).then_some(table)
+}
+
+fn below(bars: &mut Vec<Bar>, what: impl Into<String>, limit: f64, measured: Option<f64>) {
+    if let Some(measured) = measured {
+        bars.push(Bar {
+            what: what.into(),
+            bar: format!("{limit:.2}"),
+            measured: format!("{measured:.3}"),
+            held: measured <= limit,
+        });
+    }
+}
+
+/// Nanoseconds that a state needs on a wire of 1 Gbit/s.
+fn floor_ns(size: usize) -> f64 {
+    (size + size.div_ceil(PIECE) * PACKET_OVERHEAD) as f64 * 8.0
+}
+
+fn medians(run: &Run, bars: &mut Vec<Bar>) {
+    let tcp = ("tcp", "many", "1gbit");
+    below(
+        bars,
+        "1 MB at 1 Gbit/s, median: of TCP's",
+        1.02,
+        ratio(run, OURS, tcp, MB),
+    );
+    let median = cell(run, OURS, MB, LossCase::None).and_then(|cell| cell.all);
+    let floor = median.map(|all| all.p50 as f64 / floor_ns(MB));
+    below(
+        bars,
+        "1 MB at 1 Gbit/s, median: of the wire's floor",
+        1.04,
+        floor,
+    );
+    for size in paper::SIZES.into_iter().filter(|&size| size <= 2048) {
+        let what = format!("{} at 1 Gbit/s, median: of TCP's", units::size(size));
+        below(bars, what, 1.2, ratio(run, OURS, tcp, size));
+    }
+    for size in [MB, 10 * MB] {
+        let (ours, tcp) = (
+            ("transfer", "single", "unshaped"),
+            ("tcp", "single", "unshaped"),
+        );
+        let what = format!("{} unshaped, median: of TCP's", units::size(size));
+        below(bars, what, 0.8, ratio(run, ours, tcp, size));
+    }
+}
+
+/// With loss: 99 of 100 within a millisecond of the median without.
+fn losses(run: &Run, bars: &mut Vec<Bar>) {
+    for loss in LossCase::ALL
+        .into_iter()
+        .filter(|loss| *loss != LossCase::None)
+    {
+        let excess = |&size: &usize| {
+            let quiet = cell(run, OURS, size, LossCase::None)?.all?;
+            let lossy = cell(run, OURS, size, loss)?;
+            // Of transfers that no stall of the machine touches, where the meter saw one.
+            let p99 = lossy.undisturbed.or(lossy.all)?.p99;
+            Some((size, (p99 as f64 - quiet.p50 as f64) / 1e6))
+        };
+        let excesses: Vec<(usize, f64)> = paper::SIZES.iter().filter_map(excess).collect();
+        let failed = paper::SIZES
+            .iter()
+            .filter_map(|&size| cell(run, OURS, size, loss))
+            .map(|cell| cell.failed)
+            .sum::<usize>();
+        let Some((size, worst)) = excesses.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))
+        else {
+            continue;
+        };
+        let over = excesses.iter().filter(|(_, excess)| *excess > 1.0).count();
+        bars.push(Bar {
+            what: format!(
+                "lost: {}: p99 beyond the median without loss (ms)",
+                loss.name()
+            ),
+            bar: "1.00".into(),
+            measured: format!(
+                "{worst:.3} at {}; {over} of {} sizes above; {failed} failed",
+                units::size(size),
+                excesses.len()
+            ),
+            held: worst <= 1.0 && failed == 0,
+        });
+    }
+}
+
+fn spread(run: &Run, bars: &mut Vec<Bar>) {
+    let ours = ("transfer-spread", "single", "1gbit");
+    below(
+        bars,
+        "1 MB spread over two networks, median: of one network's",
+        0.55,
+        ratio(run, ours, OURS, MB),
+    );
+    for theirs in blocks(run)
+        .into_iter()
+        .filter(|(peer, _, network)| *peer == "mptcp" && *network == "1gbit")
+    {
+        let what = format!(
+            "1 MB spread over two networks, median: of MPTCP's ({})",
+            theirs.1
+        );
+        below(bars, what, 1.0, ratio(run, ours, theirs, MB));
+    }
+}
+
+fn deadlines(run: &Run, bars: &mut Vec<Bar>) {
+    for result in loads::of(run, "applications").filter(|result| result.peer == "transfer") {
+        bars.push(Bar {
+            what: format!("table 20, lost: {}: misses", result.loss),
+            bar: "0".into(),
+            measured: format!("{} of {}", result.missed, result.sent),
+            held: result.missed == 0 && result.error.is_none(),
+        });
+    }
+    let steps: Vec<_> = loads::of(run, "ramp")
+        .filter(|step| step.peer == "transfer")
+        .collect();
+    if !steps.is_empty() {
+        let clean = steps
+            .iter()
+            .filter(|step| step.missed == 0 && step.error.is_none());
+        let most = clean
+            .map(|step| step.utilisation * 100.0)
+            .fold(0.0, f64::max);
+        bars.push(Bar {
+            what: "growing load: highest utilisation without a miss (%)".into(),
+            bar: "at least 93".into(),
+            measured: format!("{most:.1}"),
+            held: most >= 92.9,
+        });
+    }
+    for cuts in run
+        .cuts
+        .iter()
+        .filter(|cuts| cuts.peer == "transfer-replicate")
+    {
+        if let (Some(quiet), Some(cut)) = (cuts.quiet, cuts.cut) {
+            bars.push(Bar {
+                what: "one network of two cut, replicated: median with the cut against the longest without (ms)".into(),
+                bar: units::millis(quiet.max),
+                measured: units::millis(cut.p50),
+                held: cut.p50 <= quiet.max && cuts.failed == 0,
+            });
+        }
+    }
+}
+
+fn costs(run: &Run, bars: &mut Vec<Bar>) {
+    let of = |peer: &str, size: usize| {
+        run.costs
+            .iter()
+            .find(|cost| cost.peer == peer && cost.size == size && cost.error.is_none())
+    };
+    let cpu = |cost: &Cost| cost.cpu_s_per_gb.iter().sum::<f64>();
+    let against = |peer| Some(cpu(of("transfer", MB)?) / cpu(of(peer, MB)?).max(1e-9));
+    below(
+        bars,
+        "processor time at 1 Gbit/s: of TCP's",
+        2.0,
+        against("tcp"),
+    );
+    below(
+        bars,
+        "processor time at 1 Gbit/s: of quinn's",
+        1.0 / 3.0,
+        against("quinn"),
+    );
+    if let (Some(small), Some(large)) = (of("transfer", MB), of("transfer", 16 * MB)) {
+        let grown = |side: usize| {
+            large.peak_bytes[side].saturating_sub(small.peak_bytes[side]) as f64 / (15 * MB) as f64
+        };
+        // The sender's process also makes the states, in a buffer of its own.
+        below(
+            bars,
+            "memory for each byte of state, sender",
+            2.1,
+            Some(grown(0) - 1.0),
+        );
+        below(
+            bars,
+            "memory for each byte of state, receiver",
+            2.1,
+            Some(grown(1)),
+        );
+    }
+    let per_state = |count: usize| {
+        let result = loads::of(run, "channels")
+            .find(|result| result.peer == "transfer" && result.channels.len() == count)?;
+        result
+            .error
+            .is_none()
+            .then(|| loads::per_state_us(result).iter().sum::<f64>())
+    };
+    let growth = per_state(1000)
+        .zip(per_state(1))
+        .map(|(many, one)| many / one.max(1e-9));
+    below(
+        bars,
+        "processor time for each packet: of 1,000 channels against one",
+        2.0,
+        growth,
+    );
+}

@@ -1,0 +1,275 @@
+//! `bumpless bench` from outside: a small answer over loopback, losses in its own networks, and nothing
+//! left when it is stopped.
+
+mod support;
+
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use support::{have_root, wait_until};
+
+fn bench(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+    command.arg("bench").args(arguments);
+    command
+}
+
+/// The result of a run that must come to its end.
+fn result(arguments: &[&str]) -> Value {
+    let output = bench(arguments).arg("--json").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}\n{said}");
+    serde_json::from_str(&text).unwrap()
+}
+
+fn cells(run: &Value) -> &Vec<Value> {
+    run["transfers"].as_array().unwrap()
+}
+
+/// Every field that spec/bench.md promises for a cell is there.
+fn check_cell(cell: &Value) {
+    for field in [
+        "peer",
+        "connection",
+        "network",
+        "size",
+        "loss",
+        "packets",
+        "to_drop",
+        "dropped",
+        "begun",
+        "failed",
+        "error",
+        "all",
+        "undisturbed",
+        "jitter",
+        "cpu_ns",
+        "peak_bytes",
+        "samples_ns",
+        "disturbed",
+    ] {
+        assert!(cell.get(field).is_some(), "{field} in {cell}");
+    }
+    for field in ["count", "min", "avg", "p50", "p99", "max"] {
+        assert!(cell["all"][field].is_u64(), "{field} in {cell}");
+    }
+    assert!(cell["jitter"]["stalls"].is_array(), "{cell}");
+}
+
+#[test]
+fn a_quick_run_measures_ours_and_the_kernel_s_over_loopback() {
+    let run = result(&["--quick", "--sizes", "128,10KB", "--iterations", "3"]);
+    assert_eq!(
+        (&run["schema"], &run["complete"]),
+        (&"bumpless.bench/1".into(), &true.into())
+    );
+    for field in [
+        "began_unix_s",
+        "took_s",
+        "command",
+        "version",
+        "commit",
+        "host",
+        "place",
+        "applications",
+        "cuts",
+        "costs",
+    ] {
+        assert!(run.get(field).is_some(), "{field}");
+    }
+    for peer in ["transfer", "tcp", "tcp-tuned"] {
+        let of_peer: Vec<_> = cells(&run)
+            .iter()
+            .filter(|cell| cell["peer"] == peer)
+            .collect();
+        assert_eq!(of_peer.len(), 2, "{peer}: {run}");
+        for cell in of_peer {
+            check_cell(cell);
+            assert_eq!(
+                (&cell["begun"], &cell["failed"]),
+                (&3.into(), &0.into()),
+                "{cell}"
+            );
+        }
+    }
+    // A kernel without multipath TCP says so; none is left out silently.
+    let names: Vec<_> = run["peers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|peer| &peer["name"])
+        .collect();
+    assert_eq!(names, ["transfer", "tcp", "tcp-tuned", "mptcp"]);
+}
+
+#[test]
+fn a_peer_that_cannot_run_is_told_and_the_others_are_measured() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("broken");
+    std::fs::write(&program, "#!/bin/sh\necho no library >&2\nexit 1\n").unwrap();
+    std::fs::set_permissions(
+        &program,
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
+    let directory = directory.path().to_str().unwrap();
+    let run = result(&[
+        "--quick",
+        "--peers-dir",
+        directory,
+        "--peers",
+        "broken,tcp",
+        "--sizes",
+        "128",
+        "--iterations",
+        "2",
+    ]);
+    let broken = run["peers"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|peer| peer["name"] == "broken")
+        .unwrap();
+    assert!(
+        broken["error"].as_str().unwrap().contains("no library"),
+        "{broken}"
+    );
+    assert_eq!(cells(&run).len(), 1);
+    let unknown = bench(&["--quick", "--peers", "nobody"]).output().unwrap();
+    assert_eq!(unknown.status.code(), Some(1));
+}
+
+#[test]
+fn losses_are_made_as_told_and_ours_survives_them() {
+    if !have_root() {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let kept = directory.path().join("run");
+    let run = result(&[
+        "--cases",
+        "transfers",
+        "--peers",
+        "transfer,tcp",
+        "--sizes",
+        "10KB",
+        "--losses",
+        "none,first,middle-1",
+        "--iterations",
+        "3",
+        "--output",
+        kept.to_str().unwrap(),
+    ]);
+    // Ours once for each loss; TCP with one connection and with many.
+    assert_eq!(cells(&run).len(), 9);
+    for cell in cells(&run) {
+        check_cell(cell);
+        assert_eq!(cell["failed"], 0, "{cell}");
+        assert_eq!(cell["to_drop"], cell["dropped"], "{cell}");
+        let lossless = cell["loss"] == "none";
+        assert_eq!(cell["dropped"] == 0, lossless, "{cell}");
+        // 10,240 bytes in packets of an Ethernet.
+        assert_eq!(cell["packets"], 8, "{cell}");
+    }
+    for file in ["run.json", "tables.txt", "report.html", "1gbit-none.svg"] {
+        assert!(kept.join(file).exists(), "{file}");
+    }
+    let shown = bench(&["--show", kept.join("run.json").to_str().unwrap()])
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(shown.status.success() && text.contains("10 KB"), "{text}");
+}
+
+/// Processes whose parent is `parent`, and what they were started as.
+fn children(parent: u32) -> Vec<u32> {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    ids.filter(|id| {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+        status
+            .lines()
+            .any(|line| line == format!("PPid:\t{parent}"))
+    })
+    .collect()
+}
+
+fn runs(id: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
+    status
+        .lines()
+        .any(|line| line.starts_with("State:") && !line.contains('Z'))
+}
+
+/// Starts a long run and waits until it measures.
+fn long_run(arguments: &[&str]) -> (Child, Vec<u32>) {
+    let mut command = bench(arguments);
+    command.args(["--iterations", "100000", "--limit", "600", "--json"]);
+    let child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    let mut peers = Vec::new();
+    wait_until("two processes measure", || {
+        peers = children(child.id());
+        peers.len() == 2
+    });
+    (child, peers)
+}
+
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: kill() takes integers only; the process is our child and has not been waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+#[test]
+fn an_interrupted_run_gives_what_it_has_and_leaves_nothing() {
+    let (child, peers) = long_run(&["--quick", "--peers", "transfer,tcp", "--sizes", "128"]);
+    signal(&child, libc::SIGINT);
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let run: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(run["complete"], false);
+    wait_until("its processes have ended", || {
+        !peers.iter().any(|&id| runs(id))
+    });
+}
+
+#[test]
+fn a_killed_run_leaves_neither_process_nor_namespace() {
+    if !have_root() {
+        return;
+    }
+    let (mut child, peers) = long_run(&[
+        "--cases",
+        "transfers",
+        "--peers",
+        "tcp",
+        "--sizes",
+        "1MB",
+        "--losses",
+        "none",
+    ]);
+    let namespace = |id: u32| std::fs::read_link(format!("/proc/{id}/ns/net")).unwrap_or_default();
+    let own = namespace(std::process::id());
+    wait_until("the processes are in namespaces of their own", || {
+        peers
+            .iter()
+            .all(|&id| namespace(id) != own && namespace(id).to_string_lossy().starts_with("net:"))
+    });
+    signal(&child, libc::SIGKILL);
+    child.wait().unwrap();
+    wait_until("its processes have ended", || {
+        !peers.iter().any(|&id| runs(id))
+    });
+    // A namespace lives as long as a process, a descriptor or a mount holds it: none is mounted.
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    let mine = peers
+        .iter()
+        .any(|&id| mounts.contains(&*namespace(id).to_string_lossy()) && runs(id));
+    assert!(!mine);
+}
