@@ -29,10 +29,6 @@ impl<T> BoundedQueue<T> {
     pub fn pop(&mut self) -> Option<T> {
         self.items.pop_front()
     }
-    /// The items, oldest first.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.items.iter_mut()
-    }
     /// Number of items.
     pub fn len(&self) -> usize {
         self.items.len()

@@ -1,7 +1,8 @@
-//! A place for a box that threads exchange in one atomic step.
+//! What threads hand over without locks: a place for a box that they exchange in one atomic step, and
+//! marks that say where to look.
 //!
-//! A crate of its own because the cores forbid `unsafe` and this takes one block of it, which Miri, the
-//! sanitizers and loom judge (CONTRIBUTING.md). Of the crates that offer the same,
+//! A crate of its own because the cores forbid `unsafe` and the exchange takes one block of it, which
+//! Miri, the sanitizers and loom judge (CONTRIBUTING.md). Of the crates that offer the same,
 //! `crossbeam_utils::atomic::AtomicCell` passes the pointer through an integer, which the language
 //! does not allow (crossbeam issue 908), and `atomicbox` is hardly kept up.
 #![no_std]
@@ -9,6 +10,12 @@
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
+
+#[cfg(all(test, loom))]
+mod every_order;
+mod marks;
+
+pub use marks::Marks;
 
 use alloc::boxed::Box;
 use core::marker::PhantomData;

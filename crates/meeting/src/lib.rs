@@ -16,5 +16,5 @@ mod records;
 mod sync;
 
 pub use gate::GroupGate;
-pub use port::{ApplicationPort, Outcome, end_alone};
+pub use port::{ApplicationPort, Outcome, Word, end_alone};
 pub use records::{Recorder, Records};

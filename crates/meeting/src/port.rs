@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Epoch, Instant};
+use bumpless_exchange::Marks;
 
 use crate::GroupGate;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, Thread, current, fence};
@@ -17,6 +18,34 @@ pub enum Outcome {
     Failed,
     /// Not known yet.
     Pending,
+}
+
+/// What an application says to the data plane, of which its group counts together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word {
+    /// The highest epoch that its field device was seen to hold.
+    pub epoch_seen: Epoch,
+    /// The highest epoch in which an earlier process of this node is known to have written.
+    pub epoch_spent: Epoch,
+    /// It can run here.
+    pub fit: bool,
+    /// Outputs are to be written although their state is not safe.
+    pub behind: bool,
+    /// Its newest published state is at the backup.
+    pub safe: bool,
+}
+
+impl Default for Word {
+    /// What an application says that has done nothing.
+    fn default() -> Self {
+        Self {
+            epoch_seen: Epoch::default(),
+            epoch_spent: Epoch::default(),
+            fit: true,
+            behind: false,
+            safe: true,
+        }
+    }
 }
 
 /// The meeting point of one application's executor and the data plane.
@@ -39,9 +68,37 @@ pub struct ApplicationPort {
     epoch_spent: AtomicU32,
     unfit: AtomicBool,
     executor: OnceLock<Thread>,
+    /// Where the data plane finds that something is to be looked at here, and this port's number there.
+    marks: Option<(Arc<Marks>, usize)>,
 }
 
 impl ApplicationPort {
+    /// A port whose number is marked in `marks` whenever [`ApplicationPort::word`] may be another.
+    pub fn marking(marks: Arc<Marks>, number: usize) -> Self {
+        Self {
+            marks: Some((marks, number)),
+            ..Self::default()
+        }
+    }
+
+    /// After a change, so that who takes the mark sees it.
+    fn mark(&self) {
+        if let Some((marks, number)) = &self.marks {
+            marks.mark(*number);
+        }
+    }
+
+    /// What the data plane wants to know of each application.
+    pub fn word(&self) -> Word {
+        Word {
+            epoch_seen: Epoch(self.epoch_seen.load(Ordering::SeqCst)),
+            epoch_spent: Epoch(self.epoch_spent.load(Ordering::SeqCst)),
+            fit: !self.unfit.load(Ordering::SeqCst),
+            behind: self.behind(),
+            safe: self.newest_is_safe(),
+        }
+    }
+
     /// Registers the calling thread as the one that [`ApplicationPort::wake`] wakes.
     pub fn register_executor(&self) {
         let _ = self.executor.set(current());
@@ -62,6 +119,7 @@ impl ApplicationPort {
             self.safe.fetch_max(count, Ordering::SeqCst);
         }
         self.settled.fetch_max(count, Ordering::SeqCst);
+        self.mark();
         self.wake();
     }
 
@@ -85,6 +143,7 @@ impl ApplicationPort {
             .store(ticket.saturating_add(1), Ordering::SeqCst);
         self.fresh_until
             .store(fresh_until.as_nanos(), Ordering::SeqCst);
+        self.mark();
     }
 
     /// Until when this node's own newest state may be used.
@@ -99,11 +158,13 @@ impl ApplicationPort {
         // With the one in `end_alone`: this thread sees that nobody is alone any more, or the other
         // sees what was asked.
         fence(Ordering::SeqCst);
+        self.mark();
     }
 
     /// Says that no output is to be written any more whose state is not safe.
     pub fn in_step(&self) {
         self.behind.store(false, Ordering::SeqCst);
+        self.mark();
     }
 
     /// Whether outputs are to be written although their state is not safe.
@@ -181,33 +242,23 @@ impl ApplicationPort {
 
     /// Notes the epoch that the field device holds; returns whether it is higher than any before.
     pub fn note_epoch_seen(&self, epoch: Epoch) -> bool {
-        self.epoch_seen.fetch_max(epoch.0, Ordering::SeqCst) < epoch.0
+        let higher = self.epoch_seen.fetch_max(epoch.0, Ordering::SeqCst) < epoch.0;
+        self.mark();
+        higher
     }
 
     /// Notes an epoch in which an earlier process of this node has written; returns whether it is
     /// higher than any before.
     pub fn note_epoch_spent(&self, epoch: Epoch) -> bool {
-        self.epoch_spent.fetch_max(epoch.0, Ordering::SeqCst) < epoch.0
-    }
-
-    /// The highest epoch in which an earlier process of this node is known to have written.
-    pub fn epoch_spent(&self) -> Epoch {
-        Epoch(self.epoch_spent.load(Ordering::SeqCst))
+        let higher = self.epoch_spent.fetch_max(epoch.0, Ordering::SeqCst) < epoch.0;
+        self.mark();
+        higher
     }
 
     /// Notes whether the application can run here: its field answers and its state was loaded.
     pub fn set_fit(&self, fit: bool) {
         self.unfit.store(!fit, Ordering::SeqCst);
-    }
-
-    /// Whether the application can run here.
-    pub fn is_fit(&self) -> bool {
-        !self.unfit.load(Ordering::SeqCst)
-    }
-
-    /// The highest epoch that the field device was seen to hold.
-    pub fn epoch_seen(&self) -> Epoch {
-        Epoch(self.epoch_seen.load(Ordering::SeqCst))
+        self.mark();
     }
 }
 

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use bumpless_base::{Epoch, Instant};
-use bumpless_meeting::{ApplicationPort, GroupGate, Outcome, Records, end_alone};
+use bumpless_exchange::Marks;
+use bumpless_meeting::{ApplicationPort, GroupGate, Outcome, Records, Word, end_alone};
 use bumpless_wire::Role;
 use loom::cell::UnsafeCell;
 use loom::sync::{Condvar, Mutex};
@@ -230,6 +231,31 @@ fn no_output_leaves_on_a_certainty_that_was_taken_back() {
             meeting.outputs.write();
         }
         executor.join().unwrap();
+    });
+}
+
+#[test]
+fn whatever_an_application_says_is_found_by_its_mark() {
+    every_order(|| {
+        let marks = Arc::new(Marks::new(1));
+        let port = Arc::new(ApplicationPort::marking(Arc::clone(&marks), 0));
+        let theirs = Arc::clone(&port);
+        let executor = thread::spawn(move || {
+            theirs.note_published(0, at(50));
+            theirs.set_fit(false);
+            theirs.note_epoch_seen(Epoch(4));
+        });
+        let mut known = Word::default();
+        marks.take(|_| known = port.word());
+        port.settle(0, true);
+        executor.join().unwrap();
+        marks.take(|_| known = port.word());
+        let said = Word {
+            epoch_seen: Epoch(4),
+            fit: false,
+            ..Word::default()
+        };
+        assert_eq!((known, port.word()), (said, said));
     });
 }
 

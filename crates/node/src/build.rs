@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bumpless_base::{Counters, Duration, Instant, LinkId, LinkSet, NodeId, PeerId};
 use bumpless_config::{Config, ReferenceKind};
+use bumpless_exchange::Marks;
 use bumpless_meeting::{ApplicationPort, GroupGate};
 use bumpless_redundancy::{self as redundancy, GroupId, Redundancy, ReferenceId};
 use bumpless_transfer::{Publisher, Receiver, Sender, Subscriber};
@@ -165,6 +166,8 @@ pub struct Shared {
 pub struct Parts {
     wiring: Wiring,
     gates: Vec<Arc<GroupGate>>,
+    /// By group: which applications have something to say.
+    marks: Vec<Arc<Marks>>,
     ports: Vec<Arc<ApplicationPort>>,
     boards: Vec<Arc<CounterBoard>>,
     /// For each application: position of its group in `gates`, and its own in that group.
@@ -175,7 +178,7 @@ impl Parts {
     /// Everything that the applications of `wiring` share with the data plane.
     pub fn new(config: &Config, wiring: &Wiring) -> Self {
         let mut members = vec![0; wiring.groups.len()];
-        let places = wiring
+        let places: Vec<_> = wiring
             .applications
             .iter()
             .map(|&app| {
@@ -189,10 +192,16 @@ impl Parts {
                 (at, members[at] - 1)
             })
             .collect();
+        let marks = members.iter().map(|&count| Arc::new(Marks::new(count)));
+        let marks: Vec<_> = marks.collect();
+        let port = |&(group, member): &(usize, usize)| {
+            Arc::new(ApplicationPort::marking(Arc::clone(&marks[group]), member))
+        };
         Self {
             wiring: wiring.clone(),
             gates: wiring.groups.iter().map(|_| Arc::default()).collect(),
-            ports: wiring.applications.iter().map(|_| Arc::default()).collect(),
+            ports: places.iter().map(port).collect(),
+            marks,
             boards: wiring.applications.iter().map(|_| Arc::default()).collect(),
             places,
         }
@@ -261,18 +270,18 @@ impl Parts {
             .filter_map(|(at, &group)| {
                 let peer = self.wiring.partner_in(config, group)?;
                 let places = self.places.iter().zip(&self.ports).enumerate();
-                let mut members: Vec<_> = places
+                let members: Vec<_> = places
                     .filter(|(_, (place, _))| place.0 == at)
                     .map(|(member, (_, port))| {
                         let application = self.wiring.applications[member];
                         (Arc::clone(port), config.applications[application].period)
                     })
                     .collect();
-                members.sort_by_key(|(_, period)| std::cmp::Reverse(*period));
                 Some(GroupRuntime::new(
                     GroupId(group as u16),
                     peer,
                     Arc::clone(&self.gates[at]),
+                    Arc::clone(&self.marks[at]),
                     members,
                 ))
             })

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Duration, Epoch, IndexedHeap, Instant, PeerId};
+use bumpless_exchange::Marks;
 use bumpless_meeting::{ApplicationPort, GroupGate, end_alone};
 use bumpless_redundancy::{GroupId, Redundancy};
 use bumpless_wire::Role;
 
+use super::words::Words;
 use crate::status::GroupSnapshot;
 
 /// How long an application may be unable to run before this node counts as unfit, and how long a
@@ -25,9 +27,12 @@ pub struct GroupRuntime {
     pub gate: Arc<GroupGate>,
     /// The partner of this group.
     pub peer: PeerId,
-    /// The applications' ports, longest period first, and the periods.
+    /// The applications' ports and periods, by their number in the group.
     ports: Vec<Arc<ApplicationPort>>,
     periods: Vec<Duration>,
+    /// Their numbers, longest period first.
+    by_period: Vec<usize>,
+    words: Words,
     /// What status shows.
     pub snapshot: GroupSnapshot,
     handing_over: bool,
@@ -46,21 +51,28 @@ pub struct GroupRuntime {
 }
 
 impl GroupRuntime {
-    /// The group `id` with `applications`: their ports and periods, longest period first.
+    /// The group `id` with `applications`: their ports and periods, by their number in the group, which
+    /// the ports mark in `marks`.
     pub fn new(
         id: GroupId,
         peer: PeerId,
         gate: Arc<GroupGate>,
+        marks: Arc<Marks>,
         applications: Vec<(Arc<ApplicationPort>, Duration)>,
     ) -> Self {
-        let freshness = IndexedHeap::new(applications.len());
-        let (ports, periods) = applications.into_iter().unzip();
+        let count = applications.len();
+        let freshness = IndexedHeap::new(count);
+        let (ports, periods): (Vec<_>, Vec<_>) = applications.into_iter().unzip();
+        let mut by_period: Vec<_> = (0..count).collect();
+        by_period.sort_by_key(|&member| std::cmp::Reverse(periods[member]));
         Self {
             id,
             gate,
             peer,
             ports,
             periods,
+            by_period,
+            words: Words::new(marks, count),
             snapshot: GroupSnapshot {
                 member: true,
                 ..GroupSnapshot::default()
@@ -159,12 +171,13 @@ impl GroupRuntime {
             return;
         }
         let mut longest_waiting = None;
-        for (port, period) in self.ports.iter().zip(&self.periods) {
-            if longest_waiting.is_some_and(|waiting| *period < waiting) {
+        for &member in &self.by_period {
+            let period = self.periods[member];
+            if longest_waiting.is_some_and(|waiting| period < waiting) {
                 return;
             }
-            if !port.try_pause() {
-                longest_waiting = Some(*period);
+            if !self.ports[member].try_pause() {
+                longest_waiting = Some(period);
             }
         }
         if longest_waiting.is_none() {
@@ -176,22 +189,18 @@ impl GroupRuntime {
     /// Passes on what the executors have learned since the last call: epochs that devices hold, and
     /// whether the applications can run here.
     pub fn collect(&mut self, redundancy: &mut Redundancy, now: Instant) {
-        let seen = self
-            .ports
-            .iter()
-            .map(|port| port.epoch_seen())
-            .max()
-            .unwrap_or_default();
+        self.words.gather(&self.ports);
+        let seen = self.words.epoch_seen();
         if seen > self.epoch_seen {
             self.epoch_seen = seen;
             redundancy.observe_epoch(self.id, seen, now);
         }
-        let spent = self.ports.iter().map(|port| port.epoch_spent()).max();
-        if spent > Some(self.epoch_spent) {
-            self.epoch_spent = spent.unwrap_or_default();
+        let spent = self.words.epoch_spent();
+        if spent > self.epoch_spent {
+            self.epoch_spent = spent;
             redundancy.observe_spent_epoch(self.id, self.epoch_spent, now);
         }
-        let fit = self.ports.iter().all(|port| port.is_fit());
+        let fit = self.words.all_fit();
         if fit == self.unfit_since.is_some() {
             self.unfit_since = (!fit).then_some(now);
         }
@@ -213,15 +222,13 @@ impl GroupRuntime {
     /// the partner has everything again.
     fn tell_behind(&mut self, redundancy: &mut Redundancy, now: Instant) {
         let wanted = redundancy.wants_alone(self.id);
-        let behind = self.ports.iter().any(|port| port.behind());
-        let in_step = !behind && self.ports.iter().all(|port| port.newest_is_safe());
-        if wanted && in_step {
+        if wanted && self.words.in_step() {
             // No output may leave any more on what was certain until here. One that may have, as its
             // executor asked just then, keeps the core where it is, and `publish` the gate.
             if end_alone(&self.gate, &self.ports) {
                 redundancy.set_alone(self.id, false, now);
             }
-        } else if !wanted && behind {
+        } else if !wanted && self.words.any_behind() {
             redundancy.set_alone(self.id, true, now);
         }
     }

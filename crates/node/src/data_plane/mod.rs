@@ -18,6 +18,7 @@ pub mod link_port;
 mod notices;
 mod outbound;
 pub mod waiter;
+mod words;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;

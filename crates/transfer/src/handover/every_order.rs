@@ -5,47 +5,11 @@ use crate::sync::every_order;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use bumpless_base::Instant;
-use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 
 /// Bytes of a state here: each must be the number of the cycle.
 const SIZE: u32 = 4;
 const NOW: Instant = Instant::from_nanos(1);
-
-#[test]
-fn no_mark_is_lost_and_each_shows_what_was_written_before_it() {
-    // Marked by two threads: two channels of one word, and one of another below the same summary.
-    const CHANNELS: [usize; 3] = [0, usize::BITS as usize, 1];
-    every_order(|| {
-        let dirty = Arc::new(DirtyMap::new(usize::BITS as usize + 1));
-        let written = Arc::new([0; 3].map(AtomicUsize::new));
-        let marker = |positions: core::ops::Range<usize>| {
-            let (dirty, written) = (Arc::clone(&dirty), Arc::clone(&written));
-            thread::spawn(move || {
-                for at in positions {
-                    written[at].store(1, Ordering::Relaxed);
-                    dirty.mark(CHANNELS[at]);
-                }
-            })
-        };
-        let markers = [marker(0..2), marker(2..3)];
-        let mut found = [0; 3];
-        let mut take = || {
-            dirty.take(|channel| {
-                let at = CHANNELS.iter().position(|&c| c == channel).unwrap();
-                assert_eq!(written[at].load(Ordering::Relaxed), 1, "mark before data");
-                found[at] += 1;
-            });
-        };
-        take();
-        for marker in markers {
-            marker.join().unwrap();
-        }
-        take();
-        assert_eq!(found, [1; 3]);
-        assert!(dirty.is_clear());
-    });
-}
 
 /// What the receiver does when a state is whole; whether it had a buffer for it.
 fn complete(delivery: &Delivery, spare: &mut Option<Box<StateBuffer>>, cycle: u32) -> bool {

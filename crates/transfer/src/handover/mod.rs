@@ -3,12 +3,10 @@
 //! Each channel has exactly two buffers on each side. A buffer is always owned by one thread or
 //! lies in a [`Slot`], which holds at most one and exchanges it in one atomic step.
 
-mod dirty;
 mod publisher;
 mod slot;
 mod subscriber;
 
-pub(crate) use dirty::DirtyMap;
 pub(crate) use publisher::pair as sending_pair;
 pub use publisher::{Published, Publisher};
 pub(crate) use slot::{Slot, StateBuffer};

@@ -1,9 +1,10 @@
 //! The application's end of a sending channel.
 
-use super::{DirtyMap, Slot, StateBuffer};
+use super::{Slot, StateBuffer};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use bumpless_base::{Duration, Instant};
+use bumpless_exchange::Marks;
 
 /// What [`Publisher::publish`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub struct Published {
 pub struct Publisher {
     channel: usize,
     slot: Arc<Slot>,
-    dirty: Arc<DirtyMap>,
+    dirty: Arc<Marks>,
     held: Option<Box<StateBuffer>>,
     max_size: u32,
     deadline: Duration,
@@ -117,7 +118,7 @@ impl Publisher {
 /// The two ends of a channel's slot: the publisher, and what the sender keeps.
 pub(crate) fn pair(
     channel: usize,
-    dirty: &Arc<DirtyMap>,
+    dirty: &Arc<Marks>,
     max_size: u32,
     deadline: Duration,
     expiry: Duration,

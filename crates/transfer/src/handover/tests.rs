@@ -3,16 +3,16 @@
 use super::*;
 use alloc::sync::Arc;
 use bumpless_base::{Duration, Instant};
+use bumpless_exchange::Marks;
 use core::sync::atomic::{AtomicBool, Ordering};
-use std::collections::BTreeSet;
 use std::thread;
 
 const SIZE: u32 = 4096;
 const NOW: Instant = Instant::from_nanos(1_000);
 const DEADLINE: Duration = Duration::from_millis(10);
 
-fn sending() -> (Publisher, Arc<Slot>, Arc<DirtyMap>) {
-    let dirty = Arc::new(DirtyMap::new(1));
+fn sending() -> (Publisher, Arc<Slot>, Arc<Marks>) {
+    let dirty = Arc::new(Marks::new(1));
     let (publisher, slot) = sending_pair(0, &dirty, SIZE, DEADLINE, DEADLINE * 3);
     (publisher, slot, dirty)
 }
@@ -79,24 +79,6 @@ fn a_publication_that_panics_loses_no_buffer() {
     }
     publish(&mut publisher, NOW, 9);
     assert!(slot.take().unwrap().queued);
-}
-
-#[test]
-fn marked_channels_are_found_once_each() {
-    let dirty = DirtyMap::new(5000);
-    let marked: BTreeSet<usize> = [0, 1, 63, 64, 4095, 4096, 4999].into();
-    marked.iter().for_each(|&channel| dirty.mark(channel));
-    dirty.mark(64);
-    assert!(!dirty.is_clear());
-    let mut found = BTreeSet::new();
-    dirty.take(|channel| {
-        assert!(found.insert(channel));
-        dirty.mark(channel);
-    });
-    assert_eq!(found, marked);
-    assert!(!dirty.is_clear(), "marked again meanwhile");
-    dirty.take(|channel| assert!(found.remove(&channel)));
-    assert!(dirty.is_clear() && found.is_empty());
 }
 
 /// What the receiver does when a state is whole.

@@ -73,7 +73,11 @@ pub(super) struct Channel {
     /// Links whose trigger is to be reported.
     pub triggered: LinkSet,
     pub triggers: [Option<Trigger>; MAX_LINKS],
+    /// The cycle of the newest whole state, and until when it may be used.
+    pub delivered: u32,
     pub fresh_until: Option<Instant>,
+    /// That it came has not been collected yet.
+    pub update_waits: bool,
     pub overdue_at: Option<Instant>,
 }
 
@@ -98,7 +102,9 @@ impl Channel {
             queued: false,
             triggered: LinkSet::EMPTY,
             triggers: [None; MAX_LINKS],
+            delivered: 0,
             fresh_until: None,
+            update_waits: false,
             overdue_at: None,
         }
     }
@@ -232,6 +238,7 @@ impl Channel {
             self.spare = self.delivery.deliver(buffer);
         }
         self.stage = Stage::Complete;
+        self.delivered = self.newest;
         self.fresh_until = Some(self.expires_at);
         self.overdue_at = match now + self.setup.expect_within {
             Instant::FAR_FUTURE => None,

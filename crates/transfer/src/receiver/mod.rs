@@ -50,6 +50,13 @@ impl Peer {
     }
 }
 
+/// What is to be told of a channel; the particulars are those of the moment when it is told.
+#[derive(Clone, Copy, Debug)]
+enum Notice {
+    Updated(usize),
+    Overdue(usize),
+}
+
 /// Receives the states of all channels from all peers.
 ///
 /// Driving: call `handle_*` with what arrived and the time, then `poll_ack` and `poll_event` until
@@ -61,7 +68,7 @@ pub struct Receiver {
     channels: Box<[Channel]>,
     acks: AckQueue,
     timers: IndexedHeap<Instant>,
-    events: BoundedQueue<ReceiverEvent>,
+    notices: BoundedQueue<Notice>,
     counters: Counters,
 }
 
@@ -103,7 +110,7 @@ impl Receiver {
             peers: peers.iter().zip(tables).map(peer).collect(),
             acks: AckQueue::new(channels.len()),
             timers: IndexedHeap::new(channels.len()),
-            events: BoundedQueue::new(channels.len() * 4 + 16),
+            notices: BoundedQueue::new(channels.len() * 4 + 16),
             counters: Counters::default(),
             channels,
         };
@@ -230,31 +237,20 @@ impl Receiver {
     fn deliver(&mut self, index: usize, now: Instant) {
         let channel = &mut self.channels[index];
         if channel.deliver(now) {
-            let event = ReceiverEvent::Updated {
-                channel: index,
-                cycle: channel.newest,
-                expires_at: channel.expires_at,
-            };
+            // A driver may hand in any number of packets before it collects what they led to: an update
+            // that waits gives its place to a later one of its channel (T-41).
+            let waits = core::mem::replace(&mut channel.update_waits, true);
             self.counters.count(Counter::StatesDelivered);
-            self.tell(event);
+            if !waits || deliberate(Fault::NoticesPileUp) {
+                self.tell(Notice::Updated(index));
+            }
         } else {
             self.counters.count(Counter::StatesAbandoned);
         }
     }
 
-    /// Queues `event`. An update that nobody has collected yet gives its place to a later one of its
-    /// channel: a driver may hand in any number of packets before it collects (T-41).
-    fn tell(&mut self, event: ReceiverEvent) {
-        if let ReceiverEvent::Updated { channel, .. } = event {
-            let same = |waiting: &&mut ReceiverEvent| matches!(waiting, ReceiverEvent::Updated { channel: c, .. } if *c == channel);
-            if let Some(waiting) = self.events.iter_mut().find(same)
-                && !deliberate(Fault::NoticesPileUp)
-            {
-                *waiting = event;
-                return;
-            }
-        }
-        if self.events.push(event).is_err() {
+    fn tell(&mut self, notice: Notice) {
+        if self.notices.push(notice).is_err() {
             self.counters.count(Counter::EventsLost);
         }
     }
@@ -286,7 +282,7 @@ impl Receiver {
             rearm(&mut self.timers, index, channel);
             if overdue {
                 self.counters.count(Counter::StatesOverdue);
-                self.tell(ReceiverEvent::Overdue { channel: index });
+                self.tell(Notice::Overdue(index));
             }
         }
     }
@@ -298,7 +294,18 @@ impl Receiver {
 
     /// The next thing that happened.
     pub fn poll_event(&mut self) -> Option<ReceiverEvent> {
-        self.events.pop()
+        match self.notices.pop()? {
+            Notice::Updated(index) => {
+                let channel = &mut self.channels[index];
+                channel.update_waits = false;
+                Some(ReceiverEvent::Updated {
+                    channel: index,
+                    cycle: channel.delivered,
+                    expires_at: channel.fresh_until.unwrap_or(Instant::ZERO),
+                })
+            }
+            Notice::Overdue(index) => Some(ReceiverEvent::Overdue { channel: index }),
+        }
     }
 
     /// Until when the newest whole state of `channel` may be used; `None` if there was none.

@@ -9,7 +9,7 @@ mod probe;
 mod transmit;
 
 use crate::event::{FailureCause, SenderEvent};
-use crate::handover::{DirtyMap, Publisher, sending_pair};
+use crate::handover::{Publisher, sending_pair};
 use crate::setup::{self, Common, LinkParameters, SenderChannel, SenderPeer, SetupError};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -18,6 +18,7 @@ use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{
     BoundedQueue, Counter, Counters, Duration, IndexedHeap, Instant, LinkId, LinkSet, PeerId,
 };
+use bumpless_exchange::Marks;
 use bumpless_wire::Version;
 use channel::{Channel, Transfer};
 use peer::Peer;
@@ -35,7 +36,7 @@ pub struct Sender {
     links: Box<[LinkParameters]>,
     peers: Box<[Peer]>,
     channels: Box<[Channel]>,
-    dirty: Arc<DirtyMap>,
+    dirty: Arc<Marks>,
     /// One timer for each channel.
     timers: IndexedHeap<Instant>,
     events: BoundedQueue<SenderEvent>,
@@ -54,7 +55,7 @@ impl Sender {
         channels: &[SenderChannel],
     ) -> Result<(Self, Vec<Publisher>), SetupError> {
         let tables = check(links, peers, channels)?;
-        let dirty = Arc::new(DirtyMap::new(channels.len()));
+        let dirty = Arc::new(Marks::new(channels.len()));
         let peers: Box<[Peer]> = peers
             .iter()
             .zip(tables)

@@ -1,0 +1,131 @@
+//! What the applications of a group say together, without asking each of them in every turn.
+
+use std::sync::Arc;
+
+use bumpless_base::Epoch;
+use bumpless_exchange::Marks;
+use bumpless_meeting::{ApplicationPort, Word};
+
+/// The sum of what the applications of a group say.
+pub struct Words {
+    /// The applications that may say something else than is known.
+    marks: Arc<Marks>,
+    known: Vec<Word>,
+    unfit: usize,
+    behind: usize,
+    awaiting: usize,
+    epoch_seen: Epoch,
+    epoch_spent: Epoch,
+}
+
+impl Words {
+    /// Of `count` applications that have done nothing yet and mark themselves in `marks`.
+    pub fn new(marks: Arc<Marks>, count: usize) -> Self {
+        Self {
+            marks,
+            known: vec![Word::default(); count],
+            unfit: 0,
+            behind: 0,
+            awaiting: 0,
+            epoch_seen: Epoch::default(),
+            epoch_spent: Epoch::default(),
+        }
+    }
+
+    /// Takes what was said since the last call.
+    pub fn gather(&mut self, ports: &[Arc<ApplicationPort>]) {
+        if self.marks.is_clear() {
+            return;
+        }
+        let marks = Arc::clone(&self.marks);
+        marks.take(|member| {
+            if let (Some(port), Some(&known)) = (ports.get(member), self.known.get(member)) {
+                let word = port.word();
+                self.known[member] = word;
+                self.count(known, word);
+            }
+        });
+    }
+
+    fn count(&mut self, before: Word, after: Word) {
+        let count = |sum: &mut usize, before: bool, after: bool| {
+            *sum = *sum + usize::from(after) - usize::from(before);
+        };
+        count(&mut self.unfit, !before.fit, !after.fit);
+        count(&mut self.behind, before.behind, after.behind);
+        count(&mut self.awaiting, !before.safe, !after.safe);
+        self.epoch_seen = self.epoch_seen.max(after.epoch_seen);
+        self.epoch_spent = self.epoch_spent.max(after.epoch_spent);
+    }
+
+    /// The highest epoch that a field device was seen to hold.
+    pub fn epoch_seen(&self) -> Epoch {
+        self.epoch_seen
+    }
+
+    /// The highest epoch in which an earlier process of this node is known to have written.
+    pub fn epoch_spent(&self) -> Epoch {
+        self.epoch_spent
+    }
+
+    /// Whether every application can run here.
+    pub fn all_fit(&self) -> bool {
+        self.unfit == 0
+    }
+
+    /// Whether some outputs are to be written although their state is not safe.
+    pub fn any_behind(&self) -> bool {
+        self.behind > 0
+    }
+
+    /// Whether none is, and the newest state of each application is at the backup.
+    pub fn in_step(&self) -> bool {
+        self.behind == 0 && self.awaiting == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bumpless_base::{Instant, Random};
+
+    use super::*;
+
+    #[test]
+    fn the_sum_is_what_asking_each_application_would_give() {
+        const COUNT: usize = 70;
+        let marks = Arc::new(Marks::new(COUNT));
+        let port = |at| Arc::new(ApplicationPort::marking(Arc::clone(&marks), at));
+        let ports: Vec<_> = (0..COUNT).map(port).collect();
+        let mut words = Words::new(Arc::clone(&marks), COUNT);
+        let mut random = Random::new(7);
+        for round in 0..2_000 {
+            let port = &ports[random.below(COUNT as u64) as usize];
+            match random.below(6) {
+                0 => port.note_published(round, Instant::ZERO),
+                1 => port.settle(round, random.chance(0.5)),
+                2 => port.set_fit(random.chance(0.5)),
+                3 => port.ask_alone(),
+                4 => port.in_step(),
+                _ => {
+                    port.note_epoch_seen(Epoch(random.below(1 << 20) as u32));
+                    port.note_epoch_spent(Epoch(random.below(1 << 20) as u32));
+                }
+            }
+            if random.chance(0.3) {
+                words.gather(&ports);
+                let each: Vec<_> = ports.iter().map(|port| port.word()).collect();
+                let behind = each.iter().any(|word| word.behind);
+                assert_eq!(words.all_fit(), each.iter().all(|word| word.fit));
+                assert_eq!(words.any_behind(), behind);
+                assert_eq!(
+                    words.in_step(),
+                    !behind && each.iter().all(|word| word.safe)
+                );
+                let seen = each.iter().map(|word| word.epoch_seen).max();
+                let spent = each.iter().map(|word| word.epoch_spent).max();
+                assert_eq!(Some(words.epoch_seen()), seen);
+                assert_eq!(Some(words.epoch_spent()), spent);
+            }
+        }
+    }
+}
