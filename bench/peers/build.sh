@@ -6,7 +6,7 @@
 set -uo pipefail
 cd "$(dirname "$0")"
 
-all=(quinn usrsctp open62541 cyclonedds tquic)
+all=(quinn usrsctp open62541 cyclonedds tquic aeron)
 
 # Debian packages, by peer.
 packages() {
@@ -16,13 +16,13 @@ packages() {
   cyclonedds) echo pkg-config cyclonedds-dev cyclonedds-tools ;;
   open62541) echo cmake libclang-dev clang python3 ;;
   tquic) echo cmake libclang-dev clang ;;
-  aeron) echo cmake libclang-dev clang uuid-dev libbsd-dev ;;
+  aeron) echo libclang-dev clang uuid-dev libbsd-dev python3-venv ;;
   esac
 }
 
 # The peers with a tuned form beside the default one.
 has_tuned() {
-  case $1 in quinn | tquic | usrsctp | cyclonedds) true ;; *) false ;; esac
+  case $1 in quinn | tquic | usrsctp | cyclonedds | aeron) true ;; *) false ;; esac
 }
 
 missing_packages() {
@@ -49,12 +49,29 @@ provide_packages() {
   fi
 }
 
+# Aeron asks for a CMake that Debian 12 lacks: takes it from PyPI if need be, and says where it is.
+provide_cmake() {
+  local version
+  version=$(cmake --version 2>/dev/null | sed -n 's/^cmake version //p')
+  if printf '%s\n' 3.30 "$version" | sort -V -C; then
+    command -v cmake
+  elif { python3 -m venv target/cmake && target/cmake/bin/pip install -q 'cmake>=3.30,<4'; } >>target/aeron.log 2>&1; then
+    echo "$PWD/target/cmake/bin/cmake"
+  else
+    return 1
+  fi
+}
+
 # Builds one peer; says its version, or why not.
 build() {
   local name=$1
   : >"target/$name.log"
   provide_packages "$name" || return 1
-  if ! cargo build --release --locked --target-dir target -p "peer-$name" >>"target/$name.log" 2>&1; then
+  if [ "$name" = aeron ] && ! CMAKE=$(provide_cmake); then
+    echo "Aeron needs CMake 3.30 or later, and PyPI did not give it: bench/peers/target/aeron.log"
+    return 1
+  fi
+  if ! CMAKE=${CMAKE:-cmake} cargo build --release --locked --target-dir target -p "peer-$name" >>"target/$name.log" 2>&1; then
     echo "the build failed: $(grep -m1 '^error' "target/$name.log"); bench/peers/target/$name.log"
     return 1
   fi

@@ -44,6 +44,8 @@ pub trait Peer {
     fn receive(arguments: &Arguments) -> anyhow::Result<Self::Receiver>;
     /// Connects; returns once states can be sent.
     fn connect(arguments: &Arguments) -> anyhow::Result<Self::Sender>;
+    /// Removes what would outlive the process.
+    fn leave() {}
 }
 
 /// Sends states. Channels are used from a thread each.
@@ -81,6 +83,7 @@ pub fn run<P: Peer>() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
+            P::leave();
             eprintln!("{name}: {error:#}");
             ExitCode::FAILURE
         }
@@ -98,7 +101,7 @@ fn receiver<P: Peer>(arguments: &Arguments, name: &str, counted: bool) -> anyhow
             Err(reason) => say(&failed(&reason))?,
         }
     }
-    leave()
+    leave::<P>()
 }
 
 fn sender<P: Peer>(arguments: &Arguments, name: &str, counted: bool) -> anyhow::Result<()> {
@@ -128,11 +131,12 @@ fn sender<P: Peer>(arguments: &Arguments, name: &str, counted: bool) -> anyhow::
         };
         say(&answer)?;
     }
-    leave()
+    leave::<P>()
 }
 
 /// Ends the process without taking connections down: what is foreign may take its time for that.
-fn leave() -> ! {
+fn leave<P: Peer>() -> ! {
+    P::leave();
     std::process::exit(0)
 }
 
