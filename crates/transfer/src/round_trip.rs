@@ -23,13 +23,17 @@ impl RoundTrip {
         }
     }
 
-    /// Takes a measurement into account.
+    /// Takes a measurement into account, one that is beyond twice the patience as twice the patience: a
+    /// thread or a machine that stood still once says little of the network, and hundreds of later
+    /// measurements would have to make it good. A way that has become longer is learned all the same,
+    /// as the patience grows with each.
     pub fn sample(&mut self, measured: Duration) {
         if !self.measured {
             *self = Self::new(measured);
             self.measured = true;
             return;
         }
+        let measured = measured.min(self.patience() * 2);
         let error = if measured > self.smoothed {
             measured - self.smoothed
         } else {
@@ -44,6 +48,11 @@ impl RoundTrip {
         self.smoothed
     }
 
+    /// As long as an answer takes as a rule.
+    pub fn usual(&self) -> Duration {
+        self.smoothed + self.variation
+    }
+
     /// An answer that is not there so long after sending is not under way any more.
     pub fn patience(&self) -> Duration {
         self.smoothed + (self.variation * 4).max(GRANULARITY)
@@ -52,5 +61,32 @@ impl RoundTrip {
     /// The instant at which patience with a packet sent at `sent` ends.
     pub fn overdue_at(&self, sent: Instant) -> Instant {
         sent + self.patience()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn known(round_trip: Duration) -> RoundTrip {
+        let mut known = RoundTrip::new(Duration::from_millis(1));
+        (0..50).for_each(|_| known.sample(round_trip));
+        known
+    }
+
+    #[test]
+    fn one_stall_does_not_make_patience_as_long_as_the_stall() {
+        let mut known = known(Duration::from_micros(60));
+        let before = known.patience();
+        known.sample(Duration::from_millis(50));
+        assert!(known.patience() < before * 4, "{}", known.patience());
+    }
+
+    #[test]
+    fn a_way_that_has_become_a_thousand_times_longer_is_learned_within_twenty_measurements() {
+        let mut known = known(Duration::from_micros(60));
+        let longer = Duration::from_millis(60);
+        (0..20).for_each(|_| known.sample(longer));
+        assert!(known.patience() > longer, "{}", known.patience());
     }
 }

@@ -80,6 +80,27 @@ fn a_burst_is_sent_again_at_once() {
 }
 
 #[test]
+fn ten_packets_lost_in_a_row_of_a_state_of_seven_cost_less_than_a_millisecond() {
+    const SMALL: usize = 6_500;
+    for first in 1..7 {
+        let plan = Plan::links(1).with(|p| p.paths[0].delay = us(20));
+        let mut clean = plan.clone().build();
+        let floor = clean.transfer(&state(0, SMALL)).unwrap();
+        let mut world = plan.build();
+        // Enough to know the round trip.
+        for _ in 0..10 {
+            world.transfer(&state(0, SMALL)).unwrap();
+        }
+        let before = world.sent.len();
+        world.lose =
+            Box::new(move |sent| (before + first..before + first + 10).contains(&sent.number));
+        let took = world.transfer(&state(1, SMALL)).unwrap();
+        assert_eq!(world.read(0).unwrap().1, state(1, SMALL));
+        assert!(took <= floor + ms(1), "{first}: {floor} {took}");
+    }
+}
+
+#[test]
 fn every_single_loss_is_repaired_in_both_versions_and_distributions() {
     for version in [Version::V1, Version::V2] {
         for distribution in [Distribution::Replicate, Distribution::Spread] {

@@ -8,10 +8,16 @@ use super::channel::{Channel, Transfer};
 use super::mark::{Lane, Place};
 use super::peer::{Peer, keep};
 use crate::event::FailureCause;
+use crate::round_trip::RoundTrip;
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Duration, Instant, LinkSet};
 
-/// Patience with unanswered probes grows up to two to this power.
+/// So many probes of the channel with the earliest deadline follow each other as soon as an answer to the
+/// one before is later than usual: ten packets lost in a row may be the last ones and then probes, and
+/// there a packet too many costs less than a wait too many. Of one channel, lest a partner that stands
+/// still be flooded.
+const PROMPT_PROBES: u32 = 12;
+/// Patience with other unanswered probes grows up to two to this power.
 const MAX_DOUBLINGS: u32 = 4;
 
 impl Channel {
@@ -30,12 +36,15 @@ impl Channel {
             .filter(move |lane| usable.contains(lane.link) && self.is_idle(lane, peer))
     }
 
-    /// Longest wait for an answer through any of the channel's usable links.
-    fn patience(&self, usable: LinkSet, peer: &Peer) -> Duration {
+    /// The longest wait for an answer through any of the channel's usable links.
+    fn longest(
+        &self,
+        usable: LinkSet,
+        peer: &Peer,
+        of: impl Fn(&RoundTrip) -> Duration,
+    ) -> Duration {
         let each = usable.iter().filter_map(|link| peer.round_trip(link));
-        each.map(|round_trip| round_trip.patience())
-            .max()
-            .unwrap_or_default()
+        each.map(of).max().unwrap_or_default()
     }
 
     /// When to send a probe on the idle lanes.
@@ -45,8 +54,14 @@ impl Channel {
         }
         let usable = self.usable(peer);
         let last_sent = self.idle(usable, peer).map(|lane| lane.last_sent).max()?;
-        let patience = self.patience(usable, peer) * (1 << transfer.probes.min(MAX_DOUBLINGS));
-        Some(last_sent.max(transfer.heard_at) + patience)
+        let patience = self.longest(usable, peer, RoundTrip::patience);
+        let earliest = peer.flight.first().map(|(_, rank)| rank) == Some(self.rank);
+        let wait = match transfer.probes {
+            0 => patience,
+            1..PROMPT_PROBES if earliest => self.longest(usable, peer, RoundTrip::usual),
+            unanswered => patience * (1 << unanswered.min(MAX_DOUBLINGS)),
+        };
+        Some(last_sent.max(transfer.heard_at) + wait)
     }
 
     /// When this channel wants to be looked at.
