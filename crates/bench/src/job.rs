@@ -65,10 +65,12 @@ pub fn jobs(options: &Options, peers: &[Peer], shape: Shape) -> Vec<Job> {
             CaseKind::Applications => {
                 for loss in [SteadyLoss::EachSecond, SteadyLoss::OnePercent] {
                     for peer in all.clone() {
-                        jobs.push(Job::Applications(peer, false, loss));
-                        if !peers[peer].is_ours() {
-                            jobs.push(Job::Applications(peer, true, loss));
-                        }
+                        let connections = options.connections(&peers[peer]);
+                        jobs.extend(
+                            connections
+                                .iter()
+                                .map(|&many| Job::Applications(peer, many, loss)),
+                        );
                     }
                 }
             }

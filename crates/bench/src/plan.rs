@@ -32,6 +32,8 @@ pub struct Options {
     pub sizes: Vec<usize>,
     /// Losses of transfers; all if empty.
     pub losses: Vec<LossCase>,
+    /// Only with one connection for all (`false`) or one for each (`true`); both if `None`.
+    pub many: Option<bool>,
     /// Transfers in each cell; [`ITERATIONS`] if `None`.
     pub iterations: Option<usize>,
     /// No transfer of a cell is begun after so long.
@@ -134,6 +136,16 @@ impl Options {
         self.cases.is_empty() || self.cases.contains(&kind)
     }
 
+    /// The kinds of connections with which `peer` is measured; ours has none and is measured once.
+    pub fn connections(&self, peer: &Peer) -> &'static [bool] {
+        match self.many {
+            _ if peer.is_ours() => &[false],
+            Some(false) => &[false],
+            Some(true) => &[true],
+            None => &[false, true],
+        }
+    }
+
     /// Transfers in each cell.
     pub fn iterations(&self) -> usize {
         self.iterations.unwrap_or(ITERATIONS)
@@ -150,11 +162,10 @@ impl Options {
         let mut columns = Vec::new();
         for loss in losses {
             for (peer, spec) in peers.iter().enumerate() {
-                // Ours has no connections.
-                let connections: &[bool] = if spec.is_ours() || !lossy {
-                    &[false]
+                let connections = if lossy {
+                    self.connections(spec)
                 } else {
-                    &[false, true]
+                    &[false]
                 };
                 for &many in connections {
                     let sizes = self.sizes_for(loss, shape);
@@ -200,6 +211,7 @@ pub(crate) mod tests {
             cases: Vec::new(),
             sizes: Vec::new(),
             losses: Vec::new(),
+            many: None,
             iterations: None,
             cell_limit: Duration::from_secs(1),
             span: Duration::from_secs(1),

@@ -51,6 +51,9 @@ pub struct Bench {
     /// Losses of transfers: none, first, last, middle-1, middle-5, middle-10
     #[arg(long, value_name = "LOSS", value_delimiter = ',', value_parser = loss)]
     losses: Vec<LossCase>,
+    /// Only with one connection for all sizes or channels, or with one for each
+    #[arg(long, value_name = "KIND")]
+    connections: Option<Connections>,
     /// Transfers of each size with each loss; 100 if left out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     iterations: Option<u32>,
@@ -218,6 +221,7 @@ impl Bench {
             cases: self.cases.clone(),
             sizes: self.sizes.clone(),
             losses: self.losses.clone(),
+            many: self.connections.map(|kind| kind == Connections::Many),
             iterations: self.iterations.map(|n| n as usize),
             cell_limit: Span::from_secs(self.limit),
             span: Span::from_secs(self.seconds),
