@@ -101,6 +101,22 @@ fn ten_packets_lost_in_a_row_of_a_state_of_seven_cost_less_than_a_millisecond() 
 }
 
 #[test]
+fn no_recovery_makes_the_next_one_slower() {
+    const SMALL: usize = 7_500;
+    for version in [Version::V1, Version::V2] {
+        let mut world = Plan::links(1).with(|p| p.version = version).build();
+        let mut took = Vec::new();
+        for cycle in 0..40 {
+            let before = world.sent.len();
+            world.lose = Box::new(move |sent| (before + 4..before + 14).contains(&sent.number));
+            took.push(world.transfer(&state(cycle, SMALL)).unwrap());
+            world.run(ms(1));
+        }
+        assert!(took[39] <= took[1], "{version:?}: {took:?}");
+    }
+}
+
+#[test]
 fn every_single_loss_is_repaired_in_both_versions_and_distributions() {
     for version in [Version::V1, Version::V2] {
         for distribution in [Distribution::Replicate, Distribution::Spread] {

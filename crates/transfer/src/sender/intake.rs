@@ -130,11 +130,16 @@ impl Sender {
         let trigger = channel.triggering(ack);
         let (newly, latest) = channel.absorb(ack);
         peer.release(newly);
-        // Version 1 names no trigger; with a single link, the latest new packet is one.
-        let evidence = trigger.or(latest.map(|sending| (0, sending)));
-        if let Some((lane, sending)) = evidence {
+        if let Some((lane, sending)) = trigger {
             channel.lanes[lane].arrived(sending);
             channel.measure((lane, sending), arrival, peer, now);
+        } else if let Some(sending) = latest {
+            channel.lanes[0].arrived(sending);
+            // Version 1 names no trigger. The latest new packet is it, unless something was sent again
+            // after it: then it may have arrived long before.
+            if ack.version == Version::V1 && !channel.lanes[0].was_again_after(sending) {
+                channel.measure((0, sending), arrival, peer, now);
+            }
         }
         for lane in &mut channel.lanes {
             lane.probe = false;

@@ -49,6 +49,8 @@ pub(super) struct Lane {
     /// Latest sending from which a round trip was measured.
     sampled: Option<Sending>,
     last: Option<Sending>,
+    /// The latest that was not its packet's first.
+    again: Option<Sending>,
     began: Instant,
     marks: Box<[Mark]>,
 }
@@ -63,6 +65,7 @@ impl Lane {
             evidence: None,
             sampled: None,
             last: None,
+            again: None,
             began: Instant::ZERO,
             marks: vec![Mark::default(); packets as usize].into_boxed_slice(),
         }
@@ -75,6 +78,7 @@ impl Lane {
         self.evidence = None;
         self.sampled = None;
         self.last = None;
+        self.again = None;
         self.began = now;
         if let Some(marks) = self.marks.get_mut(..packets as usize) {
             marks.fill(Mark::default());
@@ -113,7 +117,16 @@ impl Lane {
         if let Some(mark) = self.marks.get_mut(sequence as usize) {
             *mark = Mark(sending.tick << 2 | resent);
         }
-        before != Mark(0)
+        let again = before != Mark(0);
+        if again {
+            self.again = Some(sending);
+        }
+        again
+    }
+
+    /// Whether something was sent again after `sending`.
+    pub fn was_again_after(&self, sending: Sending) -> bool {
+        self.again.is_some_and(|again| again > sending)
     }
 
     /// The latest sending of a packet here.
