@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead, Write};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
+use std::thread::{self, Scope};
 
 use bumpless_base::{Duration, Instant};
 use bumpless_net_linux::Clock;
@@ -57,28 +57,8 @@ pub fn serve(
     output: &mut dyn Write,
 ) -> io::Result<()> {
     let (answers, answered) = channel();
-    let (prepared, all_prepared) = channel();
     thread::scope(|scope| {
-        let workers: Vec<Sender<Task>> = channels
-            .into_iter()
-            .zip(0u32..)
-            .map(|(sender, number)| {
-                let (tasks, taken) = channel();
-                let (answers, prepared) = (answers.clone(), prepared.clone());
-                thread::Builder::new()
-                    .stack_size(256 << 10)
-                    .spawn_scoped(scope, move || {
-                        let payload = Payload::new(max_size, u64::from(number));
-                        let _ = prepared.send(());
-                        drop(prepared);
-                        work(sender, payload, &taken, &answers);
-                    })
-                    .map(|_| tasks)
-            })
-            .collect::<io::Result<_>>()?;
-        drop(prepared);
-        // Ends when each has said so.
-        all_prepared.iter().for_each(drop);
+        let workers = start(scope, channels, max_size, &answers)?;
         tell(output, ready)?;
         let mut line = String::new();
         loop {
@@ -101,6 +81,33 @@ pub fn serve(
             tell(output, &answer)?;
         }
     })
+}
+
+/// Starts the channels' threads; returns when each has its states ready.
+fn start<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    channels: Vec<Box<dyn ChannelSender>>,
+    max_size: usize,
+    answers: &Sender<Answer>,
+) -> io::Result<Vec<Sender<Task>>> {
+    let (prepared, all_prepared) = channel();
+    let mut workers = Vec::new();
+    for (sender, number) in channels.into_iter().zip(0u64..) {
+        let (tasks, taken) = channel();
+        let (answers, prepared) = (answers.clone(), prepared.clone());
+        thread::Builder::new()
+            .stack_size(256 << 10)
+            .spawn_scoped(scope, move || {
+                let payload = Payload::new(max_size, number);
+                drop(prepared);
+                work(sender, payload, &taken, &answers);
+            })?;
+        workers.push(tasks);
+    }
+    drop::<Sender<()>>(prepared);
+    // Ends when no thread holds its end any more.
+    all_prepared.iter().for_each(drop);
+    Ok(workers)
 }
 
 fn gone() -> Answer {

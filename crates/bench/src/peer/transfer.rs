@@ -22,8 +22,8 @@ use bumpless_controller::Replication;
 use bumpless_meeting::{GroupGate, Outcome};
 use bumpless_net_linux::{Clock, Waker, random};
 use bumpless_node::build::{Ends, Parts, build_cores};
-use bumpless_node::data_plane::Surroundings;
 use bumpless_node::data_plane::waiter::Waiter;
+use bumpless_node::data_plane::{DataPlane, Surroundings};
 use bumpless_node::executor::{ChannelReplication, Threads};
 use bumpless_node::log::EventLog;
 use bumpless_node::opening::{open_links, prepare_thread};
@@ -82,27 +82,16 @@ impl Node {
             log_transfers: false,
         };
         let drivers = (links, Vec::new());
-        let mut plane = parts.data_plane(&config, cores, drivers, surroundings, seed, Clock.now());
-        let mut waiter = Waiter::new(&plane, waker.clone());
+        let plane = parts.data_plane(&config, cores, drivers, surroundings, seed, Clock.now());
+        let waiter = Waiter::new(&plane, waker.clone());
         let settings = settings(options, &notes);
-        let log = log
-            .start(Vec::new())
-            .map_err(|error| format!("cannot start the log: {error}"))?;
-        let thread = thread::Builder::new()
-            .name("data plane".into())
-            .spawn(move || {
-                prepare_thread(&config.realtime, &Mutex::default());
-                waiter.run(&mut plane);
-                drop(log);
-            })
-            .map_err(|error| format!("cannot start the data plane: {error}"))?;
         Ok(Self {
+            thread: Some(run(config, plane, waiter, log)?),
             parts,
             ends,
             waker,
             stop,
             settings,
-            thread: Some(thread),
         })
     }
 
@@ -110,6 +99,26 @@ impl Node {
     fn take_ends(&mut self) -> Ends {
         std::mem::take(&mut self.ends)
     }
+}
+
+/// Runs the data plane on a thread of its own, as the daemon does.
+fn run(
+    config: Config,
+    mut plane: DataPlane,
+    mut waiter: Waiter,
+    log: EventLog,
+) -> Result<thread::JoinHandle<()>, String> {
+    let log = log
+        .start(Vec::new())
+        .map_err(|error| format!("cannot start the log: {error}"))?;
+    thread::Builder::new()
+        .name("data plane".into())
+        .spawn(move || {
+            prepare_thread(&config.realtime, &Mutex::default());
+            waiter.run(&mut plane);
+            drop(log);
+        })
+        .map_err(|error| format!("cannot start the data plane: {error}"))
 }
 
 impl Drop for Node {

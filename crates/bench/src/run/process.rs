@@ -48,6 +48,8 @@ impl Process {
         };
         let program = command.get_program().to_string_lossy().into_owned();
         let mut child = command
+            // Ctrl-C is for the bench, which ends its peers when it has noted what it has.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
