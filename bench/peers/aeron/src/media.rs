@@ -139,8 +139,11 @@ fn configure(
     context.set_dir(&CString::new(name).unwrap_or_default())?;
     context.set_term_buffer_length(term_length(arguments))?;
     if arguments.tuned {
+        // A strategy takes the arguments that are there when it is set.
         context.set_sender_idle_strategy_init_args(TUNED_BACKOFF)?;
+        context.set_sender_idle_strategy(c"backoff")?;
         context.set_receiver_idle_strategy_init_args(TUNED_BACKOFF)?;
+        context.set_receiver_idle_strategy(c"backoff")?;
         context.set_socket_so_rcvbuf(SOCKET_BUFFER)?;
         context.set_socket_so_sndbuf(SOCKET_BUFFER)?;
         context.set_mtu_length(MTU)?;

@@ -41,7 +41,10 @@ impl Acknowledgements {
         if seen.take() == Some(digest) {
             Ok(Instant::now())
         } else {
-            anyhow::bail!("no acknowledgement within {} s", patience.as_secs())
+            anyhow::bail!(
+                "no acknowledgement within {} s",
+                patience.as_secs_f64().round()
+            )
         }
     }
 }

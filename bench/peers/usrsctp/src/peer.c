@@ -20,9 +20,12 @@
 #define TUNED_MINIMAL_RTO 1
 #define TUNED_SACK_DELAY 1
 #define TUNED_INITIAL_RTO 10
+#define TUNED_MAXIMAL_RTO 100
 #define TUNED_HEARTBEAT 1000
 /* Timeouts after which another path is taken. */
 #define TUNED_PATH_RETRIES 1
+#define TUNED_LONE_PATH_RETRIES 1000
+#define TUNED_ASSOCIATION_RETRIES 1000
 #define MOST_ADDRESSES 2
 #define ACKNOWLEDGEMENT sizeof(uint64_t)
 
@@ -35,11 +38,15 @@ const char *peer_version(void) { return PEER_VERSION; }
 
 void peer_settings(const struct peer_arguments *arguments, char *text, size_t room) {
     const char *tuned = arguments->tuned
-                            ? "; RTO.min 1 ms, RTO.initial 10 ms, a SACK for each packet, SACK delay 1 ms, I bit, "
-                              "path retries 1, heartbeat 1 s"
+                            ? "; RTO.min 1 ms, RTO.initial 10 ms, RTO.max 100 ms, a SACK for each packet, SACK delay 1 ms, I bit, heartbeat 1 s"
                             : ", else defaults (RTO.min 1 s, SACK delay 200 ms for every second packet)";
+    const char *paths = "";
+    if (arguments->locals > 1)
+        paths = arguments->tuned
+                    ? "; two paths, the second for retransmission and failover after one retry"
+                    : "; two paths, the second for retransmission and failover";
     snprintf(text, room, "UDP encapsulation, message per transfer, SCTP_NODELAY, send buffer for whole states%s%s",
-             tuned, arguments->locals > 1 ? "; two paths, the second for retransmission and failover" : "");
+             tuned, paths);
 }
 
 static int fail(char *reason, size_t room, const char *what) {
@@ -119,9 +126,12 @@ static void start(const struct peer_arguments *arguments, uint16_t encapsulation
         return;
     usrsctp_sysctl_set_sctp_rto_min_default(TUNED_MINIMAL_RTO);
     usrsctp_sysctl_set_sctp_rto_initial_default(TUNED_INITIAL_RTO);
+    usrsctp_sysctl_set_sctp_rto_max_default(TUNED_MAXIMAL_RTO);
+    usrsctp_sysctl_set_sctp_assoc_rtx_max_default(TUNED_ASSOCIATION_RETRIES);
     usrsctp_sysctl_set_sctp_delayed_sack_time_default(TUNED_SACK_DELAY);
     usrsctp_sysctl_set_sctp_sack_freq_default(1);
-    usrsctp_sysctl_set_sctp_path_rtx_max_default(TUNED_PATH_RETRIES);
+    /* Timeouts in a row close a path until its next heartbeat; with one path there is no other to take. */
+    usrsctp_sysctl_set_sctp_path_rtx_max_default(arguments->locals > 1 ? TUNED_PATH_RETRIES : TUNED_LONE_PATH_RETRIES);
     usrsctp_sysctl_set_sctp_heartbeat_interval_default(TUNED_HEARTBEAT);
 }
 
