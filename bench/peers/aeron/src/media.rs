@@ -3,7 +3,7 @@
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -36,6 +36,10 @@ const TUNED_BACKOFF: &CStr = c"10-20-1us-20us";
 const AT_ONCE: usize = 32;
 const ADDING: Duration = Duration::from_secs(10);
 
+/// Where Aeron keeps its files on Linux, and how our directories there begin; a process's number follows.
+const MEMORY: &str = "/dev/shm";
+const DIRECTORIES: &str = "aeron-peer-";
+
 static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
 
 /// An exclusive publication that is being added.
@@ -48,9 +52,10 @@ pub struct Media {
 }
 
 impl Media {
-    /// Starts a driver in a directory that role and port name, and connects to it.
-    pub fn start(arguments: &Arguments, role: &str) -> anyhow::Result<Self> {
-        let driver = EmbeddedDriver::launch_with(|context| configure(context, arguments, role))
+    /// Starts a driver in a directory that this process names, and connects to it.
+    pub fn start(arguments: &Arguments) -> anyhow::Result<Self> {
+        remove_what_the_killed_left();
+        let driver = EmbeddedDriver::launch_with(|context| configure(context, arguments))
             .map_err(|error| anyhow!("cannot start the media driver: {error}"))?;
         let _ = DIRECTORY.set(PathBuf::from(driver.dir()));
         let directory = CString::new(driver.dir())?;
@@ -130,12 +135,8 @@ impl Media {
     }
 }
 
-fn configure(
-    context: &AeronDriverContext,
-    arguments: &Arguments,
-    role: &str,
-) -> Result<(), AeronCError> {
-    let name = format!("{}-peer-{role}-{}", base_directory(), arguments.port);
+fn configure(context: &AeronDriverContext, arguments: &Arguments) -> Result<(), AeronCError> {
+    let name = format!("{MEMORY}/{DIRECTORIES}{}", std::process::id());
     context.set_dir(&CString::new(name).unwrap_or_default())?;
     context.set_term_buffer_length(term_length(arguments))?;
     if arguments.tuned {
@@ -151,9 +152,17 @@ fn configure(
     Ok(())
 }
 
-/// Where Aeron keeps its files on Linux, in memory.
-fn base_directory() -> &'static str {
-    "/dev/shm/aeron"
+/// Removes the directories of processes that are no more: they are memory.
+fn remove_what_the_killed_left() {
+    for entry in fs::read_dir(MEMORY).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(DIRECTORIES));
+        if process.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 fn term_length(arguments: &Arguments) -> usize {

@@ -17,7 +17,7 @@ const FRAGMENTS: usize = 10;
 
 /// Receives for ever; calls `ready` when it listens.
 pub fn run(arguments: &Arguments, ready: impl FnOnce()) -> anyhow::Result<()> {
-    let media = Media::start(arguments, "receive")?;
+    let media = Media::start(arguments)?;
     let there = channel(arguments.local[0], arguments.port, None);
     let mut streams = Vec::new();
     let subscriptions = media.subscribe_all(&there, arguments.connection_count())?;

@@ -38,7 +38,7 @@ pub fn run(
     queue: &mpsc::Receiver<Job>,
     ready: impl FnOnce(),
 ) -> anyhow::Result<()> {
-    let media = Media::start(arguments, "send")?;
+    let media = Media::start(arguments)?;
     let mut agent = Agent::connect(&media, arguments)?;
     ready();
     let mut idle = Idle::new(arguments.tuned);

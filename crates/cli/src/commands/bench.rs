@@ -39,7 +39,7 @@ pub struct Bench {
         long,
         value_name = "NAME",
         value_delimiter = ',',
-        default_value = "tquic"
+        default_value = "tquic,tquic-tuned,cyclonedds-tuned"
     )]
     multipath: Vec<String>,
     /// Only these cases
