@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Counts the instructions of the cores' hot paths (valgrind's callgrind) and compares them with those kept
+# in bench/instructions.tsv: more than 3 % above fails. With BUMPLESS_WRITE=1, keeps what was counted.
+#
+# A count is the difference of two runs, so what a program costs to start is not in it. It is the same on
+# every run of one build; another compiler or C library may move it.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if ! command -v valgrind >/dev/null; then
+  echo "instructions: valgrind is not installed (apt-get install valgrind)" >&2
+  exit 77
+fi
+
+kept=bench/instructions.tsv
+few=20 many=220
+cargo build --quiet --release --locked --package bumpless-bench --example hot_paths
+program=${CARGO_TARGET_DIR:-target}/release/examples/hot_paths
+
+count() {
+  valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" "$1" "$2" 2>&1 |
+    awk '/Collected/ { print $NF; found = 1 } END { exit !found }'
+}
+
+counted=$(
+  "$program" | while IFS=$'\t' read -r steps name; do
+    low=$(count "$name" $few)
+    high=$(count "$name" $many)
+    printf '%s\t%s\n' $(((high - low) / ((many - few) * steps))) "$name"
+  done
+)
+
+if [ "${BUMPLESS_WRITE:-}" = 1 ]; then
+  printf '%s\n' "$counted" >"$kept"
+fi
+
+printf '%12s %12s  %s\n' counted kept 'a step'
+printf '%s\n' "$counted" | awk -F '\t' -v kept="$kept" '
+  BEGIN { while ((getline line < kept) > 0) { split(line, part, "\t"); old[part[2]] = part[1] } }
+  {
+    verdict = ""
+    if (!($2 in old)) { verdict = "NOT KEPT: run with BUMPLESS_WRITE=1"; bad = 1 }
+    else if ($1 > old[$2] * 1.03) { verdict = "MORE"; bad = 1 }
+    else if ($1 < old[$2] * 0.97) { verdict = "fewer: keep it with BUMPLESS_WRITE=1" }
+    printf "%12d %12d  %s  %s\n", $1, old[$2], $2, verdict
+    count[$2] = $1
+  }
+  END {
+    one = count["128 bytes there and back, 1 channel"]
+    thousand = count["128 bytes there and back, 1,000 channels"]
+    printf "a packet of 1,000 channels costs %.2f of what one of a single channel does (at most 2)\n", thousand / one
+    if (thousand > 2 * one) bad = 1
+    exit bad
+  }'

@@ -1,0 +1,73 @@
+//! Runs one hot path of the cores so many times and prints nothing: `.ci/instructions.sh` counts the
+//! instructions of a few rounds and of many, and keeps what one step costs.
+//!
+//!     hot_paths PATH ROUNDS
+
+mod roles;
+mod transfer;
+
+use std::process::ExitCode;
+
+/// A path, and how many steps each of its rounds has.
+const PATHS: [(&str, fn(u64), u64); 8] = [
+    (
+        "send a packet of 1 MB on one link",
+        transfer::send_on_one,
+        transfer::PACKETS,
+    ),
+    (
+        "send a packet of 1 MB on two links",
+        transfer::send_on_two,
+        2 * transfer::PACKETS,
+    ),
+    (
+        "receive a packet of 1 MB",
+        transfer::receive,
+        transfer::PACKETS,
+    ),
+    (
+        "take an acknowledgement of 150 blocks",
+        transfer::acknowledge,
+        1,
+    ),
+    (
+        "128 bytes there and back, 1 channel",
+        transfer::small_of_one,
+        1,
+    ),
+    (
+        "128 bytes there and back, 1,000 channels",
+        transfer::small_of_thousand,
+        1,
+    ),
+    ("2 ms of a pair that hears each other", roles::heartbeats, 1),
+    ("a turn in which nothing is due", roles::idle, 1),
+];
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    match (arguments.next(), arguments.next()) {
+        (None, None) => {
+            for (name, _, steps) in PATHS {
+                println!("{steps}\t{name}");
+            }
+            ExitCode::SUCCESS
+        }
+        (Some(wanted), Some(rounds)) => {
+            let path = PATHS.iter().find(|(name, ..)| *name == wanted);
+            match (path, rounds.parse()) {
+                (Some((_, run, _)), Ok(rounds)) => {
+                    run(rounds);
+                    ExitCode::SUCCESS
+                }
+                _ => usage(),
+            }
+        }
+        _ => usage(),
+    }
+}
+
+fn usage() -> ExitCode {
+    eprintln!("hot_paths: give a path and a number of rounds; without both, it lists the paths");
+    ExitCode::FAILURE
+}
