@@ -7,8 +7,9 @@ use super::namespace::Namespace;
 use crate::peer::Side;
 
 /// 1 Gbit/s. The second bucket is there for its smallness alone: it makes the queue cut up what the stack
-/// hands over for segmentation offload, so that every packet travels, and is lost, on its own.
-const BUCKET: &str = "tbf rate 1gbit burst 32kb limit 256kb peakrate 100gbit mtu 2000";
+/// hands over for segmentation offload, so that every packet travels, and is lost, on its own. Its rate is
+/// far above what the machine can: at a rate near that, each packet would wait for a timer of its own.
+const BUCKET: &str = "tbf rate 1gbit burst 32kb limit 256kb peakrate 1tbit mtu 2000";
 
 /// Number of networks.
 pub const NETWORKS: usize = 2;
