@@ -8,8 +8,10 @@ mod transfer;
 
 use std::process::ExitCode;
 
-/// A path, and how many steps each of its rounds has.
-const PATHS: [(&str, fn(u64), u64); 8] = [
+/// A path's name, what runs so many rounds of it, and how many steps each round has.
+type Path = (&'static str, fn(u64), u64);
+
+const PATHS: [Path; 8] = [
     (
         "send a packet of 1 MB on one link",
         transfer::send_on_one,
