@@ -55,7 +55,7 @@ impl Work<'_> {
     }
 
     fn lab(&mut self) -> Result<(), Trouble> {
-        let plans = [Shape::Gigabit, Shape::Unshaped];
+        let plans = [Shape::Gigabit, Shape::GigabitByPacket, Shape::Unshaped];
         let plans = plans.map(|shape| (shape, job::jobs(self.options, self.peers, shape)));
         let planned = plans.iter().map(|(_, jobs)| self.estimate(jobs)).sum();
         self.progress = Progress::new(planned, self.options.silent);

@@ -55,6 +55,7 @@ pub fn jobs(options: &Options, peers: &[Peer], shape: Shape) -> Vec<Job> {
         return columns(shape).filter(|_| wanted).collect();
     }
     let all = 0..peers.len();
+    let lossy = shape == Shape::GigabitByPacket;
     let mut jobs = Vec::new();
     for kind in CaseKind::ALL
         .into_iter()
@@ -62,7 +63,7 @@ pub fn jobs(options: &Options, peers: &[Peer], shape: Shape) -> Vec<Job> {
     {
         match kind {
             CaseKind::Transfers => jobs.extend(columns(shape)),
-            CaseKind::Applications => {
+            CaseKind::Applications if lossy => {
                 for loss in [SteadyLoss::EachSecond, SteadyLoss::OnePercent] {
                     for peer in all.clone() {
                         let connections = options.connections(&peers[peer]);
@@ -74,11 +75,12 @@ pub fn jobs(options: &Options, peers: &[Peer], shape: Shape) -> Vec<Job> {
                     }
                 }
             }
+            CaseKind::Applications | CaseKind::Unshaped => {}
+            _ if lossy => {}
             CaseKind::Ramp => jobs.extend(all.clone().map(Job::Ramp)),
             CaseKind::Cut => jobs.extend(all.clone().map(Job::Cut)),
             CaseKind::Cost => jobs.extend(all.clone().map(Job::Cost)),
             CaseKind::Channels => jobs.extend(all.clone().map(Job::Channels)),
-            CaseKind::Unshaped => {}
         }
     }
     jobs

@@ -151,18 +151,19 @@ impl Options {
         self.iterations.unwrap_or(ITERATIONS)
     }
 
-    /// The columns of the tables of transfers: over loopback and unshaped networks without loss, and with
-    /// each size on a connection of its own only where loss makes a difference.
+    /// The columns of the tables of transfers: with loss only where packets travel one by one, and with
+    /// each size on a connection of its own only over 1 Gbit/s.
     pub fn columns(&self, peers: &[Peer], shape: Option<Shape>) -> Vec<Column> {
-        let lossy = shape == Some(Shape::Gigabit);
+        let lossy = shape == Some(Shape::GigabitByPacket);
+        let both = lossy || shape == Some(Shape::Gigabit);
         let losses = LossCase::ALL.into_iter().filter(|loss| {
             (self.losses.is_empty() || self.losses.contains(loss))
-                && (lossy || *loss == LossCase::None)
+                && lossy != (*loss == LossCase::None)
         });
         let mut columns = Vec::new();
         for loss in losses {
             for (peer, spec) in peers.iter().enumerate() {
-                let connections = if lossy {
+                let connections = if both {
                     self.connections(spec)
                 } else {
                     &[false]
@@ -224,7 +225,9 @@ pub(crate) mod tests {
     fn the_cases_of_table_13_are_all_there() {
         let options = options();
         let peers = options.chosen_peers().unwrap();
-        let columns = options.columns(&peers, Some(Shape::Gigabit));
+        let shapes = [Shape::Gigabit, Shape::GigabitByPacket];
+        let columns = shapes.map(|shape| options.columns(&peers, Some(shape)));
+        let columns = columns.concat();
         let cells = |peer: &str, many: bool| -> usize {
             let of = |column: &&Column| peers[column.peer].name == peer && column.many == many;
             columns

@@ -62,7 +62,7 @@ impl Stream {
 
 #[test]
 fn exactly_the_named_packets_are_lost() {
-    let Some(lab) = laboratory(Shape::Gigabit) else {
+    let Some(lab) = laboratory(Shape::GigabitByPacket) else {
         return;
     };
     for (network, filter) in (1..).zip(lab.filters()) {
@@ -86,7 +86,7 @@ fn exactly_the_named_packets_are_lost() {
 
 #[test]
 fn what_carries_no_state_is_neither_counted_nor_lost() {
-    let Some(lab) = laboratory(Shape::Gigabit) else {
+    let Some(lab) = laboratory(Shape::GigabitByPacket) else {
         return;
     };
     let (stream, filter) = (Stream::new(&lab, 1), &lab.filters()[0]);
@@ -101,7 +101,7 @@ fn what_carries_no_state_is_neither_counted_nor_lost() {
 
 #[test]
 fn pieces_of_our_states_count_whatever_their_size_and_heartbeats_never() {
-    let Some(lab) = laboratory(Shape::Gigabit) else {
+    let Some(lab) = laboratory(Shape::GigabitByPacket) else {
         return;
     };
     let (stream, filter) = (Stream::new(&lab, 1), &lab.filters()[0]);
@@ -137,7 +137,7 @@ fn pieces_of_our_states_count_whatever_their_size_and_heartbeats_never() {
 fn whatever_tcp_carries_counts() {
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
-    let Some(lab) = laboratory(Shape::Gigabit) else {
+    let Some(lab) = laboratory(Shape::GigabitByPacket) else {
         return;
     };
     let to = (lab::address(1, 2), 5001);
@@ -163,7 +163,7 @@ fn whatever_tcp_carries_counts() {
 
 #[test]
 fn a_datagram_in_fragments_is_lost_with_one_of_them() {
-    let Some(lab) = laboratory(Shape::Gigabit) else {
+    let Some(lab) = laboratory(Shape::GigabitByPacket) else {
         return;
     };
     let (stream, filter) = (Stream::new(&lab, 1), &lab.filters()[0]);
@@ -175,7 +175,7 @@ fn a_datagram_in_fragments_is_lost_with_one_of_them() {
 
 #[test]
 fn random_and_periodic_loss_lose_about_what_they_should() {
-    let Some(lab) = laboratory(Shape::Gigabit) else {
+    let Some(lab) = laboratory(Shape::GigabitByPacket) else {
         return;
     };
     let (stream, filter) = (Stream::new(&lab, 1), &lab.filters()[0]);

@@ -6,10 +6,12 @@ use super::filter::{Filter, Place};
 use super::namespace::Namespace;
 use crate::peer::Side;
 
-/// 1 Gbit/s. The second bucket is there for its smallness alone: it makes the queue cut up what the stack
-/// hands over for segmentation offload, so that every packet travels, and is lost, on its own. Its rate is
-/// far above what the machine can: at a rate near that, each packet would wait for a timer of its own.
-const BUCKET: &str = "tbf rate 1gbit burst 32kb limit 256kb peakrate 1tbit mtu 2000";
+/// 1 Gbit/s.
+const BUCKET: &str = "tbf rate 1gbit burst 32kb limit 256kb";
+/// A second bucket that is there for its smallness alone: it makes the queue cut up what the stack hands
+/// over for segmentation offload, so that every packet travels, and is lost, on its own. Its rate is far
+/// above what the machine can: at a rate near that, each packet would wait for a timer of its own.
+const BY_PACKET: &str = "peakrate 1tbit mtu 2000";
 
 /// Number of networks.
 pub const NETWORKS: usize = 2;
@@ -17,8 +19,10 @@ pub const NETWORKS: usize = 2;
 /// What the networks carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// 1 Gbit/s by a token bucket at each sending end; packets travel one by one.
+    /// 1 Gbit/s by a token bucket at each sending end, with segmentation offload as the system has it.
     Gigabit,
+    /// The same, but packets travel one by one, so that single ones can be lost.
+    GigabitByPacket,
     /// What the machine can, with segmentation offload as the system has it.
     Unshaped,
 }
@@ -27,15 +31,18 @@ impl Shape {
     /// Its name in results.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Gigabit => "1gbit",
+            Self::Gigabit | Self::GigabitByPacket => "1gbit",
             Self::Unshaped => "unshaped",
         }
     }
 
     /// What a sender should pace at, Mbit/s; 0 = not.
+    ///
+    /// Pacing counts what a frame takes on Ethernet, 24 bytes of preamble, check sequence and gap among it,
+    /// which the bucket does not: full frames of 1514 bytes pass it as fast as those of 1538 pass this.
     pub const fn bandwidth_mbit(self) -> u32 {
         match self {
-            Self::Gigabit => 1000,
+            Self::Gigabit | Self::GigabitByPacket => 1_000 * 1538 / 1514,
             Self::Unshaped => 0,
         }
     }
@@ -121,8 +128,16 @@ fn connect(
     for (host, name, end) in [(sender, &here, 1), (receiver, &there, 2)] {
         let address = address(network, end);
         host.tool("ip", &format!("address add {address}/24 dev {name}"))?;
-        if shape == Shape::Gigabit {
-            host.tool("tc", &format!("qdisc add dev {name} root {BUCKET}"))?;
+        let bucket = match shape {
+            Shape::Gigabit => Some(""),
+            Shape::GigabitByPacket => Some(BY_PACKET),
+            Shape::Unshaped => None,
+        };
+        if let Some(cutting) = bucket {
+            host.tool(
+                "tc",
+                &format!("qdisc add dev {name} root {BUCKET} {cutting}"),
+            )?;
         }
         host.tool("ip", &format!("link set dev {name} up"))?;
     }
