@@ -202,7 +202,7 @@ fn ramp(bench: &Bench<'_>, peer: &Peer, options: &Options, run: &mut Run) -> Res
         let mut over = true;
         for _ in 0..ATTEMPTS {
             let result = cyclic::run(bench, peer, &load)?;
-            over = result.missed > 0 || result.error.is_some();
+            over = result.own_misses() > 0 || result.error.is_some();
             let disturbed = result.jitter.longest_ns >= STOOD_STILL_NS;
             run.applications.push(result);
             if !over || !disturbed {

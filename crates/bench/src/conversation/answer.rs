@@ -51,6 +51,20 @@ pub struct ChannelTimes {
     pub missed: u64,
     /// Every acknowledged state's time, from its release on.
     pub nanoseconds: Vec<u64>,
+    /// When what was missed was released and what became of it, if the program tells.
+    #[serde(default)]
+    pub misses: Vec<Miss>,
+}
+
+/// A state that came too late, with those that were skipped because of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Miss {
+    /// Its release by the system's monotonic clock, nanoseconds.
+    pub released: u64,
+    /// How long after its deadline it was acknowledged, nanoseconds; `None` if never.
+    pub late: Option<u64>,
+    /// Periods missed: its own, if it was late, and those that had to be skipped.
+    pub periods: u64,
 }
 
 #[cfg(test)]

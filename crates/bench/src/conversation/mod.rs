@@ -8,6 +8,6 @@ pub mod answer;
 pub mod order;
 pub mod serve;
 
-pub use answer::{Answer, ChannelTimes};
+pub use answer::{Answer, ChannelTimes, Miss};
 pub use order::{CyclicChannel, Order};
 pub use serve::{ready, serve};

@@ -7,7 +7,7 @@ use std::thread::{self, Scope};
 use bumpless_base::{Duration, Instant};
 use bumpless_net_linux::Clock;
 
-use super::{Answer, ChannelTimes, CyclicChannel, Order};
+use super::{Answer, ChannelTimes, CyclicChannel, Miss, Order};
 use crate::peer::payload::Payload;
 use crate::peer::{ChannelSender, PATIENCE};
 
@@ -237,11 +237,21 @@ fn run_cyclic(
         if arrived {
             times.nanoseconds.push(took.as_nanos());
         }
-        times.missed += u64::from(!arrived || took > channel.deadline);
+        let late =
+            (arrived && took > channel.deadline).then(|| (took - channel.deadline).as_nanos());
+        let mut miss = Miss {
+            released: release.as_nanos(),
+            late,
+            periods: u64::from(!arrived || late.is_some()),
+        };
         release += channel.period;
         while release < to && release < Clock.now() {
-            times.missed += 1;
+            miss.periods += 1;
             release += channel.period;
+        }
+        if miss.periods > 0 {
+            times.missed += miss.periods;
+            times.misses.push(miss);
         }
     }
     times

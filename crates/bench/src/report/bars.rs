@@ -7,6 +7,7 @@ use super::units;
 use crate::paper;
 use crate::result::Run;
 use crate::run::cost::Cost;
+use crate::run::cyclic::Applications;
 use crate::run::transfers::LossCase;
 
 const OURS: Block<'static> = ("transfer", "single", "1gbit");
@@ -161,13 +162,22 @@ fn spread(run: &Run, bars: &mut Vec<Bar>) {
     }
 }
 
+fn told(result: &Applications) -> String {
+    let stood_still = match result.missed_standing_still {
+        0 => String::new(),
+        missed => format!("; {missed} more while the machine stood still"),
+    };
+    let (missed, sent) = (result.own_misses(), result.sent);
+    format!("{missed} of {sent}{stood_still}")
+}
+
 fn deadlines(run: &Run, bars: &mut Vec<Bar>) {
     for result in loads::of(run, "applications").filter(|result| result.peer == "transfer") {
         bars.push(Bar {
             what: format!("table 20, lost: {}: misses", result.loss),
             bar: "0".into(),
-            measured: format!("{} of {}", result.missed, result.sent),
-            held: result.missed == 0 && result.error.is_none(),
+            measured: told(result),
+            held: result.own_misses() == 0 && result.error.is_none(),
         });
     }
     let steps: Vec<_> = loads::of(run, "ramp")
@@ -176,7 +186,7 @@ fn deadlines(run: &Run, bars: &mut Vec<Bar>) {
     if !steps.is_empty() {
         let clean = steps
             .iter()
-            .filter(|step| step.missed == 0 && step.error.is_none());
+            .filter(|step| step.own_misses() == 0 && step.error.is_none());
         let most = clean
             .map(|step| step.utilisation * 100.0)
             .fold(0.0, f64::max);
