@@ -4,7 +4,7 @@
 mod support;
 
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 use support::{have_root, wait_until};
@@ -203,34 +203,58 @@ fn runs(id: u32) -> bool {
         .any(|line| line.starts_with("State:") && !line.contains('Z'))
 }
 
+/// A run that ends with its test, however that ends.
+struct LongRun(Option<Child>);
+
+impl LongRun {
+    fn child(&mut self) -> &mut Child {
+        self.0.as_mut().unwrap()
+    }
+
+    fn output(mut self) -> Output {
+        self.0.take().unwrap().wait_with_output().unwrap()
+    }
+}
+
+impl Drop for LongRun {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
 /// Starts a long run and waits until it measures.
-fn long_run(arguments: &[&str]) -> (Child, Vec<u32>) {
+fn long_run(arguments: &[&str]) -> (LongRun, Vec<u32>) {
     let mut command = bench(arguments);
-    command.args(["--iterations", "100000", "--limit", "600", "--json"]);
+    command.args(["--iterations", "100000", "--limit", "120", "--json"]);
     let child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .process_group(0)
         .spawn()
         .unwrap();
+    let id = child.id();
+    let run = LongRun(Some(child));
     let mut peers = Vec::new();
     wait_until("two processes measure", || {
-        peers = children(child.id());
+        peers = children(id);
         peers.len() == 2
     });
-    (child, peers)
+    (run, peers)
 }
 
-fn signal(child: &Child, signal: i32) {
+fn signal(run: &mut LongRun, signal: i32) {
     // SAFETY: kill() takes integers only; the process is our child and has not been waited for.
-    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+    assert_eq!(unsafe { libc::kill(run.child().id() as i32, signal) }, 0);
 }
 
 #[test]
 fn an_interrupted_run_gives_what_it_has_and_leaves_nothing() {
-    let (child, peers) = long_run(&["--quick", "--peers", "transfer,tcp", "--sizes", "128"]);
-    signal(&child, libc::SIGINT);
-    let output = child.wait_with_output().unwrap();
+    let (mut run, peers) = long_run(&["--quick", "--peers", "transfer,tcp", "--sizes", "128"]);
+    signal(&mut run, libc::SIGINT);
+    let output = run.output();
     assert_eq!(output.status.code(), Some(1));
     let run: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(run["complete"], false);
@@ -244,7 +268,7 @@ fn a_killed_run_leaves_neither_process_nor_namespace() {
     if !have_root() {
         return;
     }
-    let (mut child, mut peers) = long_run(&[
+    let (mut run, mut peers) = long_run(&[
         "--cases",
         "transfers",
         "--peers",
@@ -258,14 +282,14 @@ fn a_killed_run_leaves_neither_process_nor_namespace() {
     let own = namespace(std::process::id());
     // Those of the first look may have ended: each peer is tried before it is measured.
     wait_until("the processes are in namespaces of their own", || {
-        peers = children(child.id());
+        peers = children(run.child().id());
         let two = peers.len() == 2;
         two && peers
             .iter()
             .all(|&id| namespace(id) != own && namespace(id).to_string_lossy().starts_with("net:"))
     });
-    signal(&child, libc::SIGKILL);
-    child.wait().unwrap();
+    signal(&mut run, libc::SIGKILL);
+    run.child().wait().unwrap();
     wait_until("its processes have ended", || {
         !peers.iter().any(|&id| runs(id))
     });
