@@ -236,23 +236,26 @@ impl Receiver {
 
     fn deliver(&mut self, index: usize, now: Instant) {
         let channel = &mut self.channels[index];
-        if channel.deliver(now) {
-            // A driver may hand in any number of packets before it collects what they led to: an update
-            // that waits gives its place to a later one of its channel (T-41).
-            let waits = core::mem::replace(&mut channel.update_waits, true);
-            self.counters.count(Counter::StatesDelivered);
-            if !waits || deliberate(Fault::NoticesPileUp) {
-                self.tell(Notice::Updated(index));
-            }
-        } else {
-            self.counters.count(Counter::StatesAbandoned);
+        if !channel.deliver(now) {
+            return self.counters.count(Counter::StatesAbandoned);
+        }
+        self.counters.count(Counter::StatesDelivered);
+        // A driver may hand in any number of packets before it collects what they led to: an update
+        // that waits gives its place to a later one of its channel (T-41).
+        if !channel.update_waits || deliberate(Fault::NoticesPileUp) {
+            // One that finds no room must not keep later ones back.
+            let waits = self.tell(Notice::Updated(index));
+            self.channels[index].update_waits = waits;
         }
     }
 
-    fn tell(&mut self, notice: Notice) {
-        if self.notices.push(notice).is_err() {
+    /// Returns whether there was room.
+    fn tell(&mut self, notice: Notice) -> bool {
+        let room = self.notices.push(notice).is_ok();
+        if !room {
             self.counters.count(Counter::EventsLost);
         }
+        room
     }
 
     /// Writes the next acknowledgement to the front of `out`.
