@@ -8,13 +8,15 @@
 #![no_std]
 
 extern crate alloc;
-#[cfg(test)]
+#[cfg(any(test, loom))]
 extern crate std;
 
-#[cfg(all(test, loom))]
+#[cfg(loom)]
 mod every_order;
 mod marks;
 
+#[cfg(loom)]
+pub use every_order::every_order;
 pub use marks::Marks;
 
 use alloc::boxed::Box;

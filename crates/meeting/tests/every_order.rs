@@ -7,29 +7,14 @@
 #![cfg(loom)]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use bumpless_base::{Epoch, Instant};
-use bumpless_exchange::Marks;
+use bumpless_exchange::{Marks, every_order};
 use bumpless_meeting::{ApplicationPort, GroupGate, Outcome, Records, Word, end_alone};
 use bumpless_wire::Role;
 use loom::cell::UnsafeCell;
 use loom::sync::{Condvar, Mutex};
 use loom::thread::{self, park};
-
-/// Runs `run` in every order that its threads can take, and prints how many differ in what the threads
-/// share. Fails if hardly any do: then loom sees nothing of it.
-fn every_order(run: impl Fn() + Send + Sync + 'static) {
-    let orders = Arc::new(AtomicU32::new(0));
-    let counted = Arc::clone(&orders);
-    loom::model(move || {
-        counted.fetch_add(1, Relaxed);
-        run();
-    });
-    let orders = orders.load(Relaxed);
-    println!("{orders} orders");
-    assert!(orders > 10, "{orders} orders");
-}
 
 const fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)

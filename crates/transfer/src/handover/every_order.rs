@@ -1,10 +1,9 @@
 //! The hand-over in every order that two threads can take (loom). CONTRIBUTING.md has the command.
 
 use super::*;
-use crate::sync::every_order;
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use bumpless_base::Instant;
+use bumpless_exchange::every_order;
 use loom::thread;
 
 /// Bytes of a state here: each must be the number of the cycle.

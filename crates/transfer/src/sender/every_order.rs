@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::Distribution;
-use crate::sync::every_order;
 use bumpless_base::ChannelId;
+use bumpless_exchange::every_order;
 use bumpless_wire::{AckHeader, MAX_ACK_LEN, Packet, encode_ack, parse};
 use loom::thread;
 use std::vec::Vec;
