@@ -8,9 +8,9 @@ use std::rc::Rc;
 
 use bumpless_config::Config;
 use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
-use bumpless_wire::{DataHeader, Packet, parse};
+use bumpless_wire::{Packet, parse};
 
-use crate::check::{Message, Passed};
+use crate::check::{Message, Passed, full_payload};
 
 /// Datagrams passed on by one call of [`Link::receive`].
 const BATCH: usize = 64;
@@ -282,13 +282,6 @@ fn message(bytes: &[u8], more: usize) -> Option<Message> {
     }
 }
 
-/// The length that the payload of this packet had when it was sent.
-fn full_payload(header: &DataHeader, piece: u16) -> usize {
-    let start = u64::from(header.sequence) * u64::from(piece);
-    let left = u64::from(header.total_size).saturating_sub(start);
-    left.min(u64::from(piece)) as usize
-}
-
 fn footprint(arrived: &Arrived) -> usize {
     // What the kernel charges a datagram's buffer with besides its bytes.
     arrived.bytes.len() + 1024
@@ -375,7 +368,7 @@ impl Link for SimLink {
 #[cfg(test)]
 mod tests {
     use bumpless_base::{ChannelId, Duration, LinkId};
-    use bumpless_wire::Version;
+    use bumpless_wire::{DataHeader, Version};
 
     use super::*;
     use crate::size::Size;

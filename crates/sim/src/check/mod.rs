@@ -17,7 +17,7 @@ mod whole;
 
 pub use self::bounded::{Bounded, Load};
 pub use self::channel::{
-    Answer, ChannelTerms, Channels, Message, Passed, Sending, State, TransferTurn,
+    Answer, ChannelTerms, Channels, Message, Passed, Sending, State, TransferTurn, full_payload,
 };
 pub use self::earliest_first::EarliestFirst;
 pub use self::forward::Forward;

@@ -15,6 +15,7 @@ use bumpless_base::{ChannelId, Duration, Instant};
 use bumpless_wire::{AckHeader, DataHeader, Version};
 
 use self::receiving::Receiving;
+pub use self::receiving::full_payload;
 pub use self::sending::Sending;
 use super::{Delivered, EarliestFirst, Verdict, Violation};
 

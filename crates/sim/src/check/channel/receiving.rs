@@ -72,15 +72,11 @@ impl Receiving {
 
     /// A packet that is admitted.
     pub fn take(&mut self, header: &DataHeader, payload: usize, now: Instant) {
-        let piece = u64::from(self.terms.payload_size);
         let packets = packet_count(header.total_size, self.terms.payload_size);
-        let left = u64::from(header.total_size)
-            .saturating_sub(u64::from(header.sequence) * piece)
-            .min(piece);
         // T-32, and a state that had no time left when it was sent.
         let fits = header.total_size <= self.terms.max_size
             && header.sequence < packets
-            && payload as u64 == left;
+            && payload == full_payload(header, self.terms.payload_size);
         if !fits || header.expiry == Duration::ZERO || !self.enters(header, packets) {
             return;
         }
@@ -243,6 +239,13 @@ impl Receiving {
     pub fn is_missing(&self) -> Option<u32> {
         self.ready.map(|(cycle, _)| cycle)
     }
+}
+
+/// The length that the payload of this packet has when it leaves, in pieces of `piece` bytes.
+pub fn full_payload(header: &DataHeader, piece: u16) -> usize {
+    let start = u64::from(header.sequence) * u64::from(piece);
+    let left = u64::from(header.total_size).saturating_sub(start);
+    left.min(u64::from(piece)) as usize
 }
 
 /// T-29: less than half way round ahead.
