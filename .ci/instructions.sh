@@ -36,6 +36,10 @@ fi
 
 printf '%12s %12s  %s\n' counted kept 'a step'
 printf '%s\n' "$counted" | awk -F '\t' -v kept="$kept" '
+  function compare(one, thousand) {
+    printf "%s: %.2f of what one costs (at most 2)\n", thousand, count[thousand] / count[one]
+    if (count[thousand] > 2 * count[one]) bad = 1
+  }
   BEGIN { while ((getline line < kept) > 0) { split(line, part, "\t"); old[part[2]] = part[1] } }
   {
     verdict = ""
@@ -46,9 +50,7 @@ printf '%s\n' "$counted" | awk -F '\t' -v kept="$kept" '
     count[$2] = $1
   }
   END {
-    one = count["128 bytes there and back, 1 channel"]
-    thousand = count["128 bytes there and back, 1,000 channels"]
-    printf "a packet of 1,000 channels costs %.2f of what one of a single channel does (at most 2)\n", thousand / one
-    if (thousand > 2 * one) bad = 1
+    compare("128 bytes there and back, 1 channel", "128 bytes there and back, 1,000 channels")
+    compare("a turn of a node, 1 application", "a turn of a node, 1,000 applications")
     exit bad
   }'

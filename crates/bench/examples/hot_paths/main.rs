@@ -3,6 +3,7 @@
 //!
 //!     hot_paths PATH ROUNDS
 
+mod node;
 mod roles;
 mod transfer;
 
@@ -11,7 +12,7 @@ use std::process::ExitCode;
 /// A path's name, what runs so many rounds of it, and how many steps each round has.
 type Path = (&'static str, fn(u64), u64);
 
-const PATHS: [Path; 8] = [
+const PATHS: [Path; 10] = [
     (
         "send a packet of 1 MB on one link",
         transfer::send_on_one,
@@ -43,6 +44,12 @@ const PATHS: [Path; 8] = [
         1,
     ),
     ("2 ms of a pair that hears each other", roles::heartbeats, 1),
+    ("a turn of a node, 1 application", node::turns_of_one, 1),
+    (
+        "a turn of a node, 1,000 applications",
+        node::turns_of_thousand,
+        1,
+    ),
     ("a turn in which nothing is due", roles::idle, 1),
 ];
 

@@ -8,7 +8,7 @@ use bumpless_node::wiring::Wiring;
 use bumpless_redundancy::{MAX_MESSAGE_LEN, Outgoing};
 use bumpless_wire::{Packet, parse};
 
-const PAIR: &str = r#"
+pub const PAIR: &str = r#"
 [pair]
 name = "paths"
 [[network]]
