@@ -18,6 +18,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("bumpless-net-linux", 3),
     ("bumpless-config", 3),
     ("bumpless-meeting", 3),
+    ("bumpless-plan", 4),
     ("bumpless-harness", 4),
     ("bumpless-controller", 4),
     ("bumpless-node", 5),

@@ -1,0 +1,130 @@
+//! Quick processor-demand analysis: from the longest window downward, each step as far as the load itself
+//! says that nothing can be wrong in between.
+//!
+//! F. Zhang, A. Burns, *Schedulability Analysis for Real-Time Systems with EDF Scheduling*, IEEE Transactions on
+//! Computers 58 (9), 2009. Load that grows with the window is all that its argument needs, so blocking by
+//! steps and interference may be part of it.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::{Condition, HORIZON, Refusal, TaskSet, Utilisation};
+
+/// Windows that the search for the shortest failing one looks at, at most.
+const SEARCH: usize = 1_000_000;
+
+pub(super) fn admit(set: &TaskSet) -> Result<(), Refusal> {
+    let Some(shortest) = set.shortest() else {
+        return Ok(());
+    };
+    let utilisation = Utilisation::of(set);
+    if utilisation.is_above_one() {
+        return Err(overload(set));
+    }
+    let Some(bound) = bound(set, &utilisation) else {
+        return Err(shortest_failing(set, HORIZON).map_or_else(
+            || Refusal {
+                condition: Condition::Undecidable,
+                window_ns: None,
+                demand_ns: None,
+            },
+            |window| refusal(set, Condition::Demand, window),
+        ));
+    };
+    let mut next = set.window_before(bound);
+    while let Some(window) = next {
+        let load = set.load(window);
+        if load > u128::from(window) {
+            let first = shortest_failing(set, window).unwrap_or(window);
+            return Err(refusal(set, Condition::Demand, first));
+        }
+        if load <= u128::from(shortest) {
+            break;
+        }
+        // It fits in a u64, as it is not above the window.
+        let load = load as u64;
+        next = set.window_before(load.min(window - 1));
+    }
+    Ok(())
+}
+
+/// Windows longer than this need no test.
+fn bound(set: &TaskSet, utilisation: &Utilisation) -> Option<u64> {
+    if utilisation.is_below_one() {
+        return set.longest_window(utilisation);
+    }
+    // Full to the last nanosecond: with nothing on top, what happens repeats after the hyperperiod.
+    let idle = set.most_blocking() == 0 && set.interference.is_empty();
+    idle.then(|| hyperperiod(set)).flatten()
+}
+
+/// The least common multiple of all periods, if it is below the horizon.
+pub(super) fn hyperperiod(set: &TaskSet) -> Option<u64> {
+    set.tasks.iter().try_fold(1u64, |so_far, task| {
+        let multiple = so_far / gcd(so_far, task.period);
+        multiple
+            .checked_mul(task.period)
+            .filter(|&all| all < HORIZON)
+    })
+}
+
+fn gcd(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+fn refusal(set: &TaskSet, condition: Condition, window: u64) -> Refusal {
+    Refusal {
+        condition,
+        window_ns: Some(window),
+        demand_ns: Some(set.load(window)),
+    }
+}
+
+/// More than everything is asked for: sooner or later a window is too short.
+fn overload(set: &TaskSet) -> Refusal {
+    let mut reach = set.tasks.last().map_or(1, |task| task.deadline.max(1));
+    loop {
+        match set.window_before(reach) {
+            Some(window) if set.load(window) > u128::from(window) => {
+                let first = shortest_failing(set, window).unwrap_or(window);
+                return refusal(set, Condition::Utilisation, first);
+            }
+            _ if reach >= HORIZON => {
+                return Refusal {
+                    condition: Condition::Utilisation,
+                    window_ns: None,
+                    demand_ns: None,
+                };
+            }
+            _ => reach *= 2,
+        }
+    }
+}
+
+/// The shortest window that is too short, if it is not longer than `end` and is found in time.
+fn shortest_failing(set: &TaskSet, end: u64) -> Option<u64> {
+    let shortest = set.shortest()?;
+    let first = set
+        .tasks
+        .iter()
+        .enumerate()
+        .map(|(at, task)| Reverse((task.deadline, at)));
+    let mut due: BinaryHeap<_> = first.collect();
+    let mut states = 0u128;
+    for _ in 0..SEARCH {
+        let Reverse((window, at)) = due.pop()?;
+        if window > end {
+            return None;
+        }
+        states += u128::from(set.tasks[at].cost);
+        due.push(Reverse((window.saturating_add(set.tasks[at].period), at)));
+        let others = set.interference.iter();
+        let others =
+            others.map(|other| u128::from(window / other.period + 1) * u128::from(other.cost));
+        let load = states + others.sum::<u128>() + u128::from(set.blocking(window));
+        if window >= shortest && load > u128::from(window) {
+            return Some(window);
+        }
+    }
+    None
+}

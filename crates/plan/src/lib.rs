@@ -1,0 +1,24 @@
+//! A yes or a no before commissioning: pure functions from a configuration to what it promises.
+//!
+//! - [`reliability`]: how often a packet and a state are lost, and the retransmission budget that keeps
+//!   this below what is accepted (first paper, 7.2.4, equation 4).
+//! - [`transmission`]: what a state costs on the wire, with all headers and its budget.
+//! - [`demand`]: the admission test (first paper, 7.2.2), plain and quick.
+//! - [`response`]: the longest time that a state of each channel takes.
+//! - [`evaluate`]: all of it for a set of channels on several networks, with each of them out of service.
+//!
+//! Nothing here reads a clock, a file or a random number. Times are whole nanoseconds and sums are
+//! exact; where something has to be rounded, it is rounded towards a no.
+#![forbid(unsafe_code)]
+
+pub mod demand;
+pub mod evaluate;
+pub mod input;
+pub mod recovery;
+pub mod reliability;
+pub mod resource;
+pub mod response;
+pub mod transmission;
+
+pub use evaluate::{Plan, evaluate};
+pub use input::{Background, Channel, Distribution, Fault, Link, Loss, Machine, Packets, Scenario};

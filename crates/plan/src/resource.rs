@@ -1,0 +1,267 @@
+//! What channels share: each network, networks that share a channel's packets, the processor.
+//!
+//! **Replicated** channels load every one of their networks with the whole state, and each network alone must
+//! bring it in time: then one of them may be missing. **Spread** channels put each packet on whichever network
+//! is free. While one of them has packets to send, all of its networks are busy with deadlines that are not
+//! later; so their bandwidths count together, and all that their channels put on them. A replicated
+//! channel on such a network must expect all packets of the spread ones.
+
+use bumpless_base::{Duration, LinkSet};
+use serde::Serialize;
+
+use crate::demand::{Interference, Task, TaskSet};
+use crate::input::{Channel, Distribution, Link, Scenario};
+use crate::recovery;
+use crate::transmission::nanos;
+
+/// What is shared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Networks, by set: one, or those that share packets.
+    Networks(#[serde(serialize_with = "positions")] LinkSet),
+    /// The processor of the data plane.
+    Processor,
+}
+
+fn positions<S: serde::Serializer>(links: &LinkSet, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(links.iter().map(|link| link.0))
+}
+
+/// What may hold up a state of a channel on a resource besides states with earlier deadlines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Blocking {
+    /// What is on its way already when it, or one of its retransmissions, becomes ready: a burst of the pacer, a
+    /// frame of other traffic, a thread that goes on late.
+    pub committed_ns: u64,
+    /// Waiting until losses are known, with nothing to send.
+    pub discovery_ns: u64,
+    /// Retransmissions of other channels that were being waited for when it was published.
+    pub retransmissions_ns: u64,
+    /// Until its acknowledgement has come back, and hand-overs between threads.
+    pub answer_ns: u64,
+}
+
+impl Blocking {
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        let parts = [self.discovery_ns, self.retransmissions_ns, self.answer_ns];
+        parts
+            .into_iter()
+            .fold(self.committed_ns, u64::saturating_add)
+    }
+}
+
+/// A resource with what is asked of it.
+#[derive(Clone, Debug)]
+pub struct Resource {
+    /// What it is.
+    pub kind: Kind,
+    /// Bit/s of all of its networks; zero for the processor.
+    pub rate: u64,
+    /// By position here: the channel's position in the scenario.
+    pub channels: Vec<usize>,
+    /// By position here; `None` where it is asked elsewhere whether the channel is in time.
+    pub blocking: Vec<Option<Blocking>>,
+    /// What is asked, in the same order.
+    pub tasks: Vec<Task>,
+    /// What goes first.
+    pub interference: Vec<Interference>,
+}
+
+impl Resource {
+    /// For the admission test.
+    pub fn set(&self) -> TaskSet {
+        TaskSet::new(&self.tasks, &self.interference)
+    }
+}
+
+/// Everything that is shared while the networks `up` are in service.
+pub fn resources(scenario: &Scenario, up: LinkSet) -> Vec<Resource> {
+    let mut sets: Vec<LinkSet> = up.iter().map(LinkSet::only).collect();
+    let spread = scenario
+        .channels
+        .iter()
+        .filter(|channel| channel.distribution == Distribution::Spread);
+    for shared in spread.map(|channel| channel.links.intersection(up)) {
+        if shared.len() > 1 && !sets.contains(&shared) {
+            sets.push(shared);
+        }
+    }
+    let networks = sets.into_iter().map(|links| networks(scenario, up, links));
+    networks
+        .chain(processor(scenario, up))
+        .filter(|resource| !resource.tasks.is_empty())
+        .collect()
+}
+
+/// Whether a channel is judged on `links`.
+fn is_judged(channel: &Channel, up: LinkSet, links: LinkSet) -> bool {
+    let usable = channel.links.intersection(up);
+    match channel.distribution {
+        Distribution::Spread => usable == links,
+        Distribution::Replicate => links.len() == 1,
+    }
+}
+
+/// How often each packet of a channel is on `links`.
+fn copies(channel: &Channel, up: LinkSet, links: LinkSet) -> u64 {
+    let here = channel.links.intersection(up).intersection(links).len() as u64;
+    match channel.distribution {
+        Distribution::Replicate => here,
+        Distribution::Spread => here.min(1),
+    }
+}
+
+fn networks(scenario: &Scenario, up: LinkSet, links: LinkSet) -> Resource {
+    let members = || {
+        links
+            .iter()
+            .filter_map(|link| scenario.links.get(usize::from(link.0)))
+    };
+    let rate = members().map(|link| link.bandwidth).sum::<u64>().max(1);
+    let mut resource = Resource {
+        kind: Kind::Networks(links),
+        rate,
+        channels: Vec::new(),
+        blocking: Vec::new(),
+        tasks: Vec::new(),
+        interference: members().flat_map(|link| background(link, rate)).collect(),
+    };
+    let present: Vec<usize> = (0..scenario.channels.len())
+        .filter(|&at| copies(&scenario.channels[at], up, links) > 0)
+        .collect();
+    let retransmissions: u128 = present
+        .iter()
+        .map(|&at| lost(scenario, at, up, links, rate))
+        .sum();
+    for at in present {
+        let channel = &scenario.channels[at];
+        let copies = u128::from(copies(channel, up, links));
+        // Networks of one pool may differ in their headers: the longest count.
+        let bytes = members()
+            .map(|link| state_bytes(scenario, channel, link))
+            .max()
+            .unwrap_or(0);
+        let others = retransmissions.saturating_sub(lost(scenario, at, up, links, rate));
+        let blocking =
+            is_judged(channel, up, links).then(|| blocking(scenario, channel, (up, links), others));
+        resource.channels.push(at);
+        resource.tasks.push(Task {
+            cost: saturated(nanos(bytes * copies, rate)),
+            period: channel.period.as_nanos(),
+            deadline: channel.deadline.as_nanos(),
+            blocking: blocking.as_ref().map(Blocking::total),
+        });
+        resource.blocking.push(blocking);
+    }
+    resource
+}
+
+/// Bytes on the wire of a state and of all retransmissions in its budget.
+fn state_bytes(scenario: &Scenario, channel: &Channel, link: &Link) -> u128 {
+    let packets = &scenario.packets;
+    let again = u128::from(channel.budget) * u128::from(packets.largest_on(link, channel.size));
+    u128::from(packets.state_on(link, channel.size)) + again
+}
+
+/// Time of the retransmissions in the budget of channel `at`.
+fn lost(scenario: &Scenario, at: usize, up: LinkSet, links: LinkSet, rate: u64) -> u128 {
+    let channel = &scenario.channels[at];
+    let members = links
+        .iter()
+        .filter_map(|link| scenario.links.get(usize::from(link.0)));
+    let packet = members
+        .map(|link| scenario.packets.largest_on(link, channel.size))
+        .max();
+    let copies = u128::from(copies(channel, up, links)) * u128::from(channel.budget);
+    nanos(u128::from(packet.unwrap_or(0)) * copies, rate)
+}
+
+fn background(link: &Link, rate: u64) -> impl Iterator<Item = Interference> + '_ {
+    link.background.iter().map(move |message| Interference {
+        cost: saturated(nanos(message.bytes.into(), rate)),
+        period: message.period.as_nanos(),
+    })
+}
+
+/// The blocking of `channel` on `links`, with the networks `up` in service and so much time for others'
+/// retransmissions.
+fn blocking(
+    scenario: &Scenario,
+    channel: &Channel,
+    (up, links): (LinkSet, LinkSet),
+    others: u128,
+) -> Blocking {
+    let machine = &scenario.machine;
+    let of = |set: LinkSet| {
+        set.iter()
+            .filter_map(|link| scenario.links.get(usize::from(link.0)))
+    };
+    // The sender waits for the slowest of the networks that it uses.
+    let usable = channel.links.intersection(up);
+    let burst = |link: &Link| {
+        let largest = scenario.packets.largest_on(link, u32::MAX);
+        let bytes = u128::from(link.burst) + u128::from(link.other_frame) + u128::from(largest);
+        saturated(nanos(bytes, link.bandwidth)).saturating_add(machine.jitter_ns)
+    };
+    let committed = of(links).map(burst).max().unwrap_or(0);
+    let ready = u64::from(channel.budget) + 1;
+    let answer = of(usable)
+        .map(|link| link.round_trip.1)
+        .max()
+        .unwrap_or_default();
+    Blocking {
+        committed_ns: committed.saturating_mul(ready),
+        discovery_ns: recovery::waiting(of(usable), channel.budget).as_nanos(),
+        retransmissions_ns: saturated(others),
+        answer_ns: (answer + Duration::from_nanos(machine.per_transfer_ns)).as_nanos(),
+    }
+}
+
+/// The data plane's processor, which sends on all networks; `None` if nothing is known of it.
+fn processor(scenario: &Scenario, up: LinkSet) -> Option<Resource> {
+    let machine = &scenario.machine;
+    if machine.per_packet_ns == 0 && machine.per_kilobyte_ns == 0 {
+        return None;
+    }
+    let mut resource = Resource {
+        kind: Kind::Processor,
+        rate: 0,
+        channels: Vec::new(),
+        blocking: Vec::new(),
+        tasks: Vec::new(),
+        interference: Vec::new(),
+    };
+    for (at, channel) in scenario.channels.iter().enumerate() {
+        let usable = channel.links.intersection(up);
+        let copies = u128::from(copies(channel, up, usable));
+        if copies == 0 {
+            continue;
+        }
+        let blocking = blocking(scenario, channel, (up, usable), 0);
+        resource.channels.push(at);
+        resource.tasks.push(Task {
+            cost: saturated(processing(scenario, channel) * copies),
+            period: channel.period.as_nanos(),
+            deadline: channel.deadline.as_nanos(),
+            blocking: Some(blocking.total()),
+        });
+        resource.blocking.push(Some(blocking));
+    }
+    Some(resource)
+}
+
+/// Processor time of a state and its budget on one network, nanoseconds.
+pub fn processing(scenario: &Scenario, channel: &Channel) -> u128 {
+    let machine = &scenario.machine;
+    let packets = u128::from(scenario.packets.count(channel.size)) + u128::from(channel.budget);
+    let again = u128::from(channel.budget) * u128::from(scenario.packets.largest(channel.size));
+    let bytes = u128::from(channel.size) + again;
+    packets * u128::from(machine.per_packet_ns)
+        + (bytes * u128::from(machine.per_kilobyte_ns)).div_ceil(1_000)
+}
+
+pub(crate) fn saturated(nanos: u128) -> u64 {
+    u64::try_from(nanos).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,132 @@
+//! The first paper's own numbers: 7.2.4, figure 12, table 20.
+
+use bumpless_base::{Duration, LinkSet};
+use bumpless_plan::reliability::{frames_lost_per_hour, lost_on_all, state_loss, states_per_year};
+use bumpless_plan::{Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate};
+
+/// Bytes of a full-size Ethernet frame, 12,144 bits.
+const FRAME: u64 = 1518;
+
+#[test]
+fn a_tenth_of_a_gigabit_link_loses_between_0_36_and_36_frames_an_hour() {
+    for (rate, expected) in [(1e-12, 0.36), (1e-10, 36.0)] {
+        let lost = frames_lost_per_hour(100e6, FRAME, Loss::BitErrors(rate));
+        assert!((lost - expected).abs() < expected * 1e-6, "{rate}: {lost}");
+    }
+}
+
+/// Expected messages lost per year for figure 12: one each 100 ms, bit error rate 1e-10.
+fn figure_12(size: f64, budget: u32, links: usize) -> f64 {
+    let packets = (size / 1460.0).ceil() as u64;
+    let one = Loss::BitErrors(1e-10).of_frame(FRAME);
+    let p = lost_on_all(std::iter::repeat_n(one, links));
+    state_loss(packets, budget, p) * states_per_year(Duration::from_millis(100))
+}
+
+const SIZES: [f64; 6] = [5e6, 2.5e6, 1e6, 0.5e6, 0.1e6, 0.015e6];
+
+#[test]
+fn with_a_budget_of_five_or_more_less_than_a_millionth_message_is_lost_in_a_year() {
+    for size in SIZES {
+        for budget in 5..=10 {
+            let lost = figure_12(size, budget, 1);
+            assert!(lost < 1e-6, "{size} bytes, budget {budget}: {lost:e}");
+        }
+    }
+    let four = figure_12(5e6, 4, 1);
+    assert!(four > 1e-6, "the largest message needs the fifth: {four:e}");
+}
+
+#[test]
+fn a_second_network_is_worth_more_than_a_retransmission() {
+    for size in SIZES {
+        for budget in 0..6 {
+            assert!(figure_12(size, budget, 2) < figure_12(size, budget + 1, 1));
+        }
+    }
+}
+
+/// Table 20: period (ms), budget, size, utilisation in percent.
+const TABLE_20: [(u64, u32, u32, f64); 11] = [
+    (10, 2, 800, 0.06),
+    (20, 2, 800, 0.03),
+    (50, 3, 40_000, 0.64),
+    (100, 3, 400_000, 3.2),
+    (100, 4, 800_000, 6.4),
+    (200, 4, 1_600_000, 6.4),
+    (500, 5, 8_000_000, 12.8),
+    (500, 5, 8_000_000, 12.8),
+    (500, 5, 8_000_000, 12.8),
+    (500, 5, 8_000_000, 12.8),
+    (1000, 5, 8_000_000, 6.4),
+];
+
+fn table_20() -> Scenario {
+    let link = Link {
+        name: "A".into(),
+        bandwidth: 1_000_000_000,
+        frame_overhead: 66,
+        gap: 20,
+        round_trip: (Duration::from_micros(50), Duration::from_micros(500)),
+        burst: 65_536,
+        other_frame: 1_538,
+        loss: Loss::BitErrors(1e-10),
+        background: Vec::new(),
+    };
+    let channels = TABLE_20
+        .iter()
+        .enumerate()
+        .map(|(at, &(period, budget, size, _))| Channel {
+            name: (at + 1).to_string(),
+            size,
+            period: Duration::from_millis(period),
+            deadline: Duration::from_millis(period),
+            budget,
+            accepted_loss_per_year: None,
+            links: LinkSet::first(1),
+            distribution: Distribution::Replicate,
+        });
+    Scenario {
+        links: vec![link],
+        packets: Packets {
+            payload: 1442,
+            header: 30,
+            security: 0,
+            in_flight_max: 512,
+        },
+        machine: Machine::default(),
+        channels: channels.collect(),
+    }
+}
+
+#[test]
+fn table_20_takes_74_3_percent_of_its_link_and_is_feasible() {
+    let plan = evaluate(&table_20()).expect("no impossible value");
+    assert!(plan.admitted, "{:#?}", plan.unmet);
+    let link = &plan.situations[0].resources[0];
+    assert!(
+        (link.payload_utilisation - 0.743).abs() < 0.0005,
+        "{}",
+        link.payload_utilisation
+    );
+    for (&(period, _, size, percent), channel) in TABLE_20.iter().zip(&plan.channels) {
+        let share = f64::from(size) * 8.0 / (period as f64 * 1e6) * 100.0;
+        assert!(
+            (share - percent).abs() < 0.006,
+            "channel {}: {share}",
+            channel.name
+        );
+    }
+    let responses: Vec<_> = plan.situations[0]
+        .channels
+        .iter()
+        .map(|c| c.response_ns)
+        .collect();
+    for (&(period, ..), response) in TABLE_20.iter().zip(&responses) {
+        assert!(
+            response.is_some_and(|r| r <= period * 1_000_000),
+            "{responses:?}"
+        );
+    }
+    println!("{responses:?} {:#?}", plan.situations[0].resources[0]);
+}
