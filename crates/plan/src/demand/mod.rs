@@ -178,6 +178,11 @@ impl TaskSet {
     /// # Errors
     /// Which step fails, and where.
     pub fn admit(&self) -> Result<(), Refusal> {
+        self.admit_counting().0
+    }
+
+    /// As [`admit`](Self::admit), and how many times it looked at a task: what its time depends on.
+    pub fn admit_counting(&self) -> (Result<(), Refusal>, u64) {
         quick::admit(self)
     }
 

@@ -11,9 +11,15 @@ use std::collections::BinaryHeap;
 use super::{Condition, HORIZON, Refusal, TaskSet, Utilisation};
 
 /// Windows that the search for the shortest failing one looks at, at most.
-const SEARCH: usize = 1_000_000;
+const SEARCH: usize = 300_000;
 
-pub(super) fn admit(set: &TaskSet) -> Result<(), Refusal> {
+pub(super) fn admit(set: &TaskSet) -> (Result<(), Refusal>, u64) {
+    let mut looks = 0;
+    let result = admit_in(set, &mut looks);
+    (result, looks)
+}
+
+fn admit_in(set: &TaskSet, looks: &mut u64) -> Result<(), Refusal> {
     let Some(shortest) = set.shortest() else {
         return Ok(());
     };
@@ -33,6 +39,8 @@ pub(super) fn admit(set: &TaskSet) -> Result<(), Refusal> {
     };
     let mut next = set.window_before(bound);
     while let Some(window) = next {
+        // Once for the load, once for the next window.
+        *looks += 2 * set.tasks.len() as u64;
         let load = set.load(window);
         if load > u128::from(window) {
             let first = shortest_failing(set, window).unwrap_or(window);
