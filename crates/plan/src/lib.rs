@@ -5,12 +5,14 @@
 //! - [`transmission`]: what a state costs on the wire, with all headers and its budget.
 //! - [`demand`]: the admission test (first paper, 7.2.2), plain and quick.
 //! - [`response`]: the longest time that a state of each channel takes.
+//! - [`change`]: in which order a running pair can go from one configuration to another.
 //! - [`evaluate`]: all of it for a set of channels on several networks, with each of them out of service.
 //!
 //! Nothing here reads a clock, a file or a random number. Times are whole nanoseconds and sums are
 //! exact; where something has to be rounded, it is rounded towards a no.
 #![forbid(unsafe_code)]
 
+pub mod change;
 pub mod demand;
 pub mod evaluate;
 pub mod input;
