@@ -14,6 +14,7 @@ pub mod counter;
 pub mod fault;
 pub mod heap;
 pub mod id;
+pub mod pacing;
 pub mod queue;
 pub mod random;
 pub mod serial;

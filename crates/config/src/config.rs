@@ -49,6 +49,17 @@ impl Config {
         u8::try_from(i).ok().map(NodeId)
     }
 
+    /// Bytes that the state buffers of `node` take; at most [`memory_max`](crate::Transfer::memory_max).
+    pub fn state_memory(&self, node: NodeId) -> u64 {
+        let of = |app: &crate::Application| {
+            let candidates = &self.groups[app.group].candidates;
+            let runs = candidates.contains(&node);
+            runs.then(|| check::buffers(app.state_max, candidates.len()))
+        };
+        let bytes: u128 = self.applications.iter().filter_map(of).sum();
+        u64::try_from(bytes).unwrap_or(u64::MAX)
+    }
+
     /// The nodes that share a group with `node`, ascending.
     pub fn partners(&self, node: NodeId) -> Vec<NodeId> {
         let shared = self

@@ -5,8 +5,8 @@ use toml_edit::{Document, Item, Table, TableLike};
 use crate::model::MAX_FILE_LEN;
 use crate::reader::{Reader, TableReader};
 use crate::schema::{
-    Application, FieldIo, Group, Network, Node, Pair, Realtime, Reference, SECTIONS, Section,
-    SectionInfo, SetPoint, Times, Timing, Transfer,
+    Application, FieldIo, Group, Network, Node, Pair, PlanSettings, Realtime, Reference, SECTIONS,
+    Section, SectionInfo, SetPoint, Times, Timing, Transfer,
 };
 use crate::suggest::nearest;
 
@@ -16,6 +16,7 @@ pub(crate) struct File {
     pub(crate) timing: Timing,
     pub(crate) transfer: Transfer,
     pub(crate) realtime: Realtime,
+    pub(crate) plan: PlanSettings,
     pub(crate) networks: Vec<Network>,
     pub(crate) nodes: Vec<Node>,
     pub(crate) references: Vec<Reference>,
@@ -92,6 +93,7 @@ fn read_sections(reader: &mut Reader, root: &Table) -> File {
         timing: once(reader, root),
         transfer: once(reader, root),
         realtime: once(reader, root),
+        plan: once(reader, root),
         networks: many(reader, root, ""),
         nodes: many(reader, root, ""),
         references: many(reader, root, ""),

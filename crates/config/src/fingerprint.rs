@@ -4,8 +4,9 @@
 //! must be equal on all nodes: one line `path=value` per resolved value, times in nanoseconds, real
 //! numbers as the 16 hexadecimal digits of their IEEE 754 form, in the order below. Comments,
 //! formatting and whether a default is written out do not matter; the order of networks, nodes,
-//! references and groups does, because their numbers go over the wire. Left out is what is local:
-//! `[realtime]` and the control sockets.
+//! references and groups does, because their numbers go over the wire. Left out is what is local,
+//! `[realtime]` and the control sockets, and what only the plan reads: better knowledge of a network's
+//! losses is no reason to stop a pair.
 
 use std::fmt::Write;
 
@@ -42,6 +43,7 @@ impl Config {
             timing,
             transfer,
             realtime: _,
+            plan: _,
             networks,
             nodes,
             references,
@@ -49,7 +51,7 @@ impl Config {
             applications,
             weaknesses: _,
         } = self;
-        let mut text = Canonical("bumpless configuration 1\n".into());
+        let mut text = Canonical("bumpless configuration 2\n".into());
         text.line("pair", format_args!("{pair:?}"));
         text.timing(timing);
         text.transfer(transfer);
@@ -116,6 +118,9 @@ impl Canonical {
             dscp,
             priority,
             ip,
+            loss: _,
+            round_trip_max: _,
+            other_traffic: _,
         } = network;
         self.line("network.name", format_args!("{name:?}"));
         self.line("network.bandwidth", format_args!("{bandwidth}"));
@@ -184,7 +189,8 @@ impl Canonical {
             commit,
             distribution,
             networks,
-            retransmissions,
+            retransmissions: _,
+            accepted_loss_per_year: _,
             state_max,
             kind,
             field,
@@ -201,10 +207,6 @@ impl Canonical {
         self.line("application.commit", format_args!("{commit:?}"));
         self.line("application.distribution", format_args!("{distribution:?}"));
         self.line("application.networks", format_args!("{:08b}", networks.0));
-        self.line(
-            "application.retransmissions",
-            format_args!("{retransmissions}"),
-        );
         self.line("application.state_max", format_args!("{state_max}"));
         match kind {
             ApplicationKind::QuadrupleTank(tank) => self.quadruple_tank(tank),

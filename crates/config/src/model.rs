@@ -36,6 +36,8 @@ pub struct Config {
     pub transfer: Transfer,
     /// Real-time options of the data plane; local to each node.
     pub realtime: Realtime,
+    /// What the plan is told, and what comes of its answer.
+    pub plan: PlanSettings,
     /// The networks; the position is the [`LinkId`].
     pub networks: Vec<Network>,
     /// The controllers; the position is the [`NodeId`].
@@ -138,6 +140,24 @@ pub struct Realtime {
     pub cpu: Option<u16>,
 }
 
+/// What the plan is told of the machines, and what comes of its answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanSettings {
+    /// Whether a node starts although the plan refuses the configuration.
+    pub run_although_refused: bool,
+    /// How much later than intended a thread may go on.
+    pub jitter: Duration,
+}
+
+/// How often a network loses frames.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Loss {
+    /// Share of bits that arrive wrong; a frame with one is lost.
+    BitErrors(f64),
+    /// Share of frames that are lost, whatever their length.
+    Frames(f64),
+}
+
 /// Version of the Internet protocol on a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IpVersion {
@@ -188,6 +208,12 @@ pub struct Network {
     pub priority: u8,
     /// IP version of all addresses on it.
     pub ip: IpVersion,
+    /// How often it loses frames, for the plan.
+    pub loss: Loss,
+    /// Longest time from a packet to its acknowledgement while it is idle, for the plan.
+    pub round_trip_max: Duration,
+    /// Longest frame of other traffic, bytes on the wire, for the plan.
+    pub other_traffic: u32,
 }
 
 impl Network {
@@ -195,6 +221,11 @@ impl Network {
     /// preamble, check sequence and gap (38 bytes).
     pub const fn frame_overhead(&self) -> u16 {
         8 + self.ip.header_len() + 38
+    }
+
+    /// Largest UDP payload, bytes.
+    pub const fn datagram_max(&self) -> u16 {
+        self.mtu - self.ip.header_len() - 8
     }
 }
 
@@ -279,8 +310,11 @@ pub struct Application {
     pub distribution: Distribution,
     /// The networks that carry its state.
     pub networks: LinkSet,
-    /// Times that one packet may be lost within the deadline (paper, 7.2.4); used by planning.
-    pub retransmissions: u8,
+    /// Packets of one state that may be lost in all (paper, 7.2.4: the retransmission budget);
+    /// `None`: as few as `accepted_loss_per_year` needs.
+    pub retransmissions: Option<u8>,
+    /// States that may be lost in a year; `None`: not stated, then `retransmissions` is.
+    pub accepted_loss_per_year: Option<f64>,
     /// Most bytes of one state in its channel: the application's own and the executor's envelope.
     pub state_max: u32,
     /// What it computes.

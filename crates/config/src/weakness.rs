@@ -41,6 +41,8 @@ pub enum WeaknessCode {
     ReferencesOnOneNetwork,
     /// An application's state travels on one network only.
     SingleNetwork,
+    /// A node starts although the plan refuses the configuration.
+    RunAlthoughRefused,
     /// A network is not paced.
     Unpaced,
     /// A node has one address on several networks.
@@ -65,6 +67,14 @@ pub(crate) fn find(config: &Config) -> Vec<Weakness> {
             "set wire_version = 2",
         ));
     }
+    if config.plan.run_although_refused {
+        all.push(weakness(
+            WeaknessCode::RunAlthoughRefused,
+            "plan.run_although_refused".into(),
+            "a node starts even if the plan says that states cannot be in time",
+            "make `bumpless plan` say yes, then set run_although_refused = false",
+        ));
+    }
     networks(config, &mut all);
     config
         .groups
@@ -86,7 +96,8 @@ fn networks(config: &Config, all: &mut Vec<Weakness>) {
         all.push(weakness(
             WeaknessCode::Unpaced,
             format!("network {:?}", network.name),
-            "is not paced: packets with a near deadline wait behind others in the kernel's queue",
+            "states no bandwidth: packets with a near deadline wait behind others in the kernel's queue, and \
+             nobody can say whether states are in time",
             "set bandwidth_mbit to what the slowest hop carries",
         ));
     }

@@ -46,7 +46,7 @@ fn table_20_is_the_papers() {
         assert_eq!(application.period, Duration::from_millis(period));
         assert_eq!(application.deadline, application.period);
         assert_eq!(application.commit, Commit::Async);
-        assert_eq!(application.retransmissions, budgets[i]);
+        assert_eq!(application.retransmissions, Some(budgets[i]));
         assert_eq!(application.networks.len(), 2);
         utilisation += f64::from(size) * 8.0 / application.period.as_secs_f64() / 1e9;
     }

@@ -3,7 +3,7 @@
 mod common;
 
 use bumpless_base::Duration;
-use bumpless_config::{Config, WeaknessCode, WireVersion, sample};
+use bumpless_config::{Config, Loss, WeaknessCode, WireVersion, sample};
 use common::{changed, one, problems};
 
 #[test]
@@ -309,5 +309,123 @@ fn ipv6_needs_its_least_mtu_and_both_nodes_need_the_networks_in_use() {
         found[1]
             .wrong
             .contains("node \"south\" has no address on network \"B\"")
+    );
+}
+
+#[test]
+fn what_the_plan_reads_has_defaults_that_follow_each_other() {
+    let config = Config::parse(&sample(), "t").unwrap();
+    let network = &config.networks[0];
+    assert_eq!(network.loss, Loss::BitErrors(1e-10));
+    assert_eq!(network.round_trip_max, Duration::from_micros(500));
+    assert_eq!(network.other_traffic, 1538);
+    let app = &config.applications[0];
+    assert_eq!(
+        (app.retransmissions, app.accepted_loss_per_year),
+        (None, Some(1e-6))
+    );
+    let given = |to: &str| {
+        let text = changed("#retransmissions =", to).0;
+        let config = Config::parse(&text, "t").unwrap();
+        let app = &config.applications[0];
+        (app.retransmissions, app.accepted_loss_per_year)
+    };
+    assert_eq!(given("retransmissions = 3"), (Some(3), None));
+    assert_eq!(given("accepted_loss_per_year = 2"), (None, Some(2.0)));
+    assert_eq!(
+        given("retransmissions = 3\naccepted_loss_per_year = 1e-9"),
+        (Some(3), Some(1e-9))
+    );
+    let text = changed("#frame_loss =", "frame_loss = 0.01").0;
+    let config = Config::parse(&text, "t").unwrap();
+    assert_eq!(config.networks[0].loss, Loss::Frames(0.01));
+}
+
+#[test]
+fn values_that_no_plan_can_be_made_from_are_refused_where_they_stand() {
+    for (from, key, bad, right) in [
+        (
+            "#bit_error_rate =",
+            "bit_error_rate",
+            "-1e-12",
+            "from 0 to 0.5",
+        ),
+        (
+            "#bit_error_rate =",
+            "bit_error_rate",
+            "1.5",
+            "from 0 to 0.5",
+        ),
+        (
+            "#bit_error_rate =",
+            "bit_error_rate",
+            "nan",
+            "from 0 to 0.5",
+        ),
+        ("#frame_loss =", "frame_loss", "1", "from 0 to 0.9"),
+        (
+            "#round_trip_max_ms = 0.5",
+            "round_trip_max_ms",
+            "0",
+            "0.001",
+        ),
+        (
+            "#round_trip_max_ms = 0.5",
+            "round_trip_max_ms",
+            "inf",
+            "0.001",
+        ),
+        (
+            "#other_traffic_bytes =",
+            "other_traffic_bytes",
+            "-1",
+            "65535",
+        ),
+    ] {
+        let field = format!("network[1].{key}");
+        one(from, &format!("{key} = {bad}"), &field, "is ", right);
+    }
+    for (from, key, bad, right) in [
+        (
+            "#accepted_loss_per_year =",
+            "accepted_loss_per_year",
+            "0",
+            "above 0",
+        ),
+        (
+            "#accepted_loss_per_year =",
+            "accepted_loss_per_year",
+            "-1",
+            "above 0",
+        ),
+        (
+            "#accepted_loss_per_year =",
+            "accepted_loss_per_year",
+            "inf",
+            "1e9",
+        ),
+        (
+            "#retransmissions =",
+            "retransmissions",
+            "101",
+            "from 0 to 100",
+        ),
+    ] {
+        let field = format!("application[1].{key}");
+        one(from, &format!("{key} = {bad}"), &field, "is ", right);
+    }
+    one(
+        "#jitter_ms = 0.5",
+        "jitter_ms = -0.5",
+        "plan.jitter_ms",
+        "is -0.5",
+        "from 0 to 1000",
+    );
+    one(
+        "#frame_loss =",
+        "frame_loss = 0.01 # \nbit_error_rate = 1e-9",
+        "network[1].frame_loss",
+        "beside a bit_error_rate",
+        "one of the two",
     );
 }

@@ -1,6 +1,7 @@
 //! Pacing: how much may go out at the link's bandwidth, so that the kernel's queue stays short and
 //! a packet with a nearer deadline can still overtake (second step of the way of a state).
 
+use bumpless_base::pacing::{self, MAX_BURST};
 use bumpless_base::{Duration, Instant};
 use std::net::IpAddr;
 
@@ -8,10 +9,6 @@ use std::net::IpAddr;
 /// inter-frame gap 12 (IEEE 802.3, untagged).
 const ETHERNET: u16 = 38;
 const UDP: u16 = 8;
-/// Most bytes in a burst.
-const MAX_BURST: u64 = 64 * 1024;
-/// Longest time that a burst may occupy the wire.
-const BURST_TIME: Duration = Duration::from_micros(500);
 /// Credit for one byte. Credit is counted in bits times nanoseconds per second: in this unit a
 /// nanosecond earns exactly the bandwidth, and nothing is ever rounded.
 const BYTE: i64 = 8 * 1_000_000_000;
@@ -47,9 +44,8 @@ impl Pacer {
     /// A burst is 64 KiB or 500 us worth, whichever is smaller, but at least two full packets.
     pub fn new(bandwidth: u64, overhead: u16, max_payload: u16, now: Instant) -> Self {
         let packet = u64::from(overhead) + u64::from(max_payload).max(1);
-        let worth = bandwidth / 8_000 * BURST_TIME.as_micros() / 1_000;
-        let burst = worth.min(MAX_BURST).max(2 * packet);
-        let message = (worth / 2).min(MAX_BURST).max(packet);
+        let burst = pacing::burst(bandwidth, packet);
+        let message = (pacing::worth(bandwidth) / 2).min(MAX_BURST).max(packet);
         let credit = credit(burst);
         Self {
             bandwidth,

@@ -107,7 +107,7 @@ impl Wiring {
                 address.map(|local| LinkSettings {
                     name: network.name.clone(),
                     local,
-                    datagram_max: network.mtu - network.ip.header_len() - 8,
+                    datagram_max: network.datagram_max(),
                     bandwidth: network.bandwidth,
                     frame_overhead: network.frame_overhead(),
                     dscp: network.dscp,

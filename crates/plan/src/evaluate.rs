@@ -409,7 +409,7 @@ fn channel_plan(scenario: &Scenario, channel: &Channel) -> ChannelPlan {
 }
 
 /// Probability that a packet of `channel` is lost wherever it is sent; `None` if it is sent nowhere.
-fn packet_loss(scenario: &Scenario, channel: &Channel, up: LinkSet) -> Option<f64> {
+pub(crate) fn packet_loss(scenario: &Scenario, channel: &Channel, up: LinkSet) -> Option<f64> {
     let usable = channel.links.intersection(up);
     let link = |id: LinkId| scenario.links.get(usize::from(id.0));
     let each = usable.iter().filter_map(link);

@@ -7,6 +7,7 @@
 //! - [`response`]: the longest time that a state of each channel takes.
 //! - [`change`]: in which order a running pair can go from one configuration to another.
 //! - [`evaluate`]: all of it for a set of channels on several networks, with each of them out of service.
+//! - [`pair`]: from a pair's configuration to what each of its nodes may have to send.
 //!
 //! Nothing here reads a clock, a file or a random number. Times are whole nanoseconds and sums are
 //! exact; where something has to be rounded, it is rounded towards a no.
@@ -16,6 +17,7 @@ pub mod change;
 pub mod demand;
 pub mod evaluate;
 pub mod input;
+pub mod pair;
 pub mod recovery;
 pub mod reliability;
 pub mod resource;
@@ -24,3 +26,4 @@ pub mod transmission;
 
 pub use evaluate::{Plan, evaluate};
 pub use input::{Background, Channel, Distribution, Fault, Link, Loss, Machine, Packets, Scenario};
+pub use pair::{PairPlan, Verdict, plan};

@@ -202,7 +202,16 @@ fn blocking(
     let usable = channel.links.intersection(up);
     let burst = |link: &Link| {
         let largest = scenario.packets.largest_on(link, u32::MAX);
-        let bytes = u128::from(link.burst) + u128::from(link.other_frame) + u128::from(largest);
+        // A burst that cannot be overtaken is full of others' packets, if they have so many.
+        let others: u128 = scenario
+            .channels
+            .iter()
+            .filter(|other| !std::ptr::eq(*other, channel))
+            .filter(|other| !other.links.intersection(links).is_empty())
+            .map(|other| state_bytes(scenario, other, link))
+            .sum();
+        let burst = others.min(u128::from(link.burst));
+        let bytes = burst + u128::from(link.other_frame) + u128::from(largest);
         saturated(nanos(bytes, link.bandwidth)).saturating_add(machine.jitter_ns)
     };
     let committed = of(links).map(burst).max().unwrap_or(0);

@@ -51,6 +51,14 @@ pub const MAX_ACK_BLOCKS: usize = 150;
 /// Bytes of the longest acknowledgement; it fits the smallest MTU of IPv6.
 pub const MAX_ACK_LEN: usize = V2_LEN + MAX_ACK_BLOCKS * 8;
 
+/// Bytes of an acknowledgement in `version` with so many blocks.
+pub const fn ack_len(version: Version, blocks: usize) -> usize {
+    match version {
+        Version::V1 => V1_LEN + blocks * 4,
+        Version::V2 => V2_LEN + blocks * 8,
+    }
+}
+
 /// What stands before the blocks of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckHeader {

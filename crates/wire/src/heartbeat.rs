@@ -51,7 +51,12 @@ const ENTRY_LEN: usize = 17;
 pub const MAX_GROUPS: usize = 64;
 
 /// Bytes of the longest heartbeat; it fits the smallest MTU of IPv6.
-pub const MAX_HEARTBEAT_LEN: usize = HEADER_LEN + MAX_GROUPS * ENTRY_LEN;
+pub const MAX_HEARTBEAT_LEN: usize = heartbeat_len(MAX_GROUPS);
+
+/// Bytes of a heartbeat between nodes that share so many groups.
+pub const fn heartbeat_len(groups: usize) -> usize {
+    HEADER_LEN + groups * ENTRY_LEN
+}
 
 /// [`GroupEntry::reference`] when no reference point is agreed.
 pub const NO_REFERENCE: u8 = u8::MAX;

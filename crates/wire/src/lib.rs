@@ -24,12 +24,12 @@ pub mod error;
 pub mod heartbeat;
 pub mod witness;
 
-pub use ack::{Ack, AckHeader, MAX_ACK_BLOCKS, MAX_ACK_LEN, encode_ack};
+pub use ack::{Ack, AckHeader, MAX_ACK_BLOCKS, MAX_ACK_LEN, ack_len, encode_ack};
 pub use data::{DataHeader, Version, header_overhead, max_state_size, packet_count};
 pub use error::{Field, WireError};
 pub use heartbeat::{
     GroupEntry, GroupFlags, Heartbeat, HeartbeatHeader, MAX_GROUPS, MAX_HEARTBEAT_LEN,
-    NO_REFERENCE, Role, encode_heartbeat,
+    NO_REFERENCE, Role, encode_heartbeat, heartbeat_len,
 };
 pub use witness::{NO_HOLDER, WitnessKind, WitnessReply, WitnessRequest};
 

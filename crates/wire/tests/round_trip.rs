@@ -5,8 +5,8 @@ mod common;
 use bumpless_base::{ChannelId, Duration, LinkId};
 use bumpless_wire::{
     AckHeader, DataHeader, MAX_ACK_BLOCKS, MAX_ACK_LEN, MAX_GROUPS, MAX_HEARTBEAT_LEN, Packet,
-    Version, WitnessReply, WitnessRequest, encode_ack, encode_heartbeat, header_overhead,
-    max_state_size, packet_count, parse,
+    Version, WitnessReply, WitnessRequest, ack_len, encode_ack, encode_heartbeat, header_overhead,
+    heartbeat_len, max_state_size, packet_count, parse,
 };
 use common::encode;
 use common::strategies::{
@@ -73,6 +73,7 @@ proptest! {
         let Ok(Packet::Ack(read)) = parse(&out[..len]) else { panic!("{:?}", parse(&out[..len])) };
         prop_assert_eq!(read.header, sent);
         prop_assert_eq!(read.block_count(), blocks.len());
+        prop_assert_eq!(len, ack_len(sent.version, blocks.len()));
         prop_assert_eq!(read.blocks().collect::<Vec<_>>(), blocks);
     }
 
@@ -83,6 +84,7 @@ proptest! {
         let Ok(Packet::Heartbeat(read)) = parse(&out[..len]) else { panic!("not a heartbeat") };
         prop_assert_eq!(read.header, sent);
         prop_assert_eq!(read.group_count(), entries.len());
+        prop_assert_eq!(len, heartbeat_len(entries.len()));
         prop_assert_eq!(read.groups().collect::<Vec<_>>(), entries);
     }
 

@@ -7,10 +7,13 @@ use bumpless_base::LinkSet;
 
 use super::{Known, link};
 use crate::file::File;
-use crate::model::{IpVersion, Network, Node, Reference, ReferenceKind};
+use crate::model::{IpVersion, Loss, Network, Node, Reference, ReferenceKind};
 use crate::reader::Reader;
 use crate::schema::shape::Describe;
 use crate::schema::{self, Address, ReferenceWord, unusable};
+
+/// Ethernet's share of a frame with preamble, check sequence and gap, bytes.
+const ETHERNET_LEN: u32 = 38;
 
 /// Who has which address on which network.
 pub(crate) struct Map {
@@ -240,13 +243,39 @@ fn network(
             format!("give at least {IPV6_MTU_MIN} (RFC 8200)"),
         );
     }
+    let loss = loss(reader, given);
+    let mtu = u16::try_from(given.mtu?).ok()?;
     Some(Network {
         name: given.name.clone()?,
         bandwidth: given.bandwidth?,
-        mtu: u16::try_from(given.mtu?).ok()?,
+        mtu,
         dscp: u8::try_from(given.dscp?).ok()?,
         priority: u8::try_from(given.priority?).ok()?,
         ip: version?,
+        loss: loss?,
+        round_trip_max: given.round_trip_max?,
+        other_traffic: match given.other_traffic? {
+            Some(bytes) => u32::try_from(bytes).ok()?,
+            None => u32::from(mtu) + ETHERNET_LEN,
+        },
+    })
+}
+
+/// How often frames are lost; reports two answers to this question.
+fn loss(reader: &mut Reader, given: &schema::Network) -> Option<Loss> {
+    /// IEEE 802.3ab-1999: a bit error rate of less than this.
+    const BIT_ERROR_RATE: f64 = 1e-10;
+    let (bits, frames) = (given.bit_error_rate?, given.frame_loss?);
+    if let (Some(rate), Some(share)) = (bits, frames) {
+        let wrong = format!("{share} stands beside a bit_error_rate of {rate}");
+        let right =
+            "give one of the two: frame_loss where losses do not depend on a frame's length";
+        reader.wrong(&given.place, "frame_loss", wrong, right);
+        return None;
+    }
+    Some(match frames {
+        Some(share) => Loss::Frames(share),
+        None => Loss::BitErrors(bits.unwrap_or(BIT_ERROR_RATE)),
     })
 }
 

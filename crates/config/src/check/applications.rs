@@ -22,7 +22,8 @@ pub(crate) struct Draft {
     commit: Option<Commit>,
     pub(crate) distribution: Option<Distribution>,
     pub(crate) networks: Option<LinkSet>,
-    retransmissions: Option<u8>,
+    retransmissions: Option<Option<u8>>,
+    accepted_loss: Option<Option<f64>>,
     pub(crate) state_max: Option<u32>,
     kind: Option<ApplicationKind>,
     field: Option<Option<FieldIo>>,
@@ -41,6 +42,7 @@ impl Draft {
             distribution: self.distribution?,
             networks: self.networks?,
             retransmissions: self.retransmissions?,
+            accepted_loss_per_year: self.accepted_loss?,
             state_max: self.state_max?,
             kind: self.kind?,
             field: self.field?,
@@ -114,11 +116,28 @@ fn application(
         commit: fields.commit,
         distribution: fields.distribution,
         networks,
-        retransmissions: fields.retransmissions.and_then(|n| u8::try_from(n).ok()),
+        // The shape keeps it far below 256.
+        retransmissions: fields
+            .retransmissions
+            .map(|given| given.and_then(|n| u8::try_from(n).ok())),
+        accepted_loss: accepted_loss(fields),
         state_max: kind.as_ref().map(kinds::state_max),
         kind,
         field: kinds::field(reader, entry),
     }
+}
+
+/// States lost in a year unless the file says otherwise: what a budget of five gives for states of up to
+/// some megabytes (first paper, 7.2.4).
+const ACCEPTED_LOSS_PER_YEAR: f64 = 1e-6;
+
+fn accepted_loss(fields: &schema::Application) -> Option<Option<f64>> {
+    let given = fields.accepted_loss_per_year?;
+    let by_default = fields
+        .retransmissions?
+        .is_none()
+        .then_some(ACCEPTED_LOSS_PER_YEAR);
+    Some(given.or(by_default))
 }
 
 fn deadline(reader: &mut Reader, fields: &schema::Application) -> Option<Duration> {

@@ -21,6 +21,13 @@ const BUFFERS_PER_PARTNER: u128 = 6;
 /// Buffers of one state in the application.
 const BUFFERS_OF_APPLICATION: u128 = 2;
 
+/// Bytes of all buffers on one node for states of `size` bytes that it exchanges with the other of so many
+/// `candidates`.
+pub(crate) fn buffers(size: u32, candidates: usize) -> u128 {
+    let partners = candidates.saturating_sub(1) as u128;
+    u128::from(size) * (BUFFERS_PER_PARTNER * partners + BUFFERS_OF_APPLICATION)
+}
+
 /// What the sums need of one network.
 #[derive(Clone, Copy)]
 struct Path {
@@ -293,11 +300,9 @@ fn memory(
     let need = |id: NodeId| -> u128 {
         let of = |draft: &applications::Draft| -> Option<u128> {
             let candidates = groups.get(draft.group?)?.candidates.as_deref()?;
-            let partners = candidates.len().checked_sub(1)? as u128;
-            let buffers = BUFFERS_PER_PARTNER * partners + BUFFERS_OF_APPLICATION;
             candidates
                 .contains(&id)
-                .then_some(u128::from(draft.state_max?) * buffers)
+                .then_some(buffers(draft.state_max?, candidates.len()))
         };
         drafts.iter().filter_map(of).sum()
     };

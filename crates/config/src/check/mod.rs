@@ -14,8 +14,10 @@ mod timing;
 
 use bumpless_base::{LinkId, NodeId};
 
+pub(crate) use capacity::buffers;
+
 use crate::file::File;
-use crate::model::{Config, Realtime};
+use crate::model::{Config, PlanSettings, Realtime};
 use crate::reader::Reader;
 
 /// What later checks need to know from earlier ones.
@@ -43,6 +45,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
     let drafts = applications::check(reader, file, &known, &map, &groups, timing.as_ref());
     let transfer = capacity::check(reader, file, &drafts, &groups, &map);
     let realtime = realtime(&file.realtime);
+    let plan = plan(&file.plan);
     let applications: Option<Vec<_>> = drafts
         .into_iter()
         .map(applications::Draft::finish)
@@ -55,6 +58,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
         timing: timing?,
         transfer: transfer?,
         realtime: realtime?,
+        plan: plan?,
         networks: networks?,
         nodes: nodes?,
         references: map.references.into_iter().collect::<Option<_>>()?,
@@ -67,6 +71,13 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
     };
     config.weaknesses = crate::weakness::find(&config);
     Some(config)
+}
+
+fn plan(given: &crate::schema::PlanSettings) -> Option<PlanSettings> {
+    Some(PlanSettings {
+        run_although_refused: given.run_although_refused?,
+        jitter: given.jitter?,
+    })
 }
 
 fn realtime(given: &crate::schema::Realtime) -> Option<Realtime> {

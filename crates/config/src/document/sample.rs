@@ -26,6 +26,7 @@ const BLOCKS: &[Block] = &[
     ("timing", &[]),
     ("transfer", &[]),
     ("realtime", &[]),
+    ("plan", &[]),
     ("network", &[("name", "\"A\"")]),
     ("network", &[("name", "\"B\"")]),
     (

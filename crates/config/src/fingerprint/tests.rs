@@ -35,7 +35,7 @@ fn the_fingerprint_is_the_same_on_every_machine_and_in_every_version() {
     // A difference here means that nodes of this version refuse those of the one before: then the
     // first line of the canonical text must change too.
     assert_eq!(config.canonical(), include_str!("fixed.txt"));
-    assert_eq!(format!("{:016x}", config.fingerprint()), "bf43bdb678b2750b");
+    assert_eq!(format!("{:016x}", config.fingerprint()), "7c1dca1ba9b13c1e");
 }
 
 #[test]
@@ -68,6 +68,17 @@ fn what_is_local_does_not_change_the_fingerprint() {
         ("#lock_memory = false", "lock_memory = true"),
         ("# The quadruple tank", "# Another comment"),
         ("#expiry_ms =", "expiry_ms = 52"),
+        (
+            "#run_although_refused = false",
+            "run_although_refused = true",
+        ),
+        ("#jitter_ms = 0.5", "jitter_ms = 0.1"),
+        ("#bit_error_rate =", "bit_error_rate = 1e-12"),
+        ("#frame_loss =", "frame_loss = 0.01"),
+        ("#round_trip_max_ms = 0.5", "round_trip_max_ms = 2"),
+        ("#other_traffic_bytes =", "other_traffic_bytes = 0"),
+        ("#retransmissions =", "retransmissions = 3"),
+        ("#accepted_loss_per_year =", "accepted_loss_per_year = 0.1"),
     ] {
         assert_eq!(with(from, to).fingerprint(), original, "{from} -> {to}");
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bumpless_base::Duration;
 
 use super::addresses::Address;
-use super::numbers::{Bytes, Millis, Real, RealPair, Whole};
+use super::numbers::{Bytes, Millis, Positive, Real, RealPair, Whole};
 use super::section;
 use super::shape::{Choice, Flag, Mention, Name, Names};
 use crate::model::{Commit, Distribution, ENVELOPE_MAX, OnFailure};
@@ -115,11 +115,19 @@ section! {
         /// Hazard: `spread` loses time when a network fails in the middle of a transfer, and the
         /// remaining one may be too slow for the deadline.
         distribution: Distribution = "distribution", "none", DISTRIBUTION_WORDS, default("\"replicate\"");
-        /// Retransmission budget: how often one packet may be lost within the deadline. Planning
-        /// uses it; the transfer itself resends until the deadline.
-        /// Cost: bandwidth that planning keeps free.
-        /// Hazard: too low for the network's error rate, planning promises what cannot be kept.
-        retransmissions: u64 = "retransmissions", "packets", Whole { min: 0, max: 100 }, default("5");
+        /// Retransmission budget R of the plan: how many packets of one state may be lost in all, the
+        /// same one again counted again, with the state still in time. With `replicate` a packet is
+        /// lost when every network loses it. The transfer itself resends until the deadline.
+        /// Cost: time on the networks that the plan keeps free.
+        /// Hazard: too low for the network's error rate, more states are lost than the plan says.
+        retransmissions: u64 = "retransmissions", "packets", Whole { min: 0, max: 100 },
+            computed("the fewest with which accepted_loss_per_year is kept, with any one network missing");
+        /// Plan: how many states may be lost in a year of running without a pause, because more of
+        /// their packets are lost than the budget has. One in a million years by default.
+        /// Cost: a larger retransmission budget.
+        /// Hazard: none.
+        accepted_loss_per_year: f64 = "accepted_loss_per_year", "states in a year", Positive { max: "1e9" },
+            computed("1e-6 unless retransmissions is given");
         /// Synthetic: bytes of state; 0 is allowed.
         /// Cost: as many bytes on the networks in each period.
         /// Hazard: none.

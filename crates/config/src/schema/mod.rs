@@ -14,7 +14,9 @@ pub(crate) mod shape;
 pub(crate) use addresses::{Address, unusable};
 pub(crate) use controllers::KindWord;
 pub(crate) use controllers::{Application, FieldIo, Group, SetPoint};
-pub(crate) use pair::{Network, Node, Pair, Realtime, Reference, ReferenceWord, Timing, Transfer};
+pub(crate) use pair::{
+    Network, Node, Pair, PlanSettings, Realtime, Reference, ReferenceWord, Timing, Transfer,
+};
 
 use crate::reader::TableReader;
 use shape::Describe;
@@ -73,11 +75,12 @@ pub(crate) trait Section: Sized {
 }
 
 /// All sections in the order of the sample file.
-pub(crate) const SECTIONS: [&SectionInfo; 11] = [
+pub(crate) const SECTIONS: [&SectionInfo; 12] = [
     Pair::INFO,
     Timing::INFO,
     Transfer::INFO,
     Realtime::INFO,
+    PlanSettings::INFO,
     Network::INFO,
     Node::INFO,
     Reference::INFO,

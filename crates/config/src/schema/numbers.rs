@@ -65,6 +65,29 @@ impl Shape for Real {
     }
 }
 
+/// A real number above zero.
+pub(crate) struct Positive {
+    /// Most, as in the file.
+    pub(crate) max: &'static str,
+}
+
+impl Describe for Positive {
+    fn accepts(&self) -> String {
+        format!("a number above 0, at most {}", self.max)
+    }
+}
+
+impl Shape for Positive {
+    type Out = f64;
+    fn read(&self, item: &Item, _: &Lines) -> Result<f64, Vec<Fault>> {
+        let max = self.max.parse().unwrap_or(f64::MAX);
+        match (Real { min: 0.0, max }).value(item) {
+            Ok(number) if number > 0.0 => Ok(number),
+            _ => fault(show(item)),
+        }
+    }
+}
+
 /// Two real numbers.
 pub(crate) struct RealPair {
     pub(crate) min: f64,

@@ -1,7 +1,7 @@
 //! Sections on the pair as a whole, its networks, nodes and reference points.
 
 use super::addresses::{AddressEntry, Addresses};
-use super::numbers::{Bytes, Megabits, Millis, Whole};
+use super::numbers::{Bytes, Megabits, Millis, Real, Whole};
 use super::section;
 use super::shape::{Choice, Flag, Name, Text};
 use crate::model::WireVersion;
@@ -122,6 +122,23 @@ section! {
 }
 
 section! {
+    /// Whether every state is in time: what `bumpless plan` is told of the machines, and what `bumpless
+    /// run` does about its answer. spec/plan.md says how the plan is made.
+    PlanSettings = "plan", Once, [] {
+        /// Starts a node although the plan says that not every state can be in time. Status says so
+        /// for as long as it runs.
+        /// Cost: none.
+        /// Hazard: states miss their deadlines under load or losses, and the backup falls behind.
+        run_although_refused: bool = "run_although_refused", "none", Flag, default("false");
+        /// How much later than intended a thread of a node may go on. The default covers 99.99 % of
+        /// the wake-ups of a real-time thread on an ordinary kernel without other load.
+        /// Cost: each state is planned to wait this long once more than it loses packets.
+        /// Hazard: a machine that is later than this misses deadlines that the plan promises.
+        jitter: Duration = "jitter_ms", "milliseconds", Millis { min: 0.0, max: 1000.0 }, default("0.5");
+    }
+}
+
+section! {
     /// One independent network, 1 to 8 of them. The order must be the same on all nodes.
     Network = "network", Many, [] {
         /// Name of the network.
@@ -146,6 +163,32 @@ section! {
         /// Cost: none.
         /// Hazard: below other traffic of the computer, state waits behind it in the card's queue.
         priority: u64 = "priority", "none", Whole { min: 0, max: 6 }, default("6");
+        /// Plan: share of bits that arrive wrong; a frame with one such bit is lost. IEEE 802.3ab
+        /// promises less than 1e-10 for Gigabit Ethernet; good cables in a cabinet reach 1e-12.
+        /// Cost: a higher rate needs larger retransmission budgets.
+        /// Hazard: lower than the network's, more states are lost than the plan says.
+        bit_error_rate: f64 = "bit_error_rate", "share of bits", Real { min: 0.0, max: 0.5 },
+            computed("1e-10 unless frame_loss is given");
+        /// Plan: share of frames that are lost whatever their length, instead of `bit_error_rate`:
+        /// for networks that lose frames for other reasons, such as radio.
+        /// Cost: as for the bit error rate.
+        /// Hazard: as for the bit error rate.
+        frame_loss: f64 = "frame_loss", "share of frames", Real { min: 0.0, max: 0.9 },
+            computed("losses follow from bit_error_rate");
+        /// Plan: longest time from a packet's sending to its acknowledgement while the network is
+        /// idle, with the partner's turn. The default is several times what two computers with a
+        /// switch or two between them need; `bumpless status` shows what is measured.
+        /// Cost: the plan waits this long for each acknowledgement, and longer for each loss.
+        /// Hazard: shorter than the true one, the plan promises what cannot be kept.
+        round_trip_max: Duration = "round_trip_max_ms", "milliseconds",
+            Millis { min: 0.001, max: 10_000.0 }, default("0.5");
+        /// Plan: longest frame of other traffic that may be on the wire when a burst of ours wants
+        /// to go, in bytes on the wire with preamble and gap. 0 if the network is ours alone.
+        /// Cost: that much time for each burst.
+        /// Hazard: traffic of the same or a higher priority takes more than one frame's time; plan
+        /// it by a lower bandwidth.
+        other_traffic: u64 = "other_traffic_bytes", "bytes on the wire", Whole { min: 0, max: 65_535 },
+            computed("a full frame: the MTU and 38 bytes of Ethernet");
     }
 }
 

@@ -48,11 +48,12 @@ fn read_alone(section: &SectionInfo, text: &str) -> Vec<crate::Problem> {
     fn read<S: Section>(table: TableReader<'_>) {
         S::read(table);
     }
-    let readers: [fn(TableReader<'_>); 11] = [
+    let readers: [fn(TableReader<'_>); 12] = [
         read::<Pair>,
         read::<Timing>,
         read::<Transfer>,
         read::<Realtime>,
+        read::<PlanSettings>,
         read::<Network>,
         read::<Node>,
         read::<Reference>,

@@ -1,0 +1,36 @@
+//! How much may leave at once on a link that is sent to at a bandwidth: what the data plane's pacer
+//! keeps to, and what a plan must expect to be in the way.
+
+use crate::Duration;
+
+/// Most bytes in a burst.
+pub const MAX_BURST: u64 = 64 * 1024;
+/// Longest time that a burst may occupy the wire.
+pub const BURST_TIME: Duration = Duration::from_micros(500);
+
+/// Bytes that go out in [`BURST_TIME`] at `bandwidth` bit/s.
+pub const fn worth(bandwidth: u64) -> u64 {
+    (bandwidth / 8_000).saturating_mul(BURST_TIME.as_micros()) / 1_000
+}
+
+/// Most bytes on the wire that go out at once at `bandwidth` bit/s, where a full packet has `packet` bytes: 64 KiB
+/// or 500 us worth, whichever is less, but at least two packets.
+pub const fn burst(bandwidth: u64, packet: u64) -> u64 {
+    let worth = worth(bandwidth);
+    let bounded = if worth < MAX_BURST { worth } else { MAX_BURST };
+    let least = packet.saturating_mul(2);
+    if bounded > least { bounded } else { least }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_bounded_in_bytes_and_time_and_never_below_two_packets() {
+        assert_eq!(burst(1_000_000_000, 1538), 62_500);
+        assert_eq!(burst(10_000_000_000, 1538), MAX_BURST);
+        assert_eq!(burst(1_000_000, 1538), 2 * 1538);
+        assert_eq!(burst(u64::MAX, 1538), MAX_BURST);
+    }
+}

@@ -1,0 +1,98 @@
+//! The plan of a pair, or pool, from its configuration.
+//!
+//! Any candidate of a group may be its primary. So each node is planned as if it were primary of all its
+//! groups: that is the most it may have to send, and the most it may have to receive.
+
+mod background;
+mod scenario;
+
+use bumpless_base::NodeId;
+use bumpless_config::Config;
+use serde::Serialize;
+
+use crate::evaluate::{Plan, evaluate};
+use crate::input::{Fault, Machine, Scenario};
+
+pub use scenario::scenario;
+
+/// The answer to: is every state in time and whole?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Yes, within the stated losses and jitter, and with any one network out of service.
+    Yes,
+    /// No: at least one condition is not met.
+    No,
+    /// Something that it depends on is not stated.
+    CannotSay,
+}
+
+/// The plan of a whole configuration.
+#[derive(Clone, Debug)]
+pub struct PairPlan {
+    /// The worst of all senders' answers; a no counts as worse than what cannot be said.
+    pub verdict: Verdict,
+    /// Each node that may have something else to send than the ones before it.
+    pub senders: Vec<Sender>,
+}
+
+/// Nodes that may have the same to send.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    /// Their names.
+    pub nodes: Vec<String>,
+    /// Bytes that the state buffers of each of them take, and how many they may.
+    pub memory: (u64, u64),
+    /// Nodes that may send states to each of them.
+    pub partners: usize,
+    /// What they may have to send.
+    pub scenario: Scenario,
+    /// Whether that is in time; what the plan would need to know where there is none.
+    pub plan: Result<Plan, Vec<Fault>>,
+}
+
+impl Sender {
+    /// The answer for these nodes.
+    pub fn verdict(&self) -> Verdict {
+        match &self.plan {
+            Ok(plan) if plan.admitted => Verdict::Yes,
+            Ok(_) => Verdict::No,
+            Err(_) => Verdict::CannotSay,
+        }
+    }
+}
+
+/// The plan of `config` on nodes that take so long for a transfer as `machine` says; the jitter is the
+/// configuration's.
+pub fn plan(config: &Config, machine: Machine) -> PairPlan {
+    let mut senders: Vec<Sender> = Vec::new();
+    for (at, node) in config.nodes.iter().enumerate() {
+        let id = NodeId(at as u8);
+        let scenario = scenario(config, id, machine);
+        let memory = (config.state_memory(id), config.transfer.memory_max);
+        let partners = config.partners(id).len();
+        let same = |known: &&mut Sender| {
+            known.scenario == scenario && known.memory == memory && known.partners == partners
+        };
+        if let Some(known) = senders.iter_mut().find(same) {
+            known.nodes.push(node.name.clone());
+            continue;
+        }
+        senders.push(Sender {
+            nodes: vec![node.name.clone()],
+            memory,
+            partners,
+            plan: evaluate(&scenario),
+            scenario,
+        });
+    }
+    let is = |verdict| senders.iter().any(|sender| sender.verdict() == verdict);
+    let verdict = if is(Verdict::No) {
+        Verdict::No
+    } else if is(Verdict::CannotSay) {
+        Verdict::CannotSay
+    } else {
+        Verdict::Yes
+    };
+    PairPlan { verdict, senders }
+}

@@ -1,0 +1,114 @@
+//! From a configuration to what one node may have to send.
+
+use bumpless_base::{Duration, LinkId, LinkSet, NodeId, pacing};
+use bumpless_config::{self as config, Application, Config};
+
+use super::background;
+use crate::evaluate::packet_loss;
+use crate::input::{Channel, Distribution, Link, Loss, MAX_BUDGET, Machine, Packets, Scenario};
+use crate::reliability::budget_for;
+
+/// Ethernet's preamble and delimiter and the gap between frames, bytes: an error there hurts no frame.
+const GAP: u32 = 8 + 12;
+
+/// Everything that `node` may have to send: the states of all groups of which it is a candidate.
+///
+/// Only networks that carry one of these states are part of it, in the configuration's order.
+pub fn scenario(config: &Config, node: NodeId, machine: Machine) -> Scenario {
+    let applications: Vec<&Application> = config
+        .applications
+        .iter()
+        .filter(|app| config.groups[app.group].candidates.contains(&node))
+        .collect();
+    let used = applications
+        .iter()
+        .fold(LinkSet::EMPTY, |used, app| used.union(app.networks));
+    let partners = config.partners(node).len().max(1) as u32;
+    let links = used.iter().map(|id| link(config, id, partners));
+    let mut scenario = Scenario {
+        links: links.collect(),
+        packets: Packets {
+            payload: config.transfer.payload_size.into(),
+            header: config.transfer.version.header_len().into(),
+            security: 0,
+            in_flight_max: config.transfer.in_flight_max,
+        },
+        machine: Machine {
+            jitter_ns: config.plan.jitter.as_nanos(),
+            ..machine
+        },
+        channels: applications.iter().map(|app| channel(app, used)).collect(),
+    };
+    for (at, app) in applications.iter().enumerate() {
+        let budget = app.retransmissions.map(u32::from);
+        let budget = budget.unwrap_or_else(|| fewest(&scenario, at));
+        scenario.channels[at].budget = budget;
+    }
+    for (at, id) in used.iter().enumerate() {
+        scenario.links[at].background = background::of(config, node, id, &scenario);
+    }
+    scenario
+}
+
+fn link(config: &Config, id: LinkId, partners: u32) -> Link {
+    let network = &config.networks[usize::from(id.0)];
+    let overhead = u32::from(network.frame_overhead());
+    let packet = overhead + u32::from(network.datagram_max());
+    let burst = pacing::burst(network.bandwidth, packet.into());
+    Link {
+        name: network.name.clone(),
+        bandwidth: network.bandwidth,
+        frame_overhead: overhead,
+        gap: GAP,
+        round_trip: (Duration::ZERO, network.round_trip_max),
+        // Each partner may have a burst on its way to this node at the same moment.
+        burst: u32::try_from(burst)
+            .unwrap_or(u32::MAX)
+            .saturating_mul(partners),
+        other_frame: network.other_traffic,
+        loss: match network.loss {
+            config::Loss::BitErrors(rate) => Loss::BitErrors(rate),
+            config::Loss::Frames(share) => Loss::Frames(share),
+        },
+        background: Vec::new(),
+    }
+}
+
+fn channel(app: &Application, used: LinkSet) -> Channel {
+    let links = used.iter().enumerate();
+    let carried = links.filter(|(_, id)| app.networks.contains(*id));
+    Channel {
+        name: app.name.clone(),
+        size: app.state_max,
+        period: app.period,
+        deadline: app.deadline,
+        budget: 0,
+        accepted_loss_per_year: app.accepted_loss_per_year,
+        links: carried.map(|(at, _)| LinkId(at as u8)).collect(),
+        distribution: match app.distribution {
+            config::Distribution::Replicate => Distribution::Replicate,
+            config::Distribution::Spread => Distribution::Spread,
+        },
+    }
+}
+
+/// The smallest budget with which the channel at `at` loses no more than accepted, with all its networks and
+/// without any one of them; the largest possible where none is enough, and the plan says so.
+fn fewest(scenario: &Scenario, at: usize) -> u32 {
+    let channel = &scenario.channels[at];
+    let Some(accepted) = channel.accepted_loss_per_year else {
+        return 0;
+    };
+    let all = LinkSet::first(scenario.links.len());
+    let without = all.iter().map(|link| {
+        let mut up = all;
+        up.remove(link);
+        up
+    });
+    let packets = scenario.packets.count(channel.size);
+    let needed = std::iter::once(all)
+        .chain(without)
+        .filter_map(|up| packet_loss(scenario, channel, up))
+        .map(|p| budget_for(packets, p, channel.period, accepted).unwrap_or(MAX_BUDGET));
+    needed.max().unwrap_or(0)
+}

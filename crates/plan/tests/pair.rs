@@ -1,0 +1,143 @@
+//! From a configuration to what each node may have to send.
+
+use bumpless_base::{Duration, LinkSet};
+use bumpless_config::Config;
+use bumpless_plan::{Background, Machine, PairPlan, Verdict, plan};
+
+fn example(name: &str) -> String {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .join(name);
+    std::fs::read_to_string(path).unwrap()
+}
+
+fn planned(text: &str) -> PairPlan {
+    let config = Config::parse(text, "t").unwrap_or_else(|problems| panic!("{problems:#?}"));
+    plan(&config, Machine::default())
+}
+
+#[test]
+fn both_nodes_of_a_pair_may_have_the_same_to_send() {
+    let plan = planned(&example("table20.toml"));
+    assert_eq!(plan.senders.len(), 1);
+    let sender = &plan.senders[0];
+    assert_eq!(sender.nodes, ["left", "right"]);
+    // 42.8 MB and the executors' envelopes, eight buffers each.
+    assert_eq!(sender.memory, ((42_841_600 + 11 * 64) * 8, 1 << 30));
+    let scenario = &sender.scenario;
+    assert_eq!((scenario.links.len(), scenario.channels.len()), (2, 11));
+    assert_eq!(
+        (scenario.packets.payload, scenario.packets.header),
+        (1442, 30)
+    );
+    let link = &scenario.links[0];
+    assert_eq!(
+        (link.bandwidth, link.frame_overhead, link.gap),
+        (1_000_000_000, 66, 20)
+    );
+    assert_eq!((link.burst, link.other_frame), (62_500, 1538));
+    assert_eq!(
+        link.round_trip,
+        (Duration::ZERO, Duration::from_micros(500))
+    );
+    let channel = &scenario.channels[2];
+    assert_eq!((channel.size, channel.budget), (40_064, 3));
+    assert_eq!(channel.accepted_loss_per_year, None);
+    assert_eq!(channel.links, LinkSet::first(2));
+    assert_eq!(scenario.machine.jitter_ns, 500_000);
+}
+
+#[test]
+fn heartbeats_and_requests_to_witnesses_have_their_real_sizes() {
+    let plan = planned(&example("table20.toml"));
+    let [heartbeat, request] = plan.senders[0].scenario.links[0].background[..] else {
+        panic!("{plan:#?}")
+    };
+    // One group: 97 bytes of heartbeat, 53 of request, 66 of headers; every 2 ms, more often in haste.
+    let (bytes, period) = (97 + 66, Duration::from_micros(250));
+    assert_eq!(heartbeat, Background { bytes, period });
+    let (bytes, period) = (53 + 66, Duration::from_millis(1));
+    assert_eq!(request, Background { bytes, period });
+}
+
+/// Three nodes in two groups: `b` is a candidate of both.
+fn pool() -> String {
+    let table = example("two-computers.toml");
+    let start = table.find("[[application]]").unwrap();
+    let node = "[[node]]\nname = \"west\"\naddresses = { A = \"192.0.2.14:4700\", B = \"[2001:db8:b::14]:4700\" }\n";
+    let group =
+        "[[group]]\nname = \"more\"\nnodes = [\"west\", \"south\"]\nreferences = [\"witness-a\"]\n";
+    let application = |name: &str, group: &str, channel: u16| {
+        format!(
+            "[[application]]\nname = \"{name}\"\ngroup = \"{group}\"\nkind = \"synthetic\"\n\
+             channel = {channel}\nperiod_ms = 100\nsize = \"100 kB\"\nnetworks = [\"A\"]\n"
+        )
+    };
+    let (one, two) = (
+        application("one", "tanks", 1),
+        application("two", "more", 2),
+    );
+    format!("{}{node}{group}{one}{two}", &table[..start])
+}
+
+#[test]
+fn a_node_of_two_groups_may_send_both_and_acknowledge_both() {
+    let plan = planned(&pool());
+    let nodes: Vec<_> = plan.senders.iter().map(|s| s.nodes.join(" ")).collect();
+    assert_eq!(nodes, ["north", "south", "west"]);
+    let names = |at: usize| -> Vec<&str> {
+        let channels = &plan.senders[at].scenario.channels;
+        channels
+            .iter()
+            .map(|channel| channel.name.as_str())
+            .collect()
+    };
+    assert_eq!(
+        (names(0), names(1), names(2)),
+        (vec!["one"], vec!["one", "two"], vec!["two"])
+    );
+    let south = &plan.senders[1];
+    assert_eq!(south.partners, 2);
+    // Network B carries no state, so it is no part of the plan.
+    assert_eq!(south.scenario.links.len(), 1);
+    let link = &south.scenario.links[0];
+    assert_eq!(link.name, "A");
+    // Two partners, a witness for two groups, two channels to acknowledge.
+    assert_eq!(link.background.len(), 2 + 2 + 2);
+    let one = &plan.senders[0].scenario.links[0];
+    assert_eq!(one.background.len(), 2);
+    assert_eq!(link.burst, 2 * one.burst);
+}
+
+#[test]
+fn the_budget_is_the_smallest_that_keeps_the_accepted_loss_without_any_one_network() {
+    let text = example("table20.toml");
+    let with =
+        |more: &str| planned(&text.replace("retransmissions = 5\n", more)).senders[0].clone();
+    let budget = |more: &str| with(more).scenario.channels[6].budget;
+    // 8 MB every 500 ms at 1e-10: equation 4 on one network gives 7e-6 lost for R = 4, 8e-9 for R = 5.
+    assert_eq!(budget(""), 5);
+    assert_eq!(budget("accepted_loss_per_year = 1e-5\n"), 4);
+    assert_eq!(
+        budget("accepted_loss_per_year = 1e-5\nretransmissions = 7\n"),
+        7
+    );
+    let sender = with("");
+    let plan = sender.plan.unwrap();
+    for situation in &plan.situations {
+        assert!(situation.channels[6].loss_per_year.unwrap() <= 1e-6);
+    }
+}
+
+#[test]
+fn where_a_network_states_no_bandwidth_nothing_is_promised() {
+    let text = example("table20.toml").replacen("bandwidth_mbit = 1000", "bandwidth_mbit = 0", 1);
+    let plan = planned(&text);
+    assert_eq!(plan.verdict, Verdict::CannotSay);
+    let unknown = plan.senders[0].plan.as_ref().unwrap_err();
+    assert_eq!(unknown.len(), 1);
+    assert_eq!(
+        (unknown[0].place.as_str(), unknown[0].field),
+        ("network \"A\"", "bandwidth")
+    );
+}
