@@ -190,7 +190,7 @@ pub fn is_admitted(scenario: &Scenario) -> bool {
         && situations.into_iter().all(|up| {
             resource::resources(scenario, up)
                 .iter()
-                .all(|r| r.set().admit().is_ok())
+                .all(|r| r.set().is_admitted())
                 && scenario
                     .channels
                     .iter()
@@ -274,11 +274,13 @@ fn situation(scenario: &Scenario, without: Option<usize>, up: LinkSet) -> Situat
     let mut plans = Vec::new();
     for resource in &resources {
         let plan = resource_plan(scenario, resource);
-        let worst = response::worst_cases(&resource.set());
+        let worst = match plan.refusal {
+            None => response::worst_cases(&resource.set()),
+            Some(_) => vec![None; resource.tasks.len()],
+        };
         for (at, &channel) in resource.channels.iter().enumerate() {
             if let Some(blocking) = resource.blocking[at] {
-                let response = worst[at].filter(|_| plan.refusal.is_none());
-                note(&mut channels[channel], response, blocking);
+                note(&mut channels[channel], worst[at], blocking);
             }
         }
         plans.push(plan);
@@ -358,7 +360,7 @@ fn growth(resource: &Resource) -> f64 {
                 ..*task
             })
             .collect();
-        TaskSet::new(&tasks, &resource.interference).admit().is_ok()
+        TaskSet::new(&tasks, &resource.interference).is_admitted()
     };
     response::largest(1_000 * PARTS, fits) as f64 / PARTS as f64
 }

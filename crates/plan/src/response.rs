@@ -12,7 +12,7 @@
 use crate::demand::{Task, TaskSet};
 
 /// Steps that the closer bound may take for a set before the coarser one has to do.
-const EFFORT: u64 = 40_000_000;
+const EFFORT: u64 = 2_000_000;
 
 /// Sets up to this size have the time to spare computed for each channel, larger ones for all at once.
 const SEPARATELY: usize = 500;
@@ -62,7 +62,7 @@ pub fn spare(set: &TaskSet, only: Option<usize>) -> u64 {
             ..*task
         };
         let tasks: Vec<Task> = tasks.iter().map(longer).collect();
-        TaskSet::new(&tasks, set.interference()).admit().is_ok()
+        TaskSet::new(&tasks, set.interference()).is_admitted()
     };
     largest(most, fits)
 }

@@ -186,6 +186,11 @@ impl TaskSet {
         quick::admit(self)
     }
 
+    /// Only whether it is admitted: for searches over many sets.
+    pub fn is_admitted(&self) -> bool {
+        quick::is_admitted(self)
+    }
+
     /// The same by the paper's three steps as they are written: slow and obvious.
     ///
     /// # Errors

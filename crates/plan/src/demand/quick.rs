@@ -13,47 +13,74 @@ use super::{Condition, HORIZON, Refusal, TaskSet, Utilisation};
 /// Windows that the search for the shortest failing one looks at, at most.
 const SEARCH: usize = 300_000;
 
+/// Looks at a task after which a set counts as one that cannot be decided: some seconds. Only one that is full
+/// but for a millionth, and has small periods, takes so many.
+const PATIENCE: u64 = 200_000_000;
+
+/// What the walk from the longest window downward ends with.
+enum Answer {
+    Yes,
+    Overload,
+    TooShort(u64),
+    Endless,
+}
+
 pub(super) fn admit(set: &TaskSet) -> (Result<(), Refusal>, u64) {
-    let mut looks = 0;
-    let result = admit_in(set, &mut looks);
+    let (answer, looks) = walk(set);
+    let undecided = || refusal(set, Condition::Undecidable, None);
+    let result = match answer {
+        Answer::Yes => Ok(()),
+        Answer::Overload => Err(overload(set)),
+        Answer::TooShort(window) => {
+            let first = shortest_failing(set, window).unwrap_or(window);
+            Err(refusal(set, Condition::Demand, Some(first)))
+        }
+        Answer::Endless => Err(
+            shortest_failing(set, HORIZON).map_or_else(undecided, |window| {
+                refusal(set, Condition::Demand, Some(window))
+            }),
+        ),
+    };
     (result, looks)
 }
 
-fn admit_in(set: &TaskSet, looks: &mut u64) -> Result<(), Refusal> {
+/// Yes or no, without a search for the window that shows a no.
+pub(super) fn is_admitted(set: &TaskSet) -> bool {
+    matches!(walk(set).0, Answer::Yes)
+}
+
+/// The answer, and how many times a task was looked at.
+fn walk(set: &TaskSet) -> (Answer, u64) {
     let Some(shortest) = set.shortest() else {
-        return Ok(());
+        return (Answer::Yes, 0);
     };
     let utilisation = Utilisation::of(set);
     if utilisation.is_above_one() {
-        return Err(overload(set));
+        return (Answer::Overload, 0);
     }
     let Some(bound) = bound(set, &utilisation) else {
-        return Err(shortest_failing(set, HORIZON).map_or_else(
-            || Refusal {
-                condition: Condition::Undecidable,
-                window_ns: None,
-                demand_ns: None,
-            },
-            |window| refusal(set, Condition::Demand, window),
-        ));
+        return (Answer::Endless, 0);
     };
+    let mut looks = 0;
     let mut next = set.window_before(bound);
     while let Some(window) = next {
         // Once for the load, once for the next window.
-        *looks += 2 * set.tasks.len() as u64;
+        looks += 2 * set.tasks.len() as u64;
         let load = set.load(window);
         if load > u128::from(window) {
-            let first = shortest_failing(set, window).unwrap_or(window);
-            return Err(refusal(set, Condition::Demand, first));
+            return (Answer::TooShort(window), looks);
         }
         if load <= u128::from(shortest) {
             break;
+        }
+        if looks > PATIENCE {
+            return (Answer::Endless, looks);
         }
         // It fits in a u64, as it is not above the window.
         let load = load as u64;
         next = set.window_before(load.min(window - 1));
     }
-    Ok(())
+    (Answer::Yes, looks)
 }
 
 /// Windows longer than this need no test.
@@ -80,11 +107,11 @@ fn gcd(a: u64, b: u64) -> u64 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-fn refusal(set: &TaskSet, condition: Condition, window: u64) -> Refusal {
+fn refusal(set: &TaskSet, condition: Condition, window: Option<u64>) -> Refusal {
     Refusal {
         condition,
-        window_ns: Some(window),
-        demand_ns: Some(set.load(window)),
+        window_ns: window,
+        demand_ns: window.map(|window| set.load(window)),
     }
 }
 
@@ -92,20 +119,15 @@ fn refusal(set: &TaskSet, condition: Condition, window: u64) -> Refusal {
 fn overload(set: &TaskSet) -> Refusal {
     let mut reach = set.tasks.last().map_or(1, |task| task.deadline.max(1));
     loop {
-        match set.window_before(reach) {
-            Some(window) if set.load(window) > u128::from(window) => {
-                let first = shortest_failing(set, window).unwrap_or(window);
-                return refusal(set, Condition::Utilisation, first);
-            }
-            _ if reach >= HORIZON => {
-                return Refusal {
-                    condition: Condition::Utilisation,
-                    window_ns: None,
-                    demand_ns: None,
-                };
-            }
-            _ => reach *= 2,
+        let too_short = |&window: &u64| set.load(window) > u128::from(window);
+        if let Some(window) = set.window_before(reach).filter(too_short) {
+            let first = shortest_failing(set, window).unwrap_or(window);
+            return refusal(set, Condition::Utilisation, Some(first));
         }
+        if reach >= HORIZON {
+            return refusal(set, Condition::Utilisation, None);
+        }
+        reach *= 2;
     }
 }
 
