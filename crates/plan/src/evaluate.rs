@@ -198,6 +198,20 @@ pub fn is_admitted(scenario: &Scenario) -> bool {
         })
 }
 
+/// Whether every channel of `scenario` loses no more than accepted, in time or not.
+pub(crate) fn keeps_losses(scenario: &Scenario) -> bool {
+    let all = LinkSet::first(scenario.links.len());
+    let without = all.iter().map(|link| {
+        let mut up = all;
+        up.remove(link);
+        up
+    });
+    std::iter::once(all).chain(without).all(|up| {
+        let lossy = |channel: &Channel| is_lossy(scenario, channel, up);
+        !scenario.channels.iter().any(lossy)
+    })
+}
+
 fn unmet(scenario: &Scenario, situations: &[Situation]) -> Vec<Unmet> {
     let mut unmet = Vec::new();
     for (at, situation) in situations.iter().enumerate() {

@@ -7,15 +7,20 @@
 //! - [`response`]: the longest time that a state of each channel takes.
 //! - [`change`]: in which order a running pair can go from one configuration to another.
 //! - [`evaluate`]: all of it for a set of channels on several networks, with each of them out of service.
+//! - [`variation`]: single changes of a scenario.
+//! - [`advice`]: for a no, the smallest single changes that would make it a yes.
+//! - [`headroom`]: for a yes, how far each channel may still go.
 //! - [`pair`]: from a pair's configuration to what each of its nodes may have to send.
 //!
 //! Nothing here reads a clock, a file or a random number. Times are whole nanoseconds and sums are
 //! exact; where something has to be rounded, it is rounded towards a no.
 #![forbid(unsafe_code)]
 
+pub mod advice;
 pub mod change;
 pub mod demand;
 pub mod evaluate;
+pub mod headroom;
 pub mod input;
 pub mod pair;
 pub mod recovery;
@@ -23,6 +28,7 @@ pub mod reliability;
 pub mod resource;
 pub mod response;
 pub mod transmission;
+pub mod variation;
 
 pub use evaluate::{Plan, evaluate};
 pub use input::{Background, Channel, Distribution, Fault, Link, Loss, Machine, Packets, Scenario};

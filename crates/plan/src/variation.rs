@@ -1,0 +1,195 @@
+//! Single changes of a scenario, and the smallest ones that turn an answer.
+//!
+//! Values are searched on a grid of three significant digits, so that what is found can be read out, written
+//! into a configuration, and really is a yes.
+
+use bumpless_base::{Duration, LinkId, LinkSet, pacing};
+use serde::Serialize;
+
+use crate::input::{Distribution, MAX_BANDWIDTH, Scenario};
+
+/// One way in which it could differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum Variation {
+    /// Another period; where period and deadline are equal, both.
+    Period {
+        /// Position of the channel.
+        channel: usize,
+        /// Nanoseconds.
+        to_ns: u64,
+    },
+    /// Another deadline.
+    Deadline {
+        /// Position of the channel.
+        channel: usize,
+        /// Nanoseconds.
+        to_ns: u64,
+    },
+    /// Another largest state.
+    Size {
+        /// Position of the channel.
+        channel: usize,
+        /// Bytes in the channel.
+        to_bytes: u32,
+    },
+    /// Another retransmission budget.
+    Budget {
+        /// Position of the channel.
+        channel: usize,
+        /// Packets.
+        to: u32,
+    },
+    /// Packets shared out over the networks instead of sent on each, or the other way round.
+    Distribution {
+        /// Position of the channel.
+        channel: usize,
+        /// The other one.
+        to: Distribution,
+    },
+    /// One more network for a channel.
+    Network {
+        /// Position of the channel.
+        channel: usize,
+        /// Position of the network.
+        link: usize,
+    },
+    /// Another bandwidth of one network.
+    Bandwidth {
+        /// Position of the network.
+        link: usize,
+        /// Bit/s.
+        to: u64,
+    },
+    /// All networks so many percent faster.
+    Faster {
+        /// Percent of the present bandwidth.
+        to_percent: u64,
+    },
+}
+
+impl Variation {
+    /// `scenario` with this change.
+    pub fn apply(&self, scenario: &Scenario) -> Scenario {
+        let mut changed = scenario.clone();
+        match *self {
+            Self::Period { channel, to_ns } => {
+                let channel = &mut changed.channels[channel];
+                if channel.deadline == channel.period {
+                    channel.deadline = Duration::from_nanos(to_ns);
+                }
+                channel.period = Duration::from_nanos(to_ns);
+            }
+            Self::Deadline { channel, to_ns } => {
+                changed.channels[channel].deadline = Duration::from_nanos(to_ns);
+            }
+            Self::Size { channel, to_bytes } => changed.channels[channel].size = to_bytes,
+            Self::Budget { channel, to } => changed.channels[channel].budget = to,
+            Self::Distribution { channel, to } => changed.channels[channel].distribution = to,
+            Self::Network { channel, link } => {
+                changed.channels[channel].links.insert(LinkId(link as u8));
+            }
+            Self::Bandwidth { link, to } => set_bandwidth(&mut changed, link, to),
+            Self::Faster { to_percent } => {
+                for link in 0..changed.links.len() {
+                    let to = u128::from(changed.links[link].bandwidth) * u128::from(to_percent);
+                    let to = u64::try_from(to / 100).unwrap_or(u64::MAX);
+                    set_bandwidth(&mut changed, link, to.min(MAX_BANDWIDTH));
+                }
+            }
+        }
+        changed
+    }
+
+    /// How far it is from what is: the logarithm of the ratio; `None` for a change without a size.
+    pub fn distance(&self, scenario: &Scenario) -> Option<f64> {
+        let ratio = |from: f64, to: f64| (to / from).ln().abs();
+        Some(match *self {
+            Self::Period { channel, to_ns } => {
+                let from = scenario.channels[channel].period.as_nanos();
+                ratio(from as f64, to_ns as f64)
+            }
+            Self::Deadline { channel, to_ns } => {
+                let from = scenario.channels[channel].deadline.as_nanos();
+                ratio(from as f64, to_ns as f64)
+            }
+            Self::Size { channel, to_bytes } => {
+                let from = scenario.channels[channel].size;
+                ratio(f64::from(from) + 1.0, f64::from(to_bytes) + 1.0)
+            }
+            Self::Budget { channel, to } => {
+                let from = scenario.channels[channel].budget;
+                ratio(f64::from(from) + 1.0, f64::from(to) + 1.0)
+            }
+            Self::Bandwidth { link, to } => ratio(scenario.links[link].bandwidth as f64, to as f64),
+            Self::Faster { to_percent } => ratio(100.0, to_percent as f64),
+            Self::Distribution { .. } | Self::Network { .. } => return None,
+        })
+    }
+}
+
+/// A network at another bandwidth; the pacer's burst grows with it as the pacer's does, or more.
+fn set_bandwidth(scenario: &mut Scenario, link: usize, to: u64) {
+    let link = &mut scenario.links[link];
+    let worth = |rate: u64| pacing::worth(rate).clamp(1, pacing::MAX_BURST);
+    let (from, now) = (worth(link.bandwidth), worth(to));
+    let burst = (u64::from(link.burst) * now.max(from)).div_ceil(from);
+    link.burst = u32::try_from(burst).unwrap_or(u32::MAX);
+    link.bandwidth = to;
+}
+
+/// Distance between neighbouring values around `value`, so that each has three significant digits.
+pub fn step(value: u64) -> u64 {
+    10u64.pow(value.max(1).ilog10().saturating_sub(2))
+}
+
+/// The smallest value on the grid above `from`, at most `most`, that `fits`, if every larger one fits too.
+pub fn smallest_above(from: u64, most: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
+    let step = step(from);
+    let base = from - from % step;
+    let last = most.checked_sub(base)? / step;
+    if last == 0 || !fits(base + last * step) {
+        return None;
+    }
+    let (mut below, mut above) = (0, last);
+    while above - below > 1 {
+        let middle = below + (above - below) / 2;
+        if fits(base + middle * step) {
+            above = middle;
+        } else {
+            below = middle;
+        }
+    }
+    Some(base + above * step)
+}
+
+/// The largest value on the grid below `from`, at least `least`, that `fits`, if every smaller one fits too.
+pub fn largest_below(from: u64, least: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
+    // One digit more, as the value may lose one on its way down.
+    let step = (step(from) / 10).max(1);
+    let first = least.div_ceil(step);
+    let last = from.checked_sub(1)? / step;
+    if first > last || !fits(first * step) {
+        return None;
+    }
+    let (mut below, mut above) = (first, last + 1);
+    while above - below > 1 {
+        let middle = below + (above - below) / 2;
+        if fits(middle * step) {
+            below = middle;
+        } else {
+            above = middle;
+        }
+    }
+    Some(below * step)
+}
+
+/// Networks of `scenario` on which channel `channel` does not travel.
+pub(crate) fn other_links(scenario: &Scenario, channel: usize) -> impl Iterator<Item = LinkId> {
+    let carried = scenario.channels[channel].links;
+    LinkSet::first(scenario.links.len())
+        .iter()
+        .filter(move |link| !carried.contains(*link))
+        .collect::<Vec<_>>()
+        .into_iter()
+}

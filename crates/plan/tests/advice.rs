@@ -1,0 +1,165 @@
+//! Advice turns a no into a yes and a little less does not; headroom is a yes and a little more is not.
+
+use bumpless_base::{Duration, LinkSet};
+use bumpless_plan::advice::advise;
+use bumpless_plan::evaluate::is_admitted;
+use bumpless_plan::headroom::headroom;
+use bumpless_plan::variation::{Variation, step};
+use bumpless_plan::{Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate};
+use proptest::prelude::*;
+
+fn link(name: &str, bandwidth: u64) -> Link {
+    Link {
+        name: name.into(),
+        bandwidth,
+        frame_overhead: 66,
+        gap: 20,
+        round_trip: (Duration::from_micros(100), Duration::from_micros(300)),
+        burst: 10_000,
+        other_frame: 1538,
+        loss: Loss::BitErrors(1e-10),
+        background: Vec::new(),
+    }
+}
+
+fn channel(at: usize, (size, period, percent, budget): (u32, u64, u64, u32)) -> Channel {
+    Channel {
+        name: format!("c{at}"),
+        size,
+        period: Duration::from_micros(period),
+        deadline: Duration::from_micros(period * percent / 100),
+        budget,
+        accepted_loss_per_year: None,
+        links: LinkSet::first(2),
+        distribution: Distribution::Replicate,
+    }
+}
+
+fn scenario() -> impl Strategy<Value = Scenario> {
+    let one = (0u32..200_000, 5_000u64..200_000, 40u64..=100, 0u32..4);
+    prop::collection::vec(one, 1..6).prop_map(|channels| Scenario {
+        links: vec![link("A", 100_000_000), link("B", 100_000_000)],
+        packets: Packets {
+            payload: 1442,
+            header: 30,
+            security: 0,
+            in_flight_max: 512,
+        },
+        machine: Machine {
+            jitter_ns: 100_000,
+            ..Machine::default()
+        },
+        channels: channels
+            .into_iter()
+            .enumerate()
+            .map(|(at, given)| channel(at, given))
+            .collect(),
+    })
+}
+
+/// The same change, one step of its grid less far.
+fn less(scenario: &Scenario, variation: Variation) -> Option<Variation> {
+    let finer = |from: u64| (step(from) / 10).max(1);
+    Some(match variation {
+        Variation::Period { channel, to_ns } => {
+            let from = scenario.channels[channel].period.as_nanos();
+            let to_ns = (to_ns - step(from)).max(from);
+            Variation::Period { channel, to_ns }
+        }
+        Variation::Deadline { channel, to_ns } => {
+            let from = scenario.channels[channel].deadline.as_nanos();
+            let to_ns = (to_ns - step(from)).max(from);
+            Variation::Deadline { channel, to_ns }
+        }
+        Variation::Size { channel, to_bytes } => {
+            let from = scenario.channels[channel].size;
+            let to_bytes = (to_bytes + finer(from.into()) as u32).min(from);
+            Variation::Size { channel, to_bytes }
+        }
+        Variation::Budget { channel, to } => {
+            let up = to < scenario.channels[channel].budget;
+            let to = if up { to + 1 } else { to - 1 };
+            Variation::Budget { channel, to }
+        }
+        Variation::Bandwidth { link, to } => {
+            let from = scenario.links[link].bandwidth;
+            let to = (to - step(from)).max(from);
+            Variation::Bandwidth { link, to }
+        }
+        Variation::Faster { to_percent } => Variation::Faster {
+            to_percent: to_percent - 1,
+        },
+        Variation::Distribution { .. } | Variation::Network { .. } => return None,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn each_advice_makes_it_a_yes_and_a_little_less_does_not(scenario in scenario()) {
+        let plan = evaluate(&scenario).unwrap();
+        let advice = advise(&scenario, &plan);
+        prop_assert!(!plan.admitted || advice.is_empty());
+        for advice in &advice {
+            prop_assert!(is_admitted(&advice.change.apply(&scenario)), "{:?}", advice);
+            if let Some(less) = less(&scenario, advice.change) {
+                prop_assert!(!is_admitted(&less.apply(&scenario)), "{:?} {:?}", advice, less);
+            }
+        }
+        prop_assert!(advice.is_sorted_by_key(|advice| advice.distance.map_or(u64::MAX, |d| (d * 1e9) as u64)));
+    }
+
+    #[test]
+    fn headroom_is_a_yes_and_a_little_more_is_not(scenario in scenario()) {
+        let plan = evaluate(&scenario).unwrap();
+        let Some(headroom) = headroom(&scenario, &plan) else {
+            prop_assert!(!plan.admitted);
+            return Ok(());
+        };
+        prop_assert!(headroom.growth >= 1.0);
+        for (channel, room) in headroom.channels.iter().enumerate() {
+            let given = &scenario.channels[channel];
+            let size = |to_bytes| is_admitted(&Variation::Size { channel, to_bytes }.apply(&scenario));
+            prop_assert!(room.size >= given.size && size(room.size));
+            prop_assert!(!size(room.size + 1 + (step(u64::from(room.size) * 2)) as u32));
+            let deadline = |to_ns| is_admitted(&Variation::Deadline { channel, to_ns }.apply(&scenario));
+            prop_assert!(room.deadline_ns <= given.deadline.as_nanos() && deadline(room.deadline_ns));
+            prop_assert!(!deadline(room.deadline_ns - step(given.deadline.as_nanos())));
+            let period = |to_ns| is_admitted(&Variation::Period { channel, to_ns }.apply(&scenario));
+            prop_assert!(room.period_ns <= given.period.as_nanos() && period(room.period_ns));
+            let shorter = room.period_ns - step(given.period.as_nanos());
+            prop_assert!(shorter < given.deadline.as_nanos() || !period(shorter));
+        }
+    }
+}
+
+/// A channel that loses more than is accepted.
+#[test]
+fn too_many_losses_are_answered_with_the_budget_that_is_enough() {
+    let mut channel = channel(0, (100_000, 100_000, 100, 0));
+    channel.accepted_loss_per_year = Some(1e-6);
+    let scenario = Scenario {
+        links: vec![link("A", 1_000_000_000)],
+        packets: Packets {
+            payload: 1442,
+            header: 30,
+            security: 0,
+            in_flight_max: 512,
+        },
+        machine: Machine::default(),
+        channels: vec![Channel {
+            links: LinkSet::first(1),
+            ..channel
+        }],
+    };
+    let plan = evaluate(&scenario).unwrap();
+    assert!(!plan.admitted);
+    let advice = advise(&scenario, &plan);
+    let budget = |to| Variation::Budget { channel: 0, to };
+    assert!(
+        advice.iter().any(|advice| advice.change == budget(3)),
+        "{advice:?}"
+    );
+    assert!(is_admitted(&budget(3).apply(&scenario)) && !is_admitted(&budget(2).apply(&scenario)));
+}
