@@ -2,7 +2,7 @@
 
 use bumpless_base::{Duration, Instant};
 
-/// Neither a probe nor a retransmission is sent earlier than this after the expected answer: the
+/// Neither a first probe nor a retransmission is sent earlier than this after the expected answer: the
 /// resolution of sleeping drivers and the reordering inside one network.
 const GRANULARITY: Duration = Duration::from_micros(100);
 
@@ -12,6 +12,8 @@ pub(crate) struct RoundTrip {
     smoothed: Duration,
     variation: Duration,
     measured: bool,
+    /// When an answer was last taken for a measurement.
+    answered_at: Instant,
 }
 
 impl RoundTrip {
@@ -20,20 +22,32 @@ impl RoundTrip {
             smoothed: initial,
             variation: initial / 2,
             measured: false,
+            answered_at: Instant::ZERO,
         }
     }
 
-    /// Takes a measurement into account, one that is beyond twice the patience as twice the patience: a
-    /// thread or a machine that stood still once says little of the network, and hundreds of later
-    /// measurements would have to make it good. A way that has become longer is learned all the same,
-    /// as the patience grows with each.
+    /// Takes into account that what was sent at `left` was answered at `now`, unless it left before the
+    /// last measurement was made: all that was under way while a machine stood still is late by the
+    /// same stall, which counts once.
+    pub fn answered(&mut self, left: Instant, now: Instant) {
+        if self.answered_at <= left {
+            self.answered_at = now;
+            self.sample(now.since(left));
+        }
+    }
+
+    /// Takes a measurement into account, one that is beyond the patience as the patience: a thread or a
+    /// machine that stood still once says little of the network, and hundreds of later measurements
+    /// would have to make it good. A way that has become longer is learned all the same, as the
+    /// patience grows with each.
     pub fn sample(&mut self, measured: Duration) {
         if !self.measured {
-            *self = Self::new(measured);
             self.measured = true;
+            self.smoothed = measured;
+            self.variation = measured / 2;
             return;
         }
-        let measured = measured.min(self.patience() * 2);
+        let measured = measured.min(self.patience());
         let error = if measured > self.smoothed {
             measured - self.smoothed
         } else {
@@ -51,6 +65,11 @@ impl RoundTrip {
     /// As long as an answer takes as a rule.
     pub fn usual(&self) -> Duration {
         self.smoothed + self.variation
+    }
+
+    /// An answer that is not there so long after the last packet is worth a question.
+    pub fn overdue(&self) -> Duration {
+        self.smoothed + self.variation.max(GRANULARITY)
     }
 
     /// An answer that is not there so long after sending is not under way any more.
@@ -74,12 +93,16 @@ mod tests {
         known
     }
 
+    fn at(millisecond: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(millisecond)
+    }
+
     #[test]
     fn one_stall_does_not_make_patience_as_long_as_the_stall() {
         let mut known = known(Duration::from_micros(60));
         let before = known.patience();
         known.sample(Duration::from_millis(50));
-        assert!(known.patience() < before * 4, "{}", known.patience());
+        assert!(known.patience() < before * 3, "{}", known.patience());
     }
 
     #[test]
@@ -88,5 +111,18 @@ mod tests {
         let longer = Duration::from_millis(60);
         (0..20).for_each(|_| known.sample(longer));
         assert!(known.patience() > longer, "{}", known.patience());
+    }
+
+    #[test]
+    fn a_stall_that_delays_many_answers_counts_once() {
+        let mut once = known(Duration::from_micros(60));
+        let mut often = once;
+        once.answered(at(100), at(103));
+        for n in 0..30 {
+            often.answered(at(100) + Duration::from_micros(100) * n, at(103));
+        }
+        assert_eq!(often.patience(), once.patience());
+        often.answered(at(103), at(103) + Duration::from_micros(60));
+        assert!(often.patience() < once.patience());
     }
 }

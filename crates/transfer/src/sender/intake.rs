@@ -66,18 +66,17 @@ impl Channel {
 
     /// Measures a round trip, if the acknowledgement came back on the link of its trigger.
     fn measure(
-        &mut self,
+        &self,
         (lane, sending): (usize, Sending),
         arrival: LinkId,
         peer: &mut Peer,
         now: Instant,
     ) {
-        let lane = &mut self.lanes[lane];
+        let lane = &self.lanes[lane];
         if lane.link == arrival
-            && let Some(measured) = lane.sample(sending, now)
             && let Some(link) = peer.links.get_mut(usize::from(arrival.0))
         {
-            link.round_trip.sample(measured);
+            link.round_trip.answered(lane.left_at(sending), now);
         }
     }
 }
@@ -110,6 +109,7 @@ impl Sender {
     fn take_ack(&mut self, index: usize, ack: &Ack<'_>, arrival: LinkId, now: Instant) {
         let channel = &mut self.channels[index];
         let peer = &mut self.peers[usize::from(channel.setup.peer.0)];
+        peer.unanswered = 0;
         if let Err(cause) = channel.check(ack) {
             // A copy through a slower link still tells that link's round trip.
             if ack.cycle == channel.cycle

@@ -46,8 +46,6 @@ pub(super) struct Lane {
     pub last_sent: Instant,
     /// Everything that left here before this and was not received, is lost here.
     evidence: Option<Sending>,
-    /// Latest sending from which a round trip was measured.
-    sampled: Option<Sending>,
     last: Option<Sending>,
     /// The latest that was not its packet's first.
     again: Option<Sending>,
@@ -63,7 +61,6 @@ impl Lane {
             probe: false,
             last_sent: Instant::ZERO,
             evidence: None,
-            sampled: None,
             last: None,
             again: None,
             began: Instant::ZERO,
@@ -76,7 +73,6 @@ impl Lane {
         self.probe = false;
         self.last_sent = now;
         self.evidence = None;
-        self.sampled = None;
         self.last = None;
         self.again = None;
         self.began = now;
@@ -156,15 +152,6 @@ impl Lane {
     /// Whether something that left later has arrived.
     pub fn overtaken(&self, sending: Sending) -> bool {
         self.evidence.is_some_and(|evidence| sending < evidence)
-    }
-
-    /// The round trip of a sending whose arrival was made known at `now`, once for each.
-    pub fn sample(&mut self, sending: Sending, now: Instant) -> Option<Duration> {
-        if self.sampled.is_some_and(|sampled| sampled >= sending) {
-            return None;
-        }
-        self.sampled = Some(sending);
-        Some(now.since(self.left_at(sending)))
     }
 }
 

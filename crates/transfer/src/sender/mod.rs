@@ -103,6 +103,7 @@ impl Sender {
             return;
         };
         peer.tag = tag;
+        peer.unanswered = 0;
         for rank in 0..peer.channels.len() {
             let index = self.peers[at].channels[rank];
             if self.channels[index].transfer.is_some() {

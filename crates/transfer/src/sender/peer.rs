@@ -24,6 +24,8 @@ pub(super) struct Peer {
     pub healthy: LinkSet,
     /// `packetsInFlight`: packets sent and not acknowledged, over all channels.
     pub in_flight: u32,
+    /// Probes of all channels since anything was heard.
+    pub unanswered: u32,
     /// The channel that probes because the in-flight limit stops the peer's channels.
     pub stalled: Option<usize>,
     pub table: Vec<(ChannelId, usize)>,
@@ -55,6 +57,7 @@ impl Peer {
             tag: None,
             healthy: LinkSet::first(links.len()),
             in_flight: 0,
+            unanswered: 0,
             stalled: None,
             table,
             channels: channels.into_boxed_slice(),

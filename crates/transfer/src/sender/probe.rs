@@ -12,11 +12,13 @@ use crate::round_trip::RoundTrip;
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Duration, Instant, LinkSet};
 
-/// So many probes of the channel with the earliest deadline follow each other as soon as an answer to the
-/// one before is later than usual: ten packets lost in a row may be the last ones and then probes, and
-/// there a packet too many costs less than a wait too many. Of one channel, lest a partner that stands
-/// still be flooded.
+/// So many probes of a channel follow each other as soon as an answer to the one before is later than
+/// usual: ten packets lost in a row may be the last ones and then probes, and there a packet too many
+/// costs less than a wait too many.
 const PROMPT_PROBES: u32 = 12;
+/// So many unanswered probes of all channels to a peer may be prompt; beyond, those of the channel with the
+/// earliest deadline only, lest a partner that stands still be flooded.
+const PROMPT_TOGETHER: u32 = 64;
 /// Patience with other unanswered probes grows up to two to this power.
 const MAX_DOUBLINGS: u32 = 4;
 
@@ -54,14 +56,23 @@ impl Channel {
         }
         let usable = self.usable(peer);
         let last_sent = self.idle(usable, peer).map(|lane| lane.last_sent).max()?;
-        let patience = self.longest(usable, peer, RoundTrip::patience);
-        let earliest = peer.flight.first().map(|(_, rank)| rank) == Some(self.rank);
         let wait = match transfer.probes {
-            0 => patience,
-            1..PROMPT_PROBES if earliest => self.longest(usable, peer, RoundTrip::usual),
-            unanswered => patience * (1 << unanswered.min(MAX_DOUBLINGS)),
+            0 => self.longest(usable, peer, RoundTrip::overdue),
+            1..PROMPT_PROBES if self.may_press(peer) => {
+                self.longest(usable, peer, RoundTrip::usual)
+            }
+            unanswered => {
+                let patience = self.longest(usable, peer, RoundTrip::patience);
+                patience * (1 << unanswered.min(MAX_DOUBLINGS))
+            }
         };
-        Some(last_sent.max(transfer.heard_at) + wait)
+        Some(last_sent + wait)
+    }
+
+    /// Whether an unanswered probe is followed by the next at once.
+    fn may_press(&self, peer: &Peer) -> bool {
+        peer.unanswered < PROMPT_TOGETHER
+            || peer.flight.first().map(|(_, rank)| rank) == Some(self.rank)
     }
 
     /// When this channel wants to be looked at.
@@ -91,7 +102,8 @@ impl Channel {
     }
 
     /// Asks for an acknowledgement on the idle lanes.
-    fn probe(&mut self, peer: &Peer) {
+    fn probe(&mut self, peer: &mut Peer) {
+        peer.unanswered = peer.unanswered.saturating_add(1);
         let usable = self.usable(peer);
         for at in 0..self.lanes.len() {
             let lane = &self.lanes[at];
@@ -160,7 +172,7 @@ impl Sender {
 
     pub(super) fn on_timer(&mut self, index: usize, now: Instant) {
         let channel = &mut self.channels[index];
-        let peer = &self.peers[usize::from(channel.setup.peer.0)];
+        let peer = &mut self.peers[usize::from(channel.setup.peer.0)];
         match channel.transfer {
             None => {
                 if channel.waiting {

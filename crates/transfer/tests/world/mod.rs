@@ -34,6 +34,11 @@ pub struct Path {
     pub ack_loss: f64,
     pub duplicate: f64,
     pub corrupt: f64,
+    /// How often an arriving datagram finds a machine that stands still for 1 to 3 ms; what comes
+    /// meanwhile is taken when it goes on.
+    pub stall: f64,
+    /// So far ahead of the wire the driver hands packets over: the longest queue of its own.
+    pub ahead: Duration,
     pub up: bool,
     /// The sender's driver cannot send here at all.
     pub blocked: bool,
@@ -49,6 +54,8 @@ impl Default for Path {
             ack_loss: 0.0,
             duplicate: 0.0,
             corrupt: 0.0,
+            stall: 0.0,
+            ahead: Duration::ZERO,
             up: true,
             blocked: false,
         }
@@ -173,6 +180,8 @@ pub struct World {
     pub events: Vec<(Instant, SenderEvent)>,
     pub received: Vec<(Instant, ReceiverEvent)>,
     free_at: [Instant; MAX_LINKS],
+    /// Until when a link's receiver and its sender stand still.
+    still_until: [[Instant; 2]; MAX_LINKS],
     has_more: [bool; MAX_LINKS],
     in_flight_max: u32,
     queue: BinaryHeap<Reverse<Arrival>>,
@@ -200,6 +209,7 @@ impl World {
             events: Vec::new(),
             received: Vec::new(),
             free_at: [Instant::ZERO; MAX_LINKS],
+            still_until: [[Instant::ZERO; 2]; MAX_LINKS],
             has_more: [false; MAX_LINKS],
             in_flight_max: plan.in_flight_max,
             queue: BinaryHeap::new(),
@@ -265,7 +275,7 @@ impl World {
         }
         for link in 0..self.paths.len() {
             self.has_more[link] &= !self.paths[link].blocked;
-            while self.free_at[link] <= self.now && !self.paths[link].blocked {
+            while self.takes_at(link) <= self.now && !self.paths[link].blocked {
                 let id = LinkId(link as u8);
                 let Some(transmit) = self.sender.poll_transmit(id, self.now) else {
                     self.has_more[link] = false;
@@ -278,10 +288,16 @@ impl World {
                 assert_eq!(bytes.len(), transmit.datagram_len());
                 let bits = (bytes.len() as u64 + 66) * 8;
                 let nanos = bits * 1_000_000_000 / self.paths[link].bandwidth;
-                self.free_at[link] = self.now + Duration::from_nanos(nanos);
+                self.free_at[link] = self.free_at[link].max(self.now) + Duration::from_nanos(nanos);
                 self.note(link, &transmit, bytes);
             }
         }
+    }
+
+    /// When the driver takes the next packet: once so much of its queue has left.
+    fn takes_at(&self, link: usize) -> Instant {
+        let ahead = self.paths[link].ahead.as_nanos();
+        Instant::from_nanos(self.free_at[link].as_nanos().saturating_sub(ahead))
     }
 
     fn note(&mut self, link: usize, transmit: &Transmit, bytes: Vec<u8>) {
@@ -320,6 +336,14 @@ impl World {
         let copies = 1 + u64::from(self.random.chance(path.duplicate));
         for _ in 0..copies {
             let jitter = Duration::from_nanos(self.random.below(path.jitter.as_nanos() + 1));
+            let mut at = at + jitter;
+            if path.stall > 0.0 {
+                let still = &mut self.still_until[link][usize::from(forward)];
+                if self.random.chance(path.stall) {
+                    *still = at + us(1000 + self.random.below(2000));
+                }
+                at = at.max(*still);
+            }
             self.order += 1;
             let message = if forward {
                 Message::ToReceiver(bytes.clone())
@@ -327,7 +351,7 @@ impl World {
                 Message::ToSender(bytes.clone())
             };
             self.queue.push(Reverse(Arrival {
-                at: at + jitter,
+                at,
                 order: self.order,
                 link,
                 message,
@@ -407,7 +431,7 @@ impl World {
             }
             for link in 0..self.paths.len() {
                 if self.has_more[link] {
-                    next = next.min(self.free_at[link]);
+                    next = next.min(self.takes_at(link));
                 }
             }
             // What `poll_transmit` gives up may want `handle_timeout` at once, but not for ever.

@@ -138,6 +138,8 @@ struct Node {
     by_channel: Vec<(ChannelId, usize)>,
     /// When a packet of a state was last handed to a link.
     sent_at: Instant,
+    /// How often something was sent again since any acknowledgement came.
+    repeated: u32,
     longest_round_trip: Duration,
 }
 
@@ -194,6 +196,7 @@ impl Channels {
             ends: self.terms.iter().map(end).collect(),
             by_channel,
             sent_at: Instant::ZERO,
+            repeated: 0,
             longest_round_trip: first.unwrap_or_default(),
         };
     }
@@ -309,13 +312,7 @@ impl Channels {
         if before.is_some() {
             note("bounded", node.check_in_flight(&self.terms));
         }
-        // Each question without an answer doubles the patience, up to 16 times.
-        let asked = node
-            .ends
-            .iter()
-            .flatten()
-            .any(|end| end.sending.has_asked());
-        let patience = node.patience() * if asked { 16 } else { 1 };
+        let patience = node.silence();
         for (application, end) in node.ends.iter_mut().enumerate() {
             let Some(end) = end else { continue };
             let said = |what| of(application, what);
@@ -336,6 +333,17 @@ impl Node {
     /// variations, each at most the longest that it can have measured.
     fn patience(&self) -> Duration {
         self.longest_round_trip * 5 + Duration::from_micros(100)
+    }
+
+    /// Longer than the sender can wait before it asks (T-23): its smoothed round trip and one variation,
+    /// until twelve questions of a channel, or 64 of all, have no answer; then up to 16 times its patience.
+    fn silence(&self) -> Duration {
+        let mut sendings = self.ends.iter().flatten().map(|end| &end.sending);
+        if self.repeated < 64 && sendings.all(|sending| sending.repeated() < 12) {
+            self.longest_round_trip * 2 + Duration::from_micros(100)
+        } else {
+            self.patience() * 16
+        }
     }
 
     /// The application to whose channel a message belongs.
@@ -386,6 +394,7 @@ impl Node {
                     && let Some(took) = end.sending.hears(header, blocks, turn.received, patience)
                 {
                     self.longest_round_trip = self.longest_round_trip.max(took);
+                    self.repeated = 0;
                 }
             }
         }
@@ -413,7 +422,12 @@ impl Node {
     ) -> Result<Option<u64>, String> {
         self.sent_at = turn.acted;
         match &mut self.ends[application] {
-            Some(end) => end.sending.sends(network, header, payload, turn.acted),
+            Some(end) => {
+                let before = end.sending.repeated();
+                let begun = end.sending.sends(network, header, payload, turn.acted);
+                self.repeated += u32::from(end.sending.repeated() > before);
+                begun
+            }
             None => Ok(None),
         }
     }

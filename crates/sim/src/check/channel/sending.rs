@@ -24,8 +24,8 @@ struct Open {
     low: u32,
     /// When it was last acknowledged or asked for, as far as is known.
     heard: Instant,
-    /// Something was sent again since.
-    again: bool,
+    /// How often something was sent again since.
+    repeated: u32,
     /// It has ended in this turn, unsafe.
     ends: bool,
     /// It may be given up in this turn when it comes to send, which is told in the next one.
@@ -143,7 +143,7 @@ impl Sending {
         while self.acknowledged.get(open.low as usize) == Some(&true) {
             open.low += 1;
         }
-        (open.heard, open.again) = (now, false);
+        (open.heard, open.repeated) = (now, 0);
         let (low, ticket) = (open.low, open.state.ticket);
         if low < open.packets {
             return self.note_lost(low, blocks, now, patience);
@@ -257,7 +257,7 @@ impl Sending {
             acknowledged: 0,
             low: 0,
             heard: now,
-            again: false,
+            repeated: 0,
             ends: false,
             doubtful: false,
         });
@@ -355,7 +355,7 @@ impl Sending {
             self.unsent.fill(next);
         }
         if let Some(open) = &mut self.open {
-            open.again |= again;
+            open.repeated += u32::from(again);
             open.started = open.started.max(sequence + 1);
         }
     }
@@ -460,9 +460,9 @@ impl Sending {
         earliest.is_some_and(|deadline| now + self.terms.packet_time * packets < deadline)
     }
 
-    /// Whether something was sent again since an acknowledgement came.
-    pub fn has_asked(&self) -> bool {
-        self.open.as_ref().is_some_and(|open| open.again)
+    /// How often something was sent again since an acknowledgement came.
+    pub fn repeated(&self) -> u32 {
+        self.open.as_ref().map_or(0, |open| open.repeated)
     }
 
     /// T-23: whoever waits for an acknowledgement asks for it, or another channel does at the in-flight

@@ -235,8 +235,8 @@ fn cycles_follow_each_other_and_a_started_one_is_not_left_for_a_later_state() {
 #[test]
 fn who_waits_without_asking_and_who_leaves_a_lost_packet_for_a_later_one_are_found() {
     let mut bench = Bench::started();
-    assert_eq!(bench.turn(ms(6), &[], &[]), FINE);
-    assert_eq!(bench.turn(ms(7), &[], &[]), BROKEN);
+    assert_eq!(bench.turn(ms(3), &[], &[]), FINE);
+    assert_eq!(bench.turn(ms(4), &[], &[]), BROKEN);
 
     let mut bench = Bench::started();
     let probe = |sequence| {
@@ -249,6 +249,24 @@ fn who_waits_without_asking_and_who_leaves_a_lost_packet_for_a_later_one_are_fou
 
     let mut bench = Bench::started();
     assert_eq!(bench.turn(ms(8), &gap, &[probe(1)]), FINE);
+}
+
+#[test]
+fn who_asks_more_slowly_before_twelve_questions_had_no_answer_is_found() {
+    let after = |questions: u64| {
+        let mut bench = Bench::new(vec![terms(1, 100)]);
+        bench.publish(0, 0, Instant::ZERO);
+        let sent: Vec<_> = (0..3).map(|n| data(0, packet(n, ms(1)))).collect();
+        assert_eq!(bench.turn(ms(1), &[], &sent), FINE);
+        for question in 2..2 + questions {
+            let mut header = packet(2, ms(question));
+            header.retransmission = true;
+            assert_eq!(bench.turn(ms(question), &[], &[data(0, header)]), FINE);
+        }
+        bench.turn(ms(5 + questions), &[], &[])
+    };
+    assert_eq!(after(11), BROKEN);
+    assert_eq!(after(12), FINE);
 }
 
 #[test]
