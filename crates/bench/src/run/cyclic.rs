@@ -92,7 +92,7 @@ pub struct Applications {
 }
 
 /// One channel of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Channel {
     /// Its number, from 0 on.
     pub channel: u32,
@@ -106,6 +106,9 @@ pub struct Channel {
     pub missed: u64,
     /// Times from release to acknowledgement, nanoseconds.
     pub times: Option<Summary>,
+    /// Each of them, in the order in which they ended.
+    #[serde(default)]
+    pub samples_ns: Vec<u64>,
 }
 
 /// A load and what happens to it.
@@ -259,6 +262,7 @@ impl Applications {
                     sent: told.map_or(0, |told| told.sent),
                     missed: told.map_or(0, |told| told.missed),
                     times: told.and_then(|told| Summary::of(told.nanoseconds.iter().copied())),
+                    samples_ns: told.map_or_else(Vec::new, |told| told.nanoseconds.clone()),
                 }
             })
             .collect();
