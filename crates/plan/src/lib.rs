@@ -18,6 +18,7 @@
 
 pub mod advice;
 pub mod change;
+pub mod cost;
 pub mod demand;
 pub mod evaluate;
 pub mod headroom;
