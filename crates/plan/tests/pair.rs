@@ -107,6 +107,11 @@ fn a_node_of_two_groups_may_send_both_and_acknowledge_both() {
     let one = &plan.senders[0].scenario.links[0];
     assert_eq!(one.background.len(), 2);
     assert_eq!(link.burst, 2 * one.burst);
+    // To north, an acknowledgement of south's may stand behind a state of south's; to south, neither of
+    // its partners has a state to send beside.
+    let half_a_millisecond = Duration::from_micros(500);
+    assert_eq!(link.round_trip.1, half_a_millisecond);
+    assert!(one.round_trip.1 > half_a_millisecond + Duration::from_micros(500));
 }
 
 #[test]

@@ -7,6 +7,8 @@ use super::background;
 use crate::evaluate::packet_loss;
 use crate::input::{Channel, Distribution, Link, Loss, MAX_BUDGET, Machine, Packets, Scenario};
 use crate::reliability::budget_for;
+use crate::resource::saturated;
+use crate::transmission::nanos;
 
 /// Ethernet's preamble and delimiter and the gap between frames, bytes: an error there hurts no frame.
 const GAP: u32 = 8 + 12;
@@ -24,7 +26,13 @@ pub fn scenario(config: &Config, node: NodeId, machine: Machine) -> Scenario {
         .iter()
         .fold(LinkSet::EMPTY, |used, app| used.union(app.networks));
     let partners = config.partners(node).len().max(1) as u32;
-    let links = used.iter().map(|id| link(config, id, partners));
+    // Backup here, a partner of several groups may be primary there.
+    let groups_of = |id: &NodeId| {
+        let groups = config.groups.iter();
+        groups.filter(|group| group.candidates.contains(id)).count()
+    };
+    let both_ways = config.partners(node).iter().any(|id| groups_of(id) > 1);
+    let links = used.iter().map(|id| link(config, id, partners, both_ways));
     let mut scenario = Scenario {
         links: links.collect(),
         packets: Packets {
@@ -50,17 +58,25 @@ pub fn scenario(config: &Config, node: NodeId, machine: Machine) -> Scenario {
     scenario
 }
 
-fn link(config: &Config, id: LinkId, partners: u32) -> Link {
+/// The network `id`; `both_ways` says that partners may have states to send, too.
+fn link(config: &Config, id: LinkId, partners: u32, both_ways: bool) -> Link {
     let network = &config.networks[usize::from(id.0)];
     let overhead = u32::from(network.frame_overhead());
     let packet = overhead + u32::from(network.datagram_max());
     let burst = pacing::burst(network.bandwidth, packet.into());
+    // An acknowledgement may stand behind what its sender has committed of states of its own.
+    let behind = if both_ways {
+        let bytes = u128::from(burst) + u128::from(network.other_traffic);
+        Duration::from_nanos(saturated(nanos(bytes, network.bandwidth)))
+    } else {
+        Duration::ZERO
+    };
     Link {
         name: network.name.clone(),
         bandwidth: network.bandwidth,
         frame_overhead: overhead,
         gap: GAP,
-        round_trip: (Duration::ZERO, network.round_trip_max),
+        round_trip: (Duration::ZERO, network.round_trip_max + behind),
         // Each partner may have a burst on its way to this node at the same moment.
         burst: u32::try_from(burst)
             .unwrap_or(u32::MAX)
