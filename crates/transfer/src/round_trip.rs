@@ -6,12 +6,21 @@ use bumpless_base::{Duration, Instant};
 /// resolution of sleeping drivers and the reordering inside one network.
 const GRANULARITY: Duration = Duration::from_micros(100);
 
+/// The shortest measurement is known of so many, up to twice as many.
+const RECENT: u8 = 16;
+/// An answer that takes so many times as long as the shortest of late is held up by a machine, not by the
+/// network.
+const HELD_UP: u64 = 4;
+
 /// Smoothed round trip and its variation (RFC 6298, without its 1 s floor).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoundTrip {
     smoothed: Duration,
     variation: Duration,
     measured: bool,
+    /// The shortest of the last whole sixteen measurements, and of those since, of which there are so many.
+    shortest: (Duration, Duration),
+    since: u8,
     /// When an answer was last taken for a measurement.
     answered_at: Instant,
 }
@@ -22,18 +31,26 @@ impl RoundTrip {
             smoothed: initial,
             variation: initial / 2,
             measured: false,
+            shortest: (Duration::MAX, Duration::MAX),
+            since: 0,
             answered_at: Instant::ZERO,
         }
     }
 
     /// Takes into account that what was sent at `left` was answered at `now`, unless it left before the
     /// last measurement was made: all that was under way while a machine stood still is late by the
-    /// same stall, which counts once.
-    pub fn answered(&mut self, left: Instant, now: Instant) {
-        if self.answered_at <= left {
-            self.answered_at = now;
-            self.sample(now.since(left));
+    /// same stall, which counts once. `asked`: it was sent again meanwhile.
+    ///
+    /// Such an answer counts as one that came just when it was asked for: it was held up by a machine, as a
+    /// rule. If the way has become longer, the shortest measurement of late says so.
+    pub fn answered(&mut self, left: Instant, now: Instant, asked: bool) {
+        if self.answered_at > left {
+            return;
         }
+        self.answered_at = now;
+        let limit = if asked { self.overdue() } else { Duration::MAX };
+        self.note_shortest(now.since(left));
+        self.smooth(now.since(left).min(limit));
     }
 
     /// Takes a measurement into account, one that is beyond the patience as the patience: a thread or a
@@ -41,6 +58,20 @@ impl RoundTrip {
     /// would have to make it good. A way that has become longer is learned all the same, as the
     /// patience grows with each.
     pub fn sample(&mut self, measured: Duration) {
+        self.note_shortest(measured);
+        self.smooth(measured);
+    }
+
+    fn note_shortest(&mut self, measured: Duration) {
+        self.shortest.1 = self.shortest.1.min(measured);
+        self.since += 1;
+        if self.since == RECENT {
+            self.shortest = (self.shortest.1, Duration::MAX);
+            self.since = 0;
+        }
+    }
+
+    fn smooth(&mut self, measured: Duration) {
         if !self.measured {
             self.measured = true;
             self.smoothed = measured;
@@ -62,14 +93,24 @@ impl RoundTrip {
         self.smoothed
     }
 
-    /// As long as an answer takes as a rule.
+    /// As long as an answer takes as a rule, on machines that do not stand still.
     pub fn usual(&self) -> Duration {
-        self.smoothed + self.variation
+        self.within_reason(self.smoothed + self.variation)
     }
 
     /// An answer that is not there so long after the last packet is worth a question.
     pub fn overdue(&self) -> Duration {
-        self.smoothed + self.variation.max(GRANULARITY)
+        let smoothed = self.within_reason(self.smoothed);
+        (smoothed + GRANULARITY).max(self.usual())
+    }
+
+    /// Not below the shortest of late, and not so far above it that only a machine that stands still can
+    /// take as long.
+    fn within_reason(&self, time: Duration) -> Duration {
+        match self.shortest.0.min(self.shortest.1) {
+            Duration::MAX => time,
+            shortest => time.clamp(shortest, shortest * HELD_UP),
+        }
     }
 
     /// An answer that is not there so long after sending is not under way any more.
@@ -114,15 +155,27 @@ mod tests {
     }
 
     #[test]
+    fn however_often_machines_stand_still_a_question_waits_only_some_of_the_shortest_round_trips() {
+        let mut known = known(Duration::from_micros(60));
+        for _ in 0..100 {
+            (0..5).for_each(|_| known.sample(Duration::from_millis(3)));
+            known.sample(Duration::from_micros(60));
+        }
+        assert_eq!(known.overdue(), Duration::from_micros(340));
+        (0..32).for_each(|_| known.sample(Duration::from_millis(3)));
+        assert!(known.overdue() >= Duration::from_millis(3));
+    }
+
+    #[test]
     fn a_stall_that_delays_many_answers_counts_once() {
         let mut once = known(Duration::from_micros(60));
         let mut often = once;
-        once.answered(at(100), at(103));
+        once.answered(at(100), at(103), false);
         for n in 0..30 {
-            often.answered(at(100) + Duration::from_micros(100) * n, at(103));
+            often.answered(at(100) + Duration::from_micros(100) * n, at(103), false);
         }
         assert_eq!(often.patience(), once.patience());
-        often.answered(at(103), at(103) + Duration::from_micros(60));
+        often.answered(at(103), at(103) + Duration::from_micros(60), false);
         assert!(often.patience() < once.patience());
     }
 }

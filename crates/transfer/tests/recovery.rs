@@ -3,7 +3,7 @@
 
 mod world;
 
-use bumpless_base::Duration;
+use bumpless_base::{Counter, Duration};
 use bumpless_transfer::{Distribution, SenderEvent};
 use bumpless_wire::Version;
 use proptest::collection::btree_set;
@@ -45,7 +45,7 @@ fn with_stalls_before(size: usize, lost: impl Fn(usize) -> usize) -> (Duration, 
     let packets = size.div_ceil(1000).max(1);
     let mut clean = Vec::new();
     let mut hurt = Vec::new();
-    for seed in 0..10 {
+    for seed in 0..5 {
         let mut world = machines(seed);
         for cycle in 0..12 {
             world.lose = Box::new(|_| false);
@@ -188,4 +188,23 @@ proptest! {
         let each = us(110 + 100);
         prop_assert!(took <= floor + each * lost.get() + us(20), "{} {} {}", floor, took, lost.get());
     }
+}
+
+#[test]
+fn a_way_that_has_become_longer_is_learned_though_every_packet_was_probed_meanwhile() {
+    let mut world = Plan::links(1).build();
+    for cycle in 0..20 {
+        world.transfer(&state(cycle, 800)).unwrap();
+    }
+    world.paths[0].delay = ms(3);
+    for cycle in 0..40 {
+        world.transfer(&state(cycle, 800)).unwrap();
+        world.run(ms(10));
+    }
+    let before = world.sent_count(Counter::PacketsProbe);
+    for cycle in 0..20 {
+        world.transfer(&state(cycle, 800)).unwrap();
+        world.run(ms(10));
+    }
+    assert_eq!(world.sent_count(Counter::PacketsProbe), before);
 }

@@ -60,7 +60,10 @@ impl Channel {
     /// The sending whose arrival made the receiver acknowledge, and its lane.
     fn triggering(&self, ack: &Ack<'_>) -> Option<(usize, Sending)> {
         let lane = self.lane_of(ack.link?)?;
-        let sending = self.lanes[lane].sending_meant(ack.trigger?, ack.retransmission)?;
+        let (trigger, on) = (ack.trigger?, &self.lanes[lane]);
+        // Whatever was sent since, one that is not marked left first.
+        let first = on.first_of(trigger).filter(|_| !ack.retransmission);
+        let sending = first.or_else(|| on.sending_meant(trigger, ack.retransmission))?;
         Some((lane, sending))
     }
 
@@ -76,7 +79,8 @@ impl Channel {
         if lane.link == arrival
             && let Some(link) = peer.links.get_mut(usize::from(arrival.0))
         {
-            link.round_trip.answered(lane.left_at(sending), now);
+            let asked = lane.sending(sending.sequence()) != Some(sending);
+            link.round_trip.answered(lane.left_at(sending), now, asked);
         }
     }
 }

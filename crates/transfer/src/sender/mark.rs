@@ -22,6 +22,13 @@ pub(super) struct Sending {
     sequence: u32,
 }
 
+impl Sending {
+    /// The packet.
+    pub fn sequence(self) -> u32 {
+        self.sequence
+    }
+}
+
 /// In which queue of its link a channel stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Place {
@@ -49,6 +56,8 @@ pub(super) struct Lane {
     last: Option<Sending>,
     /// The latest that was not its packet's first.
     again: Option<Sending>,
+    /// The first sending of the packet that was last sent for the second time.
+    first: Option<Sending>,
     began: Instant,
     marks: Box<[Mark]>,
 }
@@ -63,6 +72,7 @@ impl Lane {
             evidence: None,
             last: None,
             again: None,
+            first: None,
             began: Instant::ZERO,
             marks: vec![Mark::default(); packets as usize].into_boxed_slice(),
         }
@@ -75,6 +85,7 @@ impl Lane {
         self.evidence = None;
         self.last = None;
         self.again = None;
+        self.first = None;
         self.began = now;
         if let Some(marks) = self.marks.get_mut(..packets as usize) {
             marks.fill(Mark::default());
@@ -106,6 +117,9 @@ impl Lane {
         self.last = Some(sending);
         self.last_sent = now;
         let before = self.mark(sequence);
+        if before.0 & MAX_RESENT == 0 {
+            self.first = self.sending(sequence).or(self.first);
+        }
         let resent = match before {
             Mark(0) => 0,
             Mark(raw) => ((raw & MAX_RESENT) + 1).min(MAX_RESENT),
@@ -139,6 +153,11 @@ impl Lane {
         self.sending(sequence).filter(|_| only)
     }
 
+    /// The first sending of a packet that was sent again since, if no other was for the first time after.
+    pub fn first_of(&self, sequence: u32) -> Option<Sending> {
+        self.first.filter(|first| first.sequence == sequence)
+    }
+
     /// When a sending left.
     pub fn left_at(&self, sending: Sending) -> Instant {
         self.began + Duration::from_nanos(u64::from(sending.tick - 1) * TICK)
@@ -170,16 +189,22 @@ mod tests {
             lane.restart(8, Instant::ZERO);
             let mut now = Instant::ZERO;
             let mut twin: Vec<u32> = Vec::new();
+            let mut firsts = [None; 8];
             for (sequence, wait) in steps {
                 now += Duration::from_nanos(wait);
                 prop_assert_eq!(lane.send(sequence, now), twin.contains(&sequence));
                 twin.push(sequence);
+                firsts[sequence as usize] = firsts[sequence as usize].or(lane.sending(sequence));
             }
             let last = |s: u32| twin.iter().rposition(|&x| x == s);
             for a in 0..8 {
                 let times = twin.iter().filter(|&&x| x == a).count();
                 prop_assert_eq!(lane.sending_meant(a, false).is_some(), times == 1);
                 prop_assert_eq!(lane.sending_meant(a, true).is_some(), times == 2);
+                if let Some(first) = lane.first_of(a) {
+                    prop_assert_eq!(Some(first), firsts[a as usize]);
+                    prop_assert!(times > 1);
+                }
                 for b in 0..8 {
                     prop_assert_eq!(lane.sending(a).cmp(&lane.sending(b)), last(a).cmp(&last(b)));
                 }
