@@ -23,18 +23,25 @@ pub(crate) struct RoundTrip {
     since: u8,
     /// When an answer was last taken for a measurement.
     answered_at: Instant,
+    /// What follows from the above; it is asked for much more often than it changes.
+    usual: Duration,
+    overdue: Duration,
 }
 
 impl RoundTrip {
     pub fn new(initial: Duration) -> Self {
-        Self {
+        let mut known = Self {
             smoothed: initial,
             variation: initial / 2,
             measured: false,
             shortest: (Duration::MAX, Duration::MAX),
             since: 0,
             answered_at: Instant::ZERO,
-        }
+            usual: Duration::ZERO,
+            overdue: Duration::ZERO,
+        };
+        known.conclude();
+        known
     }
 
     /// Takes into account that what was sent at `left` was answered at `now`, unless it left before the
@@ -48,7 +55,7 @@ impl RoundTrip {
             return;
         }
         self.answered_at = now;
-        let limit = if asked { self.overdue() } else { Duration::MAX };
+        let limit = if asked { self.overdue } else { Duration::MAX };
         self.note_shortest(now.since(left));
         self.smooth(now.since(left).min(limit));
     }
@@ -76,7 +83,7 @@ impl RoundTrip {
             self.measured = true;
             self.smoothed = measured;
             self.variation = measured / 2;
-            return;
+            return self.conclude();
         }
         let measured = measured.min(self.patience());
         let error = if measured > self.smoothed {
@@ -86,6 +93,13 @@ impl RoundTrip {
         };
         self.variation = (self.variation * 3 + error) / 4;
         self.smoothed = (self.smoothed * 7 + measured) / 8;
+        self.conclude();
+    }
+
+    fn conclude(&mut self) {
+        let smoothed = self.within_reason(self.smoothed);
+        self.usual = self.within_reason(self.smoothed + self.variation);
+        self.overdue = (smoothed + GRANULARITY).max(self.usual);
     }
 
     /// Smoothed round trip.
@@ -95,13 +109,12 @@ impl RoundTrip {
 
     /// As long as an answer takes as a rule, on machines that do not stand still.
     pub fn usual(&self) -> Duration {
-        self.within_reason(self.smoothed + self.variation)
+        self.usual
     }
 
     /// An answer that is not there so long after the last packet is worth a question.
     pub fn overdue(&self) -> Duration {
-        let smoothed = self.within_reason(self.smoothed);
-        (smoothed + GRANULARITY).max(self.usual())
+        self.overdue
     }
 
     /// Not below the shortest of late, and not so far above it that only a machine that stands still can

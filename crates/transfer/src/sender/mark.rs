@@ -117,9 +117,6 @@ impl Lane {
         self.last = Some(sending);
         self.last_sent = now;
         let before = self.mark(sequence);
-        if before.0 & MAX_RESENT == 0 {
-            self.first = self.sending(sequence).or(self.first);
-        }
         let resent = match before {
             Mark(0) => 0,
             Mark(raw) => ((raw & MAX_RESENT) + 1).min(MAX_RESENT),
@@ -130,6 +127,10 @@ impl Lane {
         let again = before != Mark(0);
         if again {
             self.again = Some(sending);
+            if resent == 1 {
+                let tick = before.0 >> 2;
+                self.first = Some(Sending { tick, sequence });
+            }
         }
         again
     }
