@@ -27,6 +27,7 @@ enum Command {
     Witness(commands::witness::Witness),
     Plant(commands::plant::Plant),
     Check(commands::check::Check),
+    Plan(commands::plan::Plan),
     Sim(commands::sim::Sim),
     Bench(Box<commands::bench::Bench>),
     #[command(hide = true)]
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         Command::Witness(command) => command.run(),
         Command::Plant(command) => command.run(),
         Command::Check(command) => command.run(),
+        Command::Plan(command) => command.run(),
         Command::Sim(command) => command.run(),
         Command::Bench(command) => command.run(),
         Command::DemoNode(command) => command.run(),

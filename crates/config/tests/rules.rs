@@ -415,7 +415,7 @@ fn values_that_no_plan_can_be_made_from_are_refused_where_they_stand() {
         one(from, &format!("{key} = {bad}"), &field, "is ", right);
     }
     one(
-        "#jitter_ms = 0.5",
+        "#jitter_ms = 0.25",
         "jitter_ms = -0.5",
         "plan.jitter_ms",
         "is -0.5",

@@ -10,6 +10,7 @@ use bumpless_config::Config;
 use bumpless_net_linux::{Clock, Waker, random};
 use rtrb::RingBuffer;
 
+use crate::admission::Admission;
 use crate::applications::ApplicationThread;
 use crate::build::{Ends, Parts, Shared, build_cores};
 use crate::control::ControlServer;
@@ -34,6 +35,7 @@ pub fn run(
     options: RunOptions,
     open_link: OpenLink<'_>,
 ) -> Result<(), RunError> {
+    let admission = Admission::of(config).map_err(RunError::Refused)?;
     let socket = config.control_socket(node);
     let lock_path = PathBuf::from(format!("{}.lock", socket.display()));
     let _lock = InstanceLock::take(&lock_path).map_err(RunError::Lock)?;
@@ -41,7 +43,7 @@ pub fn run(
     let seed = random::seed().map_err(|errno| system("draw a random number", errno.into()))?;
     let waker = Waker::new().map_err(|errno| system("make a wake-up descriptor", errno.into()))?;
 
-    let mut warnings = Vec::new();
+    let mut warnings: Vec<String> = admission.weakness().into_iter().collect();
     let links = open_links(config, &wiring, open_link, &mut warnings)?;
     let pingers = open_pingers(config, &wiring, seed, &mut warnings)?;
     let (cores, ends) = build_cores(config, &wiring, seed, Clock.now())?;
@@ -87,7 +89,7 @@ pub fn run(
         .map_err(|error| system("start the log", error))?;
     let realtime_notes = Arc::new(Mutex::new(warnings));
     let operator = Operator::new(
-        config.clone(),
+        (config.clone(), admission),
         wiring.names.clone(),
         snapshot,
         orders,

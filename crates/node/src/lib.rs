@@ -4,6 +4,7 @@
 //! and returns when it is told to stop. Links are opened by a closure that the caller hands in, so
 //! that a laboratory can put fault-injecting drivers where the product puts UDP sockets.
 
+mod admission;
 pub mod applications;
 mod assembly;
 pub mod build;
@@ -61,6 +62,8 @@ pub enum RunError {
         /// What the system or driver said, with a remedy.
         cause: String,
     },
+    /// The plan refuses the configuration; why, and what to do.
+    Refused(String),
     /// A core refused its setup; the configuration let something through that it should not have.
     Setup(String),
     /// Something of the system's was refused.
@@ -76,6 +79,7 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lock(error) => error.fmt(f),
+            Self::Refused(reasons) => f.write_str(reasons),
             Self::Link { network, cause } => write!(f, "network '{network}': {cause}"),
             Self::Setup(cause) => write!(f, "the configuration cannot be run: {cause}"),
             Self::System { what, cause } => write!(f, "cannot {what}: {cause}"),
@@ -101,7 +105,7 @@ pub type OpenLink<'a> = &'a mut dyn FnMut(LinkId, &LinkSettings) -> Result<Opene
 /// Runs `node` of `config` until `options.stop` is set.
 ///
 /// # Errors
-/// Whatever keeps the node from starting; while it runs, trouble goes to log and status.
+/// That the plan refuses the configuration, unless it says to run all the same; whatever else keeps the node from starting; while it runs, trouble goes to log and status.
 pub fn run(
     config: &Config,
     node: NodeId,

@@ -10,6 +10,7 @@ use bumpless_redundancy::GroupId;
 use rtrb::Producer;
 use serde_json::{Value, json};
 
+use crate::admission::Admission;
 use crate::control::{Handler, Request, refusal};
 use crate::data_plane::Command;
 use crate::log::Names;
@@ -20,6 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Answers requests from the snapshot and passes orders to the data plane.
 pub struct Operator {
     config: Config,
+    admission: Admission,
     names: Names,
     snapshot: Arc<Mutex<Snapshot>>,
     orders: Producer<Command>,
@@ -30,7 +32,7 @@ pub struct Operator {
 impl Operator {
     /// An operator for one node.
     pub fn new(
-        config: Config,
+        (config, admission): (Config, Admission),
         names: Names,
         snapshot: Arc<Mutex<Snapshot>>,
         orders: Producer<Command>,
@@ -39,6 +41,7 @@ impl Operator {
     ) -> Self {
         Self {
             config,
+            admission,
             names,
             snapshot,
             orders,
@@ -58,7 +61,10 @@ impl Operator {
             .lock()
             .map(|warnings| warnings.clone())
             .unwrap_or_default();
-        status::render(&snapshot, &self.config, &self.names, &warnings, Clock.now())
+        let mut status =
+            status::render(&snapshot, &self.config, &self.names, &warnings, Clock.now());
+        status["plan"] = self.admission.json();
+        status
     }
 
     fn switchover(&mut self, name: Option<String>) -> Value {

@@ -26,6 +26,7 @@ pub mod input;
 pub mod pair;
 pub mod recovery;
 pub mod reliability;
+pub mod report;
 pub mod resource;
 pub mod response;
 pub mod transmission;

@@ -222,7 +222,7 @@ fn blocking(
         .unwrap_or_default();
     Blocking {
         committed_ns: committed.saturating_mul(ready),
-        discovery_ns: recovery::waiting(of(usable), channel.budget).as_nanos(),
+        discovery_ns: recovery::waiting(of(usable), machine, channel.budget).as_nanos(),
         retransmissions_ns: saturated(others),
         answer_ns: (answer + Duration::from_nanos(machine.per_transfer_ns)).as_nanos(),
     }

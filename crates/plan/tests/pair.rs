@@ -44,7 +44,7 @@ fn both_nodes_of_a_pair_may_have_the_same_to_send() {
     assert_eq!((channel.size, channel.budget), (40_064, 3));
     assert_eq!(channel.accepted_loss_per_year, None);
     assert_eq!(channel.links, LinkSet::first(2));
-    assert_eq!(scenario.machine.jitter_ns, 500_000);
+    assert_eq!(scenario.machine.jitter_ns, 250_000);
 }
 
 #[test]

@@ -56,6 +56,7 @@ impl Check {
             config.networks.len(),
             config.applications.len(),
         ));
+        output::print_line("`bumpless plan` says whether every state can be in time");
         Ok(ExitCode::SUCCESS)
     }
 }

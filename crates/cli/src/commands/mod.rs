@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod check;
 pub mod demo;
+pub mod plan;
 pub mod plant;
 pub mod run;
 pub mod sim;

@@ -72,7 +72,7 @@ fn what_is_local_does_not_change_the_fingerprint() {
             "#run_although_refused = false",
             "run_although_refused = true",
         ),
-        ("#jitter_ms = 0.5", "jitter_ms = 0.1"),
+        ("#jitter_ms = 0.25", "jitter_ms = 0.1"),
         ("#bit_error_rate =", "bit_error_rate = 1e-12"),
         ("#frame_loss =", "frame_loss = 0.01"),
         ("#round_trip_max_ms = 0.5", "round_trip_max_ms = 2"),

@@ -130,11 +130,11 @@ section! {
         /// Cost: none.
         /// Hazard: states miss their deadlines under load or losses, and the backup falls behind.
         run_although_refused: bool = "run_although_refused", "none", Flag, default("false");
-        /// How much later than intended a thread of a node may go on. The default covers 99.99 % of
-        /// the wake-ups of a real-time thread on an ordinary kernel without other load.
-        /// Cost: each state is planned to wait this long once more than it loses packets.
+        /// How much later than intended a thread of a node may go on. The default covers 99.9 % of the
+        /// wake-ups of a real-time thread on an ordinary kernel without other load.
+        /// Cost: the plan waits this long for each sending of a state, and for each loss.
         /// Hazard: a machine that is later than this misses deadlines that the plan promises.
-        jitter: Duration = "jitter_ms", "milliseconds", Millis { min: 0.0, max: 1000.0 }, default("0.5");
+        jitter: Duration = "jitter_ms", "milliseconds", Millis { min: 0.0, max: 1000.0 }, default("0.25");
     }
 }
 

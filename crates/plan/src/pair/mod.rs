@@ -10,7 +10,7 @@ use bumpless_base::NodeId;
 use bumpless_config::Config;
 use serde::Serialize;
 
-use crate::evaluate::{Plan, evaluate};
+use crate::evaluate::{Plan, evaluate, is_admitted};
 use crate::input::{Fault, Machine, Scenario};
 
 pub use scenario::scenario;
@@ -60,6 +60,20 @@ impl Sender {
             Err(_) => Verdict::CannotSay,
         }
     }
+}
+
+/// The answer alone, as [`plan`] gives it, sooner.
+pub fn verdict(config: &Config, machine: Machine) -> Verdict {
+    let nodes = (0..config.nodes.len()).map(|at| NodeId(at as u8));
+    let mut verdict = Verdict::Yes;
+    for scenario in nodes.map(|node| scenario(config, node, machine)) {
+        if !scenario.faults().is_empty() {
+            verdict = Verdict::CannotSay;
+        } else if !is_admitted(&scenario) {
+            return Verdict::No;
+        }
+    }
+    verdict
 }
 
 /// The plan of `config` on nodes that take so long for a transfer as `machine` says; the jitter is the

@@ -1,0 +1,95 @@
+//! `bumpless plan`: whether every state of a configuration is in time and whole, and what would help.
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use bumpless_plan::report::Report;
+use bumpless_plan::{Machine, Verdict};
+use clap::Args;
+
+use crate::output::{self, Failure, Outcome};
+
+/// Say before commissioning whether every state is in time, and how many are lost in a year
+///
+/// Exit status 0 for a yes; 1 for a no, and where it cannot be said; 2 for a wrong configuration.
+#[derive(Debug, Args)]
+pub struct Plan {
+    /// The pair's configuration file
+    config: PathBuf,
+    /// Print the plan as JSON (schema bumpless.plan/1)
+    #[arg(long)]
+    json: bool,
+    /// Write tables and pictures to this file, one page that needs nothing else
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write the pictures to this directory, which is made if it does not exist
+    #[arg(long, value_name = "DIRECTORY")]
+    svg: Option<PathBuf>,
+}
+
+impl Plan {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let json = self.json;
+        self.execute().map_err(|failure| failure.in_json(json))
+    }
+
+    fn execute(self) -> Outcome {
+        let config = output::load(&self.config, self.json)?;
+        let plan = bumpless_plan::plan(&config, Machine::default());
+        let verdict = plan.verdict;
+        let report = Report::new(&config.pair, plan, progress);
+        if let Some(path) = &self.html {
+            write(path, &report.page())?;
+        }
+        if let Some(directory) = &self.svg {
+            drawings(directory, &report)?;
+        }
+        if self.json {
+            output::print_line(report.json());
+        } else {
+            output::print_line(report.text().trim_end());
+        }
+        Ok(ExitCode::from(u8::from(verdict != Verdict::Yes)))
+    }
+}
+
+/// Tells on a terminal that the search for advice or margins takes a while.
+fn progress(at: usize, of: usize) {
+    let mut errors = std::io::stderr();
+    if of > 1 && errors.is_terminal() {
+        let _ = write!(errors, "\rplanning node {} of {of} \r", at + 1);
+    }
+}
+
+/// Writes `text` to `path`: wholly, or not at all.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::refused(format_args!(
+            "cannot write {}: {error}; name a file in a directory that may be written to",
+            path.display()
+        ))
+    };
+    let name = path.file_name().map(|name| name.to_string_lossy());
+    let name = name.ok_or_else(|| failed(std::io::ErrorKind::IsADirectory.into()))?;
+    let part = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&part);
+        failed(error)
+    })
+}
+
+fn drawings(directory: &Path, report: &Report) -> Result<(), Failure> {
+    std::fs::create_dir_all(directory).map_err(|error| {
+        Failure::refused(format_args!(
+            "cannot make the directory {}: {error}; name one that may be written to",
+            directory.display()
+        ))
+    })?;
+    for (name, svg) in report.drawings() {
+        write(&directory.join(name), &svg)?;
+    }
+    Ok(())
+}

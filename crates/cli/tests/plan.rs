@@ -1,0 +1,375 @@
+//! `bumpless plan`, and what `bumpless run` makes of its answer.
+
+mod support;
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+use support::plan::Plan;
+use support::process::{bumpless, outcome};
+use support::site::Site;
+use tempfile::TempDir;
+
+fn example(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../examples")
+        .join(name);
+    std::fs::read_to_string(path).unwrap()
+}
+
+struct Planned {
+    _directory: TempDir,
+    path: PathBuf,
+}
+
+impl Planned {
+    fn new(text: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("pair.toml");
+        std::fs::write(&path, text).unwrap();
+        Self {
+            _directory: directory,
+            path,
+        }
+    }
+
+    fn ask(&self, more: &[&str]) -> (String, String, Option<i32>) {
+        let mut arguments = vec!["plan", self.path.to_str().unwrap()];
+        arguments.extend(more);
+        outcome(&bumpless(&arguments))
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.ask(&["--json"]).0).unwrap()
+    }
+}
+
+fn plan(text: &str) -> (String, String, Option<i32>) {
+    Planned::new(text).ask(&[])
+}
+
+/// Table 20 with a channel of 40 kB that is due after 6 ms, which three losses do not permit.
+fn refused() -> String {
+    let text = example("table20.toml");
+    text.replace(
+        "period_ms = 50\ndeadline_ms = 50",
+        "period_ms = 50\ndeadline_ms = 6",
+    )
+}
+
+#[test]
+fn every_example_is_a_yes_with_the_papers_load() {
+    for name in ["table20.toml", "quadruple-tank.toml", "two-computers.toml"] {
+        let (said, errors, status) = plan(&example(name));
+        assert_eq!(status, Some(0), "{name}: {said} {errors}");
+        let first = said.lines().next().unwrap();
+        assert!(first.contains(": yes, every state is in time"), "{first}");
+        assert!(said.contains("To spare: "), "{said}");
+        assert!(
+            said.lines().all(|line| line.chars().count() <= 120),
+            "{said}"
+        );
+    }
+    let (said, ..) = plan(&example("table20.toml"));
+    assert!(said.contains("74.3 %"), "{said}");
+}
+
+#[test]
+fn a_no_says_where_and_by_how_much_and_what_it_proposes_is_a_yes() {
+    let text = refused();
+    let (said, _, status) = plan(&text);
+    assert_eq!(status, Some(1), "{said}");
+    let mut lines = said.lines();
+    assert!(lines.next().unwrap().contains(": no, "), "{said}");
+    let reason = lines
+        .find(|line| line.contains("too much in the 6.00 ms after"))
+        .unwrap();
+    for part in [
+        "network A",
+        "application-3 ",
+        "until losses are known",
+        "its answer",
+    ] {
+        assert!(reason.contains(part), "{reason}");
+    }
+    let advice = said
+        .lines()
+        .find(|line| line.contains("application-3: deadline_ms = "))
+        .unwrap_or_else(|| panic!("{said}"));
+    let words: Vec<&str> = advice.split_whitespace().collect();
+    let at = words.iter().position(|word| *word == "=").unwrap();
+    let proposed: f64 = words[at + 1].parse().unwrap();
+    let with = |deadline: f64| {
+        let to = format!("period_ms = 50\ndeadline_ms = {deadline}");
+        plan(&text.replace("period_ms = 50\ndeadline_ms = 6", &to)).2
+    };
+    assert_eq!(with(proposed), Some(0), "{advice}");
+    assert_eq!(with(proposed - 0.02), Some(1), "{advice}");
+}
+
+#[test]
+fn where_a_network_states_no_bandwidth_it_cannot_be_said() {
+    let text = example("table20.toml").replacen("bandwidth_mbit = 1000", "bandwidth_mbit = 0", 1);
+    let (said, _, status) = plan(&text);
+    assert_eq!(status, Some(1));
+    assert!(
+        said.lines().next().unwrap().contains("cannot say"),
+        "{said}"
+    );
+    assert!(
+        said.contains("network \"A\" states no bandwidth; set its bandwidth_mbit"),
+        "{said}"
+    );
+    assert_eq!(Planned::new(&text).json()["verdict"], "cannot_say");
+}
+
+#[test]
+fn more_losses_than_accepted_are_a_no_with_the_budget_that_is_enough() {
+    let text = example("table20.toml").replacen(
+        "retransmissions = 2\n",
+        "retransmissions = 0\naccepted_loss_per_year = 1e-6\n",
+        1,
+    );
+    let (said, _, status) = plan(&text);
+    assert_eq!(status, Some(1));
+    assert!(
+        said.contains("states are lost in a year, 1e-6 are accepted; it needs retransmissions = 2"),
+        "{said}"
+    );
+    assert!(
+        said.contains("application-1: retransmissions = 2 instead of 0"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_impossible_value_is_refused_with_its_field_and_the_reason() {
+    for (from, to, field, reason) in [
+        (
+            "period_ms = 50",
+            "period_ms = 0",
+            "application[3].period_ms",
+            "from 1 to",
+        ),
+        (
+            "deadline_ms = 50",
+            "deadline_ms = 51",
+            "application[3].deadline_ms",
+            "longer than the period",
+        ),
+        (
+            "name = \"A\"",
+            "name = \"A\"\nbit_error_rate = -1e-9",
+            "network[1].bit_error_rate",
+            "from 0",
+        ),
+        (
+            "name = \"A\"",
+            "name = \"A\"\nbit_error_rate = 1.5",
+            "network[1].bit_error_rate",
+            "to 0.5",
+        ),
+        (
+            "name = \"A\"",
+            "name = \"A\"\nframe_loss = nan",
+            "network[1].frame_loss",
+            "from 0",
+        ),
+        (
+            "name = \"A\"",
+            "name = \"A\"\nround_trip_max_ms = 0",
+            "network[1].round_trip_max_ms",
+            "0.001",
+        ),
+        (
+            "retransmissions = 3",
+            "retransmissions = 300",
+            "application[3].retransmissions",
+            "to 100",
+        ),
+        (
+            "retransmissions = 3",
+            "accepted_loss_per_year = 0",
+            "application[3].accepted_loss_per_year",
+            "above 0",
+        ),
+        (
+            "\"8.0 MB\"",
+            "\"200 MB\"",
+            "transfer.memory_max",
+            "bytes of buffers",
+        ),
+    ] {
+        let text = example("table20.toml").replacen(from, to, 1);
+        let (said, errors, status) = plan(&text);
+        assert_eq!(status, Some(2), "{to}: {said}");
+        let line = errors.lines().find(|line| line.contains(field));
+        assert!(
+            line.is_some_and(|line| line.contains(reason)),
+            "{to}: {errors}"
+        );
+    }
+    // Beyond what the wire version can number.
+    let text = example("table20.toml")
+        .replacen("\"8.0 MB\"", "\"96 MB\"", 1)
+        .replace(
+            "[realtime]",
+            "[transfer]\nwire_version = 1\nmemory_max = \"4 GiB\"\n[realtime]",
+        );
+    let (_, errors, status) = plan(&text);
+    assert_eq!(status, Some(2));
+    assert!(errors.contains("version 1 numbers 65536"), "{errors}");
+}
+
+#[test]
+fn json_has_the_answer_and_all_figures() {
+    let json = Planned::new(&example("table20.toml")).json();
+    assert_eq!(json["schema"], "bumpless.plan/1");
+    assert_eq!(
+        (&json["pair"], &json["verdict"]),
+        (&"table20".into(), &"yes".into())
+    );
+    assert_eq!(json["reasons"], Value::Array(Vec::new()));
+    let sender = &json["senders"][0];
+    assert_eq!(sender["nodes"], serde_json::json!(["left", "right"]));
+    assert_eq!(sender["memory"]["limit_bytes"], 1u64 << 30);
+    let channel = &sender["channels"][2];
+    assert_eq!(
+        (&channel["name"], &channel["packets"]),
+        (&"application-3".into(), &28.into())
+    );
+    // 40,064 bytes and 28 packets of 30 + 66 bytes of headers at 1 Gbit/s.
+    assert_eq!(channel["on"][0]["wire_bytes"], 40_064 + 28 * 96);
+    assert_eq!(channel["on"][0]["wire_ns"], (40_064 + 28 * 96) * 8);
+    let situations = sender["situations"].as_array().unwrap();
+    let without: Vec<&Value> = situations.iter().map(|one| &one["without"]).collect();
+    assert_eq!(without, [&Value::Null, &"A".into(), &"B".into()]);
+    let share = situations[0]["resources"][0]["payload_utilisation"].as_f64();
+    assert!(share.is_some_and(|share| (share - 0.743).abs() < 0.0006));
+    for situation in situations {
+        for channel in situation["channels"].as_array().unwrap() {
+            assert!(channel["response_ns"].as_u64() > Some(0), "{channel}");
+            assert!(channel["loss_per_year"].as_f64() < Some(1e-6), "{channel}");
+        }
+    }
+    assert!(sender["headroom"]["growth"].as_f64() > Some(1.0));
+    let refused = Planned::new(&refused()).json();
+    assert_eq!(refused["verdict"], "no");
+    let refusal = &refused["senders"][0]["situations"][0]["resources"][0]["refusal"];
+    assert_eq!(
+        (&refusal["condition"], &refusal["window_ns"]),
+        (&"demand".into(), &6_000_000.into())
+    );
+    assert_eq!(refusal["loads"][0]["channel"], "application-3");
+    let advice = &refused["senders"][0]["advice"][0];
+    assert_eq!(advice["change"]["channel"], "application-3", "{advice}");
+}
+
+#[test]
+fn the_page_needs_nothing_else_and_the_pictures_stand_alone() {
+    let planned = Planned::new(&example("table20.toml"));
+    let (page, pictures) = (
+        planned.path.with_extension("html"),
+        planned.path.with_extension("d"),
+    );
+    let more = [
+        "--html",
+        page.to_str().unwrap(),
+        "--svg",
+        pictures.to_str().unwrap(),
+    ];
+    assert_eq!(planned.ask(&more).2, Some(0));
+    let html = std::fs::read_to_string(&page).unwrap();
+    assert!(html.starts_with("<!doctype html>") && html.ends_with("</html>\n"));
+    assert_eq!(
+        html.matches("<svg").count(),
+        2,
+        "the losses, and one time line for two alike"
+    );
+    for outside in ["http://", "https://", "<script", "<link", "@import"] {
+        assert!(!html.contains(outside), "{outside}");
+    }
+    let names: Vec<String> = std::fs::read_dir(&pictures)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    for name in names {
+        let svg = std::fs::read_to_string(pictures.join(name)).unwrap();
+        assert!(svg.starts_with("<svg xmlns=") && svg.contains("<style>"));
+    }
+    let nowhere = planned.path.join("below-a-file.html");
+    let (_, errors, status) = planned.ask(&["--html", nowhere.to_str().unwrap()]);
+    assert_eq!(status, Some(1));
+    assert!(
+        errors.contains("cannot write") && errors.contains("name a file"),
+        "{errors}"
+    );
+}
+
+/// A tank every 50 ms over networks on which an answer takes up to 100 ms.
+fn slow_networks() -> Plan {
+    let mut plan = Plan::pair(2).tank(50, "");
+    plan.network = "round_trip_max_ms = 100".into();
+    plan
+}
+
+#[test]
+fn run_refuses_what_the_plan_refuses_with_reasons_and_remedy() {
+    let site = Site::new(slow_networks());
+    let config = site.config();
+    let (said, errors, status) = outcome(&bumpless(&[
+        "run",
+        config.to_str().unwrap(),
+        "--node",
+        "left",
+    ]));
+    assert_eq!((status, said.as_str()), (Some(1), ""), "{errors}");
+    for part in [
+        "the plan refuses this configuration",
+        "too much in the 25.0 ms",
+        "ask `bumpless plan`",
+        "run_although_refused = true in [plan]",
+    ] {
+        assert!(errors.contains(part), "{part}: {errors}");
+    }
+    assert!(!site.socket("left").exists());
+}
+
+#[test]
+fn run_although_refused_says_so_in_status_for_as_long_as_it_runs() {
+    let mut plan = slow_networks();
+    plan.transfer = "[plan]\nrun_although_refused = true".into();
+    let mut site = Site::new(plan);
+    site.start_surroundings();
+    site.start("left");
+    site.await_primary("left", "tank");
+    let status = site.status("left").unwrap();
+    assert_eq!(status["plan"]["verdict"], "no");
+    assert!(!status["plan"]["reasons"].as_array().unwrap().is_empty());
+    let told = |text: &str| text.contains("runs although the plan refuses this configuration");
+    let weaknesses = status["weaknesses"].as_array().unwrap();
+    assert!(
+        weaknesses
+            .iter()
+            .any(|weakness| told(weakness.as_str().unwrap())),
+        "{status}"
+    );
+    let config = site.config();
+    let (said, ..) = outcome(&bumpless(&[
+        "status",
+        config.to_str().unwrap(),
+        "--node",
+        "left",
+    ]));
+    assert!(told(&said), "{said}");
+}
+
+#[test]
+fn a_node_that_the_plan_admits_says_so_in_status() {
+    let mut site = Site::new(Plan::pair(2).tank(50, ""));
+    site.start_surroundings();
+    site.start("left");
+    site.await_primary("left", "tank");
+    assert_eq!(site.status("left").unwrap()["plan"]["verdict"], "yes");
+}

@@ -1,0 +1,225 @@
+//! What a terminal shows, and the tables that the page shows too.
+
+use std::fmt::Write;
+
+use super::table::Table;
+use super::{Report, units, words};
+use crate::evaluate::Plan;
+use crate::headroom::Headroom;
+use crate::input::{Distribution, Loss, Scenario};
+use crate::pair::Sender;
+
+/// Pieces of advice that are shown.
+pub const ADVICE: usize = 6;
+
+pub fn text(report: &Report) -> String {
+    let mut text = words::verdict(&report.pair, &report.plan) + "\n";
+    for (at, sender) in report.plan.senders.iter().enumerate() {
+        let _ = writeln!(text, "\n{}", who(sender));
+        for reason in words::of_sender(sender) {
+            let _ = writeln!(text, "  {reason}");
+        }
+        let advice = &report.advice[at];
+        if let Some(first) = advice_head(sender, advice.len()) {
+            let _ = writeln!(text, "\n{first}");
+        }
+        for advice in advice.iter().take(ADVICE) {
+            let _ = writeln!(text, "  {}", words::advice(&sender.scenario, advice));
+        }
+        let Ok(plan) = &sender.plan else { continue };
+        let room = report.headroom[at].as_ref();
+        if let Some(room) = room {
+            let _ = writeln!(text, "  {}", margin(room));
+        }
+        let _ = writeln!(text, "\n{}", channels(&sender.scenario, plan).text());
+        let _ = write!(text, "{}", networks(&sender.scenario, plan).text());
+        if let Some(room) = room {
+            let _ = write!(text, "\nHow far each channel may go alone\n");
+            let _ = write!(text, "{}", limits(&sender.scenario, room).text());
+        }
+    }
+    text
+}
+
+/// Which nodes, and what is held there.
+pub fn who(sender: &Sender) -> String {
+    let (needed, most) = sender.memory;
+    let several = if sender.nodes.len() > 1 {
+        "each of "
+    } else {
+        ""
+    };
+    let mut text = format!(
+        "As primary of all its groups, {several}{}: {} of {} for state buffers",
+        sender.nodes.join(", "),
+        units::bytes(needed as f64),
+        units::bytes(most as f64)
+    );
+    if sender.partners > 1 {
+        let _ = write!(
+            text,
+            "; receives from {} nodes, which one port carries only if their bandwidths together fit it",
+            sender.partners
+        );
+    }
+    text
+}
+
+/// What stands above the advice; `None` where there is nothing to advise.
+pub fn advice_head(sender: &Sender, count: usize) -> Option<&'static str> {
+    match (&sender.plan, count) {
+        (Ok(plan), 0) if !plan.admitted => {
+            Some("No single change makes it a yes; begin with what is most above")
+        }
+        (Ok(plan), _) if !plan.admitted => {
+            Some("Any one of these makes it a yes, the smallest first")
+        }
+        _ => None,
+    }
+}
+
+/// What is left of everything, in words.
+pub fn margin(room: &Headroom) -> String {
+    format!(
+        "To spare: every state could take {} times as long, or all deadlines be {} shorter",
+        units::factor(room.growth),
+        units::time(room.spare_ns as f64)
+    )
+}
+
+/// A line for each channel: what it asks, and the worst of all situations.
+pub fn channels(scenario: &Scenario, plan: &Plan) -> Table {
+    let mut table = Table::new(&[
+        "channel",
+        "state",
+        "packets",
+        "period",
+        "deadline",
+        "budget",
+        "sending",
+        "longest",
+        "left",
+        "lost/year",
+    ]);
+    for (at, (channel, planned)) in scenario.channels.iter().zip(&plan.channels).enumerate() {
+        let situations = || plan.situations.iter().map(|s| &s.channels[at]);
+        let carried = || situations().filter(|s| s.links > 0);
+        let late = carried().any(|s| s.response_ns.is_none());
+        let longest = carried().filter_map(|s| s.response_ns).max();
+        let longest = longest.filter(|_| !late);
+        let sending = planned.on.iter().map(|on| on.budgeted_ns).max();
+        let lost = situations().filter_map(|s| s.loss_per_year);
+        let deadline = channel.deadline.as_nanos();
+        let left = |response: u64| units::time(deadline.saturating_sub(response) as f64);
+        table.row([
+            channel.name.clone(),
+            units::bytes(channel.size.into()),
+            planned.packets.to_string(),
+            units::time(channel.period.as_nanos() as f64),
+            units::time(deadline as f64),
+            channel.budget.to_string(),
+            units::time(sending.unwrap_or(0) as f64),
+            longest.map_or("-".into(), |response| units::time(response as f64)),
+            longest.map_or("-".into(), left),
+            units::losses(lost.fold(0.0, f64::max)),
+        ]);
+    }
+    table
+}
+
+/// A line for each network, or what else is shared, in each situation.
+pub fn networks(scenario: &Scenario, plan: &Plan) -> Table {
+    let mut table = Table::new(&[
+        "network",
+        "without",
+        "in use",
+        "state alone",
+        "states could take",
+        "deadlines shorter by",
+        "",
+    ]);
+    for situation in &plan.situations {
+        for resource in &situation.resources {
+            let without = situation.without.map(|link| &scenario.links[link].name);
+            let left = |text: String| match resource.refusal {
+                Some(_) => "-".into(),
+                None => text,
+            };
+            table.row([
+                words::resource(scenario, resource.kind),
+                without.map_or("-".into(), Clone::clone),
+                units::percent(resource.utilisation),
+                units::percent(resource.payload_utilisation),
+                left(format!("x {}", units::factor(resource.growth))),
+                left(units::time(resource.spare_ns as f64)),
+                if resource.refusal.is_some() {
+                    "too much".into()
+                } else {
+                    "in time".into()
+                },
+            ]);
+        }
+    }
+    table
+}
+
+/// How far each channel may go while the others stay.
+pub fn limits(scenario: &Scenario, room: &Headroom) -> Table {
+    let mut table = Table::new(&[
+        "channel",
+        "largest state",
+        "shortest deadline",
+        "shortest period",
+    ]);
+    for (channel, room) in scenario.channels.iter().zip(&room.channels) {
+        table.row([
+            channel.name.clone(),
+            units::bytes(room.size.into()),
+            units::time(room.deadline_ns as f64),
+            units::time(room.period_ns as f64),
+        ]);
+    }
+    table
+}
+
+/// What the plan was told of each network and channel.
+pub fn assumptions(scenario: &Scenario) -> Table {
+    let mut table = Table::new(&[
+        "network",
+        "bandwidth",
+        "losses",
+        "round trip up to",
+        "burst",
+        "other frame",
+        "messages",
+        "channels replicated",
+        "spread",
+    ]);
+    for (at, link) in scenario.links.iter().enumerate() {
+        let carried = |distribution| {
+            let here = scenario.channels.iter().filter(|channel| {
+                channel.distribution == distribution
+                    && channel.links.iter().any(|id| usize::from(id.0) == at)
+            });
+            here.count().to_string()
+        };
+        let messages = link.background.iter().map(|message| {
+            f64::from(message.bytes) * 8e9 / message.period.as_nanos().max(1) as f64
+        });
+        table.row([
+            link.name.clone(),
+            units::rate(link.bandwidth as f64),
+            match link.loss {
+                Loss::BitErrors(rate) => format!("{rate:e} of bits"),
+                Loss::Frames(share) => format!("{share:e} of frames"),
+            },
+            units::time(link.round_trip.1.as_nanos() as f64),
+            units::bytes(link.burst.into()),
+            units::bytes(link.other_frame.into()),
+            units::rate(messages.sum()),
+            carried(Distribution::Replicate),
+            carried(Distribution::Spread),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,308 @@
+//! The plan in sentences.
+
+use crate::advice::Advice;
+use crate::evaluate::{Plan, Situation, Unmet};
+use crate::input::{Distribution, Scenario};
+use crate::pair::{PairPlan, Sender, Verdict};
+use crate::resource::{Blocking, Kind};
+use crate::variation::Variation;
+
+use super::units;
+
+/// Channels of a window that are named.
+const NAMED: usize = 3;
+
+/// The answer in one line.
+pub fn verdict(pair: &str, plan: &PairPlan) -> String {
+    let channels: usize = plan
+        .senders
+        .iter()
+        .map(|sender| sender.scenario.channels.len())
+        .max()
+        .unwrap_or(0);
+    match plan.verdict {
+        Verdict::Yes if channels == 0 => format!("{pair}: yes, there is nothing to send"),
+        Verdict::Yes => format!(
+            "{pair}: yes, every state is in time{}",
+            if several_networks(plan) {
+                ", also without any one network"
+            } else {
+                ""
+            }
+        ),
+        Verdict::No => format!("{pair}: no, not every state can be in time and whole"),
+        Verdict::CannotSay => format!("{pair}: cannot say whether every state is in time"),
+    }
+}
+
+fn several_networks(plan: &PairPlan) -> bool {
+    plan.senders
+        .iter()
+        .any(|sender| sender.scenario.links.len() > 1)
+}
+
+/// Why the answer is not a yes: a sentence each, those that differ only in what is out of service once.
+pub fn reasons(plan: &PairPlan) -> Vec<String> {
+    plan.senders.iter().flat_map(of_sender).collect()
+}
+
+/// Why the answer for these nodes is not a yes.
+pub fn of_sender(sender: &Sender) -> Vec<String> {
+    let plan = match &sender.plan {
+        Ok(plan) => plan,
+        Err(unknown) => return unknown.iter().map(unplanned).collect(),
+    };
+    let mut told: Vec<String> = Vec::new();
+    let mut reasons = Vec::new();
+    let worst = plan.unmet.iter().filter(|unmet| is_worst(plan, unmet));
+    for unmet in worst {
+        // What fails with all networks in service is not told again without one of them.
+        let subject = subject(&sender.scenario, plan, unmet);
+        if !told.contains(&subject) {
+            reasons.push(sentence(&sender.scenario, plan, unmet));
+            told.push(subject);
+        }
+    }
+    reasons
+}
+
+/// Whether no other situation loses more states of the channel that `unmet` is about.
+fn is_worst(plan: &Plan, unmet: &Unmet) -> bool {
+    let Unmet::Lossy {
+        situation, channel, ..
+    } = *unmet
+    else {
+        return true;
+    };
+    let lost = |situation: &Situation| situation.channels[channel].loss_per_year;
+    let here = lost(&plan.situations[situation]);
+    plan.situations.iter().all(|other| lost(other) <= here)
+}
+
+/// What a condition is about, whatever is in service.
+fn subject(scenario: &Scenario, plan: &Plan, unmet: &Unmet) -> String {
+    match *unmet {
+        Unmet::Late {
+            situation,
+            resource,
+        } => place(
+            scenario,
+            plan.situations[situation].resources[resource].kind,
+        ),
+        Unmet::Lossy { channel, .. } => format!("channel {channel}"),
+        Unmet::InFlight { link, .. } => format!("in flight {link}"),
+    }
+}
+
+fn unplanned(fault: &crate::input::Fault) -> String {
+    if fault.field == "bandwidth" {
+        return format!(
+            "{} states no bandwidth; set its bandwidth_mbit to what the slowest hop carries",
+            fault.place
+        );
+    }
+    fault.to_string()
+}
+
+/// In which situation a network is out of service, in words; empty for none.
+pub fn without(scenario: &Scenario, situation: &Situation) -> String {
+    situation.without.map_or(String::new(), |link| {
+        format!(" (network {} out of service)", scenario.links[link].name)
+    })
+}
+
+/// The name of what is shared.
+pub fn resource(scenario: &Scenario, kind: Kind) -> String {
+    match kind {
+        Kind::Networks(links) => {
+            let names: Vec<&str> = links
+                .iter()
+                .filter_map(|link| scenario.links.get(usize::from(link.0)))
+                .map(|link| link.name.as_str())
+                .collect();
+            names.join("+")
+        }
+        Kind::Processor => "processor".into(),
+    }
+}
+
+/// Which condition is not met, and where.
+fn sentence(scenario: &Scenario, plan: &Plan, unmet: &Unmet) -> String {
+    match *unmet {
+        Unmet::Late {
+            situation,
+            resource,
+        } => {
+            let situation = &plan.situations[situation];
+            late(scenario, plan, situation, resource) + &without(scenario, situation)
+        }
+        Unmet::Lossy {
+            situation,
+            channel,
+            needed_budget,
+        } => {
+            let situation = &plan.situations[situation];
+            let lost = situation.channels[channel].loss_per_year.unwrap_or(0.0);
+            let channel = &scenario.channels[channel];
+            let remedy = needed_budget.map_or_else(
+                || "no budget is enough".into(),
+                |budget| format!("it needs retransmissions = {budget}"),
+            );
+            let what = format!(
+                "{}: {} states are lost in a year, {} are accepted; {remedy}",
+                channel.name,
+                units::losses(lost),
+                units::losses(channel.accepted_loss_per_year.unwrap_or(0.0)),
+            );
+            what + &without(scenario, situation)
+        }
+        Unmet::InFlight { link, needed } => format!(
+            "network {}: {needed} packets must be in flight to keep it busy, in_flight_max is {}; raise it",
+            scenario.links[link].name, scenario.packets.in_flight_max
+        ),
+    }
+}
+
+fn place(scenario: &Scenario, kind: Kind) -> String {
+    match kind {
+        Kind::Processor => "the data plane's processor".to_owned(),
+        kind => format!("network {}", resource(scenario, kind)),
+    }
+}
+
+fn late(scenario: &Scenario, plan: &Plan, situation: &Situation, at: usize) -> String {
+    let planned = &situation.resources[at];
+    let place = place(scenario, planned.kind);
+    let Some((refusal, loads)) = &planned.refusal else {
+        return place;
+    };
+    let (Some(window), Some(demand)) = (refusal.window_ns, refusal.demand_ns) else {
+        let share = units::percent(planned.utilisation);
+        return format!(
+            "{place}: {share} of it is asked for: {}",
+            refusal.condition.words()
+        );
+    };
+    let excess = demand.saturating_sub(window.into()) as f64;
+    let mut parts: Vec<String> = loads
+        .iter()
+        .take(NAMED)
+        .map(|load| {
+            let name = &plan.channels[load.channel].name;
+            let times = match load.states {
+                1 => String::new(),
+                states => format!("{states} times "),
+            };
+            format!("{times}{name} {}", units::time(load.nanos as f64))
+        })
+        .collect();
+    if loads.len() > NAMED {
+        let rest: u128 = loads.iter().skip(NAMED).map(|load| load.nanos).sum();
+        let count = loads.len() - NAMED;
+        parts.push(format!("{count} others {}", units::time(rest as f64)));
+    }
+    let states: u128 = loads.iter().map(|load| load.nanos).sum();
+    let mut rest = demand.saturating_sub(states);
+    if let Some((name, blocking)) = strictest(scenario, situation, window) {
+        rest = rest.saturating_sub(blocking.total().into());
+        parts.push(waiting(name, &blocking));
+    }
+    if rest > 0 {
+        let messages = units::time(rest as f64);
+        parts.push(format!("heartbeats and other messages {messages}"));
+    }
+    format!(
+        "{place}: {} too much in the {} after all channels publish at once: {}",
+        units::time(excess),
+        units::time(window as f64),
+        parts.join(", ")
+    )
+}
+
+/// The channel due within `window` that may be held up longest.
+fn strictest<'a>(
+    scenario: &'a Scenario,
+    situation: &Situation,
+    window: u64,
+) -> Option<(&'a str, Blocking)> {
+    let channels = scenario.channels.iter().zip(&situation.channels);
+    let due = channels.filter(|(channel, _)| channel.deadline.as_nanos() <= window);
+    let held = due.filter_map(|(channel, state)| Some((channel.name.as_str(), state.blocking?)));
+    held.max_by_key(|(_, blocking)| blocking.total())
+}
+
+/// For what a state of the channel `name` waits.
+fn waiting(name: &str, blocking: &Blocking) -> String {
+    let parts = [
+        ("until losses are known", blocking.discovery_ns),
+        ("bursts and late threads", blocking.committed_ns),
+        ("what others send again", blocking.retransmissions_ns),
+        ("its answer", blocking.answer_ns),
+    ];
+    let parts: Vec<String> = parts
+        .into_iter()
+        .filter(|(_, nanos)| *nanos > 0)
+        .map(|(what, nanos)| format!("{what} {}", units::time(nanos as f64)))
+        .collect();
+    let total = units::time(blocking.total() as f64);
+    format!("{name} waits {total} ({})", parts.join(", "))
+}
+
+/// A piece of advice as something to write into the configuration.
+pub fn advice(scenario: &Scenario, advice: &Advice) -> String {
+    let name = |channel: usize| &scenario.channels[channel].name;
+    match advice.change {
+        Variation::Period { channel, to_ns } => {
+            let given = &scenario.channels[channel];
+            let both = if given.deadline == given.period {
+                " and deadline_ms"
+            } else {
+                ""
+            };
+            format!(
+                "{}: period_ms{both} = {} instead of {}",
+                name(channel),
+                units::millis(to_ns),
+                units::millis(given.period.as_nanos())
+            )
+        }
+        Variation::Deadline { channel, to_ns } => format!(
+            "{}: deadline_ms = {} instead of {}",
+            name(channel),
+            units::millis(to_ns),
+            units::millis(scenario.channels[channel].deadline.as_nanos())
+        ),
+        Variation::Size { channel, to_bytes } => format!(
+            "{}: states of {to_bytes} bytes instead of {}",
+            name(channel),
+            scenario.channels[channel].size
+        ),
+        Variation::Budget { channel, to } => format!(
+            "{}: retransmissions = {to} instead of {}",
+            name(channel),
+            scenario.channels[channel].budget
+        ),
+        Variation::Distribution { channel, to } => format!(
+            "{}: distribution = {:?}",
+            name(channel),
+            match to {
+                Distribution::Replicate => "replicate",
+                Distribution::Spread => "spread",
+            }
+        ),
+        Variation::Network { channel, link } => format!(
+            "{}: on network {} too",
+            name(channel),
+            scenario.links[link].name
+        ),
+        Variation::Bandwidth { link, to } => format!(
+            "network {}: bandwidth_mbit = {} instead of {}",
+            scenario.links[link].name,
+            to as f64 / 1e6,
+            scenario.links[link].bandwidth as f64 / 1e6
+        ),
+        Variation::Faster { to_percent } => {
+            format!("all networks: {to_percent} % of their bandwidth_mbit")
+        }
+    }
+}
