@@ -129,9 +129,13 @@ impl LinkSet {
     }
     /// The links in ascending order.
     pub fn iter(self) -> impl Iterator<Item = LinkId> {
-        (0..MAX_LINKS as u8)
-            .map(LinkId)
-            .filter(move |&link| self.contains(link))
+        let mut rest = self.0;
+        core::iter::from_fn(move || {
+            let next = u8::try_from(rest.trailing_zeros()).ok()?;
+            // Without its lowest member; nothing is left of an empty set.
+            rest = rest.checked_sub(1).map(|below| rest & below)?;
+            Some(LinkId(next))
+        })
     }
 }
 

@@ -257,6 +257,7 @@ impl Parts {
             scratch: Box::default(),
             session,
             leaving_until: None,
+            redundancy_due: now,
             turn_began: now,
             stalls: (0, Duration::ZERO),
             stalled_at: now,

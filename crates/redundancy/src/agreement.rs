@@ -104,6 +104,15 @@ impl Agreement {
         &mut self.leases[usize::from(reference.0) % MAX_REFERENCES]
     }
 
+    /// Has every witness asked at `now` that would be asked later, or as soon as the rate limit lets it.
+    pub(crate) fn ask_all_at(&mut self, now: Instant, timing: &Timing) {
+        for at in 0..self.members.len() {
+            let lease = self.lease_mut(self.members[at].0);
+            let soon = now.max(lease.requested_at + timing.rate_limit());
+            lease.next_request = lease.next_request.min(soon);
+        }
+    }
+
     /// All that a node without a view needs: every witness; where there is none, every address.
     fn all(&self) -> ReferenceSet {
         let witness = |k: ReferenceKind| k == ReferenceKind::Witness;

@@ -25,7 +25,13 @@ impl ReferenceSet {
         Self(self.0 | other.0)
     }
     pub(crate) fn iter(self) -> impl Iterator<Item = ReferenceId> {
-        (0..16).map(ReferenceId).filter(move |&r| self.contains(r))
+        let mut rest = self.0;
+        core::iter::from_fn(move || {
+            let next = u8::try_from(rest.trailing_zeros()).ok()?;
+            // Without its lowest member; nothing is left of an empty set.
+            rest = rest.checked_sub(1).map(|below| rest & below)?;
+            Some(ReferenceId(next))
+        })
     }
 }
 

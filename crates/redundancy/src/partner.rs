@@ -302,6 +302,12 @@ impl Partner {
         self.round.urgent = true;
     }
 
+    /// Whether a round that opens at `now` is one of those that follow each other at the heartbeat's
+    /// interval.
+    pub(crate) fn is_round_regular(&self, now: Instant) -> bool {
+        now >= self.round.next
+    }
+
     /// When the next round is due.
     pub(crate) fn next_round(&self, timing: &Timing) -> Instant {
         if !self.round.urgent {

@@ -122,6 +122,11 @@ impl Redundancy {
             if now < partner.next_round(&self.setup.timing) {
                 continue;
             }
+            if partner.is_round_regular(now) {
+                // One wake-up for all instead of one for each: requests leave with the heartbeats.
+                let groups = self.groups.iter_mut().filter(|group| group.peer == at);
+                groups.for_each(|group| group.agreement.ask_all_at(now, &self.setup.timing));
+            }
             let heard_at = partner.latest_heard_at();
             let s = surroundings(&self.setup, partner, duplicate, now);
             let groups = self.groups.iter_mut().filter(|group| group.peer == at);

@@ -142,6 +142,8 @@ pub struct DataPlane<D: Drivers = Sockets> {
     pub scratch: Box<Scratch>,
     /// Random number of this process.
     pub session: u64,
+    /// When the redundancy core is to look after itself.
+    pub redundancy_due: Instant,
     /// When the last wait ended.
     pub turn_began: Instant,
     /// Stalls seen and the longest.
@@ -169,11 +171,8 @@ impl<D: Drivers> DataPlane<D> {
         if let Some(period) = hung {
             return Turn::Hung(period);
         }
-        Turn::Wait(if more {
-            now
-        } else {
-            self.next_deadline(now).min(paced)
-        })
+        let next = self.next_deadline(now).min(paced);
+        Turn::Wait(if more { now } else { next })
     }
 
     /// Hands over what this node is primary of; returns whether it may end.
@@ -218,7 +217,10 @@ impl<D: Drivers> DataPlane<D> {
 
     fn act(&mut self, now: Instant) {
         let cores = &mut self.cores;
-        cores.redundancy.handle_timeout(now);
+        // Whatever arrives is decided upon at once: what is left to do is due at a known time.
+        if now >= self.redundancy_due {
+            cores.redundancy.handle_timeout(now);
+        }
         cores.sender.handle_timeout(now);
         cores.receiver.handle_timeout(now);
         cores.sender.handle_published(now);
@@ -237,8 +239,9 @@ impl<D: Drivers> DataPlane<D> {
         self.drain_events(now);
     }
 
-    fn next_deadline(&self, now: Instant) -> Instant {
+    fn next_deadline(&mut self, now: Instant) -> Instant {
         let cores = &self.cores;
+        self.redundancy_due = cores.redundancy.poll_timeout();
         let transfers = [cores.sender.poll_timeout(), cores.receiver.poll_timeout()];
         let transfers = transfers
             .into_iter()
@@ -246,7 +249,7 @@ impl<D: Drivers> DataPlane<D> {
             .min()
             .unwrap_or(Instant::FAR_FUTURE);
         transfers
-            .min(cores.redundancy.poll_timeout())
+            .min(self.redundancy_due)
             .min(now + SNAPSHOT_INTERVAL)
     }
 

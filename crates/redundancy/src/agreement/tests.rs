@@ -44,6 +44,20 @@ fn answer(agreement: &mut Agreement, reference: u8, sent: Instant, now: Instant)
 }
 
 #[test]
+fn requests_are_brought_forward_to_a_round_but_never_beyond_the_rate_limit() {
+    let (mut agreement, timing) = (witnesses(3), Timing::default());
+    let limit = timing.rate_limit();
+    let asked = [(at(100), at(110)), (at(104), at(103)), (at(105), at(115))];
+    for (reference, (requested_at, next_request)) in (0..).map(ReferenceId).zip(asked) {
+        let lease = agreement.lease_mut(reference);
+        (lease.requested_at, lease.next_request) = (requested_at, next_request);
+    }
+    agreement.ask_all_at(at(105), &timing);
+    let next = [0, 1, 2].map(|r| agreement.lease(ReferenceId(r)).next_request);
+    assert_eq!(next, [at(105), at(103), at(105) + limit]);
+}
+
+#[test]
 fn a_lease_counts_from_when_it_was_asked_for() {
     let mut agreement = witnesses(1);
     assert!(answer(&mut agreement, 0, at(100), at(108)));
