@@ -200,6 +200,11 @@ impl Channel {
         self.lanes.iter().position(|lane| lane.link == link)
     }
 
+    /// Whether all lanes take their packets from one set.
+    pub fn shares(&self) -> bool {
+        self.todo.len() < self.lanes.len()
+    }
+
     /// A channel with one lane or a shared set of packets has one `Todo`.
     fn todo_of(&self, lane: usize) -> usize {
         lane.min(self.todo.len() - 1)
@@ -210,11 +215,14 @@ impl Channel {
         let packets = self.transfer.as_ref()?.packets;
         let at = self.todo_of(lane);
         let todo = &mut self.todo[at];
-        let found = todo.set.next_present_and_absent_in(
-            &self.acknowledged,
-            todo.from as usize,
-            packets as usize,
-        );
+        // It is asked before and after a packet leaves, and mostly nothing has changed.
+        let from = todo.from as usize;
+        if todo.from < packets && todo.set.contains(from) && !self.acknowledged.contains(from) {
+            return Some(todo.from);
+        }
+        let found = todo
+            .set
+            .next_present_and_absent_in(&self.acknowledged, from, packets as usize);
         todo.from = found.map_or(packets, |found| found as u32);
         found.map(|found| found as u32)
     }

@@ -147,16 +147,33 @@ impl Channel {
 impl Sender {
     /// Brings a channel's queues and timer in line with its state. Called after every change.
     pub(super) fn settle(&mut self, index: usize) {
+        self.settle_lanes(index, |_, _| true);
+    }
+
+    /// The same after a packet has left on `lane`: what has changed for another lane is only that a
+    /// packet that left for the `first` time is not the first there.
+    pub(super) fn settle_sent(&mut self, index: usize, lane: usize, first: bool) {
+        let all = self.channels[index].shares();
+        self.settle_lanes(index, |at, place| {
+            all || at == lane || first && place == Place::First
+        });
+    }
+
+    fn settle_lanes(&mut self, index: usize, concerns: impl Fn(usize, Place) -> bool) {
         let channel = &mut self.channels[index];
         let peer = &mut self.peers[usize::from(channel.setup.peer.0)];
         let (rank, usable) = (channel.rank, channel.usable(peer));
         let deadline = channel.transfer.map_or(Instant::ZERO, |t| t.deadline);
         let mut idle = true;
         for at in 0..channel.lanes.len() {
-            let place = channel.place(at, usable);
+            let known = channel.lanes[at].place;
+            let place = match concerns(at, known) {
+                true => channel.place(at, usable),
+                false => known,
+            };
             let lane = &mut channel.lanes[at];
             idle &= place == Place::Nowhere;
-            if lane.place != place {
+            if known != place {
                 lane.place = place;
                 peer.set_place(lane.link, rank, place, deadline);
             }

@@ -104,7 +104,7 @@ impl Sender {
             return None;
         };
         let transmit = self.send(index, lane, &transfer, &chosen, now);
-        self.settle(index);
+        self.settle_sent(index, lane, chosen.first);
         transmit
     }
 
