@@ -70,9 +70,10 @@ fn word_at(index: u64, words: u64, written: u64, per_cycle: u64) -> u64 {
     word(index, last)
 }
 
-/// Word `index` as cycle `cycle` writes it; cycle 0 is the initial state.
+/// Word `index` as cycle `cycle` writes it; cycle 0 is the initial state. No two words of the first
+/// 2^32 cycles of a state are equal.
 fn word(index: u64, cycle: u64) -> u64 {
-    mix64(mix64(index).wrapping_add(cycle))
+    mix64(index << 32 ^ cycle)
 }
 
 /// The synthetic application.
