@@ -71,7 +71,8 @@ impl LocalClock {
 
     /// What the clock counts while true time passes.
     fn elapsed(&self, span: u64) -> u64 {
-        let extra = (i128::from(span) * i128::from(self.scaled)) >> 40;
+        // A world never lasts so long that the sign bit matters.
+        let extra = (i128::from(span as i64) * i128::from(self.scaled)) >> 40;
         span.saturating_add_signed(extra as i64)
     }
 }

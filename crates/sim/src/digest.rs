@@ -7,14 +7,18 @@ const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
 /// A digest of `bytes` that starts from `seed`; equal on every machine.
 pub fn digest(seed: u64, bytes: &[u8]) -> u64 {
     let mut lanes = [seed, seed ^ 0x5851_f42d_4c95_7f2d, !seed, seed ^ PRIME];
-    let (blocks, rest) = bytes.as_chunks::<32>();
-    for block in blocks {
-        absorb(&mut lanes, block);
+    let (pairs, rest) = bytes.as_chunks::<64>();
+    for pair in pairs {
+        absorb(&mut lanes, pair, 0);
+        absorb(&mut lanes, pair, 32);
     }
+    let mut last = [0; 64];
+    last[..rest.len()].copy_from_slice(rest);
     if !rest.is_empty() {
-        let mut last = [0; 32];
-        last[..rest.len()].copy_from_slice(rest);
-        absorb(&mut lanes, &last);
+        absorb(&mut lanes, &last, 0);
+    }
+    if rest.len() > 32 {
+        absorb(&mut lanes, &last, 32);
     }
     let folded = lanes.iter().fold(bytes.len() as u64, |sum, &lane| {
         mix64(sum.rotate_left(17) ^ lane)
@@ -22,10 +26,12 @@ pub fn digest(seed: u64, bytes: &[u8]) -> u64 {
     mix64(folded)
 }
 
-fn absorb(lanes: &mut [u64; 4], block: &[u8; 32]) {
-    let (words, _) = block.as_chunks::<8>();
-    for (lane, word) in lanes.iter_mut().zip(words) {
-        *lane = (*lane ^ u64::from_le_bytes(*word))
+/// Takes in the 32 bytes of `pair` from `start` on.
+#[inline(always)]
+fn absorb(lanes: &mut [u64; 4], pair: &[u8; 64], start: usize) {
+    for (at, lane) in lanes.iter_mut().enumerate() {
+        let word = pair[start + 8 * at..].first_chunk().copied();
+        *lane = (*lane ^ u64::from_le_bytes(word.unwrap_or_default()))
             .wrapping_mul(PRIME)
             .rotate_left(29);
     }

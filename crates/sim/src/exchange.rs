@@ -156,6 +156,11 @@ impl Exchange {
         &mut self.boxes[node * self.networks + network]
     }
 
+    /// Exchanges what `node` has sent on `network` for the empty `outbox`.
+    pub fn swap_outbox(&mut self, node: usize, network: usize, outbox: &mut Vec<Departed>) {
+        std::mem::swap(&mut self.mailbox(node, network).outbox, outbox);
+    }
+
     /// Sets the true time of what the drivers do next.
     pub fn set_now(&mut self, now: u64) {
         self.now = now;
@@ -321,12 +326,15 @@ impl Link for SimLink {
                 failure: Some(SendFailure::Unreachable),
             };
         }
+        let exchange = &mut *exchange;
+        let outbox = &mut exchange.boxes[self.node * exchange.networks + self.network].outbox;
         for packet in packets {
-            let mut bytes = exchange.buffer();
+            let mut bytes = exchange.free.pop().unwrap_or_default();
+            bytes.clear();
+            bytes.reserve(packet.header.len() + packet.payload.len());
             bytes.extend_from_slice(packet.header);
             bytes.extend_from_slice(packet.payload);
-            let mailbox = exchange.mailbox(self.node, self.network);
-            mailbox.outbox.push(Departed { to, bytes });
+            outbox.push(Departed { to, bytes });
         }
         SendOutcome {
             sent: packets.len(),

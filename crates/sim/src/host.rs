@@ -71,6 +71,10 @@ pub struct Process {
     pub apps: Vec<App>,
     /// The positions of the channels in the data plane, by application.
     pub channels: Vec<Option<usize>>,
+    /// The session with each group's partner, and that of each application's channel.
+    pub tags: Vec<Option<u32>>,
+    /// See there.
+    pub sessions: Vec<Option<u32>>,
     /// States received when last looked.
     pub states_delivered: u64,
 }
@@ -101,15 +105,37 @@ pub struct Host {
     pub slow: u64,
     /// When the data plane takes its next turn.
     pub turn_at: u64,
+    /// Since when its thread could go on, or from when on it can, whatever comes.
+    pub ready_at: u64,
     /// The last plan's serial of any of its executors.
     pub serials: u32,
     /// Until when the data plane asked to wait.
     pub due: Instant,
+    /// The same in true time, unless the clock was changed since.
+    wakes: Option<u64>,
     /// The permit that the checkers were told last, by group, and the true time of its end.
     pub permits: Vec<(Option<(Epoch, Instant)>, u64)>,
     random: Random,
     seeds: Random,
     cycles: Random,
+}
+
+impl Process {
+    /// Looks up the sessions; returns whether one is another than it was.
+    pub fn follow_sessions(&mut self) -> bool {
+        let redundancy = &self.plane.cores.redundancy;
+        let mut changed = false;
+        for (known, group) in self.tags.iter_mut().zip(&self.plane.groups) {
+            let tag = redundancy.transfer_tag(group.peer);
+            changed |= std::mem::replace(known, tag) != tag;
+        }
+        if changed {
+            for channel in &self.plane.channels {
+                self.sessions[usize::from(channel.application)] = self.tags[channel.group.0];
+            }
+        }
+        changed
+    }
 }
 
 impl Host {
@@ -131,8 +157,10 @@ impl Host {
             received_at: 0,
             slow: 0,
             turn_at: u64::MAX,
+            ready_at: u64::MAX,
             serials: 0,
             due: Instant::ZERO,
+            wakes: None,
             permits: vec![(None, 0); config.groups.len()],
             random: stream(seed, Purpose::Host, node),
             seeds: stream(seed, Purpose::Session, node),
@@ -144,6 +172,23 @@ impl Host {
     pub fn reboot(&mut self, now: u64) {
         let shows = self.seeds.below(1 << 50);
         self.clock = LocalClock::new(now, shows, self.clock.ppb());
+    }
+
+    /// Gives its clock another rate from true time `now` on.
+    pub fn set_rate(&mut self, now: u64, ppb: i64) {
+        self.clock.set_rate(now, ppb);
+        self.wakes = None;
+    }
+
+    /// The data plane waits until `due`: returns the true time at which the clock shows it.
+    pub fn wakes(&mut self, due: Instant) -> u64 {
+        // Most turns leave it as it was.
+        if let Some(wakes) = self.wakes.filter(|_| self.due == due) {
+            return wakes;
+        }
+        let wakes = self.clock.true_time(due);
+        (self.due, self.wakes) = (due, Some(wakes));
+        wakes
     }
 
     /// How long a thread of this computer takes to go on.
@@ -201,7 +246,7 @@ impl Host {
             })
             .collect();
         self.incarnation += 1;
-        self.due = local;
+        (self.due, self.wakes) = (local, None);
         self.owes_observation = false;
         let channels = (0..config.applications.len())
             .map(|application| {
@@ -210,6 +255,8 @@ impl Host {
             })
             .collect();
         self.process = Some(Process {
+            tags: vec![None; plane.groups.len()],
+            sessions: vec![None; config.applications.len()],
             plane,
             channels,
             log,

@@ -3,7 +3,8 @@
 mod path;
 mod record;
 
-use std::net::SocketAddr;
+use std::collections::VecDeque;
+use std::net::{IpAddr, SocketAddr};
 
 use bumpless_base::Random;
 use bumpless_config::{Config, ReferenceKind};
@@ -11,7 +12,7 @@ use bumpless_config::{Config, ReferenceKind};
 pub use self::path::Path;
 use self::path::is_of;
 use self::record::Record;
-use crate::echo::endpoint;
+use crate::echo::{endpoint, is_icmp};
 use crate::queue::{Queue, What};
 use crate::script::{End, Fault, Paths};
 use crate::streams::{Purpose, stream};
@@ -55,12 +56,19 @@ pub struct Network {
     networks: usize,
     /// By network, then end.
     addresses: Vec<Option<SocketAddr>>,
+    /// The keys of these addresses, by which they are looked up.
+    keys: Vec<u64>,
     /// By network, sender, receiver.
     paths: Vec<Path>,
     sound: Vec<Path>,
     random: Vec<Random>,
     /// Until when each end's interface is busy, by network.
     busy: Vec<u64>,
+    /// On their way to nodes, with their arrivals, the next first; by node, then network.
+    coming: Vec<VecDeque<(u64, InFlight)>>,
+    /// When the first of them arrives, by node; the end of time if there is none.
+    next: Vec<u64>,
+    /// On their way elsewhere.
     in_flight: Vec<Option<InFlight>>,
     vacant: Vec<u32>,
     record: Record,
@@ -103,11 +111,14 @@ impl Network {
             nodes,
             ends,
             networks,
+            keys: addresses.iter().map(|at| at.map_or(0, key)).collect(),
             addresses,
             paths: sound.clone(),
             sound,
             random,
             busy: vec![0; networks * ends],
+            coming: (0..nodes * networks).map(|_| VecDeque::new()).collect(),
+            next: vec![u64::MAX; nodes],
             in_flight: Vec::new(),
             vacant: Vec::new(),
             record: Record::new(stream(seed, Purpose::Junk, 0)),
@@ -136,8 +147,10 @@ impl Network {
 
     /// Whose address `address` is on `network`.
     pub fn at_address(&self, network: usize, address: SocketAddr) -> Option<End> {
-        let of_network = &self.addresses[network * self.ends..][..self.ends];
-        let at = of_network.iter().position(|&a| a == Some(address))?;
+        let (of_network, key) = (network * self.ends, key(address));
+        let keys = &self.keys[of_network..][..self.ends];
+        let same = |at: &usize| self.addresses[of_network + at] == Some(address);
+        let at = (0..self.ends).find(|at| keys[*at] == key && same(at))?;
         Some(self.end(at))
     }
 
@@ -268,7 +281,19 @@ impl Network {
         Fate::Sent
     }
 
+    /// What goes to a node is not among the events: it lies there until the node looks.
     fn launch(&mut self, queue: &mut Queue, arrival: u64, datagram: InFlight) {
+        if let End::Node(node) = datagram.to
+            && !is_icmp(datagram.source)
+        {
+            self.next[node] = self.next[node].min(arrival);
+            let coming = &mut self.coming[node * self.networks + datagram.network];
+            if coming.back().is_none_or(|last| last.0 <= arrival) {
+                return coming.push_back((arrival, datagram));
+            }
+            let place = coming.partition_point(|it| it.0 <= arrival);
+            return coming.insert(place, (arrival, datagram));
+        }
         let packet = match self.vacant.pop() {
             Some(slot) => {
                 self.in_flight[slot as usize] = Some(datagram);
@@ -294,7 +319,27 @@ impl Network {
         self.record.draw(network, to)
     }
 
-    /// Takes a datagram that has arrived.
+    /// Takes what has arrived at `node` by `now`: each network's in the order of arrival.
+    pub fn arrived(&mut self, node: usize, now: u64, mut take: impl FnMut(InFlight)) {
+        if now < self.next[node] {
+            return;
+        }
+        let mut next = u64::MAX;
+        for coming in &mut self.coming[node * self.networks..][..self.networks] {
+            while let Some((_, datagram)) = coming.pop_front_if(|(arrival, _)| *arrival <= now) {
+                take(datagram);
+            }
+            next = coming.front().map_or(next, |front| next.min(front.0));
+        }
+        self.next[node] = next;
+    }
+
+    /// When the next datagram arrives at `node`; the end of time if none is on its way.
+    pub fn next_arrival(&self, node: usize) -> u64 {
+        self.next[node]
+    }
+
+    /// Takes a datagram that has arrived where no node is, or for its ICMP.
     pub fn arrive(&mut self, packet: u32) -> Option<InFlight> {
         let arrived = self.in_flight.get_mut(packet as usize)?.take()?;
         self.vacant.push(packet);
@@ -305,6 +350,15 @@ impl Network {
     pub fn count(&self) -> usize {
         self.networks
     }
+}
+
+/// Tells most addresses apart for less than comparing them costs.
+fn key(address: SocketAddr) -> u64 {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) => u64::from(u32::from(ip)),
+        IpAddr::V6(ip) => u128::from(ip) as u64,
+    };
+    ip << 16 ^ u64::from(address.port())
 }
 
 impl InFlight {

@@ -4,7 +4,7 @@ use bumpless_redundancy::Witness;
 use bumpless_wire::{Packet, WitnessReply, parse};
 
 use super::World;
-use crate::echo::{self, is_icmp, replied};
+use crate::echo::{self, replied};
 use crate::exchange::Arrived;
 use crate::network::InFlight;
 use crate::script::End;
@@ -16,32 +16,43 @@ impl World {
             return;
         };
         match datagram.to {
-            End::Node(node) => self.at_node(node, datagram),
+            End::Node(node) => self.echo_at_node(node, datagram),
             End::Reference(reference) => self.at_reference(reference, datagram),
         }
     }
 
-    fn at_node(&mut self, node: usize, datagram: InFlight) {
-        if self.hosts[node].process.is_none() {
-            return self.exchange.get().recycle(datagram.bytes);
-        }
-        if is_icmp(datagram.source) {
-            return self.echo_at_node(node, datagram);
-        }
-        let arrived = Arrived {
-            from: datagram.source,
-            sent: datagram.sent,
-            bytes: datagram.bytes,
-        };
-        let fits = self.exchange.get().deliver(node, datagram.network, arrived);
-        if fits {
-            self.wake(node);
-        } else {
-            self.tell(Happening::Overflow { node });
+    /// Puts what has arrived at `node` into the receive buffers of its process.
+    pub(super) fn take_in(&mut self, node: usize) {
+        let now = self.queue.now();
+        let runs = self.hosts[node].process.is_some();
+        let (exchange, trace) = (&mut *self.exchange.get(), &mut self.trace);
+        self.network.arrived(node, now, |datagram| {
+            if !runs {
+                return exchange.recycle(datagram.bytes);
+            }
+            let arrived = Arrived {
+                from: datagram.source,
+                sent: datagram.sent,
+                bytes: datagram.bytes,
+            };
+            if !exchange.deliver(node, datagram.network, arrived) {
+                trace.tell(now, Happening::Overflow { node });
+            }
+        });
+    }
+
+    /// Has each node wake when the first of what is on its way arrives.
+    pub(super) fn announce(&mut self) {
+        for node in 0..self.hosts.len() {
+            let arrival = self.network.next_arrival(node);
+            self.wake_at(node, arrival);
         }
     }
 
     fn echo_at_node(&mut self, node: usize, datagram: InFlight) {
+        if self.hosts[node].process.is_none() {
+            return self.exchange.get().recycle(datagram.bytes);
+        }
         let sequence = replied(&datagram.bytes);
         let from = self.network.at_address(datagram.network, datagram.source);
         self.exchange.get().recycle(datagram.bytes);
@@ -78,6 +89,7 @@ impl World {
             .send(&mut self.queue, (network, from, to), now, bytes, &mut |b| {
                 exchange.get().recycle(b);
             });
+        self.announce();
     }
 }
 

@@ -168,14 +168,13 @@ impl World {
 
     /// Stops the process of `node`, if it runs.
     fn pause(&mut self, node: usize, in_turn: bool, until: u64) {
-        let now = self.now();
         let host = &mut self.hosts[node];
         if host.process.is_none() {
             return;
         }
         if in_turn {
             host.stalled_until = host.stalled_until.max(until);
-            self.plan_turn(node, now);
+            self.turn_now(node);
         } else {
             host.paused_until = host.paused_until.max(until);
         }
@@ -197,11 +196,11 @@ impl World {
         match end {
             End::Node(node) => {
                 let host = &mut self.hosts[node];
-                host.clock.set_rate(now, ppb);
+                host.set_rate(now, ppb);
                 // The same local instants lie elsewhere in true time.
                 host.permits.iter_mut().for_each(|known| known.0 = None);
                 host.turn_at = u64::MAX;
-                self.plan_turn(node, now);
+                self.turn_now(node);
                 self.observe_permits(node);
             }
             End::Reference(reference) => self.witnesses[reference].clock.set_rate(now, ppb),
@@ -209,6 +208,7 @@ impl World {
     }
 
     fn set_capacity(&mut self, node: usize, bytes: usize) {
+        self.take_in(node);
         for network in 0..self.network.count() {
             self.exchange.get().mailbox(node, network).capacity = bytes;
         }
@@ -232,6 +232,7 @@ impl World {
         }
         if let Some(datagram) = self.junk(network, node, kind) {
             self.network.inject(&mut self.queue, datagram);
+            self.announce();
         }
         let gap = 2 * 1_000_000_000 / rate.max(1);
         let next = now + 1 + self.junk.below(gap);

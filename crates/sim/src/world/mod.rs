@@ -63,9 +63,8 @@ pub struct World {
     pub checks: Checks,
     /// What is told of it.
     pub trace: Trace,
-    reversed: Vec<crate::exchange::Departed>,
+    outbox: Vec<crate::exchange::Departed>,
     passed: [Vec<Passed>; 2],
-    sessions: Vec<Option<u32>>,
 }
 
 impl World {
@@ -99,9 +98,8 @@ impl World {
             checks: Checks::new(&terms(&config)),
             trace,
             exchange,
-            reversed: Vec::new(),
+            outbox: Vec::new(),
             passed: [Vec::new(), Vec::new()],
-            sessions: Vec::new(),
             old_config: before_the_last_change(&config),
             config,
         };
@@ -123,8 +121,12 @@ impl World {
     /// Runs until true time `end`, or until an invariant is broken.
     pub fn run(&mut self, end: u64) {
         while self.checks.violations.is_empty() {
-            let turns = self.hosts.iter().map(|host| host.turn_at);
-            let (at, node) = turns.zip(0..).min().unwrap_or((u64::MAX, 0));
+            let (mut at, mut node) = (u64::MAX, 0);
+            for (this, host) in self.hosts.iter().enumerate() {
+                if host.turn_at < at {
+                    (at, node) = (host.turn_at, this);
+                }
+            }
             if let Some(what) = self.queue.pop(at.min(end)) {
                 self.dispatch(what);
             } else if at <= end {
@@ -180,6 +182,8 @@ impl World {
 
     fn start_node(&mut self, node: usize) -> Result<(), String> {
         let now = self.now();
+        // Nobody was there to take it.
+        self.take_in(node);
         let config = match self.has_old_configuration(node) {
             true => &self.old_config,
             false => &self.config,
@@ -193,7 +197,7 @@ impl World {
             .map_or(0, |process| process.apps.len());
         self.checks.started(node);
         self.tell(Happening::Started { node, incarnation });
-        self.plan_turn(node, now);
+        self.turn_now(node);
         for app in 0..apps {
             self.plan_application(node, app, now);
         }

@@ -8,7 +8,6 @@ use bumpless_wire::header_overhead;
 
 use super::World;
 use crate::check::{Answer, ChannelTerms, TransferTurn};
-use crate::host::Process;
 
 /// Packets that a driver hands over at once.
 const BURST: u64 = 64;
@@ -19,21 +18,24 @@ impl World {
     /// Shows the checkers what the data plane of `node` took at `received` and sent at `acted`.
     pub(super) fn account(&mut self, node: usize, received: Instant, acted: Instant) {
         let at = self.queue.now();
-        let Some(process) = self.hosts[node].process.as_ref() else {
+        let Some(process) = self.hosts[node].process.as_mut() else {
             return;
         };
+        let changed = process.follow_sessions();
+        let process = &*process;
         let plane = &process.plane;
         let [mut taken, mut sent] = std::mem::take(&mut self.passed);
         let mut exchange = self.exchange.get();
         std::mem::swap(&mut exchange.taken, &mut taken);
         std::mem::swap(&mut exchange.sent, &mut sent);
+        if changed {
+            exchange.set_sessions(node, process.tags.iter().copied().flatten());
+        }
         drop(exchange);
         let channel = |application: usize| {
             let at = process.channels.get(application).copied().flatten();
             at.map(|at| &plane.channels[at])
         };
-        let mut sessions = std::mem::take(&mut self.sessions);
-        sessions_of(process, &mut sessions);
         let round_trips = plane.link_snapshots.iter();
         let round_trip = round_trips.filter_map(|link| link.round_trip).max();
         self.checks.turn(&TransferTurn {
@@ -43,7 +45,7 @@ impl World {
             taken: &taken,
             sent: &sent,
             round_trip: round_trip.unwrap_or_default(),
-            sessions: &sessions,
+            sessions: &process.sessions,
             answer: &|application, ticket| {
                 let outcome = channel(application).map(|channel| channel.port.outcome(ticket));
                 match outcome {
@@ -57,21 +59,6 @@ impl World {
         taken.clear();
         sent.clear();
         self.passed = [taken, sent];
-        self.sessions = sessions;
-    }
-}
-
-/// The session of each application's channel.
-fn sessions_of(process: &Process, sessions: &mut Vec<Option<u32>>) {
-    let plane = &process.plane;
-    sessions.clear();
-    sessions.resize(process.channels.len(), None);
-    for (at, group) in plane.groups.iter().enumerate() {
-        let tag = plane.cores.redundancy.transfer_tag(group.peer);
-        let channels = plane.channels.iter();
-        for channel in channels.filter(|channel| channel.group.0 == at) {
-            sessions[usize::from(channel.application)] = tag;
-        }
     }
 }
 

@@ -33,10 +33,27 @@ impl World {
         }
     }
 
-    /// Wakes the data plane of `node`.
+    /// Wakes the data plane of `node`, unless it is awake and only has not gone on yet.
     pub(super) fn wake(&mut self, node: usize) {
-        let latency = self.hosts[node].latency();
-        self.plan_turn(node, self.now() + latency);
+        self.wake_at(node, self.queue.now());
+    }
+
+    /// The same at a time to come.
+    pub(super) fn wake_at(&mut self, node: usize, at: u64) {
+        let host = &mut self.hosts[node];
+        if at < host.ready_at {
+            host.ready_at = at;
+            host.turn_at = u64::MAX;
+            let latency = host.latency();
+            self.plan_turn(node, at + latency);
+        }
+    }
+
+    /// Has the data plane of `node` take a turn at once.
+    pub(super) fn turn_now(&mut self, node: usize) {
+        let now = self.queue.now();
+        self.hosts[node].ready_at = now;
+        self.plan_turn(node, now);
     }
 
     /// The data plane of `node` takes its turn.
@@ -54,8 +71,8 @@ impl World {
         match turn {
             Turn::Wait(until) => {
                 let host = &mut self.hosts[node];
-                host.due = until;
-                let wake = host.clock.true_time(until);
+                let wake = host.wakes(until).min(self.network.next_arrival(node));
+                host.ready_at = wake;
                 let latency = host.latency();
                 let next = wake.saturating_add(latency).max(now + TURN);
                 self.plan_turn(node, next);
@@ -71,21 +88,20 @@ impl World {
 
     fn take_turn(&mut self, node: usize) -> Turn {
         let now = self.queue.now();
+        self.take_in(node);
         let host = &mut self.hosts[node];
         let departs = std::mem::take(&mut host.stalled_until).max(now);
         host.received_at = now;
         host.paused_until = host.paused_until.max(departs);
-        let (before, after) = (host.clock.local(now), host.clock.local(departs));
+        let before = host.clock.local(now);
+        let after = match departs == now {
+            true => before,
+            false => host.clock.local(departs),
+        };
         let Some(process) = host.process.as_mut() else {
             return Turn::Ended;
         };
-        let redundancy = &process.plane.cores.redundancy;
-        let groups = process.plane.groups.iter();
-        let tags = groups.filter_map(|group| redundancy.transfer_tag(group.peer));
-        let mut exchange = self.exchange.get();
-        exchange.set_now(now);
-        exchange.set_sessions(node, tags);
-        drop(exchange);
+        self.exchange.get().set_now(now);
         process.plane.resume(host.due, before);
         // The first reading is the one before receiving.
         let first = Cell::new(true);
@@ -99,12 +115,11 @@ impl World {
 
     /// Gives what the node has sent to the networks.
     fn post(&mut self, node: usize, departs: u64) {
+        let mut any = false;
         for network in 0..self.network.count() {
-            let mut outbox = std::mem::take(&mut self.reversed);
-            std::mem::swap(
-                &mut outbox,
-                &mut self.exchange.get().mailbox(node, network).outbox,
-            );
+            let mut outbox = std::mem::take(&mut self.outbox);
+            self.exchange.get().swap_outbox(node, network, &mut outbox);
+            any |= !outbox.is_empty();
             for sent in outbox.drain(..) {
                 self.trace
                     .datagram(departs, (network, node, sent.to), &sent.bytes, || {
@@ -121,7 +136,10 @@ impl World {
                     self.trace.lost();
                 }
             }
-            self.reversed = outbox;
+            self.outbox = outbox;
+        }
+        if any {
+            self.announce();
         }
     }
 

@@ -127,6 +127,8 @@ struct End {
     partner: usize,
     sending: Sending,
     receiving: Receiving,
+    /// Nothing is under way, awaited or owed: until something happens, no turn says anything of it.
+    quiet: bool,
 }
 
 /// All channels of a node's process.
@@ -134,8 +136,10 @@ struct End {
 struct Node {
     /// By application; `None` where the node is no candidate.
     ends: Vec<Option<End>>,
-    /// The applications by the identity of their channels, in its order.
-    by_channel: Vec<(ChannelId, usize)>,
+    /// The applications by the identity of their channels.
+    by_channel: Vec<Option<usize>>,
+    /// Something may lie ready that was not shown.
+    shows: bool,
     /// When a packet of a state was last handed to a link.
     sent_at: Instant,
     /// How often something was sent again since any acknowledgement came.
@@ -186,15 +190,19 @@ impl Channels {
                 partner: terms.nodes[1 - at],
                 sending: Sending::new(terms),
                 receiving: Receiving::new(terms),
+                quiet: false,
             })
         };
         let first = self.terms.iter().map(|terms| terms.first_round_trip).max();
-        let channels = self.terms.iter().map(|terms| terms.id);
-        let mut by_channel: Vec<_> = channels.zip(0..).collect();
-        by_channel.sort_unstable();
+        let channels = self.terms.iter().map(|terms| usize::from(terms.id.get()));
+        let mut by_channel = vec![None; channels.clone().max().map_or(0, |last| last + 1)];
+        for (application, channel) in channels.enumerate() {
+            by_channel[channel] = Some(application);
+        }
         self.nodes[node] = Node {
             ends: self.terms.iter().map(end).collect(),
             by_channel,
+            shows: false,
             sent_at: Instant::ZERO,
             repeated: 0,
             longest_round_trip: first.unwrap_or_default(),
@@ -205,6 +213,7 @@ impl Channels {
     pub fn published(&mut self, node: usize, application: usize, state: State) {
         if let Some(Some(end)) = self.nodes[node].ends.get_mut(application) {
             end.sending.publish(state);
+            end.quiet = false;
         }
     }
 
@@ -232,7 +241,10 @@ impl Channels {
     }
 
     /// Whether all that must lie ready at `node` has been shown.
-    pub fn looked(&self, node: usize) -> Verdict {
+    pub fn looked(&mut self, node: usize) -> Verdict {
+        if !std::mem::take(&mut self.nodes[node].shows) {
+            return Ok(());
+        }
         for (application, end) in self.nodes[node].ends.iter().enumerate() {
             if let Some(cycle) = end.as_ref().and_then(|end| end.receiving.is_missing()) {
                 return Err(format!(
@@ -264,6 +276,10 @@ impl Channels {
         for (application, end) in node.ends.iter_mut().enumerate() {
             let Some(end) = end else { continue };
             let session = turn.session(application);
+            if end.quiet && session == end.receiving.session() {
+                continue;
+            }
+            end.quiet = false;
             end.receiving.act(session, turn.acted);
             end.sending.act(session, turn.acted, |ticket| {
                 (turn.answer)(application, ticket)
@@ -303,6 +319,7 @@ impl Channels {
                 }
                 Message::Ack(header, blocks) => {
                     if let Some(end) = &mut node.ends[application] {
+                        end.quiet = false;
                         let verdict = end.receiving.acknowledges(header, blocks);
                         note("channel", verdict.map_err(|what| of(application, what)));
                     }
@@ -314,7 +331,9 @@ impl Channels {
         }
         let patience = node.silence();
         for (application, end) in node.ends.iter_mut().enumerate() {
-            let Some(end) = end else { continue };
+            let Some(end) = end.as_mut().filter(|end| !end.quiet) else {
+                continue;
+            };
             let said = |what| of(application, what);
             note("channel", end.receiving.ends_turn().map_err(said));
             let answer = |ticket| (turn.answer)(application, ticket);
@@ -324,6 +343,7 @@ impl Channels {
             );
             let silent = end.sending.keeps_silent(node.sent_at, turn.acted, patience);
             note("channel", silent.map_err(said));
+            end.quiet = end.sending.is_quiet() && end.receiving.is_quiet();
         }
     }
 }
@@ -356,8 +376,7 @@ impl Node {
     }
 
     fn of_channel(&self, partner: usize, id: ChannelId) -> Option<usize> {
-        let place = self.by_channel.binary_search_by_key(&id, |&(id, _)| id);
-        let (_, application) = self.by_channel[place.ok()?];
+        let application = (*self.by_channel.get(usize::from(id.get()))?)?;
         let end = self.ends[application].as_ref()?;
         (end.partner == partner).then_some(application)
     }
@@ -377,12 +396,15 @@ impl Node {
                     && let Some(end) = &mut self.ends[application]
                 {
                     end.receiving.take(header, *payload, turn.received);
+                    end.quiet = false;
+                    self.shows |= end.receiving.is_missing().is_some();
                 }
                 let forced = header.force_ack;
                 if let Some(application) = forced.and_then(|id| self.of_channel(passed.partner, id))
                     && let Some(end) = &mut self.ends[application]
                 {
                     end.receiving.is_asked();
+                    end.quiet = false;
                 }
             }
             Message::Ack(header, blocks) => {
@@ -423,6 +445,7 @@ impl Node {
         self.sent_at = turn.acted;
         match &mut self.ends[application] {
             Some(end) => {
+                end.quiet = false;
                 let before = end.sending.repeated();
                 let begun = end.sending.sends(network, header, payload, turn.acted);
                 self.repeated += u32::from(end.sending.repeated() > before);

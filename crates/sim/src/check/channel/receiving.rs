@@ -235,6 +235,12 @@ impl Receiving {
         }
     }
 
+    /// Whether no more is to be said of it until something comes or the session ends.
+    pub fn is_quiet(&self) -> bool {
+        let stands = |cycle: Cycle| cycle.stage != Stage::Assembling;
+        !self.owes && !self.paid && self.newest.is_none_or(stands)
+    }
+
     /// The cycle that should have been shown.
     pub fn is_missing(&self) -> Option<u32> {
         self.ready.map(|(cycle, _)| cycle)

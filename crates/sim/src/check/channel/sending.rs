@@ -460,6 +460,11 @@ impl Sending {
         earliest.is_some_and(|deadline| now + self.terms.packet_time * packets < deadline)
     }
 
+    /// Whether no more is to be said of it until a state is published or a packet leaves.
+    pub fn is_quiet(&self) -> bool {
+        self.states.is_empty() && self.open.is_none()
+    }
+
     /// How often something was sent again since an acknowledgement came.
     pub fn repeated(&self) -> u32 {
         self.open.as_ref().map_or(0, |open| open.repeated)
