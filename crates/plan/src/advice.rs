@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::evaluate::{Plan, Unmet, is_admitted};
 use crate::input::{Distribution, MAX_BANDWIDTH, Scenario};
-use crate::variation::{Variation, largest_below, other_links, smallest_above};
+use crate::variation::{Variation, largest_below, longest_round_trip, other_links, smallest_above};
 
 /// Channels for which changes are searched: those with the largest share of what is too much.
 const CANDIDATES: usize = 16;
@@ -34,6 +34,7 @@ pub fn advise(scenario: &Scenario, plan: &Plan) -> Vec<Advice> {
         of_channel(scenario, channel, &mut changes);
     }
     networks(scenario, &mut changes);
+    statements(scenario, &mut changes);
     let mut advice: Vec<Advice> = changes
         .into_iter()
         .map(|change| Advice {
@@ -151,4 +152,17 @@ fn networks(scenario: &Scenario, changes: &mut Vec<Variation>) {
         let found = smallest_above(100, FASTEST_PERCENT, |to| fits(to_all(to)));
         changes.extend(found.map(to_all));
     }
+}
+
+/// What would be enough if networks and machines were better than stated.
+fn statements(scenario: &Scenario, changes: &mut Vec<Variation>) {
+    let fits = |change: Variation| is_admitted(&change.apply(scenario));
+    let longest = longest_round_trip(scenario);
+    let shorter = |to: u64| Variation::RoundTrips {
+        shorter_by_ns: longest - to,
+    };
+    changes.extend(largest_below(longest, 1, |to| fits(shorter(to))).map(shorter));
+    let to_jitter = |to_ns| Variation::Jitter { to_ns };
+    let jitter = scenario.machine.jitter_ns;
+    changes.extend(largest_below(jitter, 1, |to| fits(to_jitter(to))).map(to_jitter));
 }

@@ -30,8 +30,8 @@ pub struct ChannelHeadroom {
 }
 
 /// The margin of `scenario`, admitted as `plan` says; `None` for a no. Values are on a grid of three significant
-/// digits, rounded to the safe side.
-pub fn headroom(scenario: &Scenario, plan: &Plan) -> Option<Headroom> {
+/// digits, rounded to the safe side. `done` is called after each channel: there is much to try for many.
+pub fn headroom(scenario: &Scenario, plan: &Plan, mut done: impl FnMut()) -> Option<Headroom> {
     if !plan.admitted {
         return None;
     }
@@ -43,6 +43,7 @@ pub fn headroom(scenario: &Scenario, plan: &Plan) -> Option<Headroom> {
         spare_ns: spare.min().unwrap_or(u64::MAX),
         channels: (0..scenario.channels.len())
             .map(|at| of_channel(scenario, at))
+            .inspect(|_| done())
             .collect(),
     })
 }

@@ -61,6 +61,16 @@ pub enum Variation {
         /// Bit/s.
         to: u64,
     },
+    /// All networks answer sooner, where that is true.
+    RoundTrips {
+        /// By so much less than stated, nanoseconds.
+        shorter_by_ns: u64,
+    },
+    /// Threads go on sooner, where that is true.
+    Jitter {
+        /// Nanoseconds.
+        to_ns: u64,
+    },
     /// All networks so many percent faster.
     Faster {
         /// Percent of the present bandwidth.
@@ -90,6 +100,14 @@ impl Variation {
                 changed.channels[channel].links.insert(LinkId(link as u8));
             }
             Self::Bandwidth { link, to } => set_bandwidth(&mut changed, link, to),
+            Self::RoundTrips { shorter_by_ns } => {
+                for link in &mut changed.links {
+                    let (least, most) = link.round_trip;
+                    let most = most.as_nanos().saturating_sub(shorter_by_ns);
+                    link.round_trip.1 = Duration::from_nanos(most).max(least);
+                }
+            }
+            Self::Jitter { to_ns } => changed.machine.jitter_ns = to_ns,
             Self::Faster { to_percent } => {
                 for link in 0..changed.links.len() {
                     let to = u128::from(changed.links[link].bandwidth) * u128::from(to_percent);
@@ -122,10 +140,21 @@ impl Variation {
                 ratio(f64::from(from) + 1.0, f64::from(to) + 1.0)
             }
             Self::Bandwidth { link, to } => ratio(scenario.links[link].bandwidth as f64, to as f64),
+            Self::RoundTrips { shorter_by_ns } => {
+                let from = longest_round_trip(scenario);
+                ratio(from as f64, from.saturating_sub(shorter_by_ns) as f64)
+            }
+            Self::Jitter { to_ns } => ratio(scenario.machine.jitter_ns as f64, to_ns as f64),
             Self::Faster { to_percent } => ratio(100.0, to_percent as f64),
             Self::Distribution { .. } | Self::Network { .. } => return None,
         })
     }
+}
+
+/// The longest stated time until an answer on any network, nanoseconds.
+pub fn longest_round_trip(scenario: &Scenario) -> u64 {
+    let all = scenario.links.iter().map(|link| link.round_trip.1);
+    all.max().unwrap_or_default().as_nanos()
 }
 
 /// A network at another bandwidth; the pacer's burst grows with it as the pacer's does, or more.

@@ -89,6 +89,16 @@ fn less(scenario: &Scenario, variation: Variation) -> Option<Variation> {
         Variation::Faster { to_percent } => Variation::Faster {
             to_percent: to_percent - 1,
         },
+        Variation::RoundTrips { shorter_by_ns } => {
+            let longest = scenario.links[0].round_trip.1.as_nanos();
+            let shorter_by_ns = shorter_by_ns.saturating_sub(finer(longest));
+            Variation::RoundTrips { shorter_by_ns }
+        }
+        Variation::Jitter { to_ns } => {
+            let from = scenario.machine.jitter_ns;
+            let to_ns = (to_ns + finer(from)).min(from);
+            Variation::Jitter { to_ns }
+        }
         Variation::Distribution { .. } | Variation::Network { .. } => return None,
     })
 }
@@ -113,7 +123,7 @@ proptest! {
     #[test]
     fn headroom_is_a_yes_and_a_little_more_is_not(scenario in scenario()) {
         let plan = evaluate(&scenario).unwrap();
-        let Some(headroom) = headroom(&scenario, &plan) else {
+        let Some(headroom) = headroom(&scenario, &plan, || ()) else {
             prop_assert!(!plan.admitted);
             return Ok(());
         };

@@ -2,7 +2,9 @@
 
 use bumpless_base::{Duration, LinkSet};
 use bumpless_config::Config;
-use bumpless_plan::{Background, Machine, PairPlan, Verdict, plan};
+use bumpless_plan::report::{Report, words};
+use bumpless_plan::{Background, Machine, PairPlan, Verdict, pair, plan};
+use proptest::prelude::*;
 
 fn example(name: &str) -> String {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -109,9 +111,9 @@ fn a_node_of_two_groups_may_send_both_and_acknowledge_both() {
     assert_eq!(link.burst, 2 * one.burst);
     // To north, an acknowledgement of south's may stand behind a state of south's; to south, neither of
     // its partners has a state to send beside.
-    let half_a_millisecond = Duration::from_micros(500);
-    assert_eq!(link.round_trip.1, half_a_millisecond);
-    assert!(one.round_trip.1 > half_a_millisecond + Duration::from_micros(500));
+    let stated = Duration::from_micros(250);
+    assert_eq!(link.round_trip.1, stated);
+    assert!(one.round_trip.1 > stated + Duration::from_micros(500));
 }
 
 #[test]
@@ -145,4 +147,114 @@ fn where_a_network_states_no_bandwidth_nothing_is_promised() {
         (unknown[0].place.as_str(), unknown[0].field),
         ("network \"A\"", "bandwidth")
     );
+}
+
+/// Values from the edges of what a configuration takes, and from between.
+fn edges() -> impl Strategy<Value = String> {
+    let network = (
+        prop::sample::select(vec!["0.001", "1", "100", "1000", "1000000"]),
+        prop::sample::select(vec![
+            "",
+            "bit_error_rate = 0",
+            "bit_error_rate = 0.5",
+            "bit_error_rate = 1e-300",
+            "frame_loss = 0.9",
+            "frame_loss = 1e-4",
+        ]),
+        prop::sample::select(vec!["0.001", "0.5", "10000"]),
+        prop::sample::select(vec!["0", "65535"]),
+    );
+    let application = (
+        prop::sample::select(vec![0u64, 1, 800, 40_000, 8_000_000, 4_294_967_231]),
+        prop::sample::select(vec![1.0, 10.0, 333.3, 60_000.0]),
+        prop::sample::select(vec![0.1, 0.5, 1.0]),
+        prop::sample::select(vec!["", "retransmissions = 0", "retransmissions = 100"]),
+        prop::sample::select(vec![
+            "",
+            "accepted_loss_per_year = 1e-300",
+            "accepted_loss_per_year = 1e9",
+        ]),
+        prop::sample::select(vec!["replicate", "spread"]),
+    );
+    let jitter = prop::sample::select(vec!["0", "0.25", "1000"]);
+    let all = (
+        network.clone(),
+        network,
+        prop::collection::vec(application, 1..5),
+        jitter,
+    );
+    all.prop_map(|(a, b, applications, jitter)| {
+        let mut text = format!(
+            "[pair]\nname = \"p\"\n[transfer]\nmemory_max = \"1024 GiB\"\n[plan]\njitter_ms = {jitter}\n"
+        );
+        for (name, (bandwidth, loss, trip, other)) in [("A", a), ("B", b)] {
+            text += &format!(
+                "[[network]]\nname = \"{name}\"\nbandwidth_mbit = {bandwidth}\n{loss}\n\
+                 round_trip_max_ms = {trip}\nother_traffic_bytes = {other}\n"
+            );
+        }
+        for (node, host) in [("l", 1), ("r", 2)] {
+            text += &format!(
+                "[[node]]\nname = \"{node}\"\naddresses = {{ A = \"192.0.2.{host}:1\", B = \"198.51.100.{host}:1\" }}\n"
+            );
+        }
+        text += "[[group]]\nname = \"g\"\nnodes = [\"l\", \"r\"]\nwithout_reference = true\n";
+        for (at, (size, period, share, budget, accepted, distribution)) in
+            applications.into_iter().enumerate()
+        {
+            text += &format!(
+                "[[application]]\nname = \"a{at}\"\ngroup = \"g\"\nkind = \"synthetic\"\nchannel = {}\n\
+                 period_ms = {period}\ndeadline_ms = {}\ncommit = \"async\"\nsize = {size}\n{budget}\n{accepted}\n\
+                 distribution = \"{distribution}\"\n",
+                at + 1,
+                f64::max(period * share, 0.1)
+            );
+        }
+        text
+    })
+}
+
+/// Every number below `value`.
+fn numbers(value: &serde_json::Value, seen: &mut Vec<f64>) {
+    match value {
+        serde_json::Value::Number(number) => seen.push(number.as_f64().unwrap()),
+        serde_json::Value::Array(all) => all.iter().for_each(|one| numbers(one, seen)),
+        serde_json::Value::Object(all) => all.values().for_each(|one| numbers(one, seen)),
+        _ => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn values_from_the_edges_never_make_a_plan_that_contradicts_itself(text in edges()) {
+        // What the configuration itself refuses is not planned.
+        let Ok(config) = Config::parse(&text, "t") else { return Ok(()) };
+        let plan = plan(&config, Machine::default());
+        prop_assert_eq!(plan.verdict, pair::verdict(&config, Machine::default()));
+        let report = Report::new("p", plan, |_, _| ());
+        let json = report.json();
+        let mut all = Vec::new();
+        numbers(&json, &mut all);
+        prop_assert!(all.iter().all(|number| number.is_finite() && *number >= 0.0));
+        prop_assert!(!report.text().contains("NaN") && !report.text().contains("inf"));
+        prop_assert_eq!(report.plan.verdict == Verdict::No, !words::reasons(&report.plan).is_empty());
+        let planned = report.plan.senders[0].plan.as_ref().unwrap();
+        for situation in planned.situations.iter().filter(|_| planned.admitted) {
+            for (state, channel) in situation.channels.iter().zip(&report.plan.senders[0].scenario.channels) {
+                let response = state.response_ns.unwrap();
+                prop_assert!(response <= channel.deadline.as_nanos());
+                // What a state takes alone on the fastest network bounds it from below.
+                let least = u128::from(channel.size) * 8_000_000_000 / 2_000_000_000_000;
+                prop_assert!(u128::from(response) >= least);
+            }
+            for resource in &situation.resources {
+                prop_assert!(resource.utilisation <= 1.0 && resource.growth >= 1.0);
+                for loss in situation.channels.iter().map(|state| state.state_loss.unwrap()) {
+                    prop_assert!((0.0..=1.0).contains(&loss));
+                }
+            }
+        }
+    }
 }

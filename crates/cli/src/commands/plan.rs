@@ -3,12 +3,16 @@
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use bumpless_plan::report::Report;
 use bumpless_plan::{Machine, Verdict};
 use clap::Args;
 
 use crate::output::{self, Failure, Outcome};
+
+/// Between two words on progress.
+const BETWEEN: Duration = Duration::from_millis(500);
 
 /// Say before commissioning whether every state is in time, and how many are lost in a year
 ///
@@ -39,7 +43,7 @@ impl Plan {
         let config = output::load(&self.config, self.json)?;
         let plan = bumpless_plan::plan(&config, Machine::default());
         let verdict = plan.verdict;
-        let report = Report::new(&config.pair, plan, progress);
+        let report = Report::new(&config.pair, plan, progress(Instant::now()));
         if let Some(path) = &self.html {
             write(path, &report.page())?;
         }
@@ -55,11 +59,25 @@ impl Plan {
     }
 }
 
-/// Tells on a terminal that the search for advice or margins takes a while.
-fn progress(at: usize, of: usize) {
-    let mut errors = std::io::stderr();
-    if of > 1 && errors.is_terminal() {
-        let _ = write!(errors, "\rplanning node {} of {of} \r", at + 1);
+/// Tells on a terminal how much of the search for margins is done, and how long the rest takes.
+fn progress(started: Instant) -> impl FnMut(usize, usize) {
+    let shown = std::io::stderr().is_terminal();
+    let mut last = started;
+    move |done, all| {
+        let finished = done == all && last > started;
+        if !shown || (last.elapsed() < BETWEEN && !finished) {
+            return;
+        }
+        last = Instant::now();
+        let left = started
+            .elapsed()
+            .mul_f64((all - done) as f64 / done.max(1) as f64);
+        let line = format!(
+            "margins of channel {done} of {all}, {:.0} s left",
+            left.as_secs_f64().ceil()
+        );
+        let line = if finished { String::new() } else { line };
+        let _ = write!(std::io::stderr(), "\r{line:<60}\r");
     }
 }
 

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::advice::{Advice, advise};
 use crate::headroom::{Headroom, headroom};
-use crate::pair::PairPlan;
+use crate::pair::{PairPlan, Sender, Verdict};
 
 /// A plan with all that is worth telling of it.
 #[derive(Clone, Debug)]
@@ -30,15 +30,23 @@ pub struct Report {
 }
 
 impl Report {
-    /// Everything that is worth telling of `plan`. `told` is called before each of the senders with its
-    /// position and their number.
+    /// Everything that is worth telling of `plan`. `told` is called now and then with how much of the search for
+    /// margins is done, and of how much.
     pub fn new(pair: &str, plan: PairPlan, mut told: impl FnMut(usize, usize)) -> Self {
         let (mut advice, mut room) = (Vec::new(), Vec::new());
-        for (at, sender) in plan.senders.iter().enumerate() {
-            told(at, plan.senders.len());
+        let count = |sender: &Sender| match sender.verdict() {
+            Verdict::Yes => sender.scenario.channels.len(),
+            _ => 0,
+        };
+        let (mut done, all) = (0, plan.senders.iter().map(count).sum());
+        for sender in &plan.senders {
             let planned = sender.plan.as_ref().ok();
             advice.push(planned.map_or_else(Vec::new, |plan| advise(&sender.scenario, plan)));
-            room.push(planned.and_then(|plan| headroom(&sender.scenario, plan)));
+            let one_more = || {
+                done += 1;
+                told(done, all);
+            };
+            room.push(planned.and_then(|plan| headroom(&sender.scenario, plan, one_more)));
         }
         Self {
             pair: pair.into(),

@@ -69,7 +69,7 @@ pub fn who(sender: &Sender) -> String {
 pub fn advice_head(sender: &Sender, count: usize) -> Option<&'static str> {
     match (&sender.plan, count) {
         (Ok(plan), 0) if !plan.admitted => {
-            Some("No single change makes it a yes; begin with what is most above")
+            Some("No single change makes it a yes; begin with the largest share above")
         }
         (Ok(plan), _) if !plan.admitted => {
             Some("Any one of these makes it a yes, the smallest first")

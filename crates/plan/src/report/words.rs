@@ -301,6 +301,15 @@ pub fn advice(scenario: &Scenario, advice: &Advice) -> String {
             to as f64 / 1e6,
             scenario.links[link].bandwidth as f64 / 1e6
         ),
+        Variation::RoundTrips { shorter_by_ns } => format!(
+            "all networks: round_trip_max_ms lower by {}, if they answer so soon",
+            units::millis(shorter_by_ns)
+        ),
+        Variation::Jitter { to_ns } => format!(
+            "jitter_ms = {} instead of {}, if threads are never later",
+            units::millis(to_ns),
+            units::millis(scenario.machine.jitter_ns)
+        ),
         Variation::Faster { to_percent } => {
             format!("all networks: {to_percent} % of their bandwidth_mbit")
         }
