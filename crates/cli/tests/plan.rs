@@ -108,6 +108,26 @@ fn a_no_says_where_and_by_how_much_and_what_it_proposes_is_a_yes() {
 }
 
 #[test]
+fn spread_channels_are_judged_where_their_networks_are_one() {
+    let text = example("table20.toml").replace(
+        "\ncommit = \"async\"",
+        "\ncommit = \"async\"\ndistribution = \"spread\"",
+    );
+    let (said, _, status) = plan(&text);
+    assert_eq!(status, Some(0), "{said}");
+    let rows: Vec<Vec<&str>> = said
+        .lines()
+        .skip_while(|line| !line.starts_with("  network "))
+        .skip(1)
+        .take(3)
+        .map(|line| line.split_whitespace().take(2).collect())
+        .collect();
+    assert_eq!(rows, [["A+B", "-"], ["B", "A"], ["A", "B"]], "{said}");
+    assert!(said.contains("37.2 %") && said.contains("74.3 %"), "{said}");
+    assert!(!said.contains("be 0 shorter"), "{said}");
+}
+
+#[test]
 fn where_a_network_states_no_bandwidth_it_cannot_be_said() {
     let text = example("table20.toml").replacen("bandwidth_mbit = 1000", "bandwidth_mbit = 0", 1);
     let (said, _, status) = plan(&text);

@@ -99,6 +99,8 @@ pub struct Situation {
 pub struct ResourcePlan {
     /// What it is.
     pub kind: Kind,
+    /// Channels that are judged here; the others only load it.
+    pub judged: usize,
     /// Share of it that is asked for in the long run, with headers, budgets and messages.
     pub utilisation: f64,
     /// Share of it that is state bytes alone, as in the paper's table 20.
@@ -343,6 +345,7 @@ fn resource_plan(scenario: &Scenario, resource: &Resource) -> ResourcePlan {
         });
     ResourcePlan {
         kind: resource.kind,
+        judged: resource.blocking.iter().flatten().count(),
         utilisation: Utilisation::of(&set).value(),
         payload_utilisation: if resource.rate > 0 {
             payload.sum()

@@ -35,7 +35,8 @@ pub fn headroom(scenario: &Scenario, plan: &Plan, mut done: impl FnMut()) -> Opt
     if !plan.admitted {
         return None;
     }
-    let resources = || plan.situations.iter().flat_map(|s| &s.resources);
+    let all = || plan.situations.iter().flat_map(|s| &s.resources);
+    let resources = || all().filter(|resource| resource.judged > 0);
     let growth = resources().map(|resource| resource.growth);
     let spare = resources().map(|resource| resource.spare_ns);
     Some(Headroom {

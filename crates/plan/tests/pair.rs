@@ -152,8 +152,10 @@ fn where_a_network_states_no_bandwidth_nothing_is_promised() {
 /// Values from the edges of what a configuration takes, and from between.
 fn edges() -> impl Strategy<Value = String> {
     let network = (
-        prop::sample::select(vec!["0.001", "1", "100", "1000", "1000000"]),
+        prop::sample::select(vec!["0.001", "100", "1000", "1000", "1000000"]),
         prop::sample::select(vec![
+            "",
+            "",
             "",
             "bit_error_rate = 0",
             "bit_error_rate = 0.5",
@@ -161,22 +163,29 @@ fn edges() -> impl Strategy<Value = String> {
             "frame_loss = 0.9",
             "frame_loss = 1e-4",
         ]),
-        prop::sample::select(vec!["0.001", "0.5", "10000"]),
+        prop::sample::select(vec!["0.001", "0.5", "0.5", "10000"]),
         prop::sample::select(vec!["0", "65535"]),
     );
     let application = (
         prop::sample::select(vec![0u64, 1, 800, 40_000, 8_000_000, 4_294_967_231]),
-        prop::sample::select(vec![1.0, 10.0, 333.3, 60_000.0]),
+        prop::sample::select(vec![1.0, 10.0, 333.3, 1000.0, 60_000.0]),
         prop::sample::select(vec![0.1, 0.5, 1.0]),
-        prop::sample::select(vec!["", "retransmissions = 0", "retransmissions = 100"]),
         prop::sample::select(vec![
+            "",
+            "retransmissions = 0",
+            "retransmissions = 2",
+            "retransmissions = 100",
+        ]),
+        prop::sample::select(vec![
+            "",
+            "",
             "",
             "accepted_loss_per_year = 1e-300",
             "accepted_loss_per_year = 1e9",
         ]),
         prop::sample::select(vec!["replicate", "spread"]),
     );
-    let jitter = prop::sample::select(vec!["0", "0.25", "1000"]);
+    let jitter = prop::sample::select(vec!["0", "0.25", "0.25", "1000"]);
     let all = (
         network.clone(),
         network,

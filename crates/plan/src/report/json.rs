@@ -190,6 +190,7 @@ fn resource_plan(scenario: &Scenario, plan: &Plan, resource: &ResourcePlan) -> V
             Kind::Processor => "processor",
         },
         "networks": networks,
+        "judged": resource.judged,
         "utilisation": resource.utilisation,
         "payload_utilisation": resource.payload_utilisation,
         "spare_ns": resource.spare_ns,

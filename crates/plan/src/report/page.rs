@@ -150,7 +150,8 @@ fn lines(sender: &Sender) -> Vec<(Vec<String>, Resource)> {
     let all = LinkSet::first(scenario.links.len());
     let mut lines: Vec<(Vec<String>, Resource)> = Vec::new();
     for resource in resources(scenario, all) {
-        if !matches!(resource.kind, Kind::Networks(_)) {
+        let judged = resource.blocking.iter().any(Option::is_some);
+        if !judged || !matches!(resource.kind, Kind::Networks(_)) {
             continue;
         }
         let name = words::resource(scenario, resource.kind);

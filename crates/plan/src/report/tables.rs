@@ -139,7 +139,8 @@ pub fn networks(scenario: &Scenario, plan: &Plan) -> Table {
         "",
     ]);
     for situation in &plan.situations {
-        for resource in &situation.resources {
+        // Packets of spread channels are judged where their networks are one.
+        for resource in situation.resources.iter().filter(|r| r.judged > 0) {
             let without = situation.without.map(|link| &scenario.links[link].name);
             let left = |text: String| match resource.refusal {
                 Some(_) => "-".into(),
