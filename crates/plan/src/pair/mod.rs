@@ -4,6 +4,7 @@
 //! groups: that is the most it may have to send, and the most it may have to receive.
 
 mod background;
+mod change;
 mod scenario;
 
 use bumpless_base::NodeId;
@@ -13,6 +14,7 @@ use serde::Serialize;
 use crate::evaluate::{Plan, evaluate, is_admitted};
 use crate::input::{Fault, Machine, Scenario};
 
+pub use change::{PairChange, change};
 pub use scenario::scenario;
 
 /// The answer to: is every state in time and whole?

@@ -17,14 +17,29 @@ const GAP: u32 = 8 + 12;
 ///
 /// Only networks that carry one of these states are part of it, in the configuration's order.
 pub fn scenario(config: &Config, node: NodeId, machine: Machine) -> Scenario {
-    let applications: Vec<&Application> = config
-        .applications
-        .iter()
-        .filter(|app| config.groups[app.group].candidates.contains(&node))
-        .collect();
-    let used = applications
-        .iter()
-        .fold(LinkSet::EMPTY, |used, app| used.union(app.networks));
+    scenario_on(config, node, machine, used(config, node))
+}
+
+/// The applications whose states `node` may have to send.
+fn applications(config: &Config, node: NodeId) -> impl Iterator<Item = &Application> {
+    let candidates = |app: &Application| &config.groups[app.group].candidates;
+    let all = config.applications.iter();
+    all.filter(move |app| candidates(app).contains(&node))
+}
+
+/// The networks that carry a state which `node` may have to send.
+pub(super) fn used(config: &Config, node: NodeId) -> LinkSet {
+    applications(config, node).fold(LinkSet::EMPTY, |used, app| used.union(app.networks))
+}
+
+/// As [`scenario`], with the networks `used`.
+pub(super) fn scenario_on(
+    config: &Config,
+    node: NodeId,
+    machine: Machine,
+    used: LinkSet,
+) -> Scenario {
+    let applications: Vec<&Application> = applications(config, node).collect();
     let partners = config.partners(node).len().max(1) as u32;
     // Backup here, a partner of several groups may be primary there.
     let groups_of = |id: &NodeId| {
