@@ -1,5 +1,7 @@
 //! `bumpless plan`: whether every state of a configuration is in time and whole, and what would help.
 
+mod change;
+
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -21,6 +23,9 @@ const BETWEEN: Duration = Duration::from_millis(500);
 pub struct Plan {
     /// The pair's configuration file
     config: PathBuf,
+    /// Another one: say in which order a running pair can change to it
+    #[arg(conflicts_with_all = ["html", "svg"])]
+    new: Option<PathBuf>,
     /// Print the plan as JSON (schema bumpless.plan/1)
     #[arg(long)]
     json: bool,
@@ -40,6 +45,9 @@ impl Plan {
     }
 
     fn execute(self) -> Outcome {
+        if let Some(new) = &self.new {
+            return change::run(&self.config, new, Machine::default(), self.json);
+        }
         let config = output::load(&self.config, self.json)?;
         let plan = bumpless_plan::plan(&config, Machine::default());
         let verdict = plan.verdict;
