@@ -208,3 +208,14 @@ fn a_way_that_has_become_longer_is_learned_though_every_packet_was_probed_meanwh
     }
     assert_eq!(world.sent_count(Counter::PacketsProbe), before);
 }
+
+#[test]
+fn what_waits_in_the_senders_own_queue_is_not_asked_for() {
+    let mut world = Plan::links(1).with(|p| p.paths[0].ahead = AHEAD).build();
+    for cycle in 0..20 {
+        world.transfer(&state(cycle, 800)).unwrap();
+    }
+    // Handed over at once, under way for as long as four round trips.
+    world.transfer(&state(20, 50_000)).unwrap();
+    assert_eq!(world.sent_count(Counter::PacketsProbe), 0);
+}

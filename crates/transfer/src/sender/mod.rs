@@ -7,6 +7,7 @@ mod mark;
 mod peer;
 mod probe;
 mod transmit;
+mod wire;
 
 use crate::event::{FailureCause, SenderEvent};
 use crate::handover::{Publisher, sending_pair};
@@ -23,6 +24,7 @@ use bumpless_wire::Version;
 use channel::{Channel, Transfer};
 use peer::Peer;
 pub use transmit::Transmit;
+use wire::Wire;
 
 /// Sends the states of all channels to all peers.
 ///
@@ -34,6 +36,7 @@ pub use transmit::Transmit;
 /// back. Nothing is allocated after construction.
 pub struct Sender {
     links: Box<[LinkParameters]>,
+    wires: Box<[Wire]>,
     peers: Box<[Peer]>,
     channels: Box<[Channel]>,
     dirty: Arc<Marks>,
@@ -73,6 +76,7 @@ impl Sender {
         let channels: Box<[Channel]> = channels.collect();
         let sender = Self {
             links: links.into(),
+            wires: links.iter().map(Wire::new).collect(),
             peers,
             timers: IndexedHeap::new(channels.len()),
             events: BoundedQueue::new(channels.len() * 4 + 16),

@@ -164,8 +164,13 @@ impl Sender {
             peer.in_flight += 1;
         }
         let asks = core::mem::take(&mut channel.lanes[lane].probe);
-        let retransmission = channel.lanes[lane].send(chosen.sequence, now);
         let (id, cycle, link) = (channel.setup.id, channel.cycle, channel.lanes[lane].link);
+        let payload = u32::from(peer.setup.payload_size);
+        let left = transfer.total.saturating_sub(chosen.sequence * payload);
+        let len = DataHeader::len(version) + left.min(payload) as usize;
+        let wire = self.wires.get_mut(usize::from(link.0));
+        let leaves = wire.map_or(now, |wire| wire.carry(len, now));
+        let retransmission = channel.lanes[lane].send(chosen.sequence, leaves);
         self.counters.count(if chosen.probe {
             Counter::PacketsProbe
         } else if retransmission || was_lost {
