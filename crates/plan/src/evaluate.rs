@@ -4,7 +4,7 @@ use bumpless_base::{LinkId, LinkSet};
 use serde::Serialize;
 
 use crate::demand::{Condition, Refusal, TaskSet, Utilisation};
-use crate::input::{Channel, Distribution, Fault, Scenario};
+use crate::input::{Channel, Distribution, Fault, MAX_BUDGET, Scenario};
 use crate::reliability::{budget_for, lost_on_all, state_loss, states_per_year};
 use crate::resource::{self, Blocking, Kind, Resource};
 use crate::response;
@@ -198,6 +198,27 @@ pub fn is_admitted(scenario: &Scenario) -> bool {
                     .iter()
                     .all(|channel| !is_lossy(scenario, channel, up))
         })
+}
+
+/// The smallest budget with which the channel at `at` loses no more than accepted, with all its networks and
+/// without any one of them; the largest possible where none is enough; zero where nothing is accepted.
+pub(crate) fn fewest_losses(scenario: &Scenario, at: usize) -> u32 {
+    let channel = &scenario.channels[at];
+    let Some(accepted) = channel.accepted_loss_per_year else {
+        return 0;
+    };
+    let all = LinkSet::first(scenario.links.len());
+    let without = all.iter().map(|link| {
+        let mut up = all;
+        up.remove(link);
+        up
+    });
+    let packets = scenario.packets.count(channel.size);
+    let needed = std::iter::once(all)
+        .chain(without)
+        .filter_map(|up| packet_loss(scenario, channel, up))
+        .map(|p| budget_for(packets, p, channel.period, accepted).unwrap_or(MAX_BUDGET));
+    needed.max().unwrap_or(0)
 }
 
 /// Whether every channel of `scenario` loses no more than accepted, in time or not.

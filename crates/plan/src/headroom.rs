@@ -3,7 +3,7 @@
 use bumpless_base::Duration;
 use serde::Serialize;
 
-use crate::evaluate::{Plan, is_admitted};
+use crate::evaluate::{Plan, fewest_losses, is_admitted};
 use crate::input::Scenario;
 use crate::variation::{Variation, largest_below, smallest_above};
 
@@ -21,8 +21,10 @@ pub struct Headroom {
 /// How far one channel may go while all others stay as they are. A value that is as it is: no further.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct ChannelHeadroom {
-    /// Largest state, bytes.
+    /// Largest state, bytes, with the budget that its accepted loss then needs.
     pub size: u32,
+    /// That budget.
+    pub size_budget: u32,
     /// Shortest deadline, nanoseconds.
     pub deadline_ns: u64,
     /// Shortest period, nanoseconds; where period and deadline are equal, with its deadline.
@@ -53,12 +55,7 @@ fn of_channel(scenario: &Scenario, at: usize) -> ChannelHeadroom {
     let fits = |change: Variation| is_admitted(&change.apply(scenario));
     let channel = &scenario.channels[at];
     let (period, deadline) = (channel.period.as_nanos(), channel.deadline.as_nanos());
-    let size = largest_size(channel.size, |to_bytes| {
-        fits(Variation::Size {
-            channel: at,
-            to_bytes,
-        })
-    });
+    let size = largest_size(channel.size, |to| is_admitted(&with_size(scenario, at, to)));
     let deadline_ns = shortest(deadline, 1, |to_ns| {
         fits(Variation::Deadline { channel: at, to_ns })
     });
@@ -72,9 +69,23 @@ fn of_channel(scenario: &Scenario, at: usize) -> ChannelHeadroom {
     });
     ChannelHeadroom {
         size,
+        size_budget: with_size(scenario, at, size).channels[at].budget,
         deadline_ns,
         period_ns,
     }
+}
+
+/// `scenario` with other states of channel `at`, and a budget that is enough for them.
+pub fn with_size(scenario: &Scenario, at: usize, to_bytes: u32) -> Scenario {
+    let change = Variation::Size {
+        channel: at,
+        to_bytes,
+    };
+    let mut changed = change.apply(scenario);
+    let needed = fewest_losses(&changed, at);
+    let channel = &mut changed.channels[at];
+    channel.budget = channel.budget.max(needed);
+    changed
 }
 
 /// The shortest time on the grid that still fits; as it is if none shorter does.

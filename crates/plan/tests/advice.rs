@@ -3,7 +3,7 @@
 use bumpless_base::{Duration, LinkSet};
 use bumpless_plan::advice::advise;
 use bumpless_plan::evaluate::is_admitted;
-use bumpless_plan::headroom::headroom;
+use bumpless_plan::headroom::{headroom, with_size};
 use bumpless_plan::variation::{Variation, step};
 use bumpless_plan::{Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate};
 use proptest::prelude::*;
@@ -29,7 +29,7 @@ fn channel(at: usize, (size, period, percent, budget): (u32, u64, u64, u32)) -> 
         period: Duration::from_micros(period),
         deadline: Duration::from_micros(period * percent / 100),
         budget,
-        accepted_loss_per_year: None,
+        accepted_loss_per_year: (at == 1).then_some(1e6),
         links: LinkSet::first(2),
         distribution: Distribution::Replicate,
     }
@@ -130,7 +130,7 @@ proptest! {
         prop_assert!(headroom.growth >= 1.0);
         for (channel, room) in headroom.channels.iter().enumerate() {
             let given = &scenario.channels[channel];
-            let size = |to_bytes| is_admitted(&Variation::Size { channel, to_bytes }.apply(&scenario));
+            let size = |to_bytes| is_admitted(&with_size(&scenario, channel, to_bytes));
             prop_assert!(room.size >= given.size && size(room.size));
             prop_assert!(!size(room.size + 1 + (step(u64::from(room.size) * 2)) as u32));
             let deadline = |to_ns| is_admitted(&Variation::Deadline { channel, to_ns }.apply(&scenario));
@@ -172,4 +172,32 @@ fn too_many_losses_are_answered_with_the_budget_that_is_enough() {
         "{advice:?}"
     );
     assert!(is_admitted(&budget(3).apply(&scenario)) && !is_admitted(&budget(2).apply(&scenario)));
+}
+
+/// A larger state needs a larger budget, and gets it.
+#[test]
+fn the_largest_state_has_the_budget_that_its_accepted_loss_needs() {
+    let mut channel = channel(0, (1_000, 100_000, 100, 1));
+    channel.accepted_loss_per_year = Some(1e-2);
+    let scenario = Scenario {
+        links: vec![link("A", 1_000_000_000)],
+        packets: Packets {
+            payload: 1442,
+            header: 30,
+            security: 0,
+            in_flight_max: 512,
+        },
+        machine: Machine::default(),
+        channels: vec![Channel {
+            links: LinkSet::first(1),
+            ..channel
+        }],
+    };
+    let plan = evaluate(&scenario).unwrap();
+    assert!(plan.admitted, "{:?}", plan.unmet);
+    let room = headroom(&scenario, &plan, || ()).unwrap().channels[0];
+    assert!(room.size > 10_000_000 && room.size_budget > 1, "{room:?}");
+    let with_its_budget = with_size(&scenario, 0, room.size);
+    assert_eq!(with_its_budget.channels[0].budget, room.size_budget);
+    assert!(is_admitted(&with_its_budget));
 }

@@ -4,9 +4,8 @@ use bumpless_base::{Duration, LinkId, LinkSet, NodeId, pacing};
 use bumpless_config::{self as config, Application, Config};
 
 use super::background;
-use crate::evaluate::packet_loss;
-use crate::input::{Channel, Distribution, Link, Loss, MAX_BUDGET, Machine, Packets, Scenario};
-use crate::reliability::budget_for;
+use crate::evaluate::fewest_losses;
+use crate::input::{Channel, Distribution, Link, Loss, Machine, Packets, Scenario};
 use crate::resource::saturated;
 use crate::transmission::nanos;
 
@@ -64,7 +63,7 @@ pub(super) fn scenario_on(
     };
     for (at, app) in applications.iter().enumerate() {
         let budget = app.retransmissions.map(u32::from);
-        let budget = budget.unwrap_or_else(|| fewest(&scenario, at));
+        let budget = budget.unwrap_or_else(|| fewest_losses(&scenario, at));
         scenario.channels[at].budget = budget;
     }
     for (at, id) in used.iter().enumerate() {
@@ -121,25 +120,4 @@ fn channel(app: &Application, used: LinkSet) -> Channel {
             config::Distribution::Spread => Distribution::Spread,
         },
     }
-}
-
-/// The smallest budget with which the channel at `at` loses no more than accepted, with all its networks and
-/// without any one of them; the largest possible where none is enough, and the plan says so.
-fn fewest(scenario: &Scenario, at: usize) -> u32 {
-    let channel = &scenario.channels[at];
-    let Some(accepted) = channel.accepted_loss_per_year else {
-        return 0;
-    };
-    let all = LinkSet::first(scenario.links.len());
-    let without = all.iter().map(|link| {
-        let mut up = all;
-        up.remove(link);
-        up
-    });
-    let packets = scenario.packets.count(channel.size);
-    let needed = std::iter::once(all)
-        .chain(without)
-        .filter_map(|up| packet_loss(scenario, channel, up))
-        .map(|p| budget_for(packets, p, channel.period, accepted).unwrap_or(MAX_BUDGET));
-    needed.max().unwrap_or(0)
 }

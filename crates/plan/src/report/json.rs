@@ -45,6 +45,7 @@ fn sender(report: &Report, at: usize, sender: &Sender) -> Value {
             json!({
                 "name": channel.name,
                 "size": room.size,
+                "size_budget": room.size_budget,
                 "deadline_ns": room.deadline_ns,
                 "period_ns": room.period_ns,
             })

@@ -175,7 +175,12 @@ pub fn limits(scenario: &Scenario, room: &Headroom) -> Table {
     for (channel, room) in scenario.channels.iter().zip(&room.channels) {
         table.row([
             channel.name.clone(),
-            units::bytes(room.size.into()),
+            if room.size_budget > channel.budget {
+                let size = units::bytes(room.size.into());
+                format!("{size} (budget {})", room.size_budget)
+            } else {
+                units::bytes(room.size.into())
+            },
             units::time(room.deadline_ns as f64),
             units::time(room.period_ns as f64),
         ]);
