@@ -2,6 +2,7 @@
 //! networks with the same losses, each protocol in processes of its own (spec/bench.md).
 
 pub mod bench;
+pub mod calibrate;
 pub mod conversation;
 pub mod job;
 pub mod network;

@@ -31,6 +31,8 @@ enum Command {
     Sim(commands::sim::Sim),
     Bench(Box<commands::bench::Bench>),
     #[command(hide = true)]
+    CalibrationEnd(commands::plan::calibrate::CalibrationEnd),
+    #[command(hide = true)]
     DemoNode(commands::demo::DemoNode),
 }
 
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Command::Plan(command) => command.run(),
         Command::Sim(command) => command.run(),
         Command::Bench(command) => command.run(),
+        Command::CalibrationEnd(command) => command.run(),
         Command::DemoNode(command) => command.run(),
     };
     result.unwrap_or_else(|failure| failure.report())

@@ -23,7 +23,7 @@ impl Admission {
         let verdict = pair::verdict(config, Machine::default());
         let reasons = match verdict {
             Verdict::Yes => Vec::new(),
-            _ => words::reasons(&pair::plan(config, Machine::default())),
+            _ => words::reasons(&pair::plan(config, None)),
         };
         if verdict == Verdict::No && !config.plan.run_although_refused {
             return Err(refusal(&reasons));

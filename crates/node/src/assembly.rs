@@ -1,6 +1,5 @@
 //! Putting a node together, and taking it apart again in order.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -18,7 +17,6 @@ use crate::data_plane::Surroundings;
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::waiter::Waiter;
 use crate::executor::{ChannelReplication, Threads};
-use crate::instance_lock::InstanceLock;
 use crate::log::{EventLog, LogOutput};
 use crate::opening::{open_links, open_pingers, prepare_thread};
 use crate::operator::Operator;
@@ -37,8 +35,7 @@ pub fn run(
 ) -> Result<(), RunError> {
     let admission = Admission::of(config).map_err(RunError::Refused)?;
     let socket = config.control_socket(node);
-    let lock_path = PathBuf::from(format!("{}.lock", socket.display()));
-    let _lock = InstanceLock::take(&lock_path).map_err(RunError::Lock)?;
+    let _lock = crate::lock(config, node).map_err(RunError::Lock)?;
     let wiring = Wiring::new(config, node);
     let seed = random::seed().map_err(|errno| system("draw a random number", errno.into()))?;
     let waker = Waker::new().map_err(|errno| system("make a wake-up descriptor", errno.into()))?;

@@ -31,7 +31,7 @@ use bumpless_base::{LinkId, NodeId};
 use bumpless_config::Config;
 use bumpless_net_linux::{Link, OpenError, UdpConfig, UdpLink};
 
-pub use instance_lock::LockError;
+pub use instance_lock::{InstanceLock, LockError};
 pub use log::LogFormat;
 pub use wiring::LinkSettings;
 
@@ -113,6 +113,15 @@ pub fn run(
     open_link: OpenLink<'_>,
 ) -> Result<(), RunError> {
     assembly::run(config, node, options, open_link)
+}
+
+/// Takes the lock under which `node` of `config` runs on this machine, so that nothing else runs it meanwhile.
+///
+/// # Errors
+/// It runs already, or the lock's file cannot be made.
+pub fn lock(config: &Config, node: NodeId) -> Result<InstanceLock, LockError> {
+    let socket = config.control_socket(node);
+    InstanceLock::take(&PathBuf::from(format!("{}.lock", socket.display())))
 }
 
 /// Opens a UDP socket for `settings`: what the product passes to [`run`]. An address that is not on

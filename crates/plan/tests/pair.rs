@@ -15,7 +15,7 @@ fn example(name: &str) -> String {
 
 fn planned(text: &str) -> PairPlan {
     let config = Config::parse(text, "t").unwrap_or_else(|problems| panic!("{problems:#?}"));
-    plan(&config, Machine::default())
+    plan(&config, None)
 }
 
 #[test]
@@ -240,7 +240,7 @@ proptest! {
     fn values_from_the_edges_never_make_a_plan_that_contradicts_itself(text in edges()) {
         // What the configuration itself refuses is not planned.
         let Ok(config) = Config::parse(&text, "t") else { return Ok(()) };
-        let plan = plan(&config, Machine::default());
+        let plan = plan(&config, None);
         prop_assert_eq!(plan.verdict, pair::verdict(&config, Machine::default()));
         let report = Report::new("p", plan, |_, _| ());
         let json = report.json();

@@ -1,6 +1,7 @@
 //! Programs that are measured and need nothing but this workspace: our own transfer, and the kernel's
 //! TCP and MPTCP. Each runs as two processes, a sender and a receiver (`bumpless bench peer`).
 
+pub(crate) mod node;
 pub mod options;
 pub mod payload;
 pub mod stream;

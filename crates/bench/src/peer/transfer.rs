@@ -11,29 +11,17 @@
 use std::fmt::Write as _;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::sync::{Arc, Mutex};
 use std::thread;
 
 use bumpless_base::{ChannelId, Duration};
 use bumpless_config::{Config, Problem};
-use bumpless_controller::Replication;
-use bumpless_meeting::{GroupGate, Outcome};
-use bumpless_net_linux::{Clock, Waker, random};
-use bumpless_node::build::{Ends, Parts, build_cores};
-use bumpless_node::data_plane::waiter::Waiter;
-use bumpless_node::data_plane::{DataPlane, Surroundings};
-use bumpless_node::executor::{ChannelReplication, Threads};
-use bumpless_node::log::EventLog;
-use bumpless_node::opening::{open_links, prepare_thread};
-use bumpless_node::status::Snapshot;
-use bumpless_node::wiring::Wiring;
+use bumpless_net_linux::Clock;
 use bumpless_transfer::Subscriber;
-use rtrb::RingBuffer;
 
+use super::node::Node;
 use super::payload::is_whole;
-use super::{ChannelSender, PATIENCE, PeerOptions, Side, wait_for_end};
+use super::{ChannelSender, PATIENCE, PeerOptions, wait_for_end};
 use crate::conversation::serve::tell;
 use crate::conversation::{ready, serve};
 
@@ -41,94 +29,6 @@ use crate::conversation::{ready, serve};
 const MEETING: Duration = Duration::from_secs(20);
 /// How often the receiver looks at what it has.
 const LOOK: Duration = Duration::from_millis(10);
-
-/// A node's data plane at work; ends when dropped.
-struct Node {
-    parts: Parts,
-    ends: Ends,
-    waker: Waker,
-    stop: Arc<AtomicBool>,
-    settings: String,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl Node {
-    fn start(options: &PeerOptions, side: Side) -> Result<Self, String> {
-        let config = configuration(options)?;
-        let name = if side == Side::Send {
-            "sender"
-        } else {
-            "receiver"
-        };
-        let node = config.node(name).ok_or("the pair has no such node")?;
-        let system = |error: bumpless_net_linux::Errno| io::Error::from(error).to_string();
-        let wiring = Wiring::new(&config, node);
-        let seed = random::seed().map_err(system)?;
-        let waker = Waker::new().map_err(system)?;
-        let mut notes = Vec::new();
-        let links = open_links(&config, &wiring, &mut bumpless_node::open_udp, &mut notes)
-            .map_err(|error| error.to_string())?;
-        let (cores, ends) =
-            build_cores(&config, &wiring, seed, Clock.now()).map_err(|error| error.to_string())?;
-        let mut log = EventLog::new(wiring.names.clone());
-        let parts = Parts::new(&config, &wiring);
-        let stop = Arc::new(AtomicBool::new(false));
-        let snapshot = Snapshot::new(&config, &wiring.names, seed, Clock.now());
-        let surroundings = Surroundings {
-            commands: RingBuffer::new(1).1,
-            sink: log.sink(),
-            snapshot: Arc::new(Mutex::new(snapshot)),
-            stop: Arc::clone(&stop),
-            log_transfers: false,
-        };
-        let drivers = (links, Vec::new());
-        let plane = parts.data_plane(&config, cores, drivers, surroundings, seed, Clock.now());
-        let waiter = Waiter::new(&plane, waker.clone());
-        let settings = settings(options, &notes);
-        Ok(Self {
-            thread: Some(run(config, plane, waiter, log)?),
-            parts,
-            ends,
-            waker,
-            stop,
-            settings,
-        })
-    }
-
-    /// Takes the application's ends out.
-    fn take_ends(&mut self) -> Ends {
-        std::mem::take(&mut self.ends)
-    }
-}
-
-/// Runs the data plane on a thread of its own, as the daemon does.
-fn run(
-    config: Config,
-    mut plane: DataPlane,
-    mut waiter: Waiter,
-    log: EventLog,
-) -> Result<thread::JoinHandle<()>, String> {
-    let log = log
-        .start(Vec::new())
-        .map_err(|error| format!("cannot start the log: {error}"))?;
-    thread::Builder::new()
-        .name("data plane".into())
-        .spawn(move || {
-            prepare_thread(&config.realtime, &Mutex::default());
-            waiter.run(&mut plane);
-            drop(log);
-        })
-        .map_err(|error| format!("cannot start the data plane: {error}"))
-}
-
-impl Drop for Node {
-    fn drop(&mut self) {
-        self.stop.store(true, Ordering::Release);
-        self.waker.wake();
-        // A primary hands over first; the receiver may be gone already, so it is not waited for.
-        self.thread.take();
-    }
-}
 
 fn settings(options: &PeerOptions, notes: &[String]) -> String {
     let mut text = match (options.to.len(), options.spread) {
@@ -227,8 +127,8 @@ fn told(problems: &[Problem]) -> String {
 /// # Errors
 /// It cannot listen.
 pub fn receive(options: &PeerOptions) -> Result<(), String> {
-    let mut node = Node::start(options, Side::Receive)?;
-    let (_, subscribers) = node.take_ends();
+    let mut node = Node::start(configuration(options)?, "receiver")?;
+    let subscribers = node.take_subscribers();
     let (end, ended) = channel::<()>();
     let checker = thread::spawn(move || {
         let mut readers: Vec<_> = subscribers.into_iter().map(|reader| (reader, 0)).collect();
@@ -239,7 +139,11 @@ pub fn receive(options: &PeerOptions) -> Result<(), String> {
             }
         }
     });
-    let listening = ready("transfer", env!("CARGO_PKG_VERSION"), &node.settings);
+    let listening = ready(
+        "transfer",
+        env!("CARGO_PKG_VERSION"),
+        &settings(options, &node.notes),
+    );
     tell(&mut io::stdout(), &listening).map_err(|error| error.to_string())?;
     wait_for_end();
     drop(end);
@@ -261,64 +165,21 @@ fn look(reader: &mut Subscriber, seen: &mut u32) {
     }
 }
 
-/// A channel to the backup.
-struct Channel(ChannelReplication<Threads>);
-
-impl ChannelSender for Channel {
-    fn begin(&mut self) {
-        self.0.port.register_executor();
-    }
-
-    fn transfer(&mut self, state: &[u8], patience: Duration) -> Result<Duration, String> {
-        let began = Clock.now();
-        let ticket = self.0.publish(&mut |buffer| {
-            let size = state.len().min(buffer.len());
-            buffer[..size].copy_from_slice(&state[..size]);
-            size
-        });
-        // Not as an executor, which goes on alone when its partner is silent for a moment: what is measured
-        // is how long the state takes.
-        loop {
-            let took = Clock.now().since(began);
-            match self.0.port.outcome(ticket) {
-                Outcome::Safe => return Ok(took),
-                Outcome::Failed => {
-                    return Err("given up by the sender: its deadline or session ended".into());
-                }
-                Outcome::Pending if took >= patience => {
-                    return Err(format!("no acknowledgement within {patience}"));
-                }
-                Outcome::Pending => thread::park_timeout(patience.saturating_sub(took).to_std()),
-            }
-        }
-    }
-}
-
 /// Runs the sending side.
 ///
 /// # Errors
 /// It cannot open its links, the receiver does not answer, or nobody reads what it says.
 pub fn send(options: &PeerOptions) -> Result<(), String> {
-    let mut node = Node::start(options, Side::Send)?;
-    let (publishers, subscribers) = node.take_ends();
-    let mut senders: Vec<Box<dyn ChannelSender>> = Vec::new();
-    let ends = publishers.into_iter().zip(subscribers);
-    for (at, (publisher, subscriber)) in ends.enumerate() {
-        let shared = node.parts.shared(at);
-        if at == 0 {
-            meet(&shared.gate)?;
-        }
-        senders.push(Box::new(Channel(ChannelReplication {
-            publisher,
-            subscriber,
-            expiry: PATIENCE * 2,
-            port: shared.port,
-            gate: shared.gate,
-            environment: Threads(node.waker.clone()),
-        })));
-    }
+    let mut node = Node::start(configuration(options)?, "sender")?;
+    let channels = node.meet(MEETING, PATIENCE * 2)?;
+    let boxed = |channel| -> Box<dyn ChannelSender> { Box::new(channel) };
+    let senders = channels.into_iter().map(boxed).collect();
     let mut output = io::stdout();
-    let connected = ready("transfer", env!("CARGO_PKG_VERSION"), &node.settings);
+    let connected = ready(
+        "transfer",
+        env!("CARGO_PKG_VERSION"),
+        &settings(options, &node.notes),
+    );
     let buffers = u64::from(options.max_size) * 2 * u64::from(options.channels);
     let mut input = io::stdin().lock();
     serve(
@@ -330,18 +191,4 @@ pub fn send(options: &PeerOptions) -> Result<(), String> {
         &mut output,
     )
     .map_err(|error| error.to_string())
-}
-
-/// Waits until the partner is there and this node is primary.
-fn meet(gate: &GroupGate) -> Result<(), String> {
-    let until = Clock.now() + MEETING;
-    while !(gate.is_primary() && gate.backup_expected()) {
-        if Clock.now() >= until {
-            return Err(format!(
-                "the receiver did not answer within {MEETING}; start it first"
-            ));
-        }
-        Clock.sleep_until(Clock.now() + Duration::from_millis(5));
-    }
-    Ok(())
 }

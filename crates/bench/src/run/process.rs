@@ -8,6 +8,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde::de::DeserializeOwned;
+
 use super::{Trouble, go_on};
 use crate::conversation::Answer;
 
@@ -82,6 +84,18 @@ impl Process {
     /// # Errors
     /// None came within `limit`, the process has ended or talks nonsense, or the user wants to stop.
     pub fn answer(&mut self, limit: Duration, stop: &AtomicBool) -> Result<Answer, Trouble> {
+        self.says(limit, stop)
+    }
+
+    /// Waits for the next line and reads it as JSON.
+    ///
+    /// # Errors
+    /// As [`Process::answer`].
+    pub fn says<T: DeserializeOwned>(
+        &mut self,
+        limit: Duration,
+        stop: &AtomicBool,
+    ) -> Result<T, Trouble> {
         let until = Instant::now() + limit;
         loop {
             go_on(stop)?;

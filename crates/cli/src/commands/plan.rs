@@ -1,5 +1,6 @@
 //! `bumpless plan`: whether every state of a configuration is in time and whole, and what would help.
 
+pub mod calibrate;
 mod change;
 
 use std::io::{IsTerminal, Write};
@@ -7,9 +8,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use bumpless_config::Config;
+use bumpless_plan::cost::Costs;
 use bumpless_plan::report::Report;
 use bumpless_plan::{Machine, Verdict};
 use clap::Args;
+use serde_json::{Value, json};
 
 use crate::output::{self, Failure, Outcome};
 
@@ -35,6 +39,8 @@ pub struct Plan {
     /// Write the pictures to this directory, which is made if it does not exist
     #[arg(long, value_name = "DIRECTORY")]
     svg: Option<PathBuf>,
+    #[command(flatten)]
+    calibration: calibrate::Calibrate,
 }
 
 impl Plan {
@@ -49,7 +55,11 @@ impl Plan {
             return change::run(&self.config, new, Machine::default(), self.json);
         }
         let config = output::load(&self.config, self.json)?;
-        let plan = bumpless_plan::plan(&config, Machine::default());
+        if self.calibration.calibrate {
+            return self.calibration.run(&self.config, config, self.json);
+        }
+        let costs = self.calibration.costs(&self.config, &config)?;
+        let plan = bumpless_plan::plan(&config, costs.as_ref());
         let verdict = plan.verdict;
         let report = Report::new(&config.pair, plan, progress(Instant::now()));
         if let Some(path) = &self.html {
@@ -59,11 +69,42 @@ impl Plan {
             drawings(directory, &report)?;
         }
         if self.json {
-            output::print_line(report.json());
+            let mut json = report.json();
+            json["costs"] = costs.map_or(Value::Null, |costs| self.costs_json(&config, &costs));
+            output::print_line(json);
         } else {
             output::print_line(report.text().trim_end());
+            if let Some(costs) = &costs {
+                self.show_costs(&config, costs);
+            }
         }
         Ok(ExitCode::from(u8::from(verdict != Verdict::Yes)))
+    }
+}
+
+impl Plan {
+    fn costs_json(&self, config: &Config, costs: &Costs) -> Value {
+        let typical = config.applications.iter().map(|app| {
+            json!({"channel": app.name, "nanoseconds": costs.predict(config, app, app.state_max)})
+        });
+        json!({
+            "file": self.calibration.file(&self.config),
+            "measured_unix_s": costs.measured_unix_s,
+            "typical": typical.collect::<Vec<_>>(),
+        })
+    }
+
+    fn show_costs(&self, config: &Config, costs: &Costs) {
+        output::print_line(format_args!(
+            "\nWith the costs measured on {} ({}). The largest state typically takes:",
+            calibrate::date(costs.measured_unix_s),
+            self.calibration.file(&self.config).display()
+        ));
+        for app in &config.applications {
+            let typical = costs.predict(config, app, app.state_max);
+            let typical = typical.map_or("not measured".into(), calibrate::micros);
+            output::print_line(format_args!("  {:<32} {typical:>12}", app.name));
+        }
     }
 }
 

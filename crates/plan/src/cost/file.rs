@@ -1,6 +1,6 @@
 //! Costs as they are kept in a file, what they belong to, and what a plan takes from them.
 
-use bumpless_base::{Duration, LinkSet};
+use bumpless_base::{Duration, LinkId, LinkSet};
 use bumpless_config::{Application, Config, Distribution};
 use serde::{Deserialize, Serialize};
 
@@ -75,8 +75,6 @@ pub struct NodeCosts {
 pub struct Jitter {
     /// How often they woke.
     pub wakes: u64,
-    /// 99 of 100 times no later.
-    pub p99_ns: u64,
     /// 999 of 1,000 times no later.
     pub p999_ns: u64,
     /// 9,999 of 10,000 times no later: the jitter that the plan reckons with.
@@ -120,6 +118,8 @@ pub struct Measured {
     pub payload: u16,
     /// Transfers that count.
     pub count: usize,
+    /// The shortest.
+    pub min_ns: u64,
     /// Their median.
     pub p50_ns: u64,
     /// 99 of 100 are not above it.
@@ -188,32 +188,36 @@ impl Basis {
     }
 }
 
-/// The route of `application`'s states, in packets of `payload` bytes.
-pub fn route_of(config: &Config, application: &Application, payload: u16) -> Route {
-    let networks = || {
-        application
-            .networks
+/// How states travel over `networks` of `config`, in packets of `payload` bytes.
+pub fn route_of(config: &Config, networks: LinkSet, spread: bool, payload: u16) -> Route {
+    let members = || {
+        networks
             .iter()
             .filter_map(|link| config.networks.get(usize::from(link.0)))
     };
     let header = u32::from(config.transfer.version.header_len());
-    let frame = networks().map(|network| u32::from(network.frame_overhead()));
-    let frame = frame.max().unwrap_or(0);
-    let packet = networks().map(|network| network.datagram_max() + network.frame_overhead());
-    let spread = application.distribution == Distribution::Spread;
+    let frame = members().map(|network| u32::from(network.frame_overhead()));
+    let packet = members().map(|network| network.datagram_max() + network.frame_overhead());
     // One network that is not paced never makes the others wait if each carries all.
-    let bandwidth = networks().map(|network| network.bandwidth).min();
+    let bandwidth = members().map(|network| network.bandwidth).min();
     Route {
         payload: payload.into(),
-        overhead: header + frame,
+        overhead: header + frame.max().unwrap_or(0),
         packet: packet.max().unwrap_or(0).into(),
         bandwidth: bandwidth.unwrap_or(0),
-        shared_by: if spread {
-            application.networks.len() as u32
-        } else {
-            1
-        },
+        shared_by: if spread { networks.len() as u32 } else { 1 },
     }
+}
+
+/// How states travel on `path`, in packets of `payload` bytes.
+pub fn path_route(config: &Config, path: &Path, payload: u16) -> Route {
+    let all = LinkSet::first(config.networks.len());
+    let named = |link: &LinkId| {
+        path.networks
+            .contains(&config.networks[usize::from(link.0)].name)
+    };
+    let networks = all.iter().filter(named).collect();
+    route_of(config, networks, path.spread, payload)
 }
 
 impl Costs {
@@ -256,16 +260,22 @@ impl Costs {
         Ok(())
     }
 
-    /// What the plan reckons with for the nodes: the slower of both, and of all networks that carry one copy.
+    /// What the plan reckons with for the nodes: of all networks and directions, the one on which a full packet is
+    /// dearest.
     pub fn machine(&self) -> Machine {
         let single = || self.paths.iter().filter(|path| path.networks.len() == 1);
-        let most =
-            |cost: &dyn Fn(&Path) -> f64| single().map(cost).fold(0.0, f64::max).ceil() as u64;
+        let full = |path: &&Path| {
+            path.cost.per_packet_ns
+                + path.cost.per_kilobyte_ns * f64::from(self.basis.payload) / 1e3
+        };
+        let dearest = single().max_by(|a, b| full(a).total_cmp(&full(b)));
+        let dearest = dearest.map(|path| path.cost).unwrap_or_default();
+        let beyond = |path: &Path| path.cost.per_transfer_ns - path.round_trip_ns[0] as f64;
         let jitter = self.nodes.iter().map(|node| node.jitter.p9999_ns).max();
         Machine {
-            per_packet_ns: most(&|path| path.cost.per_packet_ns),
-            per_kilobyte_ns: most(&|path| path.cost.per_kilobyte_ns),
-            per_transfer_ns: most(&|path| path.cost.per_transfer_ns - path.round_trip_ns[0] as f64),
+            per_packet_ns: dearest.per_packet_ns.ceil() as u64,
+            per_kilobyte_ns: dearest.per_kilobyte_ns.ceil() as u64,
+            per_transfer_ns: single().map(beyond).fold(0.0, f64::max).ceil() as u64,
             jitter_ns: jitter.unwrap_or(0),
         }
     }
@@ -297,9 +307,10 @@ impl Costs {
     /// What a state of `size` bytes of `application` typically takes, nanoseconds: from the slower of its nodes to
     /// the other, the longest of what it may take. `None` if its route was not measured.
     pub fn predict(&self, config: &Config, application: &Application, size: u32) -> Option<f64> {
-        let route = route_of(config, application, config.transfer.payload_size);
         let names = names_of(config, application.networks);
         let spread = application.distribution == Distribution::Spread && names.len() > 1;
+        let payload = config.transfer.payload_size;
+        let route = route_of(config, application.networks, spread, payload);
         let same = |path: &&Path| path.networks == names && path.spread == spread;
         let times = self
             .paths

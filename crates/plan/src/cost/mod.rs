@@ -8,7 +8,8 @@
 //! - **The wire** takes so much for each byte of a frame; what lies in the queue of a shaper or of a card when
 //!   the sender goes on counts as gone ahead.
 //! - **Pacing** is known: the sender may send a burst, and half of one each time that it has earned it
-//!   ([`bumpless_base::pacing`]). It goes on a little late, and in the long run loses what it could not use.
+//!   ([`bumpless_base::pacing`]). It goes on a little late, and then has earned a little more; in the long run
+//!   it loses what it could not use.
 //!
 //! [`Cost::predict`] is that sum, [`fit()`] finds the costs, and [`file`] keeps them for the plan.
 
@@ -71,47 +72,44 @@ pub struct Cost {
 pub(crate) type Takes = [f64; PARTS];
 
 /// Number of costs.
-pub(crate) const PARTS: usize = 7;
+pub(crate) const PARTS: usize = 6;
 
 impl Route {
-    /// What a state of `size` bytes takes if processing, the wire or pacing is what takes longest. The last only
-    /// where the sender has to wait.
-    pub(crate) fn takes(&self, size: u32) -> [Option<Takes>; 3] {
+    /// What a state of `size` bytes takes if processing, the wire or pacing is what takes longest, where the paced
+    /// sender goes on `late` nanoseconds later than it may. The last only where it has to wait.
+    pub(crate) fn takes(&self, size: u32, late: f64) -> [Option<Takes>; 3] {
         let packets = self.packets(size);
         let wire = self.wire_bytes(size, packets) / f64::from(self.shared_by.max(1));
-        let processing = [
-            1.0,
-            packets as f64,
-            f64::from(size) / 1e3,
-            0.0,
-            0.0,
-            0.0,
-            0.0,
-        ];
-        let wire = [1.0, 0.0, 0.0, wire / 1e3, -1.0, 0.0, 0.0];
-        [Some(processing), Some(wire), self.pacing(size, packets)]
+        let processing = [1.0, packets as f64, f64::from(size) / 1e3, 0.0, 0.0, 0.0];
+        let wire = [1.0, 0.0, 0.0, wire / 1e3, -1.0, 0.0];
+        [
+            Some(processing),
+            Some(wire),
+            self.pacing(size, packets, late),
+        ]
     }
 
-    /// Until the last packets may go out, and what remains to be done then.
-    fn pacing(&self, size: u32, packets: u64) -> Option<Takes> {
+    /// Until the last packets go out, and what remains to be done then.
+    fn pacing(&self, size: u32, packets: u64, late: f64) -> Option<Takes> {
         if self.bandwidth == 0 {
             return None;
         }
         let packet = f64::from(self.packet.max(1));
         let burst = pacing::burst(self.bandwidth, u64::from(self.packet)) as f64;
         let half = (burst / 2.0).max(packet);
+        let rate = self.bandwidth as f64 / 8e9;
+        let full = f64::from(self.payload + self.overhead);
         let shared = u64::from(self.shared_by.max(1));
         let of_one = packets.div_ceil(shared);
-        let full = f64::from(self.payload + self.overhead);
-        let (at_once, each) = (whole(burst, full), whole(half, full));
+        let (at_once, each) = (whole(burst, full), whole(half + late * rate, full));
         let waits = of_one.checked_sub(at_once + 1)? / each + 1;
         let gone = at_once + (waits - 1) * each;
         // At the last wait's end half a burst has been earned beyond all that has gone.
         let earned = (gone as f64 * full + half - burst).max(0.0);
-        let waited = earned * 8e9 / self.bandwidth as f64;
-        let rest = packets - gone * shared.min(packets / gone.max(1));
+        let rest = packets.saturating_sub(gone * shared).max(1);
         let bytes = (rest as f64 * f64::from(self.payload)).min(f64::from(size));
-        Some([1.0, rest as f64, bytes / 1e3, 0.0, 0.0, 1.0, waited])
+        let waited = earned / rate + late;
+        Some([1.0, rest as f64, bytes / 1e3, 0.0, 0.0, waited])
     }
 }
 
@@ -119,7 +117,7 @@ impl Cost {
     /// Nanoseconds that a state of `size` bytes typically takes on `route`.
     pub fn predict(&self, route: &Route, size: u32) -> f64 {
         let parts = self.parts();
-        let takes = route.takes(size).into_iter().flatten();
+        let takes = route.takes(size, self.pace_late_ns).into_iter().flatten();
         let each = takes.map(|takes| time(&takes, &parts));
         each.fold(self.per_transfer_ns, f64::max)
     }
@@ -132,20 +130,18 @@ impl Cost {
             self.per_kilobyte_ns,
             self.wire_per_kilobyte_ns,
             self.wire_ahead_bytes * self.wire_per_kilobyte_ns / 1e3,
-            self.pace_late_ns,
             self.pace_stretch.max(1.0),
         ]
     }
 
-    /// The costs that have these factors.
-    pub(crate) fn of_parts(parts: [f64; PARTS]) -> Self {
+    /// The costs that have these factors, where the paced sender goes on so much later than it may.
+    pub(crate) fn of_parts(parts: [f64; PARTS], pace_late_ns: f64) -> Self {
         let [
             per_transfer_ns,
             per_packet_ns,
             per_kilobyte_ns,
             wire,
             ahead,
-            pace_late_ns,
             pace_stretch,
         ] = parts;
         Self {

@@ -5,7 +5,7 @@ use bumpless_config::Config;
 use serde::Serialize;
 
 use super::scenario::{scenario_on, used};
-use super::{Verdict, plan};
+use super::{Verdict, verdict};
 use crate::change::{Order, order};
 use crate::input::Machine;
 
@@ -23,7 +23,7 @@ pub struct PairChange {
 
 /// How to get from `old` to `new`, on nodes that take so long for a transfer as `machine` says.
 pub fn change(old: &Config, new: &Config, machine: Machine) -> PairChange {
-    let verdicts = (plan(old, machine).verdict, plan(new, machine).verdict);
+    let verdicts = (verdict(old, machine), verdict(new, machine));
     let restart = restart(old, new);
     let ordered = restart.is_empty() && verdicts == (Verdict::Yes, Verdict::Yes);
     PairChange {

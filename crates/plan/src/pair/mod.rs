@@ -11,6 +11,7 @@ use bumpless_base::NodeId;
 use bumpless_config::Config;
 use serde::Serialize;
 
+use crate::cost::Costs;
 use crate::evaluate::{Plan, evaluate, is_admitted};
 use crate::input::{Fault, Machine, Scenario};
 
@@ -78,13 +79,16 @@ pub fn verdict(config: &Config, machine: Machine) -> Verdict {
     verdict
 }
 
-/// The plan of `config` on nodes that take so long for a transfer as `machine` says; the jitter is the
-/// configuration's.
-pub fn plan(config: &Config, machine: Machine) -> PairPlan {
+/// The plan of `config`, with the measured `costs` of nodes and networks if there are any; otherwise nodes cost
+/// nothing, and jitter and round trips are the configuration's.
+pub fn plan(config: &Config, costs: Option<&Costs>) -> PairPlan {
     let mut senders: Vec<Sender> = Vec::new();
     for (at, node) in config.nodes.iter().enumerate() {
         let id = NodeId(at as u8);
-        let scenario = scenario(config, id, machine);
+        let mut scenario = scenario(config, id, Machine::default());
+        if let Some(costs) = costs {
+            costs.apply(&mut scenario);
+        }
         let memory = (config.state_memory(id), config.transfer.memory_max);
         let partners = config.partners(id).len();
         let same = |known: &&mut Sender| {
