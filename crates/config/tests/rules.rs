@@ -429,3 +429,20 @@ fn values_that_no_plan_can_be_made_from_are_refused_where_they_stand() {
         "one of the two",
     );
 }
+
+#[test]
+fn running_although_refused_is_a_weakness_for_as_long_as_it_is_permitted() {
+    let weak = |text: &str| {
+        let config = Config::parse(text, "t").unwrap();
+        let codes = config.weaknesses.iter().map(|weakness| weakness.code);
+        codes
+            .filter(|code| *code == WeaknessCode::RunAlthoughRefused)
+            .count()
+    };
+    assert_eq!(weak(&sample()), 0);
+    let (from, to) = (
+        "#run_although_refused = false",
+        "run_although_refused = true",
+    );
+    assert_eq!(weak(&changed(from, to).0), 1);
+}
