@@ -21,15 +21,17 @@ const BEGINNINGS: [u32; 4] = [10_000, 40_000, 80_000, 300_000];
 const ROUNDS: usize = 60;
 /// A change of the misfit below this share of it is none.
 const STILL: f64 = 1e-6;
-/// How late a paced sender may go on, nanoseconds: what is tried, and around the best of it how finely.
-const LATE: [f64; 9] = [0.0, 10e3, 20e3, 35e3, 50e3, 70e3, 100e3, 140e3, 200e3];
-const LATE_STEP: f64 = 2.5e3;
+/// How late a paced sender may go on, nanoseconds: in which steps it is tried, and up to what.
+const LATE_STEP: usize = 2_500;
+const LATE_MAX: usize = 200_000;
+/// The same where a wire may be what takes longest, which hides most of it.
+const LATE_STEP_WIRED: usize = 25_000;
 /// A relative error from which on a median counts less.
 const FAR: f64 = 0.05;
 /// A wire that is supposed must make the squares of the errors so much smaller, or there is none.
 const WORTH_A_WIRE: f64 = 0.8;
 /// Typical relative error without a wire below which there is none.
-const GOOD_WITHOUT: f64 = 0.005;
+const GOOD_WITHOUT: f64 = 0.001;
 
 /// The typical time of states of one size, cut one way.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,8 +90,8 @@ impl std::error::Error for Unfit {}
 pub fn fit(samples: &[Sample]) -> Result<Cost, Unfit> {
     check(samples)?;
     let samples = &level(samples)[..];
-    let without_wire = latest(samples, &[u32::MAX]);
-    let with_wire = latest(samples, &BEGINNINGS);
+    let without_wire = latest(samples, &[u32::MAX], LATE_STEP);
+    let with_wire = latest(samples, &BEGINNINGS, LATE_STEP_WIRED);
     let good = samples.len() as f64 * GOOD_WITHOUT.powi(2);
     let worth = without_wire.1 > good && with_wire.1 < without_wire.1 * WORTH_A_WIRE;
     Ok(if worth { with_wire.0 } else { without_wire.0 })
@@ -121,26 +123,19 @@ fn level(samples: &[Sample]) -> Vec<Sample> {
 }
 
 /// The best costs of all latenesses, and their misfit.
-fn latest(samples: &[Sample], beginnings: &[u32]) -> (Cost, f64) {
-    let best_of = |late: &mut dyn Iterator<Item = f64>| {
-        let each = late.flat_map(|late| {
-            let settled = move |&from| settle(samples, from, late);
-            beginnings.iter().map(settled).collect::<Vec<_>>()
-        });
-        let none = (Cost::default(), f64::INFINITY);
-        each.fold(
-            none,
-            |best, tried| if tried.1 < best.1 { tried } else { best },
-        )
-    };
+fn latest(samples: &[Sample], beginnings: &[u32], step: usize) -> (Cost, f64) {
     let paced = samples.iter().any(|sample| sample.route.bandwidth > 0);
-    let coarse = best_of(&mut LATE.into_iter().take(if paced { LATE.len() } else { 1 }));
-    if !paced {
-        return coarse;
+    let most = if paced { LATE_MAX } else { 0 };
+    let mut best = (Cost::default(), f64::INFINITY);
+    for late in (0..=most).step_by(step) {
+        for &from in beginnings {
+            let tried = settle(samples, from, late as f64);
+            if tried.1 < best.1 {
+                best = tried;
+            }
+        }
     }
-    let around = (-4..=4).map(|step| coarse.0.pace_late_ns + f64::from(step) * LATE_STEP);
-    let fine = best_of(&mut around.filter(|late| *late >= 0.0));
-    if fine.1 < coarse.1 { fine } else { coarse }
+    best
 }
 
 /// The largest relative error of `cost` among `samples`, moved as [`fit()`] moves them: 0.1 is a tenth too much or
