@@ -77,7 +77,7 @@ pub struct OnLink {
     pub wire_bytes: u64,
     /// Time for them, nanoseconds.
     pub wire_ns: u128,
-    /// Time with the whole budget, C of the admission test, nanoseconds.
+    /// Time with the whole budget and what else losses may add, C of the admission test, nanoseconds.
     pub budgeted_ns: u128,
     /// Probability that its largest packet is lost.
     pub packet_loss: f64,
@@ -430,12 +430,12 @@ fn channel_plan(scenario: &Scenario, channel: &Channel) -> ChannelPlan {
     let carried = links.filter(|(at, _)| channel.links.contains(LinkId(*at as u8)));
     let on = carried.map(|(at, link)| {
         let wire_bytes = packets.state_on(link, channel.size);
-        let again = u64::from(channel.budget) * packets.largest_on(link, channel.size);
+        let budgeted = resource::state_bytes(scenario, channel, link);
         OnLink {
             link: at,
             wire_bytes,
             wire_ns: nanos(wire_bytes.into(), link.bandwidth),
-            budgeted_ns: nanos((wire_bytes + again).into(), link.bandwidth),
+            budgeted_ns: nanos(budgeted, link.bandwidth),
             packet_loss: link.loss.of_frame(packets.frame_on(link, channel.size)),
         }
     });

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+mod blocking;
 pub mod change;
 pub mod cost;
 pub mod demand;

@@ -6,9 +6,11 @@
 //! later; so their bandwidths count together, and all that their channels put on them. A replicated
 //! channel on such a network must expect all packets of the spread ones.
 
-use bumpless_base::{Duration, LinkSet};
+use bumpless_base::{LinkId, LinkSet};
 use serde::Serialize;
 
+pub use crate::blocking::Blocking;
+use crate::blocking::blocking;
 use crate::demand::{Interference, Task, TaskSet};
 use crate::input::{Channel, Distribution, Link, Scenario};
 use crate::recovery;
@@ -26,30 +28,6 @@ pub enum Kind {
 
 fn positions<S: serde::Serializer>(links: &LinkSet, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_seq(links.iter().map(|link| link.0))
-}
-
-/// What may hold up a state of a channel on a resource besides states with earlier deadlines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Blocking {
-    /// What is on its way already when it, or one of its retransmissions, becomes ready: a burst of the pacer, a
-    /// frame of other traffic, a thread that goes on late.
-    pub committed_ns: u64,
-    /// Waiting until losses are known, with nothing to send.
-    pub discovery_ns: u64,
-    /// Retransmissions of other channels that were being waited for when it was published.
-    pub retransmissions_ns: u64,
-    /// Until its acknowledgement has come back, and hand-overs between threads.
-    pub answer_ns: u64,
-}
-
-impl Blocking {
-    /// All of it.
-    pub fn total(&self) -> u64 {
-        let parts = [self.discovery_ns, self.retransmissions_ns, self.answer_ns];
-        parts
-            .into_iter()
-            .fold(self.committed_ns, u64::saturating_add)
-    }
 }
 
 /// A resource with what is asked of it.
@@ -158,24 +136,32 @@ fn networks(scenario: &Scenario, up: LinkSet, links: LinkSet) -> Resource {
     resource
 }
 
-/// Bytes on the wire of a state and of all retransmissions in its budget.
-fn state_bytes(scenario: &Scenario, channel: &Channel, link: &Link) -> u128 {
-    let packets = &scenario.packets;
-    let again = u128::from(channel.budget) * u128::from(packets.largest_on(link, channel.size));
-    u128::from(packets.state_on(link, channel.size)) + again
+/// Bytes on the wire of a state and of all that its losses may add.
+pub(crate) fn state_bytes(scenario: &Scenario, channel: &Channel, link: &Link) -> u128 {
+    u128::from(scenario.packets.state_on(link, channel.size)) + again_bytes(scenario, channel, link)
 }
 
-/// Time of the retransmissions in the budget of channel `at`.
+/// Bytes on the wire of all retransmissions in the budget, and of probes that prove needless: after the first
+/// packets and after each retransmission, an answer is waited for.
+fn again_bytes(scenario: &Scenario, channel: &Channel, link: &Link) -> u128 {
+    let packets = &scenario.packets;
+    let budget = u128::from(channel.budget);
+    let largest = packets.largest_on(link, channel.size);
+    let needless = recovery::needless(link, largest);
+    budget * u128::from(largest) + (budget + 1) * needless
+}
+
+/// Time of what the losses of channel `at` may add.
 fn lost(scenario: &Scenario, at: usize, up: LinkSet, links: LinkSet, rate: u64) -> u128 {
     let channel = &scenario.channels[at];
     let members = links
         .iter()
         .filter_map(|link| scenario.links.get(usize::from(link.0)));
-    let packet = members
-        .map(|link| scenario.packets.largest_on(link, channel.size))
+    let bytes = members
+        .map(|link| again_bytes(scenario, channel, link))
         .max();
-    let copies = u128::from(copies(channel, up, links)) * u128::from(channel.budget);
-    nanos(u128::from(packet.unwrap_or(0)) * copies, rate)
+    let copies = u128::from(copies(channel, up, links));
+    nanos(bytes.unwrap_or(0) * copies, rate)
 }
 
 fn background(link: &Link, rate: u64) -> impl Iterator<Item = Interference> + '_ {
@@ -183,49 +169,6 @@ fn background(link: &Link, rate: u64) -> impl Iterator<Item = Interference> + '_
         cost: saturated(nanos(message.bytes.into(), rate)),
         period: message.period.as_nanos(),
     })
-}
-
-/// The blocking of `channel` on `links`, with the networks `up` in service and so much time for others'
-/// retransmissions.
-fn blocking(
-    scenario: &Scenario,
-    channel: &Channel,
-    (up, links): (LinkSet, LinkSet),
-    others: u128,
-) -> Blocking {
-    let machine = &scenario.machine;
-    let of = |set: LinkSet| {
-        set.iter()
-            .filter_map(|link| scenario.links.get(usize::from(link.0)))
-    };
-    // The sender waits for the slowest of the networks that it uses.
-    let usable = channel.links.intersection(up);
-    let burst = |link: &Link| {
-        let largest = scenario.packets.largest_on(link, u32::MAX);
-        // A burst that cannot be overtaken is full of others' packets, if they have so many.
-        let others: u128 = scenario
-            .channels
-            .iter()
-            .filter(|other| !std::ptr::eq(*other, channel))
-            .filter(|other| !other.links.intersection(links).is_empty())
-            .map(|other| state_bytes(scenario, other, link))
-            .sum();
-        let burst = others.min(u128::from(link.burst));
-        let bytes = burst + u128::from(link.other_frame) + u128::from(largest);
-        saturated(nanos(bytes, link.bandwidth)).saturating_add(machine.jitter_ns)
-    };
-    let committed = of(links).map(burst).max().unwrap_or(0);
-    let ready = u64::from(channel.budget) + 1;
-    let answer = of(usable)
-        .map(|link| link.round_trip.1)
-        .max()
-        .unwrap_or_default();
-    Blocking {
-        committed_ns: committed.saturating_mul(ready),
-        discovery_ns: recovery::waiting(of(usable), machine, channel.budget).as_nanos(),
-        retransmissions_ns: saturated(others),
-        answer_ns: (answer + Duration::from_nanos(machine.per_transfer_ns)).as_nanos(),
-    }
 }
 
 /// The data plane's processor, which sends on all networks; `None` if nothing is known of it.
@@ -264,9 +207,17 @@ fn processor(scenario: &Scenario, up: LinkSet) -> Option<Resource> {
 /// Processor time of a state and its budget on one network, nanoseconds.
 pub fn processing(scenario: &Scenario, channel: &Channel) -> u128 {
     let machine = &scenario.machine;
-    let packets = u128::from(scenario.packets.count(channel.size)) + u128::from(channel.budget);
-    let again = u128::from(channel.budget) * u128::from(scenario.packets.largest(channel.size));
-    let bytes = u128::from(channel.size) + again;
+    let links = scenario.links.iter().enumerate();
+    let again = links
+        .filter(|(at, _)| channel.links.contains(LinkId(*at as u8)))
+        .map(|(_, link)| {
+            let packet = scenario.packets.largest_on(link, channel.size);
+            again_bytes(scenario, channel, link).div_ceil(u128::from(packet.max(1)))
+        });
+    let again = again.max().unwrap_or(0);
+    let packets = u128::from(scenario.packets.count(channel.size)) + again;
+    let bytes =
+        u128::from(channel.size) + again * u128::from(scenario.packets.largest(channel.size));
     packets * u128::from(machine.per_packet_ns)
         + (bytes * u128::from(machine.per_kilobyte_ns)).div_ceil(1_000)
 }

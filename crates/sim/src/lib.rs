@@ -13,6 +13,7 @@
 //! | `device`, `clock` | field devices; clocks with offset and rate |
 //! | `script`, `shrink` | faults, drawn or written by hand; the few that a failure takes |
 //! | `check` | the invariants |
+//! | [`promise`] | what the plan promises of channel sets, and whether it is kept (`spec/plan.md`) |
 //! | `trace`, `pcap` | digest, last events, files |
 #![forbid(unsafe_code)]
 
@@ -26,6 +27,7 @@ mod exchange;
 mod host;
 mod network;
 mod pcap;
+pub mod promise;
 mod queue;
 mod run;
 mod script;

@@ -25,6 +25,8 @@ pub enum Purpose {
     Witness,
     /// Numbers with which channels begin.
     Cycles,
+    /// Channel sets on which the plan's promise is tried.
+    Promise,
 }
 
 /// The stream of `seed` for `purpose`, the `index`-th of its kind.

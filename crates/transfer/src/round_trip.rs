@@ -6,6 +6,9 @@ use bumpless_base::{Duration, Instant};
 /// resolution of sleeping drivers and the reordering inside one network.
 const GRANULARITY: Duration = Duration::from_micros(100);
 
+/// Probes follow each other no faster than this: what takes longer than it did of late is not flooded.
+const LEAST: Duration = Duration::from_micros(50);
+
 /// The shortest measurement is known of so many, up to twice as many.
 const RECENT: u8 = 16;
 /// An answer that takes so many times as long as the shortest of late is held up by a machine, not by the
@@ -98,7 +101,8 @@ impl RoundTrip {
 
     fn conclude(&mut self) {
         let smoothed = self.within_reason(self.smoothed);
-        self.usual = self.within_reason(self.smoothed + self.variation);
+        let usual = self.within_reason(self.smoothed + self.variation);
+        self.usual = usual.max(LEAST);
         self.overdue = (smoothed + GRANULARITY).max(self.usual);
     }
 

@@ -1,0 +1,217 @@
+//! What is tried on a set, and what came of it.
+
+use bumpless_base::{LinkSet, Random};
+use bumpless_plan::demand::Condition;
+use bumpless_plan::evaluate::Unmet;
+use bumpless_plan::{Plan as Planned, Scenario, evaluate};
+
+use super::draw::{draw, situations};
+use super::losses::{Losses, Pattern, Plan};
+use super::start::Start;
+use super::world::{Lateness, Manner, Outcome, World};
+use super::{Told, search};
+use crate::streams::{Purpose, stream};
+
+/// A deadline that was not kept, or kept later than the plan says.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// The seed of the set.
+    pub seed: u64,
+    /// What was broken, in words.
+    pub what: String,
+}
+
+/// What the plan says, and whether it is so.
+#[derive(Clone, Debug)]
+pub enum Verdict {
+    /// Yes.
+    Admitted {
+        /// States that were answered.
+        states: u64,
+        /// The first that was not in time.
+        broken: Option<Broken>,
+    },
+    /// No, for want of time.
+    Refused {
+        /// The step of the admission test that failed first.
+        condition: Condition,
+        /// Whether a miss was found.
+        found: bool,
+    },
+    /// No, for another reason than time.
+    Otherwise,
+}
+
+/// One judged set.
+#[derive(Clone, Debug)]
+pub struct Judged {
+    /// How full the fullest resource is, thousandths.
+    pub fullness: u64,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+/// Judges the set of `seed`, the plan being told `told`.
+pub fn judge(seed: u64, told: Told) -> Judged {
+    let drawn = draw(seed);
+    let trial = Trial {
+        seed,
+        scenario: &drawn.scenario,
+        situations: situations(&drawn.scenario).collect(),
+    };
+    let verdict = match evaluate(&told.of(&drawn.scenario)) {
+        Ok(plan) => trial.verdict(&plan),
+        Err(faults) => unreachable!("a drawn set has no faults: {faults:?}"),
+    };
+    Judged {
+        fullness: drawn.fullness,
+        verdict,
+    }
+}
+
+/// A set that is tried.
+pub struct Trial<'a> {
+    seed: u64,
+    /// The set.
+    pub scenario: &'a Scenario,
+    /// Networks in service, as the plan orders its situations.
+    pub situations: Vec<LinkSet>,
+}
+
+impl Trial<'_> {
+    fn verdict(&self, plan: &Planned) -> Verdict {
+        if plan.admitted {
+            return self.admitted(plan);
+        }
+        let late: Vec<(usize, usize)> = plan
+            .unmet
+            .iter()
+            .filter_map(|unmet| match *unmet {
+                Unmet::Late {
+                    situation,
+                    resource,
+                } => Some((situation, resource)),
+                _ => None,
+            })
+            .collect();
+        let refusal = |&(situation, resource): &(usize, usize)| {
+            plan.situations[situation].resources[resource]
+                .refusal
+                .as_ref()
+                .map(|(refusal, _)| *refusal)
+        };
+        let Some(first) = late.first().and_then(refusal) else {
+            return Verdict::Otherwise;
+        };
+        Verdict::Refused {
+            condition: first.condition,
+            found: late
+                .iter()
+                .any(|place| search::finds_miss(self, plan, *place)),
+        }
+    }
+
+    fn random(&self, index: usize) -> Random {
+        stream(self.seed, Purpose::Promise, index + 1)
+    }
+
+    /// The world of one run.
+    pub fn world(&self, index: usize, manner: Manner, plan: Plan) -> World<'_> {
+        let losses = Losses::new(self.scenario, plan, self.random(2 * index));
+        match World::new(self.scenario, manner, losses, self.random(2 * index + 1)) {
+            Ok(world) => world,
+            Err(error) => unreachable!("a drawn set suits the cores: {error}"),
+        }
+    }
+
+    /// Whether a deadline was missed.
+    pub fn is_late(&self, outcome: &Outcome) -> bool {
+        let deadline = self.scenario.channels[outcome.channel].deadline.as_nanos();
+        outcome.took.is_none_or(|took| took > deadline)
+    }
+
+    /// Tries to break the promise made to an admitted set.
+    fn admitted(&self, plan: &Planned) -> Verdict {
+        let mut states = 0;
+        for (at, situation) in plan.situations.iter().enumerate() {
+            for attempt in 0..ATTEMPTS {
+                let index = at * ATTEMPTS + attempt;
+                let (manner, losses) = self.manner(index, attempt, self.situations[at]);
+                let told = format!("{manner:?}, {losses:?}");
+                let response = |outcome: &Outcome| {
+                    situation.channels[outcome.channel].response_ns.unwrap_or(0)
+                };
+                let bad = |outcome: &Outcome| {
+                    self.is_late(outcome)
+                        || outcome.took.is_none_or(|took| took > response(outcome))
+                };
+                let outcomes = self.world(index, manner, losses).run(bad);
+                states += outcomes.len() as u64;
+                if let Some(outcome) = outcomes.last().filter(|outcome| bad(outcome)) {
+                    let channel = &self.scenario.channels[outcome.channel];
+                    let what = format!(
+                        "channel {} published at {} ns took {:?} ns; planned {} ns, deadline {}; {told}",
+                        channel.name,
+                        outcome.published,
+                        outcome.took,
+                        response(outcome),
+                        channel.deadline,
+                    );
+                    let broken = Some(Broken {
+                        seed: self.seed,
+                        what,
+                    });
+                    return Verdict::Admitted { states, broken };
+                }
+            }
+        }
+        Verdict::Admitted {
+            states,
+            broken: None,
+        }
+    }
+
+    /// The manner of an attempt on an admitted set.
+    fn manner(&self, index: usize, attempt: usize, up: LinkSet) -> (Manner, Plan) {
+        let mut random = self.random(1_000 + index);
+        let channels = &self.scenario.channels;
+        let longest = channels.iter().map(|c| c.period.as_nanos()).max();
+        let end = longest.unwrap_or(0) * 3 / 2;
+        let start = match attempt {
+            0 | 1 => {
+                let victim = random.below(channels.len() as u64) as usize;
+                let (d, t) = (channels[victim].deadline, channels[victim].period);
+                let window = d.as_nanos() + random.below(3) * t.as_nanos();
+                let victim = (attempt == 1).then_some(victim);
+                Start::at_once(self.scenario, victim, window)
+            }
+            2 => Start::anyhow(self.scenario, &mut random, 0, end),
+            _ => Start::anyhow(self.scenario, &mut random, 500, end),
+        };
+        let own =
+            |random: &mut Random| Pattern::ALL[random.below(Pattern::ALL.len() as u64) as usize];
+        let losses = match random.below(3) {
+            0 => Plan::Drawn,
+            1 => Plan::ByChannel(vec![Pattern::Last; channels.len()]),
+            _ => Plan::ByChannel((0..channels.len()).map(|_| own(&mut random)).collect()),
+        };
+        let lateness = match random.below(3) {
+            0 => Lateness::Never,
+            1 => Lateness::Always,
+            _ => Lateness::Sometimes,
+        };
+        let others = random.below(2) == 0;
+        let slow_before = random.below(2) == 0;
+        let manner = Manner {
+            up,
+            lateness,
+            others,
+            slow_before,
+            start,
+        };
+        (manner, losses)
+    }
+}
+
+/// Runs for each situation of an admitted set.
+const ATTEMPTS: usize = 4;
