@@ -5,6 +5,7 @@ pub mod check;
 pub mod demo;
 pub mod plan;
 pub mod plant;
+pub mod promise;
 pub mod run;
 pub mod sim;
 pub mod status;

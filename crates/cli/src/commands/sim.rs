@@ -11,6 +11,7 @@ use bumpless_sim::{Complaint, Report, Scenario, Settings, Size};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use super::promise::Promise;
 use crate::output::{self, Failure, Outcome};
 
 const SECOND: f64 = 1e9;
@@ -52,7 +53,14 @@ pub struct Sim {
     /// as a scenario
     #[arg(long, conflicts_with_all = ["seeds", "until_failure", "trace", "json"])]
     shrink: bool,
-    /// Print the result as JSON (bumpless.sim/1)
+    /// Judge the plan instead: each seed draws a set of channels; a yes of the plan must not miss a deadline,
+    /// and for a no a miss is looked for (spec/plan.md, "Kept promise")
+    #[arg(long, conflicts_with_all = ["time", "size", "calm", "scenario", "trace", "shrink", "until_failure"])]
+    kept_promise: bool,
+    /// With --kept-promise: look for no misses of what the plan refuses, which takes most of the time
+    #[arg(long, requires = "kept_promise")]
+    no_search: bool,
+    /// Print the result as JSON (bumpless.sim/1; with --kept-promise bumpless.promise/1)
     #[arg(long)]
     json: bool,
 }
@@ -77,6 +85,16 @@ fn seconds(text: &str) -> Result<f64, String> {
 impl Sim {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        if self.kept_promise {
+            return Promise {
+                first: self.seed.unwrap_or(0),
+                count: self.seeds,
+                jobs: self.jobs,
+                search: !self.no_search,
+                json: self.json,
+            }
+            .run();
+        }
         if self.trace.is_some() && (self.seeds > 1 || self.until_failure) {
             return Err(Failure::usage(
                 "--trace writes one run; give one --seed with it, not --seeds or --until-failure",

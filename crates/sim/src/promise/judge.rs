@@ -12,7 +12,7 @@ use super::world::{Lateness, Manner, Outcome, World};
 use super::{Told, search};
 use crate::streams::{Purpose, stream};
 
-/// A deadline that was not kept, or kept later than the plan says.
+/// A deadline that was not kept.
 #[derive(Clone, Debug)]
 pub struct Broken {
     /// The seed of the set.
@@ -28,15 +28,17 @@ pub enum Verdict {
     Admitted {
         /// States that were answered.
         states: u64,
-        /// The first that was not in time.
+        /// The first that missed its deadline.
         broken: Option<Broken>,
+        /// Those that were in time but took longer than the plan's longest time.
+        over: u64,
     },
     /// No, for want of time.
     Refused {
         /// The step of the admission test that failed first.
         condition: Condition,
-        /// Whether a miss was found.
-        found: bool,
+        /// Whether a miss was found; `None`: none was looked for.
+        found: Option<bool>,
     },
     /// No, for another reason than time.
     Otherwise,
@@ -51,8 +53,9 @@ pub struct Judged {
     pub verdict: Verdict,
 }
 
-/// Judges the set of `seed`, the plan being told `told`.
-pub fn judge(seed: u64, told: Told) -> Judged {
+/// Judges the set of `seed`, the plan being told `told`. `search`: a miss is looked for if the plan refuses it,
+/// which takes most of the time.
+pub fn judge(seed: u64, told: Told, search: bool) -> Judged {
     let drawn = draw(seed);
     let trial = Trial {
         seed,
@@ -60,7 +63,7 @@ pub fn judge(seed: u64, told: Told) -> Judged {
         situations: situations(&drawn.scenario).collect(),
     };
     let verdict = match evaluate(&told.of(&drawn.scenario)) {
-        Ok(plan) => trial.verdict(&plan),
+        Ok(plan) => trial.verdict(&plan, search),
         Err(faults) => unreachable!("a drawn set has no faults: {faults:?}"),
     };
     Judged {
@@ -79,7 +82,7 @@ pub struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    fn verdict(&self, plan: &Planned) -> Verdict {
+    fn verdict(&self, plan: &Planned, search: bool) -> Verdict {
         if plan.admitted {
             return self.admitted(plan);
         }
@@ -105,9 +108,10 @@ impl Trial<'_> {
         };
         Verdict::Refused {
             condition: first.condition,
-            found: late
-                .iter()
-                .any(|place| search::finds_miss(self, plan, *place)),
+            found: search.then(|| {
+                late.iter()
+                    .any(|place| search::finds_miss(self, plan, *place))
+            }),
         }
     }
 
@@ -132,7 +136,7 @@ impl Trial<'_> {
 
     /// Tries to break the promise made to an admitted set.
     fn admitted(&self, plan: &Planned) -> Verdict {
-        let mut states = 0;
+        let (mut states, mut over) = (0, 0);
         for (at, situation) in plan.situations.iter().enumerate() {
             for attempt in 0..ATTEMPTS {
                 let index = at * ATTEMPTS + attempt;
@@ -141,13 +145,15 @@ impl Trial<'_> {
                 let response = |outcome: &Outcome| {
                     situation.channels[outcome.channel].response_ns.unwrap_or(0)
                 };
-                let bad = |outcome: &Outcome| {
-                    self.is_late(outcome)
-                        || outcome.took.is_none_or(|took| took > response(outcome))
-                };
-                let outcomes = self.world(index, manner, losses).run(bad);
+                let outcomes = self
+                    .world(index, manner, losses)
+                    .run(|outcome| self.is_late(outcome));
                 states += outcomes.len() as u64;
-                if let Some(outcome) = outcomes.last().filter(|outcome| bad(outcome)) {
+                let longer = |o: &&Outcome| {
+                    !self.is_late(o) && o.took.is_some_and(|took| took > response(o))
+                };
+                over += outcomes.iter().filter(longer).count() as u64;
+                if let Some(outcome) = outcomes.last().filter(|outcome| self.is_late(outcome)) {
                     let channel = &self.scenario.channels[outcome.channel];
                     let what = format!(
                         "channel {} published at {} ns took {:?} ns; planned {} ns, deadline {}; {told}",
@@ -161,13 +167,18 @@ impl Trial<'_> {
                         seed: self.seed,
                         what,
                     });
-                    return Verdict::Admitted { states, broken };
+                    return Verdict::Admitted {
+                        states,
+                        broken,
+                        over,
+                    };
                 }
             }
         }
         Verdict::Admitted {
             states,
             broken: None,
+            over,
         }
     }
 

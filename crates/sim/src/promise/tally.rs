@@ -18,11 +18,15 @@ pub struct Row {
     pub sets: u64,
     /// Of which the plan admits.
     pub admitted: u64,
-    /// Of which missed a deadline or took longer than planned.
+    /// Of which missed a deadline.
     pub broken: u64,
+    /// Of which some state was in time but took longer than the plan's longest time.
+    pub over: u64,
     /// Of all, those that the plan refuses for want of time.
     pub refused: u64,
-    /// Of which a miss was found.
+    /// Of which a miss was looked for.
+    pub searched: u64,
+    /// And found.
     pub found: u64,
 }
 
@@ -31,7 +35,8 @@ pub struct Row {
 pub struct Tally {
     /// By fullness.
     pub rows: Vec<Row>,
-    /// Sets that more is asked of in the long run than there is, and of how many a miss was found.
+    /// Of the searched sets, those of which more is asked in the long run than there is, and of how many a miss was
+    /// found.
     pub by_utilisation: (u64, u64),
     /// The same of sets with a window that is too short, or too close to full to be decided.
     pub by_demand: (u64, u64),
@@ -62,20 +67,26 @@ impl Tally {
         let row = &mut self.rows[at.min(last)];
         row.sets += 1;
         match &judged.verdict {
-            Verdict::Admitted { states, broken } => {
+            Verdict::Admitted {
+                states,
+                broken,
+                over,
+            } => {
+                row.over += u64::from(*over > 0);
                 row.admitted += 1;
                 row.broken += u64::from(broken.is_some());
                 self.states += states;
             }
             Verdict::Refused { condition, found } => {
                 row.refused += 1;
-                row.found += u64::from(*found);
+                row.searched += u64::from(found.is_some());
+                row.found += u64::from(*found == Some(true));
                 let pair = match condition {
                     Condition::Utilisation => &mut self.by_utilisation,
                     Condition::Demand | Condition::Undecidable => &mut self.by_demand,
                 };
-                pair.0 += 1;
-                pair.1 += u64::from(*found);
+                pair.0 += u64::from(found.is_some());
+                pair.1 += u64::from(*found == Some(true));
             }
             Verdict::Otherwise => {}
         }
@@ -91,7 +102,9 @@ impl Tally {
             all.sets += row.sets;
             all.admitted += row.admitted;
             all.broken += row.broken;
+            all.over += row.over;
             all.refused += row.refused;
+            all.searched += row.searched;
             all.found += row.found;
         }
         all

@@ -78,8 +78,9 @@ impl Wire {
         if self.busy_until <= now {
             self.busy_until = now + self.other;
         }
-        let bytes = (len + self.overhead) as u128;
-        self.busy_until += nanos(bytes, self.bandwidth) as u64;
+        // Rounded down: what is lost for each packet must not add up to more than a state takes.
+        let bits = (len + self.overhead) as u64 * 8;
+        self.busy_until += bits * 1_000_000_000 / self.bandwidth;
         self.busy_until + self.delay
     }
 
