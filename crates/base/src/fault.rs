@@ -35,7 +35,6 @@ faults! {
     DeadlineOrderReversed, "transfer, sender", "the latest deadline goes first";
     InFlightLimitIgnored, "transfer, sender", "packets leave for the first time beyond the in-flight limit";
     ProbeLost, "transfer, sender", "nobody asks when the last packet or its acknowledgement is lost";
-    LostPacketNotSentAgain, "transfer, sender", "a packet that is known to be lost is not sent again";
     StartedTransferOverwritten, "transfer, sender", "a later state takes the buffer of a transfer that has begun";
     ExpiryStampedWhole, "transfer, sender", "every packet carries the whole expiry, not what is left of it";
     LastPacketCutShort, "transfer, sender", "the last packet lacks its last byte";

@@ -6,7 +6,7 @@
 //! later; so their bandwidths count together, and all that their channels put on them. A replicated
 //! channel on such a network must expect all packets of the spread ones.
 
-use bumpless_base::{LinkId, LinkSet};
+use bumpless_base::{LinkId, LinkSet, pacing};
 use serde::Serialize;
 
 pub use crate::blocking::Blocking;
@@ -126,7 +126,11 @@ fn networks(scenario: &Scenario, up: LinkSet, links: LinkSet) -> Resource {
             is_judged(channel, up, links).then(|| blocking(scenario, channel, (up, links), others));
         resource.channels.push(at);
         resource.tasks.push(Task {
-            cost: saturated(nanos(bytes * copies, rate)),
+            cost: saturated(paced(
+                scenario,
+                &members().collect::<Vec<_>>(),
+                nanos(bytes * copies, rate),
+            )),
             period: channel.period.as_nanos(),
             deadline: channel.deadline.as_nanos(),
             blocking: blocking.as_ref().map(Blocking::total),
@@ -162,6 +166,24 @@ fn lost(scenario: &Scenario, at: usize, up: LinkSet, links: LinkSet, rate: u64) 
         .max();
     let copies = u128::from(copies(channel, up, links));
     nanos(bytes.unwrap_or(0) * copies, rate)
+}
+
+/// What `nanos` on the wire become where threads go on so late that a pacer's bucket overflows: it sends once
+/// half a burst is earned, and what is earned beyond a burst meanwhile is lost.
+fn paced(scenario: &Scenario, links: &[&Link], nanos: u128) -> u128 {
+    let longer = |link: &&Link| {
+        let packet = scenario.packets.largest_on(link, u32::MAX);
+        let burst = pacing::burst(link.bandwidth, packet);
+        let half = (burst / 2).max(packet);
+        let [half, slack] = [half, burst - half].map(|bytes| on_wire(bytes, link));
+        let lost = u128::from(scenario.machine.jitter_ns).saturating_sub(slack);
+        nanos + (nanos * lost).div_ceil(half.max(1))
+    };
+    links.iter().map(longer).max().unwrap_or(nanos)
+}
+
+fn on_wire(bytes: u64, link: &Link) -> u128 {
+    nanos(bytes.into(), link.bandwidth)
 }
 
 fn background(link: &Link, rate: u64) -> impl Iterator<Item = Interference> + '_ {

@@ -217,6 +217,26 @@ fn a_processor_that_cannot_keep_up_is_a_no_although_the_networks_could() {
 }
 
 #[test]
+fn threads_so_late_that_a_pacer_forgets_what_it_has_earned_take_of_the_bandwidth() {
+    // Half a burst is 250 us here: as late as that, nothing is lost; later, the wire stands idle each time.
+    let late = |micros: u64| {
+        let mut late = scenario(vec![channel("a", 100_000, 100)]);
+        late.links
+            .iter_mut()
+            .for_each(|link| link.background.clear());
+        late.machine.jitter_ns = micros * 1_000;
+        evaluate(&late).expect("possible").situations[0].resources[0].utilisation
+    };
+    assert_eq!(late(0), late(250));
+    assert!(
+        (late(500) / late(0) - 2.0).abs() < 0.01,
+        "{} of {}",
+        late(500),
+        late(0)
+    );
+}
+
+#[test]
 fn an_empty_state_takes_one_packet() {
     let plan = evaluate(&scenario(vec![channel("a", 0, 10)])).expect("possible");
     assert_eq!(plan.channels[0].packets, 1);

@@ -49,7 +49,6 @@ pub const EXPECTED: &[Expected] = &[
     expect(Fault::DeadlineOrderReversed, Small, &["earliest first"]),
     expect(Fault::InFlightLimitIgnored, Packets, &["bounded"]),
     expect(Fault::ProbeLost, Small, &["channel"]),
-    expect(Fault::LostPacketNotSentAgain, Packets, &["channel"]),
     expect(
         Fault::StartedTransferOverwritten,
         Packets,

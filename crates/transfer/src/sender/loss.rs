@@ -9,7 +9,6 @@
 use super::Sender;
 use super::channel::Channel;
 use super::peer::Peer;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Instant, LinkId, LinkSet};
 use bumpless_wire::{Ack, MAX_ACK_BLOCKS};
 
@@ -69,7 +68,6 @@ impl Channel {
         while let Some(at) = self.acknowledged.next_absent(from, end as usize) {
             from = at + 1;
             match self.judge(at as u32, usable, peer, now) {
-                Verdict::Lost if deliberate(Fault::LostPacketNotSentAgain) => {}
                 Verdict::Lost => self.put_back(at as u32),
                 Verdict::UnderWay(until) if (at as u32) < highest => {
                     ask_at = Some(ask_at.map_or(until, |at: Instant| at.min(until)));
