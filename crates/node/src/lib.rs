@@ -105,7 +105,8 @@ pub type OpenLink<'a> = &'a mut dyn FnMut(LinkId, &LinkSettings) -> Result<Opene
 /// Runs `node` of `config` until `options.stop` is set.
 ///
 /// # Errors
-/// That the plan refuses the configuration, unless it says to run all the same; whatever else keeps the node from starting; while it runs, trouble goes to log and status.
+/// A configuration that the plan refuses, unless it permits that itself, and whatever else keeps the node from
+/// starting; while it runs, trouble goes to log and status.
 pub fn run(
     config: &Config,
     node: NodeId,

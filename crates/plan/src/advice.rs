@@ -127,7 +127,7 @@ fn budget(scenario: &Scenario, at: usize) -> Option<Variation> {
         let alone = |budget: u64| {
             let mut other = scenario.clone();
             other.channels = vec![to(budget).apply(scenario).channels.swap_remove(at)];
-            crate::evaluate::keeps_losses(&other)
+            crate::losses::are_accepted(&other)
         };
         smallest_above(present, crate::input::MAX_BUDGET.into(), alone)
     };

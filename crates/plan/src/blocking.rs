@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::input::{Channel, Link, Scenario};
 use crate::recovery;
-use crate::resource::{saturated, state_bytes};
+use crate::resource::{members, saturated, state_bytes};
 use crate::transmission::nanos;
 
 /// What may hold up a state of a channel on a resource besides states with earlier deadlines.
@@ -41,10 +41,7 @@ pub(crate) fn blocking(
     others: u128,
 ) -> Blocking {
     let machine = &scenario.machine;
-    let of = |set: LinkSet| {
-        set.iter()
-            .filter_map(|link| scenario.links.get(usize::from(link.0)))
-    };
+    let of = |set: LinkSet| members(scenario, set);
     // The sender waits for the slowest of the networks that it uses.
     let usable = channel.links.intersection(up);
     let committed = of(links).map(|link| committed(scenario, channel, links, link));

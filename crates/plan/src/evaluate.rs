@@ -3,9 +3,10 @@
 use bumpless_base::{LinkId, LinkSet};
 use serde::Serialize;
 
-use crate::demand::{Condition, Refusal, TaskSet, Utilisation};
-use crate::input::{Channel, Distribution, Fault, MAX_BUDGET, Scenario};
-use crate::reliability::{budget_for, lost_on_all, state_loss, states_per_year};
+use crate::demand::{Refusal, TaskSet, Utilisation};
+use crate::input::{Channel, Fault, Scenario};
+use crate::losses;
+use crate::reliability::{budget_for, state_loss, states_per_year};
 use crate::resource::{self, Blocking, Kind, Resource};
 use crate::response;
 use crate::transmission::nanos;
@@ -153,15 +154,10 @@ pub fn evaluate(scenario: &Scenario) -> Result<Plan, Vec<Fault>> {
     if !faults.is_empty() {
         return Err(faults);
     }
-    let all = LinkSet::first(scenario.links.len());
-    let mut situations = vec![situation(scenario, None, all)];
-    if scenario.links.len() > 1 {
-        situations.extend(all.iter().map(|link| {
-            let mut up = all;
-            up.remove(link);
-            situation(scenario, Some(usize::from(link.0)), up)
-        }));
-    }
+    let situations: Vec<Situation> = scenario
+        .services()
+        .map(|service| situation(scenario, service.without, service.up))
+        .collect();
     let unmet = unmet(scenario, &situations);
     Ok(Plan {
         admitted: unmet.is_empty(),
@@ -180,59 +176,13 @@ pub fn is_admitted(scenario: &Scenario) -> bool {
     if !scenario.faults().is_empty() {
         return false;
     }
-    let all = LinkSet::first(scenario.links.len());
-    let without = all.iter().map(|link| {
-        let mut up = all;
-        up.remove(link);
-        up
-    });
-    let single = scenario.links.len() == 1;
-    let situations = std::iter::once(all).chain(without.filter(|_| !single));
-    (0..scenario.links.len()).all(|link| in_flight_needed(scenario, link).is_none())
-        && situations.into_iter().all(|up| {
-            resource::resources(scenario, up)
-                .iter()
-                .all(|r| r.set().is_admitted())
-                && scenario
-                    .channels
-                    .iter()
-                    .all(|channel| !is_lossy(scenario, channel, up))
-        })
-}
-
-/// The smallest budget with which the channel at `at` loses no more than accepted, with all its networks and
-/// without any one of them; the largest possible where none is enough; zero where nothing is accepted.
-pub(crate) fn fewest_losses(scenario: &Scenario, at: usize) -> u32 {
-    let channel = &scenario.channels[at];
-    let Some(accepted) = channel.accepted_loss_per_year else {
-        return 0;
+    let in_time = |up: LinkSet| {
+        let resources = resource::resources(scenario, up);
+        resources.iter().all(|r| r.set().is_admitted())
     };
-    let all = LinkSet::first(scenario.links.len());
-    let without = all.iter().map(|link| {
-        let mut up = all;
-        up.remove(link);
-        up
-    });
-    let packets = scenario.packets.count(channel.size);
-    let needed = std::iter::once(all)
-        .chain(without)
-        .filter_map(|up| packet_loss(scenario, channel, up))
-        .map(|p| budget_for(packets, p, channel.period, accepted).unwrap_or(MAX_BUDGET));
-    needed.max().unwrap_or(0)
-}
-
-/// Whether every channel of `scenario` loses no more than accepted, in time or not.
-pub(crate) fn keeps_losses(scenario: &Scenario) -> bool {
-    let all = LinkSet::first(scenario.links.len());
-    let without = all.iter().map(|link| {
-        let mut up = all;
-        up.remove(link);
-        up
-    });
-    std::iter::once(all).chain(without).all(|up| {
-        let lossy = |channel: &Channel| is_lossy(scenario, channel, up);
-        !scenario.channels.iter().any(lossy)
-    })
+    (0..scenario.links.len()).all(|link| in_flight_needed(scenario, link).is_none())
+        && losses::are_accepted(scenario)
+        && scenario.services().all(|service| in_time(service.up))
 }
 
 fn unmet(scenario: &Scenario, situations: &[Situation]) -> Vec<Unmet> {
@@ -448,24 +398,9 @@ fn channel_plan(scenario: &Scenario, channel: &Channel) -> ChannelPlan {
     }
 }
 
-/// Probability that a packet of `channel` is lost wherever it is sent; `None` if it is sent nowhere.
-pub(crate) fn packet_loss(scenario: &Scenario, channel: &Channel, up: LinkSet) -> Option<f64> {
-    let usable = channel.links.intersection(up);
-    let link = |id: LinkId| scenario.links.get(usize::from(id.0));
-    let each = usable.iter().filter_map(link);
-    let each = each.map(|link| {
-        link.loss
-            .of_frame(scenario.packets.frame_on(link, channel.size))
-    });
-    (!usable.is_empty()).then(|| match channel.distribution {
-        Distribution::Replicate => lost_on_all(each),
-        Distribution::Spread => each.fold(0.0, f64::max),
-    })
-}
-
 fn channel_loss(scenario: &Scenario, channel: &Channel, up: LinkSet) -> ChannelSituation {
     let packets = scenario.packets.count(channel.size);
-    let packet_loss = packet_loss(scenario, channel, up);
+    let packet_loss = losses::of_packet(scenario, channel, up);
     let state_loss = packet_loss.map(|p| state_loss(packets, channel.budget, p));
     let needed_budget = packet_loss
         .zip(channel.accepted_loss_per_year)
@@ -478,24 +413,5 @@ fn channel_loss(scenario: &Scenario, channel: &Channel, up: LinkSet) -> ChannelS
         state_loss,
         loss_per_year: state_loss.map(|lost| lost * states_per_year(channel.period)),
         needed_budget,
-    }
-}
-
-fn is_lossy(scenario: &Scenario, channel: &Channel, up: LinkSet) -> bool {
-    let lost = channel_loss(scenario, channel, up).loss_per_year;
-    channel
-        .accepted_loss_per_year
-        .zip(lost)
-        .is_some_and(|(accepted, lost)| lost > accepted)
-}
-
-impl Condition {
-    /// What fails, in words.
-    pub fn words(self) -> &'static str {
-        match self {
-            Self::Utilisation => "more is asked for in the long run than there is",
-            Self::Demand => "there is a window in which more must be sent than fits",
-            Self::Undecidable => "so close to full that no window can be said to be the last",
-        }
     }
 }

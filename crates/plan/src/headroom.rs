@@ -3,8 +3,9 @@
 use bumpless_base::Duration;
 use serde::Serialize;
 
-use crate::evaluate::{Plan, fewest_losses, is_admitted};
+use crate::evaluate::{Plan, is_admitted};
 use crate::input::Scenario;
+use crate::losses;
 use crate::variation::{Variation, largest_below, smallest_above};
 
 /// How much is left of everything.
@@ -82,7 +83,7 @@ pub fn with_size(scenario: &Scenario, at: usize, to_bytes: u32) -> Scenario {
         to_bytes,
     };
     let mut changed = change.apply(scenario);
-    let needed = fewest_losses(&changed, at);
+    let needed = losses::smallest_budget(&changed, at);
     let channel = &mut changed.channels[at];
     channel.budget = channel.budget.max(needed);
     changed

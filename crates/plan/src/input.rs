@@ -125,6 +125,15 @@ pub struct Scenario {
     pub channels: Vec<Channel>,
 }
 
+/// Which networks are in service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Service {
+    /// Those that are.
+    pub up: LinkSet,
+    /// Position of the one that is not; `None`: all are.
+    pub without: Option<usize>,
+}
+
 /// A value for which there is no plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Fault {
@@ -165,6 +174,23 @@ impl Faults {
 }
 
 impl Scenario {
+    /// What must be planned for: all networks in service first, then, of several, all but each one.
+    pub fn services(&self) -> impl Iterator<Item = Service> {
+        let all = LinkSet::first(self.links.len());
+        let several = all.len() > 1;
+        let without = all.iter().filter(move |_| several).map(move |link| {
+            let mut up = all;
+            up.remove(link);
+            let without = Some(usize::from(link.0));
+            Service { up, without }
+        });
+        std::iter::once(Service {
+            up: all,
+            without: None,
+        })
+        .chain(without)
+    }
+
     /// Everything for which there is no plan; none of it can become a wrong yes.
     pub fn faults(&self) -> Vec<Fault> {
         let mut faults = Faults {

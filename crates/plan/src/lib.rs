@@ -24,6 +24,7 @@ pub mod demand;
 pub mod evaluate;
 pub mod headroom;
 pub mod input;
+mod losses;
 pub mod pair;
 pub mod recovery;
 pub mod reliability;

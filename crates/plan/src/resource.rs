@@ -91,12 +91,15 @@ fn copies(channel: &Channel, up: LinkSet, links: LinkSet) -> u64 {
     }
 }
 
+/// The networks `links`.
+pub(crate) fn members(scenario: &Scenario, links: LinkSet) -> impl Iterator<Item = &Link> {
+    let link = |id: LinkId| scenario.links.get(usize::from(id.0));
+    let positions: Vec<LinkId> = links.iter().collect();
+    positions.into_iter().filter_map(link)
+}
+
 fn networks(scenario: &Scenario, up: LinkSet, links: LinkSet) -> Resource {
-    let members = || {
-        links
-            .iter()
-            .filter_map(|link| scenario.links.get(usize::from(link.0)))
-    };
+    let members = || members(scenario, links);
     let rate = members().map(|link| link.bandwidth).sum::<u64>().max(1);
     let mut resource = Resource {
         kind: Kind::Networks(links),
@@ -126,11 +129,7 @@ fn networks(scenario: &Scenario, up: LinkSet, links: LinkSet) -> Resource {
             is_judged(channel, up, links).then(|| blocking(scenario, channel, (up, links), others));
         resource.channels.push(at);
         resource.tasks.push(Task {
-            cost: saturated(paced(
-                scenario,
-                &members().collect::<Vec<_>>(),
-                nanos(bytes * copies, rate),
-            )),
+            cost: saturated(paced(scenario, links, nanos(bytes * copies, rate))),
             period: channel.period.as_nanos(),
             deadline: channel.deadline.as_nanos(),
             blocking: blocking.as_ref().map(Blocking::total),
@@ -158,20 +157,17 @@ fn again_bytes(scenario: &Scenario, channel: &Channel, link: &Link) -> u128 {
 /// Time of what the losses of channel `at` may add.
 fn lost(scenario: &Scenario, at: usize, up: LinkSet, links: LinkSet, rate: u64) -> u128 {
     let channel = &scenario.channels[at];
-    let members = links
-        .iter()
-        .filter_map(|link| scenario.links.get(usize::from(link.0)));
-    let bytes = members
+    let bytes = members(scenario, links)
         .map(|link| again_bytes(scenario, channel, link))
         .max();
     let copies = u128::from(copies(channel, up, links));
-    nanos(bytes.unwrap_or(0) * copies, rate)
+    paced(scenario, links, nanos(bytes.unwrap_or(0) * copies, rate))
 }
 
 /// What `nanos` on the wire become where threads go on so late that a pacer's bucket overflows: it sends once
 /// half a burst is earned, and what is earned beyond a burst meanwhile is lost.
-fn paced(scenario: &Scenario, links: &[&Link], nanos: u128) -> u128 {
-    let longer = |link: &&Link| {
+fn paced(scenario: &Scenario, links: LinkSet, nanos: u128) -> u128 {
+    let longer = |link: &Link| {
         let packet = scenario.packets.largest_on(link, u32::MAX);
         let burst = pacing::burst(link.bandwidth, packet);
         let half = (burst / 2).max(packet);
@@ -179,7 +175,7 @@ fn paced(scenario: &Scenario, links: &[&Link], nanos: u128) -> u128 {
         let lost = u128::from(scenario.machine.jitter_ns).saturating_sub(slack);
         nanos + (nanos * lost).div_ceil(half.max(1))
     };
-    links.iter().map(longer).max().unwrap_or(nanos)
+    members(scenario, links).map(longer).max().unwrap_or(nanos)
 }
 
 fn on_wire(bytes: u64, link: &Link) -> u128 {

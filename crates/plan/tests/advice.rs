@@ -144,12 +144,9 @@ proptest! {
     }
 }
 
-/// A channel that loses more than is accepted.
-#[test]
-fn too_many_losses_are_answered_with_the_budget_that_is_enough() {
-    let mut channel = channel(0, (100_000, 100_000, 100, 0));
-    channel.accepted_loss_per_year = Some(1e-6);
-    let scenario = Scenario {
+/// `channel` on one network of 1 Gbit/s.
+fn alone(channel: Channel) -> Scenario {
+    Scenario {
         links: vec![link("A", 1_000_000_000)],
         packets: Packets {
             payload: 1442,
@@ -162,7 +159,15 @@ fn too_many_losses_are_answered_with_the_budget_that_is_enough() {
             links: LinkSet::first(1),
             ..channel
         }],
-    };
+    }
+}
+
+/// A channel that loses more than is accepted.
+#[test]
+fn too_many_losses_are_answered_with_the_budget_that_is_enough() {
+    let mut channel = channel(0, (100_000, 100_000, 100, 0));
+    channel.accepted_loss_per_year = Some(1e-6);
+    let scenario = alone(channel);
     let plan = evaluate(&scenario).unwrap();
     assert!(!plan.admitted);
     let advice = advise(&scenario, &plan);
@@ -179,20 +184,7 @@ fn too_many_losses_are_answered_with_the_budget_that_is_enough() {
 fn the_largest_state_has_the_budget_that_its_accepted_loss_needs() {
     let mut channel = channel(0, (1_000, 100_000, 100, 1));
     channel.accepted_loss_per_year = Some(1e-2);
-    let scenario = Scenario {
-        links: vec![link("A", 1_000_000_000)],
-        packets: Packets {
-            payload: 1442,
-            header: 30,
-            security: 0,
-            in_flight_max: 512,
-        },
-        machine: Machine::default(),
-        channels: vec![Channel {
-            links: LinkSet::first(1),
-            ..channel
-        }],
-    };
+    let scenario = alone(channel);
     let plan = evaluate(&scenario).unwrap();
     assert!(plan.admitted, "{:?}", plan.unmet);
     let room = headroom(&scenario, &plan, || ()).unwrap().channels[0];

@@ -63,6 +63,17 @@ pub enum Condition {
     Undecidable,
 }
 
+impl Condition {
+    /// What fails, in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Utilisation => "more is asked for in the long run than there is",
+            Self::Demand => "there is a window in which more must be sent than fits",
+            Self::Undecidable => "so close to full that no window can be said to be the last",
+        }
+    }
+}
+
 /// A no.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Refusal {

@@ -4,8 +4,8 @@ use bumpless_base::{Duration, LinkId, LinkSet, NodeId, pacing};
 use bumpless_config::{self as config, Application, Config};
 
 use super::background;
-use crate::evaluate::fewest_losses;
 use crate::input::{Channel, Distribution, Link, Loss, Machine, Packets, Scenario};
+use crate::losses::smallest_budget;
 use crate::resource::saturated;
 use crate::transmission::nanos;
 
@@ -63,7 +63,7 @@ pub(super) fn scenario_on(
     };
     for (at, app) in applications.iter().enumerate() {
         let budget = app.retransmissions.map(u32::from);
-        let budget = budget.unwrap_or_else(|| fewest_losses(&scenario, at));
+        let budget = budget.unwrap_or_else(|| smallest_budget(&scenario, at));
         scenario.channels[at].budget = budget;
     }
     for (at, id) in used.iter().enumerate() {

@@ -4,8 +4,8 @@ use bumpless_base::LinkSet;
 use bumpless_drawing::{Anchor, Svg};
 
 use super::units;
-use crate::evaluate::packet_loss;
 use crate::input::{Channel, Scenario};
+use crate::losses::of_packet;
 use crate::reliability::{state_loss, states_per_year};
 
 const WIDTH: f64 = 1100.0;
@@ -72,8 +72,8 @@ fn line(scenario: &Scenario, channel: &Channel, most: u32) -> Line {
         (0..=most).map(lost).collect()
     };
     let each = channel.links.iter().map(LinkSet::only);
-    let worst = each.filter_map(|up| packet_loss(scenario, channel, up));
-    let all = packet_loss(scenario, channel, channel.links);
+    let worst = each.filter_map(|up| of_packet(scenario, channel, up));
+    let all = of_packet(scenario, channel, channel.links);
     Line {
         name: channel.name.clone(),
         more: 0,

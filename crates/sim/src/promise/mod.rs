@@ -6,6 +6,7 @@
 //!
 //! | module | owns |
 //! |---|---|
+//! | `cores` | what the world is built around |
 //! | `draw` | a seed's channels and networks |
 //! | `world` | one sender and one receiver in virtual time |
 //! | `wire` | what a network does to packets |
@@ -15,6 +16,7 @@
 //! | `search` | the miss that a refusal foretells |
 //! | `tally` | what came of many |
 
+mod cores;
 mod draw;
 mod judge;
 mod losses;

@@ -3,23 +3,19 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use bumpless_base::{ChannelId, Counters, Duration, Instant, LinkId, LinkSet, PeerId, Random};
-use bumpless_node::LinkSettings;
-use bumpless_node::data_plane::link_port::{Addresses, LinkPort, SendState};
+use bumpless_base::{Counters, Duration, Instant, LinkId, LinkSet, PeerId, Random};
+use bumpless_node::data_plane::link_port::{LinkPort, SendState};
 use bumpless_plan::transmission::nanos;
-use bumpless_plan::{Distribution, Link, Scenario};
-use bumpless_transfer::{
-    self as transfer, LinkParameters, Publisher, Receiver, ReceiverChannel, ReceiverPeer, Sender,
-    SenderChannel, SenderEvent, SenderPeer, Subscriber,
-};
-use bumpless_wire::{MAX_ACK_LEN, Packet, Version, packet_count, parse};
+use bumpless_plan::{Link, Scenario};
+use bumpless_transfer::{Publisher, Receiver, Sender, SenderEvent, SetupError, Subscriber};
+use bumpless_wire::{MAX_ACK_LEN, Packet, packet_count, parse};
 
-use super::draw::datagram_max;
+use super::cores;
 use super::losses::Losses;
 use super::start::Start;
-use super::wire::{ADDRESS, Outbox, Wire};
+use super::wire::{Outbox, Wire};
 
-const PEER: PeerId = PeerId(0);
+pub(super) const PEER: PeerId = PeerId(0);
 const TAG: u32 = 0x5e55_1001;
 /// When the world begins.
 const BEGIN: u64 = 1_000_000_000;
@@ -124,9 +120,9 @@ impl<'a> World<'a> {
         manner: Manner,
         losses: Losses,
         random: Random,
-    ) -> Result<Self, transfer::SetupError> {
-        let (mut sender, publishers) = sender(scenario)?;
-        let (mut receiver, subscribers) = receiver(scenario)?;
+    ) -> Result<Self, SetupError> {
+        let (mut sender, publishers) = cores::sender(scenario)?;
+        let (mut receiver, subscribers) = cores::receiver(scenario)?;
         let begin = Instant::from_nanos(BEGIN);
         sender.set_session(PEER, Some(TAG), begin);
         receiver.set_session(PEER, Some(TAG), begin);
@@ -152,7 +148,7 @@ impl<'a> World<'a> {
             receiver,
             publishers,
             _subscribers: subscribers,
-            ports: ports(scenario, begin),
+            ports: cores::ports(scenario, begin),
             wires,
             inbox: Vec::new(),
             beats: Vec::new(),
@@ -442,91 +438,4 @@ fn round_trip(scenario: &Scenario, link: &Link, slow: bool) -> Duration {
     }
     let frame = nanos(link.other_frame.into(), link.bandwidth) as u64;
     link.round_trip.1 + Duration::from_nanos(frame + scenario.machine.jitter_ns)
-}
-
-fn id(channel: usize) -> ChannelId {
-    match ChannelId::new(channel as u16 + 1) {
-        Some(id) => id,
-        None => unreachable!("one more than a position is not zero"),
-    }
-}
-
-fn sender(scenario: &Scenario) -> Result<(Sender, Vec<Publisher>), transfer::SetupError> {
-    let links: Vec<LinkParameters> = scenario
-        .links
-        .iter()
-        .map(|link| LinkParameters {
-            bandwidth: link.bandwidth,
-            frame_overhead: link.frame_overhead as u16,
-            initial_round_trip: Duration::from_millis(1),
-        })
-        .collect();
-    let peer = SenderPeer {
-        version: Version::V2,
-        payload_size: scenario.packets.payload as u16,
-        in_flight_max: scenario.packets.in_flight_max,
-    };
-    let channels = scenario.channels.iter().enumerate();
-    let channels: Vec<SenderChannel> = channels
-        .map(|(at, channel)| SenderChannel {
-            id: id(at),
-            peer: PEER,
-            links: channel.links,
-            distribution: match channel.distribution {
-                Distribution::Replicate => transfer::Distribution::Replicate,
-                Distribution::Spread => transfer::Distribution::Spread,
-            },
-            max_size: channel.size,
-            deadline: channel.deadline,
-            expiry: channel.period * 2,
-        })
-        .collect();
-    Sender::new(&links, &[peer], &channels)
-}
-
-fn receiver(scenario: &Scenario) -> Result<(Receiver, Vec<Subscriber>), transfer::SetupError> {
-    let peer = ReceiverPeer {
-        version: Version::V2,
-        payload_size: scenario.packets.payload as u16,
-        in_flight_max: scenario.packets.in_flight_max,
-    };
-    let channels = scenario.channels.iter().enumerate();
-    let channels: Vec<ReceiverChannel> = channels
-        .map(|(at, channel)| ReceiverChannel {
-            id: id(at),
-            peer: PEER,
-            links: channel.links,
-            max_size: channel.size,
-            expect_within: Duration::MAX,
-        })
-        .collect();
-    Receiver::new(&[peer], &channels)
-}
-
-fn ports(scenario: &Scenario, begin: Instant) -> Vec<LinkPort<Outbox>> {
-    let links = scenario.links.iter().enumerate();
-    let port = links.map(|(at, link)| {
-        let settings = LinkSettings {
-            name: link.name.clone(),
-            local: ADDRESS,
-            datagram_max: datagram_max(&scenario.packets),
-            bandwidth: link.bandwidth,
-            frame_overhead: link.frame_overhead as u16,
-            dscp: 0,
-            priority: 0,
-            in_flight_max: scenario.packets.in_flight_max,
-        };
-        let addresses = Addresses {
-            partners: vec![Some(ADDRESS)],
-            references: Vec::new(),
-        };
-        LinkPort::new(
-            LinkId(at as u8),
-            Outbox::default(),
-            &settings,
-            addresses,
-            begin,
-        )
-    });
-    port.collect()
 }

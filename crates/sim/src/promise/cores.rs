@@ -1,0 +1,110 @@
+//! The shipped cores and ports, built from a plan's scenario.
+
+use bumpless_base::{ChannelId, Duration, Instant, LinkId};
+use bumpless_node::LinkSettings;
+use bumpless_node::data_plane::link_port::{Addresses, LinkPort};
+use bumpless_plan::{Distribution, Scenario};
+use bumpless_transfer::{
+    self as transfer, LinkParameters, Publisher, Receiver, ReceiverChannel, ReceiverPeer, Sender,
+    SenderChannel, SenderPeer, Subscriber,
+};
+use bumpless_wire::Version;
+
+use super::draw::datagram_max;
+use super::wire::{ADDRESS, Outbox};
+use super::world::PEER;
+
+/// Identity of the channel at this position.
+fn id(channel: usize) -> ChannelId {
+    match ChannelId::new(channel as u16 + 1) {
+        Some(id) => id,
+        None => unreachable!("one more than a position is not zero"),
+    }
+}
+
+/// The sender and the applications' ends.
+pub(super) fn sender(
+    scenario: &Scenario,
+) -> Result<(Sender, Vec<Publisher>), transfer::SetupError> {
+    let links: Vec<LinkParameters> = scenario
+        .links
+        .iter()
+        .map(|link| LinkParameters {
+            bandwidth: link.bandwidth,
+            frame_overhead: link.frame_overhead as u16,
+            initial_round_trip: Duration::from_millis(1),
+        })
+        .collect();
+    let peer = SenderPeer {
+        version: Version::V2,
+        payload_size: scenario.packets.payload as u16,
+        in_flight_max: scenario.packets.in_flight_max,
+    };
+    let channels = scenario.channels.iter().enumerate();
+    let channels: Vec<SenderChannel> = channels
+        .map(|(at, channel)| SenderChannel {
+            id: id(at),
+            peer: PEER,
+            links: channel.links,
+            distribution: match channel.distribution {
+                Distribution::Replicate => transfer::Distribution::Replicate,
+                Distribution::Spread => transfer::Distribution::Spread,
+            },
+            max_size: channel.size,
+            deadline: channel.deadline,
+            expiry: channel.period * 2,
+        })
+        .collect();
+    Sender::new(&links, &[peer], &channels)
+}
+
+/// The receiver and the applications' ends.
+pub(super) fn receiver(
+    scenario: &Scenario,
+) -> Result<(Receiver, Vec<Subscriber>), transfer::SetupError> {
+    let peer = ReceiverPeer {
+        version: Version::V2,
+        payload_size: scenario.packets.payload as u16,
+        in_flight_max: scenario.packets.in_flight_max,
+    };
+    let channels = scenario.channels.iter().enumerate();
+    let channels: Vec<ReceiverChannel> = channels
+        .map(|(at, channel)| ReceiverChannel {
+            id: id(at),
+            peer: PEER,
+            links: channel.links,
+            max_size: channel.size,
+            expect_within: Duration::MAX,
+        })
+        .collect();
+    Receiver::new(&[peer], &channels)
+}
+
+/// The sender's ports.
+pub(super) fn ports(scenario: &Scenario, begin: Instant) -> Vec<LinkPort<Outbox>> {
+    let links = scenario.links.iter().enumerate();
+    let port = links.map(|(at, link)| {
+        let settings = LinkSettings {
+            name: link.name.clone(),
+            local: ADDRESS,
+            datagram_max: datagram_max(&scenario.packets),
+            bandwidth: link.bandwidth,
+            frame_overhead: link.frame_overhead as u16,
+            dscp: 0,
+            priority: 0,
+            in_flight_max: scenario.packets.in_flight_max,
+        };
+        let addresses = Addresses {
+            partners: vec![Some(ADDRESS)],
+            references: Vec::new(),
+        };
+        LinkPort::new(
+            LinkId(at as u8),
+            Outbox::default(),
+            &settings,
+            addresses,
+            begin,
+        )
+    });
+    port.collect()
+}
