@@ -188,19 +188,11 @@ fn threads_exchange_whole_states_in_order() {
         let reader = threads.spawn(|| keep_reading(subscriber, &all_delivered));
         let (mut mine, mut spare) = (None, Some(spare));
         let (mut last, mut counted, mut taken, mut delivered) = (None, 0, 0, 0);
-        while !(application.is_finished() && dirty.is_clear()) {
-            stop.store(
-                taken >= if cfg!(miri) { 20 } else { 300 },
-                Ordering::Relaxed,
-            );
-            if dirty.is_clear() {
-                thread::yield_now();
-                continue;
-            }
+        let mut look = || {
             dirty.take(|channel| assert_eq!(channel, 0));
             mine = slot.swap(mine.take());
             let Some(state) = mine.as_mut().filter(|state| state.queued) else {
-                continue;
+                return;
             };
             state.queued = false;
             taken += 1;
@@ -215,8 +207,21 @@ fn threads_exchange_whole_states_in_order() {
             if complete(&delivery, &mut spare, value + 1) {
                 delivered = value + 1;
             }
+            stop.store(
+                taken >= if cfg!(miri) { 20 } else { 300 },
+                Ordering::Relaxed,
+            );
+        };
+        while !application.is_finished() {
+            if dirty.is_clear() {
+                thread::yield_now();
+            } else {
+                look();
+            }
         }
+        // Only joining shows all that the application did: that it has finished may be seen before.
         let published = application.join().unwrap();
+        look();
         assert_eq!(
             last,
             Some(published - 1),
