@@ -274,8 +274,15 @@ fn a_primary_without_partner_and_witness_stops_writing_before_the_backup_starts(
 }
 
 /// The primary loses its way to the plant, the backup has it.
-fn is_relieved(hosts: Hosts, field: &str) {
-    let site = start_on_hosts(hosts, 50, field);
+fn is_relieved(hosts: Hosts, on_failure: &str) {
+    // Only a plant out of reach takes this long to answer; one on a busy machine does not.
+    let field = format!("on_failure = \"{on_failure}\"\ntimeout_ms = 150");
+    let mut site = Site::new(pair_on_hosts().tank(300, &field)).on(hosts);
+    site.start_witnesses();
+    // Its network keeps what was on its way, and delivers it when it is mended.
+    site.start_plant(&["--check-epoch"]);
+    site.start("left");
+    site.start("right");
     let (primary, backup, epoch) = site.await_redundant("tank");
     site.await_writes(3);
     site.hosts().part_from_plant(&primary);
@@ -286,17 +293,21 @@ fn is_relieved(hosts: Hosts, field: &str) {
     assert_eq!(role["cause"], "the partner handed over", "{role}");
     site.hosts().join_with_plant(&primary);
     assert_eq!(site.await_redundant("tank").0, backup);
-    site.writes().judge();
+    let writes = site.writes();
+    writes.judge();
+    // The one request that had no answer yet; nothing was asked for after it.
+    let refused = writes.0.iter().filter(|write| !write.accepted);
+    assert!(refused.count() <= 1, "{writes:?}");
 }
 
 #[test]
 fn a_primary_that_cannot_reach_the_plant_is_relieved_by_the_backup() {
-    with_hosts(|hosts| is_relieved(hosts, "on_failure = \"hold\""));
+    with_hosts(|hosts| is_relieved(hosts, "hold"));
 }
 
 #[test]
 fn a_primary_that_stopped_for_its_plant_is_relieved_by_the_backup() {
-    with_hosts(|hosts| is_relieved(hosts, "on_failure = \"fail\""));
+    with_hosts(|hosts| is_relieved(hosts, "fail"));
 }
 
 #[test]

@@ -172,5 +172,8 @@ async fn open(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
         .await
         .map_err(|_elapsed| io::ErrorKind::TimedOut)??;
     stream.set_nodelay(true)?;
+    // Closing takes back what was not delivered. Else the kernel would go on sending a request that
+    // was given up, and a mended network would bring an output of long ago.
+    stream.set_zero_linger()?;
     Ok(stream)
 }

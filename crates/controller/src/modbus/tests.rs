@@ -130,6 +130,23 @@ fn a_server_that_never_answers_costs_the_deadline_and_the_connection() {
 }
 
 #[test]
+fn a_request_that_was_given_up_is_not_left_to_the_kernel_to_deliver() {
+    let (seen, ended) = channel();
+    let (address, serving) = server(1, move |_, mut stream| {
+        request(&mut stream).unwrap();
+        seen.send(stream.read(&mut [0; 8]).map_err(|error| error.kind()))
+            .unwrap();
+    });
+    let mut field = device(address);
+    let error = field.write(&[1.0], STAMP, within(SHORT)).unwrap_err();
+    assert_eq!(error.kind, FieldErrorKind::Timeout);
+    // An orderly end would mean that the kernel sends what it has until that is acknowledged.
+    let end = ended.recv().unwrap();
+    assert_eq!(end, Err(io::ErrorKind::ConnectionReset));
+    serving.join().unwrap();
+}
+
+#[test]
 fn a_late_answer_is_never_taken_for_the_next_requests() {
     let (late, release): (Sender<()>, Receiver<()>) = channel();
     let (address, serving) = server(2, move |index, mut stream| {
