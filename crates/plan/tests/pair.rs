@@ -55,8 +55,8 @@ fn heartbeats_and_requests_to_witnesses_have_their_real_sizes() {
     let [heartbeat, request] = plan.senders[0].scenario.links[0].background[..] else {
         panic!("{plan:#?}")
     };
-    // One group: 97 bytes of heartbeat, 53 of request, 66 of headers; every 2 ms, more often in haste.
-    let (bytes, period) = (97 + 66, Duration::from_micros(250));
+    // One group: 105 bytes of heartbeat, 53 of request, 66 of headers; every 2 ms, more often in haste.
+    let (bytes, period) = (105 + 66, Duration::from_micros(250));
     assert_eq!(heartbeat, Background { bytes, period });
     let (bytes, period) = (53 + 66, Duration::from_millis(1));
     assert_eq!(request, Background { bytes, period });

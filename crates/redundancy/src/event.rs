@@ -208,6 +208,11 @@ pub enum Event {
         /// The partner.
         peer: PeerId,
     },
+    /// Both nodes are ready for the prepared configuration: make it last, then say
+    /// [`configuration_switched`](crate::Redundancy::configuration_switched).
+    ConfigurationDue,
+    /// The partner, which decides, has given up the change that is prepared here, too.
+    ChangeWithdrawn,
     /// Another process uses this node's name, as a partner has found out by talking to both; this
     /// one does not write while that lasts.
     DuplicateNode,

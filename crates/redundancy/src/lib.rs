@@ -15,6 +15,7 @@
 //! | `role`, `decide`, `hand_over` | the role of one group |
 //! | `alone` | going on without a partner that is up to date |
 //! | `agreement`, `ping` | reference points of one group, leases |
+//! | `change` | changing the configuration together |
 //! | `witness` | the other side of a lease |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -25,6 +26,7 @@ extern crate std;
 
 mod agreement;
 mod alone;
+mod change;
 mod decide;
 mod event;
 mod hand_over;
@@ -42,6 +44,7 @@ mod transmit;
 mod witness;
 
 pub use bumpless_wire::Role;
+pub use change::{Configurations, PrepareRefused, WithdrawRefused};
 pub use event::{Event, RedundancyCause, RedundancyLevel, RoleCause, SwitchoverRefused, WaitCause};
 pub use id::{GroupId, ReferenceId};
 pub use redundancy::Redundancy;

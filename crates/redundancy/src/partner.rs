@@ -1,5 +1,6 @@
 //! One partner node: its session, its links, and the heartbeats that go to it.
 
+use crate::change::{Change, Configurations, Follows};
 use crate::event::{Event, Outbox};
 use crate::liveness::LinkState;
 use crate::session::{Admission, Session};
@@ -33,6 +34,7 @@ impl Heard {
 struct Round {
     sent_at: Instant,
     lease_echo: u64,
+    configurations: Configurations,
     entries: Vec<GroupEntry>,
     pending: LinkSet,
     next: Instant,
@@ -56,6 +58,8 @@ pub(crate) struct Partner {
     /// Highest `sent_at` of the adopted session on any link, and when it was first heard.
     latest: u64,
     latest_at: Instant,
+    /// What it said last of its configurations, in the adopted session and to this incarnation.
+    configurations: Option<Configurations>,
     round: Round,
 }
 
@@ -79,9 +83,11 @@ impl Partner {
             duplicate_until: None,
             latest: 0,
             latest_at: now,
+            configurations: None,
             round: Round {
                 sent_at: Instant::ZERO,
                 lease_echo: 0,
+                configurations: Configurations::default(),
                 entries: Vec::with_capacity(MAX_GROUPS),
                 pending: LinkSet::EMPTY,
                 next: now,
@@ -95,12 +101,21 @@ impl Partner {
         &mut self,
         link: LinkId,
         heartbeat: &Heartbeat<'_>,
-        setup: &Setup,
+        (timing, change): (&Timing, &mut Change),
         now: Instant,
         out: &mut Outbox,
     ) -> Heard {
-        if heartbeat.fingerprint != setup.fingerprint {
-            self.hear_conflict(heartbeat, &setup.timing, now, out);
+        let configurations = Configurations {
+            current: heartbeat.fingerprint,
+            next: heartbeat.next,
+        };
+        if !change.accepts(configurations) {
+            // A straggler from before a change says nothing about the present.
+            if heartbeat.session == self.session.adopted() && heartbeat.sent_at <= self.latest {
+                out.count(Counter::DiscardDuplicate);
+            } else {
+                self.hear_conflict(heartbeat, timing, now, out);
+            }
             return Heard::NOTHING;
         }
         let was_mutual = self.session.is_mutual();
@@ -113,7 +128,7 @@ impl Partner {
             Admission::Adopted => self.forget_session(),
             Admission::Returned => {
                 self.forget_session();
-                self.prove_duplicate(&setup.timing, now, out);
+                self.prove_duplicate(timing, now, out);
             }
             Admission::Known => {}
         }
@@ -133,13 +148,24 @@ impl Partner {
         }
         out.count(Counter::HeartbeatsReceived);
         self.conflict_until = None;
-        self.raise_link(link, &setup.timing, now, out);
+        self.raise_link(link, timing, now, out);
         let newest = heartbeat.sent_at > self.latest;
         if newest {
             (self.latest, self.latest_at) = (heartbeat.sent_at, now);
+            // What is not said to this incarnation must not be taken for what it says now.
+            self.configurations = None;
+        }
+        let entries = newest && addressed && self.duplicate_until.is_none();
+        if entries {
+            self.configurations = Some(configurations);
+            match change.hear(configurations, heartbeat.lease_echo) {
+                Follows::Nothing => {}
+                Follows::Due => out.event(Event::ConfigurationDue),
+                Follows::Withdrawn => out.event(Event::ChangeWithdrawn),
+            }
         }
         Heard {
-            entries: newest && addressed && self.duplicate_until.is_none(),
+            entries,
             session_changed,
         }
     }
@@ -187,11 +213,13 @@ impl Partner {
         if self.conflict_until.is_none() {
             out.event(Event::ConfigurationDiffers { peer: self.peer });
         }
+        self.configurations = None;
         self.conflict_until = Some(now + conflict_hold(timing));
     }
 
     fn forget_session(&mut self) {
         self.latest = 0;
+        self.configurations = None;
         self.states.iter_mut().for_each(LinkState::forget_session);
         // A round opened before must promise nothing to the new incarnation.
         self.round.pending = LinkSet::EMPTY;
@@ -284,6 +312,10 @@ impl Partner {
     pub(crate) const fn session(&self) -> &Session {
         &self.session
     }
+    /// What it said last of its configurations; `None` before it has spoken to this incarnation.
+    pub(crate) const fn configurations(&self) -> Option<Configurations> {
+        self.configurations
+    }
     /// When the newest heartbeat was first heard; `None` before one of the adopted session was.
     pub(crate) fn latest_heard_at(&self) -> Option<Instant> {
         (self.latest != 0).then_some(self.latest_at)
@@ -326,6 +358,7 @@ impl Partner {
     pub(crate) fn open_round(
         &mut self,
         timing: &Timing,
+        change: &mut Change,
         now: Instant,
         entries: impl Iterator<Item = GroupEntry>,
     ) {
@@ -335,6 +368,8 @@ impl Partner {
         round.urgent = false;
         round.sent_at = now.max(Instant::from_nanos(1));
         round.lease_echo = self.latest;
+        change.announce(round.sent_at.as_nanos(), self.configurations);
+        round.configurations = change.configurations();
         round.entries.clear();
         round.entries.extend(entries.take(MAX_GROUPS));
         round.pending = self.links;
@@ -353,7 +388,7 @@ impl Partner {
         let held = now.since(heard_at).as_micros();
         let header = HeartbeatHeader {
             pair: setup.pair,
-            fingerprint: setup.fingerprint,
+            fingerprint: self.round.configurations.current,
             from: setup.node,
             to: self.node,
             link,
@@ -365,6 +400,7 @@ impl Partner {
             echo_sent_at,
             echo_delay: u32::try_from(held).unwrap_or(u32::MAX),
             lease_echo: self.round.lease_echo,
+            next: self.round.configurations.next,
         };
         let len = encode_heartbeat(&header, self.round.entries.iter().copied(), out);
         Some((link, len))

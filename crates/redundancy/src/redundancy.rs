@@ -2,6 +2,7 @@
 //! what is to be sent. It decides nothing itself.
 
 use crate::agreement::Agreement;
+use crate::change::Change;
 use crate::event::{Event, Outbox, RoleCause, SwitchoverRefused};
 use crate::id::{GroupId, ReferenceId};
 use crate::partner::Partner;
@@ -40,6 +41,7 @@ use bumpless_wire::{GroupEntry, GroupFlags, Heartbeat, Role, WitnessReply};
 #[derive(Clone, Debug, Hash)]
 pub struct Redundancy {
     pub(crate) setup: Setup,
+    pub(crate) change: Change,
     pub(crate) partners: Box<[Partner]>,
     pub(crate) groups: Box<[RoleMachine]>,
     pub(crate) pings: Box<[PingState]>,
@@ -92,8 +94,13 @@ impl Redundancy {
             .iter()
             .map(|_| PingState::new(now))
             .collect();
+        let decides = setup
+            .partners
+            .iter()
+            .all(|partner| setup.node < partner.node);
         let events = 64 + 16 * groups.len() + 16 * partners.len();
         Ok(Self {
+            change: Change::new(setup.fingerprint, decides),
             partners,
             groups,
             pings,
@@ -121,7 +128,8 @@ impl Redundancy {
             return;
         }
         let before = self.partners[at].session().adopted();
-        let heard = self.partners[at].hear(link, heartbeat, &self.setup, now, &mut self.out);
+        let own = (&self.setup.timing, &mut self.change);
+        let heard = self.partners[at].hear(link, heartbeat, own, now, &mut self.out);
         if heard.session_changed && before != self.partners[at].session().adopted() {
             self.each_group(Some(at), now, |group, s, out| {
                 group.forget_partner(s, out);

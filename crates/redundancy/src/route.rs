@@ -132,6 +132,7 @@ impl Redundancy {
             let groups = self.groups.iter_mut().filter(|group| group.peer == at);
             partner.open_round(
                 &self.setup.timing,
+                &mut self.change,
                 now,
                 groups.map(|g| g.entry(heard_at, &s)),
             );

@@ -1,11 +1,11 @@
 //! Heartbeats: signs of life between nodes, with sessions, measured times and the groups' roles.
 //!
-//! One for each partner and link, 80 bytes, then 17 for each group that the two nodes share:
+//! One for each partner and link, 88 bytes, then 17 for each group that the two nodes share:
 //!
 //! ```text
 //! offset bytes field
 //!      0     2 HType          0x2001
-//!      2     2 HVer           1
+//!      2     2 HVer           2
 //!      4     4 Pair           hash of the configuration's name
 //!      8     8 Fingerprint    hash of the configuration that both must share
 //!     16     1 From           sending node
@@ -20,6 +20,7 @@
 //!     60     8 EchoSentAt     latest SentAt heard from the receiver on this link, 0 = none
 //!     68     8 LeaseEcho      highest SentAt heard from the receiver on any link, 0 = none
 //!     76     4 EchoDelay      from hearing EchoSentAt to sending this, us
+//!     80     8 Next           hash of the configuration that the sender has prepared, 0 = none
 //!
 //! group entry
 //!      0     2 Group             group
@@ -41,9 +42,9 @@ use bumpless_base::{Epoch, LinkId, NodeId};
 use core::ops::Deref;
 
 pub(crate) const HTYPE: u16 = 0x2001;
-pub(crate) const HVER: u16 = 1;
+pub(crate) const HVER: u16 = 2;
 
-const HEADER_LEN: usize = 80;
+const HEADER_LEN: usize = 88;
 const GROUPS_AT: usize = 19;
 const ENTRY_LEN: usize = 17;
 
@@ -222,6 +223,8 @@ pub struct HeartbeatHeader {
     /// Highest `sent_at` heard from the receiver on any link, 0 for none. What the group entries
     /// promise counts from that moment.
     pub lease_echo: u64,
+    /// Hash of the configuration that the sender has prepared to change to, 0 for none.
+    pub next: u64,
 }
 
 /// A heartbeat. Its header's fields are read as its own.
@@ -277,6 +280,7 @@ pub(crate) fn parse(datagram: &[u8]) -> Result<Heartbeat<'_>, WireError> {
         echo_sent_at: r.u64()?,
         lease_echo: r.u64()?,
         echo_delay: r.u32()?,
+        next: r.u64()?,
     };
     let groups = r.exactly(count * ENTRY_LEN)?;
     for entry in groups.chunks_exact(ENTRY_LEN) {
@@ -318,6 +322,7 @@ pub fn encode_heartbeat(
     w.u64(header.echo_sent_at);
     w.u64(header.lease_echo);
     w.u32(header.echo_delay);
+    w.u64(header.next);
     let mut count = 0u8;
     for entry in groups.into_iter().take(MAX_GROUPS) {
         entry.encode(&mut w);

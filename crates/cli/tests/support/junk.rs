@@ -29,6 +29,7 @@ pub fn foreign_heartbeat(config: &Path) -> HeartbeatHeader {
         echo_sent_at: 0,
         echo_delay: 0,
         lease_echo: 0,
+        next: 0,
     }
 }
 

@@ -16,6 +16,7 @@ fn heartbeat(sent_at: u64, echo_sent_at: u64, echo_delay: u32) -> HeartbeatHeade
         echo_sent_at,
         echo_delay,
         lease_echo: 0,
+        next: 0,
     }
 }
 

@@ -26,6 +26,7 @@ fn setup(node: u8) -> Setup {
 struct End {
     setup: Setup,
     partner: Partner,
+    change: Change,
     out: Outbox,
 }
 
@@ -33,16 +34,19 @@ impl End {
     fn new(node: u8) -> Self {
         let (setup, own) = (setup(node), 100 + u64::from(node));
         let partner = Partner::new(PeerId(0), setup.partners[0], own, own, at(0));
+        let change = Change::new(setup.fingerprint, node == 0);
         Self {
             setup,
             partner,
+            change,
             out: Outbox::new(16),
         }
     }
     /// The heartbeats of a round opened at `now`, one for each link.
     fn round(&mut self, now: Instant) -> [[u8; MAX_HEARTBEAT_LEN]; 2] {
         let timing = self.setup.timing;
-        self.partner.open_round(&timing, now, core::iter::empty());
+        self.partner
+            .open_round(&timing, &mut self.change, now, core::iter::empty());
         let mut copies = [[0; MAX_HEARTBEAT_LEN]; 2];
         for copy in &mut copies {
             self.partner.poll_transmit(&self.setup, now, copy).unwrap();
@@ -50,11 +54,16 @@ impl End {
         copies
     }
     fn hear(&mut self, link: u8, bytes: &[u8; MAX_HEARTBEAT_LEN], now: Instant) -> Heard {
-        let Ok(Packet::Heartbeat(heartbeat)) = parse(&bytes[..80]) else {
+        let Ok(Packet::Heartbeat(heartbeat)) = parse(&bytes[..88]) else {
             unreachable!()
         };
-        self.partner
-            .hear(LinkId(link), &heartbeat, &self.setup, now, &mut self.out)
+        self.partner.hear(
+            LinkId(link),
+            &heartbeat,
+            (&self.setup.timing, &mut self.change),
+            now,
+            &mut self.out,
+        )
     }
 }
 
@@ -91,7 +100,7 @@ fn promises_count_from_the_newest_heartbeat_and_from_when_its_first_copy_came() 
     a.hear(1, &newer[1], at(14));
     assert_eq!(a.partner.latest_heard_at(), Some(at(12)));
     let said = a.round(at(15));
-    let Ok(Packet::Heartbeat(heartbeat)) = parse(&said[0][..80]) else {
+    let Ok(Packet::Heartbeat(heartbeat)) = parse(&said[0][..88]) else {
         unreachable!()
     };
     assert_eq!(heartbeat.lease_echo, at(11).as_nanos());
@@ -101,14 +110,15 @@ fn promises_count_from_the_newest_heartbeat_and_from_when_its_first_copy_came() 
 fn the_copies_of_a_round_say_the_same_about_leases() {
     let (mut a, mut b) = acquainted();
     let timing = a.setup.timing;
-    a.partner.open_round(&timing, at(20), core::iter::empty());
+    a.partner
+        .open_round(&timing, &mut a.change, at(20), core::iter::empty());
     let mut first = [0; MAX_HEARTBEAT_LEN];
     a.partner.poll_transmit(&a.setup, at(20), &mut first);
     let news = b.round(at(21));
     a.hear(0, &news[0], at(21));
     let mut second = [0; MAX_HEARTBEAT_LEN];
     a.partner.poll_transmit(&a.setup, at(22), &mut second);
-    let echo = |bytes: &[u8]| match parse(&bytes[..80]) {
+    let echo = |bytes: &[u8]| match parse(&bytes[..88]) {
         Ok(Packet::Heartbeat(heartbeat)) => (heartbeat.sent_at, heartbeat.lease_echo),
         _ => unreachable!(),
     };

@@ -26,6 +26,7 @@ impl End {
             echo_sent_at: 0,
             echo_delay: 0,
             lease_echo: 0,
+            next: 0,
         }
     }
 }

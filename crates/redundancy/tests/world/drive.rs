@@ -188,6 +188,23 @@ impl World {
                 self.nodes[node].primary_since = at;
             }
             self.application_hears(node, &event);
+            self.configuration_hears(node, &event);
+        }
+    }
+
+    fn configuration_hears(&mut self, node: End, event: &Event) {
+        let now = self.local(node);
+        match event {
+            Event::ConfigurationDue => {
+                let next = self.nodes[node].next.take().expect("it is on the disk");
+                self.nodes[node].fingerprint = next;
+                self.core(node).configuration_switched(now);
+            }
+            Event::ChangeWithdrawn => {
+                self.core(node).withdraw_configuration(now).unwrap();
+                self.nodes[node].next = None;
+            }
+            _ => {}
         }
     }
 

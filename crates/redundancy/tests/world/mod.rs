@@ -107,7 +107,9 @@ pub struct Node {
     wake: u64,
     pub events: Vec<(u64, Event)>,
     application: driver::Application,
+    /// The configuration that it starts with, and the one that lies beside it.
     pub fingerprint: u64,
+    pub next: Option<u64>,
     /// True time of its last start.
     started: u64,
     primary_since: u64,
@@ -164,6 +166,7 @@ impl World {
             events: Vec::new(),
             application: driver::Application::default(),
             fingerprint: 77,
+            next: None,
             started: 0,
             primary_since: 0,
         });
@@ -242,11 +245,19 @@ impl World {
 
     // What tests do to the world.
 
+    /// After a call of a node's core: what it says goes out.
+    pub fn act(&mut self, node: End) {
+        self.settle(node);
+    }
+
     pub fn start(&mut self, node: End) {
         self.restarted = true;
         let seed = self.random.next_u64();
         let now = self.local(node);
-        let core = Redundancy::new(self.setup(node), seed, now).unwrap();
+        let mut core = Redundancy::new(self.setup(node), seed, now).unwrap();
+        if let Some(next) = self.nodes[node].next {
+            core.prepare_configuration(next, true, now).unwrap();
+        }
         let n = &mut self.nodes[node];
         n.core = Some(core);
         (n.paused, n.application) = (false, driver::Application::default());

@@ -253,6 +253,7 @@ fn describe_heartbeat(heartbeat: &Heartbeat<'_>) -> Fields {
         ("echo_sent_at", heartbeat.echo_sent_at.to_string()),
         ("lease_echo", heartbeat.lease_echo.to_string()),
         ("echo_delay", heartbeat.echo_delay.to_string()),
+        ("next", hex64(heartbeat.next)),
         ("groups", heartbeat.group_count().to_string()),
     ]);
     for (index, entry) in heartbeat.groups().enumerate() {

@@ -179,7 +179,7 @@ fn entry() -> impl Strategy<Value = GroupEntry> {
 /// A heartbeat and its group entries.
 pub fn heartbeat() -> impl Strategy<Value = (HeartbeatHeader, Vec<GroupEntry>)> {
     let ids = (any::<(u32, u64, u8, u8, u32)>(), link(), 1u64..);
-    (ids, any::<[u64; 6]>(), vec(entry(), 0..=MAX_GROUPS)).prop_map(|(ids, words, entries)| {
+    (ids, any::<[u64; 7]>(), vec(entry(), 0..=MAX_GROUPS)).prop_map(|(ids, words, entries)| {
         let ((pair, fingerprint, from, to, echo_delay), link, session) = ids;
         let [
             challenge,
@@ -188,6 +188,7 @@ pub fn heartbeat() -> impl Strategy<Value = (HeartbeatHeader, Vec<GroupEntry>)> 
             sent_at,
             echo_sent_at,
             lease_echo,
+            next,
         ] = words;
         let header = HeartbeatHeader {
             pair,
@@ -203,6 +204,7 @@ pub fn heartbeat() -> impl Strategy<Value = (HeartbeatHeader, Vec<GroupEntry>)> 
             echo_sent_at,
             echo_delay,
             lease_echo,
+            next,
         };
         (header, entries)
     })

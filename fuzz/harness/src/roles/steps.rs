@@ -271,6 +271,7 @@ impl World {
             echo_sent_at: self.nodes[to].clock.local(self.now).as_nanos(),
             lease_echo: self.nodes[to].clock.local(self.now).as_nanos(),
             echo_delay: input.u16().into(),
+            next: if input.flag() { 77 } else { 0 },
         };
         let entry = GroupEntry {
             group: GROUP.0,
