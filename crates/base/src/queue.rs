@@ -29,6 +29,10 @@ impl<T> BoundedQueue<T> {
     pub fn pop(&mut self) -> Option<T> {
         self.items.pop_front()
     }
+    /// Removes the items that `keep` refuses; the others stay in their order.
+    pub fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
+        self.items.retain(keep);
+    }
     /// Number of items.
     pub fn len(&self) -> usize {
         self.items.len()
@@ -49,5 +53,17 @@ mod tests {
         assert_eq!(queue.push(1), Ok(()));
         assert_eq!(queue.push(2), Err(2));
         assert_eq!((queue.pop(), queue.pop()), (Some(1), None));
+    }
+
+    #[test]
+    fn what_is_kept_stays_in_its_order_and_what_is_removed_makes_room() {
+        let mut queue = BoundedQueue::new(4);
+        (1..=4).for_each(|item| queue.push(item).unwrap());
+        queue.retain(|item| item % 2 == 0);
+        assert_eq!(
+            (queue.push(5), queue.push(6), queue.push(7)),
+            (Ok(()), Ok(()), Err(7))
+        );
+        assert!(std::iter::from_fn(|| queue.pop()).eq([2, 4, 5, 6]));
     }
 }

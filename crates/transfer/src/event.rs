@@ -11,6 +11,8 @@ pub enum FailureCause {
     Expired,
     /// There is no session with the peer, or it ended during the transfer.
     SessionEnded,
+    /// The channel left its place: [`Sender::exchange`](crate::Sender::exchange).
+    Withdrawn,
 }
 
 /// What happened to a published state. Every ticket ends in one of these or in

@@ -6,6 +6,9 @@
 //! their own, hold a [`Publisher`] for each channel they send and a [`Subscriber`] for each they
 //! receive.
 //!
+//! Channels come and go while the others run: a [`SenderFactory`] or [`ReceiverFactory`] prepares one on
+//! any thread, and `exchange` puts it in its place and gives back who was there.
+//!
 //! The protocol is RSTP-PP of the first paper, sections 7.2 to 7.4; `spec/transfer.md` numbers its
 //! clauses and gives the reasons where the paper leaves a choice.
 #![no_std]
@@ -16,6 +19,7 @@ extern crate alloc;
 extern crate std;
 
 mod event;
+mod exchange;
 mod handover;
 mod receiver;
 mod round_trip;
@@ -24,9 +28,10 @@ mod setup;
 mod sync;
 
 pub use event::{FailureCause, ReceiverEvent, SenderEvent};
+pub use exchange::{ExchangeError, Refused};
 pub use handover::{Published, Publisher, StateView, Subscriber};
-pub use receiver::{AckTransmit, Receiver};
-pub use sender::{Sender, Transmit};
+pub use receiver::{AckTransmit, Receiver, ReceiverFactory, ReceiverReplacement};
+pub use sender::{Sender, SenderFactory, SenderReplacement, Transmit};
 pub use setup::{
     Distribution, LinkParameters, ReceiverChannel, ReceiverPeer, SenderChannel, SenderPeer,
     SetupError,

@@ -137,6 +137,13 @@ pub enum SetupError {
         /// The shortest expiry that the wire version can carry.
         least: Duration,
     },
+    /// A channel is prepared for a place that is not there.
+    NoSuchPlace {
+        /// The place, counted from 0.
+        channel: usize,
+        /// How many there are.
+        places: usize,
+    },
 }
 
 impl fmt::Display for SetupError {
@@ -173,6 +180,10 @@ impl fmt::Display for SetupError {
             Self::TooShort { channel, least } => write!(
                 f,
                 "channel {channel}: deadline is 0 or expiry is below {least}; lengthen it"
+            ),
+            Self::NoSuchPlace { channel, places } => write!(
+                f,
+                "channel {channel}: there are {places} places, counted from 0; start with more room"
             ),
         }
     }
@@ -221,6 +232,86 @@ pub(crate) struct Common {
     pub peer: Option<(PeerId, Version, u16)>,
 }
 
+impl Common {
+    pub fn sending(channel: &SenderChannel, peers: &[SenderPeer]) -> Self {
+        let peer = peers.get(usize::from(channel.peer.0));
+        Self {
+            id: channel.id,
+            links: channel.links,
+            max_size: channel.max_size,
+            peer: peer.map(|peer| (channel.peer, peer.version, peer.payload_size)),
+        }
+    }
+
+    pub fn receiving(channel: &ReceiverChannel, peers: &[ReceiverPeer]) -> Self {
+        let peer = peers.get(usize::from(channel.peer.0));
+        Self {
+            id: channel.id,
+            links: channel.links,
+            max_size: channel.max_size,
+            peer: peer.map(|peer| (channel.peer, peer.version, peer.payload_size)),
+        }
+    }
+}
+
+/// Checks a channel by itself, which is at position or place `channel`; returns its peer.
+pub(crate) fn check_channel(
+    channel: usize,
+    common: &Common,
+    links: LinkSet,
+) -> Result<PeerId, SetupError> {
+    let Some((peer, version, payload_size)) = common.peer else {
+        return Err(SetupError::UnknownPeer { channel });
+    };
+    if common.links.is_empty() || common.links.intersection(links) != common.links {
+        return Err(SetupError::WrongLinks { channel });
+    }
+    let limit = max_state_size(version, payload_size);
+    if common.max_size > limit {
+        return Err(SetupError::TooLarge { channel, limit });
+    }
+    Ok(peer)
+}
+
+/// A channel's deadline and expiry, which its wire version can carry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub deadline: Duration,
+    pub expiry: Duration,
+    version: Version,
+}
+
+impl Times {
+    /// Those of the channel at position or place `channel`.
+    pub fn check(
+        channel: usize,
+        version: Version,
+        deadline: Duration,
+        expiry: Duration,
+    ) -> Result<Self, SetupError> {
+        let least = expiry_unit(version);
+        if expiry < least || deadline == Duration::ZERO {
+            return Err(SetupError::TooShort { channel, least });
+        }
+        Ok(Self {
+            deadline,
+            expiry,
+            version,
+        })
+    }
+
+    /// Others, of the same channel.
+    pub fn change(
+        &mut self,
+        channel: usize,
+        deadline: Duration,
+        expiry: Duration,
+    ) -> Result<(), SetupError> {
+        *self = Self::check(channel, self.version, deadline, expiry)?;
+        Ok(())
+    }
+}
+
 /// Checks channels and gives, for each peer, its channels as (identity, index), by identity.
 pub(crate) fn channel_tables(
     peers: usize,
@@ -229,16 +320,7 @@ pub(crate) fn channel_tables(
 ) -> Result<Vec<Vec<(ChannelId, usize)>>, SetupError> {
     let mut tables: Vec<Vec<(ChannelId, usize)>> = (0..peers).map(|_| Vec::new()).collect();
     for (channel, common) in channels.enumerate() {
-        let Some((peer, version, payload_size)) = common.peer else {
-            return Err(SetupError::UnknownPeer { channel });
-        };
-        if common.links.is_empty() || common.links.intersection(links) != common.links {
-            return Err(SetupError::WrongLinks { channel });
-        }
-        let limit = max_state_size(version, payload_size);
-        if common.max_size > limit {
-            return Err(SetupError::TooLarge { channel, limit });
-        }
+        let peer = check_channel(channel, &common, links)?;
         let table = &mut tables[usize::from(peer.0)];
         match table.binary_search_by_key(&common.id, |&(id, _)| id) {
             Ok(_) => return Err(SetupError::DuplicateId { channel }),

@@ -342,6 +342,7 @@ const fn failure(cause: FailureCause) -> &'static str {
         FailureCause::DeadlineUnreachable => "the deadline could not be met",
         FailureCause::Expired => "the state expired",
         FailureCause::SessionEnded => "no session with the partner",
+        FailureCause::Withdrawn => "the channel was withdrawn",
     }
 }
 

@@ -1,6 +1,7 @@
 //! The application's end of a sending channel.
 
 use super::{Slot, StateBuffer};
+use crate::setup::{SetupError, Times};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use bumpless_base::{Duration, Instant};
@@ -25,8 +26,7 @@ pub struct Publisher {
     dirty: Arc<Marks>,
     held: Option<Box<StateBuffer>>,
     max_size: u32,
-    deadline: Duration,
-    expiry: Duration,
+    times: Times,
     next_ticket: u64,
 }
 
@@ -46,6 +46,15 @@ impl Publisher {
     /// Largest state, bytes.
     pub fn max_size(&self) -> usize {
         self.max_size as usize
+    }
+
+    /// Gives the states published from here on another deadline and expiry. One that waits and is
+    /// superseded hands on the deadline that it got.
+    ///
+    /// # Errors
+    /// [`SetupError::TooShort`]; nothing is changed.
+    pub fn set_times(&mut self, deadline: Duration, expiry: Duration) -> Result<(), SetupError> {
+        self.times.change(self.channel, deadline, expiry)
     }
 
     /// Publishes a state: `fill` writes it to the front of the buffer it is given (what is in there
@@ -103,8 +112,8 @@ impl Publisher {
             buffer.ticket = ticket;
             buffer.superseded = replaced.map_or(0, |r| r.superseded.saturating_add(1));
             buffer.published_at = now;
-            buffer.deadline = inherited.min(now + self.deadline);
-            buffer.expires_at = now + self.expiry;
+            buffer.deadline = inherited.min(now + self.times.deadline);
+            buffer.expires_at = now + self.times.expiry;
             if let Some(back) = self.slot.swap(Some(buffer)) {
                 self.held = Some(back);
             }
@@ -120,8 +129,7 @@ pub(crate) fn pair(
     channel: usize,
     dirty: &Arc<Marks>,
     max_size: u32,
-    deadline: Duration,
-    expiry: Duration,
+    times: Times,
 ) -> (Publisher, Arc<Slot>) {
     let slot = Arc::new(Slot::default());
     slot.swap(Some(StateBuffer::new(max_size)));
@@ -131,8 +139,7 @@ pub(crate) fn pair(
         dirty: Arc::clone(dirty),
         held: Some(StateBuffer::new(max_size)),
         max_size,
-        deadline,
-        expiry,
+        times,
         next_ticket: 0,
     };
     (publisher, slot)

@@ -1,9 +1,11 @@
 //! The two buffers of each side, from both ends, alone and in two threads.
 
 use super::*;
+use crate::setup::Times;
 use alloc::sync::Arc;
 use bumpless_base::{Duration, Instant};
 use bumpless_exchange::Marks;
+use bumpless_wire::Version;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -13,7 +15,8 @@ const DEADLINE: Duration = Duration::from_millis(10);
 
 fn sending() -> (Publisher, Arc<Slot>, Arc<Marks>) {
     let dirty = Arc::new(Marks::new(1));
-    let (publisher, slot) = sending_pair(0, &dirty, SIZE, DEADLINE, DEADLINE * 3);
+    let times = Times::check(0, Version::V2, DEADLINE, DEADLINE * 3).unwrap();
+    let (publisher, slot) = sending_pair(0, &dirty, SIZE, times);
     (publisher, slot, dirty)
 }
 

@@ -13,6 +13,11 @@ impl AckQueue {
         Self(BoundedQueue::new(channels))
     }
 
+    /// Takes a channel out.
+    pub fn remove(&mut self, channel: usize) {
+        self.0.retain(|&other| other != channel);
+    }
+
     /// The caller keeps each channel from being in it twice, so it cannot be full.
     fn push(&mut self, channel: usize) {
         let _ = self.0.push(channel);

@@ -6,7 +6,9 @@ use crate::setup::ReceiverChannel;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use bumpless_base::fault::{Fault, deliberate};
-use bumpless_base::{Counter, Duration, Instant, LinkId, LinkSet, MAX_LINKS, Serial16, Serial32};
+use bumpless_base::{
+    ChannelId, Counter, Duration, Instant, LinkId, LinkSet, MAX_LINKS, PeerId, Serial16, Serial32,
+};
 use bumpless_wire::{DataHeader, Version, packet_count};
 
 /// Where the newest transfer cycle stands.
@@ -107,6 +109,48 @@ impl Channel {
             update_waits: false,
             overdue_at: None,
         }
+    }
+
+    /// Nobody: what is in a place that no channel has. It has no buffers.
+    pub fn vacant() -> Self {
+        const ANY: ChannelId = ChannelId::new(1).unwrap();
+        let setup = ReceiverChannel {
+            id: ANY,
+            peer: PeerId(0),
+            links: LinkSet::EMPTY,
+            max_size: 0,
+            expect_within: Duration::MAX,
+        };
+        Self {
+            spare: None,
+            ..Self::new(&setup, 1, Arc::default(), StateBuffer::new(0))
+        }
+    }
+
+    /// Whether this is nobody: a channel has a link.
+    pub fn is_vacant(&self) -> bool {
+        self.setup.links.is_empty()
+    }
+
+    /// Whether both are the same channel to the peer.
+    pub fn is_also(&self, other: &Self) -> bool {
+        let who = |channel: &Self| (channel.setup.peer, channel.setup.id);
+        !self.is_vacant() && !other.is_vacant() && who(self) == who(other)
+    }
+
+    /// Reports the channel as overdue so long after its last state. One that is overdue already, or
+    /// had no such time, counts from its next state.
+    pub fn expect_within(&mut self, span: Duration) {
+        let before = core::mem::replace(&mut self.setup.expect_within, span);
+        self.overdue_at = self
+            .overdue_at
+            .and_then(|at| finite(at.before(before) + span));
+    }
+
+    /// Takes no packet of a cycle up to `newest` in this session.
+    pub fn follow(&mut self, newest: u32) {
+        self.stage = Stage::Abandoned;
+        self.newest = newest;
     }
 
     /// When this channel wants to be looked at without a packet.
@@ -240,10 +284,7 @@ impl Channel {
         self.stage = Stage::Complete;
         self.delivered = self.newest;
         self.fresh_until = Some(self.expires_at);
-        self.overdue_at = match now + self.setup.expect_within {
-            Instant::FAR_FUTURE => None,
-            at => Some(at),
-        };
+        self.overdue_at = finite(now + self.setup.expect_within);
         true
     }
 
@@ -260,6 +301,10 @@ impl Channel {
         }
         (trigger, !self.triggered.is_empty())
     }
+}
+
+fn finite(at: Instant) -> Option<Instant> {
+    (at != Instant::FAR_FUTURE).then_some(at)
 }
 
 /// Where the payload belongs; `None` if sizes and sequence number contradict each other or the

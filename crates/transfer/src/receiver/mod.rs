@@ -2,21 +2,23 @@
 
 mod acknowledge;
 mod channel;
+mod places;
 mod reception;
 
 use crate::event::ReceiverEvent;
-use crate::handover::{Subscriber, receiving_pair};
+use crate::handover::Subscriber;
 use crate::setup::{self, Common, ReceiverChannel, ReceiverPeer, SetupError};
 use acknowledge::AckQueue;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{
-    BoundedQueue, ChannelId, Counter, Counters, IndexedHeap, Instant, LinkId, LinkSet, MAX_LINKS,
-    PeerId,
+    BoundedQueue, ChannelId, Counter, Counters, Duration, IndexedHeap, Instant, LinkId, LinkSet,
+    MAX_LINKS, PeerId,
 };
 use bumpless_wire::{DataHeader, MAX_ACK_LEN, Version};
 use channel::{Channel, Stage, Trigger};
+pub use places::{ReceiverFactory, ReceiverReplacement};
 
 /// An acknowledgement to send: the first `len` bytes of the buffer given to
 /// [`Receiver::poll_ack`].
@@ -37,6 +39,8 @@ struct Peer {
     /// Session, if there is one.
     tag: Option<u32>,
     table: Vec<(ChannelId, usize)>,
+    /// So many channels it can have.
+    most: usize,
     /// Packets received since acknowledgements were last due, over all channels.
     unacknowledged: u32,
     /// The channels that have such packets.
@@ -57,14 +61,28 @@ enum Notice {
     Overdue(usize),
 }
 
+impl Notice {
+    fn channel(self) -> usize {
+        match self {
+            Self::Updated(channel) | Self::Overdue(channel) => channel,
+        }
+    }
+}
+
 /// Receives the states of all channels from all peers.
 ///
 /// Driving: call `handle_*` with what arrived and the time, then `poll_ack` and `poll_event` until
 /// they have nothing more; call `handle_timeout` at `poll_timeout`. The time must not go backwards.
 /// Calling `poll_ack` after a batch of packets rather than after each merges acknowledgements.
 /// Nothing is allocated after construction.
+///
+/// Each channel has a place. Places can be vacant, and [`Receiver::exchange`] changes who has one
+/// while all others go on.
 pub struct Receiver {
     peers: Vec<Peer>,
+    /// Prepares others for its places.
+    factory: ReceiverFactory,
+    /// By place.
     channels: Box<[Channel]>,
     acks: AckQueue,
     timers: IndexedHeap<Instant>,
@@ -81,38 +99,52 @@ impl Receiver {
         peers: &[ReceiverPeer],
         channels: &[ReceiverChannel],
     ) -> Result<(Self, Vec<Subscriber>), SetupError> {
+        Self::with_room(peers, channels, 0)
+    }
+
+    /// The same with `room` more places than channels, after theirs and vacant at first. Each peer
+    /// can have so many channels more than at the start.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_room(
+        peers: &[ReceiverPeer],
+        channels: &[ReceiverChannel],
+        room: usize,
+    ) -> Result<(Self, Vec<Subscriber>), SetupError> {
         setup::check_peers(peers.iter().map(|p| (p.payload_size, p.in_flight_max)))?;
-        let common = channels.iter().map(|c| Common {
-            id: c.id,
-            links: c.links,
-            max_size: c.max_size,
-            peer: peers
-                .get(usize::from(c.peer.0))
-                .map(|p| (c.peer, p.version, p.payload_size)),
-        });
+        let common = channels.iter().map(|c| Common::receiving(c, peers));
         let tables = setup::channel_tables(peers.len(), LinkSet::first(MAX_LINKS), common)?;
+        let places = channels.len() + room;
+        let factory = ReceiverFactory::new(peers, places);
         let mut subscribers = Vec::with_capacity(channels.len());
-        let channels = channels.iter().enumerate().map(|(index, setup)| {
-            let (subscriber, delivery, spare) = receiving_pair(index, setup.max_size);
+        let mut taken = Vec::with_capacity(places);
+        for (place, setup) in channels.iter().enumerate() {
+            let (channel, subscriber) = factory.make(place, setup)?;
+            taken.push(channel);
             subscribers.push(subscriber);
-            let payload_size = peers[usize::from(setup.peer.0)].payload_size;
-            Channel::new(setup, payload_size, delivery, spare)
-        });
-        let channels: Box<[Channel]> = channels.collect();
-        let peer = |(setup, table): (&ReceiverPeer, Vec<_>)| Peer {
-            setup: *setup,
-            tag: None,
-            unacknowledged: 0,
-            list: Vec::with_capacity(table.len()),
-            table,
+        }
+        taken.resize_with(places, Channel::vacant);
+        let peer = |(setup, mut table): (&ReceiverPeer, Vec<_>)| {
+            let most = table.len() + room;
+            table.reserve_exact(room);
+            Peer {
+                setup: *setup,
+                tag: None,
+                unacknowledged: 0,
+                list: Vec::with_capacity(most),
+                table,
+                most,
+            }
         };
         let receiver = Self {
             peers: peers.iter().zip(tables).map(peer).collect(),
-            acks: AckQueue::new(channels.len()),
-            timers: IndexedHeap::new(channels.len()),
-            notices: BoundedQueue::new(channels.len() * 4 + 16),
+            factory,
+            acks: AckQueue::new(places),
+            timers: IndexedHeap::new(places),
+            notices: BoundedQueue::new(places * 4 + 16),
             counters: Counters::default(),
-            channels,
+            channels: taken.into_boxed_slice(),
         };
         Ok((receiver, subscribers))
     }
@@ -314,6 +346,15 @@ impl Receiver {
     /// Until when the newest whole state of `channel` may be used; `None` if there was none.
     pub fn fresh_until(&self, channel: usize) -> Option<Instant> {
         self.channels.get(channel)?.fresh_until
+    }
+
+    /// Changes when the channel at `place` is reported as overdue: so long after its last state, or
+    /// after its next one if it has been reported already or was never to be.
+    pub fn set_expect_within(&mut self, place: usize, expect_within: Duration) {
+        if let Some(channel) = self.channels.get_mut(place) {
+            channel.expect_within(expect_within);
+            rearm(&mut self.timers, place, channel);
+        }
     }
 
     /// What was counted since the start.

@@ -7,7 +7,7 @@ use crate::setup::{Distribution, LinkParameters, SenderChannel};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use bumpless_base::{BitSet, Duration, Instant, LinkId, LinkSet};
+use bumpless_base::{BitSet, ChannelId, Duration, Instant, LinkId, LinkSet, PeerId};
 use bumpless_wire::{Version, header_overhead, packet_count};
 
 /// A state on its way.
@@ -90,6 +90,14 @@ impl Todo {
     }
 }
 
+/// The transfer cycle after `cycle`.
+pub(super) fn next_cycle(version: Version, cycle: u32) -> u32 {
+    match version {
+        Version::V1 => u32::from((cycle as u16).wrapping_add(1)),
+        Version::V2 => cycle.wrapping_add(1),
+    }
+}
+
 pub(super) struct Channel {
     pub setup: SenderChannel,
     /// Position among its peer's channels.
@@ -141,6 +149,26 @@ impl Channel {
         }
     }
 
+    /// Nobody: what is in a place that no channel has. It has no buffers.
+    pub fn vacant() -> Self {
+        const ANY: ChannelId = ChannelId::new(1).unwrap();
+        let setup = SenderChannel {
+            id: ANY,
+            peer: PeerId(0),
+            links: LinkSet::EMPTY,
+            distribution: Distribution::Replicate,
+            max_size: 0,
+            deadline: Duration::ZERO,
+            expiry: Duration::ZERO,
+        };
+        Self::new(&setup, 0, 1, Arc::default())
+    }
+
+    /// Whether this is nobody: a channel has a link.
+    pub fn is_vacant(&self) -> bool {
+        self.setup.links.is_empty()
+    }
+
     /// The state in the sender's hands.
     pub fn bytes(&self) -> &[u8] {
         self.buffer.as_ref().map_or(&[], |buffer| buffer.bytes())
@@ -179,10 +207,7 @@ impl Channel {
 
     /// Starts the transfer cycle, just before the first packet leaves (first paper, 7.2.3).
     pub fn begin(&mut self, version: Version, packets: u32, now: Instant) {
-        self.cycle = match version {
-            Version::V1 => u32::from((self.cycle as u16).wrapping_add(1)),
-            Version::V2 => self.cycle.wrapping_add(1),
-        };
+        self.cycle = next_cycle(version, self.cycle);
         for lane in &mut self.lanes {
             lane.restart(packets, now);
         }

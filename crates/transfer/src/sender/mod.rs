@@ -5,12 +5,13 @@ mod intake;
 mod loss;
 mod mark;
 mod peer;
+mod places;
 mod probe;
 mod transmit;
 mod wire;
 
 use crate::event::{FailureCause, SenderEvent};
-use crate::handover::{Publisher, sending_pair};
+use crate::handover::Publisher;
 use crate::setup::{self, Common, LinkParameters, SenderChannel, SenderPeer, SetupError};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -23,6 +24,7 @@ use bumpless_exchange::Marks;
 use bumpless_wire::Version;
 use channel::{Channel, Transfer};
 use peer::Peer;
+pub use places::{SenderFactory, SenderReplacement};
 pub use transmit::Transmit;
 use wire::Wire;
 
@@ -34,12 +36,18 @@ use wire::Wire;
 /// the past. The time must not go backwards. Packets got from `poll_transmit` must be sent or
 /// dropped before the next `handle_*` or `set_*`: their payload lies in buffers that those may give
 /// back. Nothing is allocated after construction.
+///
+/// Each channel has a place. Places can be vacant, and [`Sender::exchange`] changes who has one
+/// while all others go on.
 pub struct Sender {
     links: Box<[LinkParameters]>,
     wires: Box<[Wire]>,
     peers: Box<[Peer]>,
+    /// By place.
     channels: Box<[Channel]>,
     dirty: Arc<Marks>,
+    /// Prepares others for its places.
+    factory: SenderFactory,
     /// One timer for each channel.
     timers: IndexedHeap<Instant>,
     events: BoundedQueue<SenderEvent>,
@@ -57,32 +65,49 @@ impl Sender {
         peers: &[SenderPeer],
         channels: &[SenderChannel],
     ) -> Result<(Self, Vec<Publisher>), SetupError> {
+        Self::with_room(links, peers, channels, 0)
+    }
+
+    /// The same with `room` more places than channels, after theirs and vacant at first. Each peer
+    /// can have so many channels more than at the start.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn with_room(
+        links: &[LinkParameters],
+        peers: &[SenderPeer],
+        channels: &[SenderChannel],
+        room: usize,
+    ) -> Result<(Self, Vec<Publisher>), SetupError> {
         let tables = check(links, peers, channels)?;
-        let dirty = Arc::new(Marks::new(channels.len()));
+        let places = channels.len() + room;
+        let factory = SenderFactory::new(links.len(), peers, places);
+        let dirty = Arc::clone(factory.dirty());
         let peers: Box<[Peer]> = peers
             .iter()
             .zip(tables)
-            .map(|(setup, table)| Peer::new(setup, table, links))
+            .map(|(setup, table)| Peer::new(setup, table, links, room))
             .collect();
         let mut publishers = Vec::with_capacity(channels.len());
-        let channels = channels.iter().enumerate().map(|(index, setup)| {
-            let (publisher, slot) =
-                sending_pair(index, &dirty, setup.max_size, setup.deadline, setup.expiry);
+        let mut taken = Vec::with_capacity(places);
+        for (place, setup) in channels.iter().enumerate() {
+            let (mut channel, publisher) = factory.make(place, setup)?;
+            let ranks = &peers[usize::from(setup.peer.0)].channels;
+            channel.rank = ranks.partition_point(|r| r.place().is_some_and(|other| other < place));
+            taken.push(channel);
             publishers.push(publisher);
-            let peer = &peers[usize::from(setup.peer.0)];
-            let rank = peer.channels.partition_point(|&other| other < index);
-            Channel::new(setup, rank, peer.setup.payload_size, slot)
-        });
-        let channels: Box<[Channel]> = channels.collect();
+        }
+        taken.resize_with(places, Channel::vacant);
         let sender = Self {
             links: links.into(),
             wires: links.iter().map(Wire::new).collect(),
             peers,
-            timers: IndexedHeap::new(channels.len()),
-            events: BoundedQueue::new(channels.len() * 4 + 16),
+            timers: IndexedHeap::new(places),
+            events: BoundedQueue::new(places * 4 + 16),
             counters: Counters::default(),
-            channels,
+            channels: taken.into_boxed_slice(),
             dirty,
+            factory,
         };
         Ok((sender, publishers))
     }
@@ -90,7 +115,8 @@ impl Sender {
     /// Makes the next transfer of `channel` begin the transfer cycle after `cycle`. Without it, the
     /// first one is 1; peers take any number as the first of a session.
     pub fn set_last_cycle(&mut self, channel: usize, cycle: u32) {
-        if let Some(channel) = self.channels.get_mut(channel) {
+        let channel = self.channels.get_mut(channel);
+        if let Some(channel) = channel.filter(|channel| !channel.is_vacant()) {
             let version = self.peers[usize::from(channel.setup.peer.0)].setup.version;
             channel.cycle = match version {
                 Version::V1 => cycle & u32::from(u16::MAX),
@@ -109,7 +135,9 @@ impl Sender {
         peer.tag = tag;
         peer.unanswered = 0;
         for rank in 0..peer.channels.len() {
-            let index = self.peers[at].channels[rank];
+            let Some(index) = self.peers[at].channel_at(rank) else {
+                continue;
+            };
             if self.channels[index].transfer.is_some() {
                 self.fail(index, FailureCause::SessionEnded);
             }
@@ -133,7 +161,9 @@ impl Sender {
             peer.healthy.remove(link);
         }
         for rank in 0..peer.channels.len() {
-            let index = self.peers[at].channels[rank];
+            let Some(index) = self.peers[at].channel_at(rank) else {
+                continue;
+            };
             self.links_changed(index, (!healthy).then_some(link));
         }
     }
@@ -175,6 +205,8 @@ impl Sender {
             // Taken over at the end of the transfer before, ahead of its mark and perhaps of the
             // mark of a state that it superseded; nothing is there to take its place.
             Some(channel) if channel.has_latest() => {}
+            // Marked by one that has left.
+            Some(channel) if channel.is_vacant() => {}
             Some(_) => self.adopt(index, now),
             None => {}
         }
@@ -292,21 +324,8 @@ fn check(
 ) -> Result<Vec<Vec<(bumpless_base::ChannelId, usize)>>, SetupError> {
     setup::check_links(links.len())?;
     setup::check_peers(peers.iter().map(|p| (p.payload_size, p.in_flight_max)))?;
-    let peer_of = |c: &SenderChannel| peers.get(usize::from(c.peer.0));
-    let common = channels.iter().map(|c| Common {
-        id: c.id,
-        links: c.links,
-        max_size: c.max_size,
-        peer: peer_of(c).map(|p| (c.peer, p.version, p.payload_size)),
-    });
+    let common = channels.iter().map(|c| Common::sending(c, peers));
     let tables = setup::channel_tables(peers.len(), LinkSet::first(links.len()), common)?;
-    for (channel, setup) in channels.iter().enumerate() {
-        let version = peer_of(setup).map_or(Version::V2, |peer| peer.version);
-        let least = setup::expiry_unit(version);
-        if setup.expiry < least || setup.deadline == Duration::ZERO {
-            return Err(SetupError::TooShort { channel, least });
-        }
-    }
     Ok(tables)
 }
 

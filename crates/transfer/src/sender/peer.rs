@@ -17,6 +17,26 @@ pub(super) struct PeerLink {
     first: IndexedHeap<Instant>,
 }
 
+/// Who has a rank among a peer's channels.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Rank {
+    /// The channel at this place.
+    Taken(usize),
+    /// Nobody; a channel with this identity had it and began this transfer cycle last.
+    Left(ChannelId, u32),
+    /// Nobody had it yet.
+    Free,
+}
+
+impl Rank {
+    pub fn place(self) -> Option<usize> {
+        match self {
+            Self::Taken(place) => Some(place),
+            Self::Left(..) | Self::Free => None,
+        }
+    }
+}
+
 pub(super) struct Peer {
     pub setup: SenderPeer,
     /// Session, if there is one.
@@ -29,8 +49,8 @@ pub(super) struct Peer {
     /// The channel that probes because the in-flight limit stops the peer's channels.
     pub stalled: Option<usize>,
     pub table: Vec<(ChannelId, usize)>,
-    /// Its channels in ascending order.
-    pub channels: Box<[usize]>,
+    /// Its channels by rank, at first in ascending order, and ranks for some more.
+    pub channels: Box<[Rank]>,
     pub links: Box<[PeerLink]>,
     /// Channels with packets in flight, by deadline.
     pub flight: IndexedHeap<Instant>,
@@ -39,14 +59,18 @@ pub(super) struct Peer {
 }
 
 impl Peer {
+    /// A peer with the channels of `table` and ranks for `room` more.
     pub fn new(
         setup: &SenderPeer,
-        table: Vec<(ChannelId, usize)>,
+        mut table: Vec<(ChannelId, usize)>,
         links: &[LinkParameters],
+        room: usize,
     ) -> Self {
         let mut channels: Vec<usize> = table.iter().map(|&(_, index)| index).collect();
         channels.sort_unstable();
-        let n = channels.len();
+        let n = channels.len() + room;
+        table.reserve_exact(room);
+        let taken = channels.into_iter().map(Rank::Taken);
         let link = |link: &LinkParameters| PeerLink {
             round_trip: RoundTrip::new(link.initial_round_trip),
             again: IndexedHeap::new(n),
@@ -60,11 +84,18 @@ impl Peer {
             unanswered: 0,
             stalled: None,
             table,
-            channels: channels.into_boxed_slice(),
+            channels: taken
+                .chain(core::iter::repeat_n(Rank::Free, room))
+                .collect(),
             links: links.iter().map(link).collect(),
             flight: IndexedHeap::new(n),
             waiting: IndexedHeap::new(n),
         }
+    }
+
+    /// The channel that has a rank.
+    pub fn channel_at(&self, rank: usize) -> Option<usize> {
+        self.channels.get(rank)?.place()
     }
 
     pub fn round_trip(&self, link: LinkId) -> Option<&RoundTrip> {
@@ -104,7 +135,7 @@ impl Peer {
             (Some(a), Some(b)) => a.min(b),
             (a, b) => a.or(b)?,
         };
-        Some((deadline, *self.channels.get(rank)?))
+        Some((deadline, self.channel_at(rank)?))
     }
 
     /// Whether no channel has anything for a link.
@@ -112,6 +143,13 @@ impl Peer {
         self.links
             .get(usize::from(link.0))
             .is_none_or(|link| link.first.is_empty() && link.again.is_empty())
+    }
+
+    /// Whether a rank is in a link's queues.
+    #[cfg(all(test, not(loom)))]
+    pub fn queues(&self, link: LinkId, rank: usize) -> bool {
+        let link = &self.links[usize::from(link.0)];
+        link.again.key(rank).is_some() || link.first.key(rank).is_some()
     }
 
     /// Whether the in-flight limit keeps a channel from sending on a link.

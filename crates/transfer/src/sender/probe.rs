@@ -227,8 +227,9 @@ impl Sender {
         let began = peer.stalled.is_none();
         if peer.stalled != Some(rank) {
             peer.stalled = Some(rank);
-            let index = peer.channels[rank];
-            self.settle(index);
+            if let Some(index) = peer.channel_at(rank) {
+                self.settle(index);
+            }
         }
         began
     }

@@ -82,6 +82,8 @@ pub struct Plan {
     pub in_flight_max: u32,
     pub paths: Vec<Path>,
     pub channels: Vec<ChannelPlan>,
+    /// Vacant places besides, on both sides.
+    pub room: usize,
     /// What the sender takes for each link's round trip at first; a good guess if `None`.
     pub first_round_trip: Option<Duration>,
     pub seed: u64,
@@ -110,6 +112,32 @@ impl Default for ChannelPlan {
     }
 }
 
+impl ChannelPlan {
+    /// The sending side, with the stated links only.
+    pub fn sender(&self, id: ChannelId) -> SenderChannel {
+        SenderChannel {
+            id,
+            peer: PEER,
+            links: self.links,
+            distribution: self.distribution,
+            max_size: self.max_size,
+            deadline: self.deadline,
+            expiry: self.expiry,
+        }
+    }
+
+    /// The receiving side.
+    pub fn receiver(&self, id: ChannelId) -> ReceiverChannel {
+        ReceiverChannel {
+            id,
+            peer: PEER,
+            links: self.links,
+            max_size: self.max_size,
+            expect_within: self.expect_within,
+        }
+    }
+}
+
 impl Plan {
     /// One channel over so many equal links.
     pub fn links(n: usize) -> Self {
@@ -119,6 +147,7 @@ impl Plan {
             in_flight_max: 512,
             paths: vec![Path::default(); n],
             channels: vec![ChannelPlan::default()],
+            room: 0,
             first_round_trip: None,
             seed: 1,
         }
@@ -507,16 +536,11 @@ fn build_sender(plan: &Plan) -> (Sender, Vec<Publisher>) {
         .iter()
         .enumerate()
         .map(|(i, c)| SenderChannel {
-            id: id(i),
-            peer: PEER,
             links: links_of(plan, c),
-            distribution: c.distribution,
-            max_size: c.max_size,
-            deadline: c.deadline,
-            expiry: c.expiry,
+            ..c.sender(id(i))
         })
         .collect();
-    Sender::new(&links, &[peer], &channels).unwrap()
+    Sender::with_room(&links, &[peer], &channels, plan.room).unwrap()
 }
 
 fn build_receiver(plan: &Plan) -> (Receiver, Vec<Subscriber>) {
@@ -530,14 +554,11 @@ fn build_receiver(plan: &Plan) -> (Receiver, Vec<Subscriber>) {
         .iter()
         .enumerate()
         .map(|(i, c)| ReceiverChannel {
-            id: id(i),
-            peer: PEER,
             links: links_of(plan, c),
-            max_size: c.max_size,
-            expect_within: c.expect_within,
+            ..c.receiver(id(i))
         })
         .collect();
-    Receiver::new(&[peer], &channels).unwrap()
+    Receiver::with_room(&[peer], &channels, plan.room).unwrap()
 }
 
 pub fn id(channel: usize) -> ChannelId {
