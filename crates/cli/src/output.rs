@@ -62,6 +62,17 @@ impl Failure {
         }
     }
 
+    /// A configuration to which a running pair cannot change: exit status 1.
+    pub fn configuration_change(problems: &[Problem], as_json: bool) -> Self {
+        let mut failure = Self::configuration(problems, as_json);
+        failure.status = 1;
+        if let Some(last) = failure.lines.last_mut() {
+            *last =
+                "bumpless: the pair cannot change to it while it runs; nothing has changed".into();
+        }
+        failure
+    }
+
     /// The same failure, printed as `bumpless.error/1` if `wanted` and not JSON already.
     pub fn in_json(mut self, wanted: bool) -> Self {
         if wanted && self.json.is_none() {

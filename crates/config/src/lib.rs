@@ -6,6 +6,7 @@
 //! [`reference()`] (kept as `spec/configuration.md`) come from there.
 #![forbid(unsafe_code)]
 
+mod change;
 mod check;
 mod config;
 mod document;
@@ -18,6 +19,7 @@ mod schema;
 mod suggest;
 mod weakness;
 
+pub use change::{Change, Tuned};
 pub use document::{reference, sample};
 pub use model::*;
 pub use problem::Problem;

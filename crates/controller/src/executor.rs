@@ -11,6 +11,7 @@ mod report;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod tuning;
 
 pub use handover::published_size_max;
 pub use machine::{Answer, CycleMachine, Need};
@@ -19,9 +20,12 @@ pub use report::{CycleReport, FailCause, HoldCause, Outcome, Resumed};
 pub use settings::{CommitMode, ExecutorSettings, OnFailure};
 
 use crate::state::Progress;
-use crate::{Application, FieldIo};
+use crate::{Application, FieldIo, LoadError};
 use bumpless_base::Counters;
 use core::sync::atomic::{AtomicBool, Ordering};
+
+/// What [`Executor::tune`] puts in or gives back.
+pub type Tuned = (Box<dyn Application>, Box<dyn FieldIo>);
 
 /// Runs one application by blocking calls.
 ///
@@ -73,6 +77,28 @@ where
     /// How far the application has come on this node.
     pub fn progress(&self) -> Option<Progress> {
         self.machine.progress()
+    }
+
+    /// Goes on with `settings`, with `application` ([`CycleMachine::tune`]) and with `field`; what was in
+    /// their place comes back.
+    ///
+    /// # Errors
+    /// The application does not take the state: nothing has changed, and what was given comes back.
+    pub fn tune(
+        &mut self,
+        settings: ExecutorSettings,
+        application: Box<dyn Application>,
+        field: Box<dyn FieldIo>,
+    ) -> Result<Tuned, (LoadError, Tuned)> {
+        match self.machine.tune(settings, application) {
+            Ok(application) => Ok((application, std::mem::replace(&mut self.field, field))),
+            Err((error, application)) => Err((error, (application, field))),
+        }
+    }
+
+    /// The channel.
+    pub fn replication(&mut self) -> &mut R {
+        self.machine.replication()
     }
 
     /// Steps until `stop` is set. Whoever sets it wakes the clock.

@@ -35,6 +35,10 @@ pub struct Exchange<T: Send> {
     owns: PhantomData<Option<Box<T>>>,
 }
 
+// SAFETY: nobody gets a reference to a content through the place; a swap hands it over whole, to one
+// thread, which `T: Send` allows.
+unsafe impl<T: Send> Sync for Exchange<T> {}
+
 impl<T: Send> Exchange<T> {
     /// Puts `content` in and returns what was there. What the thread that had put that in wrote before,
     /// is seen by the caller.

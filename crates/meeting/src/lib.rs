@@ -17,4 +17,4 @@ mod sync;
 
 pub use gate::GroupGate;
 pub use port::{ApplicationPort, Outcome, Word, end_alone};
-pub use records::{Recorder, Records};
+pub use records::{Entrance, Recorder, Records, Ring};

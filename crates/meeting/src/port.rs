@@ -264,10 +264,13 @@ impl ApplicationPort {
 
 /// The data plane takes back that outputs may be written whose state is not safe. Returns whether that
 /// is so for certain: not if one of `ports` asks for it meanwhile, and may have seen that it may.
-pub fn end_alone(gate: &GroupGate, ports: &[Arc<ApplicationPort>]) -> bool {
+pub fn end_alone<'a>(
+    gate: &GroupGate,
+    mut ports: impl Iterator<Item = &'a Arc<ApplicationPort>>,
+) -> bool {
     gate.set_alone(false);
     fence(Ordering::SeqCst);
-    !ports.iter().any(|port| port.behind())
+    !ports.any(|port| port.behind())
 }
 
 #[cfg(all(test, not(loom)))]

@@ -36,15 +36,50 @@ impl<T> Default for Records<T> {
     }
 }
 
-impl<T> Records<T> {
-    /// A way in for one more thread, with room for `capacity` entries between two drains.
-    pub fn recorder(&mut self, capacity: usize) -> Recorder<T> {
+/// Makes ways in, in any thread.
+#[derive(Clone, Debug)]
+pub struct Entrance {
+    lost: Arc<AtomicU64>,
+}
+
+/// What a [`Recorder`] fills, for [`Records::admit`].
+#[derive(Debug)]
+pub struct Ring<T>(Consumer<T>);
+
+impl Entrance {
+    /// A way in for one more thread, with room for `capacity` entries between two drains, and what is to
+    /// be admitted before anything comes out.
+    pub fn recorder<T>(&self, capacity: usize) -> (Recorder<T>, Ring<T>) {
         let (ring, consumer) = RingBuffer::new(capacity);
-        self.rings.push(consumer);
-        Recorder {
-            ring,
+        let lost = Arc::clone(&self.lost);
+        (Recorder { ring, lost }, Ring(consumer))
+    }
+}
+
+impl<T> Records<T> {
+    /// Where ways in come from.
+    pub fn entrance(&self) -> Entrance {
+        Entrance {
             lost: Arc::clone(&self.lost),
         }
+    }
+
+    /// A way in for one more thread, with room for `capacity` entries between two drains.
+    pub fn recorder(&mut self, capacity: usize) -> Recorder<T> {
+        let (recorder, ring) = self.entrance().recorder(capacity);
+        self.admit(ring);
+        recorder
+    }
+
+    /// Takes what its recorder records.
+    pub fn admit(&mut self, ring: Ring<T>) {
+        self.rings.push(ring.0);
+    }
+
+    /// Forgets the rings whose recorders are gone and that are empty.
+    pub fn forget_gone(&mut self) {
+        self.rings
+            .retain(|ring| !(ring.is_abandoned() && ring.is_empty()));
     }
 
     /// Hands on what was recorded so far, one thread's after the other's, each in order.

@@ -71,5 +71,14 @@ mod stand_in {
             let mut entries = self.0.entries.lock().expect("nothing panics inside");
             entries.pop_front().ok_or(())
         }
+
+        pub fn is_empty(&self) -> bool {
+            let entries = self.0.entries.lock().expect("nothing panics inside");
+            entries.is_empty()
+        }
+
+        pub fn is_abandoned(&self) -> bool {
+            Arc::strong_count(&self.0) == 1
+        }
     }
 }

@@ -211,7 +211,7 @@ fn no_output_leaves_on_a_certainty_that_was_taken_back() {
                 theirs.outputs.write();
             }
         });
-        if end_alone(&meeting.gate, &[Arc::clone(&meeting.port)]) {
+        if end_alone(&meeting.gate, [&meeting.port].into_iter()) {
             // The partner is told that it is in step, and may take over.
             meeting.outputs.write();
         }

@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use bumpless_base::{Counter, Counters, Instant, NodeId};
-use bumpless_config::{self as config, ApplicationKind, Commit, Config};
+use bumpless_config::{self as config, ApplicationKind, Commit};
 use bumpless_controller::executor::{CycleReport, HoldCause, Outcome, Resumed};
 use bumpless_controller::pid::PidParameters;
 use bumpless_controller::plant::model::SENSOR_GAIN;
 use bumpless_controller::{
-    Application, CommitMode, Executor, ExecutorSettings, FieldErrorKind, FieldIo, ModbusField,
-    ModbusSettings, NoField, OnFailure, Ports, QuadrupleTank, QuadrupleTankParameters,
-    SetPointStep, Synthetic, SyntheticParameters,
+    Application, Clock, CommitMode, Executor, ExecutorSettings, FieldErrorKind, FieldIo,
+    ModbusField, ModbusSettings, NoField, OnFailure, OutputGate, Ports, QuadrupleTank,
+    QuadrupleTankParameters, SetPointStep, Synthetic, SyntheticParameters,
 };
 
+use bumpless_exchange::Exchange;
 use bumpless_meeting::{ApplicationPort, GroupGate};
 use bumpless_net_linux::realtime;
 
@@ -71,16 +72,64 @@ pub struct ApplicationThread {
     pub board: Arc<CounterBoard>,
     /// Ends the thread.
     pub stop: Arc<AtomicBool>,
+    /// Other settings for it.
+    pub tuning: Arc<TuningSlots>,
+}
+
+/// Other settings for an application that runs.
+pub struct Tuning {
+    settings: ExecutorSettings,
+    application: Box<dyn Application>,
+    field: Box<dyn FieldIo>,
+    /// What is told of the executor's thread when it has taken them, or not.
+    result: Result<(), String>,
+}
+
+impl Tuning {
+    /// With what `settings` describe, on `node`.
+    ///
+    /// # Errors
+    /// What the system says of its field I/O.
+    pub fn new(settings: &config::Application, node: NodeId) -> io::Result<Self> {
+        Ok(Self {
+            settings: executor_settings(settings, node),
+            application: build(settings),
+            field: open_field(settings)?,
+            result: Ok(()),
+        })
+    }
+}
+
+/// Where an application's thread finds other settings, and leaves what it had.
+#[derive(Default)]
+pub struct TuningSlots {
+    asked: Exchange<Tuning>,
+    done: Exchange<Tuning>,
+}
+
+impl TuningSlots {
+    /// Asks the thread to go on with `tuning` after its cycle.
+    pub fn ask(&self, tuning: Tuning) {
+        self.done.swap(None);
+        self.asked.swap(Some(Box::new(tuning)));
+    }
+
+    /// Whether it has; `None`: not yet. What it had is dropped here.
+    pub fn answer(&self) -> Option<Result<(), String>> {
+        self.done.swap(None).map(|tuning| tuning.result)
+    }
 }
 
 impl ApplicationThread {
-    /// Builds the application and starts its thread.
-    pub fn start(self, config: &Config) -> io::Result<thread::JoinHandle<()>> {
-        let settings = &config.applications[self.index];
+    /// Builds the application and starts its thread; `priority` is the data plane's.
+    pub fn start(
+        self,
+        settings: &config::Application,
+        priority: Option<u8>,
+    ) -> io::Result<thread::JoinHandle<()>> {
         let application = build(settings);
         let field = open_field(settings)?;
         let executor = executor_settings(settings, self.node);
-        let priority = config.realtime.priority;
         let name = format!("app {}", settings.name);
         thread::Builder::new()
             .name(name)
@@ -127,8 +176,45 @@ impl ApplicationThread {
         let observer = move |report: &CycleReport, counters: &Counters| {
             follow_up.cycle_ended(report, counters);
         };
-        Executor::new(settings, application, ports, observer).run(&self.stop);
+        let mut executor = Executor::new(settings, application, ports, observer);
+        while !self.stop.load(Ordering::Acquire) {
+            if let Some(tuning) = self.tuning.asked.swap(None) {
+                self.tuning.done.swap(Some(tune(&mut executor, tuning)));
+            }
+            executor.step();
+        }
     }
+}
+
+/// The state stays, everything else is as `tuning` says; it comes back with what was there before.
+fn tune<G, C, O>(
+    executor: &mut Executor<ChannelReplication<Threads>, G, C, O>,
+    mut tuning: Box<Tuning>,
+) -> Box<Tuning>
+where
+    G: OutputGate,
+    C: Clock,
+    O: FnMut(&CycleReport, &Counters),
+{
+    let Tuning {
+        settings,
+        application,
+        field,
+        ..
+    } = *tuning;
+    tuning.result = match executor.tune(settings, application, field) {
+        Ok((application, field)) => {
+            (tuning.application, tuning.field) = (application, field);
+            executor
+                .replication()
+                .set_times(settings.deadline, settings.expiry)
+        }
+        Err((error, (application, field))) => {
+            (tuning.application, tuning.field) = (application, field);
+            Err(error.to_string())
+        }
+    };
+    tuning
 }
 
 /// What follows each cycle's end: the data plane may go on with a hand-over, the log is told.
@@ -394,6 +480,7 @@ fn open_field(settings: &config::Application) -> io::Result<Box<dyn FieldIo>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bumpless_config::Config;
     use bumpless_controller::executor::published_size_max;
 
     #[test]

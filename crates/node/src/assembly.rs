@@ -1,8 +1,8 @@
 //! Putting a node together, and taking it apart again in order.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
 
 use bumpless_base::NodeId;
 use bumpless_config::Config;
@@ -10,16 +10,19 @@ use bumpless_net_linux::{Clock, Waker, random};
 use rtrb::RingBuffer;
 
 use crate::admission::Admission;
-use crate::applications::ApplicationThread;
-use crate::build::{Ends, Parts, Shared, build_cores};
+use crate::build::{Parts, build_cores};
+use crate::change::store::Store;
+use crate::change::{ChangeThread, Changer, Tools};
 use crate::control::ControlServer;
 use crate::data_plane::Surroundings;
+use crate::data_plane::change::ChangeBoard;
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::waiter::Waiter;
-use crate::executor::{ChannelReplication, Threads};
+use crate::directory::Directory;
 use crate::log::{EventLog, LogOutput};
 use crate::opening::{open_links, open_pingers, prepare_thread};
 use crate::operator::Operator;
+use crate::running::{Common, Running};
 use crate::status::Snapshot;
 use crate::wiring::Wiring;
 use crate::{OpenLink, RunError, RunOptions};
@@ -40,23 +43,15 @@ pub fn run(
     let seed = random::seed().map_err(|errno| system("draw a random number", errno.into()))?;
     let waker = Waker::new().map_err(|errno| system("make a wake-up descriptor", errno.into()))?;
 
-    let mut warnings: Vec<String> = admission.weakness().into_iter().collect();
+    let mut warnings = Vec::new();
     let links = open_links(config, &wiring, open_link, &mut warnings)?;
     let pingers = open_pingers(config, &wiring, seed, &mut warnings)?;
     let (cores, ends) = build_cores(config, &wiring, seed, Clock.now())?;
 
     let mut log = EventLog::new(wiring.names.clone());
     let parts = Parts::new(config, &wiring);
-    // Executors outlive the order to stop: a hand-over needs them.
-    let executors_stop = Arc::new(AtomicBool::new(false));
-    let threads = application_threads(
-        config,
-        (&wiring, &parts),
-        ends,
-        &waker,
-        &mut log,
-        (options.log_outputs, &executors_stop),
-    );
+    let factories = (cores.sender.factory(), cores.receiver.factory());
+    let sinks: Vec<_> = wiring.applications.iter().map(|_| log.sink()).collect();
     let snapshot = Arc::new(Mutex::new(Snapshot::new(
         config,
         &wiring.names,
@@ -64,10 +59,13 @@ pub fn run(
         Clock.now(),
     )));
     let (orders, commands) = RingBuffer::new(COMMANDS);
+    let orders = Arc::new(Mutex::new(orders));
+    let board = Arc::new(ChangeBoard::default());
     let surroundings = Surroundings {
         commands,
         sink: log.sink(),
         snapshot: Arc::clone(&snapshot),
+        board: Arc::clone(&board),
         stop: Arc::clone(&options.stop),
         log_transfers: options.log_transfers,
     };
@@ -81,25 +79,60 @@ pub fn run(
     );
     let mut waiter = Waiter::new(&plane, waker.clone());
 
+    let (registry, change_sink) = (log.registry(), log.sink());
+    let store = options.config_file.as_deref();
+    let store = store
+        .map(|file| Store::new(file, &wiring.names.node))
+        .transpose();
+    let store = store.map_err(|error| system("find the configuration's file", error))?;
     let log = log
         .start(outputs(&options)?)
         .map_err(|error| system("start the log", error))?;
     let realtime_notes = Arc::new(Mutex::new(warnings));
+    let directory = Arc::new(Mutex::new(Directory::new(config, admission.clone())));
+    // Executors outlive the order to stop: a hand-over needs them.
+    let mut running = Running::new(Common {
+        node,
+        waker: waker.clone(),
+        log_outputs: options.log_outputs,
+        priority: config.realtime.priority,
+    });
+    let ends = ends.0.into_iter().zip(ends.1).zip(sinks).enumerate();
+    for (at, (ends, sink)) in ends {
+        let settings = &config.applications[wiring.applications[at]];
+        running
+            .start(at, settings, parts.shared(at), ends, sink)
+            .map_err(|error| system("start an application's thread", error))?;
+    }
+    let stop_changes = Arc::new(AtomicBool::new(false));
+    let changer = Changer::new((config, admission), parts, factories);
+    let tools = Tools {
+        store,
+        board,
+        orders: Arc::clone(&orders),
+        waker: waker.clone(),
+        running,
+        registry,
+        sink: change_sink,
+        stop: Arc::clone(&stop_changes),
+        directory: Arc::clone(&directory),
+    };
+    let (requests, asked) = mpsc::channel();
+    let changes = thread::Builder::new()
+        .name("change".into())
+        .spawn(move || ChangeThread::new(changer, tools, asked).run())
+        .map_err(|error| system("start the thread for changes", error))?;
     let operator = Operator::new(
-        (config.clone(), admission),
+        directory,
         wiring.names.clone(),
         snapshot,
         orders,
+        (requests, changes.thread().clone()),
         waker,
         Arc::clone(&realtime_notes),
     );
     let control = ControlServer::start(&socket, operator)
         .map_err(|error| system("listen on the control socket", error))?;
-    let applications: Vec<JoinHandle<()>> = threads
-        .into_iter()
-        .map(|thread| thread.start(config))
-        .collect::<Result<_, _>>()
-        .map_err(|error| system("start an application's thread", error))?;
     let realtime = config.realtime.clone();
     let notes = Arc::clone(&realtime_notes);
     let data_plane = thread::Builder::new()
@@ -111,12 +144,12 @@ pub fn run(
         })
         .map_err(|error| system("start the data plane", error))?;
     let ended = data_plane.join();
-    executors_stop.store(true, Ordering::Release);
-    parts.wake_executors();
-    for application in applications {
-        let _ = application.join();
-    }
     drop(control);
+    stop_changes.store(true, Ordering::Release);
+    changes.thread().unpark();
+    if let Ok(mut running) = changes.join() {
+        running.stop_all();
+    }
     drop(log);
     ended.map_err(|_| {
         RunError::Setup("the data plane ended by a panic; please report it with the log".into())
@@ -134,44 +167,4 @@ fn outputs(options: &RunOptions) -> Result<Vec<LogOutput>, RunError> {
     }
     outputs.extend(options.log_stdout.map(LogOutput::stdout));
     Ok(outputs)
-}
-
-/// The applications' threads, not started yet.
-fn application_threads(
-    config: &Config,
-    (wiring, parts): (&Wiring, &Parts),
-    (publishers, subscribers): Ends,
-    waker: &Waker,
-    log: &mut EventLog,
-    (log_outputs, stop): (bool, &Arc<AtomicBool>),
-) -> Vec<ApplicationThread> {
-    let ends = publishers.into_iter().zip(subscribers);
-    ends.enumerate()
-        .map(|(at, (publisher, subscriber))| {
-            let Shared {
-                index,
-                gate,
-                port,
-                board,
-            } = parts.shared(at);
-            ApplicationThread {
-                index,
-                node: wiring.node,
-                replication: ChannelReplication {
-                    publisher,
-                    subscriber,
-                    expiry: config.applications[index].expiry,
-                    port: Arc::clone(&port),
-                    gate: Arc::clone(&gate),
-                    environment: Threads(waker.clone()),
-                },
-                gate,
-                port,
-                sink: log.sink(),
-                log_outputs,
-                board,
-                stop: Arc::clone(stop),
-            }
-        })
-        .collect()
 }

@@ -13,13 +13,17 @@ use bumpless_transfer::{Publisher, Receiver, Sender, Subscriber};
 
 use crate::RunError;
 use crate::applications::CounterBoard;
+use crate::change::Seat;
 use crate::data_plane::drivers::{Drivers, Pingers, Ports};
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::inbound::Cores;
+use crate::data_plane::members::{Counts, Member};
 use crate::data_plane::{ChannelRuntime, DataPlane, Surroundings};
 use crate::status::{ApplicationSnapshot, LinkSnapshot};
 use crate::wiring::{self, Wiring};
 
+/// Applications that can come while a node of a pair runs, before as many have gone.
+pub const ROOM: usize = 64;
 /// Heartbeats that a link may miss before it counts as down.
 const MISSED_HEARTBEATS: u64 = 3;
 
@@ -49,10 +53,11 @@ pub fn build_cores(
     now: Instant,
 ) -> Result<(Cores, Ends), RunError> {
     let setup = |error: &dyn std::fmt::Display| RunError::Setup(error.to_string());
-    let (mut sender, publishers) = Sender::new(
+    let (mut sender, publishers) = Sender::with_room(
         &wiring.link_parameters(config),
         &wiring.sender_peers(config),
         &wiring.sender_channels(config),
+        ROOM,
     )
     .map_err(|error| setup(&error))?;
     // Links are down until heartbeats have crossed them; with none up, the sender tries all.
@@ -61,9 +66,10 @@ pub fn build_cores(
             sender.set_link_healthy(PeerId(peer as u8), LinkId(link as u8), false, now);
         }
     }
-    let (receiver, subscribers) = Receiver::new(
+    let (receiver, subscribers) = Receiver::with_room(
         &wiring.receiver_peers(config),
         &wiring.receiver_channels(config),
+        ROOM,
     )
     .map_err(|error| setup(&error))?;
     let redundancy = Redundancy::new(redundancy_setup(config, wiring), seed, now)
@@ -152,7 +158,8 @@ fn group_setup(config: &Config, group: usize) -> redundancy::GroupSetup {
 
 /// What one application's executor shares with the data plane.
 pub struct Shared {
-    /// The application's position in the configuration.
+    /// The application's number: its position in the configuration with which the node started, or the place
+    /// to which it came.
     pub index: usize,
     /// Role and right to write.
     pub gate: Arc<GroupGate>,
@@ -163,6 +170,7 @@ pub struct Shared {
 }
 
 /// What executors and data plane share, by position in the wiring.
+#[derive(Clone)]
 pub struct Parts {
     wiring: Wiring,
     gates: Vec<Arc<GroupGate>>,
@@ -192,7 +200,9 @@ impl Parts {
                 (at, members[at] - 1)
             })
             .collect();
-        let marks = members.iter().map(|&count| Arc::new(Marks::new(count)));
+        let marks = members
+            .iter()
+            .map(|&count| Arc::new(Marks::new(count + ROOM)));
         let marks: Vec<_> = marks.collect();
         let port = |&(group, member): &(usize, usize)| {
             Arc::new(ApplicationPort::marking(Arc::clone(&marks[group]), member))
@@ -215,11 +225,6 @@ impl Parts {
             port: Arc::clone(&self.ports[at]),
             board: Arc::clone(&self.boards[at]),
         }
-    }
-
-    /// Wakes every executor.
-    pub fn wake_executors(&self) {
-        self.ports.iter().for_each(|port| port.wake());
     }
 
     /// The data plane around `cores`. `session` names this process in the log.
@@ -257,6 +262,7 @@ impl Parts {
             scratch: Box::default(),
             session,
             leaving_until: None,
+            awaits_partner: false,
             redundancy_due: now,
             turn_began: now,
             stalls: (0, Duration::ZERO),
@@ -275,33 +281,103 @@ impl Parts {
                     .filter(|(_, (place, _))| place.0 == at)
                     .map(|(member, (_, port))| {
                         let application = self.wiring.applications[member];
-                        (Arc::clone(port), config.applications[application].period)
+                        Member {
+                            port: Arc::clone(port),
+                            period: config.applications[application].period,
+                            counts: Counts::Yes,
+                        }
                     })
                     .collect();
+                let places = members.len() + ROOM;
                 Some(GroupRuntime::new(
                     GroupId(group as u16),
                     peer,
                     Arc::clone(&self.gates[at]),
                     Arc::clone(&self.marks[at]),
-                    members,
+                    (members, places),
                 ))
             })
             .collect()
     }
 
-    fn channels(&self) -> Vec<ChannelRuntime> {
+    fn channels(&self) -> Vec<Option<ChannelRuntime>> {
         let applications = self.wiring.applications.iter().enumerate();
-        applications
-            .map(|(at, &application)| ChannelRuntime {
-                application: application as u16,
-                group: self.places[at],
-                port: Arc::clone(&self.ports[at]),
-                board: Arc::clone(&self.boards[at]),
-                snapshot: ApplicationSnapshot {
-                    member: true,
-                    ..ApplicationSnapshot::default()
-                },
-            })
-            .collect()
+        let taken = applications.map(|(at, &application)| {
+            let place = (application as u16, self.places[at]);
+            Some(channel(place, &self.ports[at], &self.boards[at]))
+        });
+        let vacant = std::iter::repeat_with(|| None).take(ROOM);
+        taken.chain(vacant).collect()
+    }
+
+    /// What the application number `application` shares with the data plane when it comes to the place
+    /// `member` of the group at position `group`, and what the data plane gets.
+    pub fn newcomer(
+        &self,
+        application: u16,
+        (group, member): (usize, usize),
+        period: Duration,
+    ) -> (Shared, ChannelRuntime, Member) {
+        let port = ApplicationPort::marking(Arc::clone(&self.marks[group]), member);
+        let shared = Shared {
+            index: application.into(),
+            gate: Arc::clone(&self.gates[group]),
+            port: Arc::new(port),
+            board: Arc::default(),
+        };
+        let runtime = channel((application, (group, member)), &shared.port, &shared.board);
+        let member = Member {
+            port: Arc::clone(&shared.port),
+            period,
+            counts: Counts::OnceThere,
+        };
+        (shared, runtime, member)
+    }
+
+    /// The position of the configuration's group `group` among those of this node.
+    pub fn group(&self, group: usize) -> Option<usize> {
+        self.wiring.groups.iter().position(|&g| g == group)
+    }
+
+    /// How many groups this node has.
+    pub fn groups_here(&self) -> usize {
+        self.gates.len()
+    }
+
+    /// This node.
+    pub fn node(&self) -> NodeId {
+        self.wiring.node
+    }
+
+    /// The place of the application that the node has at position `at` from the start.
+    pub fn seat(&self, config: &Config, at: usize) -> Seat {
+        Seat {
+            name: config.applications[self.wiring.applications[at]]
+                .name
+                .clone(),
+            group: self.places[at],
+        }
+    }
+
+    /// How many applications the node has at the start.
+    pub fn count(&self) -> usize {
+        self.places.len()
+    }
+}
+
+fn channel(
+    (application, group): (u16, (usize, usize)),
+    port: &Arc<ApplicationPort>,
+    board: &Arc<CounterBoard>,
+) -> ChannelRuntime {
+    ChannelRuntime {
+        application,
+        group,
+        port: Arc::clone(port),
+        board: Arc::clone(board),
+        snapshot: ApplicationSnapshot {
+            member: true,
+            ..ApplicationSnapshot::default()
+        },
     }
 }

@@ -32,6 +32,13 @@ pub enum Request {
         #[serde(default)]
         group: Option<String>,
     },
+    /// Prepare the change to another configuration, which is made when the partner has prepared it, too.
+    Apply {
+        /// Absolute path of its file, on the node's machine.
+        file: PathBuf,
+    },
+    /// Give up the change that is prepared.
+    Withdraw,
 }
 
 /// Answers requests; runs in the control thread and may block briefly.

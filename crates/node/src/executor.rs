@@ -118,6 +118,18 @@ pub struct ChannelReplication<E> {
 }
 
 impl<E: Environment> ChannelReplication<E> {
+    /// States published from here on have another deadline and expiry.
+    ///
+    /// # Errors
+    /// Why the channel cannot have these, in words.
+    pub fn set_times(&mut self, deadline: Duration, expiry: Duration) -> Result<(), String> {
+        self.publisher
+            .set_times(deadline, expiry)
+            .map_err(|error| error.to_string())?;
+        self.expiry = expiry;
+        Ok(())
+    }
+
     /// What became of `ticket`; failed also if nobody is there to acknowledge it any more.
     pub fn settled_or_lost(&self, ticket: u64) -> Settled {
         match self.port.outcome(ticket) {

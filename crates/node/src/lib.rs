@@ -4,18 +4,21 @@
 //! and returns when it is told to stop. Links are opened by a closure that the caller hands in, so
 //! that a laboratory can put fault-injecting drivers where the product puts UDP sockets.
 
-mod admission;
+pub mod admission;
 pub mod applications;
 mod assembly;
 pub mod build;
+pub mod change;
 pub mod control;
 pub mod data_plane;
+pub mod directory;
 pub mod event;
 pub mod executor;
 mod instance_lock;
 pub mod log;
 pub mod opening;
 mod operator;
+mod running;
 pub mod short_text;
 pub mod status;
 pub mod wiring;
@@ -38,6 +41,9 @@ pub use wiring::LinkSettings;
 /// How a node is run, beyond its configuration.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
+    /// The configuration's file, which a change while the node runs replaces; `None`: there is none, and
+    /// the node refuses changes.
+    pub config_file: Option<PathBuf>,
     /// Append the event log to this file.
     pub log_file: Option<PathBuf>,
     /// Print events on standard output in this format.

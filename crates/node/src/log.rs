@@ -6,11 +6,12 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 use std::time::Duration;
 
 use bumpless_base::Instant;
-use bumpless_meeting::{Recorder, Records};
+use bumpless_meeting::{Entrance, Recorder, Records, Ring};
 use bumpless_wire::Role;
 use serde_json::{Map, Value, json};
 
@@ -152,6 +153,38 @@ fn plain(line: &Value) -> String {
 pub struct EventLog {
     names: Names,
     records: Records<(Instant, NodeEvent)>,
+    newcomers: (Sender<Newcomer>, Receiver<Newcomer>),
+}
+
+/// An application that comes while the log is written.
+#[derive(Debug)]
+struct Newcomer {
+    application: u16,
+    name: String,
+    channel: u16,
+    ring: Ring<(Instant, NodeEvent)>,
+}
+
+/// The way to the log for applications that come while it is written.
+#[derive(Clone, Debug)]
+pub struct LogRegistry {
+    entrance: Entrance,
+    newcomers: Sender<Newcomer>,
+}
+
+impl LogRegistry {
+    /// Has the log know the application number `application` by this name and channel; returns its way in.
+    pub fn register(&self, application: u16, name: &str, channel: u16) -> EventSink {
+        let (recorder, ring) = self.entrance.recorder(RING_CAPACITY);
+        // The log ends last; should it have ended, nobody reads what is recorded.
+        let _ = self.newcomers.send(Newcomer {
+            application,
+            name: name.to_owned(),
+            channel,
+            ring,
+        });
+        EventSink(recorder)
+    }
 }
 
 /// The running log; ends with a last drain when dropped.
@@ -167,6 +200,26 @@ impl EventLog {
         Self {
             names,
             records: Records::default(),
+            newcomers: mpsc::channel(),
+        }
+    }
+
+    /// The way to it for applications that come later.
+    pub fn registry(&self) -> LogRegistry {
+        LogRegistry {
+            entrance: self.records.entrance(),
+            newcomers: self.newcomers.0.clone(),
+        }
+    }
+
+    fn admit_newcomers(&mut self) {
+        while let Ok(newcomer) = self.newcomers.1.try_recv() {
+            let at = usize::from(newcomer.application);
+            let known = &mut self.names.applications;
+            known.resize(known.len().max(at + 1), Default::default());
+            known[at] = (newcomer.name, newcomer.channel);
+            self.records.forget_gone();
+            self.records.admit(newcomer.ring);
         }
     }
 
@@ -177,7 +230,8 @@ impl EventLog {
 
     /// Hands on what was recorded so far, one thread's after the other's.
     pub fn drain(&mut self, mut each: impl FnMut(&Names, Instant, &NodeEvent)) {
-        let Self { names, records } = self;
+        self.admit_newcomers();
+        let Self { names, records, .. } = self;
         records.drain(|(at, event)| each(names, at, &event));
     }
 

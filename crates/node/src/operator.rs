@@ -1,7 +1,9 @@
 //! What the control socket's requests do.
 
-use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex};
+use std::path::Path;
+use std::sync::mpsc::{Sender, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
 use std::time::Duration;
 
 use bumpless_config::Config;
@@ -10,21 +12,24 @@ use bumpless_redundancy::GroupId;
 use rtrb::Producer;
 use serde_json::{Value, json};
 
-use crate::admission::Admission;
+use crate::change::ChangeRequest;
 use crate::control::{Handler, Request, refusal};
 use crate::data_plane::Command;
+use crate::directory::Directory;
 use crate::log::Names;
 use crate::status::{self, Snapshot};
 
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Reading, planning and preparing a change.
+const CHANGE_PATIENCE: Duration = Duration::from_secs(4);
 
 /// Answers requests from the snapshot and passes orders to the data plane.
 pub struct Operator {
-    config: Config,
-    admission: Admission,
+    directory: Arc<Mutex<Directory>>,
     names: Names,
     snapshot: Arc<Mutex<Snapshot>>,
-    orders: Producer<Command>,
+    orders: Arc<Mutex<Producer<Command>>>,
+    changes: (Sender<ChangeRequest>, Thread),
     waker: Waker,
     warnings: Arc<Mutex<Vec<String>>>,
 }
@@ -32,19 +37,20 @@ pub struct Operator {
 impl Operator {
     /// An operator for one node.
     pub fn new(
-        (config, admission): (Config, Admission),
+        directory: Arc<Mutex<Directory>>,
         names: Names,
         snapshot: Arc<Mutex<Snapshot>>,
-        orders: Producer<Command>,
+        orders: Arc<Mutex<Producer<Command>>>,
+        changes: (Sender<ChangeRequest>, Thread),
         waker: Waker,
         warnings: Arc<Mutex<Vec<String>>>,
     ) -> Self {
         Self {
-            config,
-            admission,
+            directory,
             names,
             snapshot,
             orders,
+            changes,
             waker,
             warnings,
         }
@@ -61,10 +67,70 @@ impl Operator {
             .lock()
             .map(|warnings| warnings.clone())
             .unwrap_or_default();
-        let mut status =
-            status::render(&snapshot, &self.config, &self.names, &warnings, Clock.now());
-        status["plan"] = self.admission.json();
+        let directory = self.directory();
+        let mut warnings: Vec<String> = directory
+            .admission
+            .weakness()
+            .into_iter()
+            .chain(warnings)
+            .collect();
+        warnings.dedup();
+        let mut status = status::render(&snapshot, &directory, &self.names, &warnings, Clock.now());
+        status["plan"] = directory.admission.json();
         status
+    }
+
+    fn directory(&self) -> MutexGuard<'_, Directory> {
+        self.directory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn apply(&self, file: &Path) -> Value {
+        let name = file.display().to_string();
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) => {
+                return refusal(format_args!(
+                    "{name} cannot be read by the node: {error}; put it where the node's user can read it"
+                ));
+            }
+        };
+        let fingerprint = Config::parse(&text, &name).map(|config| config.fingerprint());
+        let prepared = self.ask(|reply| ChangeRequest::Apply {
+            text,
+            file: name,
+            reply,
+        });
+        match prepared {
+            Ok(()) => json!({
+                "schema": "bumpless.accepted/1",
+                "accepted": "apply",
+                "fingerprint": format!("{:016x}", fingerprint.unwrap_or_default()),
+            }),
+            Err(refused) => refusal(refused),
+        }
+    }
+
+    fn withdraw(&self) -> Value {
+        match self.ask(|reply| ChangeRequest::Withdraw { reply }) {
+            Ok(()) => json!({"schema": "bumpless.accepted/1", "accepted": "withdraw"}),
+            Err(refused) => refusal(refused),
+        }
+    }
+
+    fn ask(
+        &self,
+        request: impl FnOnce(SyncSender<Result<(), String>>) -> ChangeRequest,
+    ) -> Result<(), String> {
+        let (reply, answer) = sync_channel(1);
+        let (requests, thread) = &self.changes;
+        let sent = requests.send(request(reply));
+        thread.unpark();
+        sent.map_err(|_| "the node is about to end".to_owned())?;
+        answer
+            .recv_timeout(CHANGE_PATIENCE)
+            .unwrap_or_else(|_| Err("the node takes too long to prepare; see its status".into()))
     }
 
     fn switchover(&mut self, name: Option<String>) -> Value {
@@ -73,10 +139,11 @@ impl Operator {
             Err(refused) => return refused,
         };
         let (reply, answer) = sync_channel(1);
+        let order = Command::Switchover { group, reply };
         if self
             .orders
-            .push(Command::Switchover { group, reply })
-            .is_err()
+            .lock()
+            .map_or(true, |mut orders| orders.push(order).is_err())
         {
             return refusal("too many orders are waiting; try again");
         }
@@ -89,7 +156,8 @@ impl Operator {
     }
 
     fn find_group(&self, name: Option<&str>) -> Result<GroupId, Value> {
-        let names: Vec<_> = self
+        let directory = self.directory();
+        let names: Vec<_> = directory
             .config
             .groups
             .iter()
@@ -121,6 +189,8 @@ impl Handler for Operator {
         match request {
             Request::Status => self.status(),
             Request::Switchover { group } => self.switchover(group),
+            Request::Apply { file } => self.apply(&file),
+            Request::Withdraw => self.withdraw(),
         }
     }
 }

@@ -3,9 +3,12 @@
 
 use bumpless_base::{Counter, Counters, Duration, Epoch, Instant};
 use bumpless_config::Config;
+use bumpless_redundancy::Configurations;
 use bumpless_wire::Role;
 use serde_json::{Map, Value, json};
 
+use crate::build::ROOM;
+use crate::directory::Directory;
 use crate::event::Redundancy;
 use crate::log::{Names, role_name};
 use crate::short_text::ShortText;
@@ -81,8 +84,10 @@ pub struct Snapshot {
     pub counters: Counters,
     /// Groups in configuration order.
     pub groups: Vec<GroupSnapshot>,
-    /// Applications in configuration order.
+    /// Applications by number.
     pub applications: Vec<ApplicationSnapshot>,
+    /// The configuration in force and the one that is prepared.
+    pub configurations: Configurations,
     /// Links, partner by partner.
     pub links: Vec<LinkSnapshot>,
     /// Data-plane wake-ups that came later than 2 ms, and the worst.
@@ -100,7 +105,8 @@ impl Snapshot {
             session,
             counters: Counters::default(),
             groups: vec![GroupSnapshot::default(); config.groups.len()],
-            applications: vec![ApplicationSnapshot::default(); config.applications.len()],
+            applications: vec![ApplicationSnapshot::default(); config.applications.len() + ROOM],
+            configurations: Configurations::default(),
             links: vec![LinkSnapshot::default(); names.partners.len() * config.networks.len()],
             stalls: 0,
             longest_stall: Duration::ZERO,
@@ -112,11 +118,12 @@ impl Snapshot {
 /// configuration.
 pub fn render(
     snapshot: &Snapshot,
-    config: &Config,
+    directory: &Directory,
     names: &Names,
     warnings: &[String],
     now: Instant,
 ) -> Value {
+    let config = &directory.config;
     let weaknesses: Vec<Value> = config
         .weaknesses
         .iter()
@@ -134,7 +141,8 @@ pub fn render(
         "session": format!("{:016x}", snapshot.session),
         "uptime_s": now.since(snapshot.started_at).as_secs_f64(),
         "groups": groups(snapshot, config, names, now),
-        "applications": applications(snapshot, config, now),
+        "applications": applications(snapshot, directory, now),
+        "configuration": configuration(snapshot, directory),
         "links": links(snapshot, names),
         "weaknesses": weaknesses,
         "stalls": {"count": snapshot.stalls, "longest_ms": millis(snapshot.longest_stall)},
@@ -185,13 +193,34 @@ fn groups(snapshot: &Snapshot, config: &Config, names: &Names, now: Instant) -> 
         .collect()
 }
 
-fn applications(snapshot: &Snapshot, config: &Config, now: Instant) -> Vec<Value> {
-    let members = snapshot
-        .applications
-        .iter()
-        .zip(&config.applications)
-        .filter(|(app, _)| app.member);
+fn configuration(snapshot: &Snapshot, directory: &Directory) -> Value {
+    let fingerprint = |hash: u64| (hash != 0).then(|| format!("{hash:016x}"));
+    json!({
+        "fingerprint": fingerprint(snapshot.configurations.current),
+        "next": fingerprint(snapshot.configurations.next),
+        "change": directory.change,
+    })
+}
+
+fn applications(snapshot: &Snapshot, directory: &Directory, now: Instant) -> Vec<Value> {
+    let config = &directory.config;
+    // A number that was given anew, or is not yet, has no settings.
+    let known = |(number, app)| {
+        let at = (*directory.applications.get(number)?)?;
+        Some((app, config.applications.get(at)?))
+    };
+    let applications = snapshot.applications.iter().enumerate();
+    let mut members: Vec<_> = applications
+        .filter_map(known)
+        .filter(|(app, _)| app.member)
+        .collect();
+    let position = |settings: &bumpless_config::Application| {
+        let mut names = config.applications.iter();
+        names.position(|other| other.name == settings.name)
+    };
+    members.sort_by_key(|(_, settings)| position(settings));
     members
+        .into_iter()
         .map(|(app, settings)| {
             json!({
                 "name": settings.name,

@@ -161,7 +161,16 @@ impl Wiring {
 
     /// The channels on which this node sends while it is primary.
     pub fn sender_channels(&self, config: &Config) -> Vec<transfer::SenderChannel> {
-        self.channels(config, |app, peer| transfer::SenderChannel {
+        self.channels(config, |app, peer| self.sender_channel(config, app, peer))
+    }
+
+    fn sender_channel(
+        &self,
+        config: &Config,
+        app: &Application,
+        peer: PeerId,
+    ) -> transfer::SenderChannel {
+        transfer::SenderChannel {
             id: app.channel,
             peer,
             links: usable(config, self.node, app),
@@ -172,18 +181,38 @@ impl Wiring {
             max_size: app.state_max,
             deadline: app.deadline,
             expiry: app.expiry,
-        })
+        }
     }
 
     /// The channels on which this node receives while it is backup.
     pub fn receiver_channels(&self, config: &Config) -> Vec<transfer::ReceiverChannel> {
-        self.channels(config, |app, peer| transfer::ReceiverChannel {
+        self.channels(config, |app, peer| self.receiver_channel(config, app, peer))
+    }
+
+    fn receiver_channel(
+        &self,
+        config: &Config,
+        app: &Application,
+        peer: PeerId,
+    ) -> transfer::ReceiverChannel {
+        transfer::ReceiverChannel {
             id: app.channel,
             peer,
             links: usable(config, self.node, app),
             max_size: app.state_max,
             expect_within: app.period + app.deadline,
-        })
+        }
+    }
+
+    /// The channel of `app` in both directions; `None` if it has no partner here.
+    pub fn channel(
+        &self,
+        config: &Config,
+        app: &Application,
+    ) -> Option<(transfer::SenderChannel, transfer::ReceiverChannel)> {
+        let peer = self.partner_in(config, app.group)?;
+        let sender = self.sender_channel(config, app, peer);
+        Some((sender, self.receiver_channel(config, app, peer)))
     }
 
     fn channels<C>(&self, config: &Config, build: impl Fn(&Application, PeerId) -> C) -> Vec<C> {

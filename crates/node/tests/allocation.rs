@@ -138,6 +138,7 @@ fn the_data_plane_allocates_nothing_in_steady_state() {
         threads.push(thread::spawn(move || {
             let node = config.node(name).unwrap();
             let options = RunOptions {
+                config_file: None,
                 log_file: None,
                 log_stdout: None,
                 log_transfers: true,

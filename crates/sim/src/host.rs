@@ -130,7 +130,7 @@ impl Process {
             changed |= std::mem::replace(known, tag) != tag;
         }
         if changed {
-            for channel in &self.plane.channels {
+            for channel in self.plane.channels.iter().flatten() {
                 self.sessions[usize::from(channel.application)] = self.tags[channel.group.0];
             }
         }
@@ -222,6 +222,7 @@ impl Host {
             ))),
             stop: Arc::new(AtomicBool::new(false)),
             log_transfers: false,
+            board: Arc::default(),
         };
         let ports = self.ports(config, &wiring, exchange, local);
         let pingers = self.pingers(config, &wiring, exchange);
@@ -251,7 +252,11 @@ impl Host {
         let channels = (0..config.applications.len())
             .map(|application| {
                 let mut channels = plane.channels.iter();
-                channels.position(|channel| usize::from(channel.application) == application)
+                channels.position(|channel| {
+                    channel
+                        .as_ref()
+                        .is_some_and(|c| usize::from(c.application) == application)
+                })
             })
             .collect();
         self.process = Some(Process {

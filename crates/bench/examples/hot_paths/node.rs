@@ -37,6 +37,7 @@ fn turns(applications: u16, rounds: u64) {
         snapshot: Arc::new(Mutex::new(Snapshot::new(&config, &wiring.names, 1, now))),
         stop: Arc::new(AtomicBool::new(false)),
         log_transfers: false,
+        board: Arc::default(),
     };
     let links = config.networks.iter().map(|_| None).collect();
     let mut plane =

@@ -61,6 +61,7 @@ impl Node {
             snapshot: Arc::new(Mutex::new(snapshot)),
             stop: Arc::clone(&stop),
             log_transfers: false,
+            board: Arc::default(),
         };
         let drivers = (links, Vec::new());
         let plane = parts.data_plane(&config, cores, drivers, surroundings, seed, Clock.now());

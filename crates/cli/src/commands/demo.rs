@@ -32,6 +32,7 @@ impl DemoNode {
         let bench =
             FaultBench::start(&config, node, &self.faults, self.seed).map_err(Failure::refused)?;
         let options = RunOptions {
+            config_file: Some(self.config),
             log_file: Some(self.log),
             log_stdout: None,
             log_transfers: true,

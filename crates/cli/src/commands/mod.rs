@@ -1,5 +1,6 @@
 //! The subcommands.
 
+pub mod apply;
 pub mod bench;
 pub mod check;
 pub mod demo;

@@ -46,6 +46,7 @@ impl Log {
     /// The options of a run that stops on SIGINT and SIGTERM.
     pub fn options(self) -> Result<RunOptions, Failure> {
         Ok(RunOptions {
+            config_file: None,
             log_file: self.file,
             log_stdout: Some(if self.json {
                 LogFormat::Json
@@ -64,7 +65,8 @@ impl Run {
     pub fn run(self) -> Outcome {
         let config = output::load(&self.config, self.log.json())?;
         let node = output::find_node(&config, &self.node)?;
-        let options = self.log.options()?;
+        let mut options = self.log.options()?;
+        options.config_file = Some(self.config);
         bumpless_node::run(&config, node, options, &mut bumpless_node::open_udp)
             .map_err(Failure::refused)?;
         Ok(ExitCode::SUCCESS)

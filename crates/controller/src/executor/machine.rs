@@ -109,8 +109,8 @@ enum Phase {
 
 /// One application in its cycle (first paper, section 2.2 and figure 3).
 pub struct CycleMachine<R, G, O> {
-    settings: ExecutorSettings,
-    application: Box<dyn Application>,
+    pub(super) settings: ExecutorSettings,
+    pub(super) application: Box<dyn Application>,
     replication: R,
     gate: G,
     observer: O,

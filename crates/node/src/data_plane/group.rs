@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use bumpless_base::fault::{Fault, deliberate};
-use bumpless_base::{Duration, Epoch, IndexedHeap, Instant, PeerId};
+use bumpless_base::{Duration, Epoch, Instant, PeerId};
 use bumpless_exchange::Marks;
-use bumpless_meeting::{ApplicationPort, GroupGate, end_alone};
+use bumpless_meeting::{GroupGate, end_alone};
 use bumpless_redundancy::{GroupId, Redundancy};
 use bumpless_wire::Role;
 
+use super::members::{Counts, Member, Members};
 use super::words::Words;
 use crate::status::GroupSnapshot;
 
@@ -27,11 +28,8 @@ pub struct GroupRuntime {
     pub gate: Arc<GroupGate>,
     /// The partner of this group.
     pub peer: PeerId,
-    /// The applications' ports and periods, by their number in the group.
-    ports: Vec<Arc<ApplicationPort>>,
-    periods: Vec<Duration>,
-    /// Their numbers, longest period first.
-    by_period: Vec<usize>,
+    /// The applications, by their place in the group.
+    members: Members,
     words: Words,
     /// What status shows.
     pub snapshot: GroupSnapshot,
@@ -44,35 +42,25 @@ pub struct GroupRuntime {
     unfit_since: Option<Instant>,
     unfit: bool,
     relieved_at: Option<Instant>,
-    /// Until when the newest state of each application may be used.
-    freshness: IndexedHeap<Instant>,
     epoch_seen: Epoch,
     epoch_spent: Epoch,
 }
 
 impl GroupRuntime {
-    /// The group `id` with `applications`: their ports and periods, by their number in the group, which
-    /// the ports mark in `marks`.
+    /// The group `id` with `applications` in the first of its `places`, whose ports mark theirs in `marks`.
     pub fn new(
         id: GroupId,
         peer: PeerId,
         gate: Arc<GroupGate>,
         marks: Arc<Marks>,
-        applications: Vec<(Arc<ApplicationPort>, Duration)>,
+        (applications, places): (Vec<Member>, usize),
     ) -> Self {
-        let count = applications.len();
-        let freshness = IndexedHeap::new(count);
-        let (ports, periods): (Vec<_>, Vec<_>) = applications.into_iter().unzip();
-        let mut by_period: Vec<_> = (0..count).collect();
-        by_period.sort_by_key(|&member| std::cmp::Reverse(periods[member]));
         Self {
             id,
             gate,
             peer,
-            ports,
-            periods,
-            by_period,
-            words: Words::new(marks, count),
+            members: Members::new(applications, places),
+            words: Words::new(marks, places),
             snapshot: GroupSnapshot {
                 member: true,
                 ..GroupSnapshot::default()
@@ -83,7 +71,6 @@ impl GroupRuntime {
             unfit_since: None,
             unfit: false,
             relieved_at: None,
-            freshness,
             epoch_seen: Epoch::default(),
             epoch_spent: Epoch::default(),
         }
@@ -98,18 +85,36 @@ impl GroupRuntime {
         redundancy: &mut Redundancy,
         now: Instant,
     ) {
-        self.freshness.set(member, until);
+        self.members.note_fresh(member, until);
         self.tell_synced(redundancy, now);
+    }
+
+    /// An application comes to a vacant place. Its executor has not begun.
+    pub fn arrive(&mut self, place: usize, mut member: Member) {
+        member.counts = Counts::OnceThere;
+        self.members.put(place, Some(member));
+    }
+
+    /// The application at `place` is about to go: nobody has to have its state.
+    pub fn discount(&mut self, place: usize, redundancy: &mut Redundancy, now: Instant) {
+        self.members.discount(place);
+        self.tell_synced(redundancy, now);
+    }
+
+    /// The application at `place` is gone; its executor has ended.
+    pub fn dismiss(&mut self, place: usize) -> Option<Member> {
+        self.words.forget(place);
+        self.members.put(place, None)
+    }
+
+    /// The cycles of the application at `place` follow each other at another `period`.
+    pub fn set_period(&mut self, place: usize, period: Duration) {
+        self.members.set_period(place, period);
     }
 
     /// A node whose applications cannot reach their field devices is not ready to take over.
     fn tell_synced(&self, redundancy: &mut Redundancy, now: Instant) {
-        let whole = self.freshness.len() == self.ports.len() && !self.unfit;
-        let until = self
-            .freshness
-            .first()
-            .map(|(until, _)| until)
-            .filter(|_| whole);
+        let until = self.members.fresh_until().filter(|_| !self.unfit);
         redundancy.set_synced_until(self.id, until, now);
     }
 
@@ -128,18 +133,15 @@ impl GroupRuntime {
         self.gate.set_cold(redundancy.is_cold(self.id));
         if to == Role::Primary || self.gate.is_primary() {
             // What was received before this node was primary is older than what it made itself.
-            (0..self.ports.len()).for_each(|member| {
-                self.freshness.remove(member);
-            });
+            self.members.forget_freshness();
+            self.members.all_there();
         }
         self.gate.set_role(to, now);
-        self.ports.iter().for_each(|port| port.in_step());
+        self.members.ports().for_each(|port| port.in_step());
         self.offered = handed_over;
         if handed_over {
             // What this node has just made safe at its successor is the newest state there is.
-            for (member, port) in self.ports.iter().enumerate() {
-                self.freshness.set(member, port.fresh_until());
-            }
+            self.members.own_is_fresh();
             self.tell_synced(redundancy, now);
         }
         self.go_on();
@@ -159,7 +161,7 @@ impl GroupRuntime {
     fn go_on(&mut self) {
         self.handing_over = false;
         self.gate.set_handing_over(false);
-        self.ports.iter().for_each(|port| port.go_on());
+        self.members.ports().for_each(|port| port.go_on());
         self.wake();
     }
 
@@ -171,13 +173,12 @@ impl GroupRuntime {
             return;
         }
         let mut longest_waiting = None;
-        for &member in &self.by_period {
-            let period = self.periods[member];
-            if longest_waiting.is_some_and(|waiting| period < waiting) {
+        for member in self.members.by_period() {
+            if longest_waiting.is_some_and(|waiting| member.period < waiting) {
                 return;
             }
-            if !self.ports[member].try_pause() {
-                longest_waiting = Some(period);
+            if !member.port.try_pause() {
+                longest_waiting = Some(member.period);
             }
         }
         if longest_waiting.is_none() {
@@ -189,7 +190,7 @@ impl GroupRuntime {
     /// Passes on what the executors have learned since the last call: epochs that devices hold, and
     /// whether the applications can run here.
     pub fn collect(&mut self, redundancy: &mut Redundancy, now: Instant) {
-        self.words.gather(&self.ports);
+        self.words.gather(&self.members);
         let seen = self.words.epoch_seen();
         if seen > self.epoch_seen {
             self.epoch_seen = seen;
@@ -225,7 +226,7 @@ impl GroupRuntime {
         if wanted && self.words.in_step() {
             // No output may leave any more on what was certain until here. One that may have, as its
             // executor asked just then, keeps the core where it is, and `publish` the gate.
-            if end_alone(&self.gate, &self.ports) {
+            if end_alone(&self.gate, self.members.ports()) {
                 redundancy.set_alone(self.id, false, now);
             }
         } else if !wanted && self.words.any_behind() {
@@ -312,25 +313,26 @@ impl GroupRuntime {
     /// lies before `stalled_at`, the end of the process's last stall, does not count: a cycle
     /// stood still then, as everything did.
     pub fn hung(&self, stalled_at: Instant, now: Instant) -> Option<Duration> {
-        let ports = self.ports.iter().zip(&self.periods);
-        ports
-            .filter(|(port, period)| {
-                let bound = (**period * 10).max(HANG);
-                port.cycle_since()
-                    .is_some_and(|since| now.since(since.max(stalled_at)) > bound)
-            })
-            .map(|(_, period)| *period)
-            .next()
+        let hangs = |member: &&Member| {
+            let bound = (member.period * 10).max(HANG);
+            let since = member.port.cycle_since();
+            since.is_some_and(|since| now.since(since.max(stalled_at)) > bound)
+        };
+        self.members
+            .present()
+            .find(hangs)
+            .map(|member| member.period)
     }
 
     fn wake(&self) {
-        self.ports.iter().for_each(|port| port.wake());
+        self.members.ports().for_each(|port| port.wake());
     }
 }
 
 #[cfg(test)]
 mod tests {
     use bumpless_config::Config;
+    use bumpless_meeting::ApplicationPort;
 
     use super::*;
     use crate::build::build_cores;
@@ -375,7 +377,12 @@ size = "1 kB"
         let periods = [10, 1000].map(Duration::from_millis);
         let port = |member| Arc::new(ApplicationPort::marking(Arc::clone(&marks), member));
         let ports = [port(0), port(1)];
-        let applications = ports.iter().cloned().zip(periods).collect();
+        let member = |(port, period): (&Arc<ApplicationPort>, Duration)| Member {
+            port: Arc::clone(port),
+            period,
+            counts: Counts::Yes,
+        };
+        let applications = (ports.iter().zip(periods).map(member).collect(), 2);
         let (gate, peer) = (Arc::default(), PeerId(0));
         let mut group = GroupRuntime::new(GroupId(0), peer, gate, marks, applications);
         let redundancy = &mut cores.redundancy;
@@ -383,9 +390,9 @@ size = "1 kB"
         ports[1].note_published(0, at(2000));
         group.role_changed(Role::Primary, false, redundancy, at(2));
         group.role_changed(Role::Backup, true, redundancy, at(20));
-        assert_eq!(group.freshness.key(0), Some(at(50)));
-        assert_eq!(group.freshness.key(1), Some(at(2000)));
+        assert_eq!(group.members.freshness(0), Some(at(50)));
+        assert_eq!(group.members.freshness(1), Some(at(2000)));
         group.note_fresh(0, at(70), redundancy, at(30));
-        assert_eq!(group.freshness.first(), Some((at(70), 0)));
+        assert_eq!(group.members.fresh_until(), Some(at(70)));
     }
 }

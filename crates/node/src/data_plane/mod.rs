@@ -11,10 +11,12 @@
 //! The clock is read once before step 1 and once before step 2. What has arrived is always taken before
 //! time is acted upon, so that a pause of this thread is not mistaken for silence of the partner.
 
+pub mod change;
 pub mod drivers;
 pub mod group;
 pub mod inbound;
 pub mod link_port;
+pub mod members;
 mod notices;
 mod outbound;
 pub mod waiter;
@@ -32,6 +34,7 @@ use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, ReferenceId, SwitchoverRefus
 use bumpless_wire::{MAX_ACK_LEN, Role};
 use rtrb::Consumer;
 
+use self::change::{ChangeAnswer, ChangeBoard, ChangeOrder};
 use self::drivers::{Drivers, Pingers, Ports, Sockets};
 use self::group::GroupRuntime;
 use self::inbound::Cores;
@@ -53,11 +56,19 @@ pub enum Command {
         /// Where the answer goes; has room for it.
         reply: SyncSender<Result<(), SwitchoverRefused>>,
     },
+    /// Take a step in a change of the configuration.
+    Change {
+        /// The step.
+        order: ChangeOrder,
+        /// Where the answer goes; has room for it.
+        reply: SyncSender<ChangeAnswer>,
+    },
 }
 
 /// One application's channel, at the same position in sender and receiver.
 pub struct ChannelRuntime {
-    /// Position of the application in the configuration.
+    /// The application's number: its position in the configuration with which the node started, or the place
+    /// to which it came.
     pub application: u16,
     /// Position of its group in [`DataPlane::groups`], and its own among the group's applications.
     pub group: (usize, usize),
@@ -77,6 +88,8 @@ pub struct Surroundings {
     pub sink: EventSink,
     /// Where status is read.
     pub snapshot: Arc<Mutex<Snapshot>>,
+    /// What a change of the configuration waits for.
+    pub board: Arc<ChangeBoard>,
     /// Ends the node.
     pub stop: Arc<AtomicBool>,
     /// Whether to log every transfer.
@@ -122,8 +135,8 @@ pub struct DataPlane<D: Drivers = Sockets> {
     pub reference_links: Vec<usize>,
     /// The groups of which this node is a candidate.
     pub groups: Vec<GroupRuntime>,
-    /// The applications' channels.
-    pub channels: Vec<ChannelRuntime>,
+    /// The applications' channels, by place; some are vacant.
+    pub channels: Vec<Option<ChannelRuntime>>,
     /// Names for causes in words: networks, partners, reference points.
     pub link_names: Vec<String>,
     /// Partners by [`bumpless_base::PeerId`].
@@ -140,6 +153,8 @@ pub struct DataPlane<D: Drivers = Sockets> {
     pub leaving_until: Option<Instant>,
     /// Not made anew for each message: it is two kilobytes.
     pub scratch: Box<Scratch>,
+    /// A change was made here, and the partner has not been heard to follow.
+    pub awaits_partner: bool,
     /// Random number of this process.
     pub session: u64,
     /// When the redundancy core is to look after itself.
@@ -225,9 +240,7 @@ impl<D: Drivers> DataPlane<D> {
         cores.receiver.handle_timeout(now);
         cores.sender.handle_published(now);
         while let Ok(command) = self.surroundings.commands.pop() {
-            let Command::Switchover { group, reply } = command;
-            let answer = self.cores.redundancy.command_switchover(group, now);
-            let _ = reply.try_send(answer);
+            self.obey(command, now);
         }
         for group in &mut self.groups {
             group.collect(&mut self.cores.redundancy, now);
@@ -237,6 +250,21 @@ impl<D: Drivers> DataPlane<D> {
             group.drive_hand_over(&mut self.cores.redundancy, now);
         }
         self.drain_events(now);
+    }
+
+    fn obey(&mut self, command: Command, now: Instant) {
+        match command {
+            Command::Switchover { group, reply } => {
+                let answer = self.cores.redundancy.command_switchover(group, now);
+                let _ = reply.try_send(answer);
+            }
+            Command::Change { mut order, reply } => {
+                // What has happened until here is of those who are there until here.
+                self.drain_events(now);
+                let result = self.change(&mut order, now);
+                let _ = reply.try_send(ChangeAnswer { order, result });
+            }
+        }
     }
 
     fn next_deadline(&mut self, now: Instant) -> Instant {
@@ -271,6 +299,7 @@ impl<D: Drivers> DataPlane<D> {
         for group in &mut self.groups {
             group.publish(&self.cores.redundancy, now);
         }
+        self.await_partner();
         if now.since(self.refreshed) < SNAPSHOT_INTERVAL {
             return None;
         }
@@ -310,10 +339,12 @@ impl<D: Drivers> DataPlane<D> {
         counters.merge(self.cores.sender.counters());
         counters.merge(self.cores.receiver.counters());
         counters.merge(self.cores.redundancy.counters());
-        for channel in &self.channels {
+        snapshot.applications.fill(ApplicationSnapshot::default());
+        for channel in self.channels.iter().flatten() {
             channel.board.add_to(&mut counters);
             snapshot.applications[usize::from(channel.application)] = channel.snapshot;
         }
+        snapshot.configurations = self.cores.redundancy.configurations();
         snapshot.counters = counters;
         for group in &self.groups {
             snapshot.groups[usize::from(group.id.0)] = group.snapshot;

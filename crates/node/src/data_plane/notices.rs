@@ -55,7 +55,9 @@ impl<D: Drivers> DataPlane<D> {
                 cycle,
                 took,
             } => {
-                let runtime = &mut self.channels[channel];
+                let Some(runtime) = &mut self.channels[channel] else {
+                    return;
+                };
                 runtime.port.settle(ticket, true);
                 runtime.snapshot.safe += 1;
                 runtime.snapshot.last_transfer = Some(took);
@@ -75,7 +77,9 @@ impl<D: Drivers> DataPlane<D> {
                 ticket,
                 cause,
             } => {
-                let runtime = &mut self.channels[channel];
+                let Some(runtime) = &mut self.channels[channel] else {
+                    return;
+                };
                 runtime.port.settle(ticket, false);
                 runtime.snapshot.failed += 1;
                 let (application, group) = (runtime.application, runtime.group.0);
@@ -104,7 +108,9 @@ impl<D: Drivers> DataPlane<D> {
                 cycle,
                 expires_at,
             } => {
-                let runtime = &mut self.channels[channel];
+                let Some(runtime) = &mut self.channels[channel] else {
+                    return;
+                };
                 runtime.snapshot.received_cycle = Some(cycle);
                 runtime.snapshot.received_at = Some(now);
                 let (application, (group, member)) = (runtime.application, runtime.group);
@@ -114,10 +120,10 @@ impl<D: Drivers> DataPlane<D> {
                 }
             }
             ReceiverEvent::Overdue { channel } => {
-                let (application, group) = (
-                    self.channels[channel].application,
-                    self.channels[channel].group.0,
-                );
+                let Some(runtime) = &self.channels[channel] else {
+                    return;
+                };
+                let (application, group) = (runtime.application, runtime.group.0);
                 if self.role_of(group) == Role::Backup {
                     self.record(now, NodeEvent::Overdue { application });
                 }
@@ -195,6 +201,8 @@ impl<D: Drivers> DataPlane<D> {
             Event::ConfigurationDiffers { peer } => {
                 self.partner_notice("configuration_differs", peer, now)
             }
+            Event::ConfigurationDue => self.surroundings.board.set_due(),
+            Event::ChangeWithdrawn => self.surroundings.board.set_withdrawn(),
             Event::DuplicateNode => {
                 let cause = ShortText::of(
                     "another process uses this node's name; neither writes: stop one of them",

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use bumpless_base::Epoch;
 use bumpless_exchange::Marks;
-use bumpless_meeting::{ApplicationPort, Word};
+use bumpless_meeting::Word;
+
+use super::members::Members;
 
 /// The sum of what the applications of a group say.
 pub struct Words {
@@ -19,7 +21,7 @@ pub struct Words {
 }
 
 impl Words {
-    /// Of `count` applications that have done nothing yet and mark themselves in `marks`.
+    /// Of applications at `count` places that have done nothing yet and mark themselves in `marks`.
     pub fn new(marks: Arc<Marks>, count: usize) -> Self {
         Self {
             marks,
@@ -33,18 +35,26 @@ impl Words {
     }
 
     /// Takes what was said since the last call.
-    pub fn gather(&mut self, ports: &[Arc<ApplicationPort>]) {
+    pub fn gather(&mut self, members: &Members) {
         if self.marks.is_clear() {
             return;
         }
         let marks = Arc::clone(&self.marks);
         marks.take(|member| {
-            if let (Some(port), Some(&known)) = (ports.get(member), self.known.get(member)) {
-                let word = port.word();
+            if let (Some(there), Some(&known)) = (members.at(member), self.known.get(member)) {
+                let word = there.port.word();
                 self.known[member] = word;
                 self.count(known, word);
             }
         });
+    }
+
+    /// Takes out what the application at `place` has said: it is gone. Epochs stay known.
+    pub fn forget(&mut self, place: usize) {
+        if let Some(known) = self.known.get_mut(place) {
+            let known = std::mem::take(known);
+            self.count(known, Word::default());
+        }
     }
 
     fn count(&mut self, before: Word, after: Word) {
@@ -86,20 +96,36 @@ impl Words {
 
 #[cfg(test)]
 mod tests {
-    use bumpless_base::{Instant, Random};
+    use bumpless_base::{Duration, Instant, Random};
+    use bumpless_meeting::ApplicationPort;
 
+    use super::super::members::{Counts, Member};
     use super::*;
 
     #[test]
     fn the_sum_is_what_asking_each_application_would_give() {
         const COUNT: usize = 70;
         let marks = Arc::new(Marks::new(COUNT));
-        let port = |at| Arc::new(ApplicationPort::marking(Arc::clone(&marks), at));
-        let ports: Vec<_> = (0..COUNT).map(port).collect();
+        let member = |at| Member {
+            port: Arc::new(ApplicationPort::marking(Arc::clone(&marks), at)),
+            period: Duration::from_millis(1),
+            counts: Counts::Yes,
+        };
+        let mut members = Members::new((0..COUNT).map(member).collect(), COUNT);
         let mut words = Words::new(Arc::clone(&marks), COUNT);
         let mut random = Random::new(7);
+        let (mut seen, mut spent) = (Epoch::default(), Epoch::default());
         for round in 0..2_000 {
-            let port = &ports[random.below(COUNT as u64) as usize];
+            let at = random.below(COUNT as u64) as usize;
+            if random.chance(0.02) {
+                // One goes, another comes to its place.
+                words.forget(at);
+                members.put(at, Some(member(at)));
+                continue;
+            }
+            let Some(Member { port, .. }) = members.at(at) else {
+                continue;
+            };
             match random.below(6) {
                 0 => port.note_published(round, Instant::ZERO),
                 1 => port.settle(round, random.chance(0.5)),
@@ -112,8 +138,8 @@ mod tests {
                 }
             }
             if random.chance(0.3) {
-                words.gather(&ports);
-                let each: Vec<_> = ports.iter().map(|port| port.word()).collect();
+                words.gather(&members);
+                let each: Vec<_> = members.ports().map(|port| port.word()).collect();
                 let behind = each.iter().any(|word| word.behind);
                 assert_eq!(words.all_fit(), each.iter().all(|word| word.fit));
                 assert_eq!(words.any_behind(), behind);
@@ -121,10 +147,16 @@ mod tests {
                     words.in_step(),
                     !behind && each.iter().all(|word| word.safe)
                 );
-                let seen = each.iter().map(|word| word.epoch_seen).max();
-                let spent = each.iter().map(|word| word.epoch_spent).max();
-                assert_eq!(Some(words.epoch_seen()), seen);
-                assert_eq!(Some(words.epoch_spent()), spent);
+                // What a device holds stays true when its application has gone.
+                seen = each
+                    .iter()
+                    .map(|word| word.epoch_seen)
+                    .fold(seen, Epoch::max);
+                spent = each
+                    .iter()
+                    .map(|word| word.epoch_spent)
+                    .fold(spent, Epoch::max);
+                assert_eq!((words.epoch_seen(), words.epoch_spent()), (seen, spent));
             }
         }
     }

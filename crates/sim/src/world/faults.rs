@@ -252,7 +252,7 @@ impl World {
         let mut bytes = self.exchange.get().buffer();
         let len = self.junk.below(200);
         // Now and then it begins like one of ours.
-        let kinds = [0x0001_0002u32, 0x1001_0002, 0x2001_0001, 0x2003_0001];
+        let kinds = [0x0001_0002u32, 0x1001_0002, 0x2001_0002, 0x2003_0001];
         if self.junk.chance(0.5) {
             bytes.extend_from_slice(&kinds[self.junk.below(4) as usize].to_be_bytes());
         }

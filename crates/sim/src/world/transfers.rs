@@ -34,7 +34,7 @@ impl World {
         drop(exchange);
         let channel = |application: usize| {
             let at = process.channels.get(application).copied().flatten();
-            at.map(|at| &plane.channels[at])
+            at.and_then(|at| plane.channels[at].as_ref())
         };
         let round_trips = plane.link_snapshots.iter();
         let round_trip = round_trips.filter_map(|link| link.round_trip).max();

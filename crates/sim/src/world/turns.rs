@@ -213,6 +213,9 @@ impl World {
             return;
         }
         for (app, channel) in process.apps.iter_mut().zip(&plane.channels) {
+            let Some(channel) = channel else {
+                continue;
+            };
             let cycle = channel.snapshot.received_cycle;
             if channel.snapshot.received_at != app.received_at || cycle != app.received_cycle {
                 (app.received_at, app.received_cycle) = (channel.snapshot.received_at, cycle);

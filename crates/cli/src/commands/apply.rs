@@ -1,0 +1,260 @@
+//! `bumpless apply`: change the applications of a running pair.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bumpless_config::{Change, Config};
+use bumpless_node::control::{self, Request};
+use clap::Args;
+use serde_json::{Value, json};
+
+use crate::output::{self, Failure, Outcome};
+
+const LOOK: Duration = Duration::from_millis(5);
+/// Between two lines about what is waited for.
+const PROGRESS: Duration = Duration::from_secs(5);
+
+/// Change the applications of a running pair to those of another configuration
+///
+/// Applications may come, go, and be tuned (period, deadline, expiry, commit, parameters, field I/O) without a
+/// missed cycle of those that stay; everything else takes a restart. Both nodes put the new configuration
+/// beside the old one first; then they change together, and it takes the old file's place. Until then the
+/// old one is in force on both: after a refusal, after Ctrl-C, and after --wait.
+///
+/// Asks every node of the pair that runs on this machine. With nodes on two machines, run it on each,
+/// with --node, and the new file on both.
+#[derive(Debug, Args)]
+pub struct Apply {
+    /// The configuration file with which the nodes run
+    config: PathBuf,
+    /// The file of the next configuration
+    #[arg(required_unless_present = "withdraw")]
+    new: Option<PathBuf>,
+    /// Ask only this node
+    #[arg(long, value_name = "NAME")]
+    node: Option<String>,
+    /// Give up what is prepared and not made yet
+    #[arg(long, conflicts_with = "new")]
+    withdraw: bool,
+    /// How long to wait until both nodes have changed, s
+    #[arg(long, value_name = "S", default_value_t = 50)]
+    wait: u64,
+    /// Print the result as JSON (schema bumpless.apply/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// A node that is asked.
+struct Asked {
+    name: String,
+    socket: PathBuf,
+}
+
+impl Asked {
+    fn request(&self, request: &Request) -> Result<Value, Failure> {
+        let reply = control::request(&self.socket, request)
+            .map_err(|error| Failure::refused(format_args!("'{}': {error}", self.name)))?;
+        match reply["error"].as_str() {
+            Some(error) => Err(Failure::refused(format_args!("'{}': {error}", self.name))),
+            None => Ok(reply),
+        }
+    }
+
+    fn configuration(&self) -> Result<Value, Failure> {
+        Ok(self.request(&Request::Status)?["configuration"].take())
+    }
+}
+
+impl Apply {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let json = self.json;
+        self.execute().map_err(|failure| failure.in_json(json))
+    }
+
+    fn execute(self) -> Outcome {
+        let old = output::load(&self.config, self.json)?;
+        let nodes = self.nodes(&old)?;
+        let Some(new) = &self.new else {
+            return self.give_up(&nodes);
+        };
+        let next = output::load(new, self.json)?;
+        let file = absolute(new)?;
+        if file == absolute(&self.config)? {
+            return Err(Failure::usage(format_args!(
+                "{} is the file with which the nodes run; write the next configuration to a file of its \
+                 own, which takes that one's place when both nodes have changed",
+                self.config.display()
+            )));
+        }
+        let change = Change::between(&old, &next, &new.display().to_string())
+            .map_err(|problems| Failure::configuration_change(&problems, self.json))?;
+        let stop = output::stop_flag()?;
+        let began = Instant::now();
+        let mut prepared = Vec::new();
+        for node in &nodes {
+            // The one that was asked first may have changed the file's place in between.
+            let request = Request::Apply { file: file.clone() };
+            if let Err(failure) = node.request(&request) {
+                withdraw(&prepared);
+                return Err(failure);
+            }
+            prepared.push(node);
+        }
+        let fingerprint = format!("{:016x}", next.fingerprint());
+        if let Err(failure) = self.await_all(&nodes, &fingerprint, &stop) {
+            withdraw(&prepared);
+            return Err(failure);
+        }
+        self.done((&old, &next, &change), &nodes, began.elapsed());
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The named node, or all that run on this machine.
+    fn nodes(&self, config: &Config) -> Result<Vec<Asked>, Failure> {
+        if let Some(name) = &self.node {
+            let node = output::find_node(config, name)?;
+            let socket = config.control_socket(node);
+            let name = name.clone();
+            return Ok(vec![Asked { name, socket }]);
+        }
+        let mut here = Vec::new();
+        for (at, node) in config.nodes.iter().enumerate() {
+            let socket = config.control_socket(bumpless_base::NodeId(at as u8));
+            if socket.exists() {
+                let name = node.name.clone();
+                here.push(Asked { name, socket });
+            }
+        }
+        if here.is_empty() {
+            return Err(Failure::refused(format_args!(
+                "no node of '{}' runs on this machine; run this where the nodes run, as the user who runs them",
+                config.pair
+            )));
+        }
+        Ok(here)
+    }
+
+    fn await_all(
+        &self,
+        nodes: &[Asked],
+        fingerprint: &str,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<(), Failure> {
+        let began = Instant::now();
+        let mut told = began;
+        loop {
+            let mut waits = None;
+            for node in nodes {
+                let configuration = node.configuration()?;
+                let made = configuration["fingerprint"] == fingerprint;
+                let change = configuration["change"].as_str();
+                if !made && change.is_none() {
+                    return Err(Failure::refused(format_args!(
+                        "'{}' has given the change up; see its log",
+                        node.name
+                    )));
+                }
+                let follows = change.is_none_or(|change| change.starts_with("made;"));
+                if !(made && follows) {
+                    waits = Some((&node.name, change.unwrap_or("being made").to_owned()));
+                }
+            }
+            let Some((name, doing)) = waits else {
+                return Ok(());
+            };
+            let waited = began.elapsed();
+            if stop.load(Ordering::Acquire) {
+                return Err(Failure::refused(format_args!(
+                    "stopped while the change on '{name}' is {doing}; it is withdrawn where that can be"
+                )));
+            }
+            if waited.as_secs() >= self.wait {
+                return Err(Failure::refused(format_args!(
+                    "after {} s the change on '{name}' is {doing}; it is withdrawn where that can be. The \
+                     other node must run, hear this one, and be asked for the same change",
+                    self.wait
+                )));
+            }
+            if told.elapsed() >= PROGRESS {
+                told = Instant::now();
+                eprintln!(
+                    "bumpless: '{name}': {doing}; given up in {} s",
+                    self.wait.saturating_sub(waited.as_secs())
+                );
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn give_up(&self, nodes: &[Asked]) -> Outcome {
+        for node in nodes {
+            node.request(&Request::Withdraw)?;
+        }
+        let names: Vec<_> = nodes.iter().map(|node| &node.name).collect();
+        if self.json {
+            output::print_line(json!({"schema": "bumpless.apply/1", "withdrawn": names}));
+        } else {
+            output::print_line("the prepared change was given up; nothing has changed");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn done(
+        &self,
+        (old, new, change): (&Config, &Config, &Change),
+        nodes: &[Asked],
+        took: Duration,
+    ) {
+        let names = |config: &Config, positions: &[usize]| -> Vec<String> {
+            let name = |&at: &usize| config.applications[at].name.clone();
+            positions.iter().map(name).collect()
+        };
+        let tuned: Vec<usize> = change.tuned.iter().map(|tuned| tuned.to).collect();
+        let lists = [
+            ("removed", names(old, &change.removed)),
+            ("tuned", names(new, &tuned)),
+            ("added", names(new, &change.added)),
+        ];
+        let nodes: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
+        if self.json {
+            let mut line = json!({
+                "schema": "bumpless.apply/1",
+                "pair": new.pair,
+                "fingerprint": format!("{:016x}", new.fingerprint()),
+                "in_force_on": nodes,
+                "took_ms": took.as_secs_f64() * 1e3,
+            });
+            for (what, names) in lists {
+                line[what] = names.into();
+            }
+            output::print_line(line);
+            return;
+        }
+        for (what, names) in lists.iter().filter(|(_, names)| !names.is_empty()) {
+            output::print_line(format_args!("{what}: {}", names.join(", ")));
+        }
+        output::print_line(format_args!(
+            "in force on {} after {:.0} ms; {} is what a restart begins with",
+            nodes.join(" and "),
+            took.as_secs_f64() * 1e3,
+            self.config.display()
+        ));
+    }
+}
+
+/// As far as that can be: who decides may have decided, and who follows must.
+fn withdraw(prepared: &[&Asked]) {
+    for node in prepared {
+        let _ = control::request(&node.socket, &Request::Withdraw);
+    }
+}
+
+fn absolute(path: &Path) -> Result<PathBuf, Failure> {
+    path.canonicalize()
+        .map_err(|error| Failure::usage(format_args!("cannot find {}: {error}", path.display())))
+}

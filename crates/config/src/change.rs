@@ -1,0 +1,193 @@
+//! What differs between two configurations, and whether a pair can change from one to the other while it
+//! runs: applications may come, go and be tuned; everything else takes a restart.
+
+use crate::model::{Application, ApplicationKind, Config, Synthetic};
+use crate::problem::Problem;
+
+/// An application that stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tuned {
+    /// Its position in the configuration that is in force.
+    pub from: usize,
+    /// Its position in the next one.
+    pub to: usize,
+}
+
+/// What a change does.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Applications that go, by position in the configuration that is in force.
+    pub removed: Vec<usize>,
+    /// Applications that stay as they are.
+    pub kept: Vec<Tuned>,
+    /// Applications that go on with other settings.
+    pub tuned: Vec<Tuned>,
+    /// Applications that come, by position in the next configuration.
+    pub added: Vec<usize>,
+}
+
+impl Change {
+    /// From `old` to `new`, which was read from `file`.
+    ///
+    /// # Errors
+    /// Everything that cannot change while the pair runs, each with what to do instead.
+    pub fn between(old: &Config, new: &Config, file: &str) -> Result<Self, Vec<Problem>> {
+        let mut problems = Problems::new(file);
+        sections(old, new, &mut problems);
+        let mut change = Self::default();
+        let position = |config: &Config, name: &str| {
+            let mut names = config.applications.iter();
+            names.position(|application| application.name == name)
+        };
+        for (to, application) in new.applications.iter().enumerate() {
+            let Some(from) = position(old, &application.name) else {
+                added(old, application, to, &mut problems);
+                change.added.push(to);
+                continue;
+            };
+            let before = &old.applications[from];
+            stays(before, application, to, &mut problems);
+            let stays = Tuned { from, to };
+            if before == application {
+                change.kept.push(stays);
+            } else {
+                change.tuned.push(stays);
+            }
+        }
+        let gone = |&at: &usize| position(new, &old.applications[at].name).is_none();
+        change.removed = (0..old.applications.len()).filter(gone).collect();
+        if problems.found.is_empty() {
+            Ok(change)
+        } else {
+            Err(problems.found)
+        }
+    }
+
+    /// Whether nothing differs.
+    pub fn is_empty(&self) -> bool {
+        self.removed.is_empty() && self.tuned.is_empty() && self.added.is_empty()
+    }
+}
+
+struct Problems<'a> {
+    file: &'a str,
+    found: Vec<Problem>,
+}
+
+impl<'a> Problems<'a> {
+    const fn new(file: &'a str) -> Self {
+        let found = Vec::new();
+        Self { file, found }
+    }
+
+    fn add(&mut self, field: String, wrong: String, right: &str) {
+        self.found.push(Problem {
+            file: self.file.to_owned(),
+            line: 0,
+            field,
+            wrong,
+            right: right.to_owned(),
+        });
+    }
+}
+
+/// Everything but the applications and the plan's own section takes a restart.
+fn sections(old: &Config, new: &Config, problems: &mut Problems<'_>) {
+    // Taken apart by name, so that a section added later must be placed here.
+    let Config {
+        pair,
+        timing,
+        transfer,
+        realtime,
+        plan: _,
+        networks,
+        nodes,
+        references,
+        groups,
+        applications: _,
+        weaknesses: _,
+    } = old;
+    let sections = [
+        ("pair", *pair != new.pair),
+        ("timing", *timing != new.timing),
+        ("transfer", *transfer != new.transfer),
+        ("realtime", *realtime != new.realtime),
+        ("network", *networks != new.networks),
+        ("node", *nodes != new.nodes),
+        ("reference", *references != new.references),
+        ("group", *groups != new.groups),
+    ];
+    for (section, _) in sections.iter().filter(|(_, differs)| *differs) {
+        problems.add(
+            (*section).to_owned(),
+            "cannot change while the pair runs".into(),
+            "leave it as it is, or stop both nodes and start them with the new file",
+        );
+    }
+}
+
+fn added(old: &Config, application: &Application, to: usize, problems: &mut Problems<'_>) {
+    let mut taken = old.applications.iter();
+    if let Some(before) = taken.find(|before| before.channel == application.channel) {
+        problems.add(
+            format!("application[{to}].channel"),
+            format!(
+                "{} is the channel of '{}' until the change, and packets of it may still be under way",
+                application.channel, before.name
+            ),
+            "give the application that comes a channel that was not used since the nodes started",
+        );
+    }
+}
+
+/// What an application that stays must keep: where its states go and what they look like.
+fn stays(before: &Application, after: &Application, to: usize, problems: &mut Problems<'_>) {
+    // Taken apart by name, so that a field added later must be placed here.
+    let Application {
+        name,
+        group,
+        channel,
+        period: _,
+        deadline: _,
+        expiry: _,
+        commit: _,
+        distribution,
+        networks,
+        retransmissions: _,
+        accepted_loss_per_year: _,
+        state_max,
+        kind,
+        field: _,
+    } = before;
+    let fields = [
+        ("group", *group != after.group),
+        ("channel", *channel != after.channel),
+        ("distribution", *distribution != after.distribution),
+        ("networks", *networks != after.networks),
+        ("size", *state_max != after.state_max),
+        ("kind", !same_states(kind, &after.kind)),
+    ];
+    for (field, _) in fields.iter().filter(|(_, differs)| *differs) {
+        problems.add(
+            format!("application[{to}].{field}"),
+            format!("cannot change while '{name}' runs"),
+            "leave it as it is, or give the changed application another name and a channel that was not \
+             used since the nodes started: it then begins anew, and the old one ends",
+        );
+    }
+}
+
+/// Whether an application of one kind goes on from a state of the other.
+fn same_states(before: &ApplicationKind, after: &ApplicationKind) -> bool {
+    match (before, after) {
+        (ApplicationKind::QuadrupleTank(_), ApplicationKind::QuadrupleTank(_)) => true,
+        (
+            ApplicationKind::Synthetic(Synthetic { size: before, .. }),
+            ApplicationKind::Synthetic(Synthetic { size: after, .. }),
+        ) => before == after,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

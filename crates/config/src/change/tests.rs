@@ -1,0 +1,105 @@
+use super::*;
+
+const OLD: &str = include_str!("../../../../examples/table20.toml");
+
+fn parsed(text: &str) -> Config {
+    Config::parse(text, "new.toml").unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+/// The sections of applications in `text`, and what stands before them.
+fn taken_apart(text: &str) -> (String, Vec<String>) {
+    let mut parts = text.split("[[application]]").map(str::to_owned);
+    let head = parts.next().unwrap_or_default();
+    (head, parts.collect())
+}
+
+fn put_together(head: &str, applications: &[String]) -> Config {
+    let mut text = head.to_owned();
+    for application in applications {
+        text.push_str("[[application]]");
+        text.push_str(application);
+    }
+    parsed(&text)
+}
+
+fn renamed(section: &str, name: &str, channel: u16) -> String {
+    let line = |line: &str| match line.split('=').next().map(str::trim) {
+        Some("name") => format!("name = \"{name}\""),
+        Some("channel") => format!("channel = {channel}"),
+        _ => line.to_owned(),
+    };
+    section.lines().map(line).collect::<Vec<_>>().join("\n") + "\n"
+}
+
+#[test]
+fn applications_that_come_go_and_stay_are_told_apart_by_name() {
+    let (head, mut sections) = taken_apart(OLD);
+    let old = parsed(OLD);
+    let count = sections.len();
+    let gone = sections.remove(1);
+    sections.push(renamed(&gone, "newcomer", 900));
+    sections.swap(0, 2);
+    let new = put_together(&head, &sections);
+    let change = Change::between(&old, &new, "new.toml").unwrap();
+    assert_eq!(change.removed, [1]);
+    assert_eq!(change.added, [count - 1]);
+    assert!(change.tuned.is_empty());
+    assert_eq!(change.kept.len(), count - 1);
+    for stays in change.kept {
+        let names = (
+            &old.applications[stays.from].name,
+            &new.applications[stays.to].name,
+        );
+        assert_eq!(names.0, names.1);
+    }
+    assert!(Change::between(&old, &old, "new.toml").unwrap().is_empty());
+}
+
+#[test]
+fn everything_that_takes_a_restart_is_said_at_once_with_a_remedy() {
+    let old = parsed(OLD);
+    let mut new = old.clone();
+    new.timing.heartbeat = new.timing.heartbeat * 2;
+    new.networks[0].bandwidth /= 2;
+    new.applications[0].state_max += 1;
+    new.applications[1].channel = new.applications[2].channel;
+    new.applications[3].name = "another".into();
+    let problems = Change::between(&old, &new, "new.toml").unwrap_err();
+    let fields: Vec<_> = problems
+        .iter()
+        .map(|problem| problem.field.as_str())
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            "timing",
+            "network",
+            "application[0].size",
+            "application[1].channel",
+            "application[3].channel"
+        ]
+    );
+    assert!(
+        problems
+            .iter()
+            .all(|problem| !problem.right.is_empty() && problem.file == "new.toml")
+    );
+}
+
+#[test]
+fn what_only_the_plan_reads_and_what_tunes_an_application_may_change() {
+    let old = parsed(OLD);
+    let mut new = old.clone();
+    new.plan.run_although_refused = true;
+    new.applications[0].period = new.applications[0].period * 2;
+    new.applications[1].retransmissions = Some(9);
+    let change = Change::between(&old, &new, "new.toml").unwrap();
+    assert_eq!(
+        change
+            .tuned
+            .iter()
+            .map(|stays| stays.to)
+            .collect::<Vec<_>>(),
+        [0, 1]
+    );
+}

@@ -1,0 +1,36 @@
+//! Going on with other settings, without losing a cycle or the state.
+
+use super::machine::CycleMachine;
+use super::{CycleReport, ExecutorSettings, OutputGate, Replication};
+use crate::{Application, LoadError};
+use bumpless_base::Counters;
+
+impl<R, G, O> CycleMachine<R, G, O>
+where
+    R: Replication,
+    G: OutputGate,
+    O: FnMut(&CycleReport, &Counters),
+{
+    /// Goes on with `settings`, and with `application`, which takes over the state of the one before;
+    /// that comes back. To be called between two cycles. The next cycle begins when it would have begun,
+    /// the ones after it in the distance of the period in `settings`.
+    ///
+    /// # Errors
+    /// `application` does not take the state: then everything stays as it is, and it comes back.
+    pub fn tune(
+        &mut self,
+        settings: ExecutorSettings,
+        mut application: Box<dyn Application>,
+    ) -> Result<Box<dyn Application>, (LoadError, Box<dyn Application>)> {
+        if self.progress().is_some() {
+            let mut state = vec![0; self.application.state_size_max()];
+            let len = self.application.save(&mut state);
+            if let Err(error) = application.load(&state[..len]) {
+                return Err((error, application));
+            }
+        }
+        self.settings = settings;
+        std::mem::swap(&mut self.application, &mut application);
+        Ok(application)
+    }
+}

@@ -1,0 +1,475 @@
+//! The order of the steps by which a node changes its applications, without I/O. Whoever drives it takes
+//! each step and says what came of it; a daemon does in a thread, a simulation as events.
+
+use std::collections::VecDeque;
+
+use bumpless_base::{Duration, Instant};
+use bumpless_config::{self as config, Config};
+
+use super::places::Places;
+use super::prepared::{Newcomer, Prepared, Workshop};
+use crate::admission::Admission;
+use crate::build::Parts;
+use crate::data_plane::change::{ChangeAnswer, ChangeBoard, ChangeOrder, ChangeRefused, Occupant};
+use bumpless_transfer::{ReceiverFactory, SenderFactory};
+
+/// After so long without the partner's being ready, a prepared change is withdrawn.
+const LAPSE: Duration = Duration::from_secs(60);
+/// Between two attempts at what has failed.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// What is to be done next.
+pub enum Step {
+    /// Put the text beside the configuration's file, so that a restart finds it; then [`Changer::kept`].
+    Keep(String),
+    /// Have the data plane do this; then [`Changer::answered`].
+    Order(ChangeOrder),
+    /// What lies beside the configuration's file takes its place; then [`Changer::made`].
+    MakeLast,
+    /// Remove what lies beside the configuration's file.
+    Forget,
+    /// End the executor of the application at this place, after its cycle; then [`Changer::stopped`].
+    Stop(usize),
+    /// Have the executor at this place go on with these settings; then [`Changer::tuned`].
+    Tune(usize, Box<config::Application>),
+    /// Start an executor.
+    Start(Box<Newcomer>),
+    /// Drop this.
+    Free(Vec<(usize, Occupant)>),
+    /// The change has ended, or was given up: tell so.
+    Tell(String),
+}
+
+enum Job {
+    Keep,
+    Prepare { resumed: bool },
+    Agree { since: Instant },
+    Withdraw,
+    Forget,
+    NotMade,
+    Pause { until: Option<Instant> },
+    MakeLast,
+    Switch,
+    Follow,
+    Discount,
+    Stop(usize),
+    Dismiss,
+    Tune(usize),
+    Retime(usize),
+    Start,
+    Rest { until: Option<Instant> },
+    Clear,
+    Free(Vec<(usize, Occupant)>),
+    Tell(String),
+}
+
+/// Changes a node's configuration.
+pub struct Changer {
+    config: Config,
+    admission: Admission,
+    places: Places,
+    workshop: Workshop,
+    prepared: Option<Prepared>,
+    jobs: VecDeque<Job>,
+    /// The first job's step is being taken.
+    busy: bool,
+    verdict: Option<Result<(), String>>,
+}
+
+impl Changer {
+    /// Of a node that starts with `config`.
+    pub fn new(
+        (config, admission): (&Config, Admission),
+        parts: Parts,
+        (senders, receivers): (SenderFactory, ReceiverFactory),
+    ) -> Self {
+        Self {
+            config: config.clone(),
+            admission,
+            places: Places::new(config, &parts),
+            workshop: Workshop {
+                parts,
+                senders,
+                receivers,
+            },
+            prepared: None,
+            jobs: VecDeque::new(),
+            busy: false,
+            verdict: None,
+        }
+    }
+
+    /// The configuration in force, what the plan says of it, and who has which place.
+    pub fn in_force(&self) -> (&Config, &Admission, &Places) {
+        (&self.config, &self.admission, &self.places)
+    }
+
+    /// The fingerprint of the configuration that is prepared or being put into force.
+    pub fn next(&self) -> Option<u64> {
+        self.prepared.as_ref().map(|prepared| prepared.fingerprint)
+    }
+
+    /// In words, what it is about; `None` if nothing.
+    pub fn doing(&self) -> Option<&'static str> {
+        Some(match self.jobs.front()? {
+            Job::Keep | Job::Prepare { .. } => "being prepared",
+            Job::Agree { .. } => "prepared here; waits until the partner has it, too",
+            Job::Withdraw | Job::Forget | Job::NotMade | Job::Pause { .. } => "being withdrawn",
+            Job::MakeLast | Job::Switch => "being made",
+            Job::Follow => "made here; waits until the partner has made it, too",
+            _ => "made; what has gone is being cleared away",
+        })
+    }
+
+    /// Prepares the change to `text`, which was read from `file`. The verdict follows.
+    ///
+    /// # Errors
+    /// Why this cannot be done.
+    pub fn apply(&mut self, text: &str, file: &str, now: Instant) -> Result<(), String> {
+        self.prepare((text, file), now)?;
+        self.verdict = None;
+        self.jobs.push_back(Job::Keep);
+        self.jobs.push_back(Job::Prepare { resumed: false });
+        self.jobs.push_back(Job::Agree { since: now });
+        Ok(())
+    }
+
+    /// The node has started, and `text` lay beside its configuration.
+    ///
+    /// # Errors
+    /// Why it cannot be done.
+    pub fn resume(&mut self, text: &str, file: &str, now: Instant) -> Result<(), String> {
+        self.prepare((text, file), now)?;
+        self.jobs.push_back(Job::Prepare { resumed: true });
+        self.jobs.push_back(Job::Agree { since: now });
+        Ok(())
+    }
+
+    fn prepare(&mut self, text: (&str, &str), now: Instant) -> Result<(), String> {
+        if let Some(doing) = self.doing() {
+            return Err(format!("another change is {doing}; wait for its end"));
+        }
+        let in_force = (&self.config, &self.places);
+        let prepared = Prepared::new(in_force, text, &self.workshop, now)?;
+        if prepared.fingerprint == self.config.fingerprint() {
+            return Err("this configuration is in force already".into());
+        }
+        self.prepared = Some(prepared);
+        Ok(())
+    }
+
+    /// Gives up what is prepared. The verdict follows.
+    ///
+    /// # Errors
+    /// Why it cannot be given up.
+    pub fn withdraw(&mut self) -> Result<(), String> {
+        self.verdict = None;
+        match self.jobs.front() {
+            Some(Job::Agree { .. }) => self.give_up(),
+            Some(_) => return Err("the change is being made".into()),
+            None => return Err("no change is prepared".into()),
+        }
+        Ok(())
+    }
+
+    fn give_up(&mut self) {
+        self.jobs.clear();
+        self.jobs.push_back(Job::Withdraw);
+        self.jobs.push_back(Job::Forget);
+    }
+
+    /// What became of [`apply`](Self::apply) or [`withdraw`](Self::withdraw); told once.
+    pub fn take_verdict(&mut self) -> Option<Result<(), String>> {
+        self.verdict.take()
+    }
+
+    /// When to [`poll`](Self::poll) at the latest, if nothing happens before.
+    pub fn wakes_at(&self) -> Instant {
+        match self.jobs.front() {
+            Some(Job::Agree { since }) => *since + LAPSE,
+            Some(Job::Pause { until: Some(until) } | Job::Rest { until: Some(until) }) => *until,
+            _ => Instant::FAR_FUTURE,
+        }
+    }
+
+    /// The next step. `None`: the last one is still being taken, or there is nothing to do until
+    /// something happens.
+    pub fn poll(&mut self, board: &ChangeBoard, now: Instant) -> Option<Step> {
+        loop {
+            if self.busy {
+                return None;
+            }
+            let Some(job) = self.jobs.pop_front() else {
+                self.prepared = None;
+                return None;
+            };
+            match self.begin(job, board, now) {
+                Begun::Step(step) => return Some(step),
+                Begun::Waits(job, step) => {
+                    self.jobs.push_front(job);
+                    self.busy = step.is_some();
+                    return step;
+                }
+                Begun::Over => {}
+            }
+        }
+    }
+
+    fn begin(&mut self, job: Job, board: &ChangeBoard, now: Instant) -> Begun {
+        let order = |job, order| Begun::Waits(job, Some(Step::Order(order)));
+        let Some(prepared) = &mut self.prepared else {
+            return match job {
+                Job::Free(leavers) => Begun::Step(Step::Free(leavers)),
+                Job::Tell(words) => Begun::Step(Step::Tell(words)),
+                _ => Begun::Over,
+            };
+        };
+        match job {
+            Job::Keep => Begun::Waits(job, Some(Step::Keep(prepared.text.clone()))),
+            Job::Prepare { resumed } => {
+                // What was told before is of a change before.
+                let _ = (
+                    board.take_due(),
+                    board.take_withdrawn(),
+                    board.take_followed(),
+                );
+                let next = prepared.fingerprint;
+                order(job, ChangeOrder::Prepare { next, resumed })
+            }
+            Job::Agree { .. } if board.take_due() => {
+                self.make();
+                Begun::Over
+            }
+            Job::Agree { since } if board.take_withdrawn() || now >= since + LAPSE => {
+                self.give_up();
+                Begun::Over
+            }
+            Job::Agree { .. } => Begun::Waits(job, None),
+            Job::Withdraw => order(job, ChangeOrder::Withdraw),
+            Job::Forget => {
+                self.prepared = None;
+                let words = "the prepared change was given up; the configuration stays as it is";
+                self.jobs.push_front(Job::Tell(words.into()));
+                Begun::Step(Step::Forget)
+            }
+            Job::NotMade => order(job, ChangeOrder::NotMade),
+            Job::Pause { until: None } => {
+                let until = Some(now + RETRY);
+                Begun::Waits(Job::Pause { until }, None)
+            }
+            Job::Rest { until: None } => {
+                let until = Some(now + prepared.rest);
+                Begun::Waits(Job::Rest { until }, None)
+            }
+            Job::Pause { until: Some(until) } | Job::Rest { until: Some(until) } => {
+                if now < until {
+                    return Begun::Waits(job, None);
+                }
+                Begun::Over
+            }
+            Job::MakeLast => Begun::Waits(job, Some(Step::MakeLast)),
+            Job::Switch => {
+                let arrivals = std::mem::take(&mut prepared.arrivals);
+                order(job, ChangeOrder::Switch { arrivals })
+            }
+            Job::Follow if board.take_followed() => Begun::Over,
+            Job::Follow => Begun::Waits(job, None),
+            Job::Discount => {
+                let places = prepared.leavers.clone();
+                order(job, ChangeOrder::Discount { places })
+            }
+            Job::Stop(place) => Begun::Waits(job, Some(Step::Stop(place))),
+            Job::Dismiss => {
+                let leavers = prepared
+                    .leavers
+                    .iter()
+                    .map(|&place| (place, Occupant::default()));
+                let leavers = leavers.collect();
+                order(job, ChangeOrder::Dismiss { leavers })
+            }
+            Job::Tune(at) => {
+                let (place, settings) = prepared.tuned[at].clone();
+                Begun::Waits(job, Some(Step::Tune(place, Box::new(settings))))
+            }
+            Job::Retime(at) => {
+                let (place, settings) = &prepared.tuned[at];
+                let retime = ChangeOrder::Retime {
+                    place: *place,
+                    period: settings.period,
+                    expect_within: settings.period + settings.deadline,
+                };
+                order(job, retime)
+            }
+            Job::Start => match prepared.newcomers.pop() {
+                Some(newcomer) => {
+                    self.jobs.push_front(Job::Start);
+                    Begun::Step(Step::Start(Box::new(newcomer)))
+                }
+                None => Begun::Over,
+            },
+            Job::Clear => {
+                let vacant = |&place: &usize| {
+                    let nobody = Occupant {
+                        sender: Some(self.workshop.senders.vacant()),
+                        receiver: Some(self.workshop.receivers.vacant()),
+                        ..Occupant::default()
+                    };
+                    (place, nobody)
+                };
+                let leavers = prepared.leavers.iter().map(vacant).collect();
+                order(job, ChangeOrder::Clear { leavers })
+            }
+            Job::Free(leavers) => Begun::Step(Step::Free(leavers)),
+            Job::Tell(words) => Begun::Step(Step::Tell(words)),
+        }
+    }
+
+    /// Both nodes are ready.
+    fn make(&mut self) {
+        let Some(prepared) = &self.prepared else {
+            return;
+        };
+        self.jobs.clear();
+        self.jobs.extend([Job::MakeLast, Job::Switch, Job::Follow]);
+        if !prepared.leavers.is_empty() {
+            self.jobs.push_back(Job::Discount);
+            let stops = prepared.leavers.iter().map(|&place| Job::Stop(place));
+            self.jobs.extend(stops);
+            self.jobs.push_back(Job::Dismiss);
+        }
+        for at in 0..prepared.tuned.len() {
+            self.jobs.extend([Job::Tune(at), Job::Retime(at)]);
+        }
+        self.jobs.push_back(Job::Start);
+        if !prepared.leavers.is_empty() {
+            self.jobs.extend([Job::Rest { until: None }, Job::Clear]);
+        }
+    }
+
+    /// The step is taken; goes on with the next job.
+    fn go_on(&mut self) -> Option<Job> {
+        self.busy = false;
+        self.jobs.pop_front()
+    }
+
+    /// After [`Step::Keep`].
+    pub fn kept(&mut self, result: Result<(), String>) {
+        self.go_on();
+        if let Err(error) = result {
+            self.jobs.clear();
+            self.prepared = None;
+            self.verdict = Some(Err(error));
+        }
+    }
+
+    /// After [`Step::MakeLast`].
+    pub fn made(&mut self, result: Result<(), String>, now: Instant) {
+        self.go_on();
+        if let Err(error) = result {
+            self.jobs.clear();
+            let words = format!("the change cannot be made yet: {error}; it is tried again");
+            let again = [
+                Job::Tell(words),
+                Job::Pause { until: None },
+                Job::NotMade,
+                Job::Agree { since: now },
+            ];
+            self.jobs.extend(again);
+        }
+    }
+
+    /// After [`Step::Stop`].
+    pub fn stopped(&mut self) {
+        self.go_on();
+    }
+
+    /// After [`Step::Tune`].
+    pub fn tuned(&mut self, result: Result<(), String>) {
+        self.go_on();
+        if let Err(error) = result {
+            self.jobs.push_back(Job::Tell(error));
+        }
+    }
+
+    /// After [`Step::Order`]. What the data plane gave back is dropped in [`Step::Free`].
+    pub fn answered(&mut self, answer: ChangeAnswer, now: Instant) {
+        let job = self.go_on();
+        match (job, answer.result) {
+            (Some(Job::Prepare { resumed }), Ok(())) => self.ready(resumed),
+            (Some(Job::Prepare { resumed }), Err(refused)) => {
+                self.jobs.clear();
+                self.jobs.push_back(Job::Forget);
+                self.refuse(resumed, &refused);
+            }
+            (Some(Job::Withdraw), Ok(())) => self.verdict = Some(Ok(())),
+            (Some(Job::Withdraw), Err(refused)) => {
+                self.jobs.clear();
+                self.jobs.push_back(Job::Agree { since: now });
+                self.verdict = Some(Err(refused.to_string()));
+            }
+            (Some(Job::Switch), result) => self.switched(result),
+            (Some(Job::Clear), _) => self.cleared(),
+            _ => {}
+        }
+        if let ChangeOrder::Switch { arrivals: left }
+        | ChangeOrder::Dismiss { leavers: left }
+        | ChangeOrder::Clear { leavers: left } = answer.order
+        {
+            self.jobs.push_front(Job::Free(left));
+        }
+    }
+
+    fn ready(&mut self, resumed: bool) {
+        if !resumed {
+            self.verdict = Some(Ok(()));
+        }
+    }
+
+    fn refuse(&mut self, resumed: bool, refused: &ChangeRefused) {
+        if resumed {
+            let words = format!("what was prepared before the restart was given up: {refused}");
+            self.jobs.push_back(Job::Tell(words));
+        } else {
+            self.verdict = Some(Err(refused.to_string()));
+        }
+    }
+
+    fn switched(&mut self, result: Result<(), ChangeRefused>) {
+        let Some(prepared) = &mut self.prepared else {
+            return;
+        };
+        self.config = prepared.config.clone();
+        self.admission = prepared.admission.clone();
+        self.places = prepared.places.clone();
+        let words = match result {
+            Ok(()) => format!(
+                "the configuration {:016x} is in force",
+                prepared.fingerprint
+            ),
+            Err(refused) => format!(
+                "the configuration {:016x} is in force, but not all of it runs: {refused}; restart this \
+                 node",
+                prepared.fingerprint
+            ),
+        };
+        self.jobs.push_front(Job::Tell(words));
+    }
+
+    fn cleared(&mut self) {
+        if let Some(prepared) = &self.prepared {
+            prepared
+                .leavers
+                .iter()
+                .for_each(|&place| self.places.leave(place));
+        }
+        self.prepared = None;
+    }
+}
+
+enum Begun {
+    /// The step is all that there is to the job.
+    Step(Step),
+    /// The job ends with the answer to the step, or when something happens.
+    Waits(Job, Option<Step>),
+    Over,
+}

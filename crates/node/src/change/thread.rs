@@ -1,0 +1,250 @@
+//! Taking the steps of a change in a daemon: a thread that may block, beside the data plane.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+use bumpless_net_linux::{Clock, Waker};
+use rtrb::Producer;
+
+use super::changer::{Changer, Step};
+use super::store::Store;
+use crate::data_plane::Command;
+use crate::data_plane::change::{ChangeAnswer, ChangeBoard, ChangeOrder};
+use crate::directory::Directory;
+use crate::event::NodeEvent;
+use crate::log::{EventSink, LogRegistry};
+use crate::running::Running;
+use crate::short_text::ShortText;
+
+/// How long the data plane may take for a step.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The thread looks at least so often whether it is to end.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What an operator asks for.
+pub enum ChangeRequest {
+    /// Prepare the change to this text.
+    Apply {
+        /// The configuration.
+        text: String,
+        /// The file that it was read from.
+        file: String,
+        /// Where the verdict goes.
+        reply: SyncSender<Result<(), String>>,
+    },
+    /// Give up what is prepared.
+    Withdraw {
+        /// Where the verdict goes.
+        reply: SyncSender<Result<(), String>>,
+    },
+}
+
+/// What the thread works with.
+pub struct Tools {
+    /// The configuration's file; without one nothing is changed.
+    pub store: Option<Store>,
+    /// What the data plane says.
+    pub board: Arc<ChangeBoard>,
+    /// Orders to it.
+    pub orders: Arc<Mutex<Producer<Command>>>,
+    /// Wakes it.
+    pub waker: Waker,
+    /// The applications' threads.
+    pub running: Running,
+    /// The log's names.
+    pub registry: LogRegistry,
+    /// Way into the log.
+    pub sink: EventSink,
+    /// Ends the thread, which is to be unparked.
+    pub stop: Arc<AtomicBool>,
+    /// What status shows.
+    pub directory: Arc<Mutex<Directory>>,
+}
+
+/// The thread's inside.
+pub struct ChangeThread {
+    changer: Changer,
+    tools: Tools,
+    requests: Receiver<ChangeRequest>,
+    asked: Option<SyncSender<Result<(), String>>>,
+}
+
+impl ChangeThread {
+    /// Takes the steps of `changer` as `requests` ask for.
+    pub const fn new(changer: Changer, tools: Tools, requests: Receiver<ChangeRequest>) -> Self {
+        Self {
+            changer,
+            tools,
+            requests,
+            asked: None,
+        }
+    }
+
+    /// Runs until it is told to stop; gives the applications' threads back.
+    pub fn run(mut self) -> Running {
+        self.tools.board.register();
+        self.resume();
+        while !self.tools.stop.load(Ordering::Acquire) && self.turn() {
+            let due = self.changer.wakes_at().since(Clock.now());
+            thread::park_timeout(due.to_std().min(LOOK));
+        }
+        self.tools.running
+    }
+
+    /// Goes on with what an earlier process has prepared.
+    fn resume(&mut self) {
+        let Some(store) = &self.tools.store else {
+            return;
+        };
+        let file = store.file().display().to_string();
+        let found = match store.next() {
+            Ok(None) => return,
+            Ok(Some(text)) => self.changer.resume(&text, &file, Clock.now()),
+            Err(error) => Err(error.to_string()),
+        };
+        if let Err(error) = found {
+            // It is in force already, or nobody can ever change to it.
+            let _ = store.forget();
+            self.tell(&format!(
+                "what was prepared before the start was given up: {error}"
+            ));
+        }
+    }
+
+    fn turn(&mut self) -> bool {
+        loop {
+            match self.requests.try_recv() {
+                Ok(request) => self.take(request),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+        while let Some(step) = self.changer.poll(&self.tools.board, Clock.now()) {
+            if !self.take_step(step) {
+                return false;
+            }
+            self.show();
+        }
+        self.show();
+        true
+    }
+
+    fn take(&mut self, request: ChangeRequest) {
+        let (reply, result) = match request {
+            ChangeRequest::Apply { text, file, reply } => {
+                let result = match self.tools.store {
+                    Some(_) => self.changer.apply(&text, &file, Clock.now()),
+                    None => Err("the node was started without a file to replace".into()),
+                };
+                (reply, result)
+            }
+            ChangeRequest::Withdraw { reply } => (reply, self.changer.withdraw()),
+        };
+        match result {
+            Ok(()) => self.asked = Some(reply),
+            Err(error) => {
+                let _ = reply.try_send(Err(error));
+            }
+        }
+    }
+
+    fn show(&mut self) {
+        if let Some(verdict) = self.changer.take_verdict()
+            && let Some(reply) = self.asked.take()
+        {
+            let _ = reply.try_send(verdict);
+        }
+        if let Ok(mut directory) = self.tools.directory.lock() {
+            directory.follow(&self.changer);
+        }
+    }
+
+    fn tell(&mut self, words: &str) {
+        let notice = NodeEvent::Notice {
+            name: "configuration",
+            group: None,
+            cause: ShortText::of(words),
+        };
+        self.tools.sink.record(Clock.now(), notice);
+    }
+
+    /// Returns whether the node goes on.
+    fn take_step(&mut self, step: Step) -> bool {
+        let store = || Err("the node has no file".to_owned());
+        match step {
+            Step::Keep(text) => {
+                let kept = self
+                    .tools
+                    .store
+                    .as_ref()
+                    .map_or_else(store, |s| s.keep(&text));
+                self.changer.kept(kept);
+            }
+            Step::MakeLast => {
+                let next = self.changer.next().unwrap_or_default();
+                let made = self.tools.store.as_ref();
+                let made = made.map_or_else(store, |s| s.make_last(next));
+                self.changer.made(made, Clock.now());
+            }
+            Step::Forget => {
+                let forgotten = self.tools.store.as_ref().map_or_else(store, Store::forget);
+                if let Err(error) = forgotten {
+                    self.tell(&error);
+                }
+            }
+            Step::Order(order) => {
+                let Some(answer) = self.order(order) else {
+                    return false;
+                };
+                self.changer.answered(answer, Clock.now());
+            }
+            Step::Stop(place) => {
+                self.tools.running.stop(place);
+                self.changer.stopped();
+            }
+            Step::Tune(place, settings) => {
+                let tuned = self.tools.running.tune(place, &settings);
+                self.changer.tuned(tuned);
+            }
+            Step::Start(newcomer) => {
+                let settings = &newcomer.settings;
+                let name = &settings.name;
+                let channel = settings.channel.get();
+                let place = newcomer.place;
+                let sink = self.tools.registry.register(place as u16, name, channel);
+                let port = Arc::clone(&newcomer.shared.port);
+                let started =
+                    self.tools
+                        .running
+                        .start(place, settings, newcomer.shared, newcomer.ends, sink);
+                if let Err(error) = started {
+                    port.set_fit(false);
+                    self.tell(&format!("'{name}' does not run: {error}"));
+                }
+            }
+            Step::Free(leavers) => drop(leavers),
+            Step::Tell(words) => self.tell(&words),
+        }
+        true
+    }
+
+    /// `None`: the data plane has ended.
+    fn order(&mut self, order: ChangeOrder) -> Option<ChangeAnswer> {
+        let (reply, answer) = sync_channel(1);
+        let mut command = Command::Change { order, reply };
+        let until = Clock.now() + bumpless_base::Duration::from_secs(5);
+        loop {
+            let pushed = self.tools.orders.lock().ok()?.push(command);
+            self.tools.waker.wake();
+            match pushed {
+                Ok(()) => return answer.recv_timeout(PATIENCE).ok(),
+                Err(rtrb::PushError::Full(back)) if Clock.now() < until => command = back,
+                Err(_) => return None,
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! What is in force on a node, for those who tell people of it.
+
+use bumpless_config::Config;
+
+use crate::admission::Admission;
+use crate::change::Changer;
+
+/// The configuration in force, and which application has which number.
+pub struct Directory {
+    /// The configuration.
+    pub config: Config,
+    /// What the plan says of it.
+    pub admission: Admission,
+    /// By number of the application, its position in `config`.
+    pub applications: Vec<Option<usize>>,
+    /// What a change of the configuration is about, in words.
+    pub change: Option<&'static str>,
+}
+
+impl Directory {
+    /// Of a node that starts with `config`.
+    pub fn new(config: &Config, admission: Admission) -> Self {
+        Self {
+            applications: (0..config.applications.len()).map(Some).collect(),
+            config: config.clone(),
+            admission,
+            change: None,
+        }
+    }
+
+    /// Takes over what `changer` has done.
+    pub fn follow(&mut self, changer: &Changer) {
+        self.change = changer.doing();
+        let (config, admission, places) = changer.in_force();
+        if self.config == *config && self.applications.len() == places.seats().len() {
+            return;
+        }
+        self.config = config.clone();
+        self.admission = admission.clone();
+        let position = |name: &str| {
+            let mut applications = config.applications.iter();
+            applications.position(|application| application.name == name)
+        };
+        let seats = places.seats().iter();
+        self.applications = seats
+            .map(|seat| seat.as_ref().and_then(|seat| position(&seat.name)))
+            .collect();
+    }
+}
