@@ -50,7 +50,29 @@ fn counted<T>(work: impl FnOnce() -> T) -> (T, u64, u64) {
 const SIZE: u32 = 1_000_000;
 const PEER: PeerId = PeerId(0);
 
-fn build(payload_size: u16) -> (Sender, Vec<Publisher>, Receiver, Vec<Subscriber>) {
+fn sending(id: u16) -> SenderChannel {
+    SenderChannel {
+        id: ChannelId::new(id).unwrap(),
+        peer: PEER,
+        links: LinkSet::first(2),
+        distribution: Distribution::Replicate,
+        max_size: SIZE,
+        deadline: Duration::from_millis(50),
+        expiry: Duration::from_millis(500),
+    }
+}
+
+fn receiving(id: u16) -> ReceiverChannel {
+    ReceiverChannel {
+        id: ChannelId::new(id).unwrap(),
+        peer: PEER,
+        links: LinkSet::first(2),
+        max_size: SIZE,
+        expect_within: Duration::from_millis(100),
+    }
+}
+
+fn build(payload_size: u16, room: usize) -> (Sender, Vec<Publisher>, Receiver, Vec<Subscriber>) {
     let link = LinkParameters {
         bandwidth: 1_000_000_000,
         frame_overhead: 66,
@@ -61,29 +83,15 @@ fn build(payload_size: u16) -> (Sender, Vec<Publisher>, Receiver, Vec<Subscriber
         payload_size,
         in_flight_max: 512,
     };
-    let channel = SenderChannel {
-        id: ChannelId::new(1).unwrap(),
-        peer: PEER,
-        links: LinkSet::first(2),
-        distribution: Distribution::Replicate,
-        max_size: SIZE,
-        deadline: Duration::from_millis(50),
-        expiry: Duration::from_millis(500),
-    };
-    let (sender, publishers) = Sender::new(&[link; 2], &[peer], &[channel]).unwrap();
+    let channel = sending(1);
+    let (sender, publishers) = Sender::with_room(&[link; 2], &[peer], &[channel], room).unwrap();
     let from = ReceiverPeer {
         version: Version::V2,
         payload_size,
         in_flight_max: 512,
     };
-    let channel = ReceiverChannel {
-        id: channel.id,
-        peer: PEER,
-        links: channel.links,
-        max_size: SIZE,
-        expect_within: Duration::from_millis(100),
-    };
-    let (receiver, subscribers) = Receiver::new(&[from], &[channel]).unwrap();
+    let channel = receiving(1);
+    let (receiver, subscribers) = Receiver::with_room(&[from], &[channel], room).unwrap();
     (sender, publishers, receiver, subscribers)
 }
 
@@ -143,7 +151,7 @@ fn cross(
 
 #[test]
 fn steady_state_allocates_nothing() {
-    let mut node = build(1000);
+    let mut node = build(1000, 0);
     let mut now = Instant::from_nanos(1_000_000);
     node.0.set_session(PEER, Some(1), now);
     node.2.set_session(PEER, Some(1), now);
@@ -163,11 +171,80 @@ fn steady_state_allocates_nothing() {
 #[test]
 fn bookkeeping_takes_at_most_a_twentieth_of_the_states() {
     for payload_size in [500, 1000, 1430] {
-        let (node, _, bytes) = counted(|| build(payload_size));
+        let (node, _, bytes) = counted(|| build(payload_size, 0));
         let states = 4 * u64::from(SIZE);
         assert!(bytes > states);
         let share = (bytes - states) as f64 / f64::from(SIZE);
         assert!(share < 0.05, "{payload_size}: {share}");
         drop(node);
     }
+}
+
+/// Starts a transfer at every place, of which the receiver takes some packets and nobody collects
+/// what it has to say.
+fn begin(sender: &mut Sender, publishers: &mut [Publisher], receiver: &mut Receiver, now: Instant) {
+    for publisher in publishers {
+        publisher.publish(now, |_| 2000);
+    }
+    sender.handle_published(now);
+    let mut datagram = [0; 1600];
+    for number in 0.. {
+        let Some(transmit) = sender.poll_transmit(LinkId(0), now) else {
+            break;
+        };
+        let len = transmit.datagram_len();
+        let (header, payload) = datagram[..len].split_at_mut(transmit.header().len());
+        header.copy_from_slice(transmit.header());
+        payload.copy_from_slice(sender.payload(&transmit));
+        if let Ok(Packet::Data { header, payload }) = parse(&datagram[..len])
+            && number % 3 > 0
+        {
+            receiver.handle_data(PEER, LinkId(0), &header, payload, now);
+        }
+    }
+}
+
+#[test]
+fn exchanging_allocates_and_frees_nothing() {
+    const ROOM: u16 = 70;
+    let (mut sender, mut publishers, mut receiver, _subscribers) = build(1000, ROOM.into());
+    let mut now = Instant::from_nanos(1_000_000);
+    sender.set_session(PEER, Some(1), now);
+    receiver.set_session(PEER, Some(1), now);
+    let (to_send, to_receive) = (sender.factory(), receiver.factory());
+    // In the second round others come, in the third nobody.
+    for ids in [Some(100), Some(200), None, Some(300)] {
+        now += Duration::from_millis(1);
+        publishers.truncate(1);
+        for place in 1..=ROOM {
+            let at = usize::from(place);
+            let (out, into) = match ids {
+                Some(ids) => {
+                    // In descending order, which moves the whole of the peer's table.
+                    let id = ids + ROOM - place;
+                    let (out, publisher) = to_send.prepare(at, &sending(id)).unwrap();
+                    publishers.push(publisher);
+                    (out, to_receive.prepare(at, &receiving(id)).unwrap().0)
+                }
+                None => (to_send.vacant(), to_receive.vacant()),
+            };
+            let (before, n, _) = counted(|| {
+                let out = sender.exchange(at, out, now);
+                (out, receiver.exchange(at, into, now))
+            });
+            assert_eq!(n, 0, "{ids:?}, place {place}");
+            assert!(before.0.is_ok() && before.1.is_ok());
+        }
+        let ((), n, _) = counted(|| begin(&mut sender, &mut publishers, &mut receiver, now));
+        assert_eq!(n, 0);
+    }
+    assert!(sender.counters().get(Counter::StatesFailed) >= 140);
+    assert!(receiver.counters().get(Counter::StatesAbandoned) >= 40);
+}
+
+#[test]
+fn a_vacant_place_takes_next_to_no_memory() {
+    let bytes = |room| counted(|| build(1000, room)).2;
+    let each = (bytes(1000) - bytes(0)) / 1000;
+    assert!(each < 2000, "{each}");
 }
