@@ -2,9 +2,9 @@
 
 mod world;
 
-use bumpless_base::{Counter, Duration, LinkSet};
+use bumpless_base::{Counter, Duration, LinkId, LinkSet};
 use bumpless_transfer::*;
-use bumpless_wire::Version;
+use bumpless_wire::{MAX_ACK_LEN, Packet, Version, parse};
 use world::*;
 
 const SIZE: usize = 20_000;
@@ -134,6 +134,28 @@ fn the_open_transfer_and_the_state_behind_it_fail_as_withdrawn() {
 }
 
 #[test]
+fn a_channel_that_comes_back_inherits_no_deadline_from_before() {
+    let mut world = roomy().build();
+    let mut publisher = send(&mut world, 1, two_links(), 5);
+    publish(&mut publisher, &world, &state(1, 800));
+    world.sender.handle_published(world.now);
+    publish(&mut publisher, &world, &state(2, 800));
+    // The sender gives the first up for the second, which its publisher has taken back.
+    publisher.publish(world.now, |_| {
+        world.sender.handle_published(world.now);
+        800
+    });
+    let vacant = world.sender.factory().vacant();
+    let left = world.sender.exchange(1, vacant, world.now).unwrap();
+    world.run(ms(200));
+    let _subscriber = receive(&mut world, 1, two_links(), 5);
+    world.sender.exchange(1, left, world.now).unwrap();
+    publish(&mut publisher, &world, &state(4, 800));
+    world.run(ms(1));
+    assert_eq!(world.sent_count(Counter::StatesSafe), 1);
+}
+
+#[test]
 fn marks_of_a_publisher_that_has_left_do_no_harm_to_its_successor() {
     let mut world = roomy().build();
     let mut subscriber = receive(&mut world, 1, two_links(), 6);
@@ -172,8 +194,7 @@ fn cycles_of_an_identity_go_on_whichever_place_it_comes_back_to() {
         publish(&mut publisher, &world, &state(7, SIZE));
         world.run(ms(2));
         let view = subscriber.read(world.now).unwrap();
-        assert!(view.cycle() > 3);
-        assert_eq!(view.data(), &*state(7, SIZE));
+        assert_eq!((view.cycle(), view.data()), (4, &*state(7, SIZE)));
     }
 }
 
@@ -232,9 +253,9 @@ fn a_channel_that_comes_back_takes_newer_cycles_only_unless_the_session_is_anoth
     }
 }
 
-/// What one link's receiver has taken of a state, in acknowledgements polled.
+/// How many acknowledgements the receiver owes.
 fn pending(world: &mut World) -> usize {
-    let mut out = [0; bumpless_wire::MAX_ACK_LEN];
+    let mut out = [0; MAX_ACK_LEN];
     std::iter::from_fn(|| world.receiver.poll_ack(&mut out)).count()
 }
 
@@ -260,11 +281,10 @@ fn what_the_old_channel_owed_and_had_to_tell_is_not_asked_of_the_new_one() {
         packet.header.cycle = cycle;
         packet.header.total_size = total;
         let bytes = datagram(&packet, &state(1, total.min(1000) as usize));
-        let Ok(bumpless_wire::Packet::Data { header, payload }) = bumpless_wire::parse(&bytes)
-        else {
+        let Ok(Packet::Data { header, payload }) = parse(&bytes) else {
             panic!("not a data packet");
         };
-        let link = bumpless_base::LinkId(0);
+        let link = LinkId(0);
         world
             .receiver
             .handle_data(PEER, link, &header, payload, world.now);
@@ -277,6 +297,29 @@ fn what_the_old_channel_owed_and_had_to_tell_is_not_asked_of_the_new_one() {
     assert_eq!(pending(&mut world), 0);
     assert!(subscriber.read(world.now).is_none());
     assert_eq!(world.received_count(Counter::StatesAbandoned), 1);
+}
+
+#[test]
+fn what_only_the_sender_has_holds_others_up_until_its_deadline_and_no_longer() {
+    let mut world = roomy().with(|p| p.in_flight_max = 8).build();
+    let hasty = ChannelPlan {
+        deadline: ms(5),
+        ..two_links()
+    };
+    let mut publisher = send(&mut world, 1, hasty, 5);
+    publish(&mut publisher, &world, &state(1, SIZE));
+    world.run(us(300));
+    let took = world.transfer(&state(2, SIZE)).unwrap();
+    assert!(ms(4) < took && took < ms(7), "{took}");
+    // Who is taken out at the sender holds nobody up.
+    publish(&mut publisher, &world, &state(3, SIZE));
+    world.run(us(300));
+    assert_eq!(world.sender.in_flight(PEER), 8);
+    let vacant = world.sender.factory().vacant();
+    drop(world.sender.exchange(1, vacant, world.now).unwrap());
+    let took = world.transfer(&state(4, SIZE)).unwrap();
+    assert!(took < ms(2), "{took}");
+    assert!(world.received_count(Counter::DiscardUnknownChannel) > 0);
 }
 
 #[test]
@@ -314,6 +357,16 @@ fn an_exchange_that_cannot_be_is_refused_with_its_reason_and_changes_nothing() {
         refusal(1, other.vacant()),
         "the channel was prepared for another node; prepare it with this one's factory"
     );
+    // Who was at a place belongs there; nobody belongs anywhere.
+    let vacant = world.sender.exchange(1, prepared(1, 5), world.now).unwrap();
+    let nobody = world.sender.exchange(2, vacant, world.now).unwrap();
+    let left = world.sender.exchange(1, nobody, world.now).unwrap();
+    let refused = world.sender.exchange(2, left, world.now).unwrap_err();
+    let other_place = ExchangeError::OtherPlace {
+        place: 2,
+        prepared_for: 1,
+    };
+    assert_eq!(refused.reason, other_place);
     world.transfer(&state(1, SIZE)).unwrap();
     assert_eq!(world.read(0).unwrap().1, state(1, SIZE));
 }
@@ -450,6 +503,7 @@ fn a_channel_is_overdue_by_the_time_that_was_set_last() {
     // Told already: from the next state on.
     assert_eq!(overdue_after(&mut world, &[(45, ms(50))]), [ms(40)]);
     assert_eq!(overdue_after(&mut world, &[(5, Duration::MAX)]), []);
+    assert_eq!(world.receiver.poll_timeout(), None);
     assert_eq!(overdue_after(&mut world, &[(5, ms(20))]), []);
     assert_eq!(overdue_after(&mut world, &[]), [ms(20)]);
 }

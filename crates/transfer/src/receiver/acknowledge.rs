@@ -18,6 +18,13 @@ impl AckQueue {
         self.0.retain(|&other| other != channel);
     }
 
+    /// Who is in it, first come first.
+    #[cfg(all(test, not(loom)))]
+    pub fn list(&self) -> alloc::vec::Vec<usize> {
+        let mut queue = self.0.clone();
+        core::iter::from_fn(|| queue.pop()).collect()
+    }
+
     /// The caller keeps each channel from being in it twice, so it cannot be full.
     fn push(&mut self, channel: usize) {
         let _ = self.0.push(channel);

@@ -375,3 +375,6 @@ fn rearm(timers: &mut IndexedHeap<Instant>, index: usize, channel: &Channel) {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -90,14 +90,6 @@ impl Todo {
     }
 }
 
-/// The transfer cycle after `cycle`.
-pub(super) fn next_cycle(version: Version, cycle: u32) -> u32 {
-    match version {
-        Version::V1 => u32::from((cycle as u16).wrapping_add(1)),
-        Version::V2 => cycle.wrapping_add(1),
-    }
-}
-
 pub(super) struct Channel {
     pub setup: SenderChannel,
     /// Position among its peer's channels.
@@ -207,7 +199,10 @@ impl Channel {
 
     /// Starts the transfer cycle, just before the first packet leaves (first paper, 7.2.3).
     pub fn begin(&mut self, version: Version, packets: u32, now: Instant) {
-        self.cycle = next_cycle(version, self.cycle);
+        self.cycle = match version {
+            Version::V1 => u32::from((self.cycle as u16).wrapping_add(1)),
+            Version::V2 => self.cycle.wrapping_add(1),
+        };
         for lane in &mut self.lanes {
             lane.restart(packets, now);
         }

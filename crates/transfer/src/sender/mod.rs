@@ -205,8 +205,6 @@ impl Sender {
             // Taken over at the end of the transfer before, ahead of its mark and perhaps of the
             // mark of a state that it superseded; nothing is there to take its place.
             Some(channel) if channel.has_latest() => {}
-            // Marked by one that has left.
-            Some(channel) if channel.is_vacant() => {}
             Some(_) => self.adopt(index, now),
             None => {}
         }
@@ -234,7 +232,8 @@ impl Sender {
         let peer = &self.peers[usize::from(channel.setup.peer.0)];
         let inherited = channel.inherited;
         let Some(state) = channel.take_published() else {
-            // The publisher has taken it back to put a later one there.
+            // The publisher has taken it back to put a later one there, or the mark is of one that has
+            // left this place.
             return;
         };
         let mut transfer = Transfer::of(state, peer.setup.payload_size, now);

@@ -1,7 +1,7 @@
 //! Who has which place: channels come and go while all others run on.
 
 use super::Sender;
-use super::channel::{Channel, next_cycle};
+use super::channel::Channel;
 use super::peer::{Peer, Rank};
 use crate::event::{FailureCause, SenderEvent};
 use crate::exchange::{ExchangeError, Refused};
@@ -245,9 +245,8 @@ impl Peer {
         self.channels[rank] = Rank::Taken(place);
         channel.rank = rank;
         if let Some(cycle) = former {
-            // The peer takes only newer ones. One is left out, so that a late acknowledgement of the
-            // one who left means nothing to a channel that was here before it.
-            channel.cycle = next_cycle(self.setup.version, cycle);
+            // The peer takes only newer ones.
+            channel.cycle = cycle;
         }
         let at = self.table.partition_point(|&(other, _)| other < id);
         self.table.insert(at, (id, place));

@@ -63,7 +63,7 @@ impl Default for Path {
 }
 
 /// A data packet as it left.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sent {
     pub at: Instant,
     pub link: usize,
@@ -505,9 +505,16 @@ impl World {
             for (_, event) in self.events.iter().rev() {
                 match *event {
                     SenderEvent::Safe {
-                        ticket: t, took, ..
+                        channel: 0,
+                        ticket: t,
+                        took,
+                        ..
                     } if t == ticket => return Some(took),
-                    SenderEvent::Failed { ticket: t, .. } if t == ticket => return None,
+                    SenderEvent::Failed {
+                        channel: 0,
+                        ticket: t,
+                        ..
+                    } if t == ticket => return None,
                     _ => {}
                 }
             }
