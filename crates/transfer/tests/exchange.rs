@@ -2,25 +2,10 @@
 
 mod world;
 
-use bumpless_base::{Counter, Duration, LinkId, LinkSet};
+use bumpless_base::{Counter, Duration, LinkId};
 use bumpless_transfer::*;
 use bumpless_wire::{MAX_ACK_LEN, Packet, Version, parse};
 use world::*;
-
-const SIZE: usize = 20_000;
-
-/// Two links, one channel and two vacant places.
-fn roomy() -> Plan {
-    Plan::links(2).with(|p| p.room = 2)
-}
-
-fn two_links() -> ChannelPlan {
-    ChannelPlan {
-        links: LinkSet::first(2),
-        max_size: SIZE as u32,
-        ..ChannelPlan::default()
-    }
-}
 
 /// Puts a channel in a place of the receiver and gives its subscriber.
 fn receive(world: &mut World, place: usize, plan: ChannelPlan, number: usize) -> Subscriber {
@@ -82,13 +67,13 @@ fn a_vacant_place_sends_nothing_and_wants_nothing() {
 fn a_channel_that_comes_in_during_a_session_takes_part_in_it_at_once() {
     for version in [Version::V1, Version::V2] {
         let mut world = roomy().with(|p| p.version = version).build();
-        world.transfer(&state(0, SIZE)).unwrap();
+        world.transfer(&state(0, ROOMY_SIZE)).unwrap();
         let mut subscriber = receive(&mut world, 2, two_links(), 5);
         let mut publisher = send(&mut world, 1, two_links(), 5);
-        publish(&mut publisher, &world, &state(1, SIZE));
+        publish(&mut publisher, &world, &state(1, ROOMY_SIZE));
         world.run(ms(2));
         let view = subscriber.read(world.now).unwrap();
-        assert_eq!((view.cycle(), view.data()), (1, &*state(1, SIZE)));
+        assert_eq!((view.cycle(), view.data()), (1, &*state(1, ROOMY_SIZE)));
         assert_eq!(world.received_count(Counter::DiscardUnknownChannel), 0);
     }
 }
@@ -100,33 +85,36 @@ fn what_was_published_before_the_channel_was_in_its_place_is_sent_then() {
     let mut subscriber = receive(&mut world, 1, setup, 5);
     let factory = world.sender.factory();
     let (replacement, mut publisher) = factory.prepare(1, &setup.sender(id(5))).unwrap();
-    publish(&mut publisher, &world, &state(1, SIZE));
+    publish(&mut publisher, &world, &state(1, ROOMY_SIZE));
     world.run(ms(1));
     assert!(world.sent.is_empty());
     world.sender.exchange(1, replacement, world.now).unwrap();
     world.run(ms(1));
-    assert_eq!(subscriber.read(world.now).unwrap().data(), &*state(1, SIZE));
+    assert_eq!(
+        subscriber.read(world.now).unwrap().data(),
+        &*state(1, ROOMY_SIZE)
+    );
 }
 
 #[test]
 fn the_open_transfer_and_the_state_behind_it_fail_as_withdrawn() {
     let mut world = roomy().build();
     let mut publisher = send(&mut world, 1, two_links(), 5);
-    let first = publish(&mut publisher, &world, &state(1, SIZE));
+    let first = publish(&mut publisher, &world, &state(1, ROOMY_SIZE));
     world.run(us(50));
     assert!(world.sender.in_flight(PEER) > 0);
-    let second = publish(&mut publisher, &world, &state(2, SIZE));
+    let second = publish(&mut publisher, &world, &state(2, ROOMY_SIZE));
     let vacant = world.sender.factory().vacant();
     let left = world.sender.exchange(1, vacant, world.now).unwrap();
     assert_eq!(left.channel(), Some(&two_links().sender(id(5))));
     assert_eq!(world.sender.in_flight(PEER), 0);
     assert_eq!(world.sender.poll_timeout(), None);
     // Nobody takes what it publishes, while it is kept and afterwards.
-    publish(&mut publisher, &world, &state(3, SIZE));
+    publish(&mut publisher, &world, &state(3, ROOMY_SIZE));
     let sent = world.sent.len();
     world.run(ms(1));
     drop(left);
-    publish(&mut publisher, &world, &state(4, SIZE));
+    publish(&mut publisher, &world, &state(4, ROOMY_SIZE));
     world.run(ms(200));
     assert_eq!(events(&world), [failed(first), failed(second)]);
     assert_eq!(world.sent.len(), sent);
@@ -162,16 +150,16 @@ fn marks_of_a_publisher_that_has_left_do_no_harm_to_its_successor() {
     let mut old = send(&mut world, 1, two_links(), 5);
     let mut publisher = send(&mut world, 1, two_links(), 6);
     for cycle in 1..20 {
-        publish(&mut old, &world, &state(100 + cycle, SIZE));
-        publish(&mut publisher, &world, &state(cycle, SIZE));
+        publish(&mut old, &world, &state(100 + cycle, ROOMY_SIZE));
+        publish(&mut publisher, &world, &state(cycle, ROOMY_SIZE));
         for _ in 0..20 {
             world.run(us(100));
-            publish(&mut old, &world, &state(100 + cycle, SIZE));
+            publish(&mut old, &world, &state(100 + cycle, ROOMY_SIZE));
         }
         let view = subscriber.read(world.now).unwrap();
         assert_eq!(
             (view.cycle(), view.data()),
-            (cycle as u32, &*state(cycle, SIZE))
+            (cycle as u32, &*state(cycle, ROOMY_SIZE))
         );
     }
     assert_eq!(world.sent_count(Counter::StatesSafe), 19);
@@ -185,16 +173,16 @@ fn cycles_of_an_identity_go_on_whichever_place_it_comes_back_to() {
         let mut subscriber = receive(&mut world, 1, two_links(), 5);
         let mut publisher = send(&mut world, 1, two_links(), 5);
         for cycle in 0..3 {
-            publish(&mut publisher, &world, &state(cycle, SIZE));
+            publish(&mut publisher, &world, &state(cycle, ROOMY_SIZE));
             world.run(ms(2));
         }
         assert_eq!(world.sender.last_cycle(1), Some(3));
         let _other = send(&mut world, 1, two_links(), 6);
         let mut publisher = send(&mut world, 2, two_links(), 5);
-        publish(&mut publisher, &world, &state(7, SIZE));
+        publish(&mut publisher, &world, &state(7, ROOMY_SIZE));
         world.run(ms(2));
         let view = subscriber.read(world.now).unwrap();
-        assert_eq!((view.cycle(), view.data()), (4, &*state(7, SIZE)));
+        assert_eq!((view.cycle(), view.data()), (4, &*state(7, ROOMY_SIZE)));
     }
 }
 
@@ -307,139 +295,19 @@ fn what_only_the_sender_has_holds_others_up_until_its_deadline_and_no_longer() {
         ..two_links()
     };
     let mut publisher = send(&mut world, 1, hasty, 5);
-    publish(&mut publisher, &world, &state(1, SIZE));
+    publish(&mut publisher, &world, &state(1, ROOMY_SIZE));
     world.run(us(300));
-    let took = world.transfer(&state(2, SIZE)).unwrap();
+    let took = world.transfer(&state(2, ROOMY_SIZE)).unwrap();
     assert!(ms(4) < took && took < ms(7), "{took}");
     // Who is taken out at the sender holds nobody up.
-    publish(&mut publisher, &world, &state(3, SIZE));
+    publish(&mut publisher, &world, &state(3, ROOMY_SIZE));
     world.run(us(300));
     assert_eq!(world.sender.in_flight(PEER), 8);
     let vacant = world.sender.factory().vacant();
     drop(world.sender.exchange(1, vacant, world.now).unwrap());
-    let took = world.transfer(&state(4, SIZE)).unwrap();
+    let took = world.transfer(&state(4, ROOMY_SIZE)).unwrap();
     assert!(took < ms(2), "{took}");
     assert!(world.received_count(Counter::DiscardUnknownChannel) > 0);
-}
-
-#[test]
-fn an_exchange_that_cannot_be_is_refused_with_its_reason_and_changes_nothing() {
-    let mut world = roomy().build();
-    world.transfer(&state(0, SIZE)).unwrap();
-    let factory = world.sender.factory();
-    let prepared = |place, number| {
-        let setup = two_links().sender(id(number));
-        factory.prepare(place, &setup).unwrap().0
-    };
-    let mut refusal = |place, replacement: SenderReplacement| {
-        let channel = replacement.channel().copied();
-        let refused = world
-            .sender
-            .exchange(place, replacement, world.now)
-            .unwrap_err();
-        assert_eq!(refused.replacement.channel().copied(), channel);
-        refused.to_string()
-    };
-    assert_eq!(
-        refusal(3, factory.vacant()),
-        "place 3: there are 3 places, counted from 0; start with more room"
-    );
-    assert_eq!(
-        refusal(2, prepared(1, 5)),
-        "place 2: the channel was prepared for place 1; put it there"
-    );
-    assert_eq!(
-        refusal(1, prepared(1, 0)),
-        "channel 1 with peer 0 is at place 0; take it out there first"
-    );
-    let other = roomy().build().sender.factory();
-    assert_eq!(
-        refusal(1, other.vacant()),
-        "the channel was prepared for another node; prepare it with this one's factory"
-    );
-    // Who was at a place belongs there; nobody belongs anywhere.
-    let vacant = world.sender.exchange(1, prepared(1, 5), world.now).unwrap();
-    let nobody = world.sender.exchange(2, vacant, world.now).unwrap();
-    let left = world.sender.exchange(1, nobody, world.now).unwrap();
-    let refused = world.sender.exchange(2, left, world.now).unwrap_err();
-    let other_place = ExchangeError::OtherPlace {
-        place: 2,
-        prepared_for: 1,
-    };
-    assert_eq!(refused.reason, other_place);
-    world.transfer(&state(1, SIZE)).unwrap();
-    assert_eq!(world.read(0).unwrap().1, state(1, SIZE));
-}
-
-#[test]
-fn a_receivers_exchange_is_refused_for_the_same_reasons() {
-    let mut world = roomy().build();
-    let factory = world.receiver.factory();
-    let prepared = |place, number| {
-        let setup = two_links().receiver(id(number));
-        factory.prepare(place, &setup).unwrap().0
-    };
-    let mut reason = |place, replacement| {
-        let refused = world
-            .receiver
-            .exchange(place, replacement, world.now)
-            .unwrap_err();
-        refused.reason
-    };
-    let no_such_place = ExchangeError::NoSuchPlace {
-        place: 3,
-        places: 3,
-    };
-    assert_eq!(reason(3, factory.vacant()), no_such_place);
-    let other_place = ExchangeError::OtherPlace {
-        place: 2,
-        prepared_for: 1,
-    };
-    assert_eq!(reason(2, prepared(1, 5)), other_place);
-    let taken = ExchangeError::IdentityTaken {
-        peer: PEER,
-        id: id(0),
-        place: 0,
-    };
-    assert_eq!(reason(1, prepared(1, 0)), taken);
-    let other = roomy().build().receiver.factory();
-    assert_eq!(reason(1, other.vacant()), ExchangeError::OtherFactory);
-}
-
-#[test]
-fn a_channel_that_contradicts_itself_is_refused_when_it_is_prepared() {
-    let world = roomy().build();
-    let (sender, receiver) = (world.sender.factory(), world.receiver.factory());
-    assert_eq!((sender.places(), receiver.places()), (3, 3));
-    let good = two_links();
-    let error = |place, setup| sender.prepare(place, &setup).err().unwrap();
-    let no_such_place = SetupError::NoSuchPlace {
-        channel: 3,
-        places: 3,
-    };
-    assert_eq!(error(3, good.sender(id(5))), no_such_place);
-    let hasty = ChannelPlan {
-        deadline: Duration::ZERO,
-        ..good
-    };
-    assert!(matches!(
-        error(1, hasty.sender(id(5))),
-        SetupError::TooShort { channel: 1, .. }
-    ));
-    let linkless = ChannelPlan {
-        links: LinkSet::EMPTY,
-        ..good
-    };
-    let wrong_links = SetupError::WrongLinks { channel: 2 };
-    assert_eq!(error(2, linkless.sender(id(5))), wrong_links);
-    let error = |place, setup| receiver.prepare(place, &setup).err().unwrap();
-    assert_eq!(error(3, good.receiver(id(5))), no_such_place);
-    assert_eq!(error(2, linkless.receiver(id(5))), wrong_links);
-    let stranger = ReceiverChannel {
-        peer: bumpless_base::PeerId(1),
-        ..good.receiver(id(5))
-    };
-    assert_eq!(error(2, stranger), SetupError::UnknownPeer { channel: 2 });
 }
 
 #[test]

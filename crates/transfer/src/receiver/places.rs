@@ -115,9 +115,9 @@ impl Receiver {
     /// Puts `replacement` in `place` and returns who was there. Nothing is allocated or freed.
     ///
     /// What the one who leaves had not whole is given up, what it was to acknowledge or to tell is
-    /// forgotten. Its subscriber can go on reading the state that was delivered last; it may come back as long as
-    /// it is kept. The one who comes takes part in the peer's session at once; if it has the
-    /// identity of the one who leaves, it takes only newer transfer cycles.
+    /// forgotten. Its subscriber can go on reading the state that was delivered last; it may come
+    /// back as long as it is kept. The one who comes takes part in the peer's session at once; if it
+    /// has the identity of the one who leaves, it takes only newer transfer cycles.
     ///
     /// # Errors
     /// [`Refused`] with the reason and `replacement`; nothing was changed.

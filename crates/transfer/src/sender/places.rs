@@ -131,8 +131,8 @@ impl Sender {
     /// session at once; what its publisher has published already is taken by the next
     /// [`Self::handle_published`]. Packets polled before must have been sent or dropped.
     ///
-    /// All events that wait when this returns are of those who were there until then: whoever attributes events by
-    /// place collects them first.
+    /// All events that wait when this returns are of those who were there until then: whoever
+    /// attributes events by place collects them first.
     ///
     /// # Errors
     /// [`Refused`] with the reason and `replacement`; nothing was changed.

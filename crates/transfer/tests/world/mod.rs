@@ -163,6 +163,23 @@ impl Plan {
     }
 }
 
+/// The largest state of [`roomy`]'s channels that come later.
+pub const ROOMY_SIZE: usize = 20_000;
+
+/// Two links, one channel and two vacant places.
+pub fn roomy() -> Plan {
+    Plan::links(2).with(|p| p.room = 2)
+}
+
+/// A channel that comes to a [`roomy`] world.
+pub fn two_links() -> ChannelPlan {
+    ChannelPlan {
+        links: LinkSet::first(2),
+        max_size: ROOMY_SIZE as u32,
+        ..ChannelPlan::default()
+    }
+}
+
 enum Message {
     ToReceiver(Vec<u8>),
     ToSender(Vec<u8>),
