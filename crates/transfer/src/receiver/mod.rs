@@ -39,8 +39,8 @@ struct Peer {
     /// Session, if there is one.
     tag: Option<u32>,
     table: Vec<(ChannelId, usize)>,
-    /// So many channels it can have.
-    most: usize,
+    /// So many channels it can have; identities have 16 bits.
+    most: u32,
     /// Packets received since acknowledgements were last due, over all channels.
     unacknowledged: u32,
     /// The channels that have such packets.
@@ -134,7 +134,7 @@ impl Receiver {
                 unacknowledged: 0,
                 list: Vec::with_capacity(most),
                 table,
-                most,
+                most: u32::try_from(most).unwrap_or(u32::MAX),
             }
         };
         let receiver = Self {

@@ -164,8 +164,8 @@ impl Receiver {
             return Err(ExchangeError::IdentityTaken { peer, id, place });
         }
         let makes_way = !leaving.is_vacant() && leaving.setup.peer == peer;
-        if !makes_way && at.table.len() == at.most {
-            let most = at.most;
+        let most = at.most as usize;
+        if !makes_way && at.table.len() == most {
             return Err(ExchangeError::PeerFull { peer, most });
         }
         Ok(())

@@ -15,6 +15,7 @@ use crate::handover::Publisher;
 use crate::setup::{self, Common, LinkParameters, SenderChannel, SenderPeer, SetupError};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
+use alloc::vec;
 use alloc::vec::Vec;
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{
@@ -90,10 +91,12 @@ impl Sender {
             .collect();
         let mut publishers = Vec::with_capacity(channels.len());
         let mut taken = Vec::with_capacity(places);
+        let mut ranks = vec![0; peers.len()];
         for (place, setup) in channels.iter().enumerate() {
             let (mut channel, publisher) = factory.make(place, setup)?;
-            let ranks = &peers[usize::from(setup.peer.0)].channels;
-            channel.rank = ranks.partition_point(|r| r.place().is_some_and(|other| other < place));
+            let rank = &mut ranks[usize::from(setup.peer.0)];
+            channel.rank = *rank;
+            *rank += 1;
             taken.push(channel);
             publishers.push(publisher);
         }

@@ -4,6 +4,7 @@ use super::mark::Place;
 use crate::round_trip::RoundTrip;
 use crate::setup::{LinkParameters, SenderPeer};
 use alloc::boxed::Box;
+use alloc::vec;
 use alloc::vec::Vec;
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{ChannelId, IndexedHeap, Instant, LinkId, LinkSet};
@@ -20,21 +21,12 @@ pub(super) struct PeerLink {
 /// Who has a rank among a peer's channels.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Rank {
-    /// The channel at this place.
-    Taken(usize),
+    /// A channel.
+    Taken,
     /// Nobody; a channel with this identity had it and began this transfer cycle last.
     Left(ChannelId, u32),
     /// Nobody had it yet.
     Free,
-}
-
-impl Rank {
-    pub fn place(self) -> Option<usize> {
-        match self {
-            Self::Taken(place) => Some(place),
-            Self::Left(..) | Self::Free => None,
-        }
-    }
 }
 
 pub(super) struct Peer {
@@ -49,8 +41,9 @@ pub(super) struct Peer {
     /// The channel that probes because the in-flight limit stops the peer's channels.
     pub stalled: Option<usize>,
     pub table: Vec<(ChannelId, usize)>,
-    /// Its channels by rank, at first in ascending order, and ranks for some more.
-    pub channels: Box<[Rank]>,
+    /// Its channels by rank, at first in ascending order. No queue holds a rank that nobody has.
+    pub channels: Box<[usize]>,
+    pub ranks: Box<[Rank]>,
     pub links: Box<[PeerLink]>,
     /// Channels with packets in flight, by deadline.
     pub flight: IndexedHeap<Instant>,
@@ -68,9 +61,11 @@ impl Peer {
     ) -> Self {
         let mut channels: Vec<usize> = table.iter().map(|&(_, index)| index).collect();
         channels.sort_unstable();
+        let mut ranks = vec![Rank::Taken; channels.len()];
         let n = channels.len() + room;
+        channels.resize(n, 0);
+        ranks.resize(n, Rank::Free);
         table.reserve_exact(room);
-        let taken = channels.into_iter().map(Rank::Taken);
         let link = |link: &LinkParameters| PeerLink {
             round_trip: RoundTrip::new(link.initial_round_trip),
             again: IndexedHeap::new(n),
@@ -84,18 +79,18 @@ impl Peer {
             unanswered: 0,
             stalled: None,
             table,
-            channels: taken
-                .chain(core::iter::repeat_n(Rank::Free, room))
-                .collect(),
+            channels: channels.into_boxed_slice(),
+            ranks: ranks.into_boxed_slice(),
             links: links.iter().map(link).collect(),
             flight: IndexedHeap::new(n),
             waiting: IndexedHeap::new(n),
         }
     }
 
-    /// The channel that has a rank.
+    /// The channel that has a rank, if one has it.
     pub fn channel_at(&self, rank: usize) -> Option<usize> {
-        self.channels.get(rank)?.place()
+        let taken = matches!(self.ranks.get(rank), Some(Rank::Taken));
+        self.channels.get(rank).copied().filter(|_| taken)
     }
 
     pub fn round_trip(&self, link: LinkId) -> Option<&RoundTrip> {
@@ -135,7 +130,7 @@ impl Peer {
             (Some(a), Some(b)) => a.min(b),
             (a, b) => a.or(b)?,
         };
-        Some((deadline, self.channel_at(rank)?))
+        Some((deadline, *self.channels.get(rank)?))
     }
 
     /// Whether no channel has anything for a link.

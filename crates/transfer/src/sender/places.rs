@@ -228,9 +228,7 @@ impl Sender {
 impl Peer {
     fn leave(&mut self, channel: &Channel) {
         let (id, rank) = (channel.setup.id, channel.rank);
-        if let Some(taken) = self.channels.get_mut(rank) {
-            *taken = Rank::Left(id, channel.cycle);
-        }
+        self.ranks[rank] = Rank::Left(id, channel.cycle);
         if let Ok(at) = self.table.binary_search_by_key(&id, |&(id, _)| id) {
             self.table.remove(at);
         }
@@ -242,7 +240,8 @@ impl Peer {
         let Some((rank, former)) = self.rank_for(id) else {
             return;
         };
-        self.channels[rank] = Rank::Taken(place);
+        self.ranks[rank] = Rank::Taken;
+        self.channels[rank] = place;
         channel.rank = rank;
         if let Some(cycle) = former {
             // The peer takes only newer ones.
@@ -256,12 +255,12 @@ impl Peer {
     /// nobody had, else the lowest that nobody has.
     fn rank_for(&self, id: ChannelId) -> Option<(usize, Option<u32>)> {
         let mut found = None;
-        for (at, rank) in self.channels.iter().enumerate() {
+        for (at, rank) in self.ranks.iter().enumerate() {
             match *rank {
                 Rank::Left(former, cycle) if former == id => return Some((at, Some(cycle))),
                 Rank::Free => found = found.filter(|&(_, free)| free).or(Some((at, true))),
                 Rank::Left(..) => found = found.or(Some((at, false))),
-                Rank::Taken(_) => {}
+                Rank::Taken => {}
             }
         }
         found.map(|(at, _)| (at, None))

@@ -227,9 +227,8 @@ impl Sender {
         let began = peer.stalled.is_none();
         if peer.stalled != Some(rank) {
             peer.stalled = Some(rank);
-            if let Some(index) = peer.channel_at(rank) {
-                self.settle(index);
-            }
+            let index = peer.channels[rank];
+            self.settle(index);
         }
         began
     }

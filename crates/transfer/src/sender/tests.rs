@@ -84,10 +84,8 @@ fn expected(sender: &Sender, link: LinkId, now: Instant) -> Option<Option<usize>
     let mut found = Vec::new();
     for (index, channel) in sender.channels.iter().enumerate() {
         let peer = &sender.peers[usize::from(channel.setup.peer.0)];
-        let in_flight: u32 = peer
-            .channels
-            .iter()
-            .filter_map(|rank| sender.channels[rank.place()?].transfer)
+        let in_flight: u32 = (0..peer.channels.len())
+            .filter_map(|rank| sender.channels[peer.channel_at(rank)?].transfer)
             .map(|t| t.started - t.acknowledged)
             .sum();
         assert_eq!(in_flight, peer.in_flight);

@@ -229,7 +229,7 @@ impl Sender {
     fn ask(&mut self, index: usize, now: Instant) -> Option<ChannelId> {
         let peer = &self.peers[usize::from(self.channels[index].setup.peer.0)];
         let (_, rank) = peer.waiting.first()?;
-        let channel = &mut self.channels[peer.channel_at(rank)?];
+        let channel = &mut self.channels[*peer.channels.get(rank)?];
         if !channel.may_ask(peer, now) {
             return None;
         }
