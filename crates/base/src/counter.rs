@@ -53,10 +53,10 @@ catalogue! {
     DiscardForgedAck, "discard_forged_ack", "datagrams", "Discarded: an acknowledgement of packets that were never sent.";
     StatesPublished, "states_published", "states", "States taken over from applications for transfer.";
     StatesSafe, "states_safe", "states", "States that the backup has acknowledged whole before the deadline.";
-    StatesFailed, "states_failed", "states", "States given up: the deadline could not be met or the session ended.";
+    StatesFailed, "states_failed", "states", "States given up: the deadline could not be met, the session ended or the channel was withdrawn.";
     StatesSuperseded, "states_superseded", "states", "States replaced by a later one before their transfer started.";
     StatesDelivered, "states_delivered", "states", "States received whole.";
-    StatesAbandoned, "states_abandoned", "states", "States of which a part came before a later cycle replaced them or they expired.";
+    StatesAbandoned, "states_abandoned", "states", "States of which a part came before a later cycle replaced them, they expired or their channel was withdrawn.";
     StatesOverdue, "states_overdue", "states", "Times that an expected state did not come in time.";
     PacketsFirst, "packets_first", "packets", "State packets sent for the first time on a link.";
     PacketsRetransmitted, "packets_retransmitted", "packets", "State packets sent again because they were lost.";
