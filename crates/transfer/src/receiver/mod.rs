@@ -69,6 +69,11 @@ impl Notice {
     }
 }
 
+/// So many notices of `channels` may wait; each has few at a time (T-41).
+fn notices_max(channels: usize) -> usize {
+    channels * 4 + 16
+}
+
 /// Receives the states of all channels from all peers.
 ///
 /// Driving: call `handle_*` with what arrived and the time, then `poll_ack` and `poll_event` until
@@ -142,7 +147,7 @@ impl Receiver {
             factory,
             acks: AckQueue::new(places),
             timers: IndexedHeap::new(places),
-            notices: BoundedQueue::new(places * 4 + 16),
+            notices: BoundedQueue::new(notices_max(places)),
             counters: Counters::default(),
             channels: taken.into_boxed_slice(),
         };
@@ -283,7 +288,9 @@ impl Receiver {
 
     /// Returns whether there was room.
     fn tell(&mut self, notice: Notice) -> bool {
-        let room = self.notices.push(notice).is_ok();
+        // Vacant places give no room: whoever lets notices pile up is to be found by few channels.
+        let channels = self.peers.iter().map(|peer| peer.table.len()).sum();
+        let room = self.notices.len() < notices_max(channels) && self.notices.push(notice).is_ok();
         if !room {
             self.counters.count(Counter::EventsLost);
         }
