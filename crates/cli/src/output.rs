@@ -73,6 +73,14 @@ impl Failure {
         failure
     }
 
+    /// The same failure, where a pair runs that goes on as it was.
+    pub fn of_a_running_pair(mut self) -> Self {
+        if let Some(last) = self.lines.last_mut() {
+            *last = last.replace("nothing was started", "nothing has changed");
+        }
+        self
+    }
+
     /// The same failure, printed as `bumpless.error/1` if `wanted` and not JSON already.
     pub fn in_json(mut self, wanted: bool) -> Self {
         if wanted && self.json.is_none() {

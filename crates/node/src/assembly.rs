@@ -118,9 +118,10 @@ pub fn run(
         directory: Arc::clone(&directory),
     };
     let (requests, asked) = mpsc::channel();
+    let changes = ChangeThread::new(changer, tools, asked);
     let changes = thread::Builder::new()
         .name("change".into())
-        .spawn(move || ChangeThread::new(changer, tools, asked).run())
+        .spawn(move || changes.run())
         .map_err(|error| system("start the thread for changes", error))?;
     let operator = Operator::new(
         directory,

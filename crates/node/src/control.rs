@@ -163,7 +163,7 @@ pub fn request(path: &Path, request: &Request) -> io::Result<Value> {
     BufReader::new(&stream)
         .read_line(&mut line)
         .map_err(|error| no_answer(path, &error))?;
-    if line.is_empty() {
+    if !line.ends_with('\n') {
         return Err(no_answer(path, &io::ErrorKind::UnexpectedEof.into()));
     }
     Ok(serde_json::from_str(&line)?)
@@ -228,5 +228,19 @@ mod tests {
             request(&path, &Request::Status).unwrap()["command"],
             "status"
         );
+    }
+    #[test]
+    fn half_a_reply_of_a_node_that_is_killed_is_told_as_no_answer() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("left.sock");
+        let listener = UnixListener::bind(&path).unwrap();
+        let node = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(b"{\"schema\":").unwrap();
+            let _ = BufReader::new(&stream).read_line(&mut String::new());
+        });
+        let error = request(&path, &Request::Status).unwrap_err();
+        assert!(error.to_string().contains("did not answer"), "{error}");
+        node.join().unwrap();
     }
 }

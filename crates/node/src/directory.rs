@@ -9,6 +9,9 @@ use crate::change::Changer;
 pub struct Directory {
     /// The configuration.
     pub config: Config,
+    /// Its fingerprint. The data plane's snapshot may be of a moment before; who waits for the end of a
+    /// change reads this together with `change`.
+    pub fingerprint: u64,
     /// What the plan says of it.
     pub admission: Admission,
     /// By number of the application, its position in `config`.
@@ -23,6 +26,7 @@ impl Directory {
         Self {
             applications: (0..config.applications.len()).map(Some).collect(),
             config: config.clone(),
+            fingerprint: config.fingerprint(),
             admission,
             change: None,
         }
@@ -36,6 +40,7 @@ impl Directory {
             return;
         }
         self.config = config.clone();
+        self.fingerprint = config.fingerprint();
         self.admission = admission.clone();
         let position = |name: &str| {
             let mut applications = config.applications.iter();

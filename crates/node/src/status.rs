@@ -196,7 +196,7 @@ fn groups(snapshot: &Snapshot, config: &Config, names: &Names, now: Instant) -> 
 fn configuration(snapshot: &Snapshot, directory: &Directory) -> Value {
     let fingerprint = |hash: u64| (hash != 0).then(|| format!("{hash:016x}"));
     json!({
-        "fingerprint": fingerprint(snapshot.configurations.current),
+        "fingerprint": fingerprint(directory.fingerprint),
         "next": fingerprint(snapshot.configurations.next),
         "change": directory.change,
     })

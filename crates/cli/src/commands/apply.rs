@@ -82,7 +82,7 @@ impl Apply {
         let Some(new) = &self.new else {
             return self.give_up(&nodes);
         };
-        let next = output::load(new, self.json)?;
+        let next = output::load(new, self.json).map_err(Failure::of_a_running_pair)?;
         let file = absolute(new)?;
         if file == absolute(&self.config)? {
             return Err(Failure::usage(format_args!(
@@ -150,7 +150,11 @@ impl Apply {
         loop {
             let mut waits = None;
             for node in nodes {
-                let configuration = node.configuration()?;
+                // It may be on its way back, with what it has prepared.
+                let Ok(configuration) = node.configuration() else {
+                    waits = Some((&node.name, "unknown, as it does not answer".to_owned()));
+                    continue;
+                };
                 let made = configuration["fingerprint"] == fingerprint;
                 let change = configuration["change"].as_str();
                 if !made && change.is_none() {

@@ -63,6 +63,9 @@ impl Status {
             status["pid"],
             number(&status["uptime_s"])
         ));
+        if let Some(change) = status["configuration"]["change"].as_str() {
+            output::print_line(format_args!("  change of the configuration: {change}"));
+        }
         list(&status["groups"]).iter().for_each(print_group);
         list(&status["applications"])
             .iter()

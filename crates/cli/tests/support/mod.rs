@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod addresses;
+pub mod change;
 pub mod forge;
 pub mod hosts;
 pub mod junk;

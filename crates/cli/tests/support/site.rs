@@ -22,6 +22,8 @@ pub struct Site {
     witnesses: BTreeMap<usize, Process>,
     plant: Option<Process>,
     nodes: BTreeMap<String, Process>,
+    /// Further options of `bumpless run`.
+    pub run_options: Vec<&'static str>,
 }
 
 impl Site {
@@ -35,6 +37,7 @@ impl Site {
             witnesses: BTreeMap::new(),
             plant: None,
             nodes: BTreeMap::new(),
+            run_options: Vec::new(),
         };
         std::fs::write(site.config(), site.plan.text(site.directory.path())).unwrap();
         site
@@ -122,7 +125,8 @@ impl Site {
     pub fn start_as(&mut self, name: &str, node: &str, config: &Path) {
         let log = self.log_path(name);
         let (config, log) = (config.to_str().unwrap(), log.to_str().unwrap());
-        let arguments = ["run", config, "--node", node, "--log", log, "--log-outputs"];
+        let mut arguments = vec!["run", config, "--node", node, "--log", log, "--log-outputs"];
+        arguments.extend(&self.run_options);
         let process = self.start_at(name, &arguments, name);
         self.nodes.insert(name.into(), process);
     }

@@ -12,6 +12,7 @@ use bumpless_config::Config;
 pub struct Store {
     file: PathBuf,
     next: PathBuf,
+    draft: PathBuf,
 }
 
 impl Store {
@@ -24,9 +25,12 @@ impl Store {
         let file = file.canonicalize()?;
         let mut next = file.clone().into_os_string();
         next.push(format!(".{node}.next"));
+        let mut draft = next.clone();
+        draft.push(".draft");
         Ok(Self {
             file,
             next: next.into(),
+            draft: draft.into(),
         })
     }
 
@@ -35,11 +39,13 @@ impl Store {
         &self.file
     }
 
-    /// What lies beside the file, if anything.
+    /// What lies beside the file, if anything whole.
     ///
     /// # Errors
     /// It cannot be read.
     pub fn next(&self) -> io::Result<Option<String>> {
+        // Of a process that was killed while it wrote; nobody was told of it.
+        let _ = fs::remove_file(&self.draft);
         match fs::read_to_string(&self.next) {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -52,19 +58,17 @@ impl Store {
     /// # Errors
     /// What the system says, with the place.
     pub fn keep(&self, text: &str) -> Result<(), String> {
-        let mut draft = self.next.clone().into_os_string();
-        draft.push(".draft");
-        let draft = PathBuf::from(draft);
+        let draft = &self.draft;
         let write = || -> io::Result<()> {
-            let mut file = File::create(&draft)?;
+            let mut file = File::create(draft)?;
             file.write_all(text.as_bytes())?;
             file.set_permissions(fs::metadata(&self.file)?.permissions())?;
             file.sync_all()?;
-            fs::rename(&draft, &self.next)?;
+            fs::rename(draft, &self.next)?;
             self.sync_directory()
         };
         write().map_err(|error| {
-            let _ = fs::remove_file(&draft);
+            let _ = fs::remove_file(draft);
             format!(
                 "cannot write {}: {error}; the node's user must be able to write there",
                 self.next.display()
@@ -165,5 +169,15 @@ mod tests {
         store.forget().unwrap();
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
         assert!(store.make_last(1).unwrap_err().contains("pair.toml"));
+    }
+    #[test]
+    fn what_a_killed_process_has_half_written_is_not_found_and_goes() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("pair.toml");
+        fs::write(&file, OLD).unwrap();
+        let store = Store::new(&file, "left").unwrap();
+        fs::write(&store.draft, "hal").unwrap();
+        assert_eq!(store.next().unwrap(), None);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
     }
 }

@@ -73,20 +73,23 @@ pub struct ChangeThread {
 }
 
 impl ChangeThread {
-    /// Takes the steps of `changer` as `requests` ask for.
-    pub const fn new(changer: Changer, tools: Tools, requests: Receiver<ChangeRequest>) -> Self {
-        Self {
+    /// Takes the steps of `changer` as `requests` ask for, and goes on with what an earlier process has
+    /// prepared: from here on status shows it.
+    pub fn new(changer: Changer, tools: Tools, requests: Receiver<ChangeRequest>) -> Self {
+        let mut thread = Self {
             changer,
             tools,
             requests,
             asked: None,
-        }
+        };
+        thread.resume();
+        thread.show();
+        thread
     }
 
     /// Runs until it is told to stop; gives the applications' threads back.
     pub fn run(mut self) -> Running {
         self.tools.board.register();
-        self.resume();
         while !self.tools.stop.load(Ordering::Acquire) && self.turn() {
             let due = self.changer.wakes_at().since(Clock.now());
             thread::park_timeout(due.to_std().min(LOOK));
@@ -94,7 +97,6 @@ impl ChangeThread {
         self.tools.running
     }
 
-    /// Goes on with what an earlier process has prepared.
     fn resume(&mut self) {
         let Some(store) = &self.tools.store else {
             return;
