@@ -51,7 +51,7 @@ impl DemoNode {
     }
 }
 
-/// Show a control loop that goes on through loss, a cut network, a kill and a hand-over
+/// Show a control loop that goes on through loss, a cut network, a kill, a hand-over and a change
 ///
 /// Starts a simulated plant, two witnesses and two controllers as processes on loopback addresses of
 /// their own, makes faults, and compares what was promised with what was seen. Takes under a minute,

@@ -15,6 +15,8 @@ pub const NETWORKS: [&str; 2] = ["A", "B"];
 pub const GROUP: &str = "tank";
 /// Period of the application in milliseconds.
 pub const PERIOD_MS: u64 = 10;
+/// Deadline of its states after the first change, in milliseconds.
+const TUNED_DEADLINE_MS: u64 = 8;
 /// Seconds of process time per second: the tanks take minutes for what a demonstration has seconds.
 pub const TIME_SCALE: f64 = 20.0;
 
@@ -93,4 +95,16 @@ pub fn text(directory: &Path, addresses: &Addresses, tank: &QuadrupleTankParamet
         );
     }
     file
+}
+
+/// `text` after the first change, and after the second: the tank's deadline is another, beside it `audit`
+/// comes, and then `trend` in its place.
+pub fn changed(text: &str, change: usize) -> String {
+    let tuned = format!("period_ms = {PERIOD_MS}\ndeadline_ms = {TUNED_DEADLINE_MS}\n");
+    let tuned = text.replace(&format!("period_ms = {PERIOD_MS}\n"), &tuned);
+    let (name, channel) = [("audit", 2), ("trend", 3)][change.min(1)];
+    format!(
+        "{tuned}\n[[application]]\nname = \"{name}\"\ngroup = \"{GROUP}\"\nkind = \"synthetic\"\n\
+         channel = {channel}\nperiod_ms = 20\ndeadline_ms = 18\nsize = \"4 kB\"\n"
+    )
 }

@@ -72,7 +72,24 @@ fn write_down(run: &Run, path: &Path) -> Result<(), DemoError> {
         .iter()
         .map(|s| json!({"time_ns": s.time_ns, "length_ns": s.length_ns, "seen_by": s.seen_by}))
         .collect();
-    let log = json!({"schema": "bumpless.laboratory/1", "phases": phases, "stalls": stalls});
+    let configurations = run.events.iter().filter_map(|event| match &event.kind {
+        EventKind::InForce {
+            fingerprint,
+            change,
+        } => Some(json!({
+            "time_ns": event.time_ns,
+            "node": event.node,
+            "fingerprint": fingerprint,
+            "change": change,
+        })),
+        _ => None,
+    });
+    let log = json!({
+        "schema": "bumpless.laboratory/1",
+        "phases": phases,
+        "stalls": stalls,
+        "configurations": configurations.collect::<Vec<_>>(),
+    });
     fs::write(path, log.to_string())
         .map_err(|error| DemoError::system(path.display().to_string(), error))
 }

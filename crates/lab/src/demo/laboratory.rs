@@ -25,6 +25,8 @@ use crate::runlog::{Event, EventKind, RedundancyState, Stall};
 
 /// Interval at which conditions are looked at.
 const LOOK: Duration = Duration::from_millis(5);
+/// Interval at which the nodes are asked for their configuration, in nanoseconds.
+const ALIKE_LOOK_NS: u64 = 50_000_000;
 /// Longest lease that the witnesses grant; they stay silent for so long after their start.
 const LONGEST_LEASE_MS: u32 = 200;
 
@@ -33,7 +35,9 @@ pub struct Laboratory {
     binary: PathBuf,
     directory: PathBuf,
     config_path: PathBuf,
-    /// The configuration that the nodes run.
+    /// The text of the configuration with which the nodes were started first.
+    text: String,
+    /// The configuration with which the nodes were started first.
     pub config: Config,
     /// Waits and shows progress.
     pub waiter: Waiter,
@@ -111,6 +115,7 @@ impl Laboratory {
             binary: binary.to_owned(),
             directory: directory.to_owned(),
             config_path,
+            text,
             config,
             waiter,
             nodes: NODES.map(|name| Node::new(name, directory)),
@@ -257,6 +262,65 @@ impl Laboratory {
             ))),
             None => Ok(at),
         }
+    }
+
+    /// Orders the change with this number of both nodes, and says when.
+    ///
+    /// # Errors
+    /// If a node refuses, or the file cannot be written.
+    pub fn change(&mut self, number: usize) -> Result<u64, DemoError> {
+        let file = self.directory.join(format!("change{number}.toml"));
+        let text = configuration::changed(&self.text, number);
+        fs::write(&file, text).map_err(|e| DemoError::system("the next configuration", e))?;
+        self.note_configurations();
+        let at = now_ns();
+        for Node { name, control, .. } in &self.nodes {
+            let request = Request::Apply { file: file.clone() };
+            let reply =
+                control::request(control, &request).map_err(|e| DemoError::system(*name, e))?;
+            if let Some(error) = reply["error"].as_str() {
+                let refused = format!("{name} refused the change: {error}");
+                return Err(DemoError::Refused(refused));
+            }
+        }
+        Ok(at)
+    }
+
+    /// Notes which configuration each node that answers has in force; says whether both have the same,
+    /// with no change under way.
+    pub fn note_configurations(&mut self) -> bool {
+        let mut found = Vec::new();
+        for node in self.nodes.iter().filter(|node| node.process.is_some()) {
+            let Ok(mut status) = control::request(&node.control, &Request::Status) else {
+                continue;
+            };
+            let words = |value: serde_json::Value| value.as_str().map(str::to_owned);
+            let configuration = &mut status["configuration"];
+            let fingerprint = words(configuration["fingerprint"].take()).unwrap_or_default();
+            let change = words(configuration["change"].take());
+            found.push((fingerprint.clone(), change.is_none()));
+            self.events.push(Event {
+                time_ns: now_ns(),
+                node: node.name.to_owned(),
+                kind: EventKind::InForce {
+                    fingerprint,
+                    change,
+                },
+            });
+        }
+        found.len() == NODES.len() && found[0] == found[1] && found[0].1
+    }
+
+    /// Waits until both nodes have the same configuration in force, at most for `patience`.
+    ///
+    /// # Errors
+    /// As [`wait_until`](Self::wait_until).
+    pub fn wait_alike(&mut self, patience: Duration) -> Result<(), DemoError> {
+        let until = now_ns() + u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+        while !self.note_configurations() && now_ns() < until {
+            self.wait_time(now_ns() + ALIKE_LOOK_NS)?;
+        }
+        Ok(())
     }
 
     /// The primary, if exactly one node says that it is.

@@ -23,7 +23,7 @@ const BURST_LENGTH: u32 = 10;
 
 /// What happens in each phase, with its length and where in it the fault begins and ends, in
 /// milliseconds.
-const COURSE: [(PhaseKind, u64, u64, u64); 9] = [
+const COURSE: [(PhaseKind, u64, u64, u64); 11] = [
     (PhaseKind::Normal, 6_000, 0, 0),
     (PhaseKind::Loss, 5_000, 300, 4_500),
     (PhaseKind::Bursts, 5_000, 300, 4_500),
@@ -33,12 +33,14 @@ const COURSE: [(PhaseKind, u64, u64, u64); 9] = [
     (PhaseKind::Switchover, 4_000, 500, 500),
     (PhaseKind::CutBoth, 4_000, 500, 4_000),
     (PhaseKind::Healing, 3_500, 0, 0),
+    (PhaseKind::Change, 2_500, 300, 2_000),
+    (PhaseKind::ChangeKill, 3_500, 300, 800),
 ];
 
 /// Changes of the set points: seconds after the plant's start, and centimetres from the operating
 /// point. One lies in normal running, so that its noise contains a change; most others come with a
 /// fault, so that the controllers have work to do when it happens.
-pub const SET_POINT_STEPS: [(f64, [f64; 2]); 7] = [
+pub const SET_POINT_STEPS: [(f64, [f64; 2]); 9] = [
     (5.5, [1.0, 0.0]),
     (12.0, [1.0, 0.8]),
     (17.0, [0.0, 0.8]),
@@ -46,6 +48,8 @@ pub const SET_POINT_STEPS: [(f64, [f64; 2]); 7] = [
     (28.5, [1.0, 1.0]),
     (32.0, [0.0, 1.0]),
     (37.5, [0.5, 0.0]),
+    (43.7, [1.0, 0.5]),
+    (46.2, [0.0, 0.5]),
 ];
 
 /// How long the whole course takes.
@@ -79,8 +83,11 @@ pub fn run(laboratory: &mut Laboratory) -> Result<Vec<Phase>, DemoError> {
             (from_ns + from * MS, from_ns + to * MS),
             primary,
         )?;
-        if kind == PhaseKind::Return {
+        if matches!(kind, PhaseKind::Return | PhaseKind::ChangeKill) {
             laboratory.wait_until(RETURN_PATIENCE, Laboratory::is_redundant)?;
+        }
+        if matches!(kind, PhaseKind::Change | PhaseKind::ChangeKill) {
+            laboratory.wait_alike(RETURN_PATIENCE)?;
         }
         laboratory.wait_time(from_ns + length * MS)?;
         phases.push(Phase {
@@ -122,16 +129,27 @@ fn act(
             return event(at);
         }
         PhaseKind::Switchover => return event(laboratory.switch_over(primary)?),
+        PhaseKind::ChangeKill => {
+            laboratory.change(1)?;
+            let killed = laboratory.kill_node(primary);
+            laboratory.wait_time(to_ns)?;
+            let back = now_ns();
+            laboratory.start_node(primary)?;
+            return Ok(Some((killed, back)));
+        }
         _ => {}
     }
     let (networks, faults): (&[&str], _) = match kind {
-        PhaseKind::Loss => (&NETWORKS, LinkFaults::loss(LOSS)),
+        PhaseKind::Loss | PhaseKind::Change => (&NETWORKS, LinkFaults::loss(LOSS)),
         PhaseKind::Bursts => (&NETWORKS, LinkFaults::bursts(BURST, BURST_LENGTH)),
         PhaseKind::CutOne => (&NETWORKS[..1], LinkFaults::cut(Cut::All)),
         _ => (&NETWORKS, LinkFaults::cut(Cut::Partners)),
     };
     let begun = now_ns();
     laboratory.set_faults(networks, &faults)?;
+    if kind == PhaseKind::Change {
+        laboratory.change(0)?;
+    }
     laboratory.wait_time(to_ns)?;
     if kind == PhaseKind::CutBoth {
         return Ok(Some((begun, now_ns())));

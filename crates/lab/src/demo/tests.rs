@@ -46,4 +46,16 @@ fn the_configuration_of_the_demonstration_is_accepted() {
     assert_eq!(config.nodes.len(), 2);
     let unexpected = |weakness: &&Weakness| weakness.code != WeaknessCode::Unauthenticated;
     assert_eq!(config.weaknesses.iter().find(unexpected), None);
+    let mut before = config;
+    for (number, [removed, tuned, added]) in [(0, [0, 1, 1]), (1, [1, 0, 1])] {
+        let text = configuration::changed(&text, number);
+        let config = bumpless_config::Config::parse(&text, "change.toml")
+            .unwrap_or_else(|problems| panic!("{text}\n{problems:#?}"));
+        let change = bumpless_config::Change::between(&before, &config, "change.toml").unwrap();
+        assert_eq!(
+            [change.removed.len(), change.tuned.len(), change.added.len()],
+            [removed, tuned, added]
+        );
+        before = config;
+    }
 }

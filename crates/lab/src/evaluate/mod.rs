@@ -3,6 +3,7 @@
 //! Each promise can fail, and one whose evidence is missing counts as broken: silence proves
 //! nothing. The clauses are numbered in `spec/demo.md`.
 
+mod change;
 mod outputs;
 mod process;
 mod roles;
@@ -119,6 +120,8 @@ pub fn evaluate(run: &Run, limits: &Limits) -> Vec<Promise> {
         if phase.kind == PhaseKind::CutOne {
             promises.push(transfers::no_added_time(run, phase, limits));
         }
+        promises.extend(change::made_alike(run, phase));
+        promises.extend(change::no_cycle_missed(run, phase));
         promises.push(roles::as_expected(run, phase));
         promises.extend(roles::redundancy_reported(run, phase, limits));
         if phase.kind != PhaseKind::Normal {

@@ -63,7 +63,7 @@ pub fn longest_gap(run: &Run, from_ns: u64, to_ns: u64) -> Option<Gap> {
 /// meter saw in that time are added.
 pub fn gap(run: &Run, phase: &Phase, limits: &Limits) -> Promise {
     let limit = match phase.kind {
-        PhaseKind::Kill => limits.gap_failover_ns,
+        PhaseKind::Kill | PhaseKind::ChangeKill => limits.gap_failover_ns,
         PhaseKind::Switchover => limits.gap_switchover_ns,
         _ => limits.gap_running_ns,
     };

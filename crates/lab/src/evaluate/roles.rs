@@ -45,7 +45,7 @@ fn describe(event: &Event) -> String {
 
 /// Roles change only where the phase changes them, and end as the phase wants.
 pub fn as_expected(run: &Run, phase: &Phase) -> Promise {
-    use PhaseKind::{Kill, Return, Switchover};
+    use PhaseKind::{ChangeKill, Kill, Return, Switchover};
     let before = run.node_name(phase.primary_before);
     let other = run.node_name(1 - phase.primary_before.min(1));
     let at_end = |node| role_at(run, node, phase.to_ns);
@@ -58,6 +58,10 @@ pub fn as_expected(run: &Run, phase: &Phase) -> Promise {
     );
     let (promised, held) = match phase.kind {
         Kill => (format!("{other} takes over"), at_end(other) == PRIMARY),
+        ChangeKill => (
+            format!("{other} takes over, {before} comes back as backup"),
+            at_end(other) == PRIMARY && at_end(before) == BACKUP,
+        ),
         Return => (
             format!("{other} comes back as backup, {before} stays primary"),
             at_end(before) == PRIMARY && at_end(other) == BACKUP && first.is_none(),
@@ -145,11 +149,12 @@ fn first_report<'a>(
 pub fn redundancy_reported(run: &Run, phase: &Phase, limits: &Limits) -> Vec<Promise> {
     use RedundancyState::{Degraded, Lost, Ok};
     let (fault_from, fault_to) = phase.faulty();
-    let victim = (phase.kind == PhaseKind::Kill).then(|| run.node_name(phase.primary_before));
+    let kills = matches!(phase.kind, PhaseKind::Kill | PhaseKind::ChangeKill);
+    let victim = kills.then(|| run.node_name(phase.primary_before));
     let mut promises = Vec::new();
     let reported: &[RedundancyState] = match phase.kind {
         PhaseKind::CutOne => &[Degraded],
-        PhaseKind::Kill | PhaseKind::CutBoth => &[Lost],
+        PhaseKind::Kill | PhaseKind::ChangeKill | PhaseKind::CutBoth => &[Lost],
         _ => &[],
     };
     if !reported.is_empty() {
@@ -161,6 +166,7 @@ pub fn redundancy_reported(run: &Run, phase: &Phase, limits: &Limits) -> Vec<Pro
         PhaseKind::CutOne => ("heals", fault_to, limits.heal_ns),
         PhaseKind::Healing | PhaseKind::Switchover => ("heals", fault_from, limits.heal_ns),
         PhaseKind::Return => ("heals", fault_from, limits.return_ns),
+        PhaseKind::ChangeKill => ("heals", fault_to, limits.return_ns),
         _ => return promises,
     };
     let promised = format!("redundant again within {}", ms(limit));

@@ -146,7 +146,7 @@ fn outputs_that_end_early_are_a_gap() {
     let mut run = synthetic::run();
     let end = run.phases.last().unwrap().to_ns;
     run.writes.retain(|write| write.time_ns < end - 100 * MS);
-    assert_eq!(broken(&run), only(&["gap/healing"]));
+    assert_eq!(broken(&run), only(&["gap/change-kill"]));
 }
 
 fn transfer_after(run: &mut Run, at: u64) -> &mut EventKind {
@@ -436,5 +436,75 @@ fn what_a_device_rejected_is_no_broken_promise() {
         kind,
     });
     run.sort();
+    assert_eq!(broken(&run), only(&[]));
+}
+
+fn says_at_the_end(run: &mut Run, kind: PhaseKind, node: &str, says: &EventKind) {
+    let phase = run.phase(kind).unwrap().clone();
+    let mut of_node = run.events.iter_mut().filter(|event| {
+        let is_answer = matches!(event.kind, EventKind::InForce { .. });
+        phase.contains(event.time_ns) && event.node == node && is_answer
+    });
+    of_node.next_back().unwrap().kind = says.clone();
+}
+
+#[test]
+fn a_change_that_ends_differently_on_the_two_nodes_is_found() {
+    for (kind, id) in [
+        (PhaseKind::Change, "change/change"),
+        (PhaseKind::ChangeKill, "change/change-kill"),
+    ] {
+        let of = |fingerprint: &str, change: Option<&str>| EventKind::InForce {
+            fingerprint: fingerprint.into(),
+            change: change.map(str::to_owned),
+        };
+        let mut run = synthetic::run();
+        says_at_the_end(&mut run, kind, "right", &of("another", None));
+        assert_eq!(broken(&run), only(&[id]));
+        // Nor is it over while one of them says that it is not.
+        let mut run = synthetic::run();
+        for node in ["left", "right"] {
+            says_at_the_end(&mut run, kind, node, &of("fourth", Some("being made")));
+        }
+        assert_eq!(broken(&run), only(&[id]));
+    }
+}
+
+#[test]
+fn a_change_may_end_as_it_began_only_where_a_node_was_killed_in_it() {
+    let as_before = |kind, fingerprint: &str| {
+        let mut run = synthetic::run();
+        for node in ["left", "right"] {
+            let says = EventKind::InForce {
+                fingerprint: fingerprint.into(),
+                change: None,
+            };
+            says_at_the_end(&mut run, kind, node, &says);
+        }
+        broken(&run)
+    };
+    assert_eq!(as_before(PhaseKind::ChangeKill, "second"), only(&[]));
+    assert_eq!(
+        as_before(PhaseKind::Change, "first"),
+        only(&["change/change"])
+    );
+}
+
+#[test]
+fn a_cycle_without_outputs_in_a_change_is_found_unless_the_machine_stalled() {
+    let mut run = synthetic::run();
+    let at = start_of(&run, PhaseKind::Change);
+    let position = run
+        .writes
+        .iter()
+        .position(|write| write.time_ns > at)
+        .unwrap();
+    let missed = run.writes.remove(position);
+    assert_eq!(broken(&run), only(&["cycles/change"]));
+    run.stalls.push(Stall {
+        time_ns: missed.time_ns,
+        length_ns: 3 * MS,
+        seen_by: "meter".into(),
+    });
     assert_eq!(broken(&run), only(&[]));
 }

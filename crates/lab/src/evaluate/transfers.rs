@@ -56,8 +56,8 @@ impl Transfer<'_> {
 /// and nobody dies, except while the machine stalls. `None` for the other phases, where there may
 /// be no backup to transfer to.
 pub fn all_safe_in_time(run: &Run, phase: &Phase) -> Option<Promise> {
-    use PhaseKind::{Bursts, CutOne, Loss, Normal};
-    if !matches!(phase.kind, Normal | Loss | Bursts | CutOne) {
+    use PhaseKind::{Bursts, Change, CutOne, Loss, Normal};
+    if !matches!(phase.kind, Normal | Loss | Bursts | CutOne | Change) {
         return None;
     }
     let deadline_ms = run.deadline_ns as f64 / 1e6;

@@ -46,6 +46,8 @@ fn label(kind: PhaseKind) -> &'static str {
         PhaseKind::Switchover => "switchover",
         PhaseKind::CutBoth => "A and B cut",
         PhaseKind::Healing => "healed",
+        PhaseKind::Change => "change",
+        PhaseKind::ChangeKill => "change, kill",
     }
 }
 

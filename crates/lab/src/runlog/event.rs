@@ -82,6 +82,14 @@ pub enum EventKind {
         #[serde(default)]
         cause: String,
     },
+    /// What the node answered when it was asked for its configuration; the demonstration adds this.
+    InForce {
+        /// Fingerprint of the configuration in force.
+        fingerprint: String,
+        /// What a change is about, if one is under way.
+        #[serde(default)]
+        change: Option<String>,
+    },
     /// A link to a partner came up or went down.
     Link {
         /// Name of the partner.

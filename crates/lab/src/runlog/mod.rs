@@ -80,6 +80,10 @@ pub enum PhaseKind {
     CutBoth,
     /// Everything passes again.
     Healing,
+    /// An application comes and the tank's is tuned while packets are lost.
+    Change,
+    /// One application goes, one comes, and the primary is killed in the middle of it.
+    ChangeKill,
 }
 
 impl PhaseKind {
@@ -95,6 +99,8 @@ impl PhaseKind {
             Self::Switchover => "switchover",
             Self::CutBoth => "cut-both",
             Self::Healing => "healing",
+            Self::Change => "change",
+            Self::ChangeKill => "change-kill",
         }
     }
 
@@ -110,6 +116,8 @@ impl PhaseKind {
             Self::Switchover => "ordered switchover",
             Self::CutBoth => "both networks between the pair cut",
             Self::Healing => "networks healed",
+            Self::Change => "applications changed under 5 % loss",
+            Self::ChangeKill => "primary killed in a change",
         }
     }
 }

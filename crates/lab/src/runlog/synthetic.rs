@@ -21,20 +21,33 @@ pub fn run() -> Run {
     };
     phases(&mut run);
     let end = run.phases.last().expect("phases").to_ns;
-    let kill = run.phase(PhaseKind::Kill).expect("kill").faulty().0;
-    let back = run.phase(PhaseKind::Return).expect("return").faulty().0;
-    let order = run
-        .phase(PhaseKind::Switchover)
-        .expect("switchover")
-        .faulty()
-        .0;
-    writes(&mut run, kill, order, end);
-    transfers(&mut run, kill, back, order, end);
-    roles(&mut run, kill, back, order);
-    redundancy(&mut run, kill, back);
+    let fault = |kind| run.phase(kind).expect("phase").faulty();
+    let times = Times {
+        kill: fault(PhaseKind::Kill).0,
+        back: fault(PhaseKind::Return).0,
+        order: fault(PhaseKind::Switchover).0,
+        second_kill: fault(PhaseKind::ChangeKill).0,
+        second_back: fault(PhaseKind::ChangeKill).1,
+        end,
+    };
+    writes(&mut run, &times);
+    transfers(&mut run, &times);
+    roles(&mut run, &times);
+    redundancy(&mut run, &times);
+    configurations(&mut run, &times);
     levels(&mut run, end);
     run.sort();
     run
+}
+
+/// When what happened.
+struct Times {
+    kill: u64,
+    back: u64,
+    order: u64,
+    second_kill: u64,
+    second_back: u64,
+    end: u64,
 }
 
 fn phases(run: &mut Run) {
@@ -50,6 +63,8 @@ fn phases(run: &mut Run) {
         (Switchover, 4, Some((500, 500)), 1),
         (CutBoth, 4, Some((500, 4_000)), 0),
         (Healing, 3, Some((0, 0)), 0),
+        (Change, 3, Some((300, 2_000)), 0),
+        (ChangeKill, 4, Some((300, 800)), 0),
     ] {
         let fault = fault.map(|(from, to)| (at + from * MS, at + to * MS));
         let to_ns = at + seconds * S;
@@ -64,14 +79,16 @@ fn phases(run: &mut Run) {
     }
 }
 
-fn writes(run: &mut Run, kill: u64, order: u64, end: u64) {
+fn writes(run: &mut Run, times: &Times) {
+    let (kill, order, end) = (times.kill, times.order, times.end);
     let mut random = Random::new(3);
     let (mut time, mut cycle) = (START - S, 1);
     while time < end {
         let (writer, epoch) = match time {
             t if t <= kill => (0, 2),
             t if t <= order => (1, 3),
-            _ => (0, 4),
+            t if t <= times.second_kill => (0, 4),
+            _ => (1, 5),
         };
         let phase = time as f64 / 4e9;
         let outputs = [3.0 + 0.4 * phase.sin(), 3.0 + 0.3 * phase.cos()];
@@ -86,6 +103,7 @@ fn writes(run: &mut Run, kill: u64, order: u64, end: u64) {
         });
         time += match time {
             t if t <= kill && t + 10 * MS > kill => 24 * MS,
+            t if t <= times.second_kill && t + 10 * MS > times.second_kill => 24 * MS,
             _ => 10 * MS,
         };
         cycle += 1;
@@ -100,7 +118,9 @@ fn event(run: &mut Run, time_ns: u64, node: usize, kind: EventKind) {
     });
 }
 
-fn transfers(run: &mut Run, kill: u64, back: u64, order: u64, end: u64) {
+fn transfers(run: &mut Run, times: &Times) {
+    let (kill, order, end) = (times.kill, times.order, times.end);
+    let alone = [kill..times.back, times.second_kill..times.second_back];
     let mut random = Random::new(5);
     let mut time = START - S;
     for cycle in 1.. {
@@ -108,10 +128,13 @@ fn transfers(run: &mut Run, kill: u64, back: u64, order: u64, end: u64) {
         if time > end {
             return;
         }
-        if (kill..back + 800 * MS).contains(&time) {
+        let is_in =
+            |alone: &std::ops::Range<u64>| (alone.start..alone.end + 800 * MS).contains(&time);
+        if alone.iter().any(is_in) {
             continue;
         }
-        let node = usize::from((kill..order).contains(&time));
+        let second = (kill..order).contains(&time) || time > times.second_kill;
+        let node = usize::from(second);
         let lossy = run
             .phases
             .iter()
@@ -137,7 +160,8 @@ fn transfers(run: &mut Run, kill: u64, back: u64, order: u64, end: u64) {
     }
 }
 
-fn roles(run: &mut Run, kill: u64, back: u64, order: u64) {
+fn roles(run: &mut Run, times: &Times) {
+    let (kill, back, order) = (times.kill, times.back, times.order);
     let role = |from: &str, to: &str, epoch| EventKind::Role {
         from: from.into(),
         to: to.into(),
@@ -154,9 +178,15 @@ fn roles(run: &mut Run, kill: u64, back: u64, order: u64) {
     event(run, back + 500 * MS, 0, role("starting", "backup", 3));
     event(run, order + 4 * MS, 1, role("primary", "backup", 3));
     event(run, order + 5 * MS, 0, role("backup", "primary", 4));
+    let (kill, back) = (times.second_kill, times.second_back);
+    event(run, kill, 0, EventKind::Gone {});
+    event(run, kill + 12 * MS, 1, role("backup", "primary", 5));
+    event(run, back + 50 * MS, 0, EventKind::Started {});
+    event(run, back + 500 * MS, 0, role("starting", "backup", 5));
 }
 
-fn redundancy(run: &mut Run, kill: u64, back: u64) {
+fn redundancy(run: &mut Run, times: &Times) {
+    let (kill, back) = (times.kill, times.back);
     use RedundancyState::{Degraded, Lost, Ok};
     let says = |state, cause: &str| EventKind::Redundancy {
         state,
@@ -184,6 +214,24 @@ fn redundancy(run: &mut Run, kill: u64, back: u64) {
         says(Lost, "right is silent on every network"),
     );
     event(run, healed + 60 * MS, 0, says(Ok, "both networks up"));
+    let (kill, back) = (times.second_kill, times.second_back);
+    let silent = says(Lost, "left is silent on every network");
+    event(run, kill + 12 * MS, 1, silent);
+    event(run, back + 800 * MS, 1, says(Ok, "both networks up"));
+}
+
+fn configurations(run: &mut Run, times: &Times) {
+    let in_force = |fingerprint: &str| EventKind::InForce {
+        fingerprint: fingerprint.into(),
+        change: None,
+    };
+    let change = run.phase(PhaseKind::Change).expect("change").clone();
+    for node in [0, 1] {
+        event(run, change.from_ns + MS, node, in_force("first"));
+        event(run, change.to_ns - MS, node, in_force("second"));
+        event(run, times.second_kill - MS, node, in_force("second"));
+        event(run, times.end - MS, node, in_force("third"));
+    }
 }
 
 fn levels(run: &mut Run, end: u64) {
