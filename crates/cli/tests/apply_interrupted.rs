@@ -99,6 +99,18 @@ fn a_change_under_way_keeps_others_out_and_can_be_withdrawn_by_anybody() {
     assert!(said.contains("has given the change up"), "{said}");
     assert_eq!(pair.await_settled(), fingerprint);
     pair.assert_unchanged(&fingerprint, &text);
+    // Whichever has it.
+    let request = format!("{{\"command\":\"apply\",\"file\":\"{new}\"}}");
+    assert_eq!(
+        pair.site.ask("right", &request).unwrap()["accepted"],
+        "apply"
+    );
+    pair.await_prepared("right");
+    wait_until("it can be given up", || {
+        pair.apply(&["--withdraw"]).2 == Some(0)
+    });
+    assert_eq!(pair.await_settled(), fingerprint);
+    pair.assert_unchanged(&fingerprint, &text);
 }
 
 #[test]

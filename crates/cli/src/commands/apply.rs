@@ -25,8 +25,8 @@ const PROGRESS: Duration = Duration::from_secs(5);
 /// beside the old one first; then they change together, and it takes the old file's place. Until then the
 /// old one is in force on both: after a refusal, after Ctrl-C, and after --wait.
 ///
-/// Asks every node of the pair that runs on this machine. With nodes on two machines, run it on each,
-/// with --node, and the new file on both.
+/// Asks every node of the pair that runs on this machine. With nodes on two machines, put the new file on
+/// both and run this on each, with --node: the first waits for the second.
 #[derive(Debug, Args)]
 pub struct Apply {
     /// The configuration file with which the nodes run
@@ -40,7 +40,7 @@ pub struct Apply {
     /// Give up what is prepared and not made yet
     #[arg(long, conflicts_with = "new")]
     withdraw: bool,
-    /// How long to wait until both nodes have changed, s
+    /// How long to wait until both nodes have changed, s; after that it is withdrawn
     #[arg(long, value_name = "S", default_value_t = 50)]
     wait: u64,
     /// Print the result as JSON (schema bumpless.apply/1)
@@ -196,10 +196,25 @@ impl Apply {
     }
 
     fn give_up(&self, nodes: &[Asked]) -> Outcome {
-        for node in nodes {
-            node.request(&Request::Withdraw)?;
+        let changes = |node: &&Asked| {
+            let configuration = node.configuration();
+            configuration.is_ok_and(|configuration| !configuration["change"].is_null())
+        };
+        let mut asked: Vec<_> = nodes.iter().filter(changes).collect();
+        if asked.is_empty() {
+            asked.extend(nodes);
         }
-        let names: Vec<_> = nodes.iter().map(|node| &node.name).collect();
+        let (mut names, mut refused) = (Vec::new(), None);
+        for node in asked {
+            match node.request(&Request::Withdraw) {
+                Ok(_) => names.push(&node.name),
+                // A node that follows is free when it hears that the other one has withdrawn.
+                Err(failure) => refused = refused.or(Some(failure)),
+            }
+        }
+        if let Some(failure) = refused.filter(|_| names.is_empty()) {
+            return Err(failure);
+        }
         if self.json {
             output::print_line(json!({"schema": "bumpless.apply/1", "withdrawn": names}));
         } else {
