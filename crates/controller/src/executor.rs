@@ -96,6 +96,11 @@ where
         }
     }
 
+    /// See [`CycleMachine::comes_late`].
+    pub fn comes_late(&mut self) {
+        self.machine.comes_late();
+    }
+
     /// The channel.
     pub fn replication(&mut self) -> &mut R {
         self.machine.replication()

@@ -31,6 +31,14 @@ impl Admission {
         Ok(Self { verdict, reasons })
     }
 
+    /// Of a configuration of which the plan was not asked.
+    pub const fn unplanned() -> Self {
+        Self {
+            verdict: Verdict::CannotSay,
+            reasons: Vec::new(),
+        }
+    }
+
     /// What status says for as long as the node runs; `None` for a yes, and where a network states no bandwidth,
     /// which is a weakness of its own.
     pub fn weakness(&self) -> Option<String> {

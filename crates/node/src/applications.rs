@@ -74,6 +74,8 @@ pub struct ApplicationThread {
     pub stop: Arc<AtomicBool>,
     /// Other settings for it.
     pub tuning: Arc<TuningSlots>,
+    /// It came while the node ran.
+    pub newcomer: bool,
 }
 
 /// Other settings for an application that runs.
@@ -177,6 +179,9 @@ impl ApplicationThread {
             follow_up.cycle_ended(report, counters);
         };
         let mut executor = Executor::new(settings, application, ports, observer);
+        if self.newcomer {
+            executor.comes_late();
+        }
         while !self.stop.load(Ordering::Acquire) {
             if let Some(tuning) = self.tuning.asked.swap(None) {
                 self.tuning.done.swap(Some(tune(&mut executor, tuning)));

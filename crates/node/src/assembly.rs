@@ -101,7 +101,7 @@ pub fn run(
     for (at, (ends, sink)) in ends {
         let settings = &config.applications[wiring.applications[at]];
         running
-            .start(at, settings, parts.shared(at), ends, sink)
+            .start(at, (settings, false), parts.shared(at), ends, sink)
             .map_err(|error| system("start an application's thread", error))?;
     }
     let stop_changes = Arc::new(AtomicBool::new(false));

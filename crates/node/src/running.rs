@@ -59,14 +59,14 @@ impl Running {
         }
     }
 
-    /// Starts the application at `place`.
+    /// Starts the application at `place`; `newcomer`: it came while the node ran.
     ///
     /// # Errors
     /// What the system says.
     pub fn start(
         &mut self,
         place: usize,
-        settings: &config::Application,
+        (settings, newcomer): (&config::Application, bool),
         shared: Shared,
         (publisher, subscriber): (Publisher, Subscriber),
         sink: EventSink,
@@ -97,6 +97,7 @@ impl Running {
             board,
             stop: Arc::clone(&stop),
             tuning: Arc::clone(&tuning),
+            newcomer,
         };
         let thread = thread.start(settings, self.common.priority)?;
         let running = RunningApplication {

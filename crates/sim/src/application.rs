@@ -2,7 +2,7 @@
 //! requests as events.
 
 use bumpless_base::{Counters, Epoch, Instant, NodeId};
-use bumpless_config::Config;
+use bumpless_config as config;
 use bumpless_controller::executor::{Answer, CycleMachine, Need, Resumed};
 use bumpless_controller::state::{Envelope, Progress};
 use bumpless_controller::{CycleReport, Replication, Settled, StateInfo};
@@ -107,7 +107,7 @@ pub enum Waiting {
 
 /// An executor's thread.
 pub struct App {
-    /// Position of the application in the configuration.
+    /// Position of the application among all that there ever are.
     pub index: usize,
     /// The shipped cycle.
     pub machine: Machine,
@@ -130,16 +130,15 @@ pub struct App {
 }
 
 impl App {
-    /// The executor of the application that `shared` belongs to, on `node`.
+    /// The executor of the application at position `index` among all that there ever are, on `node`.
     pub fn new(
-        config: &Config,
+        (index, settings): (usize, &config::Application),
         shared: Shared,
         (publisher, subscriber): (Publisher, Subscriber),
         sink: EventSink,
         environment: &Environment,
         node: usize,
     ) -> Self {
-        let settings = &config.applications[shared.index];
         let deeds = Slot::default();
         let channel = WatchedChannel {
             inner: ChannelReplication {
@@ -172,7 +171,7 @@ impl App {
             follow_up.cycle_ended(report, counters);
         });
         Self {
-            index: shared.index,
+            index,
             machine: CycleMachine::new(
                 executor_settings(settings, NodeId(node as u8)),
                 build(settings),

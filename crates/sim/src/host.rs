@@ -8,7 +8,10 @@ use std::sync::{Arc, Mutex};
 
 use bumpless_base::{Epoch, Instant, LinkId, NodeId, Random};
 use bumpless_config::{Config, ReferenceKind};
+use bumpless_node::admission::Admission;
 use bumpless_node::build::{self, Parts};
+use bumpless_node::change::Changer;
+use bumpless_node::data_plane::change::ChangeBoard;
 use bumpless_node::data_plane::drivers::Drivers;
 use bumpless_node::data_plane::link_port::{Addresses, LinkPort};
 use bumpless_node::data_plane::{Command, DataPlane, Surroundings};
@@ -20,6 +23,7 @@ use bumpless_transfer::Sender;
 use rtrb::{Producer, RingBuffer};
 
 use crate::application::App;
+use crate::changing::Changing;
 use crate::clock::LocalClock;
 use crate::echo::SimEcho;
 use crate::exchange::{Shared, SimLink};
@@ -67,9 +71,11 @@ pub struct Process {
     pub log: EventLog,
     /// Orders to it.
     pub orders: Producer<Command>,
-    /// Its applications, by position in its wiring.
-    pub apps: Vec<App>,
-    /// The positions of the channels in the data plane, by application.
+    /// Its applications, by place.
+    pub apps: Vec<Option<App>>,
+    /// Changes its configuration.
+    pub change: Changing,
+    /// By application among all that there ever are, its place.
     pub channels: Vec<Option<usize>>,
     /// The session with each group's partner, and that of each application's channel.
     pub tags: Vec<Option<u32>>,
@@ -130,11 +136,37 @@ impl Process {
             changed |= std::mem::replace(known, tag) != tag;
         }
         if changed {
-            for channel in self.plane.channels.iter().flatten() {
-                self.sessions[usize::from(channel.application)] = self.tags[channel.group.0];
-            }
+            self.follow_places();
         }
         changed
+    }
+
+    /// Looks up which application has which place, and its session.
+    pub fn follow_places(&mut self) {
+        self.channels.fill(None);
+        self.sessions.fill(None);
+        let places = self.change.applications.iter().zip(&self.plane.channels);
+        for (place, (application, channel)) in places.enumerate() {
+            if let (Some(application), Some(channel)) = (application, channel) {
+                self.channels[*application] = Some(place);
+                self.sessions[*application] = self.tags[channel.group.0];
+            }
+        }
+    }
+
+    /// Forgets the places that somebody has left.
+    pub fn forget_leavers(&mut self) {
+        for (application, known) in self.channels.iter_mut().enumerate() {
+            let left = |place: &mut usize| self.plane.channels[*place].is_none();
+            if known.take_if(left).is_some() {
+                self.sessions[application] = None;
+            }
+        }
+    }
+
+    /// The executor at `place`.
+    pub fn app(&mut self, place: usize) -> Option<&mut App> {
+        self.apps.get_mut(place)?.as_mut()
     }
 }
 
@@ -200,7 +232,12 @@ impl Host {
     ///
     /// # Errors
     /// What a core refuses of its setup.
-    pub fn start(&mut self, config: &Config, exchange: &Shared, now: u64) -> Result<(), String> {
+    pub fn start(
+        &mut self,
+        (config, all): (&Config, &Config),
+        exchange: &Shared,
+        now: u64,
+    ) -> Result<(), String> {
         let local = self.clock.local(now);
         self.environment.now.set(local);
         let seed = self.seeds.next_u64();
@@ -211,6 +248,9 @@ impl Host {
         let parts = Parts::new(config, &wiring);
         let mut log = EventLog::new(wiring.names.clone());
         let (orders, commands) = RingBuffer::new(ORDERS);
+        let board = Arc::new(ChangeBoard::default());
+        let factories = (cores.sender.factory(), cores.receiver.factory());
+        let registry = log.registry();
         let surroundings = Surroundings {
             commands,
             sink: log.sink(),
@@ -222,7 +262,7 @@ impl Host {
             ))),
             stop: Arc::new(AtomicBool::new(false)),
             log_transfers: false,
-            board: Arc::default(),
+            board: Arc::clone(&board),
         };
         let ports = self.ports(config, &wiring, exchange, local);
         let pingers = self.pingers(config, &wiring, exchange);
@@ -235,40 +275,40 @@ impl Host {
         let ends = ends.0.into_iter().zip(ends.1).enumerate();
         let apps = ends
             .map(|(at, ends)| {
+                let settings = &config.applications[wiring.applications[at]];
+                let index = position(all, &settings.name)?;
                 let sink = log.sink();
-                App::new(
-                    config,
-                    parts.shared(at),
+                let shared = parts.shared(at);
+                let environment = &self.environment;
+                Some(App::new(
+                    (index, settings),
+                    shared,
                     ends,
                     sink,
-                    &self.environment,
+                    environment,
                     self.node,
-                )
+                ))
             })
             .collect();
+        let admission = Admission::unplanned();
+        let changer = Changer::new((config, admission), parts, factories);
         self.incarnation += 1;
         (self.due, self.wakes) = (local, None);
         self.owes_observation = false;
-        let channels = (0..config.applications.len())
-            .map(|application| {
-                let mut channels = plane.channels.iter();
-                channels.position(|channel| {
-                    channel
-                        .as_ref()
-                        .is_some_and(|c| usize::from(c.application) == application)
-                })
-            })
-            .collect();
-        self.process = Some(Process {
+        let mut process = Process {
             tags: vec![None; plane.groups.len()],
-            sessions: vec![None; config.applications.len()],
+            sessions: vec![None; all.applications.len()],
+            channels: vec![None; all.applications.len()],
+            change: Changing::new(changer, board, registry),
             plane,
-            channels,
             log,
             orders,
             apps,
             states_delivered: 0,
-        });
+        };
+        process.change.follow(all);
+        process.follow_places();
+        self.process = Some(process);
         Ok(())
     }
 
@@ -327,6 +367,12 @@ impl Host {
         });
         ports.collect()
     }
+}
+
+/// The position of the application named `name`.
+pub fn position(config: &Config, name: &str) -> Option<usize> {
+    let mut applications = config.applications.iter();
+    applications.position(|application| application.name == name)
 }
 
 /// A rate within the configured drift, parts per billion: two such clocks differ by no more than

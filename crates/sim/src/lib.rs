@@ -18,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 mod application;
+mod changing;
 pub mod check;
 mod clock;
 mod device;
@@ -35,6 +36,7 @@ mod shrink;
 mod size;
 mod streams;
 mod trace;
+pub mod variants;
 mod world;
 
 pub use run::{Report, Settings, faults, run};

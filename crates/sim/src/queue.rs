@@ -25,6 +25,8 @@ pub enum What {
     FaultActs { fault: u32 },
     /// A node that ended by itself is started again.
     Restart { node: u8, incarnation: u32 },
+    /// A node goes on with a change of its configuration.
+    Change { node: u8, incarnation: u32 },
     /// Whether the pair has healed is looked at.
     Look,
 }

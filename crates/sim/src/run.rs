@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bumpless_base::Counters;
 use bumpless_config::Config;
 use serde_json::Value;
 
 use crate::check::Violation;
-use crate::script::{Timed, broken_assumptions, storm};
+use crate::script::{Timed, broken_assumptions, change_now_and_then, storm};
 use crate::trace::Trace;
+use crate::variants::with_guests;
 use crate::world::{World, heal_within};
 
 /// After the start, before the first fault of a storm.
@@ -27,6 +29,8 @@ pub struct Settings {
     pub script: Vec<Timed>,
     /// Faults drawn by the seed besides.
     pub storm: bool,
+    /// The storm's operator changes the configuration now and then.
+    pub changes: bool,
     /// Write a packet capture to this file and an event log beside it.
     pub trace: Option<PathBuf>,
 }
@@ -48,6 +52,10 @@ pub struct Report {
     pub last_events: Vec<Value>,
     /// Faults that were planned.
     pub faults: usize,
+    /// How often a node has changed its configuration.
+    pub changes: u64,
+    /// What the processes that run at the end have counted.
+    pub counters: Counters,
     /// Datagrams handed to the networks, and how many of them were lost.
     pub datagrams: u64,
     /// See there.
@@ -67,6 +75,9 @@ pub fn faults(settings: &Settings) -> Vec<Timed> {
             until,
             settings.time,
         ));
+        if settings.changes {
+            change_now_and_then(settings.seed, (SETTLING, until), &mut faults);
+        }
     }
     faults.sort_by_key(|timed| (timed.at, timed.until));
     faults
@@ -78,7 +89,8 @@ pub fn faults(settings: &Settings) -> Vec<Timed> {
 /// A configuration that a core refuses, or a file that cannot be written.
 pub fn run(settings: &Settings) -> Result<Report, String> {
     let faults = faults(settings);
-    let mut trace = Trace::new(Arc::clone(&settings.config));
+    let config = with_guests(&settings.config, &faults);
+    let mut trace = Trace::new(Arc::clone(&config));
     if let Some(path) = &settings.trace {
         let create = |path: PathBuf| -> Result<Box<dyn std::io::Write>, String> {
             let file = std::fs::File::create(&path)
@@ -92,7 +104,8 @@ pub fn run(settings: &Settings) -> Result<Report, String> {
     }
     let planned = faults.len();
     let broken = broken_assumptions(&settings.config, &faults);
-    let mut world = World::new(Arc::clone(&settings.config), settings.seed, faults, trace)?;
+    let stay = settings.config.applications.len();
+    let mut world = World::new((config, stay), settings.seed, faults, trace)?;
     world.run(settings.time);
     world
         .trace
@@ -110,6 +123,8 @@ pub fn run(settings: &Settings) -> Result<Report, String> {
         },
         violations: std::mem::take(&mut world.checks.violations),
         faults: planned,
+        changes: world.changes,
+        counters: world.counters(),
         datagrams: world.network.datagrams,
         lost: world.trace.lost,
     })

@@ -15,6 +15,7 @@ pub fn shrink(settings: &Settings) -> Result<Option<(Settings, Report)>, String>
         script: faults(settings),
         storm: false,
         trace: None,
+        changes: false,
         ..settings.clone()
     };
     let mut report = run(&kept)?;

@@ -27,6 +27,8 @@ pub enum Purpose {
     Cycles,
     /// Channel sets on which the plan's promise is tried.
     Promise,
+    /// When the steps of a change are taken.
+    Changes,
 }
 
 /// The stream of `seed` for `purpose`, the `index`-th of its kind.

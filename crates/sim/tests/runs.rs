@@ -14,6 +14,7 @@ fn settings(size: Size, seed: u64, seconds: u64) -> Settings {
         script: Vec::new(),
         storm: true,
         trace: None,
+        changes: false,
     }
 }
 

@@ -27,6 +27,7 @@ fn every_scenario_that_is_kept_breaks_what_it_says_and_nothing_else() {
             script: scenario.faults,
             storm: scenario.storm,
             trace: None,
+            changes: false,
         })
         .expect("the configuration is sound");
         let broken = report.violations.first();
@@ -120,6 +121,7 @@ fn a_storm_printed_as_a_scenario_is_the_same_storm() {
         script: Vec::new(),
         storm: true,
         trace: None,
+        changes: false,
     };
     let script = faults(&settings);
     let told = Settings {

@@ -34,6 +34,9 @@ pub struct Sim {
     /// Which pair
     #[arg(long, value_enum, default_value_t)]
     size: PairSize,
+    /// Besides, an operator changes the configuration now and then (spec/apply.md), and processes die at its steps
+    #[arg(long, conflicts_with_all = ["scenario", "calm"])]
+    changes: bool,
     /// No faults drawn by the seed
     #[arg(long)]
     calm: bool,
@@ -149,6 +152,7 @@ impl Sim {
                 script: scenario.faults,
                 storm: scenario.storm,
                 trace: self.trace.clone(),
+                changes: self.changes,
             });
         }
         let size = match self.size {
@@ -162,6 +166,7 @@ impl Sim {
             script: Vec::new(),
             storm: !self.calm,
             trace: self.trace.clone(),
+            changes: self.changes,
         })
     }
 
@@ -239,6 +244,9 @@ impl Sim {
         }
         if self.calm {
             command.push_str(" --calm");
+        }
+        if self.changes {
+            command.push_str(" --changes");
         }
         command
     }

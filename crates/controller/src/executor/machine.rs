@@ -126,6 +126,8 @@ pub struct CycleMachine<R, G, O> {
     inputs_valid: bool,
     outputs: Box<[f64]>,
     published: Option<Published>,
+    /// It came while its node ran, and has neither written anything nor taken up a state.
+    pub(super) newcomer: bool,
     /// When the last cycle was executed.
     executed_at: Instant,
     /// When the state was last taken up or executed, and whether this node has been primary ever
@@ -171,6 +173,7 @@ where
             inputs_valid: false,
             outputs,
             published: None,
+            newcomer: false,
             executed_at: Instant::ZERO,
             taken_up_at: Instant::ZERO,
             uninterrupted: false,
@@ -368,6 +371,7 @@ where
         });
         if let Some(progress) = loaded?.filter(|_| !deliberate(Fault::ColdStartWithState)) {
             self.progress = Some(progress);
+            self.newcomer = false;
             let Progress { epoch, cycle } = progress;
             return Ok(Resumed::Loaded { epoch, cycle });
         }
@@ -488,6 +492,8 @@ where
             CommitMode::BeforeOutput if deliberate(Fault::OutputBeforeAck) => None,
             CommitMode::Async if deliberate(Fault::TwoCyclesBehind) => None,
             CommitMode::BeforeOutput => self.published,
+            // A successor that has nothing of it would begin anew after this output.
+            CommitMode::Async if self.newcomer => self.published,
             // In the first cycle after another primary, the state before is the one it began with.
             CommitMode::Async => before,
         };
@@ -557,6 +563,7 @@ where
             cycle: self.report.cycle,
         };
         let until = (now + self.settings.field_timeout).min(permit.until);
+        self.newcomer = false;
         self.wrote_in = Some(permit.epoch);
         self.phase = Phase::Writing;
         Some(Need::Write { stamp, until })

@@ -11,6 +11,12 @@ where
     G: OutputGate,
     O: FnMut(&CycleReport, &Counters),
 {
+    /// The application came while its node ran: its first output waits for its state, also where outputs
+    /// otherwise do not, since a successor that has nothing of it would begin anew after that output.
+    pub fn comes_late(&mut self) {
+        self.newcomer = true;
+    }
+
     /// Goes on with `settings`, and with `application`, which takes over the state of the one before;
     /// that comes back. To be called between two cycles. The next cycle begins when it would have begun,
     /// the ones after it in the distance of the period in `settings`.

@@ -121,12 +121,12 @@ impl Changer {
         })
     }
 
-    /// Prepares the change to `text`, which was read from `file`. The verdict follows.
+    /// Prepares the change to the configuration `next`, which was read as `text` from `file`. The verdict follows.
     ///
     /// # Errors
     /// Why this cannot be done.
-    pub fn apply(&mut self, text: &str, file: &str, now: Instant) -> Result<(), String> {
-        self.prepare((text, file), now)?;
+    pub fn apply(&mut self, next: (Config, &str, &str), now: Instant) -> Result<(), String> {
+        self.prepare(next)?;
         self.verdict = None;
         self.jobs.push_back(Job::Keep);
         self.jobs.push_back(Job::Prepare { resumed: false });
@@ -134,23 +134,23 @@ impl Changer {
         Ok(())
     }
 
-    /// The node has started, and `text` lay beside its configuration.
+    /// The node has started, and `next`, read as text from a file, lay beside its configuration.
     ///
     /// # Errors
     /// Why it cannot be done.
-    pub fn resume(&mut self, text: &str, file: &str, now: Instant) -> Result<(), String> {
-        self.prepare((text, file), now)?;
+    pub fn resume(&mut self, next: (Config, &str, &str), now: Instant) -> Result<(), String> {
+        self.prepare(next)?;
         self.jobs.push_back(Job::Prepare { resumed: true });
         self.jobs.push_back(Job::Agree { since: now });
         Ok(())
     }
 
-    fn prepare(&mut self, text: (&str, &str), now: Instant) -> Result<(), String> {
+    fn prepare(&mut self, next: (Config, &str, &str)) -> Result<(), String> {
         if let Some(doing) = self.doing() {
             return Err(format!("another change is {doing}; wait for its end"));
         }
         let in_force = (&self.config, &self.places);
-        let prepared = Prepared::new(in_force, text, &self.workshop, now)?;
+        let prepared = Prepared::new(in_force, next, &self.workshop)?;
         if prepared.fingerprint == self.config.fingerprint() {
             return Err("this configuration is in force already".into());
         }

@@ -1,7 +1,7 @@
 //! Everything that a change needs, made before it is announced: when both nodes have agreed, nothing can
 //! be lacking any more.
 
-use bumpless_base::{Duration, Instant};
+use bumpless_base::Duration;
 use bumpless_config::{self as config, Config};
 use bumpless_plan::change::Order;
 use bumpless_plan::{Machine, pair};
@@ -66,15 +66,13 @@ impl Prepared {
     /// Why the pair does not change to it, a line for each reason.
     pub fn new(
         (old, places): (&Config, &Places),
-        (text, file): (&str, &str),
+        (new, text, file): (Config, &str, &str),
         workshop: &Workshop,
-        _now: Instant,
     ) -> Result<Self, String> {
         let said = |problems: Vec<config::Problem>| {
             let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
             lines.join("\n")
         };
-        let new = Config::parse(text, file).map_err(said)?;
         if old.nodes.len() != 2 {
             return Err(
                 "only a pair of two nodes changes while it runs; stop the nodes of a pool and start \
@@ -187,6 +185,10 @@ impl Prepared {
 fn in_order(old: &Config, new: &Config, change: &config::Change) -> Result<Vec<String>, String> {
     let name = |tuned: &config::Tuned| new.applications[tuned.to].name.clone();
     let all: Vec<_> = change.tuned.iter().map(name).collect();
+    if all.is_empty() {
+        // Who goes goes before anybody comes: every set on the way is part of the old one or of the new one.
+        return Ok(all);
+    }
     // Where the plan can say nothing, it was permitted to run without.
     match pair::change(old, new, Machine::default()).order {
         Some(Order::Steps { steps }) => {

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use bumpless_config::Config;
 use bumpless_net_linux::{Clock, Waker};
 use rtrb::Producer;
 
@@ -104,7 +105,8 @@ impl ChangeThread {
         let file = store.file().display().to_string();
         let found = match store.next() {
             Ok(None) => return,
-            Ok(Some(text)) => self.changer.resume(&text, &file, Clock.now()),
+            Ok(Some(text)) => read(&text, &file)
+                .and_then(|next| self.changer.resume((next, &text, &file), Clock.now())),
             Err(error) => Err(error.to_string()),
         };
         if let Err(error) = found {
@@ -138,7 +140,8 @@ impl ChangeThread {
         let (reply, result) = match request {
             ChangeRequest::Apply { text, file, reply } => {
                 let result = match self.tools.store {
-                    Some(_) => self.changer.apply(&text, &file, Clock.now()),
+                    Some(_) => read(&text, &file)
+                        .and_then(|next| self.changer.apply((next, &text, &file), Clock.now())),
                     None => Err("the node was started without a file to replace".into()),
                 };
                 (reply, result)
@@ -218,10 +221,13 @@ impl ChangeThread {
                 let place = newcomer.place;
                 let sink = self.tools.registry.register(place as u16, name, channel);
                 let port = Arc::clone(&newcomer.shared.port);
-                let started =
-                    self.tools
-                        .running
-                        .start(place, settings, newcomer.shared, newcomer.ends, sink);
+                let started = self.tools.running.start(
+                    place,
+                    (settings, true),
+                    newcomer.shared,
+                    newcomer.ends,
+                    sink,
+                );
                 if let Err(error) = started {
                     port.set_fit(false);
                     self.tell(&format!("'{name}' does not run: {error}"));
@@ -249,4 +255,11 @@ impl ChangeThread {
             thread::sleep(Duration::from_millis(1));
         }
     }
+}
+
+fn read(text: &str, file: &str) -> Result<Config, String> {
+    Config::parse(text, file).map_err(|problems| {
+        let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        lines.join("\n")
+    })
 }

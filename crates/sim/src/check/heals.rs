@@ -22,6 +22,8 @@ pub struct Heals {
     within: u64,
     periods: Vec<u64>,
     last_output: Vec<u64>,
+    /// By application: whether it is to write outputs.
+    expected: Vec<bool>,
     last_fault: u64,
     /// By network: when the last fault ends that is not one of this network alone.
     last_elsewhere: Vec<u64>,
@@ -33,6 +35,7 @@ impl Heals {
         Self {
             within,
             last_output: vec![0; periods.len()],
+            expected: vec![true; periods.len()],
             periods,
             last_fault: 0,
             last_elsewhere: vec![0; networks],
@@ -47,6 +50,14 @@ impl Heals {
                 *last = at.max(*last);
             }
         }
+    }
+
+    /// From `at` on, an application writes outputs, or it does not any more.
+    pub fn expect(&mut self, application: usize, outputs: bool, at: u64) {
+        if outputs && !self.expected[application] {
+            self.last_output[application] = at;
+        }
+        self.expected[application] = outputs;
     }
 
     /// An output was accepted.
@@ -77,7 +88,7 @@ impl Heals {
     fn look_at_outputs(&self, at: u64) -> Verdict {
         let outputs = self.last_output.iter().zip(&self.periods).enumerate();
         for (application, (&last, period)) in outputs {
-            if at.saturating_sub(last) > period * PERIODS + SLACK {
+            if self.expected[application] && at.saturating_sub(last) > period * PERIODS + SLACK {
                 return Err(format!(
                     "application {application} has written nothing for {} ms although the pair is sound, \
                      or all of it but one network",

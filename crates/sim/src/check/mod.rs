@@ -180,6 +180,21 @@ impl Checks {
         self.no_bump.handed_over(application);
     }
 
+    /// The executor of `application` runs on `node`, or it does not.
+    pub fn reads(&mut self, node: usize, application: usize, reads: bool) {
+        self.channels.reads(node, application, reads);
+    }
+
+    /// From `at` on, an application writes outputs, or it does not any more.
+    pub fn expect_outputs(&mut self, application: usize, outputs: bool, at: u64) {
+        self.heals.expect(application, outputs, at);
+    }
+
+    /// Something is wrong that concerns the change of a configuration.
+    pub fn never_apart(&mut self, verdict: Verdict, at: u64) {
+        self.note("never apart", at, verdict);
+    }
+
     /// How full a node is after a turn.
     pub fn load(&mut self, load: &Load, at: u64) {
         let verdict = self.bounded.load(load);

@@ -207,6 +207,22 @@ pub enum Fault {
         /// Nanoseconds.
         by: u64,
     },
+    /// Somebody asks a node to change to another configuration ([`crate::variants`]); if it has one
+    /// prepared, to give that up.
+    Apply {
+        /// The node.
+        node: usize,
+        /// Which.
+        number: usize,
+    },
+    /// A node's process ends at once when it has taken so many further steps in changing its
+    /// configuration, and starts again at the end of the fault.
+    CrashInChange {
+        /// The node.
+        node: usize,
+        /// Steps that it still takes.
+        steps: u32,
+    },
     /// Somebody orders a hand-over.
     Switchover {
         /// On which node.
@@ -230,7 +246,7 @@ pub struct Timed {
 impl Fault {
     /// Whether it happens at one instant and leaves nothing to end.
     pub fn is_instant(&self) -> bool {
-        matches!(self, Self::Switchover { .. })
+        matches!(self, Self::Switchover { .. } | Self::Apply { .. })
     }
 
     /// Whether the pair must bear it for ever: datagrams that nobody sent, unless they are forged.

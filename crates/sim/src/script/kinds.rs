@@ -1,5 +1,6 @@
 //! The faults of a scenario file, by kind.
 
+use crate::variants::LAST;
 use bumpless_config::Config;
 use toml_edit::TableLike;
 
@@ -55,7 +56,7 @@ const PATH_KINDS: [&str; 10] = [
     "bandwidth",
     "flap",
 ];
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 14] = [
     "junk",
     "buffer",
     "unreachable",
@@ -68,6 +69,8 @@ const KINDS: [&str; 12] = [
     "device",
     "slow_application",
     "switchover",
+    "apply",
+    "crash_in_change",
 ];
 
 /// The fault that a `[[fault]]` table describes.
@@ -273,6 +276,8 @@ fn other_fault(
         "device" => &["application", "node", "late"],
         "slow_application" => &["node", "application", "by_ms"],
         "switchover" => &["node", "group"],
+        "apply" => &["node", "number"],
+        "crash_in_change" => &["node", "steps"],
         _ => {
             let known = [&PATH_KINDS[..], &KINDS[..]].concat().join(", ");
             let what = format!("no fault is called {kind:?}; there are {known}");
@@ -327,6 +332,14 @@ fn other_fault(
             node: node(true)?,
             application: entry.named(reader, "application", &names.applications, true)?,
             by: entry.span(reader, "by_ms")?,
+        },
+        "apply" => Fault::Apply {
+            node: node(true)?,
+            number: entry.needed(reader, "number", 0.0, LAST as f64)? as usize,
+        },
+        "crash_in_change" => Fault::CrashInChange {
+            node: node(true)?,
+            steps: entry.needed(reader, "steps", 0.0, 1000.0)? as u32,
         },
         _ => Fault::Switchover {
             node: node(true)?,

@@ -12,5 +12,5 @@ mod words;
 pub use self::assumptions::broken_assumptions;
 pub use self::fault::{Class, End, Fault, Junk, PathFault, Paths, Timed};
 pub use self::scenario::{Complaint, Scenario};
-pub use self::storm::storm;
+pub use self::storm::{change_now_and_then, storm};
 pub use self::words::words;

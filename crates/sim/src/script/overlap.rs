@@ -90,6 +90,8 @@ fn needs(fault: &Fault) -> Option<usize> {
         Fault::Pause { node, .. }
         | Fault::Slow { node, .. }
         | Fault::SlowApplication { node, .. }
+        | Fault::Apply { node, .. }
+        | Fault::CrashInChange { node, .. }
         | Fault::Switchover { node, .. } => Some(*node),
         _ => None,
     }

@@ -5,6 +5,7 @@ use bumpless_config::Config;
 
 use super::{Class, End, Fault, Junk, PathFault, Paths, Timed};
 use crate::streams::{Purpose, stream};
+use crate::variants::LAST;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -65,6 +66,38 @@ pub fn storm(config: &Config, seed: u64, from: u64, until: u64, end: u64) -> Vec
             until: at + span,
             fault,
         });
+    }
+}
+
+/// An operator changes the configuration now and then, node by node, and some processes die while they
+/// take its steps. Nobody runs with an old configuration besides.
+pub fn change_now_and_then(seed: u64, (from, until): (u64, u64), faults: &mut Vec<Timed>) {
+    faults.retain(|timed| !matches!(timed.fault, Fault::OldConfiguration { .. }));
+    let mut random = stream(seed, Purpose::Storm, 1);
+    let mut at = from;
+    for number in 1..=LAST {
+        at += 200 * MS + random.below(4 * SECOND);
+        if at + SECOND >= until {
+            return;
+        }
+        let first = random.below(2) as usize;
+        let wait = random.below(40 * MS);
+        for (node, at) in [(first, at), (1 - first, at + wait)] {
+            if random.chance(0.9) {
+                let fault = Fault::Apply { node, number };
+                faults.push(Timed {
+                    at,
+                    until: at,
+                    fault,
+                });
+            }
+            if random.chance(0.3) {
+                let steps = random.below(14) as u32;
+                let fault = Fault::CrashInChange { node, steps };
+                let until = at + MS + random.below(SECOND / 2);
+                faults.push(Timed { at, until, fault });
+            }
+        }
     }
 }
 

@@ -115,6 +115,16 @@ impl Fields<'_> {
                 self.node(node);
                 self.truth("reboot", reboot);
             }
+            Fault::Apply { node, number } => {
+                self.kind("apply");
+                self.node(node);
+                self.plain("number", number);
+            }
+            Fault::CrashInChange { node, steps } => {
+                self.kind("crash_in_change");
+                self.node(node);
+                self.plain("steps", steps);
+            }
             Fault::OldConfiguration { node } => {
                 self.kind("old_configuration");
                 self.node(node);

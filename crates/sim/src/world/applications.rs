@@ -5,7 +5,7 @@ use bumpless_controller::{FieldError, FieldErrorKind};
 use bumpless_node::executor::ALONE_POLL;
 
 use super::World;
-use crate::application::{Deed, Waiting};
+use crate::application::{App, Deed, Waiting};
 use crate::check::Published;
 use crate::device::Ask;
 use crate::queue::What;
@@ -20,7 +20,9 @@ impl World {
         let Some(process) = host.process.as_mut() else {
             return;
         };
-        let thread = &mut process.apps[app];
+        let Some(thread) = process.app(app) else {
+            return;
+        };
         if at < thread.run_at {
             thread.run_at = at;
             host.serials = host.serials.wrapping_add(1);
@@ -46,7 +48,7 @@ impl World {
             .map_or(0, |p| p.apps.len());
         for app in 0..count {
             let stirred = match self.hosts[node].process.as_mut() {
-                Some(process) => process.apps[app].is_stirred(),
+                Some(process) => process.app(app).is_some_and(App::is_stirred),
                 None => false,
             };
             if stirred {
@@ -62,7 +64,9 @@ impl World {
         let Some(process) = host.process.as_mut() else {
             return;
         };
-        let thread = &mut process.apps[app];
+        let Some(thread) = process.apps.get_mut(app).and_then(Option::as_mut) else {
+            return;
+        };
         if thread.serial != serial {
             return;
         }
@@ -95,7 +99,9 @@ impl World {
         let Some(process) = host.process.as_mut() else {
             return;
         };
-        let thread = &mut process.apps[app];
+        let Some(thread) = process.apps.get_mut(app).and_then(Option::as_mut) else {
+            return;
+        };
         thread.waiting = Waiting::Nothing;
         if let Some(answer) = answer {
             let executes = matches!(answer, Answer::Read(_)) && thread.slow > 0;
@@ -118,7 +124,9 @@ impl World {
         let Some(process) = self.hosts[node].process.as_mut() else {
             return;
         };
-        let thread = &mut process.apps[app];
+        let Some(thread) = process.app(app) else {
+            return;
+        };
         let (ask, until) = match need {
             Need::Sleep { until } | Need::Settle { until, .. } => {
                 thread.waiting = Waiting::For(need, until);
@@ -142,8 +150,9 @@ impl World {
         };
         let application = thread.index;
         let request = self.ask(node, app, application, ask);
-        if let Some(process) = self.hosts[node].process.as_mut() {
-            process.apps[app].waiting = Waiting::Request {
+        let process = self.hosts[node].process.as_mut();
+        if let Some(thread) = process.and_then(|process| process.app(app)) {
+            thread.waiting = Waiting::Request {
                 request,
                 need,
                 until,
@@ -160,7 +169,9 @@ impl World {
         let Some(process) = host.process.as_mut() else {
             return;
         };
-        let thread = &mut process.apps[app];
+        let Some(thread) = process.apps.get_mut(app).and_then(Option::as_mut) else {
+            return;
+        };
         let until = match &thread.waiting {
             Waiting::Nothing => return,
             Waiting::For(Need::Alone { .. }, until) => {
@@ -188,7 +199,9 @@ impl World {
         let Some(process) = host.process.as_mut() else {
             return;
         };
-        let thread = &mut process.apps[app];
+        let Some(thread) = process.app(app) else {
+            return;
+        };
         let application = thread.index;
         let (checks, trace) = (&mut self.checks, &mut self.trace);
         thread.take_deeds(|deed| match deed {

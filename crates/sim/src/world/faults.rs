@@ -43,6 +43,8 @@ impl World {
                 }
             }
             Fault::OldConfiguration { node } => self.run_anew(node),
+            Fault::Apply { node, number } => self.apply(node, number),
+            Fault::CrashInChange { node, steps } => self.arm(node, steps),
             Fault::Witness { reference } => {
                 self.witnesses[reference].witness = None;
             }
@@ -74,6 +76,7 @@ impl World {
                 self.restart(node);
             }
             Fault::OldConfiguration { node } => self.run_anew(node),
+            Fault::CrashInChange { node, .. } => self.disarm(node),
             Fault::Witness { reference } if !self.is_witness_held_down(reference) => {
                 self.start_witness(reference);
             }
@@ -153,7 +156,7 @@ impl World {
         let Some(process) = self.hosts[node].process.as_mut() else {
             return;
         };
-        for app in &mut process.apps {
+        for app in process.apps.iter_mut().flatten() {
             let slow = active.iter().filter_map(|fault| match fault {
                 Fault::SlowApplication {
                     node: n,

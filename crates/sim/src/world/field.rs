@@ -145,7 +145,9 @@ impl World {
         let Some(process) = host.process.as_mut() else {
             return;
         };
-        let thread = &mut process.apps[request.app];
+        let Some(thread) = process.app(request.app) else {
+            return;
+        };
         let Waiting::Request {
             request: awaited,
             need,

@@ -26,6 +26,7 @@ impl World {
                 not_redundant.push(format!("group {}: {primaries} primaries", settings.name));
             }
         }
+        not_redundant.extend(self.wrong_with_configurations());
         let now = self.now();
         self.checks.health(&Health { not_redundant }, now);
     }

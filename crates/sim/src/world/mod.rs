@@ -2,6 +2,7 @@
 
 mod applications;
 mod arrivals;
+mod changes;
 mod faults;
 mod field;
 mod health;
@@ -15,6 +16,7 @@ use bumpless_config::Commit;
 use bumpless_config::{Config, ReferenceKind};
 use bumpless_redundancy::{Witness, WitnessSetup};
 
+use crate::changing::Disk;
 use crate::check::{Checks, Passed, Terms};
 use crate::clock::LocalClock;
 use crate::device::{Device, Request};
@@ -25,6 +27,7 @@ use crate::queue::{Queue, What};
 use crate::script::Timed;
 use crate::streams::{Purpose, stream};
 use crate::trace::{Happening, Trace};
+use crate::variants::variant;
 
 /// The longest lease that a witness grants unless it is told otherwise.
 const LONGEST_LEASE: Duration = Duration::from_secs(1);
@@ -45,7 +48,15 @@ pub(crate) struct WitnessHost {
 
 /// Everything.
 pub struct World {
+    /// With every application that there ever is.
     pub(crate) config: Arc<Config>,
+    /// The configurations between which the pair changes, by number.
+    variants: Vec<Config>,
+    /// By node, what a restart begins with.
+    disks: Vec<Disk>,
+    delays: bumpless_base::Random,
+    /// How often a node has changed its configuration.
+    pub changes: u64,
     /// What a node has read that was not told of the last change.
     old_config: Config,
     pub(crate) queue: Queue,
@@ -68,12 +79,13 @@ pub struct World {
 }
 
 impl World {
-    /// A world of `config` in which `script` happens; nothing runs yet.
+    /// A world of `config` in which `script` happens; nothing runs yet. Of the applications in `config`, the
+    /// first `stay` run from the start, and those beyond come with changes.
     ///
     /// # Errors
     /// What a core refuses of its setup.
     pub fn new(
-        config: Arc<Config>,
+        (config, stay): (Arc<Config>, usize),
         seed: u64,
         script: Vec<Timed>,
         trace: Trace,
@@ -100,12 +112,17 @@ impl World {
             exchange,
             outbox: Vec::new(),
             passed: [Vec::new(), Vec::new()],
-            old_config: before_the_last_change(&config),
+            old_config: before_the_last_change(&variant(&config, stay, 0)),
+            variants: changes::variants(&config, stay),
+            disks: vec![Disk::default(); nodes],
+            delays: stream(seed, Purpose::Changes, 0),
+            changes: 0,
             config,
         };
         for reference in 0..world.witnesses.len() {
             world.start_witness(reference);
         }
+        world.expect_outputs();
         for node in 0..nodes {
             world.start_node(node)?;
         }
@@ -162,6 +179,7 @@ impl World {
                     self.restart(node);
                 }
             }
+            What::Change { node, incarnation } => self.change_is_due(node.into(), incarnation),
             What::Look => {
                 self.look();
                 self.queue.push(self.now() + LOOK, What::Look);
@@ -186,10 +204,10 @@ impl World {
         self.take_in(node);
         let config = match self.has_old_configuration(node) {
             true => &self.old_config,
-            false => &self.config,
+            false => &self.variants[self.disks[node].current],
         };
         let host = &mut self.hosts[node];
-        host.start(config, &self.exchange, now)?;
+        host.start((config, &self.config), &self.exchange, now)?;
         let incarnation = host.incarnation;
         let apps = host
             .process
@@ -201,6 +219,8 @@ impl World {
         for app in 0..apps {
             self.plan_application(node, app, now);
         }
+        self.show_readers(node);
+        self.resume_change(node);
         Ok(())
     }
 

@@ -151,6 +151,7 @@ impl World {
         self.checks.looked(node, self.queue.now());
         self.observe_load(node);
         self.stir_applications(node);
+        self.stir_change(node);
     }
 
     pub(super) fn drain_log(&mut self, node: usize) {
@@ -170,8 +171,10 @@ impl World {
                 && cause.as_str() == HANDED_OVER
             {
                 let applications = config.applications.iter().enumerate();
+                let channels = &process.channels;
                 applications
                     .filter(|(_, app)| app.group == usize::from(*group))
+                    .filter(|(at, _)| channels[*at].is_some())
                     .for_each(|(at, _)| checks.handed_over(at));
             }
         });
@@ -213,7 +216,7 @@ impl World {
             return;
         }
         for (app, channel) in process.apps.iter_mut().zip(&plane.channels) {
-            let Some(channel) = channel else {
+            let (Some(app), Some(channel)) = (app, channel) else {
                 continue;
             };
             let cycle = channel.snapshot.received_cycle;

@@ -55,6 +55,7 @@ impl World {
                 storm: script.is_empty(),
                 script: script.clone(),
                 trace: None,
+                changes: false,
             });
             let report = report.expect("the configuration is sound");
             let violation = report.violations.into_iter().next()?;

@@ -9,7 +9,7 @@
 mod receiving;
 mod sending;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use bumpless_base::{ChannelId, Duration, Instant};
 use bumpless_wire::{AckHeader, DataHeader, Version};
@@ -163,6 +163,8 @@ const REMEMBERED: usize = 64;
 pub struct Channels {
     terms: Vec<ChannelTerms>,
     nodes: Vec<Node>,
+    /// Nodes and applications of which nobody reads there what comes.
+    blind: BTreeSet<(usize, usize)>,
     /// By application: what the latest cycles of any sender carry.
     carried: Vec<VecDeque<Carried>>,
     earliest_first: EarliestFirst,
@@ -174,6 +176,7 @@ impl Channels {
         Self {
             carried: terms.iter().map(|_| VecDeque::new()).collect(),
             nodes: (0..nodes).map(|_| Node::default()).collect(),
+            blind: BTreeSet::new(),
             terms,
             earliest_first: EarliestFirst,
         }
@@ -246,7 +249,9 @@ impl Channels {
             return Ok(());
         }
         for (application, end) in self.nodes[node].ends.iter().enumerate() {
-            if let Some(cycle) = end.as_ref().and_then(|end| end.receiving.is_missing()) {
+            let looked_at = !self.blind.contains(&(node, application));
+            let missing = end.as_ref().and_then(|end| end.receiving.is_missing());
+            if let Some(cycle) = missing.filter(|_| looked_at) {
                 return Err(format!(
                     "application {application} of node {node}: transfer cycle {cycle} has come whole and \
                      in time, and cannot be read"
@@ -254,6 +259,15 @@ impl Channels {
             }
         }
         Ok(())
+    }
+
+    /// The executor of `application` runs on `node`, or it does not, and nobody reads what has come.
+    pub fn reads(&mut self, node: usize, application: usize, reads: bool) {
+        if reads {
+            self.blind.remove(&(node, application));
+        } else {
+            self.blind.insert((node, application));
+        }
     }
 
     /// A data plane took a turn.
@@ -394,6 +408,7 @@ impl Node {
                 }
                 if let Some(application) = self.find(passed)
                     && let Some(end) = &mut self.ends[application]
+                    && end.receiving.admits(header)
                 {
                     end.receiving.take(header, *payload, turn.received);
                     end.quiet = false;
@@ -402,6 +417,7 @@ impl Node {
                 let forced = header.force_ack;
                 if let Some(application) = forced.and_then(|id| self.of_channel(passed.partner, id))
                     && let Some(end) = &mut self.ends[application]
+                    && end.receiving.admits(header)
                 {
                     end.receiving.is_asked();
                     end.quiet = false;
