@@ -1,11 +1,11 @@
-//! Steady state allocates nothing on the data plane: a whole pair in one process, on loopback, with
+//! Neither steady state nor a change of the applications allocates on the data plane: a whole pair in one process, on loopback, with
 //! an allocator that counts what each data-plane thread asks for.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -90,7 +90,9 @@ fn network(directory: &Path) -> (String, SocketAddr) {
          [[application]]\nname = \"large\"\ngroup = \"g\"\nkind = \"synthetic\"\nchannel = 1\nperiod_ms = 50\n\
          commit = \"async\"\nsize = \"100 kB\"\nchanged_share = 0.1\n\
          [[application]]\nname = \"small\"\ngroup = \"g\"\nkind = \"synthetic\"\nchannel = 2\nperiod_ms = 10\n\
-         commit = \"async\"\nsize = \"100 B\"\nchanged_share = 1.0\n",
+         commit = \"async\"\nsize = \"100 B\"\nchanged_share = 1.0\n\
+         [[application]]\nname = \"goes\"\ngroup = \"g\"\nkind = \"synthetic\"\nchannel = 3\nperiod_ms = 20\n\
+         commit = \"async\"\nsize = \"30 kB\"\nchanged_share = 1.0\n",
         node("left", 1),
         node("right", 2),
     );
@@ -107,6 +109,28 @@ fn delivered(socket: &Path) -> u64 {
         .unwrap_or(0)
 }
 
+/// The configuration after a change in which an application comes, one goes, and one is tuned.
+fn changed(text: &str) -> String {
+    text.replace("period_ms = 10\n", "period_ms = 20\n")
+        .replace("name = \"goes\"", "name = \"comes\"")
+        .replace("channel = 3\n", "channel = 4\n")
+}
+
+/// Has both nodes change to the configuration in `file`, and waits for the end of it.
+fn change(sockets: &[PathBuf; 2], file: &Path, fingerprint: &str) {
+    for socket in sockets {
+        let order = Request::Apply { file: file.into() };
+        let reply = request(socket, &order).unwrap();
+        assert_eq!(reply["accepted"], "apply", "{reply}");
+    }
+    wait_until("both have changed", || {
+        sockets.iter().all(|socket| {
+            let configuration = &status(socket)["configuration"];
+            configuration["fingerprint"] == fingerprint && configuration["change"].is_null()
+        })
+    });
+}
+
 fn wait_until(what: &str, mut reached: impl FnMut() -> bool) {
     for _ in 0..3000 {
         if reached() {
@@ -118,11 +142,19 @@ fn wait_until(what: &str, mut reached: impl FnMut() -> bool) {
 }
 
 #[test]
-fn the_data_plane_allocates_nothing_in_steady_state() {
+fn the_data_plane_allocates_nothing_in_steady_state_nor_in_a_change() {
     let directory = tempfile::tempdir().unwrap();
     let (text, witness) = network(directory.path());
-    let config =
-        Config::parse(&text, "allocation.toml").unwrap_or_else(|problems| panic!("{problems:#?}"));
+    let parse = |text: &str| {
+        Config::parse(text, "allocation.toml").unwrap_or_else(|problems| panic!("{problems:#?}"))
+    };
+    let (config, next) = (parse(&text), changed(&text));
+    let fingerprint = format!("{:016x}", parse(&next).fingerprint());
+    let [file, next_file] = [("pair.toml", &text), ("next.toml", &next)].map(|(name, text)| {
+        let file = directory.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        file
+    });
     let stop = Arc::new(AtomicBool::new(false));
     let mut threads = Vec::new();
     let options = WitnessOptions {
@@ -134,11 +166,11 @@ fn the_data_plane_allocates_nothing_in_steady_state() {
     };
     threads.push(thread::spawn(move || witness::run(&options).unwrap()));
     for name in ["left", "right"] {
-        let (config, stop) = (config.clone(), Arc::clone(&stop));
+        let (config, file, stop) = (config.clone(), file.clone(), Arc::clone(&stop));
         threads.push(thread::spawn(move || {
             let node = config.node(name).unwrap();
             let options = RunOptions {
-                config_file: None,
+                config_file: Some(file),
                 log_file: None,
                 log_stdout: None,
                 log_transfers: true,
@@ -155,7 +187,8 @@ fn the_data_plane_allocates_nothing_in_steady_state() {
             .unwrap();
         }));
     }
-    let right = directory.path().join("right.sock");
+    let sockets = ["left.sock", "right.sock"].map(|name| directory.path().join(name));
+    let right = sockets[1].clone();
     wait_until("the pair is redundant", || {
         status(&right)["groups"][0]["redundancy"] == "ok"
     });
@@ -168,6 +201,8 @@ fn the_data_plane_allocates_nothing_in_steady_state() {
     wait_until("200 more states were delivered", || {
         delivered(&right) > before + 200
     });
+    let steady = ALLOCATIONS.load(Ordering::SeqCst);
+    change(&sockets, &next_file, &fingerprint);
     ARMED.store(false, Ordering::SeqCst);
     let allocations = ALLOCATIONS.load(Ordering::SeqCst);
     stop.store(true, Ordering::SeqCst);
@@ -175,7 +210,8 @@ fn the_data_plane_allocates_nothing_in_steady_state() {
         .into_iter()
         .for_each(|thread| thread.join().unwrap());
     assert_eq!(
-        allocations, 0,
-        "allocations and releases on data-plane threads"
+        (steady, allocations - steady),
+        (0, 0),
+        "allocations and releases on data-plane threads, in steady state and in a change"
     );
 }

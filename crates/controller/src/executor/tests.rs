@@ -2,6 +2,7 @@
 
 mod commit;
 mod failures;
+mod tuning;
 mod world;
 
 use super::handover::fill;

@@ -20,8 +20,6 @@ use crate::log::{EventSink, LogRegistry};
 use crate::running::Running;
 use crate::short_text::ShortText;
 
-/// How long the data plane may take for a step.
-const PATIENCE: Duration = Duration::from_secs(5);
 /// The thread looks at least so often whether it is to end.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -71,6 +69,9 @@ pub struct ChangeThread {
     tools: Tools,
     requests: Receiver<ChangeRequest>,
     asked: Option<SyncSender<Result<(), String>>>,
+    /// The data plane's answers. One way for all, so that no end of it is the last to go on the data plane,
+    /// which would free it.
+    answers: (SyncSender<ChangeAnswer>, Receiver<ChangeAnswer>),
 }
 
 impl ChangeThread {
@@ -82,6 +83,7 @@ impl ChangeThread {
             tools,
             requests,
             asked: None,
+            answers: sync_channel(1),
         };
         thread.resume();
         thread.show();
@@ -241,18 +243,29 @@ impl ChangeThread {
 
     /// `None`: the data plane has ended.
     fn order(&mut self, order: ChangeOrder) -> Option<ChangeAnswer> {
-        let (reply, answer) = sync_channel(1);
+        let (reply, answers) = &self.answers;
+        let reply = reply.clone();
         let mut command = Command::Change { order, reply };
-        let until = Clock.now() + bumpless_base::Duration::from_secs(5);
-        loop {
+        // However long it takes: a node that was frozen goes on with the change when it is not any more.
+        while !self.tools.stop.load(Ordering::Acquire) {
             let pushed = self.tools.orders.lock().ok()?.push(command);
             self.tools.waker.wake();
-            match pushed {
-                Ok(()) => return answer.recv_timeout(PATIENCE).ok(),
-                Err(rtrb::PushError::Full(back)) if Clock.now() < until => command = back,
-                Err(_) => return None,
-            }
+            let Err(rtrb::PushError::Full(back)) = pushed else {
+                return self.await_answer(answers);
+            };
+            command = back;
             thread::sleep(Duration::from_millis(1));
+        }
+        None
+    }
+
+    fn await_answer(&self, answers: &Receiver<ChangeAnswer>) -> Option<ChangeAnswer> {
+        loop {
+            match answers.recv_timeout(LOOK) {
+                Ok(answer) => return Some(answer),
+                Err(_) if self.tools.stop.load(Ordering::Acquire) => return None,
+                Err(_) => {}
+            }
         }
     }
 }

@@ -140,19 +140,38 @@ impl World {
     /// Runs an executor in this world until `end` and returns its reports.
     pub fn run(&self, settings: ExecutorSettings, end: Instant) -> Vec<CycleReport> {
         let mut reports = Vec::new();
+        let observer = |report: &CycleReport, _: &Counters| reports.push(report.clone());
+        let mut executor = self.executor(settings, observer);
+        self.run_until(end, &mut executor);
+        reports
+    }
+
+    /// An executor of the [`Accumulator`] in this world.
+    pub fn executor<O>(
+        &self,
+        settings: ExecutorSettings,
+        observer: O,
+    ) -> Executor<Self, Self, Self, O>
+    where
+        O: FnMut(&CycleReport, &Counters),
+    {
         let ports = Ports {
             field: Box::new(self.clone()) as Box<dyn FieldIo>,
             replication: self.clone(),
             gate: self.clone(),
             clock: self.clone(),
         };
-        let application = Box::new(accumulator(self));
-        let observer = |report: &CycleReport, _: &Counters| reports.push(report.clone());
-        let mut executor = Executor::new(settings, application, ports, observer);
+        Executor::new(settings, Box::new(accumulator(self)), ports, observer)
+    }
+
+    /// Steps `executor` until `end`.
+    pub fn run_until<O>(&self, end: Instant, executor: &mut Executor<Self, Self, Self, O>)
+    where
+        O: FnMut(&CycleReport, &Counters),
+    {
         while self.lock().now < end {
             executor.step();
         }
-        reports
     }
 }
 

@@ -1,0 +1,141 @@
+//! Going on with other settings.
+
+use super::world::{World, accumulator, at, ms, published, settings};
+use crate::executor::*;
+use crate::{Application, CycleContext, LoadError, NoField};
+use bumpless_base::{Epoch, Instant};
+
+/// When each output was written, of which cycle, and what it was.
+fn written(world: &World) -> Vec<(Instant, u64, f64)> {
+    let state = world.lock();
+    let writes = state.writes.iter();
+    writes
+        .map(|write| (write.at, write.cycle, write.outputs[0]))
+        .collect()
+}
+
+/// Says no to every state.
+struct Refusing;
+
+impl Application for Refusing {
+    fn inputs(&self) -> usize {
+        1
+    }
+    fn outputs(&self) -> usize {
+        1
+    }
+    fn execute(&mut self, _: &CycleContext, _: &[f64], outputs: &mut [f64]) {
+        outputs[0] = -1.0;
+    }
+    fn state_size_max(&self) -> usize {
+        8
+    }
+    fn save(&self, _: &mut [u8]) -> usize {
+        0
+    }
+    fn load(&mut self, state: &[u8]) -> Result<(), LoadError> {
+        Err(LoadError::Length {
+            expected: 0,
+            found: state.len(),
+        })
+    }
+    fn reset(&mut self) {}
+}
+
+#[test]
+fn a_tuned_application_goes_on_with_its_state_and_begins_its_next_cycle_when_it_would_have() {
+    let world = World::new();
+    let mut executor = world.executor(settings(), |_, _| {});
+    world.run_until(at(30), &mut executor);
+    let slower = ExecutorSettings {
+        period: ms(20),
+        ..settings()
+    };
+    let next = (Box::new(accumulator(&world)), Box::new(world.clone()));
+    assert!(executor.tune(slower, next.0, next.1).is_ok());
+    world.run_until(at(80), &mut executor);
+    let expected = [
+        (at(0), 1, 1.0),
+        (at(10), 2, 2.0),
+        (at(20), 3, 3.0),
+        (at(30), 4, 4.0),
+        (at(50), 5, 5.0),
+        (at(70), 6, 6.0),
+    ];
+    assert_eq!(written(&world), expected);
+}
+
+#[test]
+fn what_is_tuned_besides_the_period_holds_from_the_next_cycle_on() {
+    let world = World::new();
+    world.lock().transfer = Some(ms(3));
+    let mut executor = world.executor(settings(), |_, _| {});
+    world.run_until(at(20), &mut executor);
+    let waiting = ExecutorSettings {
+        commit: CommitMode::BeforeOutput,
+        ..settings()
+    };
+    let next = (Box::new(accumulator(&world)), Box::new(world.clone()));
+    assert!(executor.tune(waiting, next.0, next.1).is_ok());
+    world.run_until(at(40), &mut executor);
+    let times: Vec<_> = written(&world).iter().map(|write| write.0).collect();
+    assert_eq!(times, [at(0), at(10), at(23), at(33)]);
+}
+
+#[test]
+fn an_application_that_does_not_take_the_state_leaves_everything_as_it_was() {
+    let world = World::new();
+    let mut executor = world.executor(settings(), |_, _| {});
+    world.run_until(at(30), &mut executor);
+    let slower = ExecutorSettings {
+        period: ms(20),
+        ..settings()
+    };
+    let refused = executor.tune(slower, Box::new(Refusing), Box::new(NoField));
+    let (error, (mut back, _)) = refused.err().unwrap();
+    assert_eq!(
+        error,
+        LoadError::Length {
+            expected: 0,
+            found: 8
+        }
+    );
+    let mut outputs = [0.0];
+    let context = CycleContext {
+        cycle: 1,
+        period: ms(20),
+    };
+    back.execute(&context, &[0.0], &mut outputs);
+    assert_eq!(outputs, [-1.0], "what was given comes back");
+    world.run_until(at(50), &mut executor);
+    let after = &written(&world)[3..];
+    assert_eq!(after, [(at(30), 4, 4.0), (at(40), 5, 5.0)]);
+}
+
+#[test]
+fn a_tuned_backup_goes_on_from_the_state_that_it_received() {
+    let world = World::new();
+    {
+        let mut state = world.lock();
+        state.role = Role::Backup;
+        state.received = Some(published(1, 41, 41.0));
+    }
+    let mut executor = world.executor(settings(), |_, _| {});
+    world.run_until(at(20), &mut executor);
+    let slower = ExecutorSettings {
+        period: ms(20),
+        ..settings()
+    };
+    // It has no state of its own yet, so there is nothing that could be refused.
+    let next = (Box::new(accumulator(&world)), Box::new(world.clone()));
+    assert!(executor.tune(slower, next.0, next.1).is_ok());
+    world.schedule(at(24), |state| {
+        state.role = Role::Primary;
+        state.permit = Some(Permit {
+            epoch: Epoch(2),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    world.run_until(at(60), &mut executor);
+    assert_eq!(written(&world), [(at(24), 42, 42.0), (at(44), 43, 43.0)]);
+}
