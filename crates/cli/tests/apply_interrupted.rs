@@ -10,6 +10,7 @@ use serde_json::Value;
 use support::change::{BOTH, Pair, application, three};
 use support::plan::Plan;
 use support::process::{bumpless, outcome};
+use support::site::Site;
 use support::{let_run, wait_for, wait_until};
 
 #[test]
@@ -168,14 +169,43 @@ fn a_node_killed_while_it_is_prepared_has_it_prepared_when_it_is_back() {
     }
 }
 
-/// Kills `node` so many milliseconds after a change was asked for; both must end alike.
-fn killed_in_a_change(pair: &mut Pair, node: &str, delay_ms: u64, applications: &[String]) {
+/// What happens to a node in the middle of a change.
+#[derive(Clone, Copy, Debug)]
+enum Blow {
+    /// It is killed, and started again.
+    Killed,
+    /// It ends in order, and is started again.
+    Ended,
+    /// It stands still for longer than its partner waits.
+    Frozen,
+}
+
+impl Blow {
+    fn strike(self, site: &mut Site, node: &str) {
+        match self {
+            Self::Killed => site.kill(node),
+            Self::Ended => site.interrupt(node),
+            Self::Frozen => {
+                site.node(node).signal(libc::SIGSTOP);
+                let_run(400);
+                return site.node(node).signal(libc::SIGCONT);
+            }
+        }
+        site.start(node);
+    }
+}
+
+/// Strikes `node` so many milliseconds after a change to `applications` was asked for; both must end alike.
+fn struck_in_a_change(
+    pair: &mut Pair,
+    (blow, node, delay_ms): (Blow, &str, u64),
+    applications: &[String],
+) {
     let (before, text) = (pair.in_force(), pair.file());
     let new = pair.write("next.toml", applications);
-    let begun = pair.begin(&[&new, "--wait", "20"], "apply.said");
+    let begun = pair.begin(&[&new, "--wait", "5"], "apply.said");
     let_run(delay_ms);
-    pair.site.kill(node);
-    pair.site.start(node);
+    blow.strike(&mut pair.site, node);
     let status = begun.wait();
     pair.site.await_redundant("tank");
     let after = wait_for("an end of the change", || {
@@ -188,38 +218,47 @@ fn killed_in_a_change(pair: &mut Pair, node: &str, delay_ms: u64, applications: 
         let ended = left == right && left.1.is_none() && pair.drafts().is_empty();
         ended.then_some(left.0)
     });
-    let next = fs::read_to_string(&new).unwrap();
-    let want = if after == before { &text } else { &next };
-    assert_eq!(&pair.file(), want, "{node} after {delay_ms} ms, {status:?}");
-    if status.success() {
-        assert_ne!(
-            after, before,
-            "{node} after {delay_ms} ms: what was done is undone"
-        );
-    }
-    let (said, made) = (
-        fs::read_to_string(pair.site.path("apply.said")),
-        after != before,
-    );
-    println!(
-        "{node} killed after {delay_ms} ms, made: {made}: {}",
-        said.unwrap()
-    );
+    let made = after != before;
+    let said = fs::read_to_string(pair.site.path("apply.said")).unwrap();
     fs::remove_file(pair.site.path("apply.said")).unwrap();
+    println!("{node} {blow:?} after {delay_ms} ms, made: {made}; {said}");
+    let next = fs::read_to_string(&new).unwrap();
+    assert_eq!(pair.file(), if made { next } else { text });
+    assert!(made || !status.success(), "what was done is undone");
+    assert!(
+        !made || !said.contains("given the change up"),
+        "it was made"
+    );
     pair.site.await_writes(2);
     pair.site.writes().judge();
 }
 
-#[test]
-fn whichever_node_is_killed_in_a_change_both_end_with_the_same_configuration() {
+/// Strikes each node at `moments`, so many milliseconds apart.
+fn struck_at_every_moment(blow: Blow, moments: u64, apart_ms: u64) {
     let mut pair = with_tank();
     let tank = pair.site.plan.applications[0].clone();
-    // Spread over the time that a change takes, and some more.
-    for round in 0..16u64 {
-        let delay_ms = round / 2 * 9;
+    for round in 0..2 * moments {
+        let guest = format!("guest{round}");
+        let guest = application(&guest, 10 + round as u32, 50, "");
         let node = BOTH[(round % 2) as usize];
-        let channel = 10 + round as u32;
-        let guest = application(&format!("guest{round}"), channel, 50, "");
-        killed_in_a_change(&mut pair, node, delay_ms, &[tank.clone(), guest]);
+        let strike = (blow, node, round / 2 * apart_ms);
+        struck_in_a_change(&mut pair, strike, &[tank.clone(), guest]);
     }
+}
+
+// The moments are spread over the time that a change takes, and some more.
+
+#[test]
+fn whichever_node_is_killed_in_a_change_both_end_with_the_same_configuration() {
+    struck_at_every_moment(Blow::Killed, 8, 9);
+}
+
+#[test]
+fn whichever_node_ends_in_a_change_both_end_with_the_same_configuration() {
+    struck_at_every_moment(Blow::Ended, 4, 15);
+}
+
+#[test]
+fn whichever_node_is_frozen_in_a_change_both_end_with_the_same_configuration() {
+    struck_at_every_moment(Blow::Frozen, 4, 15);
 }
