@@ -81,6 +81,20 @@ impl BitSet {
         self.search(from, end, |word| !word)
     }
 
+    /// The highest integer in `from..end` that is not a member.
+    pub fn last_absent(&self, from: usize, end: usize) -> Option<usize> {
+        let end = end.min(self.capacity);
+        let last = end.checked_sub(1).filter(|&last| last >= from)?;
+        let mut at = last / 64;
+        let mut word = !self.words[at] & (u64::MAX >> (63 - last % 64));
+        while word == 0 {
+            at = at.checked_sub(1).filter(|at| at * 64 + 63 >= from)?;
+            word = !self.words[at];
+        }
+        let found = at * 64 + 63 - word.leading_zeros() as usize;
+        (found >= from).then_some(found)
+    }
+
     /// The lowest integer in `from..end` that is a member of `self` and not of `other`.
     /// Both sets must have the same capacity; beyond the smaller one nothing is found.
     pub fn next_present_and_absent_in(
@@ -164,6 +178,7 @@ mod tests {
                 prop_assert_eq!(set.contains(from), twin.contains(&from));
                 prop_assert_eq!(set.next_present(from, end), (from..limit).find(|i| twin.contains(i)));
                 prop_assert_eq!(set.next_absent(from, end), (from..limit).find(|i| !twin.contains(i)));
+                prop_assert_eq!(set.last_absent(from, end), (from..limit).rfind(|i| !twin.contains(i)));
                 prop_assert_eq!(
                     set.next_present_and_absent_in(&other, from, end),
                     (from..limit).find(|&i| twin.contains(&i) && !other.contains(i))

@@ -22,9 +22,28 @@ pub const fn burst(bandwidth: u64, packet: u64) -> u64 {
     if bounded > least { bounded } else { least }
 }
 
+/// Bytes on the wire of a full Ethernet frame with preamble and gap.
+const FULL_FRAME: u64 = 1538;
+
+/// How much later than usual an answer may be at `bandwidth` bit/s although nothing is lost: a full frame of other
+/// traffic may have begun, and small messages may go first, which do not take longer than another. Zero where the
+/// bandwidth is not known.
+pub const fn in_the_way(bandwidth: u64) -> Duration {
+    if bandwidth == 0 {
+        return Duration::ZERO;
+    }
+    Duration::from_nanos((2 * FULL_FRAME * 8_000_000_000).div_ceil(bandwidth))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_full_frames_may_be_in_the_way() {
+        assert_eq!(in_the_way(1_000_000_000), Duration::from_nanos(24_608));
+        assert_eq!(in_the_way(0), Duration::ZERO);
+    }
 
     #[test]
     fn a_burst_is_bounded_in_bytes_and_time_and_never_below_two_packets() {

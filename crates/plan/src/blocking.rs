@@ -16,35 +16,44 @@ pub struct Blocking {
     pub committed_ns: u64,
     /// Waiting until losses are known, with nothing to send.
     pub discovery_ns: u64,
-    /// Retransmissions of other channels that were being waited for when it was published.
+    /// Retransmissions of states that were being waited for when others could begin.
     pub retransmissions_ns: u64,
     /// Until its acknowledgement has come back, and hand-overs between threads.
     pub answer_ns: u64,
+    /// What counts as time of the state and holds up others only: probes that prove needless.
+    pub needless_ns: u64,
 }
 
 impl Blocking {
     /// All of it.
     pub fn total(&self) -> u64 {
-        let parts = [self.discovery_ns, self.retransmissions_ns, self.answer_ns];
-        parts
+        self.own().saturating_add(self.retransmissions_ns)
+    }
+
+    /// What does not depend on other channels' losses.
+    pub fn own(&self) -> u64 {
+        let parts = [self.discovery_ns, self.answer_ns];
+        let all = parts
             .into_iter()
-            .fold(self.committed_ns, u64::saturating_add)
+            .fold(self.committed_ns, u64::saturating_add);
+        all.saturating_sub(self.needless_ns)
     }
 }
 
-/// The blocking of `channel` on `links`, with the networks `up` in service and so much time for others'
-/// retransmissions.
+/// The blocking of `channel` on `links`, with the networks `up` in service, but for what depends on all channels:
+/// others' retransmissions, and what is queued of less urgent ones. `needless`: time of its probes that prove
+/// needless.
 pub(crate) fn blocking(
     scenario: &Scenario,
     channel: &Channel,
     (up, links): (LinkSet, LinkSet),
-    others: u128,
+    needless: u128,
 ) -> Blocking {
     let machine = &scenario.machine;
     let of = |set: LinkSet| members(scenario, set);
     // The sender waits for the slowest of the networks that it uses.
     let usable = channel.links.intersection(up);
-    let committed = of(links).map(|link| committed(scenario, channel, links, link));
+    let committed = of(links).map(|link| committed(scenario, channel, link));
     let answer = of(usable)
         .map(|link| link.round_trip.1)
         .max()
@@ -53,45 +62,60 @@ pub(crate) fn blocking(
     Blocking {
         committed_ns: committed.max().unwrap_or(0),
         discovery_ns: recovery::waiting(of(usable), machine, channel.budget).as_nanos(),
-        retransmissions_ns: saturated(others),
+        retransmissions_ns: 0,
         answer_ns: (answer + Duration::from_nanos(hand_overs)).as_nanos(),
+        needless_ns: saturated(needless),
     }
 }
 
-/// What is ahead of a state of `channel` on `link`, one of `links`, each time that something of it becomes ready: when
-/// it is published, and after each loss.
+/// What is ahead of a state of `channel` on `link` each time that something of it becomes ready, when it is published
+/// and after each loss, but for [`queued`].
 ///
-/// Each time, a frame of other traffic may have begun; then its own thread may be late, or packets that are
-/// less urgent may lie in the queue: at most the pacer's burst and what one packet overdraws, since a thread that
-/// goes on after the state has become ready sends that first. So these two do not add up.
+/// Each time, its own thread may be late, or packets that are less urgent may lie in the queue, and these two do not add
+/// up: a thread that goes on after the state has become ready sends that first. A frame of other traffic that
+/// has begun counts once: as long as the wire is busy all are late by it, and how late a lost packet left does not
+/// matter, since the wait for its answer begins when it would have left without that frame (T-43), or ends with an
+/// answer, of which the frame is part.
+fn committed(scenario: &Scenario, channel: &Channel, link: &Link) -> u64 {
+    let other = saturated(nanos(link.other_frame.into(), link.bandwidth));
+    other.saturating_add(scenario.machine.jitter_ns.saturating_mul(ready(channel)))
+}
+
+/// How often something of a state becomes ready.
+fn ready(channel: &Channel) -> u64 {
+    u64::from(channel.budget) + 1
+}
+
+/// What less urgent packets in the queue of `link` hold up more than a late thread does: at most the pacer's burst and
+/// what one packet overdraws.
+fn burst(scenario: &Scenario, link: &Link) -> u64 {
+    let largest = scenario.packets.largest_on(link, u32::MAX);
+    let bytes = u128::from(link.burst) + u128::from(largest);
+    saturated(nanos(bytes, link.bandwidth)).saturating_sub(scenario.machine.jitter_ns)
+}
+
+/// How long all less urgent states together may hold up a state of `channel` by what is queued.
+pub(crate) fn room(scenario: &Scenario, channel: &Channel, links: LinkSet) -> u64 {
+    let each = members(scenario, links).map(|link| burst(scenario, link));
+    each.max().unwrap_or(0).saturating_mul(ready(channel))
+}
+
+/// How long a state of `channel` may hold up a more urgent one by what is queued of it.
 ///
 /// No channel has more than one state that is less urgent, since no deadline is longer than its period. One that
 /// is published just before may block once for its own sake. To block again it must go on until then, through the
-/// wait for the loss, and so it uses up its packets, at least during the shortest wait (or this state does
-/// not wait, because more urgent ones are sent meanwhile, which count already).
-fn committed(scenario: &Scenario, channel: &Channel, links: LinkSet, link: &Link) -> u64 {
-    let time = |bytes: u128| saturated(nanos(bytes, link.bandwidth));
-    let late = scenario.machine.jitter_ns;
-    let ready = u64::from(channel.budget) + 1;
-    let each = time(link.other_frame.into()).saturating_add(late);
-    let largest = scenario.packets.largest_on(link, u32::MAX);
-    let burst = time(u128::from(link.burst) + u128::from(largest)).saturating_sub(late);
-    let others = scenario
-        .channels
-        .iter()
-        .filter(|other| !std::ptr::eq(*other, channel))
-        .filter(|other| !other.links.intersection(links).is_empty())
-        .map(|other| time(state_bytes(scenario, other, link)));
-    let (once, all) = others.fold((0u64, 0u64), |(once, all), state| {
-        (
-            once.saturating_add(state.min(burst)),
-            all.saturating_add(state),
-        )
-    });
-    let again = u128::from(all - once) * u128::from(burst);
-    let wait = recovery::shortest_wait(link).as_nanos();
-    let again = again.div_ceil(u128::from(wait.saturating_add(burst).max(1)));
-    let queued = once.saturating_add(saturated(again));
-    each.saturating_mul(ready)
-        .saturating_add(queued.min(burst.saturating_mul(ready)))
+/// wait for the loss, and so it uses up its packets (or the more urgent one does not wait, because others are sent
+/// meanwhile, which count already). If that wait is not the longest, what it is shorter by is not waited either.
+pub(crate) fn queued(scenario: &Scenario, channel: &Channel, links: LinkSet) -> u64 {
+    let on = |link: &Link| {
+        let burst = burst(scenario, link);
+        let state = saturated(nanos(state_bytes(scenario, channel, link), link.bandwidth));
+        let once = state.min(burst);
+        let wait = recovery::longest_next_wait(link, &scenario.machine).as_nanos();
+        let again = u128::from(state - once) * u128::from(burst);
+        once.saturating_add(saturated(
+            again.div_ceil(u128::from(wait.saturating_add(burst).max(1))),
+        ))
+    };
+    members(scenario, links).map(on).max().unwrap_or(0)
 }

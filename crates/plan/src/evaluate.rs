@@ -345,10 +345,13 @@ fn growth(resource: &Resource) -> f64 {
             .iter()
             .map(|task| crate::demand::Task {
                 cost: scale(task.cost).unwrap_or(u64::MAX),
+                left: 0,
                 ..*task
             })
             .collect();
-        TaskSet::new(&tasks, &resource.interference).is_admitted()
+        TaskSet::new(&tasks, &resource.interference)
+            .with_time_left()
+            .is_admitted()
     };
     response::largest(1_000 * PARTS, fits) as f64 / PARTS as f64
 }

@@ -1,7 +1,7 @@
 //! How long the protocol waits before it knows of losses, and what it sends needlessly meanwhile: the clauses
 //! of spec/transfer.md in numbers.
 
-use bumpless_base::Duration;
+use bumpless_base::{Duration, pacing};
 
 use crate::input::{Link, Machine};
 use crate::resource::saturated;
@@ -31,40 +31,78 @@ fn measured(link: &Link, machine: &Machine) -> (Duration, Duration) {
     (link.round_trip.0, answered(link) + late)
 }
 
-/// The shortest time without news before the sender asks.
-pub fn shortest_wait(link: &Link) -> Duration {
-    link.round_trip.0 + GRANULARITY
+/// The shortest time without news before the sender asks again.
+fn shortest_wait(link: &Link) -> Duration {
+    (link.round_trip.0 + pacing::in_the_way(link.bandwidth)).max(LEAST)
 }
 
-/// The longest time without news before the sender asks again, W of T-42: the smoothed round trip and one
-/// variation. If all measurements lie between l and h, the sum of both stays below l + 1.2 (h - l) with the gains of
-/// T-26, in whatever order they come.
-pub fn longest_wait(link: &Link, machine: &Machine) -> Duration {
-    let (least, most) = measured(link, machine);
-    let quarter = Duration::from_nanos((most - least).as_nanos().div_ceil(4));
-    most + quarter.max(GRANULARITY)
+/// How long the sender waits on a network at most.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waits {
+    /// The longest time until an answer is taken.
+    answer: Duration,
+    /// Without news before the sender asks, W of T-42: the smoothed round trip and one variation. If all
+    /// measurements lie between l and h, the sum of both stays below l + 1.2 (h - l) with the gains of T-26, in
+    /// whatever order they come.
+    first: Duration,
+    /// Before it asks again.
+    next: Duration,
+    /// The patience of T-19: the smoothed round trip and four variations.
+    patience: Duration,
 }
 
-/// The longest patience of T-19: the smoothed round trip and four variations.
-fn patience(link: &Link, machine: &Machine) -> Duration {
-    let (least, most) = measured(link, machine);
-    most + ((most - least) * 4).max(GRANULARITY)
+impl Waits {
+    fn on(link: &Link, machine: &Machine) -> Self {
+        let (least, most) = measured(link, machine);
+        let quarter = Duration::from_nanos((most - least).as_nanos().div_ceil(4));
+        let later = quarter.max(pacing::in_the_way(link.bandwidth));
+        Self {
+            answer: most,
+            first: most + later.max(GRANULARITY),
+            next: (most + later).max(LEAST),
+            patience: most + ((most - least) * 4).max(later).max(GRANULARITY),
+        }
+    }
+
+    /// The sender waits for the slowest of the networks that it uses.
+    fn longest<'a>(links: impl Iterator<Item = &'a Link>, machine: &Machine) -> Self {
+        let all = links.map(|link| Self::on(link, machine));
+        all.fold(Self::default(), |longest, other| Self {
+            answer: longest.answer.max(other.answer),
+            first: longest.first.max(other.first),
+            next: longest.next.max(other.next),
+            patience: longest.patience.max(other.patience),
+        })
+    }
+}
+
+/// The longest wait before the sender asks again when it has asked before.
+pub fn longest_next_wait(link: &Link, machine: &Machine) -> Duration {
+    Waits::on(link, machine).next
 }
 
 /// The longest time that the sender spends waiting, with nothing of the state to send, until it knows of
 /// `losses` lost packets of it: each may be the same one again, and the last of the state (T-42, T-23).
+///
+/// It waits longest before it first asks. It comes to that again only if an answer has told of something that is
+/// missing; and a question goes unanswered although something else is missing only if two packets were lost, that and
+/// what the question repeats. So each such wait, and the way of its answer, takes two losses.
 pub fn waiting<'a>(
     links: impl Iterator<Item = &'a Link>,
     machine: &Machine,
     losses: u32,
 ) -> Duration {
-    let all = links.map(|link| (longest_wait(link, machine), patience(link, machine)));
-    let longest = |(wait, patience): (Duration, Duration), other: (Duration, Duration)| {
-        (wait.max(other.0), patience.max(other.1))
+    let waits = Waits::longest(links, machine);
+    let Some(after) = losses.checked_sub(1) else {
+        return Duration::ZERO;
     };
-    let (wait, patience) = all.fold((Duration::ZERO, Duration::ZERO), longest);
     let later = losses.saturating_sub(PROMPT);
-    wait * u64::from(losses - later) + patience * (LATER * u64::from(later))
+    let twice = waits.next * 2;
+    let anew = (waits.first + waits.answer).max(twice) - twice;
+    waits.first
+        + waits.next * u64::from(after - later)
+        + anew * u64::from(after / 2)
+        + waits.patience * (LATER * u64::from(later))
 }
 
 /// Bytes of probes that may leave while the answer to what they ask is on its way, each time that an answer is
@@ -79,7 +117,7 @@ pub fn needless(link: &Link, packet: u64) -> u128 {
         return 0;
     }
     let packet = u128::from(packet);
-    let between = u128::from(link.round_trip.0.max(LEAST).as_nanos());
+    let between = u128::from(shortest_wait(link).as_nanos());
     let between = between + nanos(packet, link.bandwidth);
     let again = (u128::from(early) * packet).div_ceil(between);
     (packet + again).min(packet * u128::from(PROMPT))

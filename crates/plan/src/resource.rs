@@ -10,7 +10,7 @@ use bumpless_base::{LinkId, LinkSet, pacing};
 use serde::Serialize;
 
 pub use crate::blocking::Blocking;
-use crate::blocking::blocking;
+use crate::blocking::{blocking, queued, room};
 use crate::demand::{Interference, Task, TaskSet};
 use crate::input::{Channel, Distribution, Link, Scenario};
 use crate::recovery;
@@ -51,6 +51,22 @@ impl Resource {
     /// For the admission test.
     pub fn set(&self) -> TaskSet {
         TaskSet::new(&self.tasks, &self.interference)
+    }
+
+    /// What follows from the whole set for each task and for its blocking.
+    fn see_whole(&mut self) {
+        let set = self.set().with_time_left();
+        for (given, task) in set.tasks() {
+            self.tasks[given] = task;
+        }
+        for (blocking, task) in self.blocking.iter_mut().zip(&self.tasks) {
+            if let Some(blocking) = blocking {
+                let held_up = set.blocking_of(task, task.deadline);
+                let queued = held_up - task.blocking.unwrap_or(0);
+                blocking.committed_ns = blocking.committed_ns.saturating_add(queued);
+                blocking.retransmissions_ns = set.again(task.deadline);
+            }
+        }
     }
 }
 
@@ -109,33 +125,38 @@ fn networks(scenario: &Scenario, up: LinkSet, links: LinkSet) -> Resource {
         tasks: Vec::new(),
         interference: members().flat_map(|link| background(link, rate)).collect(),
     };
-    let present: Vec<usize> = (0..scenario.channels.len())
-        .filter(|&at| copies(&scenario.channels[at], up, links) > 0)
-        .collect();
-    let retransmissions: u128 = present
-        .iter()
-        .map(|&at| lost(scenario, at, up, links, rate))
-        .sum();
-    for at in present {
-        let channel = &scenario.channels[at];
+    for (at, channel) in scenario.channels.iter().enumerate() {
         let copies = u128::from(copies(channel, up, links));
+        if copies == 0 {
+            continue;
+        }
         // Networks of one pool may differ in their headers: the longest count.
         let bytes = members()
             .map(|link| state_bytes(scenario, channel, link))
             .max()
             .unwrap_or(0);
-        let others = retransmissions.saturating_sub(lost(scenario, at, up, links, rate));
-        let blocking =
-            is_judged(channel, up, links).then(|| blocking(scenario, channel, (up, links), others));
+        let needless = || {
+            let bytes = members()
+                .map(|link| harmless_bytes(scenario, channel, link))
+                .min();
+            nanos(bytes.unwrap_or(0) * copies, rate)
+        };
+        let blocking = is_judged(channel, up, links)
+            .then(|| blocking(scenario, channel, (up, links), needless()));
         resource.channels.push(at);
         resource.tasks.push(Task {
             cost: saturated(paced(scenario, links, nanos(bytes * copies, rate))),
             period: channel.period.as_nanos(),
             deadline: channel.deadline.as_nanos(),
-            blocking: blocking.as_ref().map(Blocking::total),
+            blocking: blocking.as_ref().map(Blocking::own),
+            again: saturated(lost(scenario, at, up, links, rate)),
+            left: 0,
+            queued: queued(scenario, channel, links),
+            room: room(scenario, channel, links),
         });
         resource.blocking.push(blocking);
     }
+    resource.see_whole();
     resource
 }
 
@@ -152,6 +173,15 @@ fn again_bytes(scenario: &Scenario, channel: &Channel, link: &Link) -> u128 {
     let largest = packets.largest_on(link, channel.size);
     let needless = recovery::needless(link, largest);
     budget * u128::from(largest) + (budget + 1) * needless
+}
+
+/// Of [`again_bytes`], what is never in the way of the state itself: an answer ends the wait for it, whatever probes
+/// were sent after what it answers. A retransmission goes behind one at most.
+fn harmless_bytes(scenario: &Scenario, channel: &Channel, link: &Link) -> u128 {
+    let budget = u128::from(channel.budget);
+    let largest = scenario.packets.largest_on(link, channel.size);
+    let needless = recovery::needless(link, largest);
+    ((budget + 1) * needless).saturating_sub(budget * u128::from(largest))
 }
 
 /// Time of what the losses of channel `at` may add.
@@ -209,13 +239,28 @@ fn processor(scenario: &Scenario, up: LinkSet) -> Option<Resource> {
         if copies == 0 {
             continue;
         }
-        let blocking = blocking(scenario, channel, (up, usable), 0);
+        let mut blocking = blocking(scenario, channel, (up, usable), 0);
+        let less_urgent = scenario
+            .channels
+            .iter()
+            .enumerate()
+            .filter(|&(other, channel)| {
+                other != at && !channel.links.intersection(usable).is_empty()
+            });
+        let ahead = less_urgent.map(|(_, other)| queued(scenario, other, usable));
+        let ahead = ahead.fold(0, u64::saturating_add);
+        let ahead = ahead.min(room(scenario, channel, usable));
+        blocking.committed_ns = blocking.committed_ns.saturating_add(ahead);
         resource.channels.push(at);
         resource.tasks.push(Task {
             cost: saturated(processing(scenario, channel) * copies),
             period: channel.period.as_nanos(),
             deadline: channel.deadline.as_nanos(),
-            blocking: Some(blocking.total()),
+            blocking: Some(blocking.own()),
+            again: 0,
+            left: 0,
+            queued: 0,
+            room: 0,
         });
         resource.blocking.push(Some(blocking));
     }

@@ -25,15 +25,15 @@ pub fn worst_cases(set: &TaskSet) -> Vec<Option<u64>> {
     let common = if separately { 0 } else { spare(set, None) };
     let mut effort = EFFORT;
     for (given, task) in set.tasks() {
-        let Some(blocking) = task.blocking else {
+        if task.blocking.is_none() {
             continue;
-        };
+        }
         let spare = if separately {
             spare(set, Some(given))
         } else {
             common
         };
-        let close = busiest(set, given, task, blocking, &mut effort);
+        let close = busiest(set, given, task, &mut effort);
         worst[given] = [Some(task.deadline.saturating_sub(spare)), close]
             .into_iter()
             .flatten()
@@ -82,34 +82,26 @@ pub fn largest(most: u64, fits: impl Fn(u64) -> bool) -> u64 {
 }
 
 /// The longest time from publication to completion over all busy periods; `None` if that takes too long.
-fn busiest(
-    set: &TaskSet,
-    given: usize,
-    task: Task,
-    blocking: u64,
-    effort: &mut u64,
-) -> Option<u64> {
-    let end = busy_period(set, blocking, effort)?;
+fn busiest(set: &TaskSet, given: usize, task: Task, effort: &mut u64) -> Option<u64> {
+    let end = busy_period(set, set.most_blocking_of(&task), effort)?;
     let others: Vec<(usize, Task)> = set.tasks().collect();
     let mut starts = Vec::new();
+    let last = end.checked_add(task.deadline)?;
     for &(_, other) in &others {
-        let count = end / other.period + 1;
-        *effort = effort.checked_sub(count)?;
-        // The state is published so long after the busy period has begun that its deadline falls on
-        // another's.
-        let first = (0..count).map(|k| other.deadline + k * other.period);
-        starts.extend(
-            first
-                .filter_map(|at| at.checked_sub(task.deadline))
-                .filter(|&at| at <= end),
-        );
+        // The state is published so long after the busy period has begun that with it more becomes urgent.
+        let first = other.step_after(0);
+        let steps = std::iter::successors(Some(first), |&step| Some(other.step_after(step)));
+        for step in steps.take_while(|&step| step <= last) {
+            *effort = effort.checked_sub(1)?;
+            starts.extend(step.checked_sub(task.deadline));
+        }
     }
     starts.push(0);
     starts.sort_unstable();
     starts.dedup();
-    let mut worst = task.cost.saturating_add(blocking);
+    let mut worst = 0;
     for start in starts {
-        let done = completion(set, &others, (given, task), start, blocking, effort)?;
+        let done = completion(set, &others, (given, task), start, effort)?;
         worst = worst.max(done.saturating_sub(start));
     }
     Some(worst)
@@ -121,22 +113,21 @@ fn completion(
     others: &[(usize, Task)],
     (given, task): (usize, Task),
     start: u64,
-    blocking: u64,
     effort: &mut u64,
 ) -> Option<u64> {
     let end = start.checked_add(task.deadline)?;
-    let own = u128::from(start / task.period + 1) * u128::from(task.cost);
+    let blocking = set.blocking_of(&task, end);
+    let own = task.demand(end);
     let mut done = u128::from(blocking) + own;
     loop {
         *effort = effort.checked_sub(others.len() as u64)?;
         let at = u64::try_from(done).ok()?;
         let ahead = |&(position, other): &(usize, Task)| {
-            if position == given || other.deadline > end {
+            if position == given {
                 return 0;
             }
-            let published = at.div_ceil(other.period);
-            let urgent = (end - other.deadline) / other.period + 1;
-            u128::from(published.min(urgent)) * u128::from(other.cost)
+            let published = u128::from(at.div_ceil(other.period)) * u128::from(other.cost);
+            other.demand(end).min(published + u128::from(other.again))
         };
         let states: u128 = others.iter().map(ahead).sum();
         let messages = set.interference().iter();
@@ -156,9 +147,10 @@ fn busy_period(set: &TaskSet, blocking: u64, effort: &mut u64) -> Option<u64> {
     loop {
         *effort = effort.checked_sub(set.tasks().len() as u64)?;
         let at = u64::try_from(length).ok()?;
-        let states = set
-            .tasks()
-            .map(|(_, task)| u128::from(at.div_ceil(task.period)) * u128::from(task.cost));
+        let of_task = |task: Task| {
+            u128::from(at.div_ceil(task.period)) * u128::from(task.cost) + u128::from(task.again)
+        };
+        let states = set.tasks().map(|(_, task)| of_task(task));
         let messages = set.interference().iter();
         let messages =
             messages.map(|other| u128::from(at / other.period + 1) * u128::from(other.cost));

@@ -10,6 +10,10 @@ fn task(cost: u64, period: u64, deadline: u64, blocking: u64) -> Task {
         period,
         deadline,
         blocking: Some(blocking),
+        again: 0,
+        left: 0,
+        queued: 0,
+        room: 0,
     }
 }
 
@@ -24,14 +28,21 @@ fn answer(result: Result<(), Refusal>) -> Result<(), Condition> {
 
 prop_compose! {
     fn tasks()(
-        raw in prop::collection::vec((1u64..40, 2u64..60, 1u64..100, prop::option::weighted(0.8, 0u64..20)), 1..7)
+        raw in prop::collection::vec(
+            (1u64..40, 2u64..60, 1u64..100, prop::option::weighted(0.8, 0u64..20), 0u64..4, 0u64..20, (0u64..9, 0u64..9)),
+            1..7,
+        )
     ) -> Vec<Task> {
         raw.into_iter()
-            .map(|(cost, period, share, blocking)| Task {
+            .map(|(cost, period, share, blocking, again, left, (queued, room))| Task {
                 cost: cost * period / 100,
                 period,
                 deadline: (period * share / 100).max(1),
                 blocking,
+                again: again.min(cost * period / 100),
+                left,
+                queued: queued.min(cost * period / 100),
+                room,
             })
             .collect()
     }
@@ -134,6 +145,60 @@ fn each_channel_is_held_up_by_its_own_blocking_and_not_before_its_deadline() {
     assert!(set(48).admit().is_ok(), "50 in 50, and 3 in 10");
     assert!(set(49).admit().is_err());
     assert_eq!([9, 10, 49, 50].map(|t| set(48).blocking(t)), [0, 2, 2, 48]);
+}
+
+/// A task that may still send `again` of its `cost` when others begin.
+fn waiting(cost: u64, period: u64, deadline: u64, again: u64) -> Task {
+    Task {
+        again,
+        ..task(cost, period, deadline, 0)
+    }
+}
+
+#[test]
+fn a_state_that_waits_for_its_losses_counts_beside_those_that_come_after_it() {
+    let load = |again: Task, t| TaskSet::new(&[task(1, 100, 10, 0), again], &[]).load(t);
+    // Its deadline may be in the window, and that of the next state is a period later.
+    let with = |t| load(waiting(20, 50, 40, 7), t);
+    assert_eq!([10, 39, 40, 50, 51].map(with), [8, 8, 21, 21, 28]);
+    // Of one that is never nearer than 15 to its deadline none is in a shorter window.
+    let later = |t| {
+        load(
+            Task {
+                left: 15,
+                ..waiting(20, 50, 40, 7)
+            },
+            t,
+        )
+    };
+    assert_eq!([10, 14, 15, 64, 65].map(later), [1, 1, 8, 21, 28]);
+}
+
+#[test]
+fn the_time_left_is_what_a_state_is_always_done_before_its_deadline() {
+    let tasks = [task(2, 100, 10, 1), waiting(20, 200, 100, 5)];
+    let set = TaskSet::new(&tasks, &[]).with_time_left();
+    let left: Vec<u64> = set.tasks().map(|(_, task)| task.left).collect();
+    // Of 100, the other state takes 2. Of 10, the state takes 2 and there is 1 on top; the other one is done long before.
+    assert_eq!(left, [7, 78]);
+}
+
+#[test]
+fn what_is_queued_of_a_less_urgent_state_counts_only_if_it_is_not_there_whole() {
+    let urgent = |room| Task {
+        room,
+        ..task(1, 100, 10, 2)
+    };
+    let big = Task {
+        queued: 6,
+        ..task(30, 200, 90, 0)
+    };
+    let blocking = |room, t| TaskSet::new(&[urgent(room), big], &[]).blocking(t);
+    assert_eq!(
+        [10, 89, 90, 200, 201].map(|t| blocking(9, t)),
+        [8, 8, 2, 2, 8]
+    );
+    assert_eq!(blocking(4, 10), 6, "no more than there is room for");
 }
 
 #[test]

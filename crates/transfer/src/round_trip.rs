@@ -26,13 +26,16 @@ pub(crate) struct RoundTrip {
     since: u8,
     /// When an answer was last taken for a measurement.
     answered_at: Instant,
+    /// How much later than it took so far an answer is on a network that is slow: frames go first.
+    in_the_way: Duration,
     /// What follows from the above; it is asked for much more often than it changes.
     usual: Duration,
     overdue: Duration,
 }
 
 impl RoundTrip {
-    pub fn new(initial: Duration) -> Self {
+    /// Nothing is measured; `in_the_way`: see [`bumpless_base::pacing::in_the_way`].
+    pub fn new(initial: Duration, in_the_way: Duration) -> Self {
         let mut known = Self {
             smoothed: initial,
             variation: initial / 2,
@@ -40,6 +43,7 @@ impl RoundTrip {
             shortest: (Duration::MAX, Duration::MAX),
             since: 0,
             answered_at: Instant::ZERO,
+            in_the_way,
             usual: Duration::ZERO,
             overdue: Duration::ZERO,
         };
@@ -102,7 +106,7 @@ impl RoundTrip {
     fn conclude(&mut self) {
         let smoothed = self.within_reason(self.smoothed);
         let usual = self.within_reason(self.smoothed + self.variation);
-        self.usual = usual.max(LEAST);
+        self.usual = usual.max(smoothed + self.in_the_way).max(LEAST);
         self.overdue = (smoothed + GRANULARITY).max(self.usual);
     }
 
@@ -132,7 +136,8 @@ impl RoundTrip {
 
     /// An answer that is not there so long after sending is not under way any more.
     pub fn patience(&self) -> Duration {
-        self.smoothed + (self.variation * 4).max(GRANULARITY)
+        let least = GRANULARITY.max(self.in_the_way);
+        self.smoothed + (self.variation * 4).max(least)
     }
 
     /// The instant at which patience with a packet sent at `sent` ends.
@@ -146,7 +151,7 @@ mod tests {
     use super::*;
 
     fn known(round_trip: Duration) -> RoundTrip {
-        let mut known = RoundTrip::new(Duration::from_millis(1));
+        let mut known = RoundTrip::new(Duration::from_millis(1), Duration::ZERO);
         (0..50).for_each(|_| known.sample(round_trip));
         known
     }
@@ -181,6 +186,14 @@ mod tests {
         assert_eq!(known.overdue(), Duration::from_micros(340));
         (0..32).for_each(|_| known.sample(Duration::from_millis(3)));
         assert!(known.overdue() >= Duration::from_millis(3));
+    }
+
+    #[test]
+    fn on_a_slow_network_a_frame_that_goes_first_makes_no_question_worth_while() {
+        let mut known = RoundTrip::new(Duration::from_millis(1), Duration::from_micros(250));
+        (0..50).for_each(|_| known.sample(Duration::from_micros(60)));
+        let waits = [known.usual(), known.overdue(), known.patience()];
+        assert_eq!(waits, [Duration::from_micros(310); 3]);
     }
 
     #[test]

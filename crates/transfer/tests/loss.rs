@@ -69,6 +69,42 @@ fn a_lost_last_packet_is_probed_within_the_round_trip() {
 }
 
 #[test]
+fn of_packets_that_share_links_only_those_are_sent_again_that_are_lost() {
+    // The last packet goes on the fast link and is there before those of the slow one, of which the last falls.
+    for delay in [100, 200, 400] {
+        let mut world = Plan::links(2)
+            .with(|p| {
+                p.channels[0].distribution = Distribution::Spread;
+                p.paths[1].delay = us(delay);
+            })
+            .build();
+        for i in 0..3 {
+            world.transfer(&state(i, 10_000)).unwrap();
+        }
+        let cycle = world.sent.last().unwrap().header.cycle;
+        let last = world
+            .sent
+            .iter()
+            .filter(|s| s.header.cycle == cycle && s.link == 1);
+        let last = last.map(|s| s.header.sequence).max().unwrap();
+        world.lose = Box::new(move |sent| {
+            !sent.retransmission && sent.link == 1 && sent.header.sequence == last
+        });
+        let before = world.sent.len();
+        world.transfer(&state(3, 10_000)).unwrap();
+        let again: Vec<u32> = world.sent[before..]
+            .iter()
+            .filter(|sent| sent.number >= before + 10)
+            .map(|sent| sent.header.sequence)
+            .collect();
+        assert!(
+            !again.is_empty() && again.iter().all(|&s| s == last),
+            "{again:?}"
+        );
+    }
+}
+
+#[test]
 fn a_burst_is_sent_again_at_once() {
     for (from, to) in [(0, 10), (40, 50), (89, 99), (90, 100)] {
         let (floor, took, world) = with_losses(Plan::links(1), move |s, _| (from..to).contains(&s));

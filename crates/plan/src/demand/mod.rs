@@ -8,7 +8,14 @@
 //! differ by channel (a state waits for its own acknowledgement and for the discovery of its own losses, while
 //! others use the network), and B(t) is the largest among the channels whose deadline is at most t. Messages that
 //! go before every state (heartbeats) count with floor(t / T) + 1 times their cost.
+//!
+//! A state that waits until it knows of a loss lets others send. So a window may begin while states that were
+//! published before it are not done, with retransmissions that fall into it: [`Task::again`]. A state of which at
+//! least [`Task::left`] is left until its deadline whenever it waits is in a window of t only if t >= n T +
+//! left, where n is the number of whole states of its channel that are: its deadline comes first, and theirs
+//! follow it T apart.
 
+mod left;
 mod plain;
 mod quick;
 mod utilisation;
@@ -28,6 +35,78 @@ pub struct Task {
     /// What may hold up a state besides states with earlier deadlines; `None`: whether this channel is in
     /// time is not asked here.
     pub blocking: Option<u64>,
+    /// Time that a state which waits for news of its losses may still take, at most C.
+    pub again: u64,
+    /// The least time until the deadline of a state that waits so; zero where nothing is known of it.
+    pub left: u64,
+    /// Time that a state of it may hold up more urgent ones by what has been handed over of it.
+    pub queued: u64,
+    /// Time that less urgent states may hold up a state so, all together.
+    pub room: u64,
+}
+
+impl Task {
+    /// Whole states in the longest window of at most `t`.
+    fn whole(&self, t: u64) -> u64 {
+        t.checked_sub(self.deadline)
+            .map_or(0, |spare| spare / self.period + 1)
+    }
+
+    /// From which length on a window with `whole` whole states may have one more that waits when it
+    /// begins; `None`: never.
+    fn joined_by_one(&self, whole: u64) -> Option<u64> {
+        let left = self.left.max(1);
+        let may = self.again > 0 && left < self.deadline;
+        may.then(|| whole.saturating_mul(self.period).saturating_add(left))
+    }
+
+    /// What may be queued of a less urgent state of it in a window of `t`, beyond what counts whole there: without
+    /// one of these, there may be one that waits and one that is queued.
+    fn queued_in(&self, t: u64) -> u64 {
+        if self.has_another(t) {
+            self.queued
+        } else {
+            let both = self.queued.saturating_add(self.again);
+            both.saturating_sub(self.cost)
+        }
+    }
+
+    /// What holds it up if so much is queued of all others.
+    fn held_up(&self, queued: u64) -> Option<u64> {
+        Some(self.blocking?.saturating_add(queued.min(self.room)))
+    }
+
+    /// Whether, with as many whole states in a window of `t` as there may be, another one may be published in it.
+    fn has_another(&self, t: u64) -> bool {
+        t > self.whole(t).saturating_mul(self.period)
+    }
+
+    /// What its states send in a window of `t` at most.
+    pub(crate) fn demand(&self, t: u64) -> u128 {
+        let whole = self.whole(t);
+        let joined = self.joined_by_one(whole).is_some_and(|from| from <= t);
+        let again = if joined { self.again } else { 0 };
+        u128::from(whole) * u128::from(self.cost) + u128::from(again)
+    }
+
+    /// The longest window of at most `t` at which more is asked for than in any shorter one.
+    fn step_before(&self, t: u64) -> Option<u64> {
+        let whole = self.whole(t);
+        let joined = self.joined_by_one(whole).filter(|&from| from <= t);
+        let another = (self.queued > 0 && self.has_another(t)).then(|| whole * self.period + 1);
+        let due = || Some(self.deadline + whole.checked_sub(1)? * self.period);
+        joined.max(another).or_else(due)
+    }
+
+    /// The shortest window above `t` in which more is asked for.
+    pub(crate) fn step_after(&self, t: u64) -> u64 {
+        let whole = self.whole(t);
+        let begun = whole.saturating_mul(self.period);
+        let joined = self.joined_by_one(whole).filter(|&from| from > t);
+        let another = Some(begun.saturating_add(1)).filter(|&from| self.queued > 0 && from > t);
+        let next = self.deadline.saturating_add(begun);
+        [joined, another].into_iter().flatten().fold(next, u64::min)
+    }
 }
 
 /// Messages that go before every state.
@@ -47,8 +126,10 @@ pub struct TaskSet {
     /// Position of each in the order that was given.
     given: Vec<usize>,
     interference: Vec<Interference>,
-    /// From a window's length on, the blocking: both ascending.
-    blocking: Vec<(u64, u64)>,
+    /// Those of the tasks that are held up longer than each with an earlier deadline, whatever is queued.
+    held_up: Vec<Task>,
+    /// What may be queued of all.
+    queued: u64,
 }
 
 /// Why a set is refused.
@@ -94,23 +175,29 @@ impl TaskSet {
     pub fn new(tasks: &[Task], interference: &[Interference]) -> Self {
         let mut given: Vec<usize> = (0..tasks.len()).collect();
         given.sort_by_key(|&at| tasks[at].deadline);
-        let tasks: Vec<Task> = given.iter().map(|&at| tasks[at]).collect();
-        let mut blocking: Vec<(u64, u64)> = Vec::new();
-        for (from, length) in tasks
-            .iter()
-            .filter_map(|task| Some((task.deadline, task.blocking?)))
-        {
-            let so_far = blocking.last().map_or(0, |&(_, length)| length);
-            if blocking.is_empty() || length > so_far {
-                blocking.push((from, length));
-            }
-        }
+        // So that sums of them hold.
+        let bounded = |task: Task| Task {
+            again: task.again.min(task.cost),
+            queued: task.queued.min(HORIZON >> 20),
+            ..task
+        };
+        let tasks: Vec<Task> = given.iter().map(|&at| bounded(tasks[at])).collect();
         Self {
+            held_up: held_up_most(&tasks),
+            queued: tasks.iter().map(|task| task.queued).sum(),
             tasks,
             given,
             interference: interference.to_vec(),
-            blocking,
         }
+    }
+
+    /// The same set with what follows from it for [`Task::left`].
+    #[must_use]
+    pub fn with_time_left(mut self) -> Self {
+        if self.has_again() {
+            left::find(&mut self);
+        }
+        self
     }
 
     /// The tasks, by deadline, each with its position in the order that was given.
@@ -124,27 +211,60 @@ impl TaskSet {
     }
 
     /// B(t); zero before the first deadline that is asked about.
+    ///
+    /// What is queued of a less urgent state is part of it only if that state is not one of those that count
+    /// whole: another of its channel must be published in the window after them, T apart.
     pub fn blocking(&self, t: u64) -> u64 {
-        let after = self.blocking.partition_point(|&(from, _)| from <= t);
-        after.checked_sub(1).map_or(0, |at| self.blocking[at].1)
+        self.blocking_by(t, self.queued_in(t))
+    }
+
+    /// The same if so much is queued.
+    fn blocking_by(&self, t: u64, queued: u64) -> u64 {
+        let due = self.held_up.iter().take_while(|task| task.deadline <= t);
+        let each = due.filter_map(|task| task.held_up(queued - task.queued_in(t)));
+        each.max().unwrap_or(0)
+    }
+
+    /// What holds up `task`, one of these, in a window of `t`.
+    pub fn blocking_of(&self, task: &Task, t: u64) -> u64 {
+        let queued = self.queued_in(t) - task.queued_in(t);
+        task.held_up(queued).unwrap_or(0)
+    }
+
+    /// What may be queued of less urgent states in a window of `t`.
+    fn queued_in(&self, t: u64) -> u64 {
+        self.tasks.iter().map(|task| task.queued_in(t)).sum()
     }
 
     /// The largest blocking of any window.
     pub fn most_blocking(&self) -> u64 {
-        self.blocking.last().map_or(0, |&(_, length)| length)
+        let each = self.held_up.iter().map(|task| self.most_blocking_of(task));
+        each.max().unwrap_or(0)
+    }
+
+    /// The largest that holds up `task`, one of these.
+    pub(crate) fn most_blocking_of(&self, task: &Task) -> u64 {
+        task.held_up(self.queued - task.queued).unwrap_or(0)
     }
 
     /// The shortest deadline that is asked about; `None`: none is, and every load will do.
     pub fn shortest(&self) -> Option<u64> {
-        self.blocking.first().map(|&(from, _)| from)
+        self.held_up.first().map(|task| task.deadline)
     }
 
-    /// h(t): what must have been sent so long after all channels have published at once.
+    /// The part of h(t) that states published before the window send.
+    pub fn again(&self, t: u64) -> u64 {
+        let joined = |task: &&Task| {
+            task.joined_by_one(task.whole(t))
+                .is_some_and(|from| from <= t)
+        };
+        let again = self.tasks.iter().filter(joined).map(|task| task.again);
+        again.fold(0, u64::saturating_add)
+    }
+
+    /// h(t): what must be sent at most in a window of this length.
     pub fn demand(&self, t: u64) -> u128 {
-        let due = self.tasks.iter().take_while(|task| task.deadline <= t);
-        let states: u128 = due
-            .map(|task| u128::from((t - task.deadline) / task.period + 1) * u128::from(task.cost))
-            .sum();
+        let states: u128 = self.tasks.iter().map(|task| task.demand(t)).sum();
         let others = self.interference.iter();
         let others = others.map(|other| u128::from(t / other.period + 1) * u128::from(other.cost));
         states + others.sum::<u128>()
@@ -155,33 +275,47 @@ impl TaskSet {
         self.demand(t) + u128::from(self.blocking(t))
     }
 
-    /// The longest window of length at most `t` that ends at a deadline, not shorter than the shortest
-    /// deadline that is asked about.
+    /// The longest such window that is not shorter than the shortest deadline that is asked about.
     fn window_before(&self, t: u64) -> Option<u64> {
-        let due = self.tasks.iter().take_while(|task| task.deadline <= t);
-        let last = due
-            .map(|task| t - (t - task.deadline) % task.period)
-            .max()?;
+        let last = self.step_before(t)?;
         (last >= self.shortest()?).then_some(last)
+    }
+
+    /// The longest window of length at most `t` in which more is asked for than in any shorter one.
+    fn step_before(&self, t: u64) -> Option<u64> {
+        let steps = self.tasks.iter().filter_map(|task| task.step_before(t));
+        steps.max()
     }
 
     /// A length beyond which no window can be the first that is too short; `None` if there is none below
     /// the horizon. The paper's t_max, with interference.
     fn longest_window(&self, utilisation: &Utilisation) -> Option<u64> {
         let longest = self.tasks.last()?.deadline;
-        let per_window = |task: &Task| {
-            let spare = u128::from(task.period - task.deadline.min(task.period));
-            (spare * u128::from(task.cost)).div_ceil(u128::from(task.period))
-        };
-        let tasks: u128 = self.tasks.iter().map(per_window).sum();
-        let others: u128 = self
-            .interference
-            .iter()
-            .map(|other| u128::from(other.cost))
-            .sum();
-        let fixed = tasks + others + u128::from(self.most_blocking());
+        let fixed = self.beyond_utilisation() + u128::from(self.most_blocking());
         let bound = utilisation.windows_filled_by(fixed)?;
         (bound < HORIZON).then_some(bound.max(longest))
+    }
+
+    /// What may be asked for in a window beyond its share of the long run.
+    fn beyond_utilisation(&self) -> u128 {
+        let per_window = |task: &Task| {
+            let spare = u128::from(task.period - task.deadline.min(task.period));
+            let whole = (spare * u128::from(task.cost)).div_ceil(u128::from(task.period));
+            whole + u128::from(task.again)
+        };
+        let tasks: u128 = self.tasks.iter().map(per_window).sum();
+        let others = self.interference.iter().map(|other| u128::from(other.cost));
+        tasks + others.sum::<u128>()
+    }
+
+    /// Whether nothing comes on top of whole states.
+    fn is_periodic(&self) -> bool {
+        self.most_blocking() == 0 && self.interference.is_empty() && !self.has_again()
+    }
+
+    /// Whether some state may be in a window although it was published before.
+    fn has_again(&self) -> bool {
+        self.tasks.iter().any(|task| task.again > 0)
     }
 
     /// Whether every window is long enough: quick processor-demand analysis (Zhang and Burns 2009).
@@ -209,4 +343,19 @@ impl TaskSet {
     pub fn admit_plainly(&self) -> Result<(), Refusal> {
         plain::admit(self)
     }
+}
+
+/// Of `tasks`, by deadline, those that are held up longer than each before them, or may be.
+fn held_up_most(tasks: &[Task]) -> Vec<Task> {
+    let mut most: Vec<Task> = Vec::new();
+    for task in tasks.iter().filter(|task| task.blocking.is_some()) {
+        // One that has less of its own queued, or not always, is held up by more of others.
+        let less = |other: &Task| {
+            other.blocking >= task.blocking && other.room >= task.room && other.queued == 0
+        };
+        if !most.iter().any(less) {
+            most.push(*task);
+        }
+    }
+    most
 }

@@ -23,7 +23,7 @@ pub(super) fn admit(set: &TaskSet) -> Result<(), Refusal> {
     // (ii) The windows to be tested.
     let longest = if utilisation.is_below_one() {
         set.longest_window(&utilisation)
-    } else if set.most_blocking() == 0 && set.interference.is_empty() {
+    } else if set.is_periodic() {
         hyperperiod(set)
     } else {
         None
@@ -31,13 +31,13 @@ pub(super) fn admit(set: &TaskSet) -> Result<(), Refusal> {
     let Some(longest) = longest else {
         return refused(Condition::Undecidable, None);
     };
-    let of_task = |task: &super::Task| {
-        (0..=longest.saturating_sub(task.deadline) / task.period).map({
-            let task = *task;
-            move |n| task.deadline + n * task.period
-        })
-    };
-    let mut windows: Vec<u64> = set.tasks.iter().flat_map(of_task).collect();
+    let mut windows: Vec<u64> = Vec::new();
+    for task in &set.tasks {
+        let steps = std::iter::successors(Some(task.step_after(0)), |&step| {
+            Some(task.step_after(step))
+        });
+        windows.extend(steps.take_while(|&step| step <= longest));
+    }
     windows.sort_unstable();
     windows.dedup();
     // (iii) Demand.

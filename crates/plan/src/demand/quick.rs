@@ -89,8 +89,7 @@ fn bound(set: &TaskSet, utilisation: &Utilisation) -> Option<u64> {
         return set.longest_window(utilisation);
     }
     // Full to the last nanosecond: with nothing on top, what happens repeats after the hyperperiod.
-    let idle = set.most_blocking() == 0 && set.interference.is_empty();
-    idle.then(|| hyperperiod(set)).flatten()
+    set.is_periodic().then(|| hyperperiod(set)).flatten()
 }
 
 /// The least common multiple of all periods, if it is below the horizon.
@@ -134,24 +133,28 @@ fn overload(set: &TaskSet) -> Refusal {
 /// The shortest window that is too short, if it is not longer than `end` and is found in time.
 fn shortest_failing(set: &TaskSet, end: u64) -> Option<u64> {
     let shortest = set.shortest()?;
-    let first = set
-        .tasks
-        .iter()
-        .enumerate()
-        .map(|(at, task)| Reverse((task.deadline, at)));
-    let mut due: BinaryHeap<_> = first.collect();
-    let mut states = 0u128;
+    let step = |at: usize, after: u64| Reverse((set.tasks[at].step_after(after), at));
+    let mut steps: BinaryHeap<_> = (0..set.tasks.len()).map(|at| step(at, 0)).collect();
+    let (mut states, mut queued) = (0u128, set.queued_in(0));
     for _ in 0..SEARCH {
-        let Reverse((window, at)) = due.pop()?;
+        let Reverse((window, at)) = steps.pop()?;
         if window > end {
             return None;
         }
-        states += u128::from(set.tasks[at].cost);
-        due.push(Reverse((window.saturating_add(set.tasks[at].period), at)));
+        let task = &set.tasks[at];
+        states += task.demand(window) - task.demand(window - 1);
+        queued = queued + task.queued_in(window) - task.queued_in(window - 1);
+        steps.push(step(at, window));
+        if steps
+            .peek()
+            .is_some_and(|Reverse((next, _))| *next == window)
+        {
+            continue;
+        }
         let others = set.interference.iter();
         let others =
             others.map(|other| u128::from(window / other.period + 1) * u128::from(other.cost));
-        let load = states + others.sum::<u128>() + u128::from(set.blocking(window));
+        let load = states + others.sum::<u128>() + u128::from(set.blocking_by(window, queued));
         if window >= shortest && load > u128::from(window) {
             return Some(window);
         }

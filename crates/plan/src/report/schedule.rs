@@ -158,6 +158,10 @@ mod tests {
                     period,
                     deadline,
                     blocking: Some(0),
+                    again: 0,
+                    left: 0,
+                    queued: 0,
+                    room: 0,
                 })
                 .collect(),
             interference: Vec::new(),

@@ -6,7 +6,7 @@ use bumpless_drawing::{Anchor, Svg};
 use super::schedule::{Job, Schedule, schedule};
 use super::units;
 use crate::input::Scenario;
-use crate::resource::Resource;
+use crate::resource::{Blocking, Resource};
 
 const WIDTH: f64 = 1100.0;
 const LEFT: f64 = 150.0;
@@ -125,7 +125,8 @@ fn state(svg: &mut Svg, frame: &Frame<'_>, job: &Job) {
     };
     let task = frame.resource.tasks[job.task];
     let end = job.end(task.cost);
-    let waiting = task.blocking.unwrap_or(0);
+    let blocking = &frame.resource.blocking[job.task];
+    let waiting = blocking.as_ref().map_or(0, Blocking::total);
     let answered = end.map(|end| end.saturating_add(waiting));
     let tip = tip(frame, job, answered);
     let late = answered.is_some_and(|at| at > job.deadline);

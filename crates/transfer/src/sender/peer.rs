@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use bumpless_base::fault::{Fault, deliberate};
-use bumpless_base::{ChannelId, IndexedHeap, Instant, LinkId, LinkSet};
+use bumpless_base::{ChannelId, IndexedHeap, Instant, LinkId, LinkSet, pacing};
 
 /// A peer on one link. Queues hold ranks: positions among the peer's channels.
 pub(super) struct PeerLink {
@@ -67,7 +67,7 @@ impl Peer {
         ranks.resize(n, Rank::Free);
         table.reserve_exact(room);
         let link = |link: &LinkParameters| PeerLink {
-            round_trip: RoundTrip::new(link.initial_round_trip),
+            round_trip: RoundTrip::new(link.initial_round_trip, pacing::in_the_way(link.bandwidth)),
             again: IndexedHeap::new(n),
             first: IndexedHeap::new(n),
         };

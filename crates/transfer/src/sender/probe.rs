@@ -116,16 +116,14 @@ impl Channel {
         }
     }
 
-    /// The packet that a probe carries: the last one sent, unless it is acknowledged already.
+    /// The packet that a probe carries: the last one sent that is not acknowledged. Of packets that share links the
+    /// last may be there before others, which have not been reported missing since nothing came after them on
+    /// their link.
     pub(super) fn probe_packet(&self) -> Option<u32> {
         let transfer = self.transfer.as_ref()?;
-        let last = transfer.started.checked_sub(1)?;
-        if !self.acknowledged.contains(last as usize) {
-            return Some(last);
-        }
-        self.acknowledged
-            .next_absent(transfer.whole_below as usize, transfer.started as usize)
-            .map(|at| at as u32)
+        let (from, end) = (transfer.whole_below, transfer.started);
+        let last = self.acknowledged.last_absent(from as usize, end as usize);
+        last.map(|at| at as u32)
     }
 
     /// Whether an acknowledgement asked for at `now` is worth it: a round trip has passed since the
