@@ -72,3 +72,42 @@ fn a_scenario_that_contradicts_itself_is_refused_with_line_and_reason() {
     let many = sim(&["--seeds", "2", "--trace", "x.pcap"]);
     assert_eq!(many.status.code(), Some(2));
 }
+
+#[test]
+fn a_kept_promise_is_told_by_fullness_and_the_same_however_many_jobs_there_are() {
+    let run = |jobs, form: &[&str]| {
+        let mut arguments = vec![
+            "--kept-promise",
+            "--seeds",
+            "40",
+            "--no-search",
+            "--jobs",
+            jobs,
+        ];
+        arguments.extend(form);
+        let output = sim(&arguments);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        output.stdout
+    };
+    let result = |jobs| -> Value {
+        serde_json::from_slice(&run(jobs, &["--json"])).expect("one JSON object")
+    };
+    let (one, two) = (result("1"), result("2"));
+    assert_eq!(one["schema"], "bumpless.promise/1");
+    assert_eq!(one["all"]["sets"], 40);
+    let answered = |field: &str| one["all"][field].as_u64().expect("a number");
+    assert_eq!(answered("admitted") + answered("refused"), 40);
+    assert_eq!((answered("broken"), answered("searched")), (0, 0));
+    assert_eq!(one["tally"], two["tally"]);
+    let text = String::from_utf8(run("2", &[])).expect("words");
+    assert!(text.contains("no promise is broken"), "{text}");
+}
+
+#[test]
+fn a_miss_is_found_for_what_the_plan_refuses() {
+    let output = sim(&["--kept-promise", "--seed", "0", "--seeds", "3", "--json"]);
+    let result: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let all = &result["all"];
+    assert_eq!(all["searched"], all["refused"]);
+    assert!(all["found"].as_u64() > Some(0), "{all}");
+}

@@ -1,11 +1,12 @@
 //! `bumpless sim --kept-promise`: drawn channel sets, what the plan says of them, and whether it is so.
 
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use bumpless_sim::promise::{Broken, Row, Tally, Told, Verdict, judge};
+use bumpless_sim::promise::{Broken, Judged, Row, Tally, Told, Verdict, judge};
 use serde_json::json;
 
 use crate::output::{self, Outcome};
@@ -26,9 +27,47 @@ pub struct Promise {
 
 #[derive(Default)]
 struct Done {
+    sets: u64,
     tally: Tally,
     /// The one with the lowest seed.
     broken: Option<Broken>,
+}
+
+impl Done {
+    /// Adds a set; returns whether it broke a promise.
+    fn add(&mut self, judged: Judged) -> bool {
+        self.sets += 1;
+        self.tally.add(&judged);
+        let Verdict::Admitted {
+            broken: Some(broken),
+            ..
+        } = judged.verdict
+        else {
+            return false;
+        };
+        let earlier = self.broken.as_ref().map_or(u64::MAX, |b| b.seed);
+        if broken.seed < earlier {
+            self.broken = Some(broken);
+        }
+        true
+    }
+}
+
+/// How many sets are judged, and how long the others will take.
+fn progress(done: u64, all: u64, spent: Duration) -> String {
+    let left = match done {
+        0 => "time left unknown".to_owned(),
+        _ => {
+            let others = all.saturating_sub(done) as f64 / done as f64;
+            format!("{:.0} s left", (spent.as_secs_f64() * others).ceil())
+        }
+    };
+    format!("{done} of {all} sets, {left}")
+}
+
+/// Writes over the line before on standard error.
+fn show(line: &str) {
+    let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
 }
 
 impl Promise {
@@ -38,30 +77,29 @@ impl Promise {
         let (next, failed) = (AtomicU64::new(0), AtomicBool::new(false));
         let done = Mutex::new(Done::default());
         let began = Instant::now();
+        let work = || {
+            while !stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                if at >= self.count {
+                    return;
+                }
+                let judged = judge(self.first.wrapping_add(at), Told::Truth, self.search);
+                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                failed.fetch_or(done.add(judged), Ordering::Relaxed);
+            }
+        };
         std::thread::scope(|scope| {
-            for _ in 0..self.jobs {
-                scope.spawn(|| {
-                    while !stop.load(Ordering::Relaxed) && !failed.load(Ordering::Relaxed) {
-                        let at = next.fetch_add(1, Ordering::Relaxed);
-                        if at >= self.count {
-                            return;
-                        }
-                        let judged = judge(self.first.wrapping_add(at), Told::Truth, self.search);
-                        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                        done.tally.add(&judged);
-                        if let Verdict::Admitted {
-                            broken: Some(broken),
-                            ..
-                        } = judged.verdict
-                        {
-                            failed.store(true, Ordering::Relaxed);
-                            let earlier = done.broken.as_ref().map_or(u64::MAX, |b| b.seed);
-                            if broken.seed < earlier {
-                                done.broken = Some(broken);
-                            }
-                        }
-                    }
-                });
+            let jobs: Vec<_> = (0..self.jobs).map(|_| scope.spawn(work)).collect();
+            let looked_at = std::io::stderr().is_terminal();
+            while jobs.iter().any(|job| !job.is_finished()) {
+                std::thread::sleep(Duration::from_millis(20));
+                if looked_at && began.elapsed() > Duration::from_secs(1) {
+                    let sets = done.lock().unwrap_or_else(PoisonError::into_inner).sets;
+                    show(&progress(sets, self.count, began.elapsed()));
+                }
+            }
+            if looked_at {
+                show("");
             }
         });
         let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -115,4 +153,16 @@ impl Promise {
 
 fn replay(seed: u64) -> String {
     format!("bumpless sim --kept-promise --seed {seed}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_is_that_of_the_sets_that_are_left() {
+        let spent = Duration::from_secs(10);
+        assert_eq!(progress(20, 100, spent), "20 of 100 sets, 40 s left");
+        assert_eq!(progress(0, 100, spent), "0 of 100 sets, time left unknown");
+    }
 }

@@ -108,14 +108,12 @@ impl Trial<'_> {
         };
         Verdict::Refused {
             condition: first.condition,
-            found: search.then(|| {
-                late.iter()
-                    .any(|place| search::finds_miss(self, plan, *place))
-            }),
+            found: search.then(|| search::finds_miss(self, plan)),
         }
     }
 
-    fn random(&self, index: usize) -> Random {
+    /// Random numbers of this set.
+    pub fn random(&self, index: usize) -> Random {
         stream(self.seed, Purpose::Promise, index + 1)
     }
 
@@ -126,6 +124,12 @@ impl Trial<'_> {
             Ok(world) => world,
             Err(error) => unreachable!("a drawn set suits the cores: {error}"),
         }
+    }
+
+    /// How long a state took by its deadline; one that was not answered, twice as long.
+    pub fn nearness(&self, outcome: &Outcome) -> f64 {
+        let deadline = self.scenario.channels[outcome.channel].deadline.as_nanos() as f64;
+        outcome.took.map_or(2.0, |took| took as f64 / deadline)
     }
 
     /// Whether a deadline was missed.

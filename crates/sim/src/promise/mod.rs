@@ -13,9 +13,10 @@
 //! | `losses` | which packets and acknowledgements fall, within the budgets |
 //! | `start` | when states are published |
 //! | `judge` | what is tried on a set, and what came of it |
-//! | `search` | the miss that a refusal foretells |
+//! | `search`, `climb` | the miss that a refusal foretells |
 //! | `tally` | what came of many |
 
+mod climb;
 mod cores;
 mod draw;
 mod judge;

@@ -1,8 +1,14 @@
 //! The search for the miss that a refusal foretells.
+//!
+//! First starts that are critical by reasoning: everything at once, as it is where the plan finds too much, each
+//! channel in turn the one that comes last. Then what came nearest to a miss is changed a little, again and again, as
+//! long as it comes nearer.
 
-use bumpless_base::LinkSet;
+use bumpless_base::{LinkSet, Random};
 use bumpless_plan::Plan as Planned;
+use bumpless_plan::resource::{Kind, Resource, resources};
 
+use super::climb;
 use super::judge::Trial;
 use super::losses::{Pattern, Plan};
 use super::start::Start;
@@ -10,114 +16,185 @@ use super::world::{Lateness, Manner, Note};
 
 /// Longest window for which a miss is looked for, nanoseconds.
 const LONGEST: u64 = 10_000_000_000;
-/// Channels that are tried as the one that comes last.
-const VICTIMS: usize = 4;
+/// Windows that are tried for each channel.
+const WINDOWS: usize = 2;
+/// Windows that are looked at for that.
+const LOOKS: usize = 200;
 /// Later than anything that is looked at.
 const NEVER: u64 = 1 << 60;
 
-/// Whether a deadline is missed on what the plan refuses at `place`, a situation and one of its resources.
-pub fn finds_miss(
-    trial: &Trial<'_>,
-    plan: &Planned,
-    (situation, resource): (usize, usize),
-) -> bool {
-    let resource = &plan.situations[situation].resources[resource];
-    let Some((refusal, _)) = &resource.refusal else {
-        return false;
-    };
+/// Whether a deadline is missed in a situation in which the plan refuses a resource.
+pub fn finds_miss(trial: &Trial<'_>, plan: &Planned) -> bool {
     let mut search = Search {
         trial,
-        up: trial.situations[situation],
-        window: refusal.window_ns.unwrap_or(LONGEST).min(LONGEST),
-        runs: 0,
-        slow_before: true,
+        nearest: Vec::new(),
+        random: trial.random(1 << 20),
     };
-    let victims = search.victims(plan, situation);
-    [true, false].into_iter().any(|slow| {
-        search.slow_before = slow;
-        victims.iter().any(|&victim| search.at_once(victim))
-            || victims
-                .iter()
-                .flatten()
-                .any(|&victim| search.in_step(victim))
-    })
+    let refused = |at: &usize| {
+        let resources = &plan.situations[*at].resources;
+        resources.iter().any(|resource| resource.refusal.is_some())
+    };
+    let situations: Vec<usize> = (0..plan.situations.len()).filter(refused).collect();
+    let places: Vec<Place> = situations
+        .iter()
+        .flat_map(|&at| places(trial, plan, at))
+        .collect();
+    places.iter().any(|place| search.at_once(place))
+        || places.iter().any(|place| search.in_step(place))
+        || search.climbs()
+}
+
+/// Where a miss may be.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    up: LinkSet,
+    /// Length of the window in which too much is asked for.
+    window: u64,
+    /// The channel that comes last; `None`: as it comes.
+    victim: Option<usize>,
+}
+
+/// Windows and channels on what the plan refuses in the situation at this position, the fullest first.
+fn places(trial: &Trial<'_>, plan: &Planned, at: usize) -> Vec<Place> {
+    let up = trial.situations[at];
+    let refused = |kind: Kind| {
+        let all = plan.situations[at].resources.iter();
+        all.filter(|planned| planned.kind == kind)
+            .find_map(|planned| planned.refusal.as_ref())
+    };
+    let mut places = Vec::new();
+    for resource in resources(trial.scenario, up) {
+        let Some((refusal, _)) = refused(resource.kind) else {
+            continue;
+        };
+        let window = refusal.window_ns.unwrap_or(LONGEST).min(LONGEST);
+        let first = Place {
+            up,
+            window,
+            victim: None,
+        };
+        places.push((f64::INFINITY, first));
+        for (position, &channel) in resource.channels.iter().enumerate() {
+            for (fullness, window) in fullest(&resource, position) {
+                let victim = Some(channel);
+                places.push((fullness, Place { up, window, victim }));
+            }
+        }
+    }
+    places.sort_by(|a, b| b.0.total_cmp(&a.0));
+    places.into_iter().map(|(_, place)| place).collect()
+}
+
+/// The windows of a channel in which most is asked for of those that are too short, with how full they are.
+fn fullest(resource: &Resource, position: usize) -> Vec<(f64, u64)> {
+    let task = resource.tasks[position];
+    if task.blocking.is_none() {
+        return Vec::new();
+    }
+    let set = resource.set();
+    let each = |other: &bumpless_plan::demand::Task| {
+        let (first, period) = (other.deadline, other.period);
+        (0..LOOKS as u64).map(move |n| first + n * period)
+    };
+    let windows = resource.tasks.iter().flat_map(each);
+    let mut windows: Vec<u64> = windows
+        .filter(|&window| window >= task.deadline && window <= LONGEST)
+        .collect();
+    windows.sort_unstable();
+    windows.dedup();
+    windows.truncate(LOOKS);
+    let full = |&window: &u64| {
+        let load = set.demand(window) + u128::from(set.blocking_of(&task, window));
+        (load as f64 / window as f64, window)
+    };
+    let windows = windows.iter().map(full).filter(|(full, _)| *full > 1.0);
+    let mut windows: Vec<(f64, u64)> = windows.collect();
+    windows.sort_by(|a, b| b.0.total_cmp(&a.0));
+    windows.truncate(WINDOWS);
+    windows
+}
+
+/// One run that is or could be made.
+#[derive(Clone, Debug)]
+pub(super) struct Attempt {
+    pub manner: Manner,
+    pub patterns: Vec<Pattern>,
+    /// The channel that comes last, and when its deadline is.
+    pub victim: Option<(usize, u64)>,
+    /// Which random numbers it takes.
+    pub index: usize,
+}
+
+/// What came of one.
+pub(super) struct Ran {
+    /// The longest time of a state by its deadline; above one, a deadline was missed.
+    pub nearness: f64,
+    /// Packets of the channel that came last.
+    pub notes: Vec<Note>,
 }
 
 struct Search<'a> {
     trial: &'a Trial<'a>,
-    up: LinkSet,
-    window: u64,
-    runs: usize,
-    slow_before: bool,
+    /// What came nearest to a miss.
+    nearest: Vec<(f64, Attempt)>,
+    random: Random,
 }
 
 impl Search<'_> {
-    /// Channels that are worth trying as the one that comes last in the window, the most blocked first.
-    fn victims(&self, plan: &Planned, situation: usize) -> Vec<Option<usize>> {
-        let states = &plan.situations[situation].channels;
-        let mut victims: Vec<(u64, usize)> = states
-            .iter()
-            .enumerate()
-            .filter(|(at, _)| self.deadline(*at) <= self.window)
-            .filter_map(|(at, state)| Some((state.blocking?.total(), at)))
-            .collect();
-        victims.sort_unstable_by(|a, b| b.cmp(a));
-        let most = victims.into_iter().map(|(_, at)| Some(at)).take(VICTIMS);
-        most.chain([None]).collect()
-    }
-
-    fn deadline(&self, channel: usize) -> u64 {
-        self.trial.scenario.channels[channel].deadline.as_nanos()
-    }
-
     /// Everything at once, with losses at different places.
-    fn at_once(&mut self, victim: Option<usize>) -> bool {
-        let start = Start::at_once(self.trial.scenario, victim, self.window);
+    fn at_once(&mut self, place: &Place) -> bool {
+        let start = Start::at_once(self.trial.scenario, place.victim, place.window);
         let all = [Pattern::First, Pattern::Tail, Pattern::Last];
-        [Pattern::Last, Pattern::One, Pattern::Answers]
+        let each = [Pattern::Last, Pattern::One, Pattern::Answers]
             .into_iter()
-            .flat_map(|own| all.map(|others| (own, others)))
-            .any(|(own, others)| self.run(victim, own, others, &start).0)
+            .flat_map(|own| all.map(|others| (own, others)));
+        [true, false].into_iter().any(|slow| {
+            let mut each = each.clone();
+            each.any(|hit| self.tried(&attempt(self.trial, place, hit, &start, slow)).0)
+        })
     }
 
-    /// The same, but what is less urgent comes one by one, each just when `victim` is about to send again.
-    fn in_step(&mut self, victim: usize) -> bool {
-        let sizes = |at: &usize| self.trial.scenario.channels[*at].size;
-        let mut less_urgent: Vec<usize> = (0..self.trial.scenario.channels.len())
-            .filter(|&at| at != victim && self.deadline(at) > self.window)
+    /// The same, but what is less urgent comes one by one, each just when the last channel is about to send again.
+    fn in_step(&mut self, place: &Place) -> bool {
+        let Some(victim) = place.victim else {
+            return false;
+        };
+        let channels = &self.trial.scenario.channels;
+        let mut less_urgent: Vec<usize> = (0..channels.len())
+            .filter(|&at| at != victim && channels[at].deadline.as_nanos() > place.window)
             .collect();
-        less_urgent.sort_by_key(sizes);
+        less_urgent.sort_by_key(|&at| channels[at].size);
         let ascending = less_urgent.clone();
         less_urgent.reverse();
-        [less_urgent, ascending]
-            .iter()
-            .any(|order| self.one_by_one(victim, order))
+        let orders = [less_urgent, ascending];
+        [true, false].into_iter().any(|slow| {
+            orders
+                .iter()
+                .any(|order| self.one_by_one(place, victim, order, slow))
+        })
     }
 
-    fn one_by_one(&mut self, victim: usize, order: &[usize]) -> bool {
+    fn one_by_one(&mut self, place: &Place, victim: usize, order: &[usize], slow: bool) -> bool {
         let late = self.trial.scenario.machine.jitter_ns;
-        let mut start = Start::at_once(self.trial.scenario, Some(victim), self.window);
+        let mut start = Start::at_once(self.trial.scenario, place.victim, place.window);
         for &channel in order.iter().skip(1) {
             start.first[channel] = NEVER;
         }
-        let cycle = (self.window - self.deadline(victim))
-            / self.trial.scenario.channels[victim].period.as_nanos()
-            + 1;
+        let setup = &self.trial.scenario.channels[victim];
+        let cycle = (place.window - setup.deadline.as_nanos()) / setup.period.as_nanos() + 1;
         for round in 1..=order.len() {
-            let (missed, notes) = self.run(Some(victim), Pattern::Last, Pattern::First, &start);
+            let hit = (Pattern::Last, Pattern::First);
+            let (missed, notes) = self.tried(&attempt(self.trial, place, hit, &start, slow));
             if missed {
                 return true;
             }
-            let notes: Vec<&Note> = notes
+            let again = notes
                 .iter()
                 .filter(|note| u64::from(note.cycle) == cycle)
-                .collect();
-            let again = notes
-                .windows(2)
-                .filter(|pair| pair[0].fell)
-                .map(|pair| pair[1].at);
-            let (Some(again), Some(&next)) = (again.clone().nth(round - 1), order.get(round))
-            else {
+                .collect::<Vec<_>>();
+            let again = again.windows(2).filter(|pair| pair[0].fell);
+            let again = again.map(|pair| pair[1].at).nth(round - 1);
+            let (Some(again), Some(&next)) = (again, order.get(round)) else {
                 break;
             };
             start.first[next] = again.saturating_sub(2 * late + 1);
@@ -125,30 +202,68 @@ impl Search<'_> {
         false
     }
 
-    fn run(
-        &mut self,
-        victim: Option<usize>,
-        own: Pattern,
-        others: Pattern,
-        start: &Start,
-    ) -> (bool, Vec<Note>) {
-        let mut patterns = vec![others; self.trial.scenario.channels.len()];
-        if let Some(victim) = victim {
-            patterns[victim] = own;
+    /// What came nearest is changed as long as it comes nearer.
+    fn climbs(&mut self) -> bool {
+        self.nearest.sort_by(|a, b| b.0.total_cmp(&a.0));
+        self.nearest.truncate(climb::FROM);
+        let nearest = std::mem::take(&mut self.nearest);
+        nearest
+            .into_iter()
+            .any(|(_, from)| climb::climbs(self.trial, from, &mut self.random))
+    }
+
+    /// Whether an attempt misses a deadline, and the packets of the channel that comes last.
+    fn tried(&mut self, attempt: &Attempt) -> (bool, Vec<Note>) {
+        let ran = run(self.trial, attempt);
+        // Of each place, what came nearest.
+        let place = |other: &Attempt| (other.manner.up, other.victim);
+        let same = |known: &&mut (f64, Attempt)| place(&known.1) == place(attempt);
+        match self.nearest.iter_mut().find(same) {
+            Some(known) if known.0 < ran.nearness => *known = (ran.nearness, attempt.clone()),
+            Some(_) => {}
+            None => self.nearest.push((ran.nearness, attempt.clone())),
         }
-        let manner = Manner {
-            up: self.up,
+        (ran.nearness > 1.0, ran.notes)
+    }
+}
+
+fn attempt(
+    trial: &Trial<'_>,
+    place: &Place,
+    (own, others): (Pattern, Pattern),
+    start: &Start,
+    slow_before: bool,
+) -> Attempt {
+    let end = start.last_deadline(trial.scenario, place.window);
+    let mut start = start.clone();
+    // What comes later is in nobody's way.
+    start.end = end;
+    let mut patterns = vec![others; trial.scenario.channels.len()];
+    if let Some(victim) = place.victim {
+        patterns[victim] = own;
+    }
+    Attempt {
+        manner: Manner {
+            up: place.up,
             lateness: Lateness::Always,
             others: true,
-            slow_before: self.slow_before,
-            start: start.clone(),
-        };
-        self.runs += 1;
-        let plan = Plan::ByChannel(patterns);
-        let mut world = self.trial.world(self.runs, manner, plan);
-        world.watched = victim;
-        let outcomes = world.run(|outcome| self.trial.is_late(outcome));
-        let missed = outcomes.last().is_some_and(|last| self.trial.is_late(last));
-        (missed, std::mem::take(&mut world.notes))
+            slow_before,
+            start,
+        },
+        patterns,
+        victim: place.victim.map(|victim| (victim, end)),
+        index: 0,
+    }
+}
+
+pub(super) fn run(trial: &Trial<'_>, attempt: &Attempt) -> Ran {
+    let plan = Plan::ByChannel(attempt.patterns.clone());
+    let mut world = trial.world(attempt.index, attempt.manner.clone(), plan);
+    world.watched = attempt.victim.map(|(channel, _)| channel);
+    let outcomes = world.run(|outcome| trial.is_late(outcome));
+    let nearness = outcomes.iter().map(|outcome| trial.nearness(outcome));
+    Ran {
+        nearness: nearness.fold(0.0, f64::max),
+        notes: std::mem::take(&mut world.notes),
     }
 }

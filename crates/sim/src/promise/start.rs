@@ -59,4 +59,18 @@ impl Start {
             end: lead + window + longest,
         }
     }
+
+    /// When a window of length `window` of [`Self::at_once`] ends.
+    pub fn last_deadline(&self, scenario: &Scenario, window: u64) -> u64 {
+        scenario.machine.jitter_ns + 2 + window
+    }
+
+    /// Everything later by so much, but for what never comes.
+    pub fn later(&mut self, by: u64) {
+        for first in &mut self.first {
+            *first = first.saturating_add(by);
+        }
+        self.heartbeats += by;
+        self.end += by;
+    }
 }
