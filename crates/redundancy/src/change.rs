@@ -148,7 +148,9 @@ impl Change {
             None if next == self.current => return Err(PrepareRefused::InForce),
             None => {}
         }
-        let behind = partner.is_some_and(|p| p.current != self.current && p.current != next);
+        // A partner that was started with `next` is ahead; one that is to follow to here is not.
+        let ahead = |p: Configurations| p.current == next && p.next != self.current;
+        let behind = partner.is_some_and(|p| p.current != self.current && !ahead(p));
         if behind && !resumed {
             return Err(PrepareRefused::PartnerBehind);
         }
@@ -208,7 +210,9 @@ impl Change {
         let Some(next) = self.next else {
             return Follows::Nothing;
         };
-        let ahead = partner.current == next;
+        // Where each has prepared what the other has in force, the one that decides has gone on and back.
+        let follows_us = self.decides && partner.next == self.current;
+        let ahead = partner.current == next && !follows_us;
         let ready = partner.current == self.current && partner.next == next;
         // What the partner said before it heard of the change may be of an earlier, withdrawn one.
         let agreed = self.decides && ready && self.announced != 0 && echo >= self.announced;

@@ -228,7 +228,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(4000))]
 
     #[test]
     fn whatever_is_lost_or_dies_nodes_never_bar_each_other_and_end_alike(
@@ -307,6 +307,26 @@ fn whoever_decides_can_withdraw_until_it_has_decided_and_the_other_follows() {
     world.round(0);
     world.deliver(2);
     assert!(!world.processes[0].as_ref().unwrap().due);
+}
+
+#[test]
+fn a_change_back_waits_until_the_partner_has_followed_the_first() {
+    let mut world = both_prepare([1, 0]);
+    world.round(1);
+    world.deliver(0);
+    world.make(0, false);
+    assert_eq!(world.disks[0].current, 2);
+    // It has heard that the partner is not there yet.
+    let process = world.processes[0].as_mut().unwrap();
+    let refused = process.change.prepare(1, false, process.said);
+    assert_eq!(refused, Err(PrepareRefused::PartnerBehind));
+    // A new process has not.
+    world.take(&Step::Crash(0));
+    world.start(0);
+    world.prepare(0, 1);
+    world.prepare(1, 1);
+    world.settle();
+    assert_eq!(world.disks.map(|disk| disk.current), [2, 2]);
 }
 
 #[test]
