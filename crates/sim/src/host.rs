@@ -154,16 +154,6 @@ impl Process {
         }
     }
 
-    /// Forgets the places that somebody has left.
-    pub fn forget_leavers(&mut self) {
-        for (application, known) in self.channels.iter_mut().enumerate() {
-            let left = |place: &mut usize| self.plane.channels[*place].is_none();
-            if known.take_if(left).is_some() {
-                self.sessions[application] = None;
-            }
-        }
-    }
-
     /// The executor at `place`.
     pub fn app(&mut self, place: usize) -> Option<&mut App> {
         self.apps.get_mut(place)?.as_mut()

@@ -91,9 +91,6 @@ impl World {
     /// Has the change go on, if there is one, after something may have happened to it.
     pub(super) fn stir_change(&mut self, node: usize) {
         let now = self.now();
-        let local = self.hosts[node].clock.local(now);
-        // Who has come or gone is looked at from the next turn on.
-        self.take_answer(node, local);
         let Some(process) = self.hosts[node].process.as_ref() else {
             return;
         };
@@ -175,7 +172,7 @@ impl World {
     }
 
     /// Returns whether no answer is awaited any more.
-    fn take_answer(&mut self, node: usize, local: bumpless_base::Instant) -> bool {
+    pub(super) fn take_answer(&mut self, node: usize, local: bumpless_base::Instant) -> bool {
         let Some(process) = self.hosts[node].process.as_mut() else {
             return false;
         };

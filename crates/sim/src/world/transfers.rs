@@ -22,7 +22,6 @@ impl World {
             return;
         };
         let changed = process.follow_sessions();
-        process.forget_leavers();
         let process = &*process;
         let plane = &process.plane;
         let [mut taken, mut sent] = std::mem::take(&mut self.passed);

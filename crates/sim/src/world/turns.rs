@@ -109,6 +109,8 @@ impl World {
             .plane
             .turn(|| if first.replace(false) { before } else { after });
         self.post(node, departs);
+        // Who came or went did so after what this turn has received.
+        self.take_answer(node, after);
         self.account(node, before, after);
         turn
     }
