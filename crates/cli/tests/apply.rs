@@ -106,6 +106,27 @@ fn places_are_given_anew_and_a_channel_is_not() {
 }
 
 #[test]
+fn the_memory_of_those_that_went_is_used_again() {
+    const SIZE: u64 = 4_000_000;
+    let mut pair = Pair::running(&three()[..1]);
+    let mut resident = Vec::new();
+    for round in 0..8u32 {
+        let big = application("big", 100 + round, 200, "deadline_ms = 100");
+        let big = big.replace("size = 2000", &format!("size = {SIZE}"));
+        pair.change(&[three()[0].clone(), big]);
+        pair.await_cycles("big", 2);
+        pair.change(&three()[..1]);
+        pair.await_settled();
+        resident.push(BOTH.map(|node| pair.site.node(node).resident()));
+    }
+    // Two buffers at either end, at least, in each of four rounds; the system may keep some for later.
+    for node in [0, 1] {
+        let grown = resident[7][node].saturating_sub(resident[3][node]);
+        assert!(grown < 4 * SIZE, "{node}: {resident:?}");
+    }
+}
+
+#[test]
 fn a_refused_change_names_every_reason_and_changes_nothing() {
     let pair = Pair::running(&three());
     let (fingerprint, text) = (pair.in_force(), pair.file());

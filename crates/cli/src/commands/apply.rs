@@ -41,7 +41,8 @@ pub struct Apply {
     #[arg(long, conflicts_with = "new")]
     withdraw: bool,
     /// How long to wait until both nodes have changed, s; after that it is withdrawn
-    #[arg(long, value_name = "S", default_value_t = 50)]
+    // A node withdraws by itself after 60 s.
+    #[arg(long, value_name = "S", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=55))]
     wait: u64,
     /// Print the result as JSON (schema bumpless.apply/1)
     #[arg(long)]
@@ -66,6 +67,12 @@ impl Asked {
 
     fn configuration(&self) -> Result<Value, Failure> {
         Ok(self.request(&Request::Status)?["configuration"].take())
+    }
+
+    /// Whether it was asked for the same before, and waits for its partner: it goes on with that.
+    fn has_prepared(&self, fingerprint: &str) -> bool {
+        let configuration = self.configuration().unwrap_or_default();
+        configuration["next"] == fingerprint && !configuration["change"].is_null()
     }
 }
 
@@ -95,17 +102,18 @@ impl Apply {
             .map_err(|problems| Failure::configuration_change(&problems, self.json))?;
         let stop = output::stop_flag()?;
         let began = Instant::now();
+        let fingerprint = format!("{:016x}", next.fingerprint());
         let mut prepared = Vec::new();
         for node in &nodes {
-            // The one that was asked first may have changed the file's place in between.
             let request = Request::Apply { file: file.clone() };
-            if let Err(failure) = node.request(&request) {
+            if !node.has_prepared(&fingerprint)
+                && let Err(failure) = node.request(&request)
+            {
                 withdraw(&prepared);
                 return Err(failure);
             }
             prepared.push(node);
         }
-        let fingerprint = format!("{:016x}", next.fingerprint());
         if let Err(failure) = self.await_all(&nodes, &fingerprint, &stop) {
             withdraw(&prepared);
             return Err(failure);

@@ -147,7 +147,9 @@ impl Changer {
 
     fn prepare(&mut self, next: (Config, &str, &str)) -> Result<(), String> {
         if let Some(doing) = self.doing() {
-            return Err(format!("another change is {doing}; wait for its end"));
+            return Err(format!(
+                "another change is {doing}; wait for its end, or withdraw it"
+            ));
         }
         let in_force = (&self.config, &self.places);
         let prepared = Prepared::new(in_force, next, &self.workshop)?;
