@@ -75,7 +75,23 @@ pub fn as_expected(run: &Run, phase: &Phase) -> Promise {
     if let Some(event) = first.filter(|_| phase.kind == Return) {
         ends += &format!("; {}", describe(event));
     }
+    let moved = moved_by_a_stall(run, phase).filter(|_| !held);
+    if let Some(event) = moved {
+        let length = ms(stalled_before(run, event));
+        ends += &format!("; {}; the machine had stalled {length}", describe(event));
+    }
+    let mut roles = [at_end(before), at_end(other)];
+    roles.sort_unstable();
+    let unexpected = phase.kind == Return && first.is_some();
+    let in_order = roles == [BACKUP, PRIMARY] && !unexpected;
+    let held = held || (moved.is_some() && in_order);
     Promise::in_phase("roles", phase, promised, held, ends)
+}
+
+/// Where a stall may have moved the role once more, either order of two nodes at the end is right.
+fn moved_by_a_stall<'a>(run: &'a Run, phase: &'a Phase) -> Option<&'a Event> {
+    let mut moved = role_changes(run, phase).filter(|event| concerns_primary(event));
+    moved.find(|event| phase.kind != PhaseKind::Kill && is_excused(run, event))
 }
 
 /// The roles stay as they are. A stall of half a lease or more can end a lease by itself: a change

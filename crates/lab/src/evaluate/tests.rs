@@ -508,3 +508,43 @@ fn a_cycle_without_outputs_in_a_change_is_found_unless_the_machine_stalled() {
     });
     assert_eq!(broken(&run), only(&[]));
 }
+
+/// The role goes back to where it was, so many milliseconds before the end of the phase.
+fn goes_back(run: &mut Run, kind: PhaseKind) -> u64 {
+    let phase = run.phase(kind).unwrap().clone();
+    let at = phase.to_ns - 20 * MS;
+    let role = |node: &str, from: &str, to: &str| Event {
+        time_ns: at,
+        node: node.into(),
+        kind: EventKind::Role {
+            from: from.into(),
+            to: to.into(),
+            epoch: 9,
+            cause: "the partner was silent".into(),
+        },
+    };
+    let (first, second) = (phase.primary_before, 1 - phase.primary_before);
+    let (first, second) = (run.nodes[first].clone(), run.nodes[second].clone());
+    run.events.push(role(&second, "primary", "backup"));
+    run.events.push(role(&first, "backup", "primary"));
+    run.sort();
+    at
+}
+
+#[test]
+fn a_role_that_goes_back_is_excused_by_a_stall_and_by_nothing_else() {
+    for (kind, id) in [
+        (PhaseKind::Switchover, "roles/switchover"),
+        (PhaseKind::ChangeKill, "roles/change-kill"),
+    ] {
+        let mut run = synthetic::run();
+        let at = goes_back(&mut run, kind);
+        assert!(broken(&run).contains(id));
+        run.stalls.push(Stall {
+            time_ns: at - MS,
+            length_ns: 20 * MS,
+            seen_by: "meter".into(),
+        });
+        assert!(!broken(&run).contains(id), "{:?}", broken(&run));
+    }
+}
