@@ -59,6 +59,7 @@ faults! {
     OldStateTakesOver, "redundancy", "a backup that was told that its state is old takes over";
     AloneUnasked, "redundancy", "outputs leave without anybody knowing that the backup's state is old";
     OneSilentLinkIsEnough, "redundancy", "the partner counts as silent when one link is";
+    ChangeMadeAlone, "redundancy", "the node that decides changes the configuration without the other's being ready";
     WitnessGrantsTwice, "redundancy, witness", "the role is granted while another node's lease runs";
     WitnessIgnoresMark, "redundancy, witness", "the role is granted to a node whose state is old";
     OutputBeforeAck, "controller, executor", "before_output does not wait for the acknowledgement";

@@ -8,6 +8,7 @@
 use core::fmt;
 
 use bumpless_base::Instant;
+use bumpless_base::fault::{Fault, deliberate};
 
 use crate::partner::Partner;
 use crate::redundancy::Redundancy;
@@ -215,7 +216,8 @@ impl Change {
         let ahead = partner.current == next && !follows_us;
         let ready = partner.current == self.current && partner.next == next;
         // What the partner said before it heard of the change may be of an earlier, withdrawn one.
-        let agreed = self.decides && ready && self.announced != 0 && echo >= self.announced;
+        let answers = self.announced != 0 && echo >= self.announced;
+        let agreed = self.decides && (ready && answers || deliberate(Fault::ChangeMadeAlone));
         if ahead || agreed {
             let told = core::mem::replace(&mut self.due, true);
             return if told { Follows::Nothing } else { Follows::Due };

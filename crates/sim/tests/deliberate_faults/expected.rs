@@ -93,6 +93,7 @@ pub const EXPECTED: &[Expected] = &[
     expect(Fault::OldStateTakesOver, Small, &["no bump"]),
     expect(Fault::AloneUnasked, Small, &["no bump"]),
     expect(Fault::OneSilentLinkIsEnough, Small, &["heals"]),
+    expect(Fault::ChangeMadeAlone, Scenario("change"), &["never apart"]),
     expect(Fault::WitnessGrantsTwice, Small, &["one writer"]),
     expect(Fault::WitnessIgnoresMark, Scenario("alone"), &["no bump"]),
     expect(Fault::OutputBeforeAck, Small, &["no bump"]),
