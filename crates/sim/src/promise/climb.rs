@@ -8,11 +8,11 @@ use super::search::{Attempt, run};
 use super::world::{Lateness, Note};
 
 /// Attempts from which it begins.
-pub const FROM: usize = 4;
+pub const FROM: usize = 6;
 /// Changes that are tried from each, at most.
 const CHANGES: usize = 1_200;
 /// It is given up when so many changes have led no nearer.
-const PATIENCE: usize = 150;
+const PATIENCE: usize = 300;
 
 /// Whether changes of `from` lead to a miss.
 pub fn climbs(trial: &Trial<'_>, mut from: Attempt, random: &mut Random) -> bool {
