@@ -1,6 +1,8 @@
 //! What differs between two configurations, and whether a pair can change from one to the other while it
 //! runs: applications may come, go and be tuned; everything else takes a restart.
 
+use bumpless_base::NodeId;
+
 use crate::model::{Application, ApplicationKind, Config, Synthetic};
 use crate::problem::Problem;
 
@@ -56,6 +58,7 @@ impl Change {
         }
         let gone = |&at: &usize| position(new, &old.applications[at].name).is_none();
         change.removed = (0..old.applications.len()).filter(gone).collect();
+        memory(old, new, &change.removed, &mut problems);
         if problems.found.is_empty() {
             Ok(change)
         } else {
@@ -122,6 +125,26 @@ fn sections(old: &Config, new: &Config, problems: &mut Problems<'_>) {
             (*section).to_owned(),
             "cannot change while the pair runs".into(),
             "leave it as it is, or stop both nodes and start them with the new file",
+        );
+    }
+}
+
+/// Those who go are still there when those who come have everything they need.
+fn memory(old: &Config, new: &Config, removed: &[usize], problems: &mut Problems<'_>) {
+    let mut both = new.clone();
+    let leavers = removed.iter().map(|&at| old.applications[at].clone());
+    both.applications.extend(leavers);
+    let needed = (0..both.nodes.len()).map(|node| both.state_memory(NodeId(node as u8)));
+    let needed = needed.max().unwrap_or_default();
+    if needed > new.transfer.memory_max && problems.found.is_empty() {
+        problems.add(
+            "transfer.memory_max".into(),
+            format!(
+                "while it changes, applications that go and applications that come take {needed} bytes of \
+                 state buffers together; at most {} are allowed",
+                new.transfer.memory_max
+            ),
+            "let those that go end with one change, and let the others come with the next",
         );
     }
 }

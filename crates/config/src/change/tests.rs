@@ -103,3 +103,25 @@ fn what_only_the_plan_reads_and_what_tunes_an_application_may_change() {
         [0, 1]
     );
 }
+
+#[test]
+fn who_goes_and_who_comes_must_fit_into_the_memory_together() {
+    let (head, mut sections) = taken_apart(OLD);
+    let old = parsed(OLD);
+    let gone = sections.remove(1);
+    sections.push(renamed(&gone, "newcomer", 900));
+    let mut new = put_together(&head, &sections);
+    let alone = new.state_memory(NodeId(0));
+    new.transfer.memory_max = alone;
+    let mut old = old;
+    old.transfer.memory_max = alone;
+    let problems = Change::between(&old, &new, "new.toml").unwrap_err();
+    assert_eq!(problems.len(), 1);
+    assert_eq!(problems[0].field, "transfer.memory_max");
+    let goes = put_together(&head, &sections[..sections.len() - 1]);
+    old.transfer.memory_max = goes.transfer.memory_max;
+    assert!(
+        Change::between(&old, &goes, "new.toml").is_ok(),
+        "one after the other"
+    );
+}
