@@ -190,13 +190,18 @@ impl<D: Drivers> DataPlane<D> {
         }
     }
 
+    /// What is on the disk is in force, whatever else there is to say.
     fn switch(
         &mut self,
         arrivals: &mut [(usize, Occupant)],
         now: Instant,
     ) -> Result<(), ChangeRefused> {
+        let mut result = Ok(());
         for (place, occupant) in arrivals {
-            self.exchange(*place, occupant, now)?;
+            if let Err(refused) = self.exchange(*place, occupant, now) {
+                result = Err(refused);
+                continue;
+            }
             let runtime = occupant.runtime.take();
             if let Some((group, member)) = runtime.as_ref().map(|runtime| runtime.group)
                 && let Some(arrival) = occupant.member.take()
@@ -207,7 +212,7 @@ impl<D: Drivers> DataPlane<D> {
         }
         self.cores.redundancy.configuration_switched(now);
         self.awaits_partner = true;
-        Ok(())
+        result
     }
 
     fn exchange(

@@ -1,0 +1,177 @@
+//! What is left to do in a change, and which step each of that takes.
+
+use bumpless_base::{Duration, Instant};
+
+use super::changer::{Changer, Step};
+use crate::data_plane::change::{ChangeBoard, ChangeOrder, Occupant};
+
+/// After so long without the partner's being ready, a prepared change is withdrawn.
+pub(super) const LAPSE: Duration = Duration::from_secs(60);
+/// Between two attempts at what has failed.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Something to do.
+pub(super) enum Job {
+    Keep,
+    Prepare { resumed: bool },
+    Agree { since: Instant },
+    Withdraw,
+    Forget,
+    NotMade,
+    Pause { until: Option<Instant> },
+    MakeLast,
+    Switch,
+    Follow,
+    Discount,
+    Stop(usize),
+    Dismiss,
+    Tune(usize),
+    Retime(usize),
+    Start,
+    Rest { until: Option<Instant> },
+    Clear,
+    Free(Vec<(usize, Occupant)>),
+    Tell(String),
+}
+
+/// What came of beginning a job.
+pub(super) enum Begun {
+    /// The step is all that there is to the job.
+    Step(Step),
+    /// The job ends with the answer to the step, or when something happens.
+    Waits(Job, Option<Step>),
+    Over,
+}
+
+impl Changer {
+    pub(super) fn begin(&mut self, job: Job, board: &ChangeBoard, now: Instant) -> Begun {
+        let order = |job, order| Begun::Waits(job, Some(Step::Order(order)));
+        let Some(prepared) = &mut self.prepared else {
+            return match job {
+                Job::Free(leavers) => Begun::Step(Step::Free(leavers)),
+                Job::Tell(words) => Begun::Step(Step::Tell(words)),
+                _ => Begun::Over,
+            };
+        };
+        match job {
+            Job::Keep => Begun::Waits(job, Some(Step::Keep(prepared.text.clone()))),
+            Job::Prepare { resumed } => {
+                // What was told before is of a change before.
+                let _ = (
+                    board.take_due(),
+                    board.take_withdrawn(),
+                    board.take_followed(),
+                );
+                let next = prepared.fingerprint;
+                order(job, ChangeOrder::Prepare { next, resumed })
+            }
+            Job::Agree { .. } if board.take_due() => {
+                self.make();
+                Begun::Over
+            }
+            Job::Agree { since } if board.take_withdrawn() || now >= since + LAPSE => {
+                self.give_up();
+                Begun::Over
+            }
+            Job::Agree { .. } => Begun::Waits(job, None),
+            Job::Withdraw => order(job, ChangeOrder::Withdraw),
+            Job::Forget => {
+                self.prepared = None;
+                let words = "the prepared change was given up; the configuration stays as it is";
+                self.jobs.push_front(Job::Tell(words.into()));
+                Begun::Step(Step::Forget)
+            }
+            Job::NotMade => order(job, ChangeOrder::NotMade),
+            Job::Pause { until: None } => {
+                let until = Some(now + RETRY);
+                Begun::Waits(Job::Pause { until }, None)
+            }
+            Job::Rest { until: None } => {
+                let until = Some(now + prepared.rest);
+                Begun::Waits(Job::Rest { until }, None)
+            }
+            Job::Pause { until: Some(until) } | Job::Rest { until: Some(until) } => {
+                if now < until {
+                    return Begun::Waits(job, None);
+                }
+                Begun::Over
+            }
+            Job::MakeLast => Begun::Waits(job, Some(Step::MakeLast)),
+            Job::Switch => {
+                let arrivals = std::mem::take(&mut prepared.arrivals);
+                order(job, ChangeOrder::Switch { arrivals })
+            }
+            Job::Follow if board.take_followed() => Begun::Over,
+            Job::Follow => Begun::Waits(job, None),
+            Job::Discount => {
+                let places = prepared.leavers.clone();
+                order(job, ChangeOrder::Discount { places })
+            }
+            Job::Stop(place) => Begun::Waits(job, Some(Step::Stop(place))),
+            Job::Dismiss => {
+                let leavers = prepared
+                    .leavers
+                    .iter()
+                    .map(|&place| (place, Occupant::default()));
+                let leavers = leavers.collect();
+                order(job, ChangeOrder::Dismiss { leavers })
+            }
+            Job::Tune(at) => {
+                let (place, settings) = prepared.tuned[at].clone();
+                Begun::Waits(job, Some(Step::Tune(place, Box::new(settings))))
+            }
+            Job::Retime(at) => {
+                let (place, settings) = &prepared.tuned[at];
+                let retime = ChangeOrder::Retime {
+                    place: *place,
+                    period: settings.period,
+                    expect_within: settings.period + settings.deadline,
+                };
+                order(job, retime)
+            }
+            Job::Start => match prepared.newcomers.pop() {
+                Some(newcomer) => {
+                    self.jobs.push_front(Job::Start);
+                    Begun::Step(Step::Start(Box::new(newcomer)))
+                }
+                None => Begun::Over,
+            },
+            Job::Clear => {
+                let vacant = |&place: &usize| {
+                    let nobody = Occupant {
+                        sender: Some(self.workshop.senders.vacant()),
+                        receiver: Some(self.workshop.receivers.vacant()),
+                        ..Occupant::default()
+                    };
+                    (place, nobody)
+                };
+                let leavers = prepared.leavers.iter().map(vacant).collect();
+                order(job, ChangeOrder::Clear { leavers })
+            }
+            Job::Free(leavers) => Begun::Step(Step::Free(leavers)),
+            Job::Tell(words) => Begun::Step(Step::Tell(words)),
+        }
+    }
+
+    /// Both nodes are ready.
+    fn make(&mut self) {
+        let Some(prepared) = &self.prepared else {
+            return;
+        };
+        self.jobs.clear();
+        self.jobs.extend([Job::MakeLast, Job::Switch, Job::Follow]);
+        if !prepared.leavers.is_empty() {
+            self.jobs.push_back(Job::Discount);
+            let stops = prepared.leavers.iter().map(|&place| Job::Stop(place));
+            self.jobs.extend(stops);
+            self.jobs.push_back(Job::Dismiss);
+        }
+        for at in 0..prepared.tuned.len() {
+            self.jobs.extend([Job::Tune(at), Job::Retime(at)]);
+        }
+        self.jobs.push_back(Job::Start);
+        if !prepared.leavers.is_empty() {
+            self.jobs.extend([Job::Rest { until: None }, Job::Clear]);
+        }
+    }
+}
