@@ -309,12 +309,15 @@ impl World {
         let ours = (index, &settings);
         let mut app = App::new(ours, shared, ends, sink, &host.environment, node);
         app.machine.comes_late();
+        // What came before it began is not looked at.
+        if let Some(channel) = process.plane.channels.get(place).and_then(Option::as_ref) {
+            app.received_at = channel.snapshot.received_at;
+            app.received_cycle = channel.snapshot.received_cycle;
+        }
         if process.apps.len() <= place {
             process.apps.resize_with(place + 1, || None);
         }
         process.apps[place] = Some(app);
-        // What has come already is looked at.
-        process.states_delivered = u64::MAX;
         self.show_readers(node);
         self.plan_application(node, place, now);
     }

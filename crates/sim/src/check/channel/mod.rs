@@ -264,7 +264,11 @@ impl Channels {
     /// The executor of `application` runs on `node`, or it does not, and nobody reads what has come.
     pub fn reads(&mut self, node: usize, application: usize, reads: bool) {
         if reads {
-            self.blind.remove(&(node, application));
+            let begins = self.blind.remove(&(node, application));
+            let end = self.nodes[node].ends.get_mut(application);
+            if let Some(Some(end)) = end.filter(|_| begins) {
+                end.receiving.nobody_read();
+            }
         } else {
             self.blind.insert((node, application));
         }

@@ -241,6 +241,11 @@ impl Receiving {
         !self.owes && !self.paid && self.newest.is_none_or(stands)
     }
 
+    /// What has come was nobody's to read.
+    pub const fn nobody_read(&mut self) {
+        self.ready = None;
+    }
+
     /// The cycle that should have been shown.
     pub fn is_missing(&self) -> Option<u32> {
         self.ready.map(|(cycle, _)| cycle)
