@@ -174,10 +174,13 @@ impl Pair {
             written.windows(2).all(|pair| pair[1] == pair[0] + 1),
             "{application}: {written:?}"
         );
-        let held = self.events("output", application);
-        let held: Vec<_> = held
+        let outputs = self.events("output", application);
+        // Until the pair has found its roles there is nothing to lose.
+        let not_written = |line: &&Value| line["outcome"] != "written";
+        let held: Vec<_> = outputs
             .iter()
-            .filter(|line| line["outcome"] != "written")
+            .skip_while(not_written)
+            .filter(not_written)
             .collect();
         assert!(held.iter().all(|line| self.stood_still(line)), "{held:?}");
         let transfers = self.events("transfer", application);
