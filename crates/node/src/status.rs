@@ -205,23 +205,19 @@ fn configuration(snapshot: &Snapshot, directory: &Directory) -> Value {
 fn applications(snapshot: &Snapshot, directory: &Directory, now: Instant) -> Vec<Value> {
     let config = &directory.config;
     // A number that was given anew, or is not yet, has no settings.
-    let known = |(number, app)| {
+    let known = |(number, app): (usize, _)| {
         let at = (*directory.applications.get(number)?)?;
-        Some((app, config.applications.get(at)?))
+        Some((at, app, config.applications.get(at)?))
     };
     let applications = snapshot.applications.iter().enumerate();
     let mut members: Vec<_> = applications
         .filter_map(known)
-        .filter(|(app, _)| app.member)
+        .filter(|(_, app, _)| app.member)
         .collect();
-    let position = |settings: &bumpless_config::Application| {
-        let mut names = config.applications.iter();
-        names.position(|other| other.name == settings.name)
-    };
-    members.sort_by_key(|(_, settings)| position(settings));
+    members.sort_unstable_by_key(|&(at, _, _)| at);
     members
         .into_iter()
-        .map(|(app, settings)| {
+        .map(|(_, app, settings)| {
             json!({
                 "name": settings.name,
                 "group": config.groups[settings.group].name,
