@@ -35,7 +35,13 @@ impl Change {
     /// Everything that cannot change while the pair runs, each with what to do instead.
     pub fn between(old: &Config, new: &Config, file: &str) -> Result<Self, Vec<Problem>> {
         let mut problems = Problems::new(file);
-        sections(old, new, &mut problems);
+        for section in restart(old, new) {
+            problems.add(
+                section.to_owned(),
+                "cannot change while the pair runs".into(),
+                "leave it as it is, or stop both nodes and start them with the new file",
+            );
+        }
         let mut change = Self::default();
         let position = |config: &Config, name: &str| {
             let mut names = config.applications.iter();
@@ -94,8 +100,8 @@ impl<'a> Problems<'a> {
     }
 }
 
-/// Everything but the applications and the plan's own section takes a restart.
-fn sections(old: &Config, new: &Config, problems: &mut Problems<'_>) {
+/// The sections that differ and take a restart: all but the applications and the plan's own.
+pub fn restart(old: &Config, new: &Config) -> Vec<&'static str> {
     // Taken apart by name, so that a section added later must be placed here.
     let Config {
         pair,
@@ -120,13 +126,8 @@ fn sections(old: &Config, new: &Config, problems: &mut Problems<'_>) {
         ("reference", *references != new.references),
         ("group", *groups != new.groups),
     ];
-    for (section, _) in sections.iter().filter(|(_, differs)| *differs) {
-        problems.add(
-            (*section).to_owned(),
-            "cannot change while the pair runs".into(),
-            "leave it as it is, or stop both nodes and start them with the new file",
-        );
-    }
+    let differing = sections.into_iter().filter(|&(_, differs)| differs);
+    differing.map(|(section, _)| section).collect()
 }
 
 /// Those who go are still there when those who come have everything they need.

@@ -19,7 +19,7 @@ mod schema;
 mod suggest;
 mod weakness;
 
-pub use change::{Change, Tuned};
+pub use change::{Change, Tuned, restart};
 pub use document::{reference, sample};
 pub use model::*;
 pub use problem::Problem;

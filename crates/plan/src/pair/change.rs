@@ -24,27 +24,13 @@ pub struct PairChange {
 /// How to get from `old` to `new`, on nodes that take so long for a transfer as `machine` says.
 pub fn change(old: &Config, new: &Config, machine: Machine) -> PairChange {
     let verdicts = (verdict(old, machine), verdict(new, machine));
-    let restart = restart(old, new);
+    let restart = bumpless_config::restart(old, new);
     let ordered = restart.is_empty() && verdicts == (Verdict::Yes, Verdict::Yes);
     PairChange {
         verdicts,
         order: ordered.then(|| applications(old, new, machine)),
         restart,
     }
-}
-
-fn restart(old: &Config, new: &Config) -> Vec<&'static str> {
-    let sections = [
-        ("pair", old.pair != new.pair),
-        ("timing", old.timing != new.timing),
-        ("transfer", old.transfer != new.transfer),
-        ("network", old.networks != new.networks),
-        ("node", old.nodes != new.nodes),
-        ("reference", old.references != new.references),
-        ("group", old.groups != new.groups),
-    ];
-    let differing = sections.into_iter().filter(|&(_, differs)| differs);
-    differing.map(|(section, _)| section).collect()
 }
 
 fn applications(old: &Config, new: &Config, machine: Machine) -> Order {
