@@ -375,9 +375,6 @@ fn channel(
         group,
         port: Arc::clone(port),
         board: Arc::clone(board),
-        snapshot: ApplicationSnapshot {
-            member: true,
-            ..ApplicationSnapshot::default()
-        },
+        snapshot: ApplicationSnapshot::default(),
     }
 }

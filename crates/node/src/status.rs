@@ -46,8 +46,6 @@ pub struct GroupSnapshot {
 /// One application on this node.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ApplicationSnapshot {
-    /// Whether it runs here.
-    pub member: bool,
     /// States sent safely and given up.
     pub safe: u64,
     /// States given up.
@@ -141,7 +139,7 @@ pub fn render(
         "session": format!("{:016x}", snapshot.session),
         "uptime_s": now.since(snapshot.started_at).as_secs_f64(),
         "groups": groups(snapshot, config, names, now),
-        "applications": applications(snapshot, directory, now),
+        "applications": applications(snapshot, directory, names, now),
         "configuration": configuration(snapshot, directory),
         "links": links(snapshot, names),
         "weaknesses": weaknesses,
@@ -202,9 +200,22 @@ fn configuration(snapshot: &Snapshot, directory: &Directory) -> Value {
     })
 }
 
-fn applications(snapshot: &Snapshot, directory: &Directory, now: Instant) -> Vec<Value> {
+fn applications(
+    snapshot: &Snapshot,
+    directory: &Directory,
+    names: &Names,
+    now: Instant,
+) -> Vec<Value> {
     let config = &directory.config;
     // A number that was given anew, or is not yet, has no settings.
+    // Of a pool, a node runs the applications of its groups.
+    let runs_here = |settings: &bumpless_config::Application| {
+        let candidates = &config.groups[settings.group].candidates;
+        let mut nodes = candidates
+            .iter()
+            .map(|node| &config.nodes[usize::from(node.0)]);
+        nodes.any(|node| node.name == names.node)
+    };
     let known = |(number, app): (usize, _)| {
         let at = (*directory.applications.get(number)?)?;
         Some((at, app, config.applications.get(at)?))
@@ -212,7 +223,7 @@ fn applications(snapshot: &Snapshot, directory: &Directory, now: Instant) -> Vec
     let applications = snapshot.applications.iter().enumerate();
     let mut members: Vec<_> = applications
         .filter_map(known)
-        .filter(|(_, app, _)| app.member)
+        .filter(|(_, _, settings)| runs_here(settings))
         .collect();
     members.sort_unstable_by_key(|&(at, _, _)| at);
     members
