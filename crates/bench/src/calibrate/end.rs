@@ -175,7 +175,7 @@ fn transfers(channel: &mut Channel, session: &Session) -> Result<Vec<Sent>, Stri
         if late && round >= ROUNDS_AT_LEAST + WARM_UP {
             break;
         }
-        for at in shuffled(session.sizes.len(), &mut random) {
+        for at in shuffled(session.round(), &mut random) {
             let state = payload.next(session.sizes[at] as usize);
             Clock.sleep_until(Clock.now() + PAUSE);
             let from = Clock.now();
@@ -192,10 +192,9 @@ fn transfers(channel: &mut Channel, session: &Session) -> Result<Vec<Sent>, Stri
     Ok(sent)
 }
 
-/// The numbers below `count` in a random order.
-fn shuffled(count: usize, random: &mut Random) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..count).collect();
-    for at in (1..count).rev() {
+/// The same in a random order.
+fn shuffled(mut order: Vec<usize>, random: &mut Random) -> Vec<usize> {
+    for at in (1..order.len()).rev() {
         order.swap(at, (random.next_u64() % (at as u64 + 1)) as usize);
     }
     order
@@ -309,10 +308,15 @@ mod tests {
     }
 
     #[test]
-    fn every_size_comes_once_in_a_round() {
-        let mut order = shuffled(20, &mut Random::new(1));
-        assert_ne!(order, (0..20).collect::<Vec<_>>());
+    fn a_round_has_every_size_in_random_order_and_small_ones_more_often() {
+        let session: Session = serde_json::from_str(
+            r#"{"number":0,"purpose":"verify","from":"a","to":"b","networks":["A"],"spread":false,
+                "payload":1442,"sizes":[0,99999,100000,8000000],"rounds":1}"#,
+        )
+        .unwrap();
+        let mut order = shuffled(session.round(), &mut Random::new(1));
+        assert_ne!(order, session.round());
         order.sort_unstable();
-        assert_eq!(order, (0..20).collect::<Vec<_>>());
+        assert_eq!(order, [0, 0, 0, 0, 1, 1, 1, 1, 2, 3]);
     }
 }

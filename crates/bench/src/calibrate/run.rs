@@ -53,7 +53,7 @@ pub(super) fn measure(
 /// This computer's part of a session.
 fn one(options: &Options, session: &Session, progress: &mut Progress) -> Result<Outcome, Trouble> {
     let estimate = session.estimate(&options.config);
-    let states = ((session.rounds + 1) * session.sizes.len()).max(1) as f64;
+    let states = ((session.rounds + 1) * session.round().len()).max(1) as f64;
     let is_here = |name: &String| options.here.contains(name);
     let mut receiver = is_here(&session.to)
         .then(|| start(options, session, Side::Receive))
