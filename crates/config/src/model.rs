@@ -138,6 +138,8 @@ pub struct Realtime {
     pub lock_memory: bool,
     /// The processor to which the data plane is pinned.
     pub cpu: Option<u16>,
+    /// How long a processor may take to wake, microseconds; `None`: as long as power management likes.
+    pub wake_latency: Option<u16>,
 }
 
 /// What the plan is told of the machines, and what comes of its answer.

@@ -1,7 +1,10 @@
 //! Real-time properties of threads. Each request may be refused; none is needed to run.
 
-use crate::sys;
 use std::fmt;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+
+use crate::sys;
 
 /// A request that was refused, as one line for people: what, why, what it costs, what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,6 +120,38 @@ pub fn tighten_timers() -> Result<(), Refused> {
     })
 }
 
+/// Where the kernel is told how long processors may take to wake (its document "PM Quality Of Service Interface").
+const WAKE_LATENCY: &str = "/dev/cpu_dma_latency";
+
+/// As long as it lives, no processor sleeps so deeply that it wakes later. The kernel takes that back when the
+/// process ends, however it ends.
+#[derive(Debug)]
+#[must_use = "dropping it lets processors sleep again"]
+pub struct WakeLatency {
+    _open: File,
+}
+
+/// Lets no processor of the computer sleep so deeply that waking it takes above `micros` microseconds; with zero
+/// none sleeps at all.
+///
+/// # Errors
+/// When the process may not ask for that, or the kernel has no such interface.
+pub fn limit_wake_latency(micros: u16) -> Result<WakeLatency, Refused> {
+    let asked = OpenOptions::new()
+        .write(true)
+        .open(WAKE_LATENCY)
+        .and_then(|mut file| {
+            file.write_all(&i32::from(micros).to_ne_bytes())?;
+            Ok(WakeLatency { _open: file })
+        });
+    asked.map_err(|error| Refused {
+        what: format!("waking within {micros} us"),
+        why: error.to_string(),
+        cost: "an idle processor can take 10 to 100 us to wake, each time",
+        remedy: "permit writing /dev/cpu_dma_latency (a udev rule, or DeviceAllow= in systemd)",
+    })
+}
+
 fn empty_parameters() -> libc::sched_param {
     // SAFETY: sched_param is plain integers, for which zero is valid.
     unsafe { std::mem::zeroed() }
@@ -148,6 +183,8 @@ fn effective_capabilities(status: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+
     use super::*;
 
     #[test]
@@ -188,6 +225,20 @@ mod tests {
             if let Err(refused) = result {
                 assert!(refused.to_string().contains("grant CAP_"), "{refused}");
             }
+        }
+    }
+
+    #[test]
+    fn processors_are_kept_awake_or_it_is_refused_with_a_remedy() {
+        match limit_wake_latency(7) {
+            Ok(_held) => {
+                // The least of what all processes ask for.
+                let mut told = [0; 4];
+                let mut device = File::open(WAKE_LATENCY).unwrap();
+                device.read_exact(&mut told).unwrap();
+                assert!((0..=7).contains(&i32::from_ne_bytes(told)), "{told:?}");
+            }
+            Err(refused) => assert!(refused.to_string().contains(WAKE_LATENCY), "{refused}"),
         }
     }
 

@@ -139,7 +139,7 @@ pub fn run(
     let data_plane = thread::Builder::new()
         .name("data plane".into())
         .spawn(move || {
-            prepare_thread(&realtime, &notes);
+            let _held = prepare_thread(&realtime, &notes);
             waiter.run(&mut plane);
             plane.groups.iter().for_each(GroupRuntime::release);
         })

@@ -11,9 +11,26 @@ use crate::data_plane::link_port::{Addresses, LinkPort};
 use crate::wiring::Wiring;
 use crate::{OpenLink, RunError};
 
-/// Real-time properties of the calling thread, as far as they are permitted.
-pub fn prepare_thread(settings: &bumpless_config::Realtime, notes: &Mutex<Vec<String>>) {
+/// What the system grants only as long as it is held.
+#[must_use = "dropping it gives it back"]
+pub struct Prepared {
+    _wake_latency: Option<realtime::WakeLatency>,
+}
+
+/// Real-time properties of the calling thread, as far as they are permitted; what is refused is added to `notes`.
+pub fn prepare_thread(
+    settings: &bumpless_config::Realtime,
+    notes: &Mutex<Vec<String>>,
+) -> Prepared {
     let mut refused = Vec::new();
+    let wake_latency = match settings.wake_latency.map(realtime::limit_wake_latency) {
+        Some(Ok(limit)) => Some(limit),
+        Some(Err(error)) => {
+            refused.push(error.to_string());
+            None
+        }
+        None => None,
+    };
     let mut note = |result: Result<(), realtime::Refused>| {
         if let Err(error) = result {
             refused.push(error.to_string());
@@ -31,6 +48,9 @@ pub fn prepare_thread(settings: &bumpless_config::Realtime, notes: &Mutex<Vec<St
     }
     if let Ok(mut notes) = notes.lock() {
         notes.append(&mut refused);
+    }
+    Prepared {
+        _wake_latency: wake_latency,
     }
 }
 

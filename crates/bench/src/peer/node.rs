@@ -125,7 +125,7 @@ fn run(
     thread::Builder::new()
         .name("data plane".into())
         .spawn(move || {
-            prepare_thread(&config.realtime, &Mutex::default());
+            let _held = prepare_thread(&config.realtime, &Mutex::default());
             waiter.run(&mut plane);
             drop(log);
         })

@@ -82,14 +82,12 @@ fn plan(given: &crate::schema::PlanSettings) -> Option<PlanSettings> {
 
 fn realtime(given: &crate::schema::Realtime) -> Option<Realtime> {
     let priority = u8::try_from(given.priority?).ok()?;
-    let cpu = match given.cpu? {
-        Some(cpu) => Some(u16::try_from(cpu).ok()?),
-        None => None,
-    };
+    let small = |number: Option<u64>| number.map(u16::try_from).transpose().ok();
     Some(Realtime {
         priority: (priority > 0).then_some(priority),
         lock_memory: given.lock_memory?,
-        cpu,
+        cpu: small(given.cpu?)?,
+        wake_latency: small(given.wake_latency?)?,
     })
 }
 

@@ -66,6 +66,7 @@ fn what_is_local_does_not_change_the_fingerprint() {
         ("#control =", "control = \"/run/bumpless/left.sock\""),
         ("#cpu =", "cpu = 3"),
         ("#lock_memory = false", "lock_memory = true"),
+        ("#wake_latency_us =", "wake_latency_us = 0"),
         ("# The quadruple tank", "# Another comment"),
         ("#expiry_ms =", "expiry_ms = 52"),
         (
