@@ -1,5 +1,7 @@
 //! The whole run: every case of the plan, one after the other.
 
+use bumpless_net_linux::realtime;
+
 use crate::job::{self, Job};
 use crate::network::{Lab, Place, Shape};
 use crate::plan::{Column, Options};
@@ -12,12 +14,15 @@ use crate::run::transfers::{Bench, Session};
 /// Measures what `options` want.
 ///
 /// # Errors
-/// Nothing can be measured: no right to make networks, an unknown peer. A user who stops gets what was
+/// Nothing can be measured: no right to make networks or to keep processors awake, an unknown peer. A user who stops gets what was
 /// measured until then.
 pub fn measure(options: &Options) -> Result<Run, String> {
     let began = std::time::Instant::now();
     let peers = options.chosen_peers()?;
     let mut run = Run::begin(if options.quick { "loopback" } else { "lab" });
+    let awake = options.wake_latency.map(realtime::limit_wake_latency);
+    let _held = awake.transpose().map_err(|refused| refused.to_string())?;
+    run.host.wake_latency_us = options.wake_latency;
     let mut work = Work {
         options,
         peers: &peers,

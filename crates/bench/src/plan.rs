@@ -40,6 +40,8 @@ pub struct Options {
     pub cell_limit: Duration,
     /// How long each cyclic run lasts.
     pub span: Duration,
+    /// How long processors may take to wake, microseconds; as the computer is if `None`.
+    pub wake_latency: Option<u16>,
     /// Tell no progress.
     pub silent: bool,
     /// Set when the user wants to stop.
@@ -216,6 +218,7 @@ pub(crate) mod tests {
             iterations: None,
             cell_limit: Duration::from_secs(1),
             span: Duration::from_secs(1),
+            wake_latency: None,
             silent: true,
             stop: Arc::default(),
         }

@@ -60,6 +60,10 @@ pub struct Host {
     pub memory_bytes: u64,
     /// Load average at the start: what else was running.
     pub load: String,
+    /// How long processors were allowed to take to wake while everything was measured, microseconds; null: as the
+    /// computer is.
+    #[serde(default)]
+    pub wake_latency_us: Option<u16>,
 }
 
 /// What a peer told of itself.
@@ -149,6 +153,7 @@ impl Host {
             processors: std::thread::available_parallelism().map_or(0, usize::from),
             memory_bytes: kilobytes.unwrap_or(0u64) * 1024,
             load: file("/proc/loadavg").trim().to_owned(),
+            wake_latency_us: None,
         }
     }
 }

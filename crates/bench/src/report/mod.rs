@@ -45,8 +45,13 @@ fn about(run: &Run) -> String {
     } else {
         "; stopped before its end"
     };
+    let awake = match host.wake_latency_us {
+        None => String::new(),
+        Some(0) => ", processors kept awake".into(),
+        Some(micros) => format!(", processors waking within {micros} us"),
+    };
     format!(
-        "Bumpless {} ({commit}), {}, {} x {}, {}, load at the beginning {}; {:.0} s{complete}",
+        "Bumpless {} ({commit}), {}, {} x {}, {}{awake}, load at the beginning {}; {:.0} s{complete}",
         run.version, run.place, host.processors, host.processor, host.kernel, host.load, run.took_s
     )
 }

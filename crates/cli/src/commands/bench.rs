@@ -63,6 +63,10 @@ pub struct Bench {
     /// How long each run of many applications lasts
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
+    /// Let the computer's processors take so long to wake, for everybody that is measured; with 0 they are kept
+    /// awake, as one does where latency counts. Needs the permission to write /dev/cpu_dma_latency
+    #[arg(long, value_name = "US", value_parser = clap::value_parser!(u16).range(0..=10_000))]
+    wake_latency: Option<u16>,
     /// Write run.json, tables.txt and report.html into this directory
     #[arg(long, value_name = "DIRECTORY")]
     output: Option<PathBuf>,
@@ -225,6 +229,7 @@ impl Bench {
             iterations: self.iterations.map(|n| n as usize),
             cell_limit: Span::from_secs(self.limit),
             span: Span::from_secs(self.seconds),
+            wake_latency: self.wake_latency,
             silent: false,
             stop: output::stop_flag()?,
         })
