@@ -76,6 +76,7 @@ fn what_was_measured_is_kept_and_planned_with_and_refused_for_another_network() 
         said.contains("left to right on A: ") && said.contains("right to left on A: "),
         "{said}"
     );
+    assert!(said.contains("\n    1000000 "), "{said}");
     assert_eq!(pair.files(), ["pair.costs.json", "pair.toml"]);
 
     let kept = std::fs::read_to_string(pair.config.with_extension("costs.json")).unwrap();
@@ -93,6 +94,9 @@ fn what_was_measured_is_kept_and_planned_with_and_refused_for_another_network() 
             (sizes[0]["size"].as_u64(), largest),
             (Some(0), Some(8_000_000))
         );
+        let mut of_verification = sizes.iter().filter(|size| size["size"] == 1_000_000);
+        assert_eq!(of_verification.next(), None);
+        assert!(path["held_out_error"].as_f64().unwrap() > 0.0);
     }
 
     let (said, errors, _) = pair.plan(&[]);

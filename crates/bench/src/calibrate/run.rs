@@ -9,6 +9,7 @@ use bumpless_plan::cost::Costs;
 
 use super::end::{Outcome, Said};
 use super::session::{self, Purpose, Session};
+use super::verify::{self, Verification};
 use super::{Options, summary};
 use crate::peer::Side;
 use crate::run::Trouble;
@@ -18,13 +19,23 @@ use crate::run::progress::Progress;
 /// Longest time without a word of an end: while it waits for the other, or in the slowest of transfers.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// Goes through all sessions and tells what transfers cost.
+/// Goes through all sessions and tells what transfers cost, and how well that predicts sizes from which it was not
+/// told.
 ///
 /// # Errors
 /// An end cannot run or its partner does not answer, too little could be measured, or the user wants to stop.
-pub fn calibrate(options: &Options) -> Result<Costs, Trouble> {
+pub fn calibrate(options: &Options) -> Result<(Costs, Verification), Trouble> {
     let done = measure(options, Purpose::Calibrate)?;
-    Ok(summary::costs(&options.config, &options.nodes, &done)?)
+    let mut costs = summary::costs(&options.config, &options.nodes, &done)?;
+    let verification = verify::compare(&options.config, &costs, &done)?;
+    for path in &mut costs.paths {
+        let own = verification.rows.iter().filter(|row| {
+            (&row.from, &row.networks, row.spread) == (&path.from, &path.networks, path.spread)
+        });
+        let errors = own.map(|row| (row.ratio - 1.0).abs());
+        path.held_out_error = errors.fold(0.0, f64::max);
+    }
+    Ok((costs, verification))
 }
 
 /// What each session has measured.

@@ -27,9 +27,11 @@ const LARGEST_HALVED: u32 = 1_400_000;
 /// The nodes' lease: long, because what is measured is the transfer and not a take-over.
 const LEASE: Duration = Duration::from_millis(200);
 const START_WAIT: Duration = Duration::from_millis(420);
-/// How often all sessions are gone through: where the system puts a process's threads differs from one to the
+/// How often all sessions are gone through at most: where the system puts a process's threads differs from one to the
 /// next, and what else a shared machine does from one second to the next, and with them what a transfer takes.
 const REPETITIONS: usize = 10;
+/// Rounds of a session, where there are so many.
+const ROUNDS: usize = 6;
 /// Small states are sent so many times as often: nearly all of their time is what wakes of threads take, which
 /// differs most, and they cost nothing.
 const OFTEN: usize = 4;
@@ -41,7 +43,7 @@ const SMALL: u32 = 100_000;
 pub enum Purpose {
     /// To find costs.
     Calibrate,
-    /// To compare costs with what is measured.
+    /// To compare costs with what is measured, of sizes from which they are not told.
     Verify,
 }
 
@@ -68,7 +70,8 @@ pub struct Session {
     pub rounds: usize,
 }
 
-/// All sessions between `nodes`, in the order in which both computers go through them.
+/// All sessions between `nodes`, in the order in which both computers go through them. Those from which costs are told
+/// take turns with those in which they are verified, because what a transfer takes moves with what else the computers do.
 pub fn sessions(
     config: &Config,
     nodes: &[String; 2],
@@ -77,12 +80,13 @@ pub fn sessions(
 ) -> Vec<Session> {
     let mut sessions = Vec::new();
     let payload = config.transfer.payload_size;
-    let rounds = rounds.div_ceil(REPETITIONS);
+    let repetitions = rounds.div_ceil(ROUNDS).clamp(1, REPETITIONS);
+    let rounds = rounds.div_ceil(repetitions);
     let [first, second] = nodes;
     let directions = [(first, second), (second, first)];
-    for (from, to) in [directions; REPETITIONS].concat() {
+    for (from, to) in directions.repeat(repetitions) {
         for (networks, spread) in routes(config, nodes) {
-            let one = |payload, largest, rounds| Session {
+            let one = |purpose, payload, largest, rounds| Session {
                 number: 0,
                 purpose,
                 from: from.clone(),
@@ -93,14 +97,12 @@ pub fn sessions(
                 sizes: sizes(config, networks, purpose, largest),
                 rounds,
             };
-            sessions.push(one(payload, LARGEST, rounds));
             if purpose == Purpose::Calibrate {
-                sessions.push(one(
-                    (payload / 2).max(1),
-                    LARGEST_HALVED,
-                    rounds.div_ceil(2),
-                ));
+                let half = (payload / 2).max(1);
+                sessions.push(one(purpose, payload, LARGEST, rounds));
+                sessions.push(one(purpose, half, LARGEST_HALVED, rounds.div_ceil(2)));
             }
+            sessions.push(one(Purpose::Verify, payload, LARGEST, rounds));
         }
     }
     for (session, number) in sessions.iter_mut().zip(0..) {

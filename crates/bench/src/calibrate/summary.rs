@@ -7,7 +7,7 @@ use bumpless_plan::cost::file::{Basis, Jitter, Measured, NodeCosts, Path, SCHEMA
 use bumpless_plan::cost::{Costs, Sample, fit};
 
 use super::end::{Outcome, Times};
-use super::session::Session;
+use super::session::{Purpose, Session};
 use crate::statistics::Summary;
 
 /// Transfers of a size that count at least.
@@ -62,7 +62,7 @@ pub fn measured(session: &Session, times: &Times) -> (Option<Measured>, usize) {
     (measured, all.len() - counted)
 }
 
-/// The costs that all sessions together tell.
+/// The costs that all sessions together tell that are for it.
 ///
 /// # Errors
 /// Too little could be measured.
@@ -72,7 +72,9 @@ pub fn costs(
     done: &[(Session, Outcome)],
 ) -> Result<Costs, String> {
     let mut paths: Vec<Path> = Vec::new();
-    for (session, times) in &together(done) {
+    let all = together(done);
+    let told_from = |(session, _): &&(Session, _)| session.purpose == Purpose::Calibrate;
+    for (session, times) in all.iter().filter(told_from) {
         let sized = times.iter().map(|times| measured(session, times));
         let (sizes, thrown): (Vec<_>, Vec<usize>) = sized.unzip();
         let same = |path: &&mut Path| {
@@ -110,6 +112,7 @@ fn blank(session: &Session) -> Path {
         spread: session.spread,
         cost: Default::default(),
         largest_error: 0.0,
+        held_out_error: 0.0,
         round_trip_ns: [0, 0],
         thrown_away: 0,
         sizes: Vec::new(),

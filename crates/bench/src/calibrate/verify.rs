@@ -7,7 +7,7 @@ use bumpless_plan::cost::file::route_of;
 use bumpless_plan::{Channel, Distribution, evaluate, pair};
 use serde::Serialize;
 
-use super::end::{STALL, Times};
+use super::end::{Outcome, STALL, Times};
 use super::session::{Purpose, Session};
 use super::{Options, run, summary};
 use crate::run::Trouble;
@@ -75,10 +75,24 @@ impl Row {
 /// As for calibrating.
 pub fn verify(options: &Options, costs: &Costs) -> Result<Verification, Trouble> {
     let done = run::measure(options, Purpose::Verify)?;
+    compare(&options.config, costs, &done)
+}
+
+/// Compares `costs` with those of the sessions that are for it.
+///
+/// # Errors
+/// Costs or sessions lack a route or a size.
+pub fn compare(
+    config: &Config,
+    costs: &Costs,
+    done: &[(Session, Outcome)],
+) -> Result<Verification, Trouble> {
     let mut rows = Vec::new();
-    for (session, times) in &summary::together(&done) {
+    let all = summary::together(done);
+    let compared = |(session, _): &&(Session, _)| session.purpose == Purpose::Verify;
+    for (session, times) in all.iter().filter(compared) {
         for times in times {
-            rows.push(row(&options.config, costs, session, times)?);
+            rows.push(row(config, costs, session, times)?);
         }
     }
     let agrees = rows.iter().all(|row| row.agrees() && row.holds());

@@ -99,6 +99,9 @@ pub struct Path {
     pub cost: Cost,
     /// The largest relative difference between those and the measured medians.
     pub largest_error: f64,
+    /// The largest relative difference between what they predict and the medians of sizes from which they were not
+    /// told, measured in turns with those.
+    pub held_out_error: f64,
     /// Shortest and 99th percentile of an empty state's time, nanoseconds: the round trip with the hand-overs
     /// between the threads at both ends.
     pub round_trip_ns: [u64; 2],

@@ -28,7 +28,7 @@ pub struct Calibrate {
     /// The node that this computer is; whatever has its addresses here if left out
     #[arg(long, value_name = "NAME", requires = "calibrate")]
     node: Option<String>,
-    /// States of each size that are measured
+    /// How often each size is sent; what takes less than a millisecond four times as often
     #[arg(long, value_name = "N", requires = "calibrate", default_value_t = 60, value_parser = clap::value_parser!(u32).range(3..=10_000))]
     rounds: u32,
     /// The measured costs; CONFIG with the ending .costs.json if left out
@@ -91,12 +91,16 @@ impl Calibrate {
             show_verification(&verification, json);
             return Ok(ExitCode::from(u8::from(!verification.agrees)));
         }
-        let costs = calibrate::calibrate(&options).map_err(failed)?;
+        let (costs, held_out) = calibrate::calibrate(&options).map_err(failed)?;
         calibrate::keep(&costs, &file).map_err(Failure::refused)?;
         if json {
             output::print_line(serde_json::to_value(&costs).map_err(Failure::refused)?);
         } else {
             show(&costs);
+            output::print_line(
+                "sizes from which this was not told, measured in turns with the others:",
+            );
+            show_verification(&held_out, false);
             output::print_line(format_args!("kept in {}", file.display()));
         }
         Ok(ExitCode::SUCCESS)
@@ -176,7 +180,7 @@ fn show(costs: &Costs) {
     for path in &costs.paths {
         let cost = &path.cost;
         output::print_line(format_args!(
-            "{} to {} on {}: {} for each transfer, {} for each packet, {} for each kB; the medians differ from that by {:.1} % at most",
+            "{} to {} on {}: {} for each transfer, {} for each packet, {} for each kB; the medians differ from that by {:.1} % at most, those of sizes left out by {:.1} %",
             path.from,
             path.to,
             route(&path.networks, path.spread),
@@ -184,6 +188,7 @@ fn show(costs: &Costs) {
             micros(cost.per_packet_ns),
             micros(cost.per_kilobyte_ns),
             path.largest_error * 100.0,
+            path.held_out_error * 100.0,
         ));
         if path.thrown_away > 0 {
             output::print_line(format_args!(
