@@ -97,16 +97,17 @@ impl<L: Link> LinkPort<L> {
     }
 
     /// Sends one datagram to a partner at once; small and rare ones (heartbeats, acknowledgements)
-    /// are not held back by the pacer but are counted by it.
+    /// are not held back by the pacer but are counted by it, and by `sender`: what comes after leaves later.
     pub fn send_to_partner(
         &mut self,
         peer: PeerId,
         bytes: &[u8],
         now: Instant,
+        sender: &mut Sender,
         counters: &mut Counters,
     ) {
         if let Some(&Some(to)) = self.addresses.partners.get(usize::from(peer.0)) {
-            self.send_one(to, bytes, now, counters);
+            self.send_one(to, bytes, now, sender, counters);
         }
     }
 
@@ -116,15 +117,24 @@ impl<L: Link> LinkPort<L> {
         reference: u8,
         bytes: &[u8],
         now: Instant,
+        sender: &mut Sender,
         counters: &mut Counters,
     ) {
         if let Some(&Some(to)) = self.addresses.references.get(usize::from(reference)) {
-            self.send_one(to, bytes, now, counters);
+            self.send_one(to, bytes, now, sender, counters);
         }
     }
 
-    fn send_one(&mut self, to: SocketAddr, bytes: &[u8], now: Instant, counters: &mut Counters) {
+    fn send_one(
+        &mut self,
+        to: SocketAddr,
+        bytes: &[u8],
+        now: Instant,
+        sender: &mut Sender,
+        counters: &mut Counters,
+    ) {
         self.pacer.spent(self.pacer.wire_bytes(1, bytes.len()), now);
+        sender.note_sent(self.id, bytes.len(), now);
         self.hand_over(
             to,
             &[Segment {

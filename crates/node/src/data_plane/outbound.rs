@@ -26,7 +26,9 @@ impl<D: Drivers> DataPlane<D> {
                         && link.0 > 0
                         && cores.counters.get(Counter::SendFailures) > 0;
                     if let Some(port) = port(&mut self.ports, link).filter(|_| !stopped) {
-                        port.send_to_partner(peer, &buffer[..len], now, &mut cores.counters);
+                        let bytes = &buffer[..len];
+                        let (sender, counters) = (&mut cores.sender, &mut cores.counters);
+                        port.send_to_partner(peer, bytes, now, sender, counters);
                     }
                 }
                 Outgoing::Witness { reference, len } => {
@@ -36,6 +38,7 @@ impl<D: Drivers> DataPlane<D> {
                             reference.0,
                             &buffer[..len],
                             now,
+                            &mut cores.sender,
                             &mut cores.counters,
                         );
                     }
@@ -58,7 +61,9 @@ impl<D: Drivers> DataPlane<D> {
         while let Some(ack) = cores.receiver.poll_ack(buffer) {
             for link in ack.links.iter() {
                 if let Some(port) = port(&mut self.ports, link) {
-                    port.send_to_partner(ack.peer, &buffer[..ack.len], now, &mut cores.counters);
+                    let bytes = &buffer[..ack.len];
+                    let (sender, counters) = (&mut cores.sender, &mut cores.counters);
+                    port.send_to_partner(ack.peer, bytes, now, sender, counters);
                 }
             }
         }

@@ -324,7 +324,8 @@ impl<'a> World<'a> {
                 .saturating_sub(planned.frame_overhead);
             let bytes = [0; 1500];
             let len = (len as usize).min(bytes.len());
-            self.ports[link].send_to_partner(PEER, &bytes[..len], now, &mut self.counters);
+            let (sender, counters) = (&mut self.sender, &mut self.counters);
+            self.ports[link].send_to_partner(PEER, &bytes[..len], now, sender, counters);
         }
         let mut next = self.transmit(now);
         while let Some(event) = self.sender.poll_event() {

@@ -33,7 +33,7 @@ pub(super) struct Transfer {
     pub heard_at: Instant,
     /// When its acknowledgement was last asked for in another channel's packet.
     pub asked_at: Instant,
-    /// Probes sent since then; each doubles the patience.
+    /// Probes since an answer told of a loss that none had been due for; all before the last answer count as one.
     pub probes: u32,
     /// Time that each packet takes on the channel's links.
     pub packet_time: Duration,

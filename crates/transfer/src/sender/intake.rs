@@ -145,17 +145,19 @@ impl Sender {
                 channel.measure((0, sending), arrival, peer, now);
             }
         }
+        let mut due = false;
         for lane in &mut channel.lanes {
-            lane.probe = false;
+            due |= core::mem::take(&mut lane.probe);
         }
         if let Some(transfer) = &mut channel.transfer {
             transfer.heard_at = now;
-            transfer.probes = 0;
+            transfer.probes = transfer.probes.min(1);
         }
-        self.conclude(index, ack, now);
+        self.conclude(index, ack, due, now);
     }
 
-    fn conclude(&mut self, index: usize, ack: &Ack<'_>, now: Instant) {
+    /// What follows from an acknowledgement; `due`: a probe was about to leave.
+    fn conclude(&mut self, index: usize, ack: &Ack<'_>, due: bool, now: Instant) {
         let channel = &mut self.channels[index];
         let peer = &self.peers[usize::from(channel.setup.peer.0)];
         let Some(transfer) = channel.transfer else {
@@ -174,6 +176,12 @@ impl Sender {
             return self.adopt_waiting(index, now);
         }
         channel.judge_gaps(ack, peer, now);
+        if let Some(judged) = &mut channel.transfer
+            && judged.lost > transfer.lost
+            && !due
+        {
+            judged.probes = 0;
+        }
         if channel.transfer.is_some_and(|t| !t.fits(now)) {
             self.fail(index, FailureCause::DeadlineUnreachable);
             return self.adopt_waiting(index, now);

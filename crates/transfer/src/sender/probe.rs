@@ -113,6 +113,8 @@ impl Channel {
         }
         if let Some(transfer) = &mut self.transfer {
             transfer.probes += 1;
+            // It asks for the report that was to be asked for.
+            transfer.ask_at = None;
         }
     }
 

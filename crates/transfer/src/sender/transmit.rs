@@ -70,6 +70,14 @@ impl Sender {
         self.peers.iter().any(|peer| !peer.is_idle(link))
     }
 
+    /// A datagram of `len` bytes that is no packet of a state is handed to the driver of `link` at `now`: what
+    /// follows leaves after it (T-43).
+    pub fn note_sent(&mut self, link: LinkId, len: usize, now: Instant) {
+        if let Some(wire) = self.wires.get_mut(usize::from(link.0)) {
+            wire.carry(len, now);
+        }
+    }
+
     /// What [`Self::poll_transmit`] gave as payload.
     pub fn payload(&self, transmit: &Transmit) -> &[u8] {
         self.channels
