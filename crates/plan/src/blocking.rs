@@ -12,7 +12,7 @@ use crate::transmission::nanos;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Blocking {
     /// What is on its way already when it, or one of its retransmissions, becomes ready: a burst of the pacer, a
-    /// frame of other traffic, a thread that goes on late.
+    /// frame of other traffic, a thread that goes on late; and what networks that share its packets end unevenly.
     pub committed_ns: u64,
     /// Waiting until losses are known, with nothing to send.
     pub discovery_ns: u64,
@@ -81,17 +81,58 @@ fn committed(scenario: &Scenario, channel: &Channel, link: &Link) -> u64 {
     other.saturating_add(scenario.machine.jitter_ns.saturating_mul(ready(channel)))
 }
 
+/// How much longer than their bytes take on all of `links` together a state of `channel`, and what is more urgent, may
+/// take there: its last packets may be in the queue of one of them when the others have nothing left to send.
+///
+/// Until they are handed over, none of the others can take more. When the first packets of a state become ready, the
+/// others may have been idle. Later each of them is served until its pacer waits for half a burst, and so has the rest
+/// of it in its queue, but for what a late thread leaves unused.
+pub(crate) fn uneven(scenario: &Scenario, channel: &Channel, links: LinkSet) -> u64 {
+    let members: Vec<&Link> = members(scenario, links).collect();
+    let rate: u64 = members.iter().map(|link| link.bandwidth).sum();
+    let longest = |kept: bool| {
+        let each = members.iter().enumerate().map(|(at, last)| {
+            let others = members.iter().enumerate().filter(|(other, _)| *other != at);
+            others
+                .map(|(_, other)| idle(scenario, last, other, kept))
+                .sum()
+        });
+        let bits: u128 = each.max().unwrap_or(0);
+        saturated(bits.div_ceil(u128::from(rate.max(1))))
+    };
+    let again = longest(true).saturating_mul(u64::from(channel.budget));
+    longest(false).saturating_add(again)
+}
+
+/// Bits, times 10^9, that `other` may not send while a queue of `last` empties; `kept`: its own was filled as far as its
+/// pacer keeps it.
+fn idle(scenario: &Scenario, last: &Link, other: &Link, kept: bool) -> u128 {
+    let rate = u128::from(other.bandwidth);
+    let full = rate * u128::from(queue(scenario, last));
+    if !kept {
+        return full;
+    }
+    let burst = u64::from(other.burst);
+    let half = (burst / 2).max(scenario.packets.largest_on(other, u32::MAX));
+    let late = rate * u128::from(scenario.machine.jitter_ns);
+    (full + late).saturating_sub(u128::from(burst.saturating_sub(half)) * 8_000_000_000)
+}
+
 /// How often something of a state becomes ready.
 fn ready(channel: &Channel) -> u64 {
     u64::from(channel.budget) + 1
 }
 
-/// What less urgent packets in the queue of `link` hold up more than a late thread does: at most the pacer's burst and
-/// what one packet overdraws.
-fn burst(scenario: &Scenario, link: &Link) -> u64 {
+/// The longest time that packets wait in the queue of `link`: at most the pacer's burst and what one packet overdraws.
+fn queue(scenario: &Scenario, link: &Link) -> u64 {
     let largest = scenario.packets.largest_on(link, u32::MAX);
     let bytes = u128::from(link.burst) + u128::from(largest);
-    saturated(nanos(bytes, link.bandwidth)).saturating_sub(scenario.machine.jitter_ns)
+    saturated(nanos(bytes, link.bandwidth))
+}
+
+/// What less urgent packets in the queue of `link` hold up more than a late thread does.
+fn burst(scenario: &Scenario, link: &Link) -> u64 {
+    queue(scenario, link).saturating_sub(scenario.machine.jitter_ns)
 }
 
 /// How long all less urgent states together may hold up a state of `channel` by what is queued.

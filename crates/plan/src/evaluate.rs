@@ -3,6 +3,7 @@
 use bumpless_base::{LinkId, LinkSet};
 use serde::Serialize;
 
+use crate::begun;
 use crate::demand::{Refusal, TaskSet, Utilisation};
 use crate::input::{Channel, Fault, Scenario};
 use crate::losses;
@@ -262,7 +263,7 @@ fn situation(scenario: &Scenario, without: Option<usize>, up: LinkSet) -> Situat
     for resource in &resources {
         let plan = resource_plan(scenario, resource);
         let worst = match plan.refusal {
-            None => response::worst_cases(&resource.set()),
+            None => response::worst_cases(&begun::with_begun(scenario, up, &resources, resource)),
             Some(_) => vec![None; resource.tasks.len()],
         };
         for (at, &channel) in resource.channels.iter().enumerate() {

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advice;
+mod begun;
 mod blocking;
 pub mod change;
 pub mod cost;

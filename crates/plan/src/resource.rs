@@ -10,7 +10,7 @@ use bumpless_base::{LinkId, LinkSet, pacing};
 use serde::Serialize;
 
 pub use crate::blocking::Blocking;
-use crate::blocking::{blocking, queued, room};
+use crate::blocking::{blocking, queued, room, uneven};
 use crate::demand::{Interference, Task, TaskSet};
 use crate::input::{Channel, Distribution, Link, Scenario};
 use crate::recovery;
@@ -141,8 +141,12 @@ fn networks(scenario: &Scenario, up: LinkSet, links: LinkSet) -> Resource {
                 .min();
             nanos(bytes.unwrap_or(0) * copies, rate)
         };
-        let blocking = is_judged(channel, up, links)
-            .then(|| blocking(scenario, channel, (up, links), needless()));
+        let blocking = is_judged(channel, up, links).then(|| {
+            let mut blocking = blocking(scenario, channel, (up, links), needless());
+            let uneven = uneven(scenario, channel, links);
+            blocking.committed_ns = blocking.committed_ns.saturating_add(uneven);
+            blocking
+        });
         resource.channels.push(at);
         resource.tasks.push(Task {
             cost: saturated(paced(scenario, links, nanos(bytes * copies, rate))),

@@ -191,12 +191,20 @@ impl TaskSet {
         }
     }
 
-    /// The same set with what follows from it for [`Task::left`].
+    /// The same set with what follows from it for [`Task::left`], where that counts.
     #[must_use]
-    pub fn with_time_left(mut self) -> Self {
+    pub fn with_time_left(self) -> Self {
         if self.has_again() {
-            left::find(&mut self);
+            self.with_all_time_left()
+        } else {
+            self
         }
+    }
+
+    /// The same, whether it counts in this set or not.
+    #[must_use]
+    pub(crate) fn with_all_time_left(mut self) -> Self {
+        left::find(&mut self);
         self
     }
 

@@ -12,7 +12,7 @@ use super::world::{Lateness, Manner, Outcome, World};
 use super::{Told, search};
 use crate::streams::{Purpose, stream};
 
-/// A deadline that was not kept.
+/// What was promised and is not so: a missed deadline, or a state that took longer than the plan's longest time.
 #[derive(Clone, Debug)]
 pub struct Broken {
     /// The seed of the set.
@@ -28,9 +28,11 @@ pub enum Verdict {
     Admitted {
         /// States that were answered.
         states: u64,
-        /// The first that missed its deadline.
+        /// The first state for which it is not so; a missed deadline before one that was in time.
         broken: Option<Broken>,
-        /// Those that were in time but took longer than the plan's longest time.
+        /// Whether a deadline was missed.
+        missed: bool,
+        /// States that were in time but took longer than the plan's longest time.
         over: u64,
     },
     /// No, for want of time.
@@ -140,7 +142,7 @@ impl Trial<'_> {
 
     /// Tries to break the promise made to an admitted set.
     fn admitted(&self, plan: &Planned) -> Verdict {
-        let (mut states, mut over) = (0, 0);
+        let (mut states, mut over, mut longer) = (0, 0, None);
         for (at, situation) in plan.situations.iter().enumerate() {
             for attempt in 0..ATTEMPTS {
                 let index = at * ATTEMPTS + attempt;
@@ -149,40 +151,45 @@ impl Trial<'_> {
                 let response = |outcome: &Outcome| {
                     situation.channels[outcome.channel].response_ns.unwrap_or(0)
                 };
+                let broken = |outcome: &Outcome| self.broken(outcome, response(outcome), &told);
                 let outcomes = self
                     .world(index, manner, losses)
                     .run(|outcome| self.is_late(outcome));
                 states += outcomes.len() as u64;
-                let longer = |o: &&Outcome| {
-                    !self.is_late(o) && o.took.is_some_and(|took| took > response(o))
-                };
-                over += outcomes.iter().filter(longer).count() as u64;
-                if let Some(outcome) = outcomes.last().filter(|outcome| self.is_late(outcome)) {
-                    let channel = &self.scenario.channels[outcome.channel];
-                    let what = format!(
-                        "channel {} published at {} ns took {:?} ns; planned {} ns, deadline {}; {told}",
-                        channel.name,
-                        outcome.published,
-                        outcome.took,
-                        response(outcome),
-                        channel.deadline,
-                    );
-                    let broken = Some(Broken {
-                        seed: self.seed,
-                        what,
-                    });
+                if let Some(outcome) = outcomes.iter().find(|outcome| self.is_late(outcome)) {
                     return Verdict::Admitted {
                         states,
-                        broken,
+                        broken: Some(broken(outcome)),
+                        missed: true,
                         over,
                     };
                 }
+                let is_longer = |o: &&Outcome| o.took.is_some_and(|took| took > response(o));
+                over += outcomes.iter().filter(is_longer).count() as u64;
+                longer = longer.or_else(|| outcomes.iter().find(is_longer).map(broken));
             }
         }
         Verdict::Admitted {
             states,
-            broken: None,
+            broken: longer,
+            missed: false,
             over,
+        }
+    }
+
+    /// Says that a state took too long.
+    fn broken(&self, outcome: &Outcome, planned: u64, told: &str) -> Broken {
+        let channel = &self.scenario.channels[outcome.channel];
+        let took = match outcome.took {
+            Some(took) => format!("took {took} ns"),
+            None => "failed".into(),
+        };
+        Broken {
+            seed: self.seed,
+            what: format!(
+                "channel {} published at {} ns {took}; planned {planned} ns, deadline {}; {told}",
+                channel.name, outcome.published, channel.deadline,
+            ),
         }
     }
 

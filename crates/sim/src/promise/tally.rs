@@ -69,12 +69,13 @@ impl Tally {
         match &judged.verdict {
             Verdict::Admitted {
                 states,
-                broken,
+                missed,
                 over,
+                ..
             } => {
                 row.over += u64::from(*over > 0);
                 row.admitted += 1;
-                row.broken += u64::from(broken.is_some());
+                row.broken += u64::from(*missed);
                 self.states += states;
             }
             Verdict::Refused { condition, found } => {
