@@ -5,15 +5,17 @@
 //! [`Answer`] to [`CycleMachine::answer`]; then `poll` again. `now` comes in with each call and never
 //! goes back.
 
-use super::handover::{fill, load_if_newer};
+mod copy_out;
+mod tenure;
+
+use tenure::Tenure;
+
 use super::{
-    CommitMode, CycleReport, ExecutorSettings, FailCause, HoldCause, OnFailure, Outcome,
-    OutputGate, Permit, Replication, Resumed, Role, Settled, Wake,
+    CycleReport, ExecutorSettings, FailCause, HoldCause, OnFailure, Outcome, OutputGate, Permit,
+    Replication, Role, Settled, Wake,
 };
 use crate::state::Progress;
-use crate::{
-    Application, CycleContext, FieldError, FieldErrorKind, FieldSample, LoadError, OutputStamp,
-};
+use crate::{Application, CycleContext, FieldError, FieldSample, OutputStamp};
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Counters, Epoch, Instant};
 
@@ -71,13 +73,6 @@ pub enum Answer {
     Alone(bool),
     /// Copy-out ended.
     Written(Result<(), FieldError>),
-}
-
-#[derive(Clone, Debug)]
-enum Tenure {
-    Standby,
-    Acting(Epoch),
-    Failed(FailCause),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -321,79 +316,6 @@ where
         missed
     }
 
-    fn begin_as_primary(&mut self, now: Instant) {
-        if let Tenure::Failed(cause) = &self.tenure {
-            self.phase = Phase::Warming(Some(Outcome::Failed(cause.clone())));
-            return;
-        }
-        let Some(permit) = self.gate.permit().filter(|permit| now < permit.until) else {
-            self.tenure = Tenure::Standby;
-            return self.finish(Outcome::Held(HoldCause::NoPermit), now);
-        };
-        self.report.epoch = Some(permit.epoch);
-        match self.begin_tenure(permit.epoch, now) {
-            Ok(()) => self.phase = Phase::Reading(permit),
-            Err(error) => self.fail(FailCause::State(error), now),
-        }
-    }
-
-    fn fail(&mut self, cause: FailCause, now: Instant) {
-        self.tenure = Tenure::Failed(cause.clone());
-        self.set_fit(false);
-        self.finish(Outcome::Failed(cause), now);
-    }
-
-    /// On the first cycle under a new epoch: goes on from the newest state there is.
-    fn begin_tenure(&mut self, epoch: Epoch, now: Instant) -> Result<(), LoadError> {
-        self.uninterrupted &= self.taken_up_at >= self.gate.role_since();
-        if matches!(self.tenure, Tenure::Acting(held) if held == epoch) {
-            return Ok(());
-        }
-        self.report.resumed = Some(self.load_newest()?);
-        self.tenure = Tenure::Acting(epoch);
-        self.inputs_valid = false;
-        if !self.uninterrupted {
-            self.published = None;
-        }
-        (self.taken_up_at, self.uninterrupted) = (now, true);
-        Ok(())
-    }
-
-    fn load_newest(&mut self) -> Result<Resumed, LoadError> {
-        // What is older than this node's own state is never gone on from, even where that itself is
-        // too old.
-        let own = self.progress;
-        let (application, outputs) = (&mut self.application, &mut self.outputs);
-        let own = own.filter(|_| !deliberate(Fault::OlderStateLoaded));
-        let mut loaded = Ok(None);
-        self.replication.read_latest(&mut |state, _| {
-            loaded = load_if_newer(application.as_mut(), outputs, state, own);
-        });
-        if let Some(progress) = loaded?.filter(|_| !deliberate(Fault::ColdStartWithState)) {
-            self.progress = Some(progress);
-            self.newcomer = false;
-            let Progress { epoch, cycle } = progress;
-            return Ok(Resumed::Loaded { epoch, cycle });
-        }
-        if let Some(Progress { cycle, .. }) = own.filter(|_| self.may_keep()) {
-            return Ok(Resumed::Kept { cycle });
-        }
-        self.progress = None;
-        self.application.reset();
-        self.outputs.fill(0.0);
-        Ok(Resumed::ColdStart)
-    }
-
-    /// Whether this node's own state may be gone on from. One from an earlier term in the role is as
-    /// old as any other: the partner may have gone on since, unheard. Like a received one, it counts
-    /// if it was fresh when the role was taken, however long this thread takes to see that.
-    fn may_keep(&self) -> bool {
-        let fresh = self.gate.role_since() < self.executed_at + self.settings.expiry;
-        self.uninterrupted
-            || deliberate(Fault::OwnStateAlwaysKept)
-            || (fresh && !self.gate.began_cold())
-    }
-
     fn have_read(&mut self, permit: Permit, result: Result<FieldSample, FieldError>, now: Instant) {
         let stale = match self.note(result) {
             Ok(sample) if self.is_spent(permit.epoch, sample) => {
@@ -465,126 +387,6 @@ where
         self.uninterrupted = true;
         self.counters.count(Counter::CyclesExecuted);
         self.report.cycle = cycle;
-    }
-
-    fn replicate(&mut self, permit: Permit, stale: Option<FieldError>, now: Instant) {
-        let before = self.published;
-        if let Some(progress) = self.progress {
-            let (application, outputs) = (&self.application, &self.outputs);
-            let mut bytes = 0;
-            let ticket = self.replication.publish(&mut |buffer| {
-                bytes = fill(application.as_ref(), progress, outputs, buffer);
-                bytes
-            });
-            self.published = Some(Published { ticket, at: now });
-            self.report.published_at = Some(now);
-            self.report.state_bytes = bytes;
-        }
-        match stale {
-            Some(error) => self.finish(Outcome::Held(HoldCause::NoInputs(error)), now),
-            None => self.commit(before, permit, now),
-        }
-    }
-
-    /// Decides what must be known before the outputs may be written.
-    fn commit(&mut self, before: Option<Published>, permit: Permit, now: Instant) {
-        let awaited = match self.settings.commit {
-            CommitMode::BeforeOutput if deliberate(Fault::OutputBeforeAck) => None,
-            CommitMode::Async if deliberate(Fault::TwoCyclesBehind) => None,
-            CommitMode::BeforeOutput => self.published,
-            // A successor that has nothing of it would begin anew after this output.
-            CommitMode::Async if self.newcomer => self.published,
-            // In the first cycle after another primary, the state before is the one it began with.
-            CommitMode::Async => before,
-        };
-        let (Some(awaited), Some(this)) = (awaited, self.published) else {
-            self.phase = Phase::CopyOut(permit);
-            return;
-        };
-        if self.gate.backup_expected() {
-            self.phase = Phase::Settling {
-                permit,
-                awaited,
-                this,
-            };
-        } else if self.replication.settled(awaited.ticket) == Settled::Safe {
-            self.phase = Phase::CopyOut(permit);
-        } else {
-            self.phase = Phase::GoingAlone(permit);
-        }
-        debug_assert!(this.at <= now);
-    }
-
-    fn have_settled(
-        &mut self,
-        permit: Permit,
-        awaited: Published,
-        this: Published,
-        settled: Settled,
-        now: Instant,
-    ) {
-        if settled == Settled::Failed && awaited.ticket != this.ticket {
-            // A backup that gets this state is not behind either.
-            self.phase = Phase::Settling {
-                permit,
-                awaited: this,
-                this,
-            };
-            return;
-        }
-        self.report.settled = Some(settled);
-        if settled == Settled::Safe {
-            self.report.transfer_settled_after = Some(now.since(awaited.at));
-            self.gate.in_step();
-            self.phase = Phase::CopyOut(permit);
-        } else {
-            self.report.backup_behind = true;
-            self.phase = Phase::GoingAlone(permit);
-        }
-    }
-
-    /// Looks at the permit once more and asks for the write.
-    fn copy_out(&mut self, held: Permit, now: Instant) -> Option<Need> {
-        let permit = match deliberate(Fault::PermitNotAskedAgain) {
-            false => self.gate.permit(),
-            true => Some(Permit {
-                until: Instant::FAR_FUTURE,
-                ..held
-            }),
-        };
-        let Some(permit) = permit.filter(|p| p.epoch == held.epoch && now < p.until) else {
-            self.tenure = Tenure::Standby;
-            self.finish(Outcome::Held(HoldCause::PermitLost), now);
-            return None;
-        };
-        let stamp = OutputStamp {
-            epoch: permit.epoch,
-            writer: self.settings.writer,
-            cycle: self.report.cycle,
-        };
-        let until = (now + self.settings.field_timeout).min(permit.until);
-        self.newcomer = false;
-        self.wrote_in = Some(permit.epoch);
-        self.phase = Phase::Writing;
-        Some(Need::Write { stamp, until })
-    }
-
-    fn have_written(&mut self, result: Result<(), FieldError>, now: Instant) {
-        let Err(error) = result else {
-            self.report.written_at = Some(now);
-            return self.finish(Outcome::Written, now);
-        };
-        if let FieldErrorKind::RejectedEpoch { seen } = error.kind {
-            self.counters.count(Counter::OutputsRejected);
-            self.gate.epoch_seen(seen);
-            self.tenure = Tenure::Standby;
-            return self.finish(Outcome::WriteFailed(error), now);
-        }
-        self.counters.count(Counter::FieldFailures);
-        match self.settings.on_failure {
-            OnFailure::Hold => self.finish(Outcome::WriteFailed(error), now),
-            OnFailure::Fail => self.fail(FailCause::Field(error), now),
-        }
     }
 
     /// Ends the cycle and reports it.

@@ -1,0 +1,141 @@
+//! From the executed cycle to its outputs: the state goes to the backup, and nothing is written before what the
+//! commitment asks for is known, nor without a permit.
+
+use bumpless_base::fault::{Fault, deliberate};
+use bumpless_base::{Counter, Counters, Instant};
+
+use super::tenure::Tenure;
+use super::{CycleMachine, Need, Phase, Published};
+use crate::executor::handover::fill;
+use crate::executor::{
+    CommitMode, CycleReport, FailCause, HoldCause, OnFailure, Outcome, OutputGate, Permit,
+    Replication, Settled,
+};
+use crate::{FieldError, FieldErrorKind, OutputStamp};
+
+impl<R, G, O> CycleMachine<R, G, O>
+where
+    R: Replication,
+    G: OutputGate,
+    O: FnMut(&CycleReport, &Counters),
+{
+    pub(super) fn replicate(&mut self, permit: Permit, stale: Option<FieldError>, now: Instant) {
+        let before = self.published;
+        if let Some(progress) = self.progress {
+            let (application, outputs) = (&self.application, &self.outputs);
+            let mut bytes = 0;
+            let ticket = self.replication.publish(&mut |buffer| {
+                bytes = fill(application.as_ref(), progress, outputs, buffer);
+                bytes
+            });
+            self.published = Some(Published { ticket, at: now });
+            self.report.published_at = Some(now);
+            self.report.state_bytes = bytes;
+        }
+        match stale {
+            Some(error) => self.finish(Outcome::Held(HoldCause::NoInputs(error)), now),
+            None => self.commit(before, permit, now),
+        }
+    }
+
+    /// Decides what must be known before the outputs may be written.
+    fn commit(&mut self, before: Option<Published>, permit: Permit, now: Instant) {
+        let awaited = match self.settings.commit {
+            CommitMode::BeforeOutput if deliberate(Fault::OutputBeforeAck) => None,
+            CommitMode::Async if deliberate(Fault::TwoCyclesBehind) => None,
+            CommitMode::BeforeOutput => self.published,
+            // A successor that has nothing of it would begin anew after this output.
+            CommitMode::Async if self.newcomer => self.published,
+            // In the first cycle after another primary, the state before is the one it began with.
+            CommitMode::Async => before,
+        };
+        let (Some(awaited), Some(this)) = (awaited, self.published) else {
+            self.phase = Phase::CopyOut(permit);
+            return;
+        };
+        if self.gate.backup_expected() {
+            self.phase = Phase::Settling {
+                permit,
+                awaited,
+                this,
+            };
+        } else if self.replication.settled(awaited.ticket) == Settled::Safe {
+            self.phase = Phase::CopyOut(permit);
+        } else {
+            self.phase = Phase::GoingAlone(permit);
+        }
+        debug_assert!(this.at <= now);
+    }
+
+    pub(super) fn have_settled(
+        &mut self,
+        permit: Permit,
+        awaited: Published,
+        this: Published,
+        settled: Settled,
+        now: Instant,
+    ) {
+        if settled == Settled::Failed && awaited.ticket != this.ticket {
+            // A backup that gets this state is not behind either.
+            self.phase = Phase::Settling {
+                permit,
+                awaited: this,
+                this,
+            };
+            return;
+        }
+        self.report.settled = Some(settled);
+        if settled == Settled::Safe {
+            self.report.transfer_settled_after = Some(now.since(awaited.at));
+            self.gate.in_step();
+            self.phase = Phase::CopyOut(permit);
+        } else {
+            self.report.backup_behind = true;
+            self.phase = Phase::GoingAlone(permit);
+        }
+    }
+
+    /// Looks at the permit once more and asks for the write.
+    pub(super) fn copy_out(&mut self, held: Permit, now: Instant) -> Option<Need> {
+        let permit = match deliberate(Fault::PermitNotAskedAgain) {
+            false => self.gate.permit(),
+            true => Some(Permit {
+                until: Instant::FAR_FUTURE,
+                ..held
+            }),
+        };
+        let Some(permit) = permit.filter(|p| p.epoch == held.epoch && now < p.until) else {
+            self.tenure = Tenure::Standby;
+            self.finish(Outcome::Held(HoldCause::PermitLost), now);
+            return None;
+        };
+        let stamp = OutputStamp {
+            epoch: permit.epoch,
+            writer: self.settings.writer,
+            cycle: self.report.cycle,
+        };
+        let until = (now + self.settings.field_timeout).min(permit.until);
+        self.newcomer = false;
+        self.wrote_in = Some(permit.epoch);
+        self.phase = Phase::Writing;
+        Some(Need::Write { stamp, until })
+    }
+
+    pub(super) fn have_written(&mut self, result: Result<(), FieldError>, now: Instant) {
+        let Err(error) = result else {
+            self.report.written_at = Some(now);
+            return self.finish(Outcome::Written, now);
+        };
+        if let FieldErrorKind::RejectedEpoch { seen } = error.kind {
+            self.counters.count(Counter::OutputsRejected);
+            self.gate.epoch_seen(seen);
+            self.tenure = Tenure::Standby;
+            return self.finish(Outcome::WriteFailed(error), now);
+        }
+        self.counters.count(Counter::FieldFailures);
+        match self.settings.on_failure {
+            OnFailure::Hold => self.finish(Outcome::WriteFailed(error), now),
+            OnFailure::Fail => self.fail(FailCause::Field(error), now),
+        }
+    }
+}
