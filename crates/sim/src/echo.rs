@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use bumpless_net_linux::{Echo, EchoReply, SendFailure};
 
-use crate::exchange::{Departed, Shared};
+use crate::exchange::Shared;
 
 const REQUEST: u8 = 8;
 const REPLY: u8 = 0;
@@ -72,18 +72,17 @@ pub struct SimEcho {
 impl Echo for SimEcho {
     fn send(&mut self, sequence: u16) -> Result<(), SendFailure> {
         let mut exchange = self.exchange.get();
-        let mut bytes = exchange.buffer();
-        let mailbox = exchange.mailbox(self.node, self.network);
-        if mailbox.unreachable {
-            exchange.recycle(bytes);
+        if exchange.mailbox(self.node, self.network).unreachable {
             return Err(SendFailure::Unreachable);
         }
+        let mut parcel = exchange.parcel(self.network, endpoint(self.target));
+        let bytes = &mut parcel.bytes;
         bytes.extend_from_slice(&[0; LEN]);
         bytes[5] = self.node as u8;
         bytes[6..].copy_from_slice(&sequence.to_be_bytes());
-        seal(&mut bytes, REQUEST);
-        let to = endpoint(self.target);
-        mailbox.outbox.push(Departed { to, bytes });
+        seal(bytes, REQUEST);
+        let mailbox = exchange.mailbox(self.node, self.network);
+        mailbox.outbox.push(parcel);
         Ok(())
     }
 

@@ -11,29 +11,10 @@ use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome
 use bumpless_wire::{Packet, parse};
 
 use crate::check::{Message, Passed, full_payload};
+use crate::network::{Directory, Parcel};
 
 /// Datagrams passed on by one call of [`Link::receive`].
 const BATCH: usize = 64;
-
-/// A datagram that waits for its node.
-#[derive(Debug)]
-pub struct Arrived {
-    /// Its source.
-    pub from: SocketAddr,
-    /// When it was sent, true time.
-    pub sent: u64,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-}
-
-/// A datagram that its node has sent.
-#[derive(Debug)]
-pub struct Departed {
-    /// Its destination.
-    pub to: SocketAddr,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-}
 
 /// Recent cycles whose transits are known; of two that share a place, the later.
 const CYCLES: usize = 1024;
@@ -88,18 +69,18 @@ impl Transits {
 /// What one node has on one network.
 #[derive(Debug, Default)]
 pub struct Mailbox {
-    inbox: VecDeque<Arrived>,
+    inbox: VecDeque<Parcel>,
     waiting: usize,
     /// Sent by the node, not yet taken by the network.
-    pub outbox: Vec<Departed>,
+    pub outbox: Vec<Parcel>,
     /// Bytes that fit into the receive buffer.
     pub capacity: usize,
     /// Whether the node's own interface refuses to send.
     pub unreachable: bool,
 }
 
-/// All mailboxes, and buffers for datagrams that go round.
-#[derive(Debug, Default)]
+/// All mailboxes, and the datagrams that go round.
+#[derive(Debug)]
 pub struct Exchange {
     boxes: Vec<Mailbox>,
     /// For each mailbox's node, by channel.
@@ -110,12 +91,11 @@ pub struct Exchange {
     echoes: Vec<VecDeque<u16>>,
     networks: usize,
     references: usize,
-    free: Vec<Vec<u8>>,
+    free: Vec<Parcel>,
     now: u64,
     /// State bytes in a packet.
     payload_size: u16,
-    /// The nodes' addresses, by network.
-    nodes: Vec<Vec<Option<SocketAddr>>>,
+    directory: Directory,
     /// What the node whose turn it is has taken and sent of state transfer.
     pub taken: Vec<Passed>,
     /// See there.
@@ -127,10 +107,6 @@ impl Exchange {
     pub fn shared(config: &Config, capacity: usize) -> Shared {
         let (nodes, networks) = (config.nodes.len(), config.networks.len());
         let references = config.references.len();
-        let addresses = |network: usize| {
-            let nodes = config.nodes.iter();
-            nodes.map(|node| node.addresses[network]).collect()
-        };
         let empty = || Mailbox {
             capacity,
             ..Mailbox::default()
@@ -145,7 +121,7 @@ impl Exchange {
             free: Vec::new(),
             now: 0,
             payload_size: config.transfer.payload_size,
-            nodes: (0..networks).map(addresses).collect(),
+            directory: Directory::new(config),
             taken: Vec::new(),
             sent: Vec::new(),
         })))
@@ -156,9 +132,14 @@ impl Exchange {
         &mut self.boxes[node * self.networks + network]
     }
 
-    /// Exchanges what `node` has sent on `network` for the empty `outbox`.
-    pub fn swap_outbox(&mut self, node: usize, network: usize, outbox: &mut Vec<Departed>) {
-        std::mem::swap(&mut self.mailbox(node, network).outbox, outbox);
+    /// Exchanges what `node` has sent on `network` for the empty `outbox`; returns whether it is anything.
+    pub fn swap_outbox(&mut self, node: usize, network: usize, outbox: &mut Vec<Parcel>) -> bool {
+        let sent = &mut self.mailbox(node, network).outbox;
+        if sent.is_empty() {
+            return false;
+        }
+        std::mem::swap(sent, outbox);
+        true
     }
 
     /// Sets the true time of what the drivers do next.
@@ -166,28 +147,29 @@ impl Exchange {
         self.now = now;
     }
 
-    /// An empty buffer.
-    pub fn buffer(&mut self) -> Vec<u8> {
-        let mut buffer = self.free.pop().unwrap_or_default();
-        buffer.clear();
-        buffer
+    /// An empty datagram for `target` on `network`.
+    pub fn parcel(&mut self, network: usize, target: SocketAddr) -> Parcel {
+        let mut parcel = self.free.pop().unwrap_or_default();
+        parcel.bytes.clear();
+        (parcel.network, parcel.target) = (network, target);
+        parcel
     }
 
-    /// Takes a buffer back.
-    pub fn recycle(&mut self, buffer: Vec<u8>) {
-        self.free.push(buffer);
+    /// Takes a datagram back.
+    pub fn recycle(&mut self, parcel: Parcel) {
+        self.free.push(parcel);
     }
 
     /// Puts a datagram where the node finds it; returns whether it fits.
-    pub fn deliver(&mut self, node: usize, network: usize, arrived: Arrived) -> bool {
-        let mailbox = self.mailbox(node, network);
-        let size = footprint(&arrived);
+    pub fn deliver(&mut self, node: usize, parcel: Parcel) -> bool {
+        let mailbox = self.mailbox(node, parcel.network);
+        let size = footprint(&parcel);
         if mailbox.waiting + size > mailbox.capacity {
-            self.recycle(arrived.bytes);
+            self.recycle(parcel);
             return false;
         }
         mailbox.waiting += size;
-        mailbox.inbox.push_back(arrived);
+        mailbox.inbox.push_back(parcel);
         true
     }
 
@@ -209,8 +191,8 @@ impl Exchange {
         for network in 0..self.networks {
             let mailbox = self.mailbox(node, network);
             mailbox.waiting = 0;
-            let mut lost: Vec<_> = mailbox.inbox.drain(..).map(|a| a.bytes).collect();
-            lost.extend(mailbox.outbox.drain(..).map(|d| d.bytes));
+            let mut lost: Vec<_> = mailbox.inbox.drain(..).collect();
+            lost.append(&mut mailbox.outbox);
             self.free.append(&mut lost);
         }
         let echoes = &mut self.echoes[node * self.references..][..self.references];
@@ -231,8 +213,8 @@ impl Exchange {
         self.transits[node].of(channel, cycle)
     }
 
-    fn note_taken(&mut self, node: usize, network: usize, arrived: &Arrived) {
-        let Some(message) = message(&arrived.bytes, 0) else {
+    fn note_taken(&mut self, node: usize, parcel: &Parcel) {
+        let Some(message) = message(&parcel.bytes, 0) else {
             return;
         };
         // What lost its end on the way is of no use to the receiver, and says nothing of what comes later.
@@ -240,13 +222,13 @@ impl Exchange {
             && self.sessions[node].contains(&header.tag)
             && *payload == full_payload(header, self.payload_size)
         {
-            let took = self.now.saturating_sub(arrived.sent);
+            let took = self.now.saturating_sub(parcel.sent);
             let channel = header.channel.get();
             self.transits[node].note(channel, header.tag, header.cycle, took);
         }
-        if let Some(partner) = self.node_at(network, arrived.from) {
+        if let Some(partner) = self.directory.node_at(parcel.network, parcel.source) {
             self.taken.push(Passed {
-                network,
+                network: parcel.network,
                 partner,
                 message,
             });
@@ -254,7 +236,12 @@ impl Exchange {
     }
 
     fn note_sent(&mut self, network: usize, to: SocketAddr, packets: &[Segment<'_>]) {
-        let Some(partner) = self.node_at(network, to) else {
+        // Most datagrams are heartbeats.
+        let of_transfer = packets.iter().any(|packet| begins_message(packet.header));
+        if !of_transfer {
+            return;
+        }
+        let Some(partner) = self.directory.node_at(network, to) else {
             return;
         };
         for packet in packets {
@@ -267,19 +254,15 @@ impl Exchange {
             }
         }
     }
+}
 
-    fn node_at(&self, network: usize, address: SocketAddr) -> Option<usize> {
-        let mut nodes = self.nodes[network].iter();
-        nodes.position(|&node| node == Some(address))
-    }
+/// Whether `bytes` begin like a message of state transfer.
+fn begins_message(bytes: &[u8]) -> bool {
+    matches!(bytes, [0 | 0x10, 1, ..])
 }
 
 /// The message of state transfer that begins with `bytes`, if it is one; `more` bytes follow.
 fn message(bytes: &[u8], more: usize) -> Option<Message> {
-    // Most datagrams are heartbeats.
-    if !matches!(bytes, [0 | 0x10, 1, ..]) {
-        return None;
-    }
     match parse(bytes) {
         Ok(Packet::Data { header, payload }) => Some(Message::Data(header, payload.len() + more)),
         Ok(Packet::Ack(ack)) => Some(Message::Ack(ack.header, ack.blocks().collect())),
@@ -287,9 +270,9 @@ fn message(bytes: &[u8], more: usize) -> Option<Message> {
     }
 }
 
-fn footprint(arrived: &Arrived) -> usize {
+fn footprint(parcel: &Parcel) -> usize {
     // What the kernel charges a datagram's buffer with besides its bytes.
-    arrived.bytes.len() + 1024
+    parcel.bytes.len() + 1024
 }
 
 /// The exchange, held by the world and by every driver.
@@ -319,6 +302,7 @@ pub struct SimLink {
 impl Link for SimLink {
     fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
         let mut exchange = self.exchange.get();
+        let exchange = &mut *exchange;
         exchange.note_sent(self.network, to, packets);
         if exchange.mailbox(self.node, self.network).unreachable {
             return SendOutcome {
@@ -326,15 +310,15 @@ impl Link for SimLink {
                 failure: Some(SendFailure::Unreachable),
             };
         }
-        let exchange = &mut *exchange;
-        let outbox = &mut exchange.boxes[self.node * exchange.networks + self.network].outbox;
         for packet in packets {
-            let mut bytes = exchange.free.pop().unwrap_or_default();
-            bytes.clear();
-            bytes.reserve(packet.header.len() + packet.payload.len());
-            bytes.extend_from_slice(packet.header);
-            bytes.extend_from_slice(packet.payload);
-            outbox.push(Departed { to, bytes });
+            let mut parcel = exchange.parcel(self.network, to);
+            parcel
+                .bytes
+                .reserve(packet.header.len() + packet.payload.len());
+            parcel.bytes.extend_from_slice(packet.header);
+            parcel.bytes.extend_from_slice(packet.payload);
+            let mailbox = exchange.mailbox(self.node, self.network);
+            mailbox.outbox.push(parcel);
         }
         SendOutcome {
             sent: packets.len(),
@@ -344,17 +328,20 @@ impl Link for SimLink {
 
     fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
         // What is passed on goes into the cores, which call no driver.
-        let mut exchange = self.exchange.get();
+        let exchange = &mut *self.exchange.get();
         let mut datagrams = 0;
         while datagrams < BATCH {
             let mailbox = exchange.mailbox(self.node, self.network);
-            let Some(arrived) = mailbox.inbox.pop_front() else {
+            let Some(parcel) = mailbox.inbox.pop_front() else {
                 break;
             };
-            mailbox.waiting -= footprint(&arrived);
-            exchange.note_taken(self.node, self.network, &arrived);
-            sink(arrived.from, &arrived.bytes);
-            exchange.recycle(arrived.bytes);
+            mailbox.waiting -= footprint(&parcel);
+            // Most datagrams are heartbeats.
+            if begins_message(&parcel.bytes) {
+                exchange.note_taken(self.node, &parcel);
+            }
+            sink(parcel.source, &parcel.bytes);
+            exchange.recycle(parcel);
             datagrams += 1;
         }
         ReceiveOutcome {
@@ -407,15 +394,14 @@ mod tests {
             local: config.nodes[1].addresses[0].expect("on network A"),
         };
         let mut takes = |payload: usize, sent: u64| {
-            let arrived = Arrived {
-                from: partner,
-                sent,
-                bytes: [&head[..len], &vec![0; payload]].concat(),
-            };
             let mut world = exchange.get();
+            let mut parcel = world.parcel(0, node.local);
+            (parcel.source, parcel.sent) = (partner, sent);
+            parcel.bytes.extend_from_slice(&head[..len]);
+            parcel.bytes.resize(len + payload, 0);
             world.set_now(1_000);
             world.set_sessions(1, [7].into_iter());
-            assert!(world.deliver(1, 0, arrived));
+            assert!(world.deliver(1, parcel));
             drop(world);
             assert_eq!(node.receive(&mut |_, _| ()).datagrams, 1);
             exchange.get().quickest(1, 2, 9)

@@ -83,6 +83,8 @@ pub struct Process {
     pub sessions: Vec<Option<u32>>,
     /// States received when last looked.
     pub states_delivered: u64,
+    /// When status was refreshed, when last looked.
+    pub refreshed: Instant,
 }
 
 /// A controller's computer.
@@ -295,6 +297,7 @@ impl Host {
             orders,
             apps,
             states_delivered: 0,
+            refreshed: Instant::ZERO,
         };
         process.change.follow(all);
         process.follow_places();

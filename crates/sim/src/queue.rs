@@ -85,6 +85,8 @@ pub struct Queue {
     /// A bit for each bucket that is not empty.
     filled: [u64; (BUCKETS / 64) as usize],
     far: BinaryHeap<Reverse<Planned>>,
+    /// No event is before this: most looks find that the next one is not due.
+    first: u64,
     serial: u64,
     now: u64,
 }
@@ -97,6 +99,7 @@ impl Default for Queue {
             buckets: vec![Vec::new(); BUCKETS as usize],
             filled: [0; (BUCKETS / 64) as usize],
             far: BinaryHeap::new(),
+            first: u64::MAX,
             serial: 0,
             now: 0,
         }
@@ -117,6 +120,7 @@ impl Queue {
             serial: self.serial,
             what,
         };
+        self.first = self.first.min(planned.at);
         let bucket = planned.bucket();
         if bucket <= self.present {
             // What was planned before comes first at the same time, so it stands behind.
@@ -138,6 +142,9 @@ impl Queue {
 
     /// Goes on to the next event, if there is one not after `end`.
     pub fn pop(&mut self, end: u64) -> Option<What> {
+        if self.first > end {
+            return None;
+        }
         if self.near.is_empty() {
             self.turn_to_next_bucket();
         }
@@ -146,8 +153,12 @@ impl Queue {
         let next = match (near, far) {
             (Some(near), Some(far)) => *near.min(far),
             (Some(only), None) | (None, Some(only)) => *only,
-            (None, None) => return None,
+            (None, None) => {
+                self.first = u64::MAX;
+                return None;
+            }
         };
+        self.first = next.at;
         if next.at > end {
             return None;
         }

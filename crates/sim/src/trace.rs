@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use crate::check::Output;
 use crate::digest::{digest, mix_in};
+use crate::network::Datagram;
 use crate::pcap::Capture;
 use crate::script::{Fault, words};
 
@@ -138,15 +139,20 @@ impl Trace {
         self.log.as_mut().map_or(Ok(()), |log| log.flush())
     }
 
-    /// A datagram leaves `sender` for `to`.
+    /// A datagram leaves `sender`.
     pub fn datagram(
         &mut self,
         at: u64,
-        (network, sender, to): (usize, usize, SocketAddr),
-        bytes: &[u8],
+        sender: usize,
+        Datagram {
+            network,
+            target,
+            bytes,
+            ..
+        }: &Datagram,
         source: impl FnOnce() -> Option<SocketAddr>,
     ) {
-        let place = (network as u64) << 32 | sender as u64;
+        let place = (*network as u64) << 32 | sender as u64;
         // The bytes of a state are in the digest of its publication; its packets' headers tell the rest.
         let head = if bytes.starts_with(&DATA) {
             &bytes[..bytes.len().min(DataHeader::MAX_LEN)]
@@ -158,7 +164,7 @@ impl Trace {
             digest(place ^ (bytes.len() as u64) << 8, head),
         );
         if let (Some(capture), Some(from)) = (&mut self.capture, source())
-            && let Err(error) = capture.datagram(at, from, to, bytes)
+            && let Err(error) = capture.datagram(at, from, *target, bytes)
         {
             self.trouble.get_or_insert(error);
         }

@@ -1,18 +1,20 @@
 //! The networks: what becomes of each datagram between two ends.
 
+mod directory;
 mod path;
 mod record;
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 
 use bumpless_base::Random;
-use bumpless_config::{Config, ReferenceKind};
+use bumpless_config::Config;
 
+pub use self::directory::Directory;
 pub use self::path::Path;
 use self::path::is_of;
 use self::record::Record;
-use crate::echo::{endpoint, is_icmp};
+use crate::echo::is_icmp;
 use crate::queue::{Queue, What};
 use crate::script::{End, Fault, Paths};
 use crate::streams::{Purpose, stream};
@@ -23,14 +25,19 @@ const JITTER: u64 = 20_000;
 /// A sender's interface queues no longer than this.
 const QUEUE: u64 = 20_000_000;
 
-/// A datagram under way.
-#[derive(Debug)]
-pub struct InFlight {
+/// A datagram, in a box that goes round: what is handed on all the way is one word.
+pub type Parcel = Box<Datagram>;
+
+/// See [`Parcel`].
+#[derive(Clone, Debug)]
+pub struct Datagram {
     /// The network.
     pub network: usize,
-    /// Its source address.
+    /// Its source address, from when it is under way.
     pub source: SocketAddr,
-    /// Where it goes.
+    /// Its destination's address.
+    pub target: SocketAddr,
+    /// Where it goes, from when it is under way.
     pub to: End,
     /// When it was sent.
     pub sent: u64,
@@ -38,26 +45,25 @@ pub struct InFlight {
     pub bytes: Vec<u8>,
 }
 
-/// What became of a datagram when it was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It is under way.
-    Sent,
-    /// It is lost.
-    Lost,
-    /// Its destination is nobody's address.
-    Nowhere,
+impl Default for Datagram {
+    fn default() -> Self {
+        let nowhere = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
+        Self {
+            network: 0,
+            source: nowhere,
+            target: nowhere,
+            to: End::Node(0),
+            sent: 0,
+            bytes: Vec::new(),
+        }
+    }
 }
 
 /// All networks between all ends.
 pub struct Network {
-    nodes: usize,
+    directory: Directory,
     ends: usize,
     networks: usize,
-    /// By network, then end.
-    addresses: Vec<Option<SocketAddr>>,
-    /// The keys of these addresses, by which they are looked up.
-    keys: Vec<u64>,
     /// By network, sender, receiver.
     paths: Vec<Path>,
     sound: Vec<Path>,
@@ -65,11 +71,11 @@ pub struct Network {
     /// Until when each end's interface is busy, by network.
     busy: Vec<u64>,
     /// On their way to nodes, with their arrivals, the next first; by node, then network.
-    coming: Vec<VecDeque<(u64, InFlight)>>,
+    coming: Vec<VecDeque<(u64, Parcel)>>,
     /// When the first of them arrives, by node; the end of time if there is none.
     next: Vec<u64>,
     /// On their way elsewhere.
-    in_flight: Vec<Option<InFlight>>,
+    in_flight: Vec<Option<Parcel>>,
     vacant: Vec<u32>,
     record: Record,
     /// Datagrams handed to the networks.
@@ -82,20 +88,6 @@ impl Network {
         let nodes = config.nodes.len();
         let ends = nodes + config.references.len();
         let networks = config.networks.len();
-        let mut addresses = Vec::new();
-        for network in 0..networks {
-            addresses.extend(config.nodes.iter().map(|node| node.addresses[network]));
-            addresses.extend(
-                config
-                    .references
-                    .iter()
-                    .map(|reference| match reference.kind {
-                        _ if usize::from(reference.network.0) != network => None,
-                        ReferenceKind::Witness(address) => Some(address),
-                        ReferenceKind::Ping(address) => Some(endpoint(address)),
-                    }),
-            );
-        }
         let count = networks * ends * ends;
         let mut random: Vec<_> = (0..count)
             .map(|at| stream(seed, Purpose::Path, at))
@@ -108,11 +100,9 @@ impl Network {
             })
             .collect();
         Self {
-            nodes,
+            directory: Directory::new(config),
             ends,
             networks,
-            keys: addresses.iter().map(|at| at.map_or(0, key)).collect(),
-            addresses,
             paths: sound.clone(),
             sound,
             random,
@@ -126,32 +116,14 @@ impl Network {
         }
     }
 
-    fn index(&self, end: End) -> usize {
-        match end {
-            End::Node(node) => node,
-            End::Reference(reference) => self.nodes + reference,
-        }
-    }
-
-    fn end(&self, index: usize) -> End {
-        match index.checked_sub(self.nodes) {
-            Some(reference) => End::Reference(reference),
-            None => End::Node(index),
-        }
-    }
-
     /// The address of `end` on `network`.
     pub fn address(&self, network: usize, end: End) -> Option<SocketAddr> {
-        self.addresses[network * self.ends + self.index(end)]
+        self.directory.address(network, end)
     }
 
     /// Whose address `address` is on `network`.
     pub fn at_address(&self, network: usize, address: SocketAddr) -> Option<End> {
-        let (of_network, key) = (network * self.ends, key(address));
-        let keys = &self.keys[of_network..][..self.ends];
-        let same = |at: &usize| self.addresses[of_network + at] == Some(address);
-        let at = (0..self.ends).find(|at| keys[*at] == key && same(at))?;
-        Some(self.end(at))
+        self.directory.at_address(network, address)
     }
 
     /// Makes every path sound but for `faults`.
@@ -173,46 +145,41 @@ impl Network {
     fn concerns(&self, paths: &Paths, at: usize) -> bool {
         let square = self.ends * self.ends;
         let (network, from, to) = (at / square, at % square / self.ends, at % self.ends);
-        let fits = |wanted: Option<End>, index| wanted.is_none_or(|end| self.index(end) == index);
+        let fits = |wanted: Option<End>, index| {
+            wanted.is_none_or(|end| self.directory.index(end) == index)
+        };
         paths.network.is_none_or(|wanted| wanted == network)
             && (fits(paths.from, from) && fits(paths.to, to)
                 || paths.both && fits(paths.from, to) && fits(paths.to, from))
     }
 
-    /// Sends `bytes` from `from` at `at`, which is now or a little later.
+    /// Sends a datagram from `from` at `at`, which is now or a little later. Gives it back if it is lost, or
+    /// its destination is nobody's address.
     pub fn send(
         &mut self,
         queue: &mut Queue,
-        (network, from, to): (usize, End, SocketAddr),
+        from: End,
         at: u64,
-        bytes: Vec<u8>,
-        free: &mut dyn FnMut(Vec<u8>),
-    ) -> Fate {
+        mut parcel: Parcel,
+    ) -> Option<Parcel> {
         self.datagrams += 1;
-        let (Some(source), Some(end)) = (self.address(network, from), self.at_address(network, to))
-        else {
-            free(bytes);
-            return Fate::Nowhere;
+        let network = parcel.network;
+        let (Some(source), Some(end)) = (
+            self.directory.address(network, from),
+            self.directory.at_address(network, parcel.target),
+        ) else {
+            return Some(parcel);
         };
-        let datagram = InFlight {
-            network,
-            source,
-            to: end,
-            sent: at,
-            bytes,
-        };
-        self.record.consider(&datagram);
-        let (from, to) = (self.index(from), self.index(end));
+        (parcel.source, parcel.to, parcel.sent) = (source, end, at);
+        self.record.consider(&parcel);
+        let (from, to) = (self.directory.index(from), self.directory.index(end));
         let place = (network * self.ends + from) * self.ends + to;
-        let leaves = self.serialise(network * self.ends + from, place, datagram.bytes.len(), at);
+        let leaves = self.serialise(network * self.ends + from, place, parcel.bytes.len(), at);
         match leaves {
-            Some(leaves) if !self.is_lost(place, leaves, &datagram.bytes) => {
-                self.carry(queue, place, leaves, datagram)
+            Some(leaves) if !self.is_lost(place, leaves, &parcel.bytes) => {
+                self.carry(queue, place, leaves, parcel)
             }
-            _ => {
-                free(datagram.bytes);
-                Fate::Lost
-            }
+            _ => Some(parcel),
         }
     }
 
@@ -247,12 +214,18 @@ impl Network {
         path.losses.iter().any(hit)
     }
 
-    fn carry(&mut self, queue: &mut Queue, place: usize, leaves: u64, mut it: InFlight) -> Fate {
+    fn carry(
+        &mut self,
+        queue: &mut Queue,
+        place: usize,
+        leaves: u64,
+        mut it: Parcel,
+    ) -> Option<Parcel> {
         let (path, random) = (&mut self.paths[place], &mut self.random[place]);
         if path.corrupt != (0.0, 0.0) || path.truncate > 0.0 {
             // One bit turned is one that both frame check sequence and checksum find.
             if random.chance(path.corrupt.0) {
-                return Fate::Lost;
+                return Some(it);
             }
             if random.chance(path.corrupt.1) && !it.bytes.is_empty() {
                 let bit = random.below(it.bytes.len() as u64 * 8) as usize;
@@ -272,17 +245,17 @@ impl Network {
         }
         let copy = (path.duplicate > 0.0 && random.chance(path.duplicate)).then(|| {
             let later = arrival + random.below(2 * JITTER + path.jitter);
-            (later, it.copy())
+            (later, it.clone())
         });
         self.launch(queue, arrival, it);
         if let Some((later, copy)) = copy {
             self.launch(queue, later, copy);
         }
-        Fate::Sent
+        None
     }
 
     /// What goes to a node is not among the events: it lies there until the node looks.
-    fn launch(&mut self, queue: &mut Queue, arrival: u64, datagram: InFlight) {
+    fn launch(&mut self, queue: &mut Queue, arrival: u64, datagram: Parcel) {
         if let End::Node(node) = datagram.to
             && !is_icmp(datagram.source)
         {
@@ -308,19 +281,19 @@ impl Network {
     }
 
     /// Puts a datagram on the way that no end has sent.
-    pub fn inject(&mut self, queue: &mut Queue, datagram: InFlight) {
+    pub fn inject(&mut self, queue: &mut Queue, datagram: Parcel) {
         self.datagrams += 1;
         let at = queue.now() + BASE;
         self.launch(queue, at, datagram);
     }
 
     /// One of the datagrams that were sent to `to` before, if one is on record.
-    pub fn recorded(&mut self, network: usize, to: End) -> Option<InFlight> {
+    pub fn recorded(&mut self, network: usize, to: End) -> Option<Parcel> {
         self.record.draw(network, to)
     }
 
     /// Takes what has arrived at `node` by `now`: each network's in the order of arrival.
-    pub fn arrived(&mut self, node: usize, now: u64, mut take: impl FnMut(InFlight)) {
+    pub fn arrived(&mut self, node: usize, now: u64, mut take: impl FnMut(Parcel)) {
         if now < self.next[node] {
             return;
         }
@@ -340,7 +313,7 @@ impl Network {
     }
 
     /// Takes a datagram that has arrived where no node is, or for its ICMP.
-    pub fn arrive(&mut self, packet: u32) -> Option<InFlight> {
+    pub fn arrive(&mut self, packet: u32) -> Option<Parcel> {
         let arrived = self.in_flight.get_mut(packet as usize)?.take()?;
         self.vacant.push(packet);
         Some(arrived)
@@ -349,23 +322,5 @@ impl Network {
     /// How many networks there are.
     pub fn count(&self) -> usize {
         self.networks
-    }
-}
-
-/// Tells most addresses apart for less than comparing them costs.
-fn key(address: SocketAddr) -> u64 {
-    let ip = match address.ip() {
-        IpAddr::V4(ip) => u64::from(u32::from(ip)),
-        IpAddr::V6(ip) => u128::from(ip) as u64,
-    };
-    ip << 16 ^ u64::from(address.port())
-}
-
-impl InFlight {
-    fn copy(&self) -> Self {
-        Self {
-            bytes: self.bytes.clone(),
-            ..*self
-        }
     }
 }

@@ -3,7 +3,7 @@
 
 use bumpless_base::Random;
 
-use super::InFlight;
+use super::{Datagram, Parcel};
 use crate::script::End;
 
 const EVER: usize = 256;
@@ -13,8 +13,8 @@ const LATELY: usize = 64;
 pub struct Record {
     random: Random,
     seen: u64,
-    ever: Vec<InFlight>,
-    lately: Vec<InFlight>,
+    ever: Vec<Datagram>,
+    lately: Vec<Datagram>,
     next: usize,
 }
 
@@ -31,7 +31,7 @@ impl Record {
     }
 
     /// Keeps `datagram` perhaps (reservoir sampling, Vitter 1985, algorithm R).
-    pub fn consider(&mut self, datagram: &InFlight) {
+    pub fn consider(&mut self, datagram: &Datagram) {
         self.seen += 1;
         let at = self.random.below(self.seen) as usize;
         if at < EVER {
@@ -44,26 +44,24 @@ impl Record {
     }
 
     /// One that went to `to` on `network`.
-    pub fn draw(&mut self, network: usize, to: End) -> Option<InFlight> {
+    pub fn draw(&mut self, network: usize, to: End) -> Option<Parcel> {
         let stores = [&self.ever, &self.lately];
         let store = stores[self.random.below(2) as usize];
         let start = self.random.below(store.len() as u64) as usize;
         let turned = store[start..].iter().chain(&store[..start]);
-        turned
-            .filter(|it| it.network == network && it.to == to)
-            .map(InFlight::copy)
-            .next()
+        let mut fitting = turned.filter(|it| it.network == network && it.to == to);
+        fitting.next().cloned().map(Box::new)
     }
 }
 
-fn keep(store: &mut Vec<InFlight>, at: usize, most: usize, datagram: &InFlight) {
+fn keep(store: &mut Vec<Datagram>, at: usize, most: usize, datagram: &Datagram) {
     if store.len() < most {
-        store.push(datagram.copy());
+        store.push(datagram.clone());
     } else {
         let kept = &mut store[at];
-        kept.bytes.clear();
-        kept.bytes.extend_from_slice(&datagram.bytes);
-        (kept.network, kept.source) = (datagram.network, datagram.source);
-        (kept.to, kept.sent) = (datagram.to, datagram.sent);
+        let mut bytes = std::mem::take(&mut kept.bytes);
+        bytes.clear();
+        bytes.extend_from_slice(&datagram.bytes);
+        *kept = Datagram { bytes, ..*datagram };
     }
 }

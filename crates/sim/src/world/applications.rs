@@ -42,19 +42,16 @@ impl World {
     /// Schedules the threads whose waits a turn of the data plane may have ended.
     pub(super) fn stir_applications(&mut self, node: usize) {
         let now = self.queue.now();
-        let count = self.hosts[node]
-            .process
-            .as_ref()
-            .map_or(0, |p| p.apps.len());
-        for app in 0..count {
-            let stirred = match self.hosts[node].process.as_mut() {
-                Some(process) => process.app(app).is_some_and(App::is_stirred),
-                None => false,
+        let mut next = 0;
+        while let Some(process) = self.hosts[node].process.as_mut() {
+            let mut apps = process.apps.iter_mut().skip(next);
+            let stirred = apps.position(|app| app.as_mut().is_some_and(App::is_stirred));
+            let Some(app) = stirred.map(|ahead| next + ahead) else {
+                return;
             };
-            if stirred {
-                let latency = self.hosts[node].latency();
-                self.plan_application(node, app, now + latency);
-            }
+            let latency = self.hosts[node].latency();
+            self.plan_application(node, app, now + latency);
+            next = app + 1;
         }
     }
 

@@ -5,19 +5,18 @@ use bumpless_wire::{Packet, WitnessReply, parse};
 
 use super::World;
 use crate::echo::{self, replied};
-use crate::exchange::Arrived;
-use crate::network::InFlight;
+use crate::network::Parcel;
 use crate::script::End;
 use crate::trace::Happening;
 
 impl World {
     pub(super) fn arrival(&mut self, packet: u32) {
-        let Some(datagram) = self.network.arrive(packet) else {
+        let Some(parcel) = self.network.arrive(packet) else {
             return;
         };
-        match datagram.to {
-            End::Node(node) => self.echo_at_node(node, datagram),
-            End::Reference(reference) => self.at_reference(reference, datagram),
+        match parcel.to {
+            End::Node(node) => self.echo_at_node(node, parcel),
+            End::Reference(reference) => self.at_reference(reference, parcel),
         }
     }
 
@@ -26,16 +25,11 @@ impl World {
         let now = self.queue.now();
         let runs = self.hosts[node].process.is_some();
         let (exchange, trace) = (&mut *self.exchange.get(), &mut self.trace);
-        self.network.arrived(node, now, |datagram| {
+        self.network.arrived(node, now, |parcel| {
             if !runs {
-                return exchange.recycle(datagram.bytes);
+                return exchange.recycle(parcel);
             }
-            let arrived = Arrived {
-                from: datagram.source,
-                sent: datagram.sent,
-                bytes: datagram.bytes,
-            };
-            if !exchange.deliver(node, datagram.network, arrived) {
+            if !exchange.deliver(node, parcel) {
                 trace.tell(now, Happening::Overflow { node });
             }
         });
@@ -45,17 +39,19 @@ impl World {
     pub(super) fn announce(&mut self) {
         for node in 0..self.hosts.len() {
             let arrival = self.network.next_arrival(node);
-            self.wake_at(node, arrival);
+            if arrival < self.hosts[node].ready_at {
+                self.wake_at(node, arrival);
+            }
         }
     }
 
-    fn echo_at_node(&mut self, node: usize, datagram: InFlight) {
+    fn echo_at_node(&mut self, node: usize, parcel: Parcel) {
         if self.hosts[node].process.is_none() {
-            return self.exchange.get().recycle(datagram.bytes);
+            return self.exchange.get().recycle(parcel);
         }
-        let sequence = replied(&datagram.bytes);
-        let from = self.network.at_address(datagram.network, datagram.source);
-        self.exchange.get().recycle(datagram.bytes);
+        let sequence = replied(&parcel.bytes);
+        let from = self.network.at_address(parcel.network, parcel.source);
+        self.exchange.get().recycle(parcel);
         if let (Some(sequence), Some(End::Reference(reference))) = (sequence, from) {
             let mut exchange = self.exchange.get();
             exchange.deliver_echo(node, reference, sequence);
@@ -64,31 +60,28 @@ impl World {
         }
     }
 
-    fn at_reference(&mut self, reference: usize, mut datagram: InFlight) {
+    fn at_reference(&mut self, reference: usize, mut parcel: Parcel) {
         let now = self.queue.now();
         let host = &mut self.witnesses[reference];
         let local = host.clock.local(now);
-        let bytes = &mut datagram.bytes;
+        let bytes = &mut parcel.bytes;
         let answered = match &mut host.witness {
             None => false,
             Some(_) if host.only_echoes => echo::answer(bytes),
             Some(witness) => answer(witness, bytes, local),
         };
         if !answered {
-            return self.exchange.get().recycle(datagram.bytes);
+            return self.exchange.get().recycle(parcel);
         }
-        let bytes = datagram.bytes;
         let from = End::Reference(reference);
-        let (network, to) = (datagram.network, datagram.source);
+        parcel.target = parcel.source;
         let sender = self.hosts.len() + reference;
-        self.trace.datagram(now, (network, sender, to), &bytes, || {
-            self.network.address(network, from)
+        self.trace.datagram(now, sender, &parcel, || {
+            self.network.address(parcel.network, from)
         });
-        let exchange = &self.exchange;
-        self.network
-            .send(&mut self.queue, (network, from, to), now, bytes, &mut |b| {
-                exchange.get().recycle(b);
-            });
+        if let Some(lost) = self.network.send(&mut self.queue, from, now, parcel) {
+            self.exchange.get().recycle(lost);
+        }
         self.announce();
     }
 }

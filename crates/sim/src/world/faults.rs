@@ -8,7 +8,7 @@ use bumpless_node::data_plane::Command;
 use bumpless_redundancy::GroupId;
 
 use super::{RECEIVE_BUFFER, World};
-use crate::network::InFlight;
+use crate::network::Parcel;
 use crate::queue::What;
 use crate::script::{End, Fault, Junk};
 use crate::trace::Happening;
@@ -242,7 +242,7 @@ impl World {
         self.queue.push(next, What::FaultActs { fault: at as u32 });
     }
 
-    fn junk(&mut self, network: usize, node: usize, kind: Junk) -> Option<InFlight> {
+    fn junk(&mut self, network: usize, node: usize, kind: Junk) -> Option<Parcel> {
         let to = End::Node(node);
         let source = match kind {
             Junk::Replay => return self.network.recorded(network, to),
@@ -252,7 +252,10 @@ impl World {
                 self.network.address(network, End::Node(partner.0.into()))?
             }
         };
-        let mut bytes = self.exchange.get().buffer();
+        let target = self.network.address(network, to).unwrap_or(source);
+        let mut parcel = self.exchange.get().parcel(network, target);
+        (parcel.source, parcel.to, parcel.sent) = (source, to, self.now());
+        let bytes = &mut parcel.bytes;
         let len = self.junk.below(200);
         // Now and then it begins like one of ours.
         let kinds = [0x0001_0002u32, 0x1001_0002, 0x2001_0002, 0x2003_0001];
@@ -262,12 +265,6 @@ impl World {
         for _ in 0..len {
             bytes.push(self.junk.next_u64() as u8);
         }
-        Some(InFlight {
-            network,
-            source,
-            to,
-            sent: self.now(),
-            bytes,
-        })
+        Some(parcel)
     }
 }

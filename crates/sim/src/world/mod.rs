@@ -17,7 +17,7 @@ use bumpless_config::{Config, ReferenceKind};
 use bumpless_redundancy::{Witness, WitnessSetup};
 
 use crate::changing::Disk;
-use crate::check::{Checks, Passed, Terms};
+use crate::check::{Checks, Terms};
 use crate::clock::LocalClock;
 use crate::device::{Device, Request};
 use crate::exchange::{Exchange, Shared};
@@ -74,8 +74,7 @@ pub struct World {
     pub checks: Checks,
     /// What is told of it.
     pub trace: Trace,
-    outbox: Vec<crate::exchange::Departed>,
-    passed: [Vec<Passed>; 2],
+    outbox: Vec<crate::network::Parcel>,
 }
 
 impl World {
@@ -111,7 +110,6 @@ impl World {
             trace,
             exchange,
             outbox: Vec::new(),
-            passed: [Vec::new(), Vec::new()],
             old_config: before_the_last_change(&variant(&config, stay, 0)),
             variants: changes::variants(&config, stay),
             disks: vec![Disk::default(); nodes],

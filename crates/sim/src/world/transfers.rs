@@ -22,28 +22,31 @@ impl World {
             return;
         };
         let changed = process.follow_sessions();
+        // Status shows other round trips only when it is refreshed.
+        let refreshed = std::mem::replace(&mut process.refreshed, process.plane.refreshed);
         let process = &*process;
         let plane = &process.plane;
-        let [mut taken, mut sent] = std::mem::take(&mut self.passed);
-        let mut exchange = self.exchange.get();
-        std::mem::swap(&mut exchange.taken, &mut taken);
-        std::mem::swap(&mut exchange.sent, &mut sent);
+        let round_trip = match refreshed == plane.refreshed {
+            true => None,
+            false => {
+                let links = plane.link_snapshots.iter();
+                links.filter_map(|link| link.round_trip).max()
+            }
+        };
+        let exchange = &mut *self.exchange.get();
         if changed {
             exchange.set_sessions(node, process.tags.iter().copied().flatten());
         }
-        drop(exchange);
         let channel = |application: usize| {
             let at = process.channels.get(application).copied().flatten();
             at.and_then(|at| plane.channels[at].as_ref())
         };
-        let round_trips = plane.link_snapshots.iter();
-        let round_trip = round_trips.filter_map(|link| link.round_trip).max();
         self.checks.turn(&TransferTurn {
             node,
             received,
             acted,
-            taken: &taken,
-            sent: &sent,
+            taken: &exchange.taken,
+            sent: &exchange.sent,
             round_trip: round_trip.unwrap_or_default(),
             sessions: &process.sessions,
             answer: &|application, ticket| {
@@ -56,9 +59,8 @@ impl World {
             },
             at,
         });
-        taken.clear();
-        sent.clear();
-        self.passed = [taken, sent];
+        exchange.taken.clear();
+        exchange.sent.clear();
     }
 }
 

@@ -11,7 +11,6 @@ use super::World;
 use crate::application::STATE;
 use crate::check::{Delivered, Load, Permit};
 use crate::digest::digest;
-use crate::network::Fate;
 use crate::queue::What;
 use crate::script::End;
 use crate::trace::Happening;
@@ -117,29 +116,25 @@ impl World {
 
     /// Gives what the node has sent to the networks.
     fn post(&mut self, node: usize, departs: u64) {
-        let mut any = false;
+        let (from, mut any) = (End::Node(node), false);
+        let mut exchange = self.exchange.get();
         for network in 0..self.network.count() {
-            let mut outbox = std::mem::take(&mut self.outbox);
-            self.exchange.get().swap_outbox(node, network, &mut outbox);
-            any |= !outbox.is_empty();
-            for sent in outbox.drain(..) {
-                self.trace
-                    .datagram(departs, (network, node, sent.to), &sent.bytes, || {
-                        self.network.address(network, End::Node(node))
-                    });
-                let from = (network, End::Node(node), sent.to);
-                let exchange = &self.exchange;
-                let fate =
-                    self.network
-                        .send(&mut self.queue, from, departs, sent.bytes, &mut |bytes| {
-                            exchange.get().recycle(bytes);
-                        });
-                if fate != Fate::Sent {
+            if !exchange.swap_outbox(node, network, &mut self.outbox) {
+                continue;
+            }
+            any = true;
+            for parcel in self.outbox.drain(..) {
+                self.trace.datagram(departs, node, &parcel, || {
+                    self.network.address(network, from)
+                });
+                let lost = self.network.send(&mut self.queue, from, departs, parcel);
+                if let Some(parcel) = lost {
+                    exchange.recycle(parcel);
                     self.trace.lost();
                 }
             }
-            self.outbox = outbox;
         }
+        drop(exchange);
         if any {
             self.announce();
         }

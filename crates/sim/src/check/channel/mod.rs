@@ -138,6 +138,9 @@ struct Node {
     ends: Vec<Option<End>>,
     /// The applications by the identity of their channels.
     by_channel: Vec<Option<usize>>,
+    /// All of them are quiet, in these sessions.
+    quiet: bool,
+    sessions: Vec<Option<u32>>,
     /// Something may lie ready that was not shown.
     shows: bool,
     /// When a packet of a state was last handed to a link.
@@ -205,6 +208,8 @@ impl Channels {
         self.nodes[node] = Node {
             ends: self.terms.iter().map(end).collect(),
             by_channel,
+            quiet: false,
+            sessions: Vec::new(),
             shows: false,
             sent_at: Instant::ZERO,
             repeated: 0,
@@ -214,9 +219,10 @@ impl Channels {
 
     /// An application handed a state to its channel.
     pub fn published(&mut self, node: usize, application: usize, state: State) {
-        if let Some(Some(end)) = self.nodes[node].ends.get_mut(application) {
+        let node = &mut self.nodes[node];
+        if let Some(Some(end)) = node.ends.get_mut(application) {
             end.sending.publish(state);
-            end.quiet = false;
+            (end.quiet, node.quiet) = (false, false);
         }
     }
 
@@ -288,6 +294,9 @@ impl Channels {
         };
         let node = &mut self.nodes[turn.node];
         node.longest_round_trip = node.longest_round_trip.max(turn.round_trip);
+        if node.is_idle(turn) {
+            return;
+        }
         for passed in turn.taken {
             node.take(passed, turn);
         }
@@ -348,6 +357,9 @@ impl Channels {
             note("bounded", node.check_in_flight(&self.terms));
         }
         let patience = node.silence();
+        node.quiet = true;
+        node.sessions.clear();
+        node.sessions.extend_from_slice(turn.sessions);
         for (application, end) in node.ends.iter_mut().enumerate() {
             let Some(end) = end.as_mut().filter(|end| !end.quiet) else {
                 continue;
@@ -362,11 +374,18 @@ impl Channels {
             let silent = end.sending.keeps_silent(node.sent_at, turn.acted, patience);
             note("channel", silent.map_err(said));
             end.quiet = end.sending.is_quiet() && end.receiving.is_quiet();
+            node.quiet &= end.quiet;
         }
     }
 }
 
 impl Node {
+    /// Whether no turn says anything of any channel, and this one passes nothing and is in no other session.
+    fn is_idle(&self, turn: &TransferTurn<'_>) -> bool {
+        let silent = turn.taken.is_empty() && turn.sent.is_empty();
+        self.quiet && silent && self.sessions == turn.sessions
+    }
+
     /// Longer than the sender can wait for an answer (T-19): its smoothed round trip and four
     /// variations, each at most the longest that it can have measured.
     fn patience(&self) -> Duration {

@@ -215,12 +215,14 @@ impl Receiving {
     pub fn delivered(&mut self, delivered: &Delivered) -> Verdict {
         let expected = self.ready.take();
         let seen = (delivered.transfer_cycle, delivered.expires_at);
+        if expected == Some(seen) {
+            return Ok(());
+        }
         let whose = format!(
             "application {} of node {}",
             delivered.application, delivered.node
         );
         match expected {
-            Some(expected) if expected == seen => Ok(()),
             Some((cycle, _)) if cycle == seen.0 => Err(format!(
                 "{whose} can use transfer cycle {cycle} until another time than its packets say"
             )),
