@@ -38,6 +38,8 @@ pub(crate) struct Session {
     replaced: [u64; REMEMBERED],
     /// The partner said in the adopted session that it has adopted ours.
     mutual: bool,
+    /// Follows from the sessions; asked for far more often than they change.
+    tag: Option<u32>,
     heard_challenge: u64,
 }
 
@@ -51,6 +53,7 @@ impl Session {
             adopted: 0,
             replaced: [0; REMEMBERED],
             mutual: false,
+            tag: None,
             heard_challenge: 0,
         }
     }
@@ -65,7 +68,11 @@ impl Session {
         } else {
             return Admission::Foreign;
         };
-        self.mutual |= heartbeat.echo_session == self.own;
+        let mutual = self.mutual || heartbeat.echo_session == self.own;
+        if mutual != self.mutual || admission != Admission::Known {
+            self.mutual = mutual;
+            self.tag = mutual.then(|| self.mixed());
+        }
         admission
     }
 
@@ -123,13 +130,14 @@ impl Session {
 
     /// The tag of state transfer: the same on both nodes and in both directions, different after
     /// a restart of either. `None` until both have adopted each other.
-    pub(crate) fn transfer_tag(&self) -> Option<u32> {
-        if !self.mutual {
-            return None;
-        }
+    pub(crate) const fn transfer_tag(&self) -> Option<u32> {
+        self.tag
+    }
+
+    fn mixed(&self) -> u32 {
         let (low, high) = (self.own.min(self.adopted), self.own.max(self.adopted));
         let mixed = mix64(low ^ mix64(high));
-        Some(((mixed >> 32) as u32 ^ mixed as u32).max(1))
+        ((mixed >> 32) as u32 ^ mixed as u32).max(1)
     }
 }
 

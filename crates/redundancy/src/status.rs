@@ -101,6 +101,10 @@ pub struct Standing {
     pub partner_role: Option<Role>,
     /// The reference point that the pair has agreed on, as far as this node knows.
     pub reference: Option<ReferenceId>,
+    /// The right to write outputs, as [`Redundancy::output_permit`](crate::Redundancy::output_permit) tells it.
+    pub permit: Option<OutputPermit>,
+    /// As [`Redundancy::is_alone`](crate::Redundancy::is_alone) tells it.
+    pub alone: bool,
 }
 
 /// The links of the partner as the group's level needs them.
@@ -128,6 +132,8 @@ impl RoleMachine {
             partner_reachable,
             partner_role: self.partner.map(|partner| partner.role),
             reference: self.agreement.current(),
+            permit: self.permit(),
+            alone: self.is_alone(),
         }
     }
 
@@ -141,7 +147,7 @@ impl RoleMachine {
             role: standing.role,
             cause: self.cause,
             epoch: standing.epoch,
-            permit: self.permit().filter(|permit| s.now < permit.until),
+            permit: standing.permit.filter(|permit| s.now < permit.until),
             waiting: self.waiting,
             synced: standing.synced,
             peer,

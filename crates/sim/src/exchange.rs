@@ -16,6 +16,9 @@ use crate::network::{Directory, Parcel};
 /// Datagrams passed on by one call of [`Link::receive`].
 const BATCH: usize = 64;
 
+/// Datagrams that are kept for use again.
+const SPARE: usize = 1024;
+
 /// Recent cycles whose transits are known; of two that share a place, the later.
 const CYCLES: usize = 1024;
 
@@ -100,7 +103,12 @@ pub struct Exchange {
     pub taken: Vec<Passed>,
     /// See there.
     pub sent: Vec<Passed>,
+    /// Room for the blocks of acknowledgements.
+    blocks: Vec<Blocks>,
 }
+
+/// The blocks of an acknowledgement.
+type Blocks = Vec<(u32, u32)>;
 
 impl Exchange {
     /// Mailboxes for the nodes of `config` on its networks, each with `capacity` bytes.
@@ -124,12 +132,18 @@ impl Exchange {
             directory: Directory::new(config),
             taken: Vec::new(),
             sent: Vec::new(),
+            blocks: Vec::new(),
         })))
+    }
+
+    const fn position(&self, node: usize, network: usize) -> usize {
+        node * self.networks + network
     }
 
     /// The mailbox of `node` on `network`.
     pub fn mailbox(&mut self, node: usize, network: usize) -> &mut Mailbox {
-        &mut self.boxes[node * self.networks + network]
+        let at = self.position(node, network);
+        &mut self.boxes[at]
     }
 
     /// Exchanges what `node` has sent on `network` for the empty `outbox`; returns whether it is anything.
@@ -149,15 +163,15 @@ impl Exchange {
 
     /// An empty datagram for `target` on `network`.
     pub fn parcel(&mut self, network: usize, target: SocketAddr) -> Parcel {
-        let mut parcel = self.free.pop().unwrap_or_default();
-        parcel.bytes.clear();
-        (parcel.network, parcel.target) = (network, target);
-        parcel
+        empty(&mut self.free, network, target)
     }
 
     /// Takes a datagram back.
     pub fn recycle(&mut self, parcel: Parcel) {
-        self.free.push(parcel);
+        // Those that come twice, or from nobody, add to them.
+        if self.free.len() < SPARE {
+            self.free.push(parcel);
+        }
     }
 
     /// Puts a datagram where the node finds it; returns whether it fits.
@@ -191,9 +205,8 @@ impl Exchange {
         for network in 0..self.networks {
             let mailbox = self.mailbox(node, network);
             mailbox.waiting = 0;
-            let mut lost: Vec<_> = mailbox.inbox.drain(..).collect();
-            lost.append(&mut mailbox.outbox);
-            self.free.append(&mut lost);
+            mailbox.inbox.clear();
+            mailbox.outbox.clear();
         }
         let echoes = &mut self.echoes[node * self.references..][..self.references];
         echoes.iter_mut().for_each(VecDeque::clear);
@@ -213,8 +226,17 @@ impl Exchange {
         self.transits[node].of(channel, cycle)
     }
 
+    /// The turn is judged: forgets what it has taken and sent.
+    pub fn clear_passed(&mut self) {
+        for passed in self.taken.drain(..).chain(self.sent.drain(..)) {
+            if let Message::Ack(_, blocks) = passed.message {
+                self.blocks.push(blocks);
+            }
+        }
+    }
+
     fn note_taken(&mut self, node: usize, parcel: &Parcel) {
-        let Some(message) = message(&parcel.bytes, 0) else {
+        let Some(message) = message(&parcel.bytes, 0, &mut self.blocks) else {
             return;
         };
         // What lost its end on the way is of no use to the receiver, and says nothing of what comes later.
@@ -245,7 +267,7 @@ impl Exchange {
             return;
         };
         for packet in packets {
-            if let Some(message) = message(packet.header, packet.payload.len()) {
+            if let Some(message) = message(packet.header, packet.payload.len(), &mut self.blocks) {
                 self.sent.push(Passed {
                     network,
                     partner,
@@ -256,16 +278,29 @@ impl Exchange {
     }
 }
 
+/// An empty datagram for `target` on `network`, one of `free` if there is one.
+fn empty(free: &mut Vec<Parcel>, network: usize, target: SocketAddr) -> Parcel {
+    let mut parcel = free.pop().unwrap_or_default();
+    parcel.bytes.clear();
+    (parcel.network, parcel.target) = (network, target);
+    parcel
+}
+
 /// Whether `bytes` begin like a message of state transfer.
 fn begins_message(bytes: &[u8]) -> bool {
     matches!(bytes, [0 | 0x10, 1, ..])
 }
 
 /// The message of state transfer that begins with `bytes`, if it is one; `more` bytes follow.
-fn message(bytes: &[u8], more: usize) -> Option<Message> {
+fn message(bytes: &[u8], more: usize, room: &mut Vec<Blocks>) -> Option<Message> {
     match parse(bytes) {
         Ok(Packet::Data { header, payload }) => Some(Message::Data(header, payload.len() + more)),
-        Ok(Packet::Ack(ack)) => Some(Message::Ack(ack.header, ack.blocks().collect())),
+        Ok(Packet::Ack(ack)) => {
+            let mut blocks = room.pop().unwrap_or_default();
+            blocks.clear();
+            blocks.extend(ack.blocks());
+            Some(Message::Ack(ack.header, blocks))
+        }
         _ => None,
     }
 }
@@ -297,6 +332,21 @@ pub struct SimLink {
     pub network: usize,
     /// Its own address there.
     pub local: SocketAddr,
+    /// Position of its mailbox.
+    mailbox: usize,
+}
+
+impl SimLink {
+    /// The driver of `node` on `network`, where its address is `local`.
+    pub fn new(exchange: &Shared, (node, network): (usize, usize), local: SocketAddr) -> Self {
+        Self {
+            exchange: exchange.clone(),
+            node,
+            network,
+            local,
+            mailbox: exchange.get().position(node, network),
+        }
+    }
 }
 
 impl Link for SimLink {
@@ -304,20 +354,19 @@ impl Link for SimLink {
         let mut exchange = self.exchange.get();
         let exchange = &mut *exchange;
         exchange.note_sent(self.network, to, packets);
-        if exchange.mailbox(self.node, self.network).unreachable {
+        let mailbox = &mut exchange.boxes[self.mailbox];
+        if mailbox.unreachable {
             return SendOutcome {
                 sent: 0,
                 failure: Some(SendFailure::Unreachable),
             };
         }
         for packet in packets {
-            let mut parcel = exchange.parcel(self.network, to);
-            parcel
-                .bytes
-                .reserve(packet.header.len() + packet.payload.len());
-            parcel.bytes.extend_from_slice(packet.header);
-            parcel.bytes.extend_from_slice(packet.payload);
-            let mailbox = exchange.mailbox(self.node, self.network);
+            let mut parcel = empty(&mut exchange.free, self.network, to);
+            let bytes = &mut parcel.bytes;
+            bytes.reserve(packet.header.len() + packet.payload.len());
+            bytes.extend_from_slice(packet.header);
+            bytes.extend_from_slice(packet.payload);
             mailbox.outbox.push(parcel);
         }
         SendOutcome {
@@ -331,12 +380,11 @@ impl Link for SimLink {
         let exchange = &mut *self.exchange.get();
         let mut datagrams = 0;
         while datagrams < BATCH {
-            let mailbox = exchange.mailbox(self.node, self.network);
+            let mailbox = &mut exchange.boxes[self.mailbox];
             let Some(parcel) = mailbox.inbox.pop_front() else {
                 break;
             };
             mailbox.waiting -= footprint(&parcel);
-            // Most datagrams are heartbeats.
             if begins_message(&parcel.bytes) {
                 exchange.note_taken(self.node, &parcel);
             }
@@ -387,12 +435,8 @@ mod tests {
         let mut head = [0; DataHeader::MAX_LEN];
         let len = header.encode(&mut head);
         let partner = config.nodes[0].addresses[0].expect("on network A");
-        let mut node = SimLink {
-            exchange: exchange.clone(),
-            node: 1,
-            network: 0,
-            local: config.nodes[1].addresses[0].expect("on network A"),
-        };
+        let local = config.nodes[1].addresses[0].expect("on network A");
+        let mut node = SimLink::new(&exchange, (1, 0), local);
         let mut takes = |payload: usize, sent: u64| {
             let mut world = exchange.get();
             let mut parcel = world.parcel(0, node.local);

@@ -81,6 +81,8 @@ pub struct Process {
     pub tags: Vec<Option<u32>>,
     /// See there.
     pub sessions: Vec<Option<u32>>,
+    /// Sessions or places were looked up anew since the checkers were last told.
+    pub followed: bool,
     /// States received when last looked.
     pub states_delivered: u64,
     /// When status was refreshed, when last looked.
@@ -145,6 +147,7 @@ impl Process {
 
     /// Looks up which application has which place, and its session.
     pub fn follow_places(&mut self) {
+        self.followed = true;
         self.channels.fill(None);
         self.sessions.fill(None);
         let places = self.change.applications.iter().zip(&self.plane.channels);
@@ -296,6 +299,7 @@ impl Host {
             log,
             orders,
             apps,
+            followed: true,
             states_delivered: 0,
             refreshed: Instant::ZERO,
         };
@@ -346,12 +350,7 @@ impl Host {
         let ports = settings.iter().enumerate().map(|(network, settings)| {
             let settings = settings.as_ref()?;
             let link = LinkId(network as u8);
-            let driver = SimLink {
-                exchange: exchange.clone(),
-                node: self.node,
-                network,
-                local: settings.local,
-            };
+            let driver = SimLink::new(exchange, (self.node, network), settings.local);
             let addresses = Addresses {
                 partners: wiring.partner_addresses(config, link),
                 references: build::witness_addresses(config, link),

@@ -251,12 +251,9 @@ impl GroupRuntime {
         let Some(standing) = redundancy.standing(self.id, now) else {
             return;
         };
-        let permit = redundancy
-            .output_permit(self.id)
-            .map(|permit| (permit.epoch, permit.until));
+        let permit = standing.permit.map(|permit| (permit.epoch, permit.until));
         let expected = standing.partner_reachable && redundancy.transfer_tag(self.peer).is_some();
-        let alone = redundancy.is_alone(self.id);
-        self.tell_gate(permit, expected, alone);
+        self.tell_gate(permit, expected, standing.alone);
         self.partner_role = standing.partner_role;
         self.offered &= standing.partner_reachable && standing.partner_role != Some(Role::Primary);
         let snapshot = &mut self.snapshot;

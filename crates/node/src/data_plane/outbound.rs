@@ -71,6 +71,10 @@ impl<D: Drivers> DataPlane<D> {
 
     fn transmit_states(&mut self, now: Instant) -> Instant {
         let mut next = Instant::FAR_FUTURE;
+        // Most turns have no state to send.
+        if self.cores.sender.is_idle() {
+            return next;
+        }
         for port in self.ports.iter_mut().flatten() {
             match port.send_states(&mut self.cores.sender, now, &mut self.cores.counters) {
                 SendState::Paced(at) => next = next.min(at),

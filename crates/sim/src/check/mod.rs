@@ -136,6 +136,12 @@ impl Checks {
         self.note("channel", at, verdict);
     }
 
+    /// Whether a turn of the data plane of `node` need not be told in which nothing passed, in the same sessions
+    /// as before.
+    pub fn is_quiet(&self, node: usize) -> bool {
+        self.channels.is_quiet(node)
+    }
+
     /// A data plane took a turn.
     pub fn turn(&mut self, turn: &TransferTurn<'_>) {
         self.channels.turn(turn, &mut self.violations);

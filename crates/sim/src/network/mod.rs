@@ -45,6 +45,9 @@ pub struct Datagram {
     pub bytes: Vec<u8>,
 }
 
+/// Room for an ordinary frame's bytes: whatever a box has carried before, it need not grow.
+const ROOM: usize = 2048;
+
 impl Default for Datagram {
     fn default() -> Self {
         let nowhere = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
@@ -54,8 +57,17 @@ impl Default for Datagram {
             target: nowhere,
             to: End::Node(0),
             sent: 0,
-            bytes: Vec::new(),
+            bytes: Vec::with_capacity(ROOM),
         }
+    }
+}
+
+impl Datagram {
+    /// The same once more.
+    fn copy(&self) -> Parcel {
+        let mut bytes = Vec::with_capacity(ROOM.max(self.bytes.len()));
+        bytes.extend_from_slice(&self.bytes);
+        Box::new(Self { bytes, ..*self })
     }
 }
 
@@ -77,14 +89,16 @@ pub struct Network {
     /// On their way elsewhere.
     in_flight: Vec<Option<Parcel>>,
     vacant: Vec<u32>,
-    record: Record,
+    /// What an eavesdropper keeps, if anything is replayed.
+    record: Option<Record>,
     /// Datagrams handed to the networks.
     pub datagrams: u64,
 }
 
 impl Network {
-    /// The networks of `config`; paths differ a little from each other, by `seed`.
-    pub fn new(config: &Config, seed: u64) -> Self {
+    /// The networks of `config`; paths differ a little from each other, by `seed`. With `replays`, what is sent
+    /// may be asked for again.
+    pub fn new(config: &Config, seed: u64, replays: bool) -> Self {
         let nodes = config.nodes.len();
         let ends = nodes + config.references.len();
         let networks = config.networks.len();
@@ -111,7 +125,7 @@ impl Network {
             next: vec![u64::MAX; nodes],
             in_flight: Vec::new(),
             vacant: Vec::new(),
-            record: Record::new(stream(seed, Purpose::Junk, 0)),
+            record: replays.then(|| Record::new(stream(seed, Purpose::Junk, 0))),
             datagrams: 0,
         }
     }
@@ -171,7 +185,9 @@ impl Network {
             return Some(parcel);
         };
         (parcel.source, parcel.to, parcel.sent) = (source, end, at);
-        self.record.consider(&parcel);
+        if let Some(record) = &mut self.record {
+            record.consider(&parcel);
+        }
         let (from, to) = (self.directory.index(from), self.directory.index(end));
         let place = (network * self.ends + from) * self.ends + to;
         let leaves = self.serialise(network * self.ends + from, place, parcel.bytes.len(), at);
@@ -199,7 +215,11 @@ impl Network {
     }
 
     fn is_lost(&mut self, place: usize, at: u64, bytes: &[u8]) -> bool {
-        let (path, random) = (&mut self.paths[place], &mut self.random[place]);
+        let path = &mut self.paths[place];
+        if path.sound {
+            return false;
+        }
+        let random = &mut self.random[place];
         if path.is_cut(at) {
             return true;
         }
@@ -222,6 +242,13 @@ impl Network {
         mut it: Parcel,
     ) -> Option<Parcel> {
         let (path, random) = (&mut self.paths[place], &mut self.random[place]);
+        if path.sound {
+            let arrival = leaves + path.base + random.below(path.jitter);
+            path.last_arrival = arrival.max(path.last_arrival);
+            let arrival = path.last_arrival;
+            self.launch(queue, arrival, it);
+            return None;
+        }
         if path.corrupt != (0.0, 0.0) || path.truncate > 0.0 {
             // One bit turned is one that both frame check sequence and checksum find.
             if random.chance(path.corrupt.0) {
@@ -245,7 +272,7 @@ impl Network {
         }
         let copy = (path.duplicate > 0.0 && random.chance(path.duplicate)).then(|| {
             let later = arrival + random.below(2 * JITTER + path.jitter);
-            (later, it.clone())
+            (later, it.copy())
         });
         self.launch(queue, arrival, it);
         if let Some((later, copy)) = copy {
@@ -289,7 +316,7 @@ impl Network {
 
     /// One of the datagrams that were sent to `to` before, if one is on record.
     pub fn recorded(&mut self, network: usize, to: End) -> Option<Parcel> {
-        self.record.draw(network, to)
+        self.record.as_mut()?.draw(network, to)
     }
 
     /// Takes what has arrived at `node` by `now`: each network's in the order of arrival.

@@ -31,6 +31,8 @@ pub struct Path {
     pub truncate: f64,
     /// Bit/s of the sender's interface; zero: as fast as you like.
     pub bandwidth: u64,
+    /// Nothing is wrong with it but that it may be slow.
+    pub sound: bool,
     /// When the last datagram that kept its order arrives.
     pub last_arrival: u64,
 }
@@ -51,6 +53,7 @@ impl Path {
             corrupt: (0.0, 0.0),
             truncate: 0.0,
             bandwidth,
+            sound: true,
             last_arrival: 0,
         }
     }
@@ -64,6 +67,7 @@ impl Path {
 
     /// Adds a fault.
     pub fn suffer(&mut self, fault: &PathFault) {
+        self.sound &= matches!(fault, PathFault::Delay { .. } | PathFault::Bandwidth { .. });
         match *fault {
             PathFault::Cut => self.cut = true,
             PathFault::Loss { share, class } => self.losses.push((share, class)),

@@ -50,7 +50,7 @@ impl Record {
         let start = self.random.below(store.len() as u64) as usize;
         let turned = store[start..].iter().chain(&store[..start]);
         let mut fitting = turned.filter(|it| it.network == network && it.to == to);
-        fitting.next().cloned().map(Box::new)
+        fitting.next().map(Datagram::copy)
     }
 }
 

@@ -24,7 +24,7 @@ use crate::exchange::{Exchange, Shared};
 use crate::host::{Host, draw_rate};
 use crate::network::Network;
 use crate::queue::{Queue, What};
-use crate::script::Timed;
+use crate::script::{Fault, Junk, Timed};
 use crate::streams::{Purpose, stream};
 use crate::trace::{Happening, Trace};
 use crate::variants::variant;
@@ -93,7 +93,7 @@ impl World {
         let exchange = Exchange::shared(&config, RECEIVE_BUFFER);
         let mut world = Self {
             queue: Queue::default(),
-            network: Network::new(&config, seed),
+            network: Network::new(&config, seed, script.iter().any(replays)),
             hosts: (0..nodes)
                 .map(|node| Host::new(&config, node, seed))
                 .collect(),
@@ -253,6 +253,17 @@ impl World {
         host.witness = Witness::new(setup, seed, host.clock.local(now)).ok();
         self.tell(Happening::WitnessStarted { reference });
     }
+}
+
+/// Whether what was sent comes again.
+fn replays(timed: &Timed) -> bool {
+    matches!(
+        timed.fault,
+        Fault::Junk {
+            kind: Junk::Replay,
+            ..
+        }
+    )
 }
 
 /// The configuration as it was. Both nodes may run with it at once, so it differs in nothing that

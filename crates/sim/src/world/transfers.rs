@@ -22,6 +22,7 @@ impl World {
             return;
         };
         let changed = process.follow_sessions();
+        let followed = std::mem::take(&mut process.followed);
         // Status shows other round trips only when it is refreshed.
         let refreshed = std::mem::replace(&mut process.refreshed, process.plane.refreshed);
         let process = &*process;
@@ -41,6 +42,10 @@ impl World {
             let at = process.channels.get(application).copied().flatten();
             at.and_then(|at| plane.channels[at].as_ref())
         };
+        let silent = exchange.taken.is_empty() && exchange.sent.is_empty();
+        if silent && !followed && round_trip.is_none() && self.checks.is_quiet(node) {
+            return;
+        }
         self.checks.turn(&TransferTurn {
             node,
             received,
@@ -59,8 +64,7 @@ impl World {
             },
             at,
         });
-        exchange.taken.clear();
-        exchange.sent.clear();
+        exchange.clear_passed();
     }
 }
 

@@ -140,6 +140,12 @@ impl Peer {
             .is_none_or(|link| link.first.is_empty() && link.again.is_empty())
     }
 
+    /// Whether no channel has anything for any link.
+    pub fn is_all_idle(&self) -> bool {
+        let idle = |link: &PeerLink| link.first.is_empty() && link.again.is_empty();
+        self.links.iter().all(idle)
+    }
+
     /// Whether a rank is in a link's queues.
     #[cfg(all(test, not(loom)))]
     pub fn queues(&self, link: LinkId, rank: usize) -> bool {

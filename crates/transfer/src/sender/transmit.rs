@@ -2,6 +2,7 @@
 
 use super::Sender;
 use super::channel::Transfer;
+use super::peer::Peer;
 use crate::event::FailureCause;
 use crate::setup::expiry_unit;
 use bumpless_base::fault::{Fault, deliberate};
@@ -76,6 +77,11 @@ impl Sender {
         if let Some(wire) = self.wires.get_mut(usize::from(link.0)) {
             wire.carry(len, now);
         }
+    }
+
+    /// Whether [`Self::poll_transmit`] has no packet for any link.
+    pub fn is_idle(&self) -> bool {
+        self.peers.iter().all(Peer::is_all_idle)
     }
 
     /// What [`Self::poll_transmit`] gave as payload.

@@ -138,9 +138,8 @@ struct Node {
     ends: Vec<Option<End>>,
     /// The applications by the identity of their channels.
     by_channel: Vec<Option<usize>>,
-    /// All of them are quiet, in these sessions.
+    /// All of them are quiet.
     quiet: bool,
-    sessions: Vec<Option<u32>>,
     /// Something may lie ready that was not shown.
     shows: bool,
     /// When a packet of a state was last handed to a link.
@@ -209,7 +208,6 @@ impl Channels {
             ends: self.terms.iter().map(end).collect(),
             by_channel,
             quiet: false,
-            sessions: Vec::new(),
             shows: false,
             sent_at: Instant::ZERO,
             repeated: 0,
@@ -267,6 +265,11 @@ impl Channels {
         Ok(())
     }
 
+    /// Whether no turn of `node` says anything of any channel in which nothing passes and no session changes.
+    pub fn is_quiet(&self, node: usize) -> bool {
+        self.nodes[node].quiet
+    }
+
     /// The executor of `application` runs on `node`, or it does not, and nobody reads what has come.
     pub fn reads(&mut self, node: usize, application: usize, reads: bool) {
         if reads {
@@ -294,9 +297,6 @@ impl Channels {
         };
         let node = &mut self.nodes[turn.node];
         node.longest_round_trip = node.longest_round_trip.max(turn.round_trip);
-        if node.is_idle(turn) {
-            return;
-        }
         for passed in turn.taken {
             node.take(passed, turn);
         }
@@ -358,8 +358,6 @@ impl Channels {
         }
         let patience = node.silence();
         node.quiet = true;
-        node.sessions.clear();
-        node.sessions.extend_from_slice(turn.sessions);
         for (application, end) in node.ends.iter_mut().enumerate() {
             let Some(end) = end.as_mut().filter(|end| !end.quiet) else {
                 continue;
@@ -380,12 +378,6 @@ impl Channels {
 }
 
 impl Node {
-    /// Whether no turn says anything of any channel, and this one passes nothing and is in no other session.
-    fn is_idle(&self, turn: &TransferTurn<'_>) -> bool {
-        let silent = turn.taken.is_empty() && turn.sent.is_empty();
-        self.quiet && silent && self.sessions == turn.sessions
-    }
-
     /// Longer than the sender can wait for an answer (T-19): its smoothed round trip and four
     /// variations, each at most the longest that it can have measured.
     fn patience(&self) -> Duration {

@@ -32,6 +32,8 @@ pub struct Receiving {
     /// All packets below are there, and none from `beyond` on.
     whole_below: usize,
     beyond: usize,
+    /// The blocks of packets that are there, as an acknowledgement shows them.
+    blocks: Vec<(u32, u32)>,
     /// What became whole and was not looked at yet.
     ready: Option<(u32, Instant)>,
     /// It must acknowledge in this turn, and has.
@@ -50,6 +52,7 @@ impl Receiving {
             missing: 0,
             whole_below: 0,
             beyond: 0,
+            blocks: Vec::new(),
             ready: None,
             owes: false,
             paid: false,
@@ -161,7 +164,8 @@ impl Receiving {
             ));
         };
         self.paid = true;
-        let there = self.blocks();
+        self.find_blocks();
+        let there = &self.blocks;
         let count = (self.got.len() - self.missing) as u32;
         let told = header.received.unwrap_or(count);
         let shown = &there[..there.len().min(MAX_ACK_BLOCKS)];
@@ -178,8 +182,9 @@ impl Receiving {
         Ok(())
     }
 
-    fn blocks(&self) -> Vec<(u32, u32)> {
-        let mut blocks: Vec<(u32, u32)> = Vec::new();
+    fn find_blocks(&mut self) {
+        let blocks = &mut self.blocks;
+        blocks.clear();
         if let Some(high) = self.whole_below.checked_sub(1) {
             blocks.push((0, high as u32));
         }
@@ -190,7 +195,6 @@ impl Receiving {
                 _ => blocks.push((at, at)),
             }
         }
-        blocks
     }
 
     /// Whether it has acknowledged what it must.
