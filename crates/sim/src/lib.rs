@@ -9,7 +9,8 @@
 //! |---|---|
 //! | `world` | what happens in which order |
 //! | `host`, `application` | a computer with its process; an executor's thread |
-//! | `exchange`, `echo`, `network` | drivers' mailboxes; ICMP echo; what becomes of a datagram |
+//! | `exchange`, `transits` | drivers' mailboxes; how long states were under way |
+//! | `echo`, `network` | ICMP echo; what becomes of a datagram |
 //! | `device`, `clock` | field devices; clocks with offset and rate |
 //! | `script`, `shrink` | faults, drawn or written by hand; the few that a failure takes |
 //! | `check` | the invariants |
@@ -36,6 +37,7 @@ mod shrink;
 mod size;
 mod streams;
 mod trace;
+mod transits;
 pub mod variants;
 mod world;
 

@@ -27,7 +27,8 @@ impl World {
             what: timed.fault,
         });
         if timed.until > timed.at {
-            self.active[at] = true;
+            let place = self.active.partition_point(|&other| other < at);
+            self.active.insert(place, at);
             let ends = What::FaultEnds { fault: at as u32 };
             self.queue.push(timed.until, ends);
         }
@@ -63,7 +64,7 @@ impl World {
 
     pub(super) fn fault_ends(&mut self, at: usize) {
         let timed = self.script[at];
-        self.active[at] = false;
+        self.active.retain(|&other| other != at);
         self.tell(Happening::FaultEnds {
             fault: at as u32,
             what: timed.fault,
@@ -96,10 +97,7 @@ impl World {
     }
 
     fn active_faults(&self) -> impl Iterator<Item = &Fault> {
-        let faults = self.script.iter().zip(&self.active);
-        faults
-            .filter(|(_, active)| **active)
-            .map(|(timed, _)| &timed.fault)
+        self.active.iter().map(|&at| &self.script[at].fault)
     }
 
     pub(super) fn is_held_down(&self, node: usize) -> bool {
@@ -126,10 +124,7 @@ impl World {
     }
 
     fn refresh_paths(&mut self) {
-        let faults = self.script.iter().zip(&self.active);
-        let active = faults
-            .filter(|(_, active)| **active)
-            .map(|(timed, _)| &timed.fault);
+        let active = self.active.iter().map(|&at| &self.script[at].fault);
         self.network.set_faults(active);
     }
 
@@ -230,7 +225,7 @@ impl World {
             return;
         };
         let now = self.now();
-        if !self.active[at] {
+        if self.active.binary_search(&at).is_err() {
             return;
         }
         if let Some(datagram) = self.junk(network, node, kind) {

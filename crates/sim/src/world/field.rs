@@ -118,22 +118,20 @@ impl World {
     /// Whether the device leaves the request without an answer; if so, whether it does what was
     /// asked later, and when.
     fn hangs(&self, request: &Request) -> Option<(bool, u64)> {
-        let faults = self.script.iter().zip(&self.active);
-        faults
-            .filter(|(_, active)| **active)
-            .find_map(|(timed, _)| {
-                let Fault::Device {
-                    application,
-                    node,
-                    late,
-                } = timed.fault
-                else {
-                    return None;
-                };
-                let concerns = application == request.application
-                    && node.is_none_or(|node| node == request.node);
-                concerns.then_some((late, timed.until))
-            })
+        self.active.iter().find_map(|&at| {
+            let timed = &self.script[at];
+            let Fault::Device {
+                application,
+                node,
+                late,
+            } = timed.fault
+            else {
+                return None;
+            };
+            let concerns =
+                application == request.application && node.is_none_or(|node| node == request.node);
+            concerns.then_some((late, timed.until))
+        })
     }
 
     fn answered(&mut self, slot: u32, request: &Request, reply: Reply) {

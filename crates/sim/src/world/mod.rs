@@ -68,7 +68,8 @@ pub struct World {
     requests: Vec<Option<Request>>,
     vacant_requests: Vec<u32>,
     script: Vec<Timed>,
-    active: Vec<bool>,
+    /// Positions in it of the faults that are on, in ascending order.
+    active: Vec<usize>,
     junk: bumpless_base::Random,
     /// What judges it.
     pub checks: Checks,
@@ -103,7 +104,7 @@ impl World {
                 .collect(),
             requests: Vec::new(),
             vacant_requests: Vec::new(),
-            active: vec![false; script.len()],
+            active: Vec::new(),
             script,
             junk: stream(seed, Purpose::Junk, 1),
             checks: Checks::new(&terms(&config)),
