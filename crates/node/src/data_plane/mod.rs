@@ -270,11 +270,15 @@ impl<D: Drivers> DataPlane<D> {
     fn next_deadline(&mut self, now: Instant) -> Instant {
         let cores = &self.cores;
         self.redundancy_due = cores.redundancy.poll_timeout();
-        let mut next = self.redundancy_due.min(now + SNAPSHOT_INTERVAL);
-        for due in [cores.sender.poll_timeout(), cores.receiver.poll_timeout()] {
-            next = due.map_or(next, |due| next.min(due));
-        }
-        next
+        let transfers = [cores.sender.poll_timeout(), cores.receiver.poll_timeout()];
+        let transfers = transfers
+            .into_iter()
+            .flatten()
+            .min()
+            .unwrap_or(Instant::FAR_FUTURE);
+        transfers
+            .min(self.redundancy_due)
+            .min(now + SNAPSHOT_INTERVAL)
     }
 
     /// Tells when this thread went on later than `due`, whatever ended its wait.
