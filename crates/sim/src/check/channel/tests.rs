@@ -1,5 +1,5 @@
-use bumpless_base::LinkId;
-use bumpless_wire::packet_count;
+use bumpless_base::{ChannelId, Duration, Instant, LinkId};
+use bumpless_wire::{AckHeader, DataHeader, Version, packet_count};
 
 use super::*;
 use crate::check::Delivered;
