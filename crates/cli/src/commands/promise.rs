@@ -1,6 +1,5 @@
 //! `bumpless sim --kept-promise`: drawn channel sets, what the plan says of them, and whether it is so.
 
-use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,6 +9,7 @@ use bumpless_sim::promise::{Broken, Judged, Row, Tally, Told, Verdict, judge};
 use serde_json::json;
 
 use crate::output::{self, Outcome};
+use crate::progress::ProgressLine;
 
 /// Which sets to judge.
 pub struct Promise {
@@ -65,11 +65,6 @@ fn progress(done: u64, all: u64, spent: Duration) -> String {
     format!("{done} of {all} sets, {left}")
 }
 
-/// Writes over the line before on standard error.
-fn show(line: &str) {
-    let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
-}
-
 impl Promise {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
@@ -90,17 +85,15 @@ impl Promise {
         };
         std::thread::scope(|scope| {
             let jobs: Vec<_> = (0..self.jobs).map(|_| scope.spawn(work)).collect();
-            let looked_at = std::io::stderr().is_terminal();
+            let mut line = ProgressLine::new(began);
             while jobs.iter().any(|job| !job.is_finished()) {
                 std::thread::sleep(Duration::from_millis(20));
-                if looked_at && began.elapsed() > Duration::from_secs(1) {
+                line.show(|spent| {
                     let sets = done.lock().unwrap_or_else(PoisonError::into_inner).sets;
-                    show(&progress(sets, self.count, began.elapsed()));
-                }
+                    progress(sets, self.count, spent)
+                });
             }
-            if looked_at {
-                show("");
-            }
+            line.end();
         });
         let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
         self.tell(&done, began.elapsed().as_secs_f64());

@@ -1,6 +1,5 @@
 //! `bumpless sim`: the whole pair in a seeded simulator, with checkers.
 
-use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::promise::Promise;
 use crate::output::{self, Failure, Outcome};
+use crate::progress::ProgressLine;
 
 const SECOND: f64 = 1e9;
 
@@ -126,12 +126,12 @@ impl Sim {
             let jobs: Vec<_> = (0..self.jobs)
                 .map(|_| scope.spawn(|| runs.work(&stop)))
                 .collect();
-            let mut progress = Progress::new(began);
+            let mut line = ProgressLine::new(began);
             while jobs.iter().any(|job| !job.is_finished()) {
                 std::thread::sleep(Duration::from_millis(20));
-                progress.show(&runs);
+                line.show(|spent| progress(&runs, spent));
             }
-            progress.end();
+            line.end();
         });
         let done = std::mem::take(&mut *runs.done.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(error) = done.error {
@@ -364,51 +364,19 @@ impl Done {
     }
 }
 
-/// A line on standard error that is written over, if somebody looks.
-struct Progress {
-    began: Instant,
-    shown: Option<Instant>,
-    wanted: bool,
-}
-
-impl Progress {
-    fn new(began: Instant) -> Self {
-        Self {
-            began,
-            shown: None,
-            wanted: std::io::stderr().is_terminal(),
-        }
-    }
-
-    fn show(&mut self, runs: &Runs) {
-        let recent = self
-            .shown
-            .is_some_and(|at| at.elapsed() < Duration::from_millis(250));
-        if !self.wanted || recent || self.began.elapsed() < Duration::from_secs(1) {
-            return;
-        }
-        self.shown = Some(Instant::now());
-        let done = runs.simulated.load(Ordering::Relaxed);
-        let spent = self.began.elapsed().as_secs_f64();
-        let speed = done as f64 / SECOND / spent;
-        let left = if runs.count == u64::MAX {
-            "until one fails".to_owned()
-        } else if done == 0 {
-            "time left unknown".to_owned()
-        } else {
-            let all = runs.count as f64 * runs.settings.time as f64;
-            format!("{:.0} s left", spent * (all / done as f64 - 1.0).max(0.0))
-        };
-        let _ = write!(
-            std::io::stderr(),
-            "\r{:.0} simulated seconds, {speed:.0} times real time, {left}   ",
-            done as f64 / SECOND
-        );
-    }
-
-    fn end(&self) {
-        if self.shown.is_some() {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-        }
-    }
+/// How far all `runs` have come after `spent`, and how long the others will take.
+fn progress(runs: &Runs, spent: Duration) -> String {
+    let done = runs.simulated.load(Ordering::Relaxed);
+    let spent = spent.as_secs_f64();
+    let speed = done as f64 / SECOND / spent;
+    let left = if runs.count == u64::MAX {
+        "until one fails".to_owned()
+    } else if done == 0 {
+        "time left unknown".to_owned()
+    } else {
+        let all = runs.count as f64 * runs.settings.time as f64;
+        format!("{:.0} s left", spent * (all / done as f64 - 1.0).max(0.0))
+    };
+    let seconds = done as f64 / SECOND;
+    format!("{seconds:.0} simulated seconds, {speed:.0} times real time, {left}")
 }
