@@ -25,11 +25,11 @@ pub(crate) fn with_begun(
     if links.len() == 1 {
         return resource.set();
     }
-    let alone: Vec<(LinkSet, &Resource, TaskSet)> = all
+    let alone: Vec<(LinkSet, Vec<u64>)> = all
         .iter()
         .filter_map(|single| match single.kind {
             Kind::Networks(one) if one.len() == 1 && !one.intersection(links).is_empty() => {
-                Some((one, single, single.set().with_all_time_left()))
+                Some((one, times_left(single, scenario.channels.len())))
             }
             _ => None,
         })
@@ -43,10 +43,8 @@ pub(crate) fn with_begun(
             }
             let carries = alone
                 .iter()
-                .filter(|(one, ..)| !one.intersection(usable).is_empty());
-            let left = carries
-                .map(|(_, single, set)| time_left(single, set, at))
-                .min();
+                .filter(|(one, _)| !one.intersection(usable).is_empty());
+            let left = carries.map(|(_, left)| left[at]).min();
             Task {
                 again: task.cost,
                 left: left.unwrap_or(0),
@@ -62,11 +60,13 @@ fn is_everywhere(channel: &Channel, usable: LinkSet, links: LinkSet) -> bool {
     channel.distribution == Distribution::Spread && usable.intersection(links) == links
 }
 
-/// The least time until the deadline of a state of channel `at` while it is on its way on the network of `single`; zero
-/// where it is not judged there.
-fn time_left(single: &Resource, set: &TaskSet, at: usize) -> u64 {
-    let position = single.channels.iter().position(|&other| other == at);
-    let task = position.and_then(|position| set.tasks().find(|(given, _)| *given == position));
-    let judged = task.filter(|(_, task)| task.blocking.is_some());
-    judged.map_or(0, |(_, task)| task.left)
+/// For each of `channels` channels, the least time until the deadline of a state while it is on its way on the network of
+/// `single`; zero where it is not judged there.
+fn times_left(single: &Resource, channels: usize) -> Vec<u64> {
+    let set = single.set().with_all_time_left();
+    let mut left = vec![0; channels];
+    for (position, task) in set.tasks().filter(|(_, task)| task.blocking.is_some()) {
+        left[single.channels[position]] = task.left;
+    }
+    left
 }
