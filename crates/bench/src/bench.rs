@@ -14,8 +14,8 @@ use crate::run::transfers::{Bench, Session};
 /// Measures what `options` want.
 ///
 /// # Errors
-/// Nothing can be measured: no right to make networks or to keep processors awake, an unknown peer. A user who stops gets what was
-/// measured until then.
+/// Nothing can be measured: no right to make networks or to keep processors awake, an unknown peer. A user who stops
+/// gets what was measured until then.
 pub fn measure(options: &Options) -> Result<Run, String> {
     let began = std::time::Instant::now();
     let peers = options.chosen_peers()?;

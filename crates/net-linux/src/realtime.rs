@@ -147,7 +147,7 @@ pub fn limit_wake_latency(micros: u16) -> Result<WakeLatency, Refused> {
     asked.map_err(|error| Refused {
         what: format!("waking within {micros} us"),
         why: error.to_string(),
-        cost: "an idle processor can take 10 to 100 us to wake, each time",
+        cost: "an idle processor can take tens of microseconds to wake, each time",
         remedy: "permit writing /dev/cpu_dma_latency (a udev rule, or DeviceAllow= in systemd)",
     })
 }

@@ -23,28 +23,17 @@ pub fn prepare_thread(
     notes: &Mutex<Vec<String>>,
 ) -> Prepared {
     let mut refused = Vec::new();
-    let wake_latency = match settings.wake_latency.map(realtime::limit_wake_latency) {
-        Some(Ok(limit)) => Some(limit),
-        Some(Err(error)) => {
-            refused.push(error.to_string());
-            None
-        }
-        None => None,
-    };
-    let mut note = |result: Result<(), realtime::Refused>| {
-        if let Err(error) = result {
-            refused.push(error.to_string());
-        }
-    };
-    note(realtime::tighten_timers());
+    let wanted = settings.wake_latency.map(realtime::limit_wake_latency);
+    let wake_latency = wanted.and_then(|result| granted(result, &mut refused));
+    granted(realtime::tighten_timers(), &mut refused);
     if let Some(cpu) = settings.cpu {
-        note(realtime::pin(cpu.into()));
+        granted(realtime::pin(cpu.into()), &mut refused);
     }
     if settings.lock_memory {
-        note(realtime::lock_memory());
+        granted(realtime::lock_memory(), &mut refused);
     }
     if let Some(priority) = settings.priority {
-        note(realtime::set_fifo(priority));
+        granted(realtime::set_fifo(priority), &mut refused);
     }
     if let Ok(mut notes) = notes.lock() {
         notes.append(&mut refused);
@@ -52,6 +41,10 @@ pub fn prepare_thread(
     Prepared {
         _wake_latency: wake_latency,
     }
+}
+
+fn granted<T>(result: Result<T, realtime::Refused>, refused: &mut Vec<String>) -> Option<T> {
+    result.map_err(|error| refused.push(error.to_string())).ok()
 }
 
 /// Opens the link of every network on which this node has an address.

@@ -33,7 +33,7 @@ fn path(networks: &[&str], from: &str, per_transfer_ns: f64) -> Path {
         spread: false,
         cost,
         largest_error: 0.03,
-        held_out_error: 0.04,
+        held_out_error: Some(0.04),
         round_trip_ns: [60_000, 190_000],
         thrown_away: 0,
         sizes: Vec::new(),

@@ -9,7 +9,7 @@ use bumpless_plan::cost::Costs;
 
 use super::end::{Outcome, Said};
 use super::session::{self, Purpose, Session};
-use super::verify::{self, Verification};
+use super::verify::{self, Row, Verification};
 use super::{Options, summary};
 use crate::peer::Side;
 use crate::run::Trouble;
@@ -29,11 +29,12 @@ pub fn calibrate(options: &Options) -> Result<(Costs, Verification), Trouble> {
     let mut costs = summary::costs(&options.config, &options.nodes, &done)?;
     let verification = verify::compare(&options.config, &costs, &done)?;
     for path in &mut costs.paths {
-        let own = verification.rows.iter().filter(|row| {
-            (&row.from, &row.networks, row.spread) == (&path.from, &path.networks, path.spread)
-        });
-        let errors = own.map(|row| (row.ratio - 1.0).abs());
-        path.held_out_error = errors.fold(0.0, f64::max);
+        let told_from = |size| path.sizes.iter().any(|measured| measured.size == size);
+        let held_out = verification
+            .rows
+            .iter()
+            .filter(|row| path.is_of(&row.from, &row.networks, row.spread) && !told_from(row.size));
+        path.held_out_error = held_out.map(Row::error).reduce(f64::max);
     }
     Ok((costs, verification))
 }

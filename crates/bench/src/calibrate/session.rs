@@ -43,7 +43,7 @@ const SMALL: u32 = 100_000;
 pub enum Purpose {
     /// To find costs.
     Calibrate,
-    /// To compare costs with what is measured, of sizes from which they are not told.
+    /// To compare costs with what is measured, of sizes from which they are not told but for the largest.
     Verify,
 }
 

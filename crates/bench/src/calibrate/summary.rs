@@ -77,11 +77,7 @@ pub fn costs(
     for (session, times) in all.iter().filter(told_from) {
         let sized = times.iter().map(|times| measured(session, times));
         let (sizes, thrown): (Vec<_>, Vec<usize>) = sized.unzip();
-        let same = |path: &&mut Path| {
-            path.from == session.from
-                && path.networks == session.networks
-                && path.spread == session.spread
-        };
+        let same = |path: &&mut Path| path.is_of(&session.from, &session.networks, session.spread);
         if !paths.iter_mut().any(|path| same(&&mut *path)) {
             paths.push(blank(session));
         }
@@ -112,7 +108,7 @@ fn blank(session: &Session) -> Path {
         spread: session.spread,
         cost: Default::default(),
         largest_error: 0.0,
-        held_out_error: 0.0,
+        held_out_error: None,
         round_trip_ns: [0, 0],
         thrown_away: 0,
         sizes: Vec::new(),

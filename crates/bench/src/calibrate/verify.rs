@@ -3,7 +3,7 @@
 use bumpless_base::{Duration, LinkId, LinkSet};
 use bumpless_config::Config;
 use bumpless_plan::cost::Costs;
-use bumpless_plan::cost::file::route_of;
+use bumpless_plan::cost::file::{Path, route_of};
 use bumpless_plan::{Channel, Distribution, evaluate, pair};
 use serde::Serialize;
 
@@ -56,9 +56,14 @@ pub struct Row {
 }
 
 impl Row {
+    /// Predicted by measured, beyond what would be equal.
+    pub fn error(&self) -> f64 {
+        (self.ratio - 1.0).abs()
+    }
+
     /// Whether the medians agree.
     pub fn agrees(&self) -> bool {
-        (self.ratio - 1.0).abs() <= AGREES
+        self.error() <= AGREES
     }
 
     /// Whether the worst case held.
@@ -101,11 +106,8 @@ pub fn compare(
 
 fn row(config: &Config, costs: &Costs, session: &Session, times: &Times) -> Result<Row, Trouble> {
     let place = || format!("{}, {} bytes", session.what(), times.size);
-    let path = costs.paths.iter().find(|path| {
-        path.from == session.from
-            && path.networks == session.networks
-            && path.spread == session.spread
-    });
+    let same = |path: &&Path| path.is_of(&session.from, &session.networks, session.spread);
+    let path = costs.paths.iter().find(same);
     let path = path.ok_or_else(|| {
         format!(
             "{}: the costs know nothing of this route; calibrate again",

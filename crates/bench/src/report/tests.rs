@@ -105,3 +105,13 @@ fn a_kept_run_reads_as_it_was_written() {
     assert!(directory.join("report.html").exists());
     std::fs::remove_dir_all(&directory).unwrap();
 }
+
+#[test]
+fn a_run_with_processors_kept_awake_says_so() {
+    let mut run = run();
+    assert!(!text(&run).contains("processors"), "{}", text(&run));
+    run.host.wake_latency_us = Some(0);
+    assert!(text(&run).contains("processors kept awake"));
+    run.host.wake_latency_us = Some(70);
+    assert!(text(&run).contains("processors waking within 70 us"));
+}

@@ -120,9 +120,9 @@ section! {
         cpu: u64 = "cpu", "processor number", Whole { min: 0, max: 1023 }, computed("the scheduler chooses");
         /// How long a processor may take to wake, for as long as the node runs; with 0 none of the computer's
         /// processors sleeps. Waking threads is most of what a short state takes.
-        /// Cost: power and heat; with 0 each idle processor draws nearly what a busy one does.
-        /// Hazard: without the permission (to write /dev/cpu_dma_latency) each wake-up can take 10 to 100 us
-        /// longer.
+        /// Cost: power and heat; with 0 no processor of the computer ever rests.
+        /// Hazard: without the permission (to write /dev/cpu_dma_latency) each wake-up can take tens of
+        /// microseconds longer.
         wake_latency: u64 = "wake_latency_us", "microseconds", Whole { min: 0, max: 10_000 }, computed("the system's power management decides");
     }
 }

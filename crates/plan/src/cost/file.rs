@@ -100,8 +100,9 @@ pub struct Path {
     /// The largest relative difference between those and the measured medians.
     pub largest_error: f64,
     /// The largest relative difference between what they predict and the medians of sizes from which they were not
-    /// told, measured in turns with those.
-    pub held_out_error: f64,
+    /// told, measured in turns with those; null in files that were kept before this was measured.
+    #[serde(default)]
+    pub held_out_error: Option<f64>,
     /// Shortest and 99th percentile of an empty state's time, nanoseconds: the round trip with the hand-overs
     /// between the threads at both ends.
     pub round_trip_ns: [u64; 2],
@@ -129,6 +130,13 @@ pub struct Measured {
     pub p99_ns: u64,
     /// The longest.
     pub max_ns: u64,
+}
+
+impl Path {
+    /// Whether it is the route of `from` over `networks`.
+    pub fn is_of(&self, from: &str, networks: &[String], spread: bool) -> bool {
+        self.from == from && self.networks == networks && self.spread == spread
+    }
 }
 
 impl Basis {

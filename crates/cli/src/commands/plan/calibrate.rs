@@ -28,7 +28,7 @@ pub struct Calibrate {
     /// The node that this computer is; whatever has its addresses here if left out
     #[arg(long, value_name = "NAME", requires = "calibrate")]
     node: Option<String>,
-    /// How often each size is sent; what takes less than a millisecond four times as often
+    /// How often each size is sent; those below 100 kB four times as often
     #[arg(long, value_name = "N", requires = "calibrate", default_value_t = 60, value_parser = clap::value_parser!(u32).range(3..=10_000))]
     rounds: u32,
     /// The measured costs; CONFIG with the ending .costs.json if left out
@@ -98,7 +98,7 @@ impl Calibrate {
         } else {
             show(&costs);
             output::print_line(
-                "sizes from which this was not told, measured in turns with the others:",
+                "measured in turns with that: sizes from which it was not told, and the largest",
             );
             show_verification(&held_out, false);
             output::print_line(format_args!("kept in {}", file.display()));
@@ -179,8 +179,11 @@ pub fn micros(nanos: f64) -> String {
 fn show(costs: &Costs) {
     for path in &costs.paths {
         let cost = &path.cost;
+        let left_out = path.held_out_error.map_or(String::new(), |error| {
+            format!(", those of sizes left out by {:.1} %", error * 100.0)
+        });
         output::print_line(format_args!(
-            "{} to {} on {}: {} for each transfer, {} for each packet, {} for each kB; the medians differ from that by {:.1} % at most, those of sizes left out by {:.1} %",
+            "{} to {} on {}: {} for each transfer, {} for each packet, {} for each kB; the medians differ from that by {:.1} % at most{left_out}",
             path.from,
             path.to,
             route(&path.networks, path.spread),
@@ -188,7 +191,6 @@ fn show(costs: &Costs) {
             micros(cost.per_packet_ns),
             micros(cost.per_kilobyte_ns),
             path.largest_error * 100.0,
-            path.held_out_error * 100.0,
         ));
         if path.thrown_away > 0 {
             output::print_line(format_args!(
