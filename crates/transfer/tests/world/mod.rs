@@ -2,13 +2,17 @@
 //! bandwidth, delay, loss, duplication, reordering and corruption; a clock that only this moves.
 #![allow(dead_code)]
 
-use bumpless_base::{
-    ChannelId, Counter, Duration, Instant, LinkId, LinkSet, MAX_LINKS, PeerId, Random,
-};
+mod plan;
+mod state;
+
+use bumpless_base::{Counter, Duration, Instant, LinkId, MAX_LINKS, PeerId, Random};
 use bumpless_transfer::*;
 use bumpless_wire::{DataHeader, MAX_ACK_LEN, Packet, Version, parse};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+pub use plan::*;
+pub use state::*;
 
 pub const PEER: PeerId = PeerId(0);
 pub const TAG: u32 = 0x5e55_1001;
@@ -19,47 +23,6 @@ pub fn us(n: u64) -> Duration {
 
 pub fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
-}
-
-/// One link in both directions.
-#[derive(Clone, Copy, Debug)]
-pub struct Path {
-    /// bit/s
-    pub bandwidth: u64,
-    /// One way.
-    pub delay: Duration,
-    /// Added at random, so that packets overtake each other.
-    pub jitter: Duration,
-    pub loss: f64,
-    pub ack_loss: f64,
-    pub duplicate: f64,
-    pub corrupt: f64,
-    /// How often an arriving datagram finds a machine that stands still for 1 to 3 ms; what comes
-    /// meanwhile is taken when it goes on.
-    pub stall: f64,
-    /// So far ahead of the wire the driver hands packets over: the longest queue of its own.
-    pub ahead: Duration,
-    pub up: bool,
-    /// The sender's driver cannot send here at all.
-    pub blocked: bool,
-}
-
-impl Default for Path {
-    fn default() -> Self {
-        Self {
-            bandwidth: 1_000_000_000,
-            delay: us(50),
-            jitter: Duration::ZERO,
-            loss: 0.0,
-            ack_loss: 0.0,
-            duplicate: 0.0,
-            corrupt: 0.0,
-            stall: 0.0,
-            ahead: Duration::ZERO,
-            up: true,
-            blocked: false,
-        }
-    }
 }
 
 /// A data packet as it left.
@@ -73,111 +36,6 @@ pub struct Sent {
     pub probe: bool,
     /// How many data packets left before it.
     pub number: usize,
-}
-
-#[derive(Clone, Debug)]
-pub struct Plan {
-    pub version: Version,
-    pub payload_size: u16,
-    pub in_flight_max: u32,
-    pub paths: Vec<Path>,
-    pub channels: Vec<ChannelPlan>,
-    /// Vacant places besides, on both sides.
-    pub room: usize,
-    /// What the sender takes for each link's round trip at first; a good guess if `None`.
-    pub first_round_trip: Option<Duration>,
-    pub seed: u64,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub struct ChannelPlan {
-    pub links: LinkSet,
-    pub distribution: Distribution,
-    pub max_size: u32,
-    pub deadline: Duration,
-    pub expiry: Duration,
-    pub expect_within: Duration,
-}
-
-impl Default for ChannelPlan {
-    fn default() -> Self {
-        Self {
-            links: LinkSet::EMPTY,
-            distribution: Distribution::Replicate,
-            max_size: 1_000_000,
-            deadline: ms(100),
-            expiry: ms(1000),
-            expect_within: Duration::MAX,
-        }
-    }
-}
-
-impl ChannelPlan {
-    /// The sending side, with the stated links only.
-    pub fn sender(&self, id: ChannelId) -> SenderChannel {
-        SenderChannel {
-            id,
-            peer: PEER,
-            links: self.links,
-            distribution: self.distribution,
-            max_size: self.max_size,
-            deadline: self.deadline,
-            expiry: self.expiry,
-        }
-    }
-
-    /// The receiving side.
-    pub fn receiver(&self, id: ChannelId) -> ReceiverChannel {
-        ReceiverChannel {
-            id,
-            peer: PEER,
-            links: self.links,
-            max_size: self.max_size,
-            expect_within: self.expect_within,
-        }
-    }
-}
-
-impl Plan {
-    /// One channel over so many equal links.
-    pub fn links(n: usize) -> Self {
-        Self {
-            version: Version::V2,
-            payload_size: 1000,
-            in_flight_max: 512,
-            paths: vec![Path::default(); n],
-            channels: vec![ChannelPlan::default()],
-            room: 0,
-            first_round_trip: None,
-            seed: 1,
-        }
-    }
-
-    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
-        change(&mut self);
-        self
-    }
-
-    pub fn build(self) -> World {
-        World::new(self)
-    }
-}
-
-/// The largest state of [`roomy`]'s channels that come later.
-pub const ROOMY_SIZE: usize = 20_000;
-
-/// Two links, one channel and two vacant places.
-pub fn roomy() -> Plan {
-    Plan::links(2).with(|p| p.room = 2)
-}
-
-/// A channel that comes to a [`roomy`] world.
-pub fn two_links() -> ChannelPlan {
-    ChannelPlan {
-        links: LinkSet::first(2),
-        max_size: ROOMY_SIZE as u32,
-        ..ChannelPlan::default()
-    }
 }
 
 enum Message {
@@ -538,90 +396,4 @@ impl World {
         }
         panic!("nothing is known of the state after 20 s");
     }
-}
-
-fn build_sender(plan: &Plan) -> (Sender, Vec<Publisher>) {
-    let links: Vec<_> = plan
-        .paths
-        .iter()
-        .map(|path| LinkParameters {
-            bandwidth: path.bandwidth,
-            frame_overhead: 66,
-            initial_round_trip: plan.first_round_trip.unwrap_or(path.delay * 2 + us(50)),
-        })
-        .collect();
-    let peer = SenderPeer {
-        version: plan.version,
-        payload_size: plan.payload_size,
-        in_flight_max: plan.in_flight_max,
-    };
-    let channels: Vec<_> = plan
-        .channels
-        .iter()
-        .enumerate()
-        .map(|(i, c)| SenderChannel {
-            links: links_of(plan, c),
-            ..c.sender(id(i))
-        })
-        .collect();
-    Sender::with_room(&links, &[peer], &channels, plan.room).unwrap()
-}
-
-fn build_receiver(plan: &Plan) -> (Receiver, Vec<Subscriber>) {
-    let peer = ReceiverPeer {
-        version: plan.version,
-        payload_size: plan.payload_size,
-        in_flight_max: plan.in_flight_max,
-    };
-    let channels: Vec<_> = plan
-        .channels
-        .iter()
-        .enumerate()
-        .map(|(i, c)| ReceiverChannel {
-            links: links_of(plan, c),
-            ..c.receiver(id(i))
-        })
-        .collect();
-    Receiver::with_room(&[peer], &channels, plan.room).unwrap()
-}
-
-pub fn id(channel: usize) -> ChannelId {
-    ChannelId::new(channel as u16 + 1).unwrap()
-}
-
-fn links_of(plan: &Plan, channel: &ChannelPlan) -> LinkSet {
-    if channel.links.is_empty() {
-        LinkSet::first(plan.paths.len())
-    } else {
-        channel.links
-    }
-}
-
-/// A state's bytes; a failed assertion shows only the first ones.
-#[derive(Clone, PartialEq, Eq)]
-pub struct State(pub Vec<u8>);
-
-impl std::ops::Deref for State {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for State {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let first = &self.0[..self.0.len().min(8)];
-        write!(f, "{} bytes {first:02x?}", self.0.len())
-    }
-}
-
-/// A state that cannot be taken for another one.
-pub fn state(seed: u64, len: usize) -> State {
-    let mut random = Random::new(seed ^ 0xb00b);
-    let mut bytes = Vec::with_capacity(len + 8);
-    while bytes.len() < len {
-        bytes.extend_from_slice(&random.next_u64().to_le_bytes());
-    }
-    bytes.truncate(len);
-    State(bytes)
 }
