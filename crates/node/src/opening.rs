@@ -43,6 +43,15 @@ pub fn prepare_thread(
     }
 }
 
+/// Real-time properties of the calling thread as an executor's: just below the data plane with this `priority`. What
+/// is refused here is refused to the data plane, too, which says so in status.
+pub fn prepare_executor_thread(priority: Option<u8>) {
+    let _ = realtime::tighten_timers();
+    if let Some(priority) = priority {
+        let _ = realtime::set_fifo(priority.saturating_sub(1).max(1));
+    }
+}
+
 fn granted<T>(result: Result<T, realtime::Refused>, refused: &mut Vec<String>) -> Option<T> {
     result.map_err(|error| refused.push(error.to_string())).ok()
 }

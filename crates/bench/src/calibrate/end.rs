@@ -7,6 +7,7 @@ use std::thread;
 use bumpless_base::{Duration, Instant, Random};
 use bumpless_config::Config;
 use bumpless_net_linux::{Clock, JitterMeter, Stall, realtime};
+use bumpless_node::opening::prepare_executor_thread;
 use serde::{Deserialize, Serialize};
 
 use super::session::Session;
@@ -116,6 +117,7 @@ fn send(config: Config, session: &Session) -> Result<(), String> {
         .next()
         .ok_or("the session has no channel")?;
     channel.begin();
+    prepare_executor_thread(priority);
     say(&Said::Ready)?;
     let stop = AtomicBool::new(false);
     let outcome = thread::scope(|scope| {

@@ -9,7 +9,6 @@ use bumpless_base::{Counters, NodeId};
 use bumpless_config as config;
 use bumpless_controller::{Application, CycleReport, Executor, ExecutorSettings, FieldIo, Ports};
 use bumpless_meeting::{ApplicationPort, GroupGate};
-use bumpless_net_linux::realtime;
 
 use super::counter_board::CounterBoard;
 use super::follow_up::{FollowUp, Reporter};
@@ -17,6 +16,7 @@ use super::from_configuration::{build, executor_settings, open_field};
 use super::tuning::TuningSlots;
 use crate::executor::{ChannelReplication, GroupOutputGate, ThreadClock, Threads};
 use crate::log::EventSink;
+use crate::opening::prepare_executor_thread;
 
 /// Everything that one application's thread takes with it.
 pub struct ApplicationThread {
@@ -69,11 +69,7 @@ impl ApplicationThread {
     ) {
         let _guard = AbortOnPanic;
         self.port.register_executor();
-        // What is refused here is refused to the data plane, too, which says so in status.
-        let _ = realtime::tighten_timers();
-        if let Some(priority) = priority {
-            let _ = realtime::set_fifo(priority.saturating_sub(1).max(1));
-        }
+        prepare_executor_thread(priority);
         let environment = self.replication.environment.clone();
         let ports = Ports {
             field,
