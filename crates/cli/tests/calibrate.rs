@@ -92,7 +92,7 @@ fn what_was_measured_is_kept_and_planned_with_and_refused_for_another_network() 
             .max();
         assert_eq!(
             (sizes[0]["size"].as_u64(), largest),
-            (Some(0), Some(8_000_000))
+            (Some(0), Some(9_000_000))
         );
         let mut of_verification = sizes.iter().filter(|size| size["size"] == 1_000_000);
         assert_eq!(of_verification.next(), None);

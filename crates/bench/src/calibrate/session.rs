@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 use crate::peer::PATIENCE;
 
 /// Largest state.
-pub const LARGEST: u32 = 8_000_000;
-/// Sizes from which costs are told. None is one that is asked about when the costs are verified, but the ends.
+pub const LARGEST: u32 = 9_000_000;
+/// Sizes from which costs are told.
 const SIZES: [u32; 20] = [
     0, 700, 1_400, 4_000, 7_000, 15_000, 25_000, 35_000, 45_000, 65_000, 75_000, 120_000, 150_000,
     250_000, 400_000, 700_000, 1_400_000, 3_000_000, 5_000_000, LARGEST,
 ];
-/// Sizes with which they are verified.
+/// Sizes with which they are verified: others, and between those.
 const ASKED: [u32; 9] = [
-    1_000, 2_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 2_000_000, LARGEST,
+    1_000, 2_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 2_000_000, 8_000_000,
 ];
 /// States that take longer on the wire are left out.
 const LONGEST: Duration = Duration::from_secs(2);
@@ -29,9 +29,9 @@ const LEASE: Duration = Duration::from_millis(200);
 const START_WAIT: Duration = Duration::from_millis(420);
 /// How often all sessions are gone through at most: where the system puts a process's threads differs from one to the
 /// next, and what else a shared machine does from one second to the next, and with them what a transfer takes.
-const REPETITIONS: usize = 10;
+const REPETITIONS: usize = 15;
 /// Rounds of a session, where there are so many.
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 4;
 /// Small states are sent so many times as often: nearly all of their time is what wakes of threads take, which
 /// differs most, and they cost nothing.
 const OFTEN: usize = 4;
@@ -41,9 +41,9 @@ const SMALL: u32 = 100_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// To find costs.
+    /// To find costs, and to compare them with what sizes take from which they are not told.
     Calibrate,
-    /// To compare costs with what is measured, of sizes from which they are not told but for the largest.
+    /// To compare kept costs with what those sizes take.
     Verify,
 }
 
@@ -70,8 +70,19 @@ pub struct Session {
     pub rounds: usize,
 }
 
-/// All sessions between `nodes`, in the order in which both computers go through them. Those from which costs are told
-/// take turns with those in which they are verified, because what a transfer takes moves with what else the computers do.
+/// Whether costs are told from states of `size` bytes.
+pub fn tells(size: u32) -> bool {
+    SIZES.contains(&size)
+}
+
+/// Whether costs are verified with states of `size` bytes.
+pub fn is_asked(size: u32) -> bool {
+    ASKED.contains(&size)
+}
+
+/// All sessions between `nodes`, in the order in which both computers go through them. A calibration sends the sizes with
+/// which costs are verified among those from which they are told, because what a transfer takes moves with what else the
+/// computers do.
 pub fn sessions(
     config: &Config,
     nodes: &[String; 2],
@@ -83,10 +94,13 @@ pub fn sessions(
     let repetitions = rounds.div_ceil(ROUNDS).clamp(1, REPETITIONS);
     let rounds = rounds.div_ceil(repetitions);
     let [first, second] = nodes;
+    let mut all = [SIZES.as_slice(), ASKED.as_slice()].concat();
+    all.sort_unstable();
+    all.dedup();
     let directions = [(first, second), (second, first)];
     for (from, to) in directions.repeat(repetitions) {
         for (networks, spread) in routes(config, nodes) {
-            let one = |purpose, payload, largest, rounds| Session {
+            let one = |payload, sizes: &[u32], largest, rounds| Session {
                 number: 0,
                 purpose,
                 from: from.clone(),
@@ -94,15 +108,16 @@ pub fn sessions(
                 networks: names_of(config, networks),
                 spread,
                 payload,
-                sizes: sizes(config, networks, purpose, largest),
+                sizes: short_enough(config, networks, sizes, largest),
                 rounds,
             };
             if purpose == Purpose::Calibrate {
                 let half = (payload / 2).max(1);
-                sessions.push(one(purpose, payload, LARGEST, rounds));
-                sessions.push(one(purpose, half, LARGEST_HALVED, rounds.div_ceil(2)));
+                sessions.push(one(payload, &all, LARGEST, rounds));
+                sessions.push(one(half, &SIZES, LARGEST_HALVED, rounds.div_ceil(2)));
+            } else {
+                sessions.push(one(payload, &ASKED, LARGEST, rounds));
             }
-            sessions.push(one(Purpose::Verify, payload, LARGEST, rounds));
         }
     }
     for (session, number) in sessions.iter_mut().zip(0..) {
@@ -140,7 +155,8 @@ fn routes(config: &Config, nodes: &[String; 2]) -> Vec<(LinkSet, bool)> {
     routes
 }
 
-fn sizes(config: &Config, networks: LinkSet, purpose: Purpose, largest: u32) -> Vec<u32> {
+/// Those of `sizes` up to `largest` that do not take too long on the slowest of `networks`.
+fn short_enough(config: &Config, networks: LinkSet, sizes: &[u32], largest: u32) -> Vec<u32> {
     let rates = networks
         .iter()
         .map(|link| config.networks[usize::from(link.0)].bandwidth);
@@ -150,12 +166,8 @@ fn sizes(config: &Config, networks: LinkSet, purpose: Purpose, largest: u32) -> 
             u128::from(*size) * 8_000_000_000 / u128::from(rate) <= u128::from(LONGEST.as_nanos())
         })
     };
-    let all: &[u32] = match purpose {
-        Purpose::Calibrate => &SIZES,
-        Purpose::Verify => &ASKED,
-    };
-    all.iter()
-        .copied()
+    let sizes = sizes.iter().copied();
+    sizes
         .filter(|size| *size <= largest)
         .filter(short)
         .collect()

@@ -7,7 +7,7 @@ use bumpless_plan::cost::file::{Basis, Jitter, Measured, NodeCosts, Path, SCHEMA
 use bumpless_plan::cost::{Costs, Sample, fit};
 
 use super::end::{Outcome, Times};
-use super::session::{Purpose, Session};
+use super::session::{self, Session};
 use crate::statistics::Summary;
 
 /// Transfers of a size that count at least.
@@ -62,7 +62,7 @@ pub fn measured(session: &Session, times: &Times) -> (Option<Measured>, usize) {
     (measured, all.len() - counted)
 }
 
-/// The costs that all sessions together tell that are for it.
+/// The costs that all sessions together tell, from the sizes that are for it.
 ///
 /// # Errors
 /// Too little could be measured.
@@ -72,10 +72,9 @@ pub fn costs(
     done: &[(Session, Outcome)],
 ) -> Result<Costs, String> {
     let mut paths: Vec<Path> = Vec::new();
-    let all = together(done);
-    let told_from = |(session, _): &&(Session, _)| session.purpose == Purpose::Calibrate;
-    for (session, times) in all.iter().filter(told_from) {
-        let sized = times.iter().map(|times| measured(session, times));
+    for (session, times) in &together(done) {
+        let told_from = times.iter().filter(|times| session::tells(times.size));
+        let sized = told_from.map(|times| measured(session, times));
         let (sizes, thrown): (Vec<_>, Vec<usize>) = sized.unzip();
         let same = |path: &&mut Path| path.is_of(&session.from, &session.networks, session.spread);
         if !paths.iter_mut().any(|path| same(&&mut *path)) {

@@ -8,7 +8,7 @@ use bumpless_plan::{Channel, Distribution, evaluate, pair};
 use serde::Serialize;
 
 use super::end::{Outcome, STALL, Times};
-use super::session::{Purpose, Session};
+use super::session::{self, Purpose, Session};
 use super::{Options, run, summary};
 use crate::run::Trouble;
 
@@ -83,7 +83,7 @@ pub fn verify(options: &Options, costs: &Costs) -> Result<Verification, Trouble>
     compare(&options.config, costs, &done)
 }
 
-/// Compares `costs` with those of the sessions that are for it.
+/// Compares `costs` with the sizes of `done` that are for it.
 ///
 /// # Errors
 /// Costs or sessions lack a route or a size.
@@ -93,10 +93,8 @@ pub fn compare(
     done: &[(Session, Outcome)],
 ) -> Result<Verification, Trouble> {
     let mut rows = Vec::new();
-    let all = summary::together(done);
-    let compared = |(session, _): &&(Session, _)| session.purpose == Purpose::Verify;
-    for (session, times) in all.iter().filter(compared) {
-        for times in times {
+    for (session, times) in &summary::together(done) {
+        for times in times.iter().filter(|times| session::is_asked(times.size)) {
             rows.push(row(config, costs, session, times)?);
         }
     }

@@ -97,9 +97,7 @@ impl Calibrate {
             output::print_line(serde_json::to_value(&costs).map_err(Failure::refused)?);
         } else {
             show(&costs);
-            output::print_line(
-                "measured in turns with that: sizes from which it was not told, and the largest",
-            );
+            output::print_line("measured among them: sizes from which it was not told");
             show_verification(&held_out, false);
             output::print_line(format_args!("kept in {}", file.display()));
         }
