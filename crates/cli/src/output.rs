@@ -111,13 +111,24 @@ pub fn print_line(line: impl Display) {
 
 /// Reads and checks the configuration at `path`.
 pub fn load(path: &Path, as_json: bool) -> Result<Config, Failure> {
+    read(path, as_json, Config::parse)
+}
+
+/// The same for a plan, which says itself what is too much for the networks.
+pub fn load_to_plan(path: &Path, as_json: bool) -> Result<Config, Failure> {
+    read(path, as_json, Config::parse_to_plan)
+}
+
+type Parse = fn(&str, &str) -> Result<Config, Vec<Problem>>;
+
+fn read(path: &Path, as_json: bool, parse: Parse) -> Result<Config, Failure> {
     let name = path.display().to_string();
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::usage(format_args!(
             "cannot read {name}: {error}; name an existing configuration file"
         ))
     })?;
-    Config::parse(&text, &name).map_err(|problems| Failure::configuration(&problems, as_json))
+    parse(&text, &name).map_err(|problems| Failure::configuration(&problems, as_json))
 }
 
 /// The node called `name` in `config`.

@@ -107,6 +107,55 @@ fn a_no_says_where_and_by_how_much_and_what_it_proposes_is_a_yes() {
     assert_eq!(with(proposed - 0.02), Some(1), "{advice}");
 }
 
+/// What is told is the first time at which there is too much, here that of the shortest deadline; there is a later
+/// one, which others make up.
+#[test]
+fn channels_that_are_too_much_only_later_are_among_what_could_be_changed() {
+    let slow = example("table20.toml").replace("bandwidth_mbit = 1000", "bandwidth_mbit = 830");
+    let (said, ..) = plan(&slow);
+    assert!(said.contains("too much in the 10.0 ms after"), "{said}");
+    let change = "application-7: states of ";
+    let advice = said
+        .lines()
+        .find_map(|line| line.trim().strip_prefix(change));
+    let advice = advice.unwrap_or_else(|| panic!("{said}"));
+    let bytes: u32 = advice.split(' ').next().unwrap().parse().unwrap();
+    // 64 bytes of them are the executor's.
+    let state = format!(
+        "channel = 7\n{}",
+        slow.split("channel = 7\n").nth(1).unwrap()
+    );
+    let smaller = state.replacen("\"8.0 MB\"", &format!("{}", bytes - 64), 1);
+    assert_eq!(plan(&slow.replace(&state, &smaller)).2, Some(0), "{advice}");
+}
+
+#[test]
+fn networks_that_carry_less_than_the_states_are_a_no_with_advice_and_refused_elsewhere() {
+    let slow = |rate: u32| {
+        let rate = format!("bandwidth_mbit = {rate}");
+        example("table20.toml").replace("bandwidth_mbit = 1000", &rate)
+    };
+    let (said, errors, status) = plan(&slow(700));
+    assert_eq!(status, Some(1), "{said} {errors}");
+    let share = said.lines().find(|line| line.contains("106.2 %"));
+    assert!(share.is_some(), "{said}");
+    let advice = said
+        .lines()
+        .find(|line| line.contains("all networks: ") && line.contains("bandwidth_mbit"))
+        .unwrap_or_else(|| panic!("{said}"));
+    let percent: u32 = advice
+        .split_whitespace()
+        .find_map(|word| word.parse().ok())
+        .unwrap();
+    assert_eq!(plan(&slow(7 * percent)).2, Some(0), "{advice}");
+    assert_eq!(plan(&slow(7 * (percent - 1))).2, Some(1), "{advice}");
+
+    let planned = Planned::new(&slow(700));
+    let (_, errors, status) = outcome(&bumpless(&["check", planned.path.to_str().unwrap()]));
+    assert_eq!(status, Some(2));
+    assert!(errors.contains("113 % of this network's"), "{errors}");
+}
+
 #[test]
 fn spread_channels_are_judged_where_their_networks_are_one() {
     let text = example("table20.toml").replace(

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use bumpless_base::NodeId;
 
+use crate::check::{self, Room};
+use crate::file;
 use crate::model::Config;
 use crate::problem::Problem;
 use crate::reader::Reader;
-use crate::{check, file};
 
 impl Config {
     /// Reads and checks `text`; `name` is the file's name in messages.
@@ -16,13 +17,16 @@ impl Config {
     /// # Errors
     /// Everything that is wrong, ordered by line, field and text; never empty.
     pub fn parse(text: &str, name: &str) -> Result<Self, Vec<Problem>> {
-        let mut reader = Reader::new(name, text);
-        let config =
-            file::read(&mut reader, text).and_then(|file| check::resolve(&mut reader, &file));
-        match config {
-            Some(config) => Ok(config),
-            None => Err(reader.into_problems()),
-        }
+        read(text, name, Room::Needed)
+    }
+
+    /// The same, but states may need more than the networks carry: a plan says of those how much that is and what
+    /// would help, which a refusal does not.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_to_plan(text: &str, name: &str) -> Result<Self, Vec<Problem>> {
+        read(text, name, Room::LeftToPlan)
     }
 
     /// Reads and checks the file at `path`.
@@ -96,4 +100,11 @@ impl Config {
         };
         directory.join(format!("{}-{name}.sock", self.pair))
     }
+}
+
+fn read(text: &str, name: &str, room: Room) -> Result<Config, Vec<Problem>> {
+    let mut reader = Reader::new(name, text);
+    let file = file::read(&mut reader, text);
+    let config = file.and_then(|file| check::resolve(&mut reader, &file, room));
+    config.ok_or_else(|| reader.into_problems())
 }

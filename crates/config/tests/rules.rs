@@ -232,6 +232,21 @@ fn a_state_that_misses_its_deadline_alone_is_refused() {
 }
 
 #[test]
+fn what_the_networks_do_not_carry_is_left_to_a_plan_and_nothing_else() {
+    let text = include_str!("../../../examples/table20.toml");
+    let overloaded = text.replace("bandwidth_mbit = 1000", "bandwidth_mbit = 700");
+    let too_large = text.replacen("\"800 B\"", "\"1.3 MB\"", 1);
+    for text in [&overloaded, &too_large] {
+        assert!(Config::parse(text, "test").is_err());
+        assert!(Config::parse_to_plan(text, "test").is_ok());
+    }
+    let wrong = overloaded.replacen("period_ms = 10", "period_ms = 0", 1);
+    let found = Config::parse_to_plan(&wrong, "test").unwrap_err();
+    let fields: Vec<_> = found.iter().map(|problem| problem.field.as_str()).collect();
+    assert_eq!(fields, ["application[1].period_ms"], "{found:?}");
+}
+
+#[test]
 fn memory_is_bounded() {
     one(
         "#memory_max = \"1 GiB\"",

@@ -4,9 +4,13 @@ use serde::Serialize;
 
 use crate::evaluate::{Plan, Unmet, is_admitted};
 use crate::input::{Distribution, MAX_BANDWIDTH, Scenario};
-use crate::variation::{Variation, largest_below, longest_round_trip, other_links, smallest_above};
+use crate::variation::{
+    Variation, largest_below, longest_round_trip, other_links, smallest_above,
+    smallest_above_within,
+};
 
-/// Channels for which changes are searched: those with the largest share of what is too much.
+/// Channels for which changes are searched: those with the largest share of what is too much, then those with the
+/// largest share of all.
 const CANDIDATES: usize = 16;
 /// Longest period that is proposed, nanoseconds: the longest that a configuration takes.
 const LONGEST_NS: u64 = 60_000_000_000;
@@ -30,7 +34,7 @@ pub fn advise(scenario: &Scenario, plan: &Plan) -> Vec<Advice> {
         return Vec::new();
     }
     let mut changes = Vec::new();
-    for channel in candidates(plan) {
+    for channel in candidates(scenario, plan) {
         of_channel(scenario, channel, &mut changes);
     }
     networks(scenario, &mut changes);
@@ -47,8 +51,9 @@ pub fn advise(scenario: &Scenario, plan: &Plan) -> Vec<Advice> {
     advice
 }
 
-/// The channels that make up what is too much, or lose too much, most first.
-fn candidates(plan: &Plan) -> Vec<usize> {
+/// The channels that make up what is too much, or lose too much, most first; then the others, those that send most
+/// first: what is told is the first time at which there is too much, and there may be later ones.
+fn candidates(scenario: &Scenario, plan: &Plan) -> Vec<usize> {
     let mut all: Vec<usize> = Vec::new();
     for unmet in &plan.unmet {
         match *unmet {
@@ -64,6 +69,13 @@ fn candidates(plan: &Plan) -> Vec<usize> {
             Unmet::InFlight { .. } => {}
         }
     }
+    let sent = |at: &usize| {
+        let channel = &scenario.channels[*at];
+        channel.size as f64 / channel.period.as_nanos().max(1) as f64
+    };
+    let mut others: Vec<usize> = (0..scenario.channels.len()).collect();
+    others.sort_by(|a, b| sent(b).total_cmp(&sent(a)));
+    all.extend(others);
     let mut seen = Vec::new();
     for channel in all {
         if !seen.contains(&channel) {
@@ -144,12 +156,13 @@ fn networks(scenario: &Scenario, changes: &mut Vec<Variation>) {
             .bandwidth
             .saturating_mul(FASTEST_PERCENT / 100)
             .min(MAX_BANDWIDTH);
-        let found = smallest_above(network.bandwidth, most, |to| fits(to_rate(to)));
+        // At a much higher rate more packets would have to be in flight than may be.
+        let found = smallest_above_within(network.bandwidth, most, |to| fits(to_rate(to)));
         changes.extend(found.map(to_rate));
     }
     if scenario.links.len() > 1 {
         let to_all = |to_percent| Variation::Faster { to_percent };
-        let found = smallest_above(100, FASTEST_PERCENT, |to| fits(to_all(to)));
+        let found = smallest_above_within(100, FASTEST_PERCENT, |to| fits(to_all(to)));
         changes.extend(found.map(to_all));
     }
 }

@@ -192,6 +192,19 @@ pub fn smallest_above(from: u64, most: u64, fits: impl Fn(u64) -> bool) -> Optio
     Some(base + above * step)
 }
 
+/// The same where much too large a value does not fit either: the smallest that leads up to the first that fits of
+/// those that grow by a quarter.
+pub fn smallest_above_within(from: u64, most: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
+    let step = step(from);
+    let grown = |to: &u64| Some((to + to / 4).next_multiple_of(step));
+    let mut tried = std::iter::successors(grown(&(from - from % step)), grown);
+    let reached = tried
+        .by_ref()
+        .take_while(|to| *to <= most)
+        .find(|to| fits(*to));
+    smallest_above(from, reached?, fits)
+}
+
 /// The largest value on the grid below `from`, at least `least`, that `fits`, if every smaller one fits too.
 pub fn largest_below(from: u64, least: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
     // One digit more, as the value may lose one on its way down.

@@ -179,6 +179,26 @@ fn too_many_losses_are_answered_with_the_budget_that_is_enough() {
     assert!(is_admitted(&budget(3).apply(&scenario)) && !is_admitted(&budget(2).apply(&scenario)));
 }
 
+/// A network that carries a little too little: at ten times its rate more packets would have to be in flight
+/// than may be, so that much faster networks do not help either.
+#[test]
+fn a_faster_network_is_proposed_although_a_much_faster_one_is_refused() {
+    let mut scenario = alone(channel(0, (20_000_000, 200_000, 100, 0)));
+    scenario.links[0].bandwidth = 800_000_000;
+    let plan = evaluate(&scenario).unwrap();
+    let faster = |to| is_admitted(&Variation::Bandwidth { link: 0, to }.apply(&scenario));
+    assert!(!plan.admitted && faster(1_000_000_000) && !faster(80_000_000_000));
+    let advice = advise(&scenario, &plan);
+    let proposed = advice.iter().find_map(|advice| match advice.change {
+        Variation::Bandwidth { to, .. } => Some(to),
+        _ => None,
+    });
+    assert!(
+        proposed.is_some_and(|to| faster(to) && !faster(to - 1_000_000)),
+        "{advice:?}"
+    );
+}
+
 /// A larger state needs a larger budget, and gets it.
 #[test]
 fn the_largest_state_has_the_budget_that_its_accepted_loss_needs() {

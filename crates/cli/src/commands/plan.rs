@@ -54,7 +54,7 @@ impl Plan {
         if let Some(new) = &self.new {
             return change::run(&self.config, new, Machine::default(), self.json);
         }
-        let config = output::load(&self.config, self.json)?;
+        let config = output::load_to_plan(&self.config, self.json)?;
         if self.calibration.calibrate {
             return self.calibration.run(&self.config, config, self.json);
         }

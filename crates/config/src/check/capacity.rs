@@ -7,7 +7,7 @@ use bumpless_base::{LinkSet, NodeId};
 
 use super::addresses::Map;
 use super::timing::ms;
-use super::{applications, groups, link, node};
+use super::{Room, applications, groups, link, node};
 use crate::file::File;
 use crate::model::ENVELOPE_MAX;
 use crate::model::{Distribution, IpVersion, Transfer, WireVersion};
@@ -51,6 +51,7 @@ pub(crate) fn check(
     drafts: &[applications::Draft],
     groups: &[groups::Draft],
     map: &Map,
+    room: Room,
 ) -> Option<Transfer> {
     let given = &file.transfer;
     memory(reader, file, drafts, groups);
@@ -76,10 +77,9 @@ pub(crate) fn check(
     for draft in drafts {
         capacity.packet_numbers(reader, draft);
         capacity.expiry(reader, draft);
-        capacity.alone(reader, draft);
     }
-    for (i, network) in file.networks.iter().enumerate() {
-        capacity.utilisation(reader, file, i, &network.place);
+    if room == Room::Needed {
+        capacity.room(reader, file);
     }
     Some(Transfer {
         version,
@@ -171,6 +171,16 @@ impl Capacity<'_> {
             self.paths.get(i).copied().flatten().map(|path| (i, path))
         };
         draft.networks?.iter().map(position).collect()
+    }
+
+    /// Whether the networks carry each state alone, and all together.
+    fn room(&self, reader: &mut Reader, file: &File) {
+        for draft in self.drafts {
+            self.alone(reader, draft);
+        }
+        for (i, network) in file.networks.iter().enumerate() {
+            self.utilisation(reader, file, i, &network.place);
+        }
     }
 
     /// A state that misses its deadline with the networks to itself.

@@ -28,8 +28,17 @@ pub(crate) struct Known {
     groups: names::Index,
 }
 
+/// Whether it is wrong if states need more than the networks carry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// It is.
+    Needed,
+    /// A plan will say.
+    LeftToPlan,
+}
+
 /// Checks `file`; `None` where anything is wrong, now or before.
-pub(crate) fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
+pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Config> {
     let known = Known {
         networks: names::networks(reader, file),
         nodes: names::nodes(reader, file),
@@ -43,7 +52,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
     let nodes = addresses::nodes(file, &map);
     let groups = groups::check(reader, file, &known, &map);
     let drafts = applications::check(reader, file, &known, &map, &groups, timing.as_ref());
-    let transfer = capacity::check(reader, file, &drafts, &groups, &map);
+    let transfer = capacity::check(reader, file, &drafts, &groups, &map, room);
     let realtime = realtime(&file.realtime);
     let plan = plan(&file.plan);
     let applications: Option<Vec<_>> = drafts

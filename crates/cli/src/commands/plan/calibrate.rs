@@ -278,7 +278,7 @@ enum End {
 impl CalibrationEnd {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let config = output::load(&self.config, false)?;
+        let config = output::load_to_plan(&self.config, false)?;
         let session: Session = serde_json::from_str(&self.session).map_err(Failure::usage)?;
         let side = match self.side {
             End::Send => Side::Send,
