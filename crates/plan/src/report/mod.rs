@@ -10,11 +10,13 @@ mod timeline;
 pub mod units;
 pub mod words;
 
+use bumpless_config::ENVELOPE_MAX;
 use serde_json::Value;
 
 use crate::advice::{Advice, advise};
 use crate::headroom::{Headroom, headroom};
 use crate::pair::{PairPlan, Sender, Verdict};
+use crate::variation::Variation;
 
 /// A plan with all that is worth telling of it.
 #[derive(Clone, Debug)]
@@ -41,7 +43,9 @@ impl Report {
         let (mut done, all) = (0, plan.senders.iter().map(count).sum());
         for sender in &plan.senders {
             let planned = sender.plan.as_ref().ok();
-            advice.push(planned.map_or_else(Vec::new, |plan| advise(&sender.scenario, plan)));
+            let mut possible = planned.map_or_else(Vec::new, |plan| advise(&sender.scenario, plan));
+            possible.retain(can_be_configured);
+            advice.push(possible);
             let one_more = || {
                 done += 1;
                 told(done, all);
@@ -75,4 +79,9 @@ impl Report {
     pub fn drawings(&self) -> Vec<(String, String)> {
         page::drawings(self)
     }
+}
+
+/// Whether it is a change of what stands in a configuration: states have the executor's bytes anyway.
+fn can_be_configured(advice: &Advice) -> bool {
+    !matches!(advice.change, Variation::Size { to_bytes, .. } if to_bytes < ENVELOPE_MAX)
 }

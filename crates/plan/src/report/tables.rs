@@ -8,6 +8,7 @@ use crate::evaluate::Plan;
 use crate::headroom::Headroom;
 use crate::input::{Distribution, Loss, Scenario};
 use crate::pair::Sender;
+use crate::variation::step;
 
 /// Pieces of advice that are shown.
 pub const ADVICE: usize = 6;
@@ -113,7 +114,7 @@ pub fn channels(scenario: &Scenario, plan: &Plan) -> Table {
         let left = |response: u64| units::time(deadline.saturating_sub(response) as f64);
         table.row([
             channel.name.clone(),
-            units::bytes(channel.size.into()),
+            units::bytes(words::configured(channel.size).into()),
             planned.packets.to_string(),
             units::time(channel.period.as_nanos() as f64),
             units::time(deadline as f64),
@@ -164,6 +165,12 @@ pub fn networks(scenario: &Scenario, plan: &Plan) -> Table {
     table
 }
 
+/// The largest state that an application may give, rounded down to what is printed.
+fn largest(size: u32) -> String {
+    let size = u64::from(words::configured(size));
+    units::bytes((size - size % step(size)) as f64)
+}
+
 /// How far each channel may go while the others stay.
 pub fn limits(scenario: &Scenario, room: &Headroom) -> Table {
     let mut table = Table::new(&[
@@ -176,10 +183,9 @@ pub fn limits(scenario: &Scenario, room: &Headroom) -> Table {
         table.row([
             channel.name.clone(),
             if room.size_budget > channel.budget {
-                let size = units::bytes(room.size.into());
-                format!("{size} (budget {})", room.size_budget)
+                format!("{} (budget {})", largest(room.size), room.size_budget)
             } else {
-                units::bytes(room.size.into())
+                largest(room.size)
             },
             units::time(room.deadline_ns as f64),
             units::time(room.period_ns as f64),

@@ -7,6 +7,8 @@ use crate::pair::{PairPlan, Sender, Verdict};
 use crate::resource::{Blocking, Kind};
 use crate::variation::Variation;
 
+use bumpless_config::ENVELOPE_MAX;
+
 use super::units;
 
 /// Channels of a window that are named.
@@ -248,6 +250,11 @@ fn waiting(name: &str, blocking: &Blocking) -> String {
     format!("{name} waits {total} ({})", parts.join(", "))
 }
 
+/// The bytes of a state that its application gives it: without those of the executor.
+pub fn configured(size: u32) -> u32 {
+    size.saturating_sub(ENVELOPE_MAX)
+}
+
 /// A piece of advice as something to write into the configuration.
 pub fn advice(scenario: &Scenario, advice: &Advice) -> String {
     let name = |channel: usize| &scenario.channels[channel].name;
@@ -273,9 +280,10 @@ pub fn advice(scenario: &Scenario, advice: &Advice) -> String {
             units::millis(scenario.channels[channel].deadline.as_nanos())
         ),
         Variation::Size { channel, to_bytes } => format!(
-            "{}: states of {to_bytes} bytes instead of {}",
+            "{}: size = {} instead of {}",
             name(channel),
-            scenario.channels[channel].size
+            configured(to_bytes),
+            configured(scenario.channels[channel].size)
         ),
         Variation::Budget { channel, to } => format!(
             "{}: retransmissions = {to} instead of {}",
