@@ -1,0 +1,109 @@
+//! A network's port over a driver that takes everything and keeps nothing.
+
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+
+use bumpless_base::{ChannelId, Counters, Duration, Instant, LinkId, LinkSet, PeerId};
+use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendOutcome};
+use bumpless_node::data_plane::link_port::{Addresses, LinkPort, SendState};
+use bumpless_node::wiring::LinkSettings;
+use bumpless_transfer::{Distribution, LinkParameters, Sender, SenderChannel, SenderPeer};
+use bumpless_wire::Version;
+
+const LINK: LinkId = LinkId(0);
+const PEER: PeerId = PeerId(0);
+const BANDWIDTH: u64 = 10_000_000;
+/// Bytes on the wire of each datagram beyond its payload.
+const OVERHEAD: u16 = 66;
+const BEGIN: Instant = Instant::from_nanos(1_000_000_000);
+
+struct Swallow;
+
+impl Link for Swallow {
+    fn send(&mut self, _: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
+        SendOutcome {
+            sent: packets.len(),
+            failure: None,
+        }
+    }
+    fn receive(&mut self, _: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+        ReceiveOutcome::default()
+    }
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
+    fn local_address(&self) -> SocketAddr {
+        address()
+    }
+}
+
+fn address() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], 4700))
+}
+
+fn port() -> LinkPort<Swallow> {
+    let settings = LinkSettings {
+        name: "A".into(),
+        local: address(),
+        datagram_max: 1472,
+        bandwidth: BANDWIDTH,
+        frame_overhead: OVERHEAD,
+        dscp: 0,
+        priority: 0,
+        in_flight_max: 512,
+    };
+    let addresses = Addresses {
+        partners: vec![Some(address())],
+        references: vec![Some(address())],
+    };
+    LinkPort::new(LINK, Swallow, &settings, addresses, BEGIN)
+}
+
+/// When the sender asks for the acknowledgement of a state that leaves after what `before` sends.
+fn asks_at(before: impl Fn(&mut LinkPort<Swallow>, &mut Sender, &mut Counters)) -> Instant {
+    let link = LinkParameters {
+        bandwidth: BANDWIDTH,
+        frame_overhead: OVERHEAD,
+        initial_round_trip: Duration::from_micros(100),
+    };
+    let peer = SenderPeer {
+        version: Version::V2,
+        payload_size: 1442,
+        in_flight_max: 512,
+    };
+    let channel = SenderChannel {
+        id: ChannelId::new(1).unwrap(),
+        peer: PEER,
+        links: LinkSet::only(LINK),
+        distribution: Distribution::Replicate,
+        max_size: 1000,
+        deadline: Duration::from_secs(1),
+        expiry: Duration::from_secs(2),
+    };
+    let (mut sender, mut publishers) = Sender::new(&[link], &[peer], &[channel]).unwrap();
+    sender.set_session(PEER, Some(1), BEGIN);
+    let (mut port, mut counters) = (port(), Counters::default());
+    before(&mut port, &mut sender, &mut counters);
+    publishers[0].publish(BEGIN, |buffer| buffer.len());
+    sender.handle_published(BEGIN);
+    let sent = port.send_states(&mut sender, BEGIN, &mut counters);
+    assert_eq!(sent, SendState::Drained);
+    sender.poll_timeout().unwrap()
+}
+
+#[test]
+fn a_state_leaves_after_the_messages_that_were_sent_before_it() {
+    let message = [0; 184];
+    let alone = asks_at(|_, _, _| ());
+    // 250 bytes on the wire.
+    let each = Duration::from_micros(200);
+    let after_heartbeat = asks_at(|port, sender, counters| {
+        port.send_to_partner(PEER, &message, BEGIN, sender, counters);
+    });
+    assert_eq!(after_heartbeat.since(alone), each);
+    let after_requests = asks_at(|port, sender, counters| {
+        port.send_to_reference(0, &message, BEGIN, sender, counters);
+        port.send_to_reference(0, &message, BEGIN, sender, counters);
+    });
+    assert_eq!(after_requests.since(alone), each * 2);
+}
