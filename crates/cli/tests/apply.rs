@@ -154,7 +154,7 @@ fn a_refused_change_names_every_reason_and_changes_nothing() {
         &[
             "timing",
             "network",
-            "application[1].size",
+            "application[2].size",
             "nothing has changed",
         ],
     );

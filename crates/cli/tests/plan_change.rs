@@ -41,9 +41,39 @@ fn what_makes_room_is_named_before_what_takes_it() {
     assert!(output.status.success(), "{text}");
     let first = text.find("1. application-11 ends").expect(&text);
     let second = text
-        .find("2. application-4 asks more: state 400064 to 900064 B")
+        .find("2. application-4 asks more: state 400000 to 900000 B")
         .expect(&text);
     assert!(first < second);
+    assert!(
+        text.contains("bumpless apply refuses it") && text.contains("application[4].size"),
+        "{text}"
+    );
+    assert!(!text.contains(".kind"), "{text}");
+}
+
+#[test]
+fn what_only_the_application_sees_is_a_change_too() {
+    let fourth = |text: &str, from: &str, to: &str| {
+        let at = text.find("name = \"application-4\"").unwrap();
+        let (before, after) = text.split_at(at);
+        before.to_owned() + &after.replacen(from, to, 1)
+    };
+    let tuned = fourth(TABLE, "commit = \"async\"", "commit = \"before_output\"");
+    let output = plan(&tuned, &[]);
+    let text = printed(&output);
+    assert!(output.status.success(), "{text}");
+    assert!(
+        text.contains("other settings of application-4 change"),
+        "{text}"
+    );
+    let renumbered = fourth(TABLE, "channel = 4\n", "channel = 44\n");
+    let output = plan(&renumbered, &["--json"]);
+    let json: serde_json::Value = serde_json::from_str(&printed(&output)).unwrap();
+    assert_eq!(json["apply"]["possible"], false);
+    assert_eq!(
+        json["apply"]["problems"][0]["field"],
+        "application[4].channel"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use bumpless_base::NodeId;
 
-use crate::model::{Application, ApplicationKind, Config, Synthetic};
+use crate::model::{Application, ApplicationKind, Config};
 use crate::problem::Problem;
 
 /// An application that stays.
@@ -40,6 +40,13 @@ impl Change {
                 section.to_owned(),
                 "cannot change while the pair runs".into(),
                 "leave it as it is, or stop both nodes and start them with the new file",
+            );
+        }
+        if old.nodes.len() != 2 {
+            problems.add(
+                "node".into(),
+                "only a pair of two nodes changes while it runs".into(),
+                "stop the nodes of a pool and start them with the new file",
             );
         }
         let mut change = Self::default();
@@ -154,7 +161,7 @@ fn added(old: &Config, application: &Application, to: usize, problems: &mut Prob
     let mut taken = old.applications.iter();
     if let Some(before) = taken.find(|before| before.channel == application.channel) {
         problems.add(
-            format!("application[{to}].channel"),
+            format!("application[{}].channel", to + 1),
             format!(
                 "{} is the channel of '{}' until the change, and packets of it may still be under way",
                 application.channel, before.name
@@ -193,7 +200,7 @@ fn stays(before: &Application, after: &Application, to: usize, problems: &mut Pr
     ];
     for (field, _) in fields.iter().filter(|(_, differs)| *differs) {
         problems.add(
-            format!("application[{to}].{field}"),
+            format!("application[{}].{field}", to + 1),
             format!("cannot change while '{name}' runs"),
             "leave it as it is, or give the changed application another name and a channel that was not \
              used since the nodes started: it then begins anew, and the old one ends",
@@ -203,14 +210,14 @@ fn stays(before: &Application, after: &Application, to: usize, problems: &mut Pr
 
 /// Whether an application of one kind goes on from a state of the other.
 fn same_states(before: &ApplicationKind, after: &ApplicationKind) -> bool {
-    match (before, after) {
-        (ApplicationKind::QuadrupleTank(_), ApplicationKind::QuadrupleTank(_)) => true,
+    // A synthetic one's size is that of its state, which is compared for itself.
+    matches!(
+        (before, after),
         (
-            ApplicationKind::Synthetic(Synthetic { size: before, .. }),
-            ApplicationKind::Synthetic(Synthetic { size: after, .. }),
-        ) => before == after,
-        _ => false,
-    }
+            ApplicationKind::QuadrupleTank(_),
+            ApplicationKind::QuadrupleTank(_)
+        ) | (ApplicationKind::Synthetic(_), ApplicationKind::Synthetic(_))
+    )
 }
 
 #[cfg(test)]

@@ -74,9 +74,9 @@ fn everything_that_takes_a_restart_is_said_at_once_with_a_remedy() {
         [
             "timing",
             "network",
-            "application[0].size",
-            "application[1].channel",
-            "application[3].channel"
+            "application[1].size",
+            "application[2].channel",
+            "application[4].channel"
         ]
     );
     assert!(

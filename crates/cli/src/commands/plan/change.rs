@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
-use bumpless_config::{Application, Config};
+use bumpless_config::{Application, Change, Config, ENVELOPE_MAX, Problem};
 use bumpless_plan::change::{Order, Step, StepKind};
 use bumpless_plan::pair::{PairChange, change};
 use bumpless_plan::{Machine, Verdict};
@@ -17,22 +17,35 @@ pub fn run(old: &Path, new: &Path, machine: Machine, as_json: bool) -> Outcome {
     let before = output::load(old, as_json)?;
     let after = output::load(new, as_json)?;
     let change = change(&before, &after, machine);
+    let running = Change::between(&before, &after, &new.display().to_string());
     if as_json {
-        output::print_line(in_json(&change));
+        output::print_line(in_json(&change, &running));
     } else {
-        output::print_line(text((&before, &after), (old, new), &change).trim_end());
+        let mut told = text((&before, &after), (old, new), &change);
+        if change.order.is_some() {
+            told += &while_running(&after, &change, &running);
+        }
+        output::print_line(told.trim_end());
     }
     let in_order = matches!(change.order, Some(Order::Steps { .. }));
     Ok(ExitCode::from(u8::from(!in_order)))
 }
 
-fn in_json(change: &PairChange) -> Value {
+fn in_json(change: &PairChange, running: &Result<Change, Vec<Problem>>) -> Value {
+    let problems = running.as_ref().err().into_iter().flatten();
+    let problems = problems.map(
+        |problem| json!({"field": problem.field, "wrong": problem.wrong, "right": problem.right}),
+    );
     json!({
         "schema": "bumpless.plan.change/1",
         "old": change.verdicts.0,
         "new": change.verdicts.1,
         "restart": change.restart,
         "order": change.order,
+        "apply": {
+            "possible": running.is_ok(),
+            "problems": problems.collect::<Vec<_>>(),
+        },
     })
 }
 
@@ -47,7 +60,7 @@ fn text(
     };
     let steps = match order {
         Order::Steps { steps } if steps.is_empty() => {
-            return format!("{}: the applications are the same\n", after.pair);
+            return format!("{}: the networks carry the same\n", after.pair);
         }
         Order::Steps { steps } => {
             let _ = writeln!(
@@ -73,6 +86,43 @@ fn text(
     };
     for (number, step) in steps.iter().enumerate() {
         let _ = writeln!(text, "  {}. {}", number + 1, line(step, before, after));
+    }
+    text
+}
+
+/// What `bumpless apply` makes of the change.
+fn while_running(
+    after: &Config,
+    change: &PairChange,
+    running: &Result<Change, Vec<Problem>>,
+) -> String {
+    let mut text = String::new();
+    match running {
+        Err(problems) => {
+            let _ = writeln!(
+                text,
+                "bumpless apply refuses it; end both nodes and start them with the new file, or leave as it is:"
+            );
+            for problem in problems {
+                let _ = writeln!(text, "  {}: {}", problem.field, problem.wrong);
+            }
+        }
+        Ok(tuned) => {
+            let Some(Order::Steps { steps }) = &change.order else {
+                return text;
+            };
+            let names = tuned
+                .tuned
+                .iter()
+                .map(|tuned| &after.applications[tuned.to].name);
+            let others = names.filter(|name| steps.iter().all(|step| step.channel != **name));
+            let others: Vec<&str> = others.map(String::as_str).collect();
+            if !others.is_empty() {
+                let _ = writeln!(text, "other settings of {} change", others.join(", "));
+            } else if tuned.is_empty() {
+                let _ = writeln!(text, "the applications are the same");
+            }
+        }
     }
     text
 }
@@ -135,12 +185,7 @@ fn differences(
     let millis = |app: &Application| [app.period, app.deadline].map(|time| time.as_millis_f64());
     let ([old_period, old_deadline], [new_period, new_deadline]) = (millis(old), millis(new));
     let pairs = [
-        (
-            "state",
-            old.state_max.to_string(),
-            new.state_max.to_string(),
-            " B",
-        ),
+        ("state", state(old), state(new), " B"),
         (
             "period",
             old_period.to_string(),
@@ -166,6 +211,11 @@ fn differences(
     differing
         .map(|(what, old, new, unit)| format!("{what} {old} to {new}{unit}"))
         .collect()
+}
+
+/// The bytes of a state that the application gives it.
+fn state(app: &Application) -> String {
+    app.state_max.saturating_sub(ENVELOPE_MAX).to_string()
 }
 
 fn networks(config: &Config, app: &Application) -> String {
