@@ -38,6 +38,7 @@ pub fn advise(scenario: &Scenario, plan: &Plan) -> Vec<Advice> {
         of_channel(scenario, channel, &mut changes);
     }
     networks(scenario, &mut changes);
+    in_flight(scenario, plan, &mut changes);
     statements(scenario, &mut changes);
     let mut advice: Vec<Advice> = changes
         .into_iter()
@@ -87,6 +88,12 @@ fn candidates(scenario: &Scenario, plan: &Plan) -> Vec<usize> {
 }
 
 fn of_channel(scenario: &Scenario, at: usize, changes: &mut Vec<Variation>) {
+    // No change of a channel helps more than its end.
+    let mut without = scenario.clone();
+    without.channels.remove(at);
+    if !is_admitted(&without) {
+        return;
+    }
     let fits = |change: Variation| is_admitted(&change.apply(scenario));
     let channel = &scenario.channels[at];
     let (period, deadline) = (channel.period.as_nanos(), channel.deadline.as_nanos());
@@ -165,6 +172,17 @@ fn networks(scenario: &Scenario, changes: &mut Vec<Variation>) {
         let found = smallest_above_within(100, FASTEST_PERCENT, |to| fits(to_all(to)));
         changes.extend(found.map(to_all));
     }
+}
+
+/// As many unacknowledged packets as keep every network busy.
+fn in_flight(scenario: &Scenario, plan: &Plan, changes: &mut Vec<Variation>) {
+    let needed = plan.unmet.iter().filter_map(|unmet| match *unmet {
+        Unmet::InFlight { needed, .. } => Some(needed),
+        _ => None,
+    });
+    let needed = needed.max().and_then(|needed| u32::try_from(needed).ok());
+    let change = needed.map(|to| Variation::InFlight { to });
+    changes.extend(change.filter(|change| is_admitted(&change.apply(scenario))));
 }
 
 /// What would be enough if networks and machines were better than stated.

@@ -109,6 +109,8 @@ pub struct ResourcePlan {
     pub payload_utilisation: f64,
     /// Why it is too little, and who makes up the load there.
     pub refusal: Option<(Refusal, Vec<Load>)>,
+    /// Where it is too little: the channel due in that window that may be held up longest here, and by what.
+    pub strictest: Option<(usize, Blocking)>,
     /// By how much all deadlines judged here could be shorter, nanoseconds; zero if it is refused.
     pub spare_ns: u64,
     /// How many times as long every state could take; below one if it is refused.
@@ -178,12 +180,19 @@ pub fn is_admitted(scenario: &Scenario) -> bool {
         return false;
     }
     let in_time = |up: LinkSet| {
-        let resources = resource::resources(scenario, up);
+        let resources = resource::different_resources(scenario, up);
         resources.iter().all(|r| r.set().is_admitted())
     };
     (0..scenario.links.len()).all(|link| in_flight_needed(scenario, link).is_none())
         && losses::are_accepted(scenario)
-        && scenario.services().all(|service| in_time(service.up))
+        && scenario
+            .services()
+            .filter(|service| {
+                service.without.is_none_or(|link| {
+                    scenario.is_first_alike(LinkId(link as u8), scenario.all_links())
+                })
+            })
+            .all(|service| in_time(service.up))
 }
 
 fn unmet(scenario: &Scenario, situations: &[Situation]) -> Vec<Unmet> {
@@ -330,8 +339,20 @@ fn resource_plan(scenario: &Scenario, resource: &Resource) -> ResourcePlan {
             response::spare(&set, None)
         },
         growth: growth(resource),
+        strictest: refusal
+            .as_ref()
+            .and_then(|(refusal, _)| strictest(resource, refusal.window_ns?)),
         refusal,
     }
+}
+
+fn strictest(resource: &Resource, window: u64) -> Option<(usize, Blocking)> {
+    let channels = resource.channels.iter().zip(&resource.tasks);
+    let due = channels
+        .zip(&resource.blocking)
+        .filter(|((_, task), _)| task.deadline <= window);
+    due.filter_map(|((channel, _), blocking)| Some((*channel, (*blocking)?)))
+        .max_by_key(|(_, blocking)| blocking.total())
 }
 
 /// Parts of a thousand in which [`growth`] is searched.
@@ -389,7 +410,11 @@ fn channel_plan(scenario: &Scenario, channel: &Channel) -> ChannelPlan {
             link: at,
             wire_bytes,
             wire_ns: nanos(wire_bytes.into(), link.bandwidth),
-            budgeted_ns: nanos(budgeted, link.bandwidth),
+            budgeted_ns: resource::paced(
+                scenario,
+                LinkSet::only(LinkId(at as u8)),
+                nanos(budgeted, link.bandwidth),
+            ),
             packet_loss: link.loss.of_frame(packets.frame_on(link, channel.size)),
         }
     });

@@ -91,12 +91,19 @@ pub fn with_size(scenario: &Scenario, at: usize, to_bytes: u32) -> Scenario {
 
 /// The shortest time on the grid that still fits; as it is if none shorter does.
 fn shortest(from: u64, least: u64, fits: impl Fn(u64) -> bool) -> u64 {
+    // A time that is much shorter has a finer grid.
+    let mut shorter = from;
+    while shorter / 10 > least && fits(shorter / 10) {
+        shorter /= 10;
+    }
     // What does not fit is below what fits: the first that fits above the last that does not.
-    let misfit = largest_below(from, least, |to| !fits(to));
+    let misfit = largest_below(shorter, least, |to| !fits(to));
     match misfit {
         None if fits(least) => least,
-        None => from,
-        Some(misfit) => smallest_above(misfit, from, &fits).map_or(from, |to| to.min(from)),
+        None => shorter,
+        Some(misfit) => {
+            smallest_above(misfit, shorter, &fits).map_or(shorter, |to| to.min(shorter))
+        }
     }
 }
 

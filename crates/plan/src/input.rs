@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bumpless_base::{Duration, LinkSet, MAX_LINKS};
+use bumpless_base::{Duration, LinkId, LinkSet, MAX_LINKS};
 use serde::Serialize;
 
 /// Longest period that a plan takes: with it, sums over years of cycles stay exact.
@@ -44,6 +44,33 @@ pub struct Link {
     pub loss: Loss,
     /// What the nodes send besides states, before any state: heartbeats, requests, acknowledgements.
     pub background: Vec<Background>,
+}
+
+impl Link {
+    /// Whether it differs from `other` by its name at most.
+    pub fn is_like(&self, other: &Self) -> bool {
+        let Self {
+            name: _,
+            bandwidth,
+            frame_overhead,
+            gap,
+            round_trip,
+            burst,
+            other_frame,
+            loss,
+            background,
+        } = self;
+        (bandwidth, frame_overhead, gap, round_trip, burst)
+            == (
+                &other.bandwidth,
+                &other.frame_overhead,
+                &other.gap,
+                &other.round_trip,
+                &other.burst,
+            )
+            && (other_frame, loss, background)
+                == (&other.other_frame, &other.loss, &other.background)
+    }
 }
 
 /// Messages that come at a fixed interval and are sent before any state.
@@ -189,6 +216,28 @@ impl Scenario {
             without: None,
         })
         .chain(without)
+    }
+
+    /// All networks.
+    pub fn all_links(&self) -> LinkSet {
+        LinkSet::first(self.links.len())
+    }
+
+    /// Whether no earlier network of `among` could take the place of `link`: the same in everything but its name, and
+    /// with the same channels. What holds on one of those, or without it, holds on, or without, the others.
+    pub fn is_first_alike(&self, link: LinkId, among: LinkSet) -> bool {
+        let mut earlier = among.iter().filter(|other| other.0 < link.0);
+        !earlier.any(|other| self.are_alike(link, other))
+    }
+
+    fn are_alike(&self, one: LinkId, other: LinkId) -> bool {
+        let of = |id: LinkId| self.links.get(usize::from(id.0));
+        let (Some(first), Some(second)) = (of(one), of(other)) else {
+            return false;
+        };
+        let carried =
+            |channel: &Channel| channel.links.contains(one) == channel.links.contains(other);
+        first.is_like(second) && self.channels.iter().all(carried)
     }
 
     /// Everything for which there is no plan; none of it can become a wrong yes.

@@ -72,7 +72,17 @@ impl Resource {
 
 /// Everything that is shared while the networks `up` are in service.
 pub fn resources(scenario: &Scenario, up: LinkSet) -> Vec<Resource> {
-    let mut sets: Vec<LinkSet> = up.iter().map(LinkSet::only).collect();
+    on_networks(scenario, up, up)
+}
+
+/// The same, but of single networks that are alike only the first: what holds there holds for all.
+pub fn different_resources(scenario: &Scenario, up: LinkSet) -> Vec<Resource> {
+    let first = up.iter().filter(|link| scenario.is_first_alike(*link, up));
+    on_networks(scenario, up, first.collect())
+}
+
+fn on_networks(scenario: &Scenario, up: LinkSet, single: LinkSet) -> Vec<Resource> {
+    let mut sets: Vec<LinkSet> = single.iter().map(LinkSet::only).collect();
     let spread = scenario
         .channels
         .iter()
@@ -200,7 +210,7 @@ fn lost(scenario: &Scenario, at: usize, up: LinkSet, links: LinkSet, rate: u64) 
 
 /// What `nanos` on the wire become where threads go on so late that a pacer's bucket overflows: it sends once
 /// half a burst is earned, and what is earned beyond a burst meanwhile is lost.
-fn paced(scenario: &Scenario, links: LinkSet, nanos: u128) -> u128 {
+pub(crate) fn paced(scenario: &Scenario, links: LinkSet, nanos: u128) -> u128 {
     let longer = |link: &Link| {
         let packet = scenario.packets.largest_on(link, u32::MAX);
         let burst = pacing::burst(link.bandwidth, packet);

@@ -76,6 +76,11 @@ pub enum Variation {
         /// Percent of the present bandwidth.
         to_percent: u64,
     },
+    /// Another limit of unacknowledged packets.
+    InFlight {
+        /// Packets.
+        to: u32,
+    },
 }
 
 impl Variation {
@@ -115,6 +120,7 @@ impl Variation {
                     set_bandwidth(&mut changed, link, to.min(MAX_BANDWIDTH));
                 }
             }
+            Self::InFlight { to } => changed.packets.in_flight_max = to,
         }
         changed
     }
@@ -146,6 +152,7 @@ impl Variation {
             }
             Self::Jitter { to_ns } => ratio(scenario.machine.jitter_ns as f64, to_ns as f64),
             Self::Faster { to_percent } => ratio(100.0, to_percent as f64),
+            Self::InFlight { to } => ratio(scenario.packets.in_flight_max.into(), to.into()),
             Self::Distribution { .. } | Self::Network { .. } => return None,
         })
     }
@@ -157,12 +164,12 @@ pub fn longest_round_trip(scenario: &Scenario) -> u64 {
     all.max().unwrap_or_default().as_nanos()
 }
 
-/// A network at another bandwidth; the pacer's burst grows with it as the pacer's does, or more.
+/// A network at another bandwidth, with the burst that a pacer has there; where it is the burst of several, as many.
 fn set_bandwidth(scenario: &mut Scenario, link: usize, to: u64) {
+    let packet = scenario.packets.largest_on(&scenario.links[link], u32::MAX);
     let link = &mut scenario.links[link];
-    let worth = |rate: u64| pacing::worth(rate).clamp(1, pacing::MAX_BURST);
-    let (from, now) = (worth(link.bandwidth), worth(to));
-    let burst = (u64::from(link.burst) * now.max(from)).div_ceil(from);
+    let burst = |rate| pacing::burst(rate, packet).max(1);
+    let burst = (u64::from(link.burst) * burst(to)).div_ceil(burst(link.bandwidth));
     link.burst = u32::try_from(burst).unwrap_or(u32::MAX);
     link.bandwidth = to;
 }
@@ -196,7 +203,7 @@ pub fn smallest_above(from: u64, most: u64, fits: impl Fn(u64) -> bool) -> Optio
 /// those that grow by a quarter.
 pub fn smallest_above_within(from: u64, most: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
     let step = step(from);
-    let grown = |to: &u64| Some((to + to / 4).next_multiple_of(step));
+    let grown = |to: &u64| Some((to + (to / 4).max(1)).next_multiple_of(step));
     let mut tried = std::iter::successors(grown(&(from - from % step)), grown);
     let reached = tried
         .by_ref()

@@ -89,6 +89,7 @@ fn less(scenario: &Scenario, variation: Variation) -> Option<Variation> {
         Variation::Faster { to_percent } => Variation::Faster {
             to_percent: to_percent - 1,
         },
+        Variation::InFlight { to } => Variation::InFlight { to: to - 1 },
         Variation::RoundTrips { shorter_by_ns } => {
             let longest = scenario.links[0].round_trip.1.as_nanos();
             let shorter_by_ns = shorter_by_ns.saturating_sub(finer(longest));
@@ -177,6 +178,51 @@ fn too_many_losses_are_answered_with_the_budget_that_is_enough() {
         "{advice:?}"
     );
     assert!(is_admitted(&budget(3).apply(&scenario)) && !is_admitted(&budget(2).apply(&scenario)));
+}
+
+#[test]
+fn the_limit_of_packets_in_flight_that_is_enough_is_proposed() {
+    let mut scenario = alone(channel(0, (20_000_000, 200_000, 100, 0)));
+    scenario.links[0].bandwidth = 30_000_000_000;
+    let plan = evaluate(&scenario).unwrap();
+    assert!(!plan.admitted);
+    let advice = advise(&scenario, &plan);
+    let enough = advice.iter().find_map(|advice| match advice.change {
+        Variation::InFlight { to } => Some(to),
+        _ => None,
+    });
+    let with = |to| is_admitted(&Variation::InFlight { to }.apply(&scenario));
+    assert!(
+        enough.is_some_and(|to| with(to) && !with(to - 1)),
+        "{advice:?}"
+    );
+}
+
+/// The search for a faster network ends, however slow it is.
+#[test]
+fn networks_of_a_few_bits_in_a_second_are_answered() {
+    for bandwidth in 1..=4 {
+        let mut scenario = alone(channel(0, (1_000, 100_000, 100, 0)));
+        scenario.links[0].bandwidth = bandwidth;
+        let plan = evaluate(&scenario).unwrap();
+        assert!(!plan.admitted);
+        advise(&scenario, &plan);
+    }
+}
+
+/// Times that are far longer than needed have a grid that is far too coarse for what is needed.
+#[test]
+fn the_shortest_times_do_not_depend_on_how_long_they_are() {
+    let room = |period: u64| {
+        let scenario = alone(channel(0, (1_000, period, 100, 1)));
+        let plan = evaluate(&scenario).unwrap();
+        headroom(&scenario, &plan, || ()).unwrap().channels[0]
+    };
+    let (short, long) = (room(10_000), room(60_000_000));
+    assert_eq!(short.period_ns, long.period_ns);
+    assert!(short.period_ns < 5_000_000, "{short:?}");
+    let deadline = long.deadline_ns.abs_diff(short.deadline_ns);
+    assert!(deadline * 100 <= short.deadline_ns, "{short:?} {long:?}");
 }
 
 /// A network that carries a little too little: at ten times its rate more packets would have to be in flight

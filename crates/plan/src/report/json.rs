@@ -20,11 +20,17 @@ pub fn render(report: &Report) -> Value {
         .enumerate()
         .map(|(at, one)| sender(report, at, one))
         .collect();
+    let not_carried = words::not_carried(&report.plan);
+    let not_carried = not_carried
+        .into_iter()
+        .map(|(without, channel)| json!({"without": without, "channel": channel}));
+    let not_carried = not_carried.collect::<Vec<_>>();
     json!({
         "schema": SCHEMA,
         "pair": report.pair,
         "verdict": report.plan.verdict,
         "reasons": words::reasons(&report.plan),
+        "not_carried": not_carried,
         "senders": senders,
     })
 }

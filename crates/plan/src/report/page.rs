@@ -82,7 +82,7 @@ fn sender(page: &mut String, report: &Report, at: usize, sender: &Sender) {
     let advice = &report.advice[at];
     if let Some(head) = tables::advice_head(sender, advice.len()) {
         let _ = writeln!(page, "<p>{head}</p>");
-        let items = advice.iter().take(tables::ADVICE);
+        let items = tables::shown(advice);
         list(page, items.map(|advice| words::advice(scenario, advice)));
     }
     if let Ok(plan) = &sender.plan {

@@ -4,14 +4,16 @@ use std::fmt::Write;
 
 use super::table::Table;
 use super::{Report, units, words};
+use crate::advice::Advice;
 use crate::evaluate::Plan;
 use crate::headroom::Headroom;
 use crate::input::{Distribution, Loss, Scenario};
 use crate::pair::Sender;
 use crate::variation::step;
 
-/// Pieces of advice that are shown.
-pub const ADVICE: usize = 6;
+/// Pieces of advice that are shown, and how many of one kind.
+const ADVICE: usize = 8;
+const OF_A_KIND: usize = 2;
 
 pub fn text(report: &Report) -> String {
     let mut text = words::verdict(&report.pair, &report.plan) + "\n";
@@ -24,7 +26,7 @@ pub fn text(report: &Report) -> String {
         if let Some(first) = advice_head(sender, advice.len()) {
             let _ = writeln!(text, "\n{first}");
         }
-        for advice in advice.iter().take(ADVICE) {
+        for advice in shown(advice) {
             let _ = writeln!(text, "  {}", words::advice(&sender.scenario, advice));
         }
         let Ok(plan) = &sender.plan else { continue };
@@ -40,6 +42,16 @@ pub fn text(report: &Report) -> String {
         }
     }
     text
+}
+
+/// The nearest of `advice`, not too many of one kind.
+pub fn shown(advice: &[Advice]) -> impl Iterator<Item = &Advice> {
+    let kind = |advice: &Advice| std::mem::discriminant(&advice.change);
+    let few = advice.iter().enumerate().filter(move |(at, one)| {
+        let before = advice[..*at].iter();
+        before.filter(|other| kind(other) == kind(one)).count() < OF_A_KIND
+    });
+    few.map(|(_, advice)| advice).take(ADVICE)
 }
 
 /// Which nodes, and what is held there.

@@ -24,23 +24,54 @@ pub fn verdict(pair: &str, plan: &PairPlan) -> String {
         .unwrap_or(0);
     match plan.verdict {
         Verdict::Yes if channels == 0 => format!("{pair}: yes, there is nothing to send"),
-        Verdict::Yes => format!(
-            "{pair}: yes, every state is in time{}",
-            if several_networks(plan) {
-                ", also without any one network"
-            } else {
-                ""
-            }
-        ),
+        Verdict::Yes => format!("{pair}: yes, every state is in time{}", alone(plan)),
         Verdict::No => format!("{pair}: no, not every state can be in time and whole"),
         Verdict::CannotSay => format!("{pair}: cannot say whether every state is in time"),
     }
 }
 
-fn several_networks(plan: &PairPlan) -> bool {
-    plan.senders
+/// What else a yes says where there are several networks: that one of them may be missing, or to whom it may not.
+fn alone(plan: &PairPlan) -> String {
+    let missed = not_carried(plan);
+    let several = |sender: &Sender| sender.scenario.links.len() > 1;
+    if missed.is_empty() {
+        let any = plan.senders.iter().any(several);
+        return if any {
+            ", also without any one network"
+        } else {
+            ""
+        }
+        .to_owned();
+    }
+    let each = missed
         .iter()
-        .any(|sender| sender.scenario.links.len() > 1)
+        .map(|(network, channel)| format!("{channel} without network {network}"));
+    format!(
+        " while its networks are in service; not carried: {}",
+        each.collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// Each network without which a channel has none, and the channel, of several networks.
+pub fn not_carried(plan: &PairPlan) -> Vec<(String, String)> {
+    let mut missed = Vec::new();
+    for sender in &plan.senders {
+        let scenario = &sender.scenario;
+        let Ok(plan) = &sender.plan else { continue };
+        for situation in &plan.situations {
+            let Some(without) = situation.without else {
+                continue;
+            };
+            let channels = scenario.channels.iter().zip(&situation.channels);
+            for (channel, _) in channels.filter(|(_, state)| state.links == 0) {
+                let pair = (scenario.links[without].name.clone(), channel.name.clone());
+                if !missed.contains(&pair) {
+                    missed.push(pair);
+                }
+            }
+        }
+    }
+    missed
 }
 
 /// Why the answer is not a yes: a sentence each, those that differ only in what is out of service once.
@@ -205,9 +236,9 @@ fn late(scenario: &Scenario, plan: &Plan, situation: &Situation, at: usize) -> S
     }
     let states: u128 = loads.iter().map(|load| load.nanos).sum();
     let mut rest = demand.saturating_sub(states);
-    if let Some((name, blocking)) = strictest(scenario, situation, window) {
+    if let Some((channel, blocking)) = &planned.strictest {
         rest = rest.saturating_sub(blocking.total().into());
-        parts.push(waiting(name, &blocking));
+        parts.push(waiting(&scenario.channels[*channel].name, blocking));
     }
     if rest > 0 {
         let messages = units::time(rest as f64);
@@ -219,18 +250,6 @@ fn late(scenario: &Scenario, plan: &Plan, situation: &Situation, at: usize) -> S
         units::time(window as f64),
         parts.join(", ")
     )
-}
-
-/// The channel due within `window` that may be held up longest.
-fn strictest<'a>(
-    scenario: &'a Scenario,
-    situation: &Situation,
-    window: u64,
-) -> Option<(&'a str, Blocking)> {
-    let channels = scenario.channels.iter().zip(&situation.channels);
-    let due = channels.filter(|(channel, _)| channel.deadline.as_nanos() <= window);
-    let held = due.filter_map(|(channel, state)| Some((channel.name.as_str(), state.blocking?)));
-    held.max_by_key(|(_, blocking)| blocking.total())
 }
 
 /// For what a state of the channel `name` waits.
@@ -321,5 +340,9 @@ pub fn advice(scenario: &Scenario, advice: &Advice) -> String {
         Variation::Faster { to_percent } => {
             format!("all networks: {to_percent} % of their bandwidth_mbit")
         }
+        Variation::InFlight { to } => format!(
+            "in_flight_max = {to} instead of {}",
+            scenario.packets.in_flight_max
+        ),
     }
 }
