@@ -90,6 +90,10 @@ fn candidates(scenario: &Scenario, plan: &Plan) -> Vec<usize> {
 fn of_channel(scenario: &Scenario, at: usize, changes: &mut Vec<Variation>) {
     // No change of a channel helps more than its end.
     let mut without = scenario.clone();
+    for link in &mut without.links {
+        link.background
+            .retain(|message| message.acknowledges != Some(at));
+    }
     without.channels.remove(at);
     if !is_admitted(&without) {
         return;

@@ -3,6 +3,7 @@
 use bumpless_base::Duration;
 use serde::Serialize;
 
+use crate::acknowledgements;
 use crate::evaluate::{Plan, is_admitted};
 use crate::input::Scenario;
 use crate::losses;
@@ -86,6 +87,7 @@ pub fn with_size(scenario: &Scenario, at: usize, to_bytes: u32) -> Scenario {
     let needed = losses::smallest_budget(&changed, at);
     let channel = &mut changed.channels[at];
     channel.budget = channel.budget.max(needed);
+    acknowledgements::renew(&mut changed);
     changed
 }
 

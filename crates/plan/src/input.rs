@@ -80,6 +80,8 @@ pub struct Background {
     pub bytes: u32,
     /// Between two of them.
     pub period: Duration,
+    /// Position of the channel whose states they acknowledge, if that is what they are for.
+    pub acknowledges: Option<usize>,
 }
 
 /// How states are cut into packets.

@@ -16,6 +16,7 @@
 //! exact; where something has to be rounded, it is rounded towards a no.
 #![forbid(unsafe_code)]
 
+mod acknowledgements;
 pub mod advice;
 mod begun;
 mod blocking;

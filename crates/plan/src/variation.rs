@@ -6,6 +6,7 @@
 use bumpless_base::{Duration, LinkId, LinkSet, pacing};
 use serde::Serialize;
 
+use crate::acknowledgements;
 use crate::input::{Distribution, MAX_BANDWIDTH, Scenario};
 
 /// One way in which it could differ.
@@ -103,6 +104,7 @@ impl Variation {
             Self::Distribution { channel, to } => changed.channels[channel].distribution = to,
             Self::Network { channel, link } => {
                 changed.channels[channel].links.insert(LinkId(link as u8));
+                acknowledgements::also_on(&mut changed, link, channel);
             }
             Self::Bandwidth { link, to } => set_bandwidth(&mut changed, link, to),
             Self::RoundTrips { shorter_by_ns } => {
@@ -122,6 +124,7 @@ impl Variation {
             }
             Self::InFlight { to } => changed.packets.in_flight_max = to,
         }
+        acknowledgements::renew(&mut changed);
         changed
     }
 

@@ -19,6 +19,7 @@ fn link(name: &str, megabits: u64) -> Link {
         other_frame: 1_538,
         loss: Loss::BitErrors(1e-10),
         background: vec![Background {
+            acknowledges: None,
             bytes: 200,
             period: Duration::from_millis(2),
         }],

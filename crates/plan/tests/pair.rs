@@ -57,9 +57,23 @@ fn heartbeats_and_requests_to_witnesses_have_their_real_sizes() {
     };
     // One group: 105 bytes of heartbeat, 53 of request, 66 of headers; every 2 ms, more often in haste.
     let (bytes, period) = (105 + 66, Duration::from_micros(250));
-    assert_eq!(heartbeat, Background { bytes, period });
+    assert_eq!(
+        heartbeat,
+        Background {
+            bytes,
+            period,
+            acknowledges: None
+        }
+    );
     let (bytes, period) = (53 + 66, Duration::from_millis(1));
-    assert_eq!(request, Background { bytes, period });
+    assert_eq!(
+        request,
+        Background {
+            bytes,
+            period,
+            acknowledges: None
+        }
+    );
 }
 
 /// Three nodes in two groups: `b` is a candidate of both.

@@ -1,10 +1,11 @@
 //! What a node sends besides states, at its real size and as often as it ever may.
 
 use bumpless_base::{LinkId, NodeId};
-use bumpless_config::{Config, ReferenceKind, WireVersion};
-use bumpless_wire::{MAX_ACK_BLOCKS, Version, WitnessRequest, ack_len, heartbeat_len};
+use bumpless_config::{Config, ReferenceKind};
+use bumpless_wire::{WitnessRequest, heartbeat_len};
 
-use crate::input::{Background, Channel, Scenario};
+use crate::acknowledgements;
+use crate::input::{Background, Scenario};
 
 /// Heartbeats go at once when something changes, at most so many times as often.
 const HASTE: u64 = 8;
@@ -16,13 +17,6 @@ const ECHO: u32 = 16 + 40;
 const ETHERNET: u32 = 38;
 /// Between two echo requests, in leases.
 const ECHOES_PER_LEASE: u64 = 2;
-/// Acknowledgements that each lost packet of a state may cause: its gap, a packet that passes over it, its coming
-/// again, a probe (T-15, T-23).
-const PER_LOSS: u64 = 4;
-/// Acknowledgements of a state without losses besides those for the in-flight limit: its last packet, its
-/// completion, one that another channel's packet asks for.
-const PER_STATE: u64 = 3;
-
 /// Everything that `node` may send on `network` besides states.
 pub(super) fn of(
     config: &Config,
@@ -44,6 +38,7 @@ pub(super) fn of(
         all.push(Background {
             bytes: datagram(heartbeat_len(shared.count())),
             period: heartbeat / HASTE,
+            acknowledges: None,
         });
     }
     let mine = || {
@@ -61,47 +56,25 @@ pub(super) fn of(
             ReferenceKind::Witness(_) => Background {
                 bytes: datagram(WitnessRequest::LEN),
                 period: heartbeat / REQUESTS,
+                acknowledges: None,
             },
             ReferenceKind::Ping(_) => Background {
                 bytes: ECHO + ETHERNET,
                 period: config.timing.lease / ECHOES_PER_LEASE,
+                acknowledges: None,
             },
         });
     }
     // Primary of one group, the node may be backup of another and acknowledge that one's states.
     if mine().count() > 1 {
-        let carried = scenario.channels.iter().filter(|channel| {
-            let position = scenario
-                .links
-                .iter()
-                .position(|link| link.name == config.networks[usize::from(network.0)].name);
-            position.is_some_and(|at| channel.links.contains(LinkId(at as u8)))
-        });
-        all.extend(carried.map(|channel| acknowledgements(config, scenario, channel, overhead)));
+        let name = &config.networks[usize::from(network.0)].name;
+        let links = scenario.links.iter().enumerate();
+        for (at, link) in links.filter(|(_, link)| link.name == *name) {
+            let carried =
+                |channel: &usize| scenario.channels[*channel].links.contains(LinkId(at as u8));
+            let channels = (0..scenario.channels.len()).filter(carried);
+            all.extend(channels.map(|channel| acknowledgements::of(scenario, link, channel)));
+        }
     }
     all
-}
-
-/// All acknowledgements of one state, as one message for each period.
-fn acknowledgements(
-    config: &Config,
-    scenario: &Scenario,
-    channel: &Channel,
-    overhead: u32,
-) -> Background {
-    let version = match config.transfer.version {
-        WireVersion::V1 => Version::V1,
-        WireVersion::V2 => Version::V2,
-    };
-    let budget = u64::from(channel.budget);
-    let fifth = u64::from(config.transfer.in_flight_max / 5).max(1);
-    let full = scenario.packets.count(channel.size).div_ceil(fifth);
-    // For each link that has shown something one, and each on all links (T-16).
-    let count = (full + PER_STATE + budget * PER_LOSS) * channel.links.len() as u64;
-    let blocks = (channel.budget as usize + 1).min(MAX_ACK_BLOCKS);
-    let bytes = count * (ack_len(version, blocks) as u64 + u64::from(overhead));
-    Background {
-        bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
-        period: channel.period,
-    }
 }

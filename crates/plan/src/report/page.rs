@@ -80,8 +80,8 @@ fn sender(page: &mut String, report: &Report, at: usize, sender: &Sender) {
     let scenario = &sender.scenario;
     let _ = writeln!(page, "<h2>{}</h2>", escape(&tables::who(sender)));
     let advice = &report.advice[at];
-    if let Some(head) = tables::advice_head(sender, advice.len()) {
-        let _ = writeln!(page, "<p>{head}</p>");
+    if let Some(head) = tables::advice_head(report, sender, advice.len()) {
+        let _ = writeln!(page, "<p>{}</p>", escape(&head));
         let items = tables::shown(advice);
         list(page, items.map(|advice| words::advice(scenario, advice)));
     }
@@ -98,7 +98,8 @@ fn sender(page: &mut String, report: &Report, at: usize, sender: &Sender) {
         page.push_str(&tables::networks(scenario, plan).html());
     }
     if let Some(room) = &report.headroom[at] {
-        page.push_str("<h3>How far each channel may go alone</h3>\n");
+        let head = tables::limits_head(report, sender);
+        let _ = writeln!(page, "<h3>{}</h3>", escape(&head));
         page.push_str(&tables::limits(scenario, room).html());
     }
     page.push_str("<h3>What was assumed</h3>\n");

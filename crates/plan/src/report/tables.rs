@@ -23,7 +23,7 @@ pub fn text(report: &Report) -> String {
             let _ = writeln!(text, "  {reason}");
         }
         let advice = &report.advice[at];
-        if let Some(first) = advice_head(sender, advice.len()) {
+        if let Some(first) = advice_head(report, sender, advice.len()) {
             let _ = writeln!(text, "\n{first}");
         }
         for advice in shown(advice) {
@@ -37,7 +37,7 @@ pub fn text(report: &Report) -> String {
         let _ = writeln!(text, "\n{}", channels(&sender.scenario, plan).text());
         let _ = write!(text, "{}", networks(&sender.scenario, plan).text());
         if let Some(room) = room {
-            let _ = write!(text, "\nHow far each channel may go alone\n");
+            let _ = writeln!(text, "\n{}", limits_head(report, sender));
             let _ = write!(text, "{}", limits(&sender.scenario, room).text());
         }
     }
@@ -79,15 +79,25 @@ pub fn who(sender: &Sender) -> String {
 }
 
 /// What stands above the advice; `None` where there is nothing to advise.
-pub fn advice_head(sender: &Sender, count: usize) -> Option<&'static str> {
-    match (&sender.plan, count) {
-        (Ok(plan), 0) if !plan.admitted => {
-            Some("No single change makes it a yes; begin with the largest share above")
-        }
-        (Ok(plan), _) if !plan.admitted => {
-            Some("Any one of these makes it a yes, the smallest first")
-        }
-        _ => None,
+pub fn advice_head(report: &Report, sender: &Sender, count: usize) -> Option<String> {
+    let refused = sender.plan.as_ref().is_ok_and(|plan| !plan.admitted);
+    // Nodes of a pool have different things to send, and a change must help all that are refused.
+    let nodes = match report.plan.senders.len() {
+        1 => String::new(),
+        _ => format!(" for {}", sender.nodes.join(", ")),
+    };
+    refused.then(|| match count {
+        0 => format!("No single change makes it a yes{nodes}; begin with the largest share above"),
+        _ => format!("Any one of these makes it a yes{nodes}, the smallest first"),
+    })
+}
+
+/// What stands above the limits of each channel.
+pub fn limits_head(report: &Report, sender: &Sender) -> String {
+    let head = "How far each channel may go alone";
+    match report.plan.senders.len() {
+        1 => head.to_owned(),
+        _ => format!("{head}, as far as {} can tell", sender.nodes.join(", ")),
     }
 }
 

@@ -111,6 +111,7 @@ fn links(random: &mut Random) -> Vec<Link> {
             other_frame: [0, 1538][random.below(2) as usize],
             loss: Loss::BitErrors(0.0),
             background: vec![Background {
+                acknowledges: None,
                 bytes: FRAME_OVERHEAD + 60 + random.below(100) as u32,
                 period: Duration::from_nanos(by_doublings(random, 2_000_000, 20_000_000)),
             }],
