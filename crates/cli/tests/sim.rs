@@ -74,6 +74,58 @@ fn a_scenario_that_contradicts_itself_is_refused_with_line_and_reason() {
 }
 
 #[test]
+fn cycles_are_counted_as_those_of_the_fastest_application() {
+    let result = |arguments: &[&str]| -> Value {
+        serde_json::from_slice(&sim(arguments).stdout).expect("one JSON object")
+    };
+    let cycles = result(&["--cycles", "300", "--json"]);
+    assert_eq!(cycles["simulated_s"], 3.0);
+    assert_eq!(cycles["interrupted"], false);
+    assert_eq!(
+        cycles["trace_hash"],
+        result(&["--time", "3", "--json"])["trace_hash"]
+    );
+}
+
+#[test]
+fn what_would_spoil_a_result_is_refused() {
+    for (arguments, words) in [
+        (["--trace", "log.jsonl"].as_slice(), "give another ending"),
+        (&["--cycles", "5", "--time", "1"], "cannot be used with"),
+        (&["--until-failure", "--seeds", "5"], "cannot be used with"),
+    ] {
+        let output = sim(arguments);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{errors}");
+        assert!(errors.contains(words), "{errors}");
+    }
+    assert!(!Path::new("log.jsonl").exists());
+}
+
+#[test]
+fn a_scenario_whose_faults_break_an_assumption_says_so_even_if_nothing_else_breaks() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("a name with spaces.toml");
+    let text = "name = \"drift\"\nseconds = 4\n[[fault]]\nat_ms = 3000\nfor_ms = 10\nkind = \"clock\"\n\
+                of = \"left\"\nppm = -100000\n";
+    std::fs::write(&path, text).expect("a file");
+    let output = sim(&["--scenario", path.to_str().expect("UTF-8")]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}");
+    assert!(
+        said.contains("assumption that does not hold: R-1"),
+        "{said}"
+    );
+    std::fs::write(
+        &path,
+        text.replace("seconds", "breaks = \"everything\"\nseconds"),
+    )
+    .expect("a file");
+    let refused = sim(&["--scenario", path.to_str().expect("UTF-8")]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
 fn a_kept_promise_is_told_by_fullness_and_the_same_however_many_jobs_there_are() {
     let run = |jobs, form: &[&str]| {
         let mut arguments = vec![

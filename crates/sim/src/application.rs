@@ -115,6 +115,8 @@ pub struct App {
     pub waiting: Waiting,
     /// When it is scheduled to go on, and the plan's serial.
     pub run_at: u64,
+    /// It executes until then, whatever happens.
+    pub busy_until: u64,
     /// See there.
     pub serial: u32,
     /// An execution takes this much longer.
@@ -181,6 +183,7 @@ impl App {
             ),
             waiting: Waiting::Nothing,
             run_at: u64::MAX,
+            busy_until: 0,
             serial: 0,
             slow: 0,
             received_at: None,

@@ -16,6 +16,9 @@ use crate::world::{World, heal_within};
 /// After the start, before the first fault of a storm.
 const SETTLING: u64 = 2_500_000_000;
 
+/// Simulated time between two questions whether to go on.
+const SLICE: u64 = 1_000_000_000;
+
 /// What to run.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -88,6 +91,14 @@ pub fn faults(settings: &Settings) -> Vec<Timed> {
 /// # Errors
 /// A configuration that a core refuses, or a file that cannot be written.
 pub fn run(settings: &Settings) -> Result<Report, String> {
+    run_unless(settings, || false)
+}
+
+/// The same, but it ends early once `stopped`, which is asked after every simulated second.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Report, String> {
     let faults = faults(settings);
     let config = with_guests(&settings.config, &faults);
     let mut trace = Trace::new(Arc::clone(&config));
@@ -106,7 +117,9 @@ pub fn run(settings: &Settings) -> Result<Report, String> {
     let broken = broken_assumptions(&settings.config, &faults);
     let stay = settings.config.applications.len();
     let mut world = World::new((config, stay), settings.seed, faults, trace)?;
-    world.run(settings.time);
+    while world.now() < settings.time && world.checks.violations.is_empty() && !stopped() {
+        world.run(settings.time.min(world.now() + SLICE));
+    }
     world
         .trace
         .finish()

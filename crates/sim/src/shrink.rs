@@ -58,17 +58,20 @@ fn without(settings: &Settings, at: usize, chunk: usize) -> Settings {
     }
 }
 
-/// The run as a scenario file. `size` is the name of its pair.
-pub fn as_scenario(settings: &Settings, report: &Report, size: &str) -> String {
+/// The run as a scenario file. `pair` is the line of TOML that says which pair it is.
+pub fn as_scenario(settings: &Settings, report: &Report, pair: &str) -> String {
     let mut text = String::new();
     for violation in &report.violations {
         let _ = writeln!(text, "# {}: {}", violation.invariant, violation.what);
+    }
+    for assumption in &report.broken_assumptions {
+        let _ = writeln!(text, "# assumption that does not hold: {assumption}");
     }
     // A second more than it takes.
     let seconds = report.simulated / 1_000_000_000 + 2;
     let _ = writeln!(
         text,
-        "name = \"seed {}\"\nsize = \"{size}\"\nseconds = {seconds}\nseed = {}",
+        "name = \"seed {}\"\n{pair}\nseconds = {seconds}\nseed = {}",
         settings.seed, settings.seed
     );
     for Timed { at, until, fault } in &settings.script {

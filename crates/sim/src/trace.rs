@@ -183,7 +183,7 @@ impl Trace {
         }
         self.keep(at, Line::Node(node, *event));
         if self.log.is_some() {
-            self.write(&render(names, Instant::from_nanos(at), event));
+            self.write(&rendered(names, at, event));
         }
     }
 
@@ -216,7 +216,7 @@ impl Trace {
     pub fn last(&self) -> Vec<Value> {
         let lines = self.last.iter().map(|(at, line)| match line {
             Line::World(happening) => self.line(*at, happening),
-            Line::Node(node, event) => render(&self.names[*node], Instant::from_nanos(*at), event),
+            Line::Node(node, event) => rendered(&self.names[*node], *at, event),
         });
         lines.collect()
     }
@@ -335,4 +335,13 @@ fn key(happening: &Happening) -> u64 {
             output.cycle,
         ),
     }
+}
+
+/// A node's event as its log has it, but for the process: all nodes are in this one, whose number no seed gives again.
+fn rendered(names: &Names, at: u64, event: &NodeEvent) -> Value {
+    let mut line = render(names, Instant::from_nanos(at), event);
+    if let Some(process) = line.get_mut("pid") {
+        *process = 0.into();
+    }
+    line
 }

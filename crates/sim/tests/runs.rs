@@ -1,8 +1,9 @@
 //! Whole runs: the same to the byte, and without violation.
 
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bumpless_sim::{Report, Settings, Size, run};
+use bumpless_sim::{Report, Scenario, Settings, Size, run, run_unless};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -25,6 +26,10 @@ fn simulate(settings: &Settings) -> Report {
 #[test]
 fn a_seed_gives_the_same_run_to_the_byte_and_another_seed_another() {
     let mut hashes = Vec::new();
+    assert_eq!(
+        run_unless(&settings(Size::Small, 1, 15), || true).map(|report| report.simulated),
+        Ok(0)
+    );
     for seed in [1, 2, u64::MAX] {
         let settings = settings(Size::Small, seed, 15);
         let (one, other) = (simulate(&settings), simulate(&settings));
@@ -70,6 +75,46 @@ fn writing_a_trace_changes_nothing_and_gives_files_that_other_programs_read() {
         assert!(line["time_ns"].is_u64() && line["node"].is_string() && line["event"].is_string());
     }
     assert!(log.contains("\"to\":\"primary\""));
+}
+
+/// A run with nothing but one fault of the kind that these lines say.
+fn with_fault(seconds: u64, fault: &str) -> Report {
+    let text = format!("name = \"one\"\nseconds = {seconds}\n[[fault]]\nat_ms = 3000\n{fault}\n");
+    let scenario = Scenario::parse(&text, "one.toml", Path::new(".")).expect("a sound scenario");
+    simulate(&Settings {
+        config: scenario.config,
+        time: scenario.time,
+        script: scenario.faults,
+        storm: false,
+        ..settings(Size::Small, 1, 0)
+    })
+}
+
+#[test]
+fn a_slow_application_is_as_slow_as_it_is_said() {
+    let run = |by_ms: u32| {
+        let lines = format!(
+            "for_ms = 2000\nkind = \"slow_application\"\nnode = \"left\"\napplication = \"swift\"\nby_ms = {by_ms}"
+        );
+        with_fault(10, &lines)
+    };
+    let runs = [8, 12, 30, 60].map(run);
+    for (at, report) in runs.iter().enumerate() {
+        assert_eq!(report.violations, []);
+        let other = |earlier: &Report| earlier.trace_hash != report.trace_hash;
+        assert!(runs[..at].iter().all(other), "{at}");
+    }
+}
+
+#[test]
+fn what_nobody_sent_is_in_the_digest() {
+    let run = |what: &str| {
+        let lines = format!(
+            "for_ms = 1000\nkind = \"junk\"\nnetwork = \"A\"\nnode = \"left\"\nrate = 1000\nwhat = \"{what}\""
+        );
+        with_fault(5, &lines).trace_hash
+    };
+    assert_ne!(run("noise"), run("forged"));
 }
 
 #[test]

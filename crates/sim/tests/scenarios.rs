@@ -135,7 +135,7 @@ fn a_storm_printed_as_a_scenario_is_the_same_storm() {
     })
     .expect("a run");
     report.simulated = 60_000_000_000;
-    let text = as_scenario(&told, &report, "small");
+    let text = as_scenario(&told, &report, "size = \"small\"");
     // A storm may take a node down that is paused or down already; a scenario file may not.
     let complaints = Scenario::parse(&text, "storm.toml", Path::new("."))
         .err()
@@ -149,7 +149,7 @@ fn a_storm_printed_as_a_scenario_is_the_same_storm() {
         script: script[..1].to_vec(),
         ..told
     };
-    let text = as_scenario(&single, &report, "small");
+    let text = as_scenario(&single, &report, "size = \"small\"");
     let read = Scenario::parse(&text, "one.toml", Path::new(".")).expect("a scenario");
     assert_eq!(read.faults, script[..1]);
 }

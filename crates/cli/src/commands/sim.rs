@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bumpless_config::Config;
 use bumpless_sim::{Complaint, Report, Scenario, Settings, Size};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
@@ -15,6 +16,8 @@ use crate::output::{self, Failure, Outcome};
 use crate::progress::ProgressLine;
 
 const SECOND: f64 = 1e9;
+/// Exit status of what was interrupted and had found nothing wrong.
+const INTERRUPTED: u8 = 130;
 
 /// Run the whole pair in a seeded, simulated world under faults, and judge it
 ///
@@ -31,6 +34,9 @@ pub struct Sim {
     /// Simulated seconds of each seed [default: 60, or what the scenario says]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time: Option<f64>,
+    /// The same in cycles of the fastest application
+    #[arg(long, value_name = "COUNT", conflicts_with = "time", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    cycles: Option<u64>,
     /// Which pair
     #[arg(long, value_enum, default_value_t)]
     size: PairSize,
@@ -44,7 +50,7 @@ pub struct Sim {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["size", "calm"])]
     scenario: Option<PathBuf>,
     /// Go on with further seeds until one fails
-    #[arg(long)]
+    #[arg(long, conflicts_with = "seeds")]
     until_failure: bool,
     /// Seeds that run at the same time
     #[arg(long, value_name = "THREADS", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
@@ -58,7 +64,7 @@ pub struct Sim {
     shrink: bool,
     /// Judge the plan instead: each seed draws a set of channels; a yes of the plan must not miss a deadline,
     /// and for a no a miss is looked for (spec/plan.md, "Kept promise")
-    #[arg(long, conflicts_with_all = ["time", "size", "calm", "scenario", "trace", "shrink", "until_failure"])]
+    #[arg(long, conflicts_with_all = ["time", "size", "calm", "scenario", "trace", "shrink", "until_failure", "changes", "cycles"])]
     kept_promise: bool,
     /// With --kept-promise: look for no misses of what the plan refuses, which takes most of the time
     #[arg(long, requires = "kept_promise")]
@@ -103,9 +109,18 @@ impl Sim {
                 "--trace writes one run; give one --seed with it, not --seeds or --until-failure",
             ));
         }
-        let settings = self.settings()?;
+        if self
+            .trace
+            .as_ref()
+            .is_some_and(|path| path.extension().is_some_and(|end| end == "jsonl"))
+        {
+            return Err(Failure::usage(
+                "--trace names the packet capture; the event log beside it ends in .jsonl: give another ending, such as .pcap",
+            ));
+        }
+        let (settings, pair) = self.settings()?;
         if self.shrink {
-            return self.shrink(&settings);
+            return self.shrink(&settings, &pair);
         }
         let stop = output::stop_flag()?;
         let began = Instant::now();
@@ -137,62 +152,79 @@ impl Sim {
         if let Some(error) = done.error {
             return Err(Failure::refused(error));
         }
-        self.tell(&done, runs.first, began.elapsed());
-        Ok(ExitCode::from(u8::from(done.failure.is_some())))
+        let interrupted = stop.load(Ordering::Relaxed);
+        self.tell(&done, runs.first, began.elapsed(), interrupted);
+        Ok(match done.failure {
+            Some(_) => ExitCode::from(1),
+            None if interrupted => ExitCode::from(INTERRUPTED),
+            None => ExitCode::SUCCESS,
+        })
     }
 
-    fn settings(&self) -> Result<Settings, Failure> {
-        let time = self.time.map(|seconds| (seconds * SECOND) as u64);
+    /// How long to simulate `config`, nanoseconds, if that was said.
+    fn time(&self, config: &Config) -> Option<u64> {
+        let fastest = config.applications.iter().map(|app| app.period.as_nanos());
+        let cycles = self.cycles.zip(fastest.min());
+        let cycles = cycles.map(|(count, period)| count.saturating_mul(period));
+        cycles.or(self.time.map(|seconds| (seconds * SECOND) as u64))
+    }
+
+    /// What to run, and the line of a scenario that says which pair it is.
+    fn settings(&self) -> Result<(Settings, String), Failure> {
         if let Some(path) = &self.scenario {
             let scenario = Scenario::load(path).map_err(|complaints| refused(&complaints))?;
-            return Ok(Settings {
+            let settings = Settings {
                 seed: self.seed.unwrap_or(scenario.seed),
-                time: time.unwrap_or(scenario.time),
+                time: self.time(&scenario.config).unwrap_or(scenario.time),
                 config: scenario.config,
                 script: scenario.faults,
                 storm: scenario.storm,
                 trace: self.trace.clone(),
                 changes: self.changes,
-            });
+            };
+            return Ok((settings, scenario.pair));
         }
-        let size = match self.size {
-            PairSize::Small => Size::Small,
-            PairSize::Large => Size::Large,
+        let (size, name) = match self.size {
+            PairSize::Small => (Size::Small, "small"),
+            PairSize::Large => (Size::Large, "large"),
         };
-        Ok(Settings {
-            config: size.config(),
+        let config = size.config();
+        let settings = Settings {
             seed: self.seed.unwrap_or(1),
-            time: time.unwrap_or((60.0 * SECOND) as u64),
+            time: self.time(&config).unwrap_or((60.0 * SECOND) as u64),
+            config,
             script: Vec::new(),
             storm: !self.calm,
             trace: self.trace.clone(),
             changes: self.changes,
-        })
+        };
+        Ok((settings, format!("size = \"{name}\"")))
     }
 
-    fn shrink(&self, settings: &Settings) -> Outcome {
+    fn shrink(&self, settings: &Settings, pair: &str) -> Outcome {
         let shrunk = bumpless_sim::shrink(settings).map_err(Failure::refused)?;
         let Some((kept, report)) = shrunk else {
             output::print_line(format_args!("seed {} breaks no invariant", settings.seed));
             return Ok(ExitCode::SUCCESS);
         };
-        let size = match self.size {
-            PairSize::Small => "small",
-            PairSize::Large => "large",
-        };
-        output::print_line(bumpless_sim::as_scenario(&kept, &report, size));
+        output::print_line(bumpless_sim::as_scenario(&kept, &report, pair));
         Ok(ExitCode::from(1))
     }
 
-    fn tell(&self, done: &Done, first: u64, took: Duration) {
+    fn tell(&self, done: &Done, first: u64, took: Duration, interrupted: bool) {
         let simulated = done.simulated as f64 / SECOND;
         let speed = simulated / took.as_secs_f64().max(1e-9);
         if self.json {
-            output::print_line(self.as_json(done, first, took, speed));
+            let mut told = self.as_json(done, first, took, speed);
+            told["interrupted"] = interrupted.into();
+            output::print_line(told);
             return;
         }
         if let Some(report) = &done.failure {
             self.tell_failure(report);
+        }
+        for assumption in &done.broken_assumptions {
+            output::print_line(format_args!("assumption that does not hold: {assumption}"));
         }
         let seeds = if done.runs == 1 { "seed" } else { "seeds" };
         output::print_line(format_args!(
@@ -203,10 +235,10 @@ impl Sim {
             done.faults,
             done.datagrams,
             done.trace_hash,
-            if done.failure.is_some() {
-                "an invariant is broken"
-            } else {
-                "no violation"
+            match (&done.failure, interrupted) {
+                (Some(_), _) => "an invariant is broken",
+                (None, true) => "no violation until it was interrupted",
+                (None, false) => "no violation",
             },
         ));
     }
@@ -224,9 +256,6 @@ impl Sim {
                 violation.what
             ));
         }
-        for assumption in &report.broken_assumptions {
-            output::print_line(format_args!("assumption that does not hold: {assumption}"));
-        }
         output::print_line(format_args!("replay: {}", self.replay(report.seed)));
     }
 
@@ -236,8 +265,14 @@ impl Sim {
         if let Some(time) = self.time {
             command.push_str(&format!(" --time {time}"));
         }
+        if let Some(cycles) = self.cycles {
+            command.push_str(&format!(" --cycles {cycles}"));
+        }
         if let Some(path) = &self.scenario {
-            command.push_str(&format!(" --scenario {}", path.display()));
+            command.push_str(&format!(
+                " --scenario {}",
+                for_shell(&path.display().to_string())
+            ));
         }
         if let PairSize::Large = self.size {
             command.push_str(" --size large");
@@ -275,10 +310,19 @@ impl Sim {
             "lost": done.lost,
             "trace_hash": format!("{:016x}", done.trace_hash),
             "violations": violations,
-            "broken_assumptions": done.failure.as_ref().map(|report| &report.broken_assumptions),
+            "broken_assumptions": done.broken_assumptions,
             "last_events": done.failure.as_ref().map(|report| &report.last_events),
         })
     }
+}
+
+/// `text` as one word for a shell.
+fn for_shell(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@=".contains(c);
+    if text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', "'\\''"))
 }
 
 /// A scenario that cannot be run, with everything that is wrong with it.
@@ -311,6 +355,8 @@ struct Done {
     lost: u64,
     /// All runs' digests together, whatever order they ended in.
     trace_hash: u64,
+    /// Of the first run whose faults break any.
+    broken_assumptions: Vec<String>,
     /// The failed run with the lowest seed.
     failure: Option<Report>,
     error: Option<String>,
@@ -327,7 +373,7 @@ impl Runs {
                 seed: self.first.wrapping_add(at),
                 ..self.settings.clone()
             };
-            let result = bumpless_sim::run(&settings);
+            let result = bumpless_sim::run_unless(&settings, || stop.load(Ordering::Relaxed));
             let Ok(mut done) = self.done.lock() else {
                 return;
             };
@@ -357,6 +403,10 @@ impl Done {
         self.lost += report.lost;
         self.trace_hash ^= report.trace_hash;
         let failed = !report.violations.is_empty();
+        if self.broken_assumptions.is_empty() || failed && self.failure.is_none() {
+            self.broken_assumptions
+                .clone_from(&report.broken_assumptions);
+        }
         let earlier = self.failure.as_ref().is_some_and(|f| f.seed <= report.seed);
         if failed && !earlier {
             self.failure = Some(report);

@@ -77,7 +77,14 @@ impl Heals {
                 self.within / 1_000_000
             ));
         }
-        let elsewhere = self.last_elsewhere.iter().copied().min();
+        // Without its only network the pair may stand still.
+        let several = self.last_elsewhere.len() > 1;
+        let elsewhere = self
+            .last_elsewhere
+            .iter()
+            .copied()
+            .filter(|_| several)
+            .min();
         let last = elsewhere.unwrap_or(self.last_fault).min(self.last_fault);
         if at.saturating_sub(last) > self.within {
             return self.look_at_outputs(at);
@@ -119,6 +126,14 @@ mod tests {
         assert!(heals.look(&sound, 1_000_000_006).is_ok());
         heals.faults_end(None, 1_000_000_006);
         assert!(heals.look(&ill, 1_500_000_000).is_ok());
+    }
+
+    #[test]
+    fn outputs_may_stop_with_the_only_network() {
+        let mut heals = Heals::new(1_000_000_000, vec![10_000_000], 1);
+        heals.faults_end(Some(0), 5_000_000_000);
+        assert!(heals.look(&Health::default(), 6_000_000_000).is_ok());
+        assert!(heals.look(&Health::default(), 6_000_000_001).is_err());
     }
 
     #[test]

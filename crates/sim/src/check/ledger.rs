@@ -2,8 +2,9 @@
 
 use bumpless_base::{Epoch, Instant};
 
-/// States of an application that are remembered.
-const REMEMBERED: usize = 8192;
+/// States of an application that are remembered: those of ten minutes at 10 ms, because a node that stood still may
+/// read what its partner published before.
+const REMEMBERED: usize = 65_536;
 
 /// A state that an application handed to its channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -33,6 +33,20 @@ use bumpless_base::Epoch;
 /// The answer to an observation: what is wrong with it.
 pub type Verdict = Result<(), String>;
 
+/// The names of all invariants, as failures have them (spec/simulation.md).
+pub const INVARIANTS: [&str; 10] = [
+    "whole",
+    "forward",
+    "never apart",
+    "fresh",
+    "earliest first",
+    "bounded",
+    "channel",
+    "one writer",
+    "no bump",
+    "heals",
+];
+
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
@@ -99,6 +113,7 @@ impl Checks {
     }
 
     fn note(&mut self, invariant: &'static str, at: u64, verdict: Verdict) {
+        debug_assert!(INVARIANTS.contains(&invariant));
         if let Err(what) = verdict {
             self.violations.push(Violation {
                 invariant,

@@ -10,6 +10,7 @@ use toml_edit::{Document, Item, TableLike};
 use super::entry::Entry;
 use super::overlap::contradictions;
 use super::{Timed, kinds};
+use crate::check::INVARIANTS;
 use crate::size::Size;
 
 /// Longest scenario, simulated seconds.
@@ -26,6 +27,8 @@ pub struct Scenario {
     pub taught: Option<String>,
     /// The pair.
     pub config: Arc<Config>,
+    /// How the file says which pair it is: a line of TOML.
+    pub pair: String,
     /// Simulated time, nanoseconds.
     pub time: u64,
     /// The seed, unless another is asked for.
@@ -156,7 +159,15 @@ fn read(reader: &mut Reader<'_>, table: &dyn TableLike, directory: &Path) -> Opt
     let seed = head.number(reader, "seed", 0.0, 9e15).unwrap_or(1.0);
     let storm = head.truth(reader, "storm");
     let breaks = head.text(reader, "breaks");
-    let config = configuration(reader, &mut head, directory)?;
+    if let Some(unknown) = breaks.as_deref().filter(|name| !INVARIANTS.contains(name)) {
+        let line = head.line_of(reader, "breaks");
+        let known = INVARIANTS.join(", ");
+        reader.wrong(
+            line,
+            format!("no invariant is called {unknown:?}; there are {known}"),
+        );
+    }
+    let (config, pair) = configuration(reader, &mut head, directory)?;
     let time = (seconds * 1e9) as u64;
     let mut faults = Vec::new();
     let tables = table
@@ -186,6 +197,7 @@ fn read(reader: &mut Reader<'_>, table: &dyn TableLike, directory: &Path) -> Opt
         name,
         taught,
         config,
+        pair,
         time,
         seed: seed as u64,
         storm,
@@ -198,12 +210,12 @@ fn configuration(
     reader: &mut Reader<'_>,
     head: &mut Entry<'_>,
     directory: &Path,
-) -> Option<Arc<Config>> {
+) -> Option<(Arc<Config>, String)> {
     let size = head.text(reader, "size");
     let Some(path) = head.text(reader, "configuration") else {
         return match size.as_deref() {
-            None | Some("small") => Some(Size::Small.config()),
-            Some("large") => Some(Size::Large.config()),
+            None | Some("small") => Some((Size::Small.config(), "size = \"small\"".into())),
+            Some("large") => Some((Size::Large.config(), "size = \"large\"".into())),
             Some(other) => {
                 reader.wrong(
                     head.line_of(reader, "size"),
@@ -217,9 +229,10 @@ fn configuration(
     if size.is_some() {
         reader.wrong(line, "give either size or configuration, not both");
     }
+    let pair = format!("configuration = {path:?}");
     let path: PathBuf = directory.join(path);
     match Config::load(&path) {
-        Ok(config) => Some(Arc::new(config)),
+        Ok(config) => Some((Arc::new(config), pair)),
         Err(problems) => {
             for problem in problems {
                 reader.wrong(line, problem.to_string());

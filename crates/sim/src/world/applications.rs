@@ -23,6 +23,7 @@ impl World {
         let Some(thread) = process.app(app) else {
             return;
         };
+        let at = at.max(thread.busy_until);
         if at < thread.run_at {
             thread.run_at = at;
             host.serials = host.serials.wrapping_add(1);
@@ -104,8 +105,10 @@ impl World {
             let executes = matches!(answer, Answer::Read(_)) && thread.slow > 0;
             thread.machine.answer(answer, local);
             if executes {
-                let later = now + thread.slow;
-                return self.plan_application(node, app, later);
+                // What it waited for has come: when it would have given up does not count any more.
+                thread.run_at = u64::MAX;
+                thread.busy_until = now.saturating_add(thread.slow);
+                return self.plan_application(node, app, now);
             }
         }
         let need = thread.machine.poll(local);

@@ -229,6 +229,9 @@ impl World {
             return;
         }
         if let Some(datagram) = self.junk(network, node, kind) {
+            let nobody = self.hosts.len() + self.config.references.len() + kind as usize;
+            let source = || Some(datagram.source);
+            self.trace.datagram(now, nobody, &datagram, source);
             self.network.inject(&mut self.queue, datagram);
             self.announce();
         }
