@@ -107,6 +107,25 @@ fn a_no_says_where_and_by_how_much_and_what_it_proposes_is_a_yes() {
     assert_eq!(with(proposed - 0.02), Some(1), "{advice}");
 }
 
+/// A margin is something that can be written into the configuration: here memory ends before the networks do.
+#[test]
+fn a_margin_ends_where_the_configuration_ends() {
+    let slow = example("quadruple-tank.toml").replace("period_ms = 10\n", "period_ms = 1000\n");
+    let limited = slow.replacen("[transfer]\n", "[transfer]\nmemory_max = \"1 MiB\"\n", 1);
+    assert_ne!(slow, limited);
+    let room = |text: &str| {
+        let json = Planned::new(text).json();
+        let channel = &json["senders"][0]["headroom"]["channels"][0];
+        (
+            channel["size"].as_u64().unwrap(),
+            channel["period_ns"].as_u64().unwrap(),
+        )
+    };
+    // Six buffers for the partner and two in the application.
+    assert_eq!(room(&limited).0, (1 << 20) / 8);
+    assert!(room(&slow).0 > 1_000_000 && room(&slow).1 >= 1_000_000);
+}
+
 /// What is told is the first time at which there is too much, here that of the shortest deadline; there is a later
 /// one, which others make up.
 #[test]

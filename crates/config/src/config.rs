@@ -64,6 +64,19 @@ impl Config {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
+    /// The largest state that `application` may have, bytes, while all others stay as they are: what the wire version can number,
+    /// and the nodes that hold it have memory for.
+    pub fn largest_state(&self, application: &crate::Application) -> u32 {
+        let candidates = &self.groups[application.group].candidates;
+        let used = candidates.iter().map(|node| self.state_memory(*node)).max();
+        let free = self.transfer.memory_max.saturating_sub(used.unwrap_or(0));
+        let more = u128::from(free) / check::buffers(1, candidates.len()).max(1);
+        let payload = u128::from(self.transfer.payload_size);
+        let numbered = u128::from(self.transfer.version.max_packets()) * payload;
+        let most = (u128::from(application.state_max) + more).min(numbered);
+        u32::try_from(most).unwrap_or(u32::MAX)
+    }
+
     /// The nodes that share a group with `node`, ascending.
     pub fn partners(&self, node: NodeId) -> Vec<NodeId> {
         let shared = self

@@ -46,6 +46,8 @@ pub struct Sender {
     pub nodes: Vec<String>,
     /// Bytes that the state buffers of each of them take, and how many they may.
     pub memory: (u64, u64),
+    /// The largest state that the configuration permits each channel, in the scenario's order.
+    pub largest: Vec<u32>,
     /// Nodes that may send states to each of them.
     pub partners: usize,
     /// What they may have to send.
@@ -101,6 +103,9 @@ pub fn plan(config: &Config, costs: Option<&Costs>) -> PairPlan {
         senders.push(Sender {
             nodes: vec![node.name.clone()],
             memory,
+            largest: scenario::applications(config, id)
+                .map(|app| config.largest_state(app))
+                .collect(),
             partners,
             plan: evaluate(&scenario),
             scenario,

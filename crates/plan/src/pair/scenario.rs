@@ -20,7 +20,7 @@ pub fn scenario(config: &Config, node: NodeId, machine: Machine) -> Scenario {
 }
 
 /// The applications whose states `node` may have to send.
-fn applications(config: &Config, node: NodeId) -> impl Iterator<Item = &Application> {
+pub(super) fn applications(config: &Config, node: NodeId) -> impl Iterator<Item = &Application> {
     let candidates = |app: &Application| &config.groups[app.group].candidates;
     let all = config.applications.iter();
     all.filter(move |app| candidates(app).contains(&node))

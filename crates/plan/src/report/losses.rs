@@ -8,9 +8,10 @@ use crate::input::{Channel, Scenario};
 use crate::losses::of_packet;
 use crate::reliability::{state_loss, states_per_year};
 
-const WIDTH: f64 = 1100.0;
+const WIDTH: f64 = 1190.0;
 const LEFT: f64 = 70.0;
-const RIGHT: f64 = 250.0;
+/// For names of 32 characters.
+const RIGHT: f64 = 340.0;
 const TOP: f64 = 14.0;
 const HEIGHT: f64 = 340.0;
 const BOTTOM: f64 = 46.0;
@@ -18,6 +19,8 @@ const BOTTOM: f64 = 46.0;
 const LEGEND: f64 = 19.0;
 /// Largest budget that is drawn, as in the paper; further if a channel's is.
 const BUDGETS: u32 = 10;
+/// Labels below the axis at most.
+const LABELS: usize = 20;
 /// Losses below this are not drawn, as in the paper.
 const CUT: f64 = 1e-12;
 /// Channels that are drawn: colours that the style sheet knows.
@@ -118,7 +121,8 @@ fn figure(lines: &[&Line], most: u32, several: bool) -> String {
             &format!("1e{power}"),
         );
     }
-    for budget in 0..=most as usize {
+    let every = most as usize / LABELS + 1;
+    for budget in (0..=most as usize).step_by(every) {
         let place = (axes.x(budget), TOP + HEIGHT + 18.0);
         svg.text("tick", place, Anchor::Middle, &budget.to_string());
     }

@@ -14,9 +14,13 @@ use bumpless_config::ENVELOPE_MAX;
 use serde_json::Value;
 
 use crate::advice::{Advice, advise};
-use crate::headroom::{Headroom, headroom};
+use crate::headroom::{Headroom, headroom, with_size};
 use crate::pair::{PairPlan, Sender, Verdict};
 use crate::variation::Variation;
+
+/// The shortest times that a configuration takes.
+const SHORTEST_DEADLINE_NS: u64 = 100_000;
+const SHORTEST_PERIOD_NS: u64 = 1_000_000;
 
 /// A plan with all that is worth telling of it.
 #[derive(Clone, Debug)]
@@ -50,7 +54,8 @@ impl Report {
                 done += 1;
                 told(done, all);
             };
-            room.push(planned.and_then(|plan| headroom(&sender.scenario, plan, one_more)));
+            let unlimited = planned.and_then(|plan| headroom(&sender.scenario, plan, one_more));
+            room.push(unlimited.map(|room| configurable(sender, room)));
         }
         Self {
             pair: pair.into(),
@@ -79,6 +84,20 @@ impl Report {
     pub fn drawings(&self) -> Vec<(String, String)> {
         page::drawings(self)
     }
+}
+
+/// `room` as far as a configuration can say it.
+fn configurable(sender: &Sender, mut room: Headroom) -> Headroom {
+    let limits = sender.scenario.channels.iter().zip(&sender.largest);
+    for (at, (room, (channel, largest))) in room.channels.iter_mut().zip(limits).enumerate() {
+        if room.size > *largest {
+            room.size = (*largest).max(channel.size);
+            room.size_budget = with_size(&sender.scenario, at, room.size).channels[at].budget;
+        }
+        room.deadline_ns = room.deadline_ns.max(SHORTEST_DEADLINE_NS);
+        room.period_ns = room.period_ns.max(SHORTEST_PERIOD_NS);
+    }
+    room
 }
 
 /// Whether it is a change of what stands in a configuration: states have the executor's bytes anyway.

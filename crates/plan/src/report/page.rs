@@ -116,9 +116,6 @@ fn pictures(page: &mut String, sender: &Sender) {
             &svg,
         );
     }
-    if sender.plan.is_err() {
-        return;
-    }
     for (names, resource) in lines(sender) {
         let drawn = timeline::draw(&sender.scenario, &resource, &title(&names));
         figure(page, &drawn.caption, &drawn.svg);
@@ -150,6 +147,10 @@ fn lines(sender: &Sender) -> Vec<(Vec<String>, Resource)> {
     let scenario = &sender.scenario;
     let all = LinkSet::first(scenario.links.len());
     let mut lines: Vec<(Vec<String>, Resource)> = Vec::new();
+    // Without a bandwidth nothing has a length.
+    if sender.plan.is_err() {
+        return lines;
+    }
     for resource in resources(scenario, all) {
         let judged = resource.blocking.iter().any(Option::is_some);
         if !judged || !matches!(resource.kind, Kind::Networks(_)) {

@@ -8,8 +8,9 @@ use super::units;
 use crate::input::Scenario;
 use crate::resource::{Blocking, Resource};
 
-const WIDTH: f64 = 1100.0;
-const LEFT: f64 = 150.0;
+const WIDTH: f64 = 1190.0;
+/// For names of 32 characters.
+const LEFT: f64 = 240.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 26.0;
 const ROW: f64 = 26.0;
