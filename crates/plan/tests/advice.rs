@@ -136,10 +136,10 @@ proptest! {
             prop_assert!(!size(room.size + 1 + (step(u64::from(room.size) * 2)) as u32));
             let deadline = |to_ns| is_admitted(&Variation::Deadline { channel, to_ns }.apply(&scenario));
             prop_assert!(room.deadline_ns <= given.deadline.as_nanos() && deadline(room.deadline_ns));
-            prop_assert!(!deadline(room.deadline_ns - step(given.deadline.as_nanos())));
+            prop_assert!(!deadline(room.deadline_ns - step(room.deadline_ns)));
             let period = |to_ns| is_admitted(&Variation::Period { channel, to_ns }.apply(&scenario));
             prop_assert!(room.period_ns <= given.period.as_nanos() && period(room.period_ns));
-            let shorter = room.period_ns - step(given.period.as_nanos());
+            let shorter = room.period_ns - step(room.period_ns);
             prop_assert!(shorter < given.deadline.as_nanos() || !period(shorter));
         }
     }
