@@ -1,6 +1,8 @@
 //! The event log: JSON lines of the schema `bumpless.event/1` (spec/events.md), written by a thread
 //! of its own so that a slow disk never holds up the data plane.
 
+mod line;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -12,28 +14,14 @@ use std::time::Duration;
 
 use bumpless_base::Instant;
 use bumpless_meeting::{Entrance, Recorder, Records, Ring};
-use bumpless_wire::Role;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
+pub use self::line::{Names, render, role_name};
+use self::line::{SCHEMA, plain};
 use crate::event::NodeEvent;
 
 const RING_CAPACITY: usize = 4096;
 const DRAIN_INTERVAL: Duration = Duration::from_millis(20);
-
-/// Names of everything that events refer to by position.
-#[derive(Clone, Debug, Default)]
-pub struct Names {
-    /// This node.
-    pub node: String,
-    /// Groups in configuration order.
-    pub groups: Vec<String>,
-    /// Applications and their channels in configuration order.
-    pub applications: Vec<(String, u16)>,
-    /// Networks in configuration order.
-    pub links: Vec<String>,
-    /// Partners of this node.
-    pub partners: Vec<String>,
-}
 
 /// One thread's way into the log. Recording never blocks and never allocates; what does not fit is
 /// counted and the count is logged.
@@ -119,33 +107,6 @@ impl LogOutput {
             }
         }
     }
-}
-
-/// A line of words: seconds on the monotonic clock, node, event, then the fields.
-fn plain(line: &Value) -> String {
-    let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
-    let mut text = match line["time_ns"].as_u64() {
-        Some(ns) => format!(
-            "{:>12.6} {} {}",
-            ns as f64 / 1e9,
-            word("node"),
-            word("event")
-        ),
-        None => format!("{:>12} {} {}", "", word("node"), word("event")),
-    };
-    let known = ["schema", "time_ns", "node", "event"];
-    for (key, value) in line
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(key, _)| !known.contains(&key.as_str()))
-    {
-        let value = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
-        text.push_str(&format!(" {key}={value}"));
-    }
-    text
 }
 
 /// The log's thread and the rings into it.
@@ -277,150 +238,6 @@ impl Drop for RunningLog {
             thread.thread().unpark();
             let _ = thread.join();
         }
-    }
-}
-
-const SCHEMA: &str = "bumpless.event/1";
-
-/// The word for a role in logs and status.
-pub const fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Starting => "starting",
-        Role::Backup => "backup",
-        Role::Primary => "primary",
-        Role::Stopped => "stopped",
-    }
-}
-
-/// The event as a line of the log.
-pub fn render(names: &Names, at: Instant, event: &NodeEvent) -> Value {
-    let (name, fields) = fields(names, event);
-    let mut line = Map::new();
-    line.insert("schema".into(), SCHEMA.into());
-    line.insert("time_ns".into(), at.as_nanos().into());
-    line.insert("node".into(), names.node.clone().into());
-    line.insert("event".into(), name.into());
-    if let Value::Object(fields) = fields {
-        line.extend(
-            fields
-                .into_iter()
-                .filter(|(_, value)| value != &Value::from("")),
-        );
-    }
-    Value::Object(line)
-}
-
-fn fields(names: &Names, event: &NodeEvent) -> (&'static str, Value) {
-    let group = |g: u16| {
-        names
-            .groups
-            .get(usize::from(g))
-            .cloned()
-            .unwrap_or_default()
-    };
-    let app = |a: u16| {
-        names
-            .applications
-            .get(usize::from(a))
-            .cloned()
-            .unwrap_or_default()
-    };
-    let link = |l: u8| names.links.get(usize::from(l)).cloned().unwrap_or_default();
-    match *event {
-        NodeEvent::Started { session } => (
-            "started",
-            json!({"pid": std::process::id(), "session": format!("{session:016x}")}),
-        ),
-        NodeEvent::Stopping => ("stopping", json!({})),
-        NodeEvent::Role {
-            group: g,
-            from,
-            to,
-            epoch,
-            cause,
-        } => (
-            "role",
-            json!({"group": group(g), "from": role_name(from), "to": role_name(to), "epoch": epoch.0, "cause": cause.as_str()}),
-        ),
-        NodeEvent::Redundancy {
-            group: g,
-            state,
-            cause,
-        } => (
-            "redundancy",
-            json!({"group": group(g), "state": state.name(), "cause": cause.as_str()}),
-        ),
-        NodeEvent::Link {
-            partner,
-            link: l,
-            up,
-        } => {
-            let partner = names
-                .partners
-                .get(usize::from(partner.0))
-                .cloned()
-                .unwrap_or_default();
-            (
-                "link",
-                json!({"partner": partner, "link": link(l.0), "up": up}),
-            )
-        }
-        NodeEvent::Transfer {
-            application,
-            completed,
-            cause,
-        } => {
-            let (name, channel) = app(application);
-            let fields = match completed {
-                Some((cycle, took)) => json!({
-                    "application": name, "channel": channel, "outcome": "safe",
-                    "cycle": cycle, "took_us": took.as_nanos() as f64 / 1e3,
-                }),
-                None => json!({
-                    "application": name, "channel": channel, "outcome": "failed", "cause": cause.as_str(),
-                }),
-            };
-            ("transfer", fields)
-        }
-        NodeEvent::Received { application, cycle } => (
-            "received",
-            json!({"application": app(application).0, "cycle": cycle}),
-        ),
-        NodeEvent::Overdue { application } => {
-            ("overdue", json!({"application": app(application).0}))
-        }
-        NodeEvent::Output {
-            application,
-            epoch,
-            cycle,
-            outcome,
-            cause,
-        } => (
-            "output",
-            json!({"application": app(application).0, "epoch": epoch.0, "cycle": cycle, "outcome": outcome.name(), "cause": cause.as_str()}),
-        ),
-        NodeEvent::Overrun {
-            application,
-            skipped,
-        } => (
-            "overrun",
-            json!({"application": app(application).0, "skipped": skipped}),
-        ),
-        NodeEvent::LeaseLapsed { group: g } => {
-            ("lease", json!({"group": group(g), "lapsed": true}))
-        }
-        NodeEvent::Stall { length } => (
-            "stall",
-            json!({"length_us": length.as_nanos() as f64 / 1e3}),
-        ),
-        NodeEvent::Notice {
-            name,
-            group: g,
-            cause,
-        } => (
-            name,
-            json!({"group": g.map(group).unwrap_or_default(), "cause": cause.as_str()}),
-        ),
     }
 }
 

@@ -186,12 +186,7 @@ pub fn is_admitted(scenario: &Scenario) -> bool {
     (0..scenario.links.len()).all(|link| in_flight_needed(scenario, link).is_none())
         && losses::are_accepted(scenario)
         && scenario
-            .services()
-            .filter(|service| {
-                service.without.is_none_or(|link| {
-                    scenario.is_first_alike(LinkId(link as u8), scenario.all_links())
-                })
-            })
+            .different_services()
             .all(|service| in_time(service.up))
 }
 

@@ -220,9 +220,14 @@ impl Scenario {
         .chain(without)
     }
 
-    /// All networks.
-    pub fn all_links(&self) -> LinkSet {
-        LinkSet::first(self.links.len())
+    /// The same, but of networks that are alike only the first is missing once: what holds without it holds without
+    /// each of the others.
+    pub fn different_services(&self) -> impl Iterator<Item = Service> {
+        let all = LinkSet::first(self.links.len());
+        self.services().filter(move |service| {
+            let missing = service.without.map(|link| LinkId(link as u8));
+            missing.is_none_or(|link| self.is_first_alike(link, all))
+        })
     }
 
     /// Whether no earlier network of `among` could take the place of `link`: the same in everything but its name, and

@@ -148,15 +148,16 @@ impl Sim {
             }
             line.end();
         });
-        let done = std::mem::take(&mut *runs.done.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut done =
+            std::mem::take(&mut *runs.done.lock().unwrap_or_else(PoisonError::into_inner));
         if let Some(error) = done.error {
             return Err(Failure::refused(error));
         }
-        let interrupted = stop.load(Ordering::Relaxed);
-        self.tell(&done, runs.first, began.elapsed(), interrupted);
+        done.interrupted = stop.load(Ordering::Relaxed);
+        self.tell(&done, runs.first, began.elapsed());
         Ok(match done.failure {
             Some(_) => ExitCode::from(1),
-            None if interrupted => ExitCode::from(INTERRUPTED),
+            None if done.interrupted => ExitCode::from(INTERRUPTED),
             None => ExitCode::SUCCESS,
         })
     }
@@ -211,13 +212,11 @@ impl Sim {
         Ok(ExitCode::from(1))
     }
 
-    fn tell(&self, done: &Done, first: u64, took: Duration, interrupted: bool) {
+    fn tell(&self, done: &Done, first: u64, took: Duration) {
         let simulated = done.simulated as f64 / SECOND;
         let speed = simulated / took.as_secs_f64().max(1e-9);
         if self.json {
-            let mut told = self.as_json(done, first, took, speed);
-            told["interrupted"] = interrupted.into();
-            output::print_line(told);
+            output::print_line(self.as_json(done, first, took, speed));
             return;
         }
         if let Some(report) = &done.failure {
@@ -235,7 +234,7 @@ impl Sim {
             done.faults,
             done.datagrams,
             done.trace_hash,
-            match (&done.failure, interrupted) {
+            match (&done.failure, done.interrupted) {
                 (Some(_), _) => "an invariant is broken",
                 (None, true) => "no violation until it was interrupted",
                 (None, false) => "no violation",
@@ -311,6 +310,7 @@ impl Sim {
             "trace_hash": format!("{:016x}", done.trace_hash),
             "violations": violations,
             "broken_assumptions": done.broken_assumptions,
+            "interrupted": done.interrupted,
             "last_events": done.failure.as_ref().map(|report| &report.last_events),
         })
     }
@@ -355,6 +355,8 @@ struct Done {
     lost: u64,
     /// All runs' digests together, whatever order they ended in.
     trace_hash: u64,
+    /// The user ended it.
+    interrupted: bool,
     /// Of the first run whose faults break any.
     broken_assumptions: Vec<String>,
     /// The failed run with the lowest seed.

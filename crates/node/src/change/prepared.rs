@@ -73,13 +73,6 @@ impl Prepared {
             let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
             lines.join("\n")
         };
-        if old.nodes.len() != 2 {
-            return Err(
-                "only a pair of two nodes changes while it runs; stop the nodes of a pool and start \
-                 them with the new file"
-                    .into(),
-            );
-        }
         let change = config::Change::between(old, &new, file).map_err(said)?;
         let admission = Admission::of(&new)?;
         let tuned = in_order(old, &new, &change)?;

@@ -1,15 +1,14 @@
 //! The plan in sentences.
 
+use bumpless_config::ENVELOPE_MAX;
+
+use super::units;
 use crate::advice::Advice;
 use crate::evaluate::{Plan, Situation, Unmet};
 use crate::input::{Distribution, Scenario};
 use crate::pair::{PairPlan, Sender, Verdict};
 use crate::resource::{Blocking, Kind};
 use crate::variation::Variation;
-
-use bumpless_config::ENVELOPE_MAX;
-
-use super::units;
 
 /// Channels of a window that are named.
 const NAMED: usize = 3;

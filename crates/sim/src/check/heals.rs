@@ -78,13 +78,8 @@ impl Heals {
             ));
         }
         // Without its only network the pair may stand still.
-        let several = self.last_elsewhere.len() > 1;
-        let elsewhere = self
-            .last_elsewhere
-            .iter()
-            .copied()
-            .filter(|_| several)
-            .min();
+        let elsewhere = self.last_elsewhere.iter().copied().min();
+        let elsewhere = elsewhere.filter(|_| self.last_elsewhere.len() > 1);
         let last = elsewhere.unwrap_or(self.last_fault).min(self.last_fault);
         if at.saturating_sub(last) > self.within {
             return self.look_at_outputs(at);
