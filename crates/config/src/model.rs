@@ -72,6 +72,13 @@ impl Timing {
     pub fn failover_time(&self) -> Duration {
         self.lease.stretched(self.clock_drift_ppm) * 2 + self.heartbeat * 3
     }
+
+    /// The shortest expiry of states that come each `period` and are given up after `deadline`, whole milliseconds:
+    /// the last one must not expire before the backup takes over.
+    pub fn least_expiry(&self, period: Duration, deadline: Duration) -> Duration {
+        let least = period * 2 + deadline + self.failover_time();
+        Duration::from_millis(least.as_nanos().div_ceil(1_000_000))
+    }
 }
 
 /// Format of data and acknowledgement packets.

@@ -1,13 +1,12 @@
 //! A yes with its margin: how far each channel may still go.
 
-use bumpless_base::Duration;
 use serde::Serialize;
 
 use crate::acknowledgements;
 use crate::evaluate::{Plan, is_admitted};
 use crate::input::Scenario;
 use crate::losses;
-use crate::variation::{Variation, largest_below, smallest_above};
+use crate::variation::{Variation, deadline_with, largest_below, smallest_above};
 
 /// How much is left of everything.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,8 +28,10 @@ pub struct ChannelHeadroom {
     pub size_budget: u32,
     /// Shortest deadline, nanoseconds.
     pub deadline_ns: u64,
-    /// Shortest period, nanoseconds; where period and deadline are equal, with its deadline.
+    /// Shortest period, nanoseconds.
     pub period_ns: u64,
+    /// The deadline that goes with it (`deadline_with`), nanoseconds.
+    pub period_deadline_ns: u64,
 }
 
 /// The margin of `scenario`, admitted as `plan` says; `None` for a no. Values are on a grid of three significant
@@ -61,11 +62,8 @@ fn of_channel(scenario: &Scenario, at: usize) -> ChannelHeadroom {
     let deadline_ns = shortest(deadline, 1, |to_ns| {
         fits(Variation::Deadline { channel: at, to_ns })
     });
-    let least = if channel.deadline == channel.period {
-        Duration::from_nanos(1)
-    } else {
-        channel.deadline
-    };
+    // A deadline that stays as it is bounds the period: the longest of what would go with any shorter one.
+    let least = deadline_with(channel, 1);
     let period_ns = shortest(period, least.as_nanos(), |to_ns| {
         fits(Variation::Period { channel: at, to_ns })
     });
@@ -74,6 +72,7 @@ fn of_channel(scenario: &Scenario, at: usize) -> ChannelHeadroom {
         size_budget: with_size(scenario, at, size).channels[at].budget,
         deadline_ns,
         period_ns,
+        period_deadline_ns: deadline_with(channel, period_ns).as_nanos(),
     }
 }
 

@@ -7,13 +7,13 @@ use bumpless_base::{Duration, LinkId, LinkSet, pacing};
 use serde::Serialize;
 
 use crate::acknowledgements;
-use crate::input::{Distribution, MAX_BANDWIDTH, Scenario};
+use crate::input::{Channel, Distribution, MAX_BANDWIDTH, Scenario};
 
 /// One way in which it could differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum Variation {
-    /// Another period; where period and deadline are equal, both.
+    /// Another period, and the deadline that goes with it ([`deadline_with`]).
     Period {
         /// Position of the channel.
         channel: usize,
@@ -91,9 +91,7 @@ impl Variation {
         match *self {
             Self::Period { channel, to_ns } => {
                 let channel = &mut changed.channels[channel];
-                if channel.deadline == channel.period {
-                    channel.deadline = Duration::from_nanos(to_ns);
-                }
+                channel.deadline = deadline_with(channel, to_ns);
                 channel.period = Duration::from_nanos(to_ns);
             }
             Self::Deadline { channel, to_ns } => {
@@ -158,6 +156,16 @@ impl Variation {
             Self::InFlight { to } => ratio(scenario.packets.in_flight_max.into(), to.into()),
             Self::Distribution { .. } | Self::Network { .. } => return None,
         })
+    }
+}
+
+/// The deadline of `channel` at a period of `to_ns`: one that is the whole period, or half of it, stays that, as a
+/// configuration's defaults do; any other stays as it is.
+pub fn deadline_with(channel: &Channel, to_ns: u64) -> Duration {
+    match channel.deadline {
+        whole if whole == channel.period => Duration::from_nanos(to_ns),
+        half if half * 2 == channel.period => Duration::from_nanos(to_ns / 2),
+        stated => stated,
     }
 }
 

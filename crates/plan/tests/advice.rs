@@ -4,7 +4,7 @@ use bumpless_base::{Duration, LinkSet};
 use bumpless_plan::advice::advise;
 use bumpless_plan::evaluate::is_admitted;
 use bumpless_plan::headroom::{headroom, with_size};
-use bumpless_plan::variation::{Variation, step};
+use bumpless_plan::variation::{Variation, deadline_with, step};
 use bumpless_plan::{Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate};
 use proptest::prelude::*;
 
@@ -36,7 +36,9 @@ fn channel(at: usize, (size, period, percent, budget): (u32, u64, u64, u32)) -> 
 }
 
 fn scenario() -> impl Strategy<Value = Scenario> {
-    let one = (0u32..200_000, 5_000u64..200_000, 40u64..=100, 0u32..4);
+    // A deadline of the whole period, or half of it, goes with the period.
+    let percent = prop_oneof![Just(50u64), Just(100), 40u64..=100];
+    let one = (0u32..200_000, 5_000u64..200_000, percent, 0u32..4);
     prop::collection::vec(one, 1..6).prop_map(|channels| Scenario {
         links: vec![link("A", 100_000_000), link("B", 100_000_000)],
         packets: Packets {
@@ -140,7 +142,8 @@ proptest! {
             let period = |to_ns| is_admitted(&Variation::Period { channel, to_ns }.apply(&scenario));
             prop_assert!(room.period_ns <= given.period.as_nanos() && period(room.period_ns));
             let shorter = room.period_ns - step(room.period_ns);
-            prop_assert!(shorter < given.deadline.as_nanos() || !period(shorter));
+            prop_assert!(deadline_with(given, shorter).as_nanos() > shorter || !period(shorter));
+            prop_assert_eq!(room.period_deadline_ns, deadline_with(given, room.period_ns).as_nanos());
         }
     }
 }

@@ -3,7 +3,7 @@
 use bumpless_base::{ChannelId, Duration, LinkSet};
 
 use super::addresses::Map;
-use super::timing::{ms, whole_ms};
+use super::timing::ms;
 use super::{Known, groups, kinds, link};
 use crate::file::{ApplicationEntry, File};
 use crate::model::{Application, ApplicationKind, Commit, Distribution, FieldIo, Timing};
@@ -166,8 +166,8 @@ fn expiry(
     deadline: Option<Duration>,
     timing: Option<&Timing>,
 ) -> Option<Duration> {
-    let (period, deadline, failover) = (fields.period?, deadline?, timing?.failover_time());
-    let least = whole_ms(period * 2 + deadline + failover);
+    let (period, deadline, timing) = (fields.period?, deadline?, timing?);
+    let least = timing.least_expiry(period, deadline);
     let Some(expiry) = fields.expiry? else {
         return Some(least);
     };
@@ -178,7 +178,7 @@ fn expiry(
             ms(expiry),
             ms(period),
             ms(deadline),
-            ms(failover)
+            ms(timing.failover_time())
         );
         let right = format!("give at least {}, or leave it out", ms(least));
         reader.wrong(&fields.place, "expiry_ms", wrong, right);

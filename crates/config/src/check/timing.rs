@@ -71,8 +71,3 @@ fn nearer<'k>(place: &crate::reader::Place, first: &'k str, second: &'k str) -> 
 pub(crate) fn ms(span: Duration) -> String {
     format!("{}", span.as_millis_f64())
 }
-
-/// `span` rounded up to whole milliseconds.
-pub(crate) fn whole_ms(span: Duration) -> Duration {
-    Duration::from_millis(span.as_nanos().div_ceil(1_000_000))
-}

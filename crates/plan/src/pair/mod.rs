@@ -7,8 +7,8 @@ mod background;
 mod change;
 mod scenario;
 
-use bumpless_base::NodeId;
-use bumpless_config::Config;
+use bumpless_base::{Duration, NodeId};
+use bumpless_config::{Config, Timing};
 use serde::Serialize;
 
 use crate::cost::Costs;
@@ -48,6 +48,10 @@ pub struct Sender {
     pub memory: (u64, u64),
     /// The largest state that the configuration permits each channel, in the scenario's order.
     pub largest: Vec<u32>,
+    /// The age at which states of each channel expire, in the scenario's order.
+    pub expiry: Vec<Duration>,
+    /// What says how short that may be.
+    pub timing: Timing,
     /// Nodes that may send states to each of them.
     pub partners: usize,
     /// What they may have to send.
@@ -106,6 +110,10 @@ pub fn plan(config: &Config, costs: Option<&Costs>) -> PairPlan {
             largest: scenario::applications(config, id)
                 .map(|app| config.largest_state(app))
                 .collect(),
+            expiry: scenario::applications(config, id)
+                .map(|app| app.expiry)
+                .collect(),
+            timing: config.timing.clone(),
             partners,
             plan: evaluate(&scenario),
             scenario,

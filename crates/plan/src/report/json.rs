@@ -40,7 +40,7 @@ fn sender(report: &Report, at: usize, sender: &Sender) -> Value {
     let plan = sender.plan.as_ref().ok();
     let advice = report.advice[at].iter().map(|advice| {
         json!({
-            "text": words::advice(scenario, advice),
+            "text": words::advice(sender, advice),
             "change": change(scenario, &advice.change),
             "distance": advice.distance,
         })
@@ -54,6 +54,7 @@ fn sender(report: &Report, at: usize, sender: &Sender) -> Value {
                 "size_budget": room.size_budget,
                 "deadline_ns": room.deadline_ns,
                 "period_ns": room.period_ns,
+                "period_deadline_ns": room.period_deadline_ns,
             })
         });
         json!({

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::advice::{Advice, advise};
 use crate::headroom::{Headroom, headroom, with_size};
 use crate::pair::{PairPlan, Sender, Verdict};
-use crate::variation::Variation;
+use crate::variation::{Variation, deadline_with};
 
 /// The shortest times that a configuration takes.
 const SHORTEST_DEADLINE_NS: u64 = 100_000;
@@ -96,6 +96,7 @@ fn configurable(sender: &Sender, mut room: Headroom) -> Headroom {
         }
         room.deadline_ns = room.deadline_ns.max(SHORTEST_DEADLINE_NS);
         room.period_ns = room.period_ns.max(SHORTEST_PERIOD_NS);
+        room.period_deadline_ns = deadline_with(channel, room.period_ns).as_nanos();
     }
     room
 }

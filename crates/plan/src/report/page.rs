@@ -83,7 +83,7 @@ fn sender(page: &mut String, report: &Report, at: usize, sender: &Sender) {
     if let Some(head) = tables::advice_head(report, sender, advice.len()) {
         let _ = writeln!(page, "<p>{}</p>", escape(&head));
         let items = tables::shown(advice);
-        list(page, items.map(|advice| words::advice(scenario, advice)));
+        list(page, items.map(|advice| words::advice(sender, advice)));
     }
     if let Ok(plan) = &sender.plan {
         if let Some(room) = &report.headroom[at] {

@@ -6,8 +6,8 @@ use super::table::Table;
 use super::{Report, units, words};
 use crate::advice::Advice;
 use crate::evaluate::Plan;
-use crate::headroom::Headroom;
-use crate::input::{Distribution, Loss, Scenario};
+use crate::headroom::{ChannelHeadroom, Headroom};
+use crate::input::{Channel, Distribution, Loss, Scenario};
 use crate::pair::Sender;
 use crate::variation::step;
 
@@ -27,7 +27,7 @@ pub fn text(report: &Report) -> String {
             let _ = writeln!(text, "\n{first}");
         }
         for advice in shown(advice) {
-            let _ = writeln!(text, "  {}", words::advice(&sender.scenario, advice));
+            let _ = writeln!(text, "  {}", words::advice(sender, advice));
         }
         let Ok(plan) = &sender.plan else { continue };
         let room = report.headroom[at].as_ref();
@@ -210,10 +210,20 @@ pub fn limits(scenario: &Scenario, room: &Headroom) -> Table {
                 largest(room.size)
             },
             units::time(room.deadline_ns as f64),
-            units::time(room.period_ns as f64),
+            shortest_period(channel, room),
         ]);
     }
     table
+}
+
+/// With the deadline that goes with it, where that is neither the period nor as it is.
+fn shortest_period(channel: &Channel, room: &ChannelHeadroom) -> String {
+    let period = units::time(room.period_ns as f64);
+    let deadline = room.period_deadline_ns;
+    if deadline == room.period_ns || deadline == channel.deadline.as_nanos() {
+        return period;
+    }
+    format!("{period} (deadline {})", units::time(deadline as f64))
 }
 
 /// What the plan was told of each network and channel.

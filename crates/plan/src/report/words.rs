@@ -1,5 +1,6 @@
 //! The plan in sentences.
 
+use bumpless_base::Duration;
 use bumpless_config::ENVELOPE_MAX;
 
 use super::units;
@@ -8,7 +9,7 @@ use crate::evaluate::{Plan, Situation, Unmet};
 use crate::input::{Distribution, Scenario};
 use crate::pair::{PairPlan, Sender, Verdict};
 use crate::resource::{Blocking, Kind};
-use crate::variation::Variation;
+use crate::variation::{Variation, deadline_with};
 
 /// Channels of a window that are named.
 const NAMED: usize = 3;
@@ -273,30 +274,23 @@ pub fn configured(size: u32) -> u32 {
     size.saturating_sub(ENVELOPE_MAX)
 }
 
-/// A piece of advice as something to write into the configuration.
-pub fn advice(scenario: &Scenario, advice: &Advice) -> String {
+/// A piece of advice for `sender` as something to write into the configuration.
+pub fn advice(sender: &Sender, advice: &Advice) -> String {
+    let scenario = &sender.scenario;
     let name = |channel: usize| &scenario.channels[channel].name;
     match advice.change {
-        Variation::Period { channel, to_ns } => {
+        Variation::Period { channel, to_ns } => period(sender, channel, to_ns),
+        Variation::Deadline { channel, to_ns } => {
             let given = &scenario.channels[channel];
-            let both = if given.deadline == given.period {
-                " and deadline_ms"
-            } else {
-                ""
-            };
+            let deadline = Duration::from_nanos(to_ns);
             format!(
-                "{}: period_ms{both} = {} instead of {}",
-                name(channel),
+                "{}: deadline_ms = {} instead of {}{}",
+                given.name,
                 units::millis(to_ns),
-                units::millis(given.period.as_nanos())
+                units::millis(given.deadline.as_nanos()),
+                expiry(sender, channel, given.period, deadline)
             )
         }
-        Variation::Deadline { channel, to_ns } => format!(
-            "{}: deadline_ms = {} instead of {}",
-            name(channel),
-            units::millis(to_ns),
-            units::millis(scenario.channels[channel].deadline.as_nanos())
-        ),
         Variation::Size { channel, to_bytes } => format!(
             "{}: size = {} instead of {}",
             name(channel),
@@ -344,4 +338,34 @@ pub fn advice(scenario: &Scenario, advice: &Advice) -> String {
             scenario.packets.in_flight_max
         ),
     }
+}
+
+/// Another period, and what goes with it.
+fn period(sender: &Sender, channel: usize, to_ns: u64) -> String {
+    let given = &sender.scenario.channels[channel];
+    let deadline = deadline_with(given, to_ns);
+    let (to, from) = (units::millis(to_ns), units::millis(given.period.as_nanos()));
+    let change = if given.deadline == given.period {
+        format!("period_ms and deadline_ms = {to} instead of {from}")
+    } else if deadline == given.deadline {
+        format!("period_ms = {to} instead of {from}")
+    } else {
+        let [shorter, was] = [deadline, given.deadline].map(|span| units::millis(span.as_nanos()));
+        format!("period_ms = {to} and deadline_ms = {shorter} instead of {from} and {was}")
+    };
+    let expiry = expiry(sender, channel, Duration::from_nanos(to_ns), deadline);
+    format!("{}: {change}{expiry}", given.name)
+}
+
+/// The expiry that a longer period or deadline asks for, where a shorter one is stated.
+fn expiry(sender: &Sender, channel: usize, period: Duration, deadline: Duration) -> String {
+    let (given, stated) = (&sender.scenario.channels[channel], sender.expiry[channel]);
+    let needed = sender.timing.least_expiry(period, deadline);
+    // One that is left out is the shortest that is possible, and grows by itself.
+    let left_out = sender.timing.least_expiry(given.period, given.deadline);
+    if stated >= needed || stated == left_out {
+        return String::new();
+    }
+    let [to, from] = [needed, stated].map(|span| units::millis(span.as_nanos()));
+    format!(", with expiry_ms = {to} instead of {from}")
 }
