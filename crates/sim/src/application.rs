@@ -121,6 +121,8 @@ pub struct App {
     pub serial: u32,
     /// An execution takes this much longer.
     pub slow: u64,
+    /// Each by another time, up to this.
+    pub jumps: bool,
     /// The newest state that was looked at: when it came, and its transfer cycle.
     pub received_at: Option<Instant>,
     /// See there.
@@ -186,6 +188,7 @@ impl App {
             busy_until: 0,
             serial: 0,
             slow: 0,
+            jumps: false,
             received_at: None,
             received_cycle: None,
             gate: shared.gate,

@@ -31,9 +31,10 @@ impl LocalClock {
         self.ppb
     }
 
-    /// Runs at another rate from true time `now` on.
-    pub fn set_rate(&mut self, now: u64, ppb: i64) {
-        *self = Self::new(now, self.local(now).as_nanos(), ppb);
+    /// Runs at another rate from true time `now` on, after a jump `ahead`.
+    pub fn set_rate(&mut self, now: u64, ppb: i64, ahead: u64) {
+        let shows = self.local(now).as_nanos().saturating_add(ahead);
+        *self = Self::new(now, shows, ppb);
     }
 
     /// What it shows at true time `now`.
@@ -90,7 +91,7 @@ mod tests {
             let start = random.below(1 << 40);
             let mut clock = LocalClock::new(start, random.below(1 << 50), ppb);
             let later = start + random.below(1 << 38);
-            clock.set_rate(later, -ppb / 2);
+            clock.set_rate(later, -ppb / 2, 0);
             assert_eq!(clock.local(later).as_nanos(), clock.anchor.1);
             let local = Instant::from_nanos(clock.anchor.1 + random.below(1 << 40));
             let at = clock.true_time(local);

@@ -125,7 +125,8 @@ pub struct Host {
     wakes: Option<u64>,
     /// The permit that the checkers were told last, by group, and the true time of its end.
     pub permits: Vec<(Option<(Epoch, Instant)>, u64)>,
-    random: Random,
+    /// How long threads take.
+    pub random: Random,
     seeds: Random,
     cycles: Random,
 }
@@ -202,8 +203,8 @@ impl Host {
     }
 
     /// Gives its clock another rate from true time `now` on.
-    pub fn set_rate(&mut self, now: u64, ppb: i64) {
-        self.clock.set_rate(now, ppb);
+    pub fn set_rate(&mut self, now: u64, ppb: i64, ahead: u64) {
+        self.clock.set_rate(now, ppb, ahead);
         self.wakes = None;
     }
 

@@ -41,7 +41,7 @@ mod transits;
 pub mod variants;
 mod world;
 
-pub use run::{Report, Settings, faults, run, run_unless};
+pub use run::{Report, Settings, faults, run, run_unless, shortest_storm};
 pub use script::{Class, Complaint, End, Fault, Junk, PathFault, Paths, Scenario, Timed, storm};
 pub use shrink::{as_scenario, shrink};
 pub use size::Size;

@@ -1,8 +1,8 @@
-//! Packet captures in the classic pcap format, nanosecond variant, link type RAW: IPv4 with UDP or ICMP, as
+//! Packet captures in the classic pcap format, nanosecond variant, link type RAW: IPv4 or IPv6 with UDP or ICMP, as
 //! Wireshark opens them.
 
 use std::io::{self, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::echo::is_icmp;
 
@@ -10,8 +10,10 @@ const MAGIC_NANOSECONDS: u32 = 0xa1b2_3c4d;
 const LINK_TYPE_RAW: u32 = 101;
 const SNAPLEN: u32 = 65_535;
 const IPV4: usize = 20;
+const IPV6: usize = 40;
 const UDP: usize = 8;
 const PROTOCOL_ICMP: u8 = 1;
+const PROTOCOL_ICMPV6: u8 = 58;
 const PROTOCOL_UDP: u8 = 17;
 
 /// A capture that is being written.
@@ -31,8 +33,7 @@ impl Capture {
         Ok(Self(to))
     }
 
-    /// Writes a datagram sent at `at`. IPv6 addresses are shown as those of the unspecified IPv4
-    /// host, the ports as they are.
+    /// Writes a datagram sent at `at`.
     pub fn datagram(
         &mut self,
         at: u64,
@@ -40,10 +41,9 @@ impl Capture {
         to: SocketAddr,
         bytes: &[u8],
     ) -> io::Result<()> {
-        let icmp = is_icmp(from) || is_icmp(to);
-        let header = if icmp { IPV4 } else { IPV4 + UDP };
-        let len = (header + bytes.len()) as u32;
-        let mut record = Vec::with_capacity(16 + len as usize);
+        let packet = packet(from, to, bytes);
+        let len = packet.len() as u32;
+        let mut record = Vec::with_capacity(16 + packet.len());
         for word in [
             (at / 1_000_000_000) as u32,
             (at % 1_000_000_000) as u32,
@@ -52,16 +52,7 @@ impl Capture {
         ] {
             record.extend_from_slice(&word.to_le_bytes());
         }
-        let protocol = if icmp { PROTOCOL_ICMP } else { PROTOCOL_UDP };
-        record.extend_from_slice(&ip_header(from, to, protocol, len as u16));
-        if !icmp {
-            record.extend_from_slice(&from.port().to_be_bytes());
-            record.extend_from_slice(&to.port().to_be_bytes());
-            record.extend_from_slice(&((UDP + bytes.len()) as u16).to_be_bytes());
-            // No checksum: permitted over IPv4 (RFC 768).
-            record.extend_from_slice(&[0, 0]);
-        }
-        record.extend_from_slice(bytes);
+        record.extend_from_slice(&packet);
         self.0.write_all(&record)
     }
 
@@ -71,29 +62,95 @@ impl Capture {
     }
 }
 
-fn ip_header(from: SocketAddr, to: SocketAddr, protocol: u8, len: u16) -> [u8; IPV4] {
+/// `bytes` with the headers of UDP, or none for an ICMP message, and of IP.
+fn packet(from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let icmp = is_icmp(from) || is_icmp(to);
+    let mut payload = Vec::with_capacity(UDP + bytes.len());
+    if !icmp {
+        payload.extend_from_slice(&from.port().to_be_bytes());
+        payload.extend_from_slice(&to.port().to_be_bytes());
+        payload.extend_from_slice(&((UDP + bytes.len()) as u16).to_be_bytes());
+        // None: permitted over IPv4 (RFC 768).
+        payload.extend_from_slice(&[0, 0]);
+    }
+    payload.extend_from_slice(bytes);
+    let (IpAddr::V4(source), IpAddr::V4(destination)) = (from.ip(), to.ip()) else {
+        let (source, destination) = (v6(from), v6(to));
+        if !icmp {
+            let sum = udp_sum_v6(source, destination, &payload);
+            payload[6..8].copy_from_slice(&sum.to_be_bytes());
+        }
+        let protocol = if icmp { PROTOCOL_ICMPV6 } else { PROTOCOL_UDP };
+        let mut packet = ipv6_header(source, destination, protocol, payload.len() as u16).to_vec();
+        packet.append(&mut payload);
+        return packet;
+    };
+    let protocol = if icmp { PROTOCOL_ICMP } else { PROTOCOL_UDP };
+    let len = (IPV4 + payload.len()) as u16;
+    let mut packet = ipv4_header(source, destination, protocol, len).to_vec();
+    packet.append(&mut payload);
+    packet
+}
+
+/// RFC 791, 3.1; `len` is that of the whole packet.
+fn ipv4_header(from: Ipv4Addr, to: Ipv4Addr, protocol: u8, len: u16) -> [u8; IPV4] {
     let mut header = [0; IPV4];
     header[0] = 0x45;
     header[2..4].copy_from_slice(&len.to_be_bytes());
     header[6] = 0x40;
     header[8] = 64;
     header[9] = protocol;
-    header[12..16].copy_from_slice(&v4(from).octets());
-    header[16..20].copy_from_slice(&v4(to).octets());
-    let (words, _) = header.as_chunks::<2>();
-    let sum: u32 = words
-        .iter()
-        .map(|word| u32::from(u16::from_be_bytes(*word)))
-        .sum();
-    let folded = (sum & 0xffff) + (sum >> 16);
-    header[10..12].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+    header[12..16].copy_from_slice(&from.octets());
+    header[16..20].copy_from_slice(&to.octets());
+    let sum = !folded(&header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
     header
 }
 
-fn v4(address: SocketAddr) -> Ipv4Addr {
+/// RFC 8200, 3; `len` is that of what follows.
+fn ipv6_header(from: Ipv6Addr, to: Ipv6Addr, protocol: u8, len: u16) -> [u8; IPV6] {
+    let mut header = [0; IPV6];
+    header[0] = 0x60;
+    header[4..6].copy_from_slice(&len.to_be_bytes());
+    header[6] = protocol;
+    header[7] = 64;
+    header[8..24].copy_from_slice(&from.octets());
+    header[24..40].copy_from_slice(&to.octets());
+    header
+}
+
+/// The checksum that UDP must have over IPv6 (RFC 8200, 8.1), of `udp` with a zero in its place.
+fn udp_sum_v6(from: Ipv6Addr, to: Ipv6Addr, udp: &[u8]) -> u16 {
+    let mut summed = Vec::with_capacity(IPV6 + udp.len());
+    summed.extend_from_slice(&from.octets());
+    summed.extend_from_slice(&to.octets());
+    summed.extend_from_slice(&(udp.len() as u32).to_be_bytes());
+    summed.extend_from_slice(&u32::from(PROTOCOL_UDP).to_be_bytes());
+    summed.extend_from_slice(udp);
+    match !folded(&summed) {
+        0 => 0xffff,
+        sum => sum,
+    }
+}
+
+/// The one's complement sum of RFC 1071 over 16-bit words, an odd byte filled up with zero.
+fn folded(bytes: &[u8]) -> u16 {
+    let words = bytes.chunks(2).map(|word| match *word {
+        [high, low] => u32::from(u16::from_be_bytes([high, low])),
+        [high] => u32::from(high) << 8,
+        _ => 0,
+    });
+    let mut sum: u32 = words.sum();
+    while sum > 0xffff {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+fn v6(address: SocketAddr) -> Ipv6Addr {
     match address.ip() {
-        IpAddr::V4(ip) => ip,
-        IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
     }
 }
 
@@ -101,20 +158,34 @@ fn v4(address: SocketAddr) -> Ipv4Addr {
 mod tests {
     use super::*;
 
+    fn address(text: &str) -> SocketAddr {
+        text.parse().unwrap()
+    }
+
     #[test]
-    fn the_header_checksum_is_the_published_example() {
-        // RFC 1071's sum over this header folds to zero with its checksum in place.
-        let header = ip_header(
-            "10.0.1.1:4700".parse().unwrap(),
-            "10.0.1.2:4700".parse().unwrap(),
-            PROTOCOL_UDP,
-            128,
+    fn over_ipv4_the_headers_checksum_folds_to_zero_and_that_of_udp_is_left_out() {
+        let (from, to) = (address("10.0.1.1:4700"), address("10.0.1.2:4701"));
+        let packet = packet(from, to, &[7; 100]);
+        assert_eq!((packet.len(), packet[0], packet[9]), (128, 0x45, 17));
+        assert_eq!(folded(&packet[..IPV4]), 0xffff);
+        assert_eq!(packet[2..4], 128u16.to_be_bytes());
+        assert_eq!(packet[20..28], [0x12, 0x5c, 0x12, 0x5d, 0, 108, 0, 0]);
+    }
+
+    #[test]
+    fn over_ipv6_udp_has_its_addresses_and_a_checksum_that_folds_to_zero() {
+        let (from, to) = (
+            address("[2001:db8:b::14]:4700"),
+            address("[2001:db8:b::15]:4700"),
         );
-        let (words, _) = header.as_chunks::<2>();
-        let sum: u32 = words
-            .iter()
-            .map(|w| u32::from(u16::from_be_bytes(*w)))
-            .sum();
-        assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff);
+        let packet = packet(from, to, &[9; 101]);
+        assert_eq!((packet.len(), packet[0], packet[6]), (149, 0x60, 17));
+        assert_eq!(packet[4..6], 109u16.to_be_bytes());
+        assert_eq!(packet[8..24], v6(from).octets());
+        assert_eq!(packet[24..40], v6(to).octets());
+        let mut summed = packet[8..40].to_vec();
+        summed.extend_from_slice(&[0, 0, 0, 109, 0, 0, 0, 17]);
+        summed.extend_from_slice(&packet[40..]);
+        assert_eq!(folded(&summed), 0xffff);
     }
 }

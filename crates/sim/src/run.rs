@@ -63,13 +63,24 @@ pub struct Report {
     pub datagrams: u64,
     /// See there.
     pub lost: u64,
+    /// Why the trace is not whole.
+    pub trace_error: Option<String>,
+}
+
+/// After the last fault of a storm.
+fn calm(config: &Config) -> u64 {
+    heal_within(config).as_nanos() + 1_000_000_000
+}
+
+/// How long a run of `config` must be for a storm to have room, nanoseconds.
+pub fn shortest_storm(config: &Config) -> u64 {
+    SETTLING + calm(config) + 1
 }
 
 /// The faults of `settings`: those of its script and those of its storm.
 pub fn faults(settings: &Settings) -> Vec<Timed> {
     let mut faults = settings.script.clone();
-    let calm = heal_within(&settings.config).as_nanos() + 1_000_000_000;
-    let until = settings.time.saturating_sub(calm);
+    let until = settings.time.saturating_sub(calm(&settings.config));
     if settings.storm && until > SETTLING {
         faults.extend(storm(
             &settings.config,
@@ -120,11 +131,10 @@ pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Rep
     while world.now() < settings.time && world.checks.violations.is_empty() && !stopped() {
         world.run(settings.time.min(world.now() + SLICE));
     }
-    world
-        .trace
-        .finish()
-        .map_err(|error| format!("cannot write the trace: {error}"))?;
+    // What was found counts, whether or not it can be written down.
+    let trace_error = world.trace.finish().err();
     Ok(Report {
+        trace_error: trace_error.map(|error| format!("cannot write the trace: {error}")),
         seed: settings.seed,
         trace_hash: world.trace.digest(),
         simulated: world.now(),

@@ -71,7 +71,7 @@ pub fn as_scenario(settings: &Settings, report: &Report, pair: &str) -> String {
     let seconds = report.simulated / 1_000_000_000 + 2;
     let _ = writeln!(
         text,
-        "name = \"seed {}\"\n{pair}\nseconds = {seconds}\nseed = {}",
+        "name = \"seed {}\"\n{pair}\nseconds = {seconds}\nseed = {}\ndrawn = true",
         settings.seed, settings.seed
     );
     for Timed { at, until, fault } in &settings.script {

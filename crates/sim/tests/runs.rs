@@ -107,10 +107,71 @@ fn a_slow_application_is_as_slow_as_it_is_said() {
 }
 
 #[test]
+fn an_application_that_jumps_takes_another_time_in_each_cycle() {
+    let run = |jumps: &str| {
+        let lines = format!(
+            "for_ms = 2000\nkind = \"slow_application\"\nnode = \"left\"\napplication = \"swift\"\nby_ms = 30{jumps}"
+        );
+        with_fault(10, &lines)
+    };
+    let (steady, jumping) = (run(""), run("\njumps = true"));
+    assert_eq!((steady.violations, jumping.violations), (vec![], vec![]));
+    assert_ne!(steady.trace_hash, jumping.trace_hash);
+}
+
+#[test]
+fn in_bursts_and_between_them_as_much_is_lost_as_is_said() {
+    let lost = |enter: u8, leave: u8, within: f64, between: f64| {
+        let lines = format!(
+            "for_ms = 1000\nkind = \"bursts\"\nnetwork = \"A\"\nfrom = \"left\"\nto = \"right\"\n\
+             enter = {enter}\nleave = {leave}\nwithin = {within}\nbetween = {between}"
+        );
+        let report = with_fault(5, &lines);
+        assert_eq!(report.violations, []);
+        report.lost
+    };
+    let (all, none) = (lost(1, 0, 1.0, 0.0), lost(1, 0, 0.0, 1.0));
+    assert!(all > 400 && none == 0, "{all} {none}");
+    // A quarter in bursts, half between them; of more datagrams, as the pair goes on talking.
+    let (quarter, half) = (lost(1, 0, 0.25, 1.0), lost(0, 1, 1.0, 0.5));
+    assert!((all / 6..all / 2).contains(&quarter), "{quarter} of {all}");
+    assert!(
+        (all / 2..all).contains(&half) && half > quarter,
+        "{half} of {all}"
+    );
+}
+
+#[test]
+fn junk_at_a_witness_does_no_harm() {
+    for what in ["noise", "replay"] {
+        let lines = format!(
+            "for_ms = 4000\nkind = \"junk\"\nnetwork = \"A\"\nto = \"witness-a\"\nrate = 5000\nwhat = \"{what}\""
+        );
+        let report = with_fault(10, &lines);
+        assert_eq!(
+            (report.violations, report.broken_assumptions),
+            (vec![], vec![])
+        );
+    }
+}
+
+#[test]
+fn a_clock_that_jumps_is_a_broken_assumption_and_is_named() {
+    let report = with_fault(
+        6,
+        "for_ms = 100\nkind = \"clock\"\nof = \"left\"\nppm = 0\nahead_ms = 500",
+    );
+    let [named] = &report.broken_assumptions[..] else {
+        panic!("{:?}", report.broken_assumptions)
+    };
+    assert!(named.contains("left's jumps ahead by 500 ms"), "{named}");
+}
+
+#[test]
 fn what_nobody_sent_is_in_the_digest() {
     let run = |what: &str| {
         let lines = format!(
-            "for_ms = 1000\nkind = \"junk\"\nnetwork = \"A\"\nnode = \"left\"\nrate = 1000\nwhat = \"{what}\""
+            "for_ms = 1000\nkind = \"junk\"\nnetwork = \"A\"\nto = \"left\"\nrate = 1000\nwhat = \"{what}\""
         );
         with_fault(5, &lines).trace_hash
     };

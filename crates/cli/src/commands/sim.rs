@@ -1,9 +1,9 @@
 //! `bumpless sim`: the whole pair in a seeded simulator, with checkers.
 
+mod runs;
+
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use bumpless_config::Config;
@@ -11,9 +11,9 @@ use bumpless_sim::{Complaint, Report, Scenario, Settings, Size};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
+use self::runs::{Done, Runs};
 use super::promise::Promise;
 use crate::output::{self, Failure, Outcome};
-use crate::progress::ProgressLine;
 
 const SECOND: f64 = 1e9;
 /// Exit status of what was interrupted and had found nothing wrong.
@@ -124,37 +124,21 @@ impl Sim {
         }
         let stop = output::stop_flag()?;
         let began = Instant::now();
-        let runs = Runs {
-            first: settings.seed,
-            settings,
-            count: if self.until_failure {
-                u64::MAX
-            } else {
-                self.seeds
-            },
-            next: AtomicU64::new(0),
-            simulated: AtomicU64::new(0),
-            failed: AtomicBool::new(false),
-            done: Mutex::new(Done::default()),
+        let (first, count) = match self.until_failure {
+            true => (settings.seed, u64::MAX),
+            false => (settings.seed, self.seeds),
         };
-        std::thread::scope(|scope| {
-            let jobs: Vec<_> = (0..self.jobs)
-                .map(|_| scope.spawn(|| runs.work(&stop)))
-                .collect();
-            let mut line = ProgressLine::new(began);
-            while jobs.iter().any(|job| !job.is_finished()) {
-                std::thread::sleep(Duration::from_millis(20));
-                line.show(|spent| progress(&runs, spent));
-            }
-            line.end();
-        });
-        let mut done =
-            std::mem::take(&mut *runs.done.lock().unwrap_or_else(PoisonError::into_inner));
-        if let Some(error) = done.error {
+        let done = Runs::new(settings.clone(), count).all(self.jobs, &stop);
+        if let (Some(error), None) = (&done.error, &done.failure) {
             return Err(Failure::refused(error));
         }
-        done.interrupted = stop.load(Ordering::Relaxed);
-        self.tell(&done, runs.first, began.elapsed());
+        self.tell(&done, first, began.elapsed());
+        if let Some(error) = &done.error {
+            eprintln!("bumpless: {error}");
+        }
+        if settings.storm && done.faults == 0 && !done.interrupted {
+            eprintln!("{}", too_short(&settings));
+        }
         Ok(match done.failure {
             Some(_) => ExitCode::from(1),
             None if done.interrupted => ExitCode::from(INTERRUPTED),
@@ -316,6 +300,16 @@ impl Sim {
     }
 }
 
+/// Why a storm had no fault.
+fn too_short(settings: &Settings) -> String {
+    let least = bumpless_sim::shortest_storm(&settings.config);
+    format!(
+        "note: no fault in {} s: the pair first settles and at last must heal; the storm has room from --time {} on",
+        settings.time as f64 / SECOND,
+        (least as f64 / SECOND).ceil()
+    )
+}
+
 /// `text` as one word for a shell.
 fn for_shell(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@=".contains(c);
@@ -332,103 +326,4 @@ fn refused(complaints: &[Complaint]) -> Failure {
         "the scenario cannot be run\n{}",
         lines.join("\n")
     ))
-}
-
-/// Runs that threads share.
-struct Runs {
-    settings: Settings,
-    first: u64,
-    count: u64,
-    next: AtomicU64,
-    simulated: AtomicU64,
-    failed: AtomicBool,
-    done: Mutex<Done>,
-}
-
-/// What came of the runs so far.
-#[derive(Default)]
-struct Done {
-    runs: u64,
-    simulated: u64,
-    faults: usize,
-    datagrams: u64,
-    lost: u64,
-    /// All runs' digests together, whatever order they ended in.
-    trace_hash: u64,
-    /// The user ended it.
-    interrupted: bool,
-    /// Of the first run whose faults break any.
-    broken_assumptions: Vec<String>,
-    /// The failed run with the lowest seed.
-    failure: Option<Report>,
-    error: Option<String>,
-}
-
-impl Runs {
-    fn work(&self, stop: &AtomicBool) {
-        while !stop.load(Ordering::Relaxed) && !self.failed.load(Ordering::Relaxed) {
-            let at = self.next.fetch_add(1, Ordering::Relaxed);
-            if at >= self.count {
-                return;
-            }
-            let settings = Settings {
-                seed: self.first.wrapping_add(at),
-                ..self.settings.clone()
-            };
-            let result = bumpless_sim::run_unless(&settings, || stop.load(Ordering::Relaxed));
-            let Ok(mut done) = self.done.lock() else {
-                return;
-            };
-            match result {
-                Ok(report) => {
-                    self.simulated
-                        .fetch_add(report.simulated, Ordering::Relaxed);
-                    self.failed
-                        .fetch_or(!report.violations.is_empty(), Ordering::Relaxed);
-                    done.add(report);
-                }
-                Err(error) => {
-                    done.error = Some(error);
-                    self.failed.store(true, Ordering::Relaxed);
-                }
-            }
-        }
-    }
-}
-
-impl Done {
-    fn add(&mut self, report: Report) {
-        self.runs += 1;
-        self.simulated += report.simulated;
-        self.faults += report.faults;
-        self.datagrams += report.datagrams;
-        self.lost += report.lost;
-        self.trace_hash ^= report.trace_hash;
-        let failed = !report.violations.is_empty();
-        if self.broken_assumptions.is_empty() || failed && self.failure.is_none() {
-            self.broken_assumptions
-                .clone_from(&report.broken_assumptions);
-        }
-        let earlier = self.failure.as_ref().is_some_and(|f| f.seed <= report.seed);
-        if failed && !earlier {
-            self.failure = Some(report);
-        }
-    }
-}
-
-/// How far all `runs` have come after `spent`, and how long the others will take.
-fn progress(runs: &Runs, spent: Duration) -> String {
-    let done = runs.simulated.load(Ordering::Relaxed);
-    let spent = spent.as_secs_f64();
-    let speed = done as f64 / SECOND / spent;
-    let left = if runs.count == u64::MAX {
-        "until one fails".to_owned()
-    } else if done == 0 {
-        "time left unknown".to_owned()
-    } else {
-        let all = runs.count as f64 * runs.settings.time as f64;
-        format!("{:.0} s left", spent * (all / done as f64 - 1.0).max(0.0))
-    };
-    let seconds = done as f64 / SECOND;
-    format!("{seconds:.0} simulated seconds, {speed:.0} times real time, {left}")
 }

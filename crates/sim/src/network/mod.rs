@@ -223,10 +223,11 @@ impl Network {
         if path.is_cut(at) {
             return true;
         }
-        if let Some((enter, leave)) = path.bursts {
-            let turns = random.chance(if path.in_burst { leave } else { enter });
-            path.in_burst ^= turns;
-            if path.in_burst {
+        if let Some(bursts) = path.bursts {
+            let (turns, _) = bursts.state(path.in_burst);
+            path.in_burst ^= random.chance(turns);
+            let (_, lost) = bursts.state(path.in_burst);
+            if random.chance(lost) {
                 return true;
             }
         }

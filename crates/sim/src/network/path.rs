@@ -4,6 +4,26 @@ use bumpless_wire::{Packet, parse};
 
 use crate::script::{Class, PathFault};
 
+/// The model of Gilbert and Elliott, by datagram: probabilities that a burst begins and ends, and that a datagram is
+/// lost in one and between two.
+#[derive(Clone, Copy, Debug)]
+pub struct Bursts {
+    pub enter: f64,
+    pub leave: f64,
+    pub within: f64,
+    pub between: f64,
+}
+
+impl Bursts {
+    /// The probabilities that a burst ends, or begins, and that a datagram is lost.
+    pub fn state(&self, in_burst: bool) -> (f64, f64) {
+        match in_burst {
+            true => (self.leave, self.within),
+            false => (self.enter, self.between),
+        }
+    }
+}
+
 /// The present properties of one direction between two ends of one network.
 #[derive(Clone, Debug)]
 pub struct Path {
@@ -17,8 +37,8 @@ pub struct Path {
     pub flap: Option<u64>,
     /// Losses by class.
     pub losses: Vec<(f64, Class)>,
-    /// Probabilities that a burst begins and ends.
-    pub bursts: Option<(f64, f64)>,
+    /// Losses that come in bursts.
+    pub bursts: Option<Bursts>,
     /// A burst is on.
     pub in_burst: bool,
     /// Share that comes twice.
@@ -71,7 +91,19 @@ impl Path {
         match *fault {
             PathFault::Cut => self.cut = true,
             PathFault::Loss { share, class } => self.losses.push((share, class)),
-            PathFault::Bursts { enter, leave } => self.bursts = Some((enter, leave)),
+            PathFault::Bursts {
+                enter,
+                leave,
+                within,
+                between,
+            } => {
+                self.bursts = Some(Bursts {
+                    enter,
+                    leave,
+                    within,
+                    between,
+                });
+            }
             PathFault::Delay { by, jitter } => {
                 self.base += by;
                 self.jitter += jitter;

@@ -31,11 +31,13 @@ fn without_lease(config: &Config) -> impl Iterator<Item = String> {
 fn breaks(config: &Config, fault: &Fault) -> Option<String> {
     let bound = config.timing.clock_drift_ppm;
     match *fault {
-        Fault::Clock { end, ppb } if ppb.unsigned_abs() * 2 > u64::from(bound) * 1000 => {
-            let whose = match end {
-                End::Node(node) => &config.nodes[node].name,
-                End::Reference(reference) => &config.references[reference].name,
-            };
+        Fault::Clock { end, ahead, .. } if ahead > 0 => Some(format!(
+            "R-1, clock: {}'s jumps ahead by {} ms; clocks run, they do not jump",
+            name(config, end),
+            ahead as f64 / 1e6
+        )),
+        Fault::Clock { end, ppb, .. } if ppb.unsigned_abs() * 2 > u64::from(bound) * 1000 => {
+            let whose = name(config, end);
             Some(format!(
                 "R-1, clock drift: {whose}'s clock is {} ppm off; with clock_drift_ppm = {bound} two \
                  clocks may differ by no more than that",
@@ -54,5 +56,12 @@ fn breaks(config: &Config, fault: &Fault) -> Option<String> {
             ..
         } => Some("R-2 and T-37, integrity: bits turn over behind the checksums' back".into()),
         _ => None,
+    }
+}
+
+fn name(config: &Config, end: End) -> &str {
+    match end {
+        End::Node(node) => &config.nodes[node].name,
+        End::Reference(reference) => &config.references[reference].name,
     }
 }

@@ -103,6 +103,39 @@ impl<'a> Entry<'a> {
         self.number(reader, key, least, most)
     }
 
+    /// A whole number from `least` to `most`, of a field that must be there.
+    pub(super) fn whole(
+        &self,
+        reader: &mut Reader<'_>,
+        key: &str,
+        least: u64,
+        most: u64,
+    ) -> Option<u64> {
+        let number = self.needed(reader, key, least as f64, most as f64)?;
+        if number.fract() != 0.0 {
+            self.wrong(
+                reader,
+                key,
+                format!("{key} must be a whole number, not {number}"),
+            );
+            return None;
+        }
+        Some(number as u64)
+    }
+
+    /// As [`share`](Self::share), of a field that may be left out.
+    pub(super) fn share_or(
+        &self,
+        reader: &mut Reader<'_>,
+        key: &str,
+        otherwise: f64,
+    ) -> Option<f64> {
+        match self.item(key) {
+            Some(_) => self.share(reader, key),
+            None => Some(otherwise),
+        }
+    }
+
     pub(super) fn share(&self, reader: &mut Reader<'_>, key: &str) -> Option<f64> {
         self.needed(reader, key, 0.0, 1.0)
     }
@@ -110,7 +143,7 @@ impl<'a> Entry<'a> {
     /// A span in milliseconds, in nanoseconds.
     pub(super) fn span(&self, reader: &mut Reader<'_>, key: &str) -> Option<u64> {
         self.needed(reader, key, 0.0, LONGEST)
-            .map(|ms| (ms * MS) as u64)
+            .map(|ms| (ms * MS).round() as u64)
     }
 
     /// The position of the thing that `key` names.

@@ -54,12 +54,16 @@ pub enum PathFault {
         /// Which.
         class: Class,
     },
-    /// Losses come in bursts (Gilbert-Elliott): in each burst every datagram is lost.
+    /// Losses come in bursts (Gilbert-Elliott).
     Bursts {
         /// Probability that a burst begins with a datagram.
         enter: f64,
         /// Probability that it ends with a datagram.
         leave: f64,
+        /// Share that is lost in a burst.
+        within: f64,
+        /// Share that is lost between bursts.
+        between: f64,
     },
     /// It takes longer.
     Delay {
@@ -109,7 +113,7 @@ pub enum PathFault {
 pub enum Junk {
     /// Random bytes from an address that is nobody's.
     Noise,
-    /// Random bytes from the partner's address.
+    /// From the partner's address: random bytes, or what it sent before with a few bytes changed.
     Forged,
     /// What was sent before, also in earlier sessions, from its true source.
     Replay,
@@ -129,8 +133,8 @@ pub enum Fault {
     Junk {
         /// Through which network.
         network: usize,
-        /// To which node.
-        node: usize,
+        /// To which node or witness.
+        to: End,
         /// Datagrams in a second.
         rate: u64,
         /// Of which kind.
@@ -183,6 +187,8 @@ pub enum Fault {
         end: End,
         /// Parts per billion fast.
         ppb: i64,
+        /// So far it jumps ahead at the beginning, nanoseconds.
+        ahead: u64,
     },
     /// A witness process ends at once, and starts again, without memory, at the end of the fault.
     Witness {
@@ -206,6 +212,8 @@ pub enum Fault {
         application: usize,
         /// Nanoseconds.
         by: u64,
+        /// Each execution by another time, up to this.
+        jumps: bool,
     },
     /// Somebody asks a node to change to another configuration ([`crate::variants`]); if it has one
     /// prepared, to give that up.
@@ -266,6 +274,21 @@ impl Fault {
             Self::Path { paths, .. } => paths.network,
             Self::Unreachable { network, .. } | Self::Junk { network, .. } => Some(*network),
             _ => None,
+        }
+    }
+
+    /// How long after its end it is still felt: what it has delayed arrives, nanoseconds.
+    pub fn outlasts_by(&self) -> u64 {
+        match *self {
+            Self::Path {
+                fault: PathFault::Delay { by, jitter },
+                ..
+            } => by + jitter,
+            Self::Path {
+                fault: PathFault::Reorder { by, .. },
+                ..
+            } => by,
+            _ => 0,
         }
     }
 

@@ -89,13 +89,18 @@ pub(super) fn fault(
         return None;
     };
     let fault = if PATH_KINDS.contains(&kind.as_str()) {
-        let paths = paths(reader, &entry, &names);
+        let paths = paths(reader, &entry, &names, config);
         let fault = path_fault(reader, &entry, &kind);
+        if let (Some(paths), Some(PathFault::Bandwidth { bits }), false) =
+            (paths, fault, reader.drawn)
+        {
+            no_faster(reader, &entry, config, paths.network, bits);
+        }
         paths
             .zip(fault)
             .map(|(paths, fault)| Fault::Path { paths, fault })
     } else {
-        other_fault(reader, &entry, &kind, &names)
+        other_fault(reader, &entry, &kind, &names, config)
     }?;
     let lasts = match entry.item("for_ms") {
         Some(_) => entry.span(reader, "for_ms")?,
@@ -132,7 +137,61 @@ pub(super) fn fault(
     })
 }
 
-fn paths(reader: &mut Reader<'_>, entry: &Entry<'_>, names: &Names<'_>) -> Option<Paths> {
+/// The nodes and reference points on a network.
+fn ends_on(config: &Config, network: usize) -> Vec<End> {
+    let nodes = config.nodes.iter().enumerate();
+    let nodes = nodes.filter(|(_, node)| node.addresses[network].is_some());
+    let references = config.references.iter().enumerate();
+    let references = references.filter(|(_, it)| usize::from(it.network.0) == network);
+    nodes
+        .map(|(at, _)| End::Node(at))
+        .chain(references.map(|(at, _)| End::Reference(at)))
+        .collect()
+}
+
+/// Whether datagrams ever take one of `paths`: nodes talk to each other and to reference points.
+fn leads_anywhere(config: &Config, paths: &Paths) -> bool {
+    let given = |wanted: Option<End>, end: &End| wanted.is_none_or(|wanted| wanted == *end);
+    let is_node = |end: &End| matches!(end, End::Node(_));
+    let networks = 0..config.networks.len();
+    let mut concerned = networks.filter(|&at| paths.network.is_none_or(|wanted| wanted == at));
+    concerned.any(|network| {
+        let ends = ends_on(config, network);
+        let from = ends.iter().filter(|end| given(paths.from, end));
+        from.into_iter().any(|from| {
+            let mut to = ends.iter().filter(|end| given(paths.to, end));
+            to.any(|to| from != to && (is_node(from) || is_node(to)))
+        })
+    })
+}
+
+/// Refuses an interface that the fault would make faster than it is.
+fn no_faster(
+    reader: &mut Reader<'_>,
+    entry: &Entry<'_>,
+    config: &Config,
+    network: Option<usize>,
+    bits: u64,
+) {
+    let networks = config.networks.iter().enumerate();
+    let concerned = networks.filter(|(at, _)| network.is_none_or(|wanted| wanted == *at));
+    let slower = |bandwidth: &u64| (1..=bits).contains(bandwidth);
+    let slowest = concerned.map(|(_, network)| network.bandwidth);
+    if let Some(bandwidth) = slowest.filter(slower).min() {
+        let what = format!(
+            "the network sends at {} Mbit/s anyway; give less",
+            bandwidth as f64 / 1e6
+        );
+        entry.wrong(reader, "mbit", what);
+    }
+}
+
+fn paths(
+    reader: &mut Reader<'_>,
+    entry: &Entry<'_>,
+    names: &Names<'_>,
+    config: &Config,
+) -> Option<Paths> {
     let before = reader.complaints.len();
     let network = entry.named(reader, "network", &names.networks, false);
     let from = entry.named(reader, "from", &names.ends, false);
@@ -145,12 +204,19 @@ fn paths(reader: &mut Reader<'_>, entry: &Entry<'_>, names: &Names<'_>) -> Optio
         );
     }
     let both = entry.truth(reader, "both_ways");
-    (reader.complaints.len() == before).then(|| Paths {
+    let paths = Paths {
         network,
         from: from.map(|at| names.end(at)),
         to: to.map(|at| names.end(at)),
         both,
-    })
+    };
+    let sound = reader.complaints.len() == before && !reader.drawn;
+    if sound && !leads_anywhere(config, &paths) {
+        let key = if to.is_some() { "to" } else { "from" };
+        let what = "no path leads there: witnesses are on one network each, and talk to nodes only";
+        entry.wrong(reader, key, what.into());
+    }
+    (reader.complaints.len() == before).then_some(paths)
 }
 
 const WHERE: [&str; 7] = [
@@ -181,10 +247,12 @@ fn path_fault(reader: &mut Reader<'_>, entry: &Entry<'_>, kind: &str) -> Option<
             }
         }
         "bursts" => {
-            allow(&["enter", "leave"]);
+            allow(&["enter", "leave", "within", "between"]);
             PathFault::Bursts {
                 enter: entry.share(reader, "enter")?,
                 leave: entry.share(reader, "leave")?,
+                within: entry.share_or(reader, "within", 1.0)?,
+                between: entry.share_or(reader, "between", 0.0)?,
             }
         }
         "delay" => {
@@ -262,19 +330,20 @@ fn other_fault(
     entry: &Entry<'_>,
     kind: &str,
     names: &Names<'_>,
+    config: &Config,
 ) -> Option<Fault> {
     let fields: &[&str] = match kind {
-        "junk" => &["network", "node", "rate", "what"],
+        "junk" => &["network", "to", "rate", "what"],
         "buffer" => &["node", "bytes"],
         "unreachable" => &["node", "network"],
         "pause" => &["node", "in_turn"],
         "crash" => &["node", "reboot"],
         "old_configuration" => &["node"],
         "slow" => &["node", "by_ms"],
-        "clock" => &["of", "ppm"],
+        "clock" => &["of", "ppm", "ahead_ms"],
         "witness" => &["reference"],
         "device" => &["application", "node", "late"],
-        "slow_application" => &["node", "application", "by_ms"],
+        "slow_application" => &["node", "application", "by_ms", "jumps"],
         "switchover" => &["node", "group"],
         "apply" => &["node", "number"],
         "crash_in_change" => &["node", "steps"],
@@ -288,10 +357,10 @@ fn other_fault(
     entry.only(reader, &[&["at_ms", "for_ms", "kind"], fields].concat());
     let mut node = |needed| entry.named(reader, "node", &names.nodes, needed);
     Some(match kind {
-        "junk" => junk(reader, entry, names)?,
+        "junk" => junk(reader, entry, names, config)?,
         "buffer" => Fault::Buffer {
             node: node(true)?,
-            bytes: entry.needed(reader, "bytes", 0.0, 1e9)? as usize,
+            bytes: entry.whole(reader, "bytes", 0, 1_000_000_000)? as usize,
         },
         "unreachable" => Fault::Unreachable {
             node: node(true)?,
@@ -313,6 +382,10 @@ fn other_fault(
         "clock" => Fault::Clock {
             end: names.end(entry.named(reader, "of", &names.ends, true)?),
             ppb: (entry.needed(reader, "ppm", -100_000.0, 100_000.0)? * 1000.0) as i64,
+            ahead: match entry.item("ahead_ms") {
+                Some(_) => entry.span(reader, "ahead_ms")?,
+                None => 0,
+            },
         },
         "witness" => Fault::Witness {
             reference: entry.named(reader, "reference", &names.references, true)?,
@@ -332,14 +405,15 @@ fn other_fault(
             node: node(true)?,
             application: entry.named(reader, "application", &names.applications, true)?,
             by: entry.span(reader, "by_ms")?,
+            jumps: entry.truth(reader, "jumps"),
         },
         "apply" => Fault::Apply {
             node: node(true)?,
-            number: entry.needed(reader, "number", 0.0, LAST as f64)? as usize,
+            number: entry.whole(reader, "number", 0, LAST as u64)? as usize,
         },
         "crash_in_change" => Fault::CrashInChange {
             node: node(true)?,
-            steps: entry.needed(reader, "steps", 0.0, 1000.0)? as u32,
+            steps: entry.whole(reader, "steps", 0, 1000)? as u32,
         },
         _ => Fault::Switchover {
             node: node(true)?,
@@ -348,16 +422,27 @@ fn other_fault(
     })
 }
 
-fn junk(reader: &mut Reader<'_>, entry: &Entry<'_>, names: &Names<'_>) -> Option<Fault> {
+fn junk(
+    reader: &mut Reader<'_>,
+    entry: &Entry<'_>,
+    names: &Names<'_>,
+    config: &Config,
+) -> Option<Fault> {
     const WHAT: [(&str, Junk); 3] = [
         ("noise", Junk::Noise),
         ("forged", Junk::Forged),
         ("replay", Junk::Replay),
     ];
+    let network = entry.named(reader, "network", &names.networks, true)?;
+    let to = names.end(entry.named(reader, "to", &names.ends, true)?);
+    if !ends_on(config, network).contains(&to) {
+        let what = "it is not on this network; no datagram reaches it here".into();
+        entry.wrong(reader, "to", what);
+    }
     Some(Fault::Junk {
-        network: entry.named(reader, "network", &names.networks, true)?,
-        node: entry.named(reader, "node", &names.nodes, true)?,
-        rate: entry.needed(reader, "rate", 1.0, 1e7)? as u64,
+        network,
+        to,
+        rate: entry.whole(reader, "rate", 1, 10_000_000)?,
         kind: WHAT[entry.named(reader, "what", &WHAT.map(|(name, _)| name), true)?].1,
     })
 }

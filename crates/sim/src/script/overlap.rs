@@ -2,7 +2,7 @@
 
 use bumpless_config::Config;
 
-use super::{End, Fault, Timed};
+use super::{End, Fault, PathFault, Paths, Timed};
 
 /// The faults, by line, that contradict an earlier one, and how.
 pub(super) fn contradictions(config: &Config, faults: &[(usize, Timed)]) -> Vec<(usize, String)> {
@@ -57,6 +57,42 @@ fn clash(config: &Config, one: &Fault, other: &Fault) -> Option<String> {
         (Fault::Witness { reference: a }, Fault::Witness { reference: b }) if a == b => {
             Some(format!("{} is down already", config.references[*a].name))
         }
+        (Fault::Pause { node: a, .. }, Fault::Pause { node: b, .. }) if a == b => {
+            Some(format!("node {} stands still already", name(*a)))
+        }
+        (Fault::Slow { node: a, .. }, Fault::Slow { node: b, .. }) if a == b => Some(format!(
+            "the threads of node {} cannot be slow in two ways",
+            name(*a)
+        )),
+        (
+            Fault::Unreachable {
+                node: a,
+                network: on,
+            },
+            Fault::Unreachable { node: b, network },
+        ) if (a, on) == (b, network) => {
+            Some(format!("node {} cannot send there already", name(*a)))
+        }
+        (
+            Fault::SlowApplication {
+                node: a,
+                application: one,
+                ..
+            },
+            Fault::SlowApplication {
+                node: b,
+                application: other,
+                ..
+            },
+        ) if (a, one) == (b, other) => Some(format!(
+            "application {} cannot be slow in two ways",
+            config.applications[*one].name
+        )),
+        (Fault::Path { paths: a, fault: x }, Fault::Path { paths: b, fault: y })
+            if is_one_at_a_time(x, y) && meet(a, b) =>
+        {
+            Some("a path cannot have two of these".into())
+        }
         (
             Fault::Device {
                 application: a,
@@ -95,4 +131,33 @@ fn needs(fault: &Fault) -> Option<usize> {
         | Fault::Switchover { node, .. } => Some(*node),
         _ => None,
     }
+}
+
+/// Whether two faults of paths are of one kind of which a path has one: losses and delays add up, these do not.
+fn is_one_at_a_time(one: &PathFault, other: &PathFault) -> bool {
+    use PathFault::{Bandwidth, Bursts, Cut, Flap};
+    matches!(
+        (one, other),
+        (Cut, Cut)
+            | (Bandwidth { .. }, Bandwidth { .. })
+            | (Bursts { .. }, Bursts { .. })
+            | (Flap { .. }, Flap { .. })
+    )
+}
+
+/// Whether a path is among both.
+fn meet(one: &Paths, other: &Paths) -> bool {
+    let ways = |paths: &Paths| {
+        let there = (paths.from, paths.to);
+        let back = paths.both.then_some((paths.to, paths.from));
+        std::iter::once(there).chain(back)
+    };
+    let same_end = |a: Option<End>, b: Option<End>| a.is_none() || b.is_none() || a == b;
+    let same_network = match (one.network, other.network) {
+        (Some(a), Some(b)) => a == b,
+        _ => true,
+    };
+    same_network
+        && ways(one)
+            .any(|(from, to)| ways(other).any(|(f, t)| same_end(from, f) && same_end(to, t)))
 }

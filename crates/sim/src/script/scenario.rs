@@ -62,6 +62,8 @@ impl fmt::Display for Complaint {
 pub(super) struct Reader<'a> {
     text: &'a str,
     file: &'a str,
+    /// The faults were drawn by a seed: they come as they come.
+    pub(super) drawn: bool,
     pub(super) complaints: Vec<Complaint>,
 }
 
@@ -117,6 +119,7 @@ impl Scenario {
         let mut reader = Reader {
             text,
             file,
+            drawn: false,
             complaints: Vec::new(),
         };
         let document = match text.parse::<Document<String>>() {
@@ -136,7 +139,7 @@ impl Scenario {
     }
 }
 
-const HEAD: [&str; 9] = [
+const HEAD: [&str; 10] = [
     "name",
     "taught",
     "size",
@@ -144,6 +147,7 @@ const HEAD: [&str; 9] = [
     "seconds",
     "seed",
     "storm",
+    "drawn",
     "breaks",
     "fault",
 ];
@@ -156,8 +160,12 @@ fn read(reader: &mut Reader<'_>, table: &dyn TableLike, directory: &Path) -> Opt
     let seconds = head
         .number(reader, "seconds", 0.001, LONGEST)
         .unwrap_or(60.0);
-    let seed = head.number(reader, "seed", 0.0, 9e15).unwrap_or(1.0);
+    let seed = match head.item("seed") {
+        Some(_) => head.whole(reader, "seed", 0, 9_000_000_000_000_000),
+        None => None,
+    };
     let storm = head.truth(reader, "storm");
+    reader.drawn = head.truth(reader, "drawn");
     let breaks = head.text(reader, "breaks");
     if let Some(unknown) = breaks.as_deref().filter(|name| !INVARIANTS.contains(name)) {
         let line = head.line_of(reader, "breaks");
@@ -188,8 +196,10 @@ fn read(reader: &mut Reader<'_>, table: &dyn TableLike, directory: &Path) -> Opt
         }
         None => {}
     }
-    for (line, what) in contradictions(&config, &faults) {
-        reader.wrong(line, what);
+    if !reader.drawn {
+        for (line, what) in contradictions(&config, &faults) {
+            reader.wrong(line, what);
+        }
     }
     let mut faults: Vec<Timed> = faults.into_iter().map(|(_, timed)| timed).collect();
     faults.sort_by_key(|timed| (timed.at, timed.until));
@@ -199,7 +209,7 @@ fn read(reader: &mut Reader<'_>, table: &dyn TableLike, directory: &Path) -> Opt
         config,
         pair,
         time,
-        seed: seed as u64,
+        seed: seed.unwrap_or(1),
         storm,
         breaks,
         faults,

@@ -1,7 +1,7 @@
 //! Faults drawn by the seed: every kind, alone and together, none of which breaks an assumption.
 
 use bumpless_base::Random;
-use bumpless_config::Config;
+use bumpless_config::{Config, ReferenceKind};
 
 use super::{Class, End, Fault, Junk, PathFault, Paths, Timed};
 use crate::streams::{Purpose, stream};
@@ -186,12 +186,10 @@ impl Draw<'_> {
                 node: self.node(),
                 group: self.random.below(self.config.groups.len() as u64) as usize,
             },
-            19 => Fault::Junk {
-                network: self.network(),
-                node: self.node(),
-                rate: self.one_of(&[500, 5_000]),
-                kind: self.one_of(&[Junk::Noise, Junk::Replay, Junk::Replay]),
-            },
+            19 => {
+                let rate = self.one_of(&[500, 5_000]);
+                self.junk(rate)
+            }
             20 => Fault::Slow {
                 node: self.node(),
                 by: self.one_of(&[200_000, 2 * MS, 8 * MS]),
@@ -200,6 +198,7 @@ impl Draw<'_> {
                 node: self.node(),
                 application: self.application(),
                 by: self.one_of(&[MS, 5 * MS, 30 * MS]),
+                jumps: self.random.chance(0.5),
             },
             22 => Fault::Buffer {
                 node: self.node(),
@@ -220,12 +219,7 @@ impl Draw<'_> {
             0 => Some(Timed {
                 at: until,
                 until: end,
-                fault: Fault::Junk {
-                    network: self.network(),
-                    node: self.node(),
-                    rate: 500,
-                    kind: self.one_of(&[Junk::Noise, Junk::Replay, Junk::Replay]),
-                },
+                fault: self.junk(500),
             }),
             1 if self.config.networks.len() > 1 => Some(Timed {
                 at: end.saturating_sub(LAST_CUT).max(until),
@@ -244,12 +238,32 @@ impl Draw<'_> {
         }
     }
 
+    /// At a node, or now and then at a witness.
+    fn junk(&mut self, rate: u64) -> Fault {
+        let network = self.network();
+        let node = End::Node(self.node());
+        let here = |at: &usize| {
+            let reference = &self.config.references[*at];
+            usize::from(reference.network.0) == network
+                && matches!(reference.kind, ReferenceKind::Witness(_))
+        };
+        let witness = (0..self.config.references.len()).find(here);
+        let witness = witness.filter(|_| self.random.chance(0.25));
+        Fault::Junk {
+            network,
+            to: witness.map_or(node, End::Reference),
+            rate,
+            kind: self.one_of(&[Junk::Noise, Junk::Replay, Junk::Replay]),
+        }
+    }
+
     /// A clock that wanders within what leases reckon with.
     fn rate(&mut self) -> Fault {
         let most = i64::from(self.config.timing.clock_drift_ppm) * 1000 / 2;
         Fault::Clock {
             end: self.end(),
             ppb: self.random.below(2 * most as u64 + 1) as i64 - most,
+            ahead: 0,
         }
     }
 
@@ -274,6 +288,8 @@ impl Draw<'_> {
             7..=8 => PathFault::Bursts {
                 enter: self.one_of(&[0.001, 0.02]),
                 leave: self.one_of(&[0.5, 0.1, 0.02]),
+                within: self.one_of(&[1.0, 1.0, 0.5]),
+                between: self.one_of(&[0.0, 0.0, 0.01]),
             },
             9 => PathFault::Delay {
                 by: self.one_of(&[0, 300_000, 2 * MS, 15 * MS]),

@@ -74,13 +74,13 @@ impl Fields<'_> {
             }
             Fault::Junk {
                 network,
-                node,
+                to,
                 rate,
                 kind,
             } => {
                 self.kind("junk");
                 self.network(network);
-                self.node(node);
+                self.end("to", to);
                 self.plain("rate", rate);
                 let what = match kind {
                     Junk::Noise => "noise",
@@ -134,10 +134,13 @@ impl Fields<'_> {
                 self.node(node);
                 self.ms("by_ms", by);
             }
-            Fault::Clock { end, ppb } => {
+            Fault::Clock { end, ppb, ahead } => {
                 self.kind("clock");
                 self.end("of", end);
                 self.plain("ppm", ppb as f64 / 1000.0);
+                if ahead > 0 {
+                    self.ms("ahead_ms", ahead);
+                }
             }
             Fault::Witness { reference } => {
                 self.kind("witness");
@@ -159,11 +162,13 @@ impl Fields<'_> {
                 node,
                 application,
                 by,
+                jumps,
             } => {
                 self.kind("slow_application");
                 self.node(node);
                 self.application(application);
                 self.ms("by_ms", by);
+                self.truth("jumps", jumps);
             }
             Fault::Switchover { node, group } => {
                 self.kind("switchover");
@@ -201,10 +206,17 @@ impl Fields<'_> {
                     self.text("of", class_name(class));
                 }
             }
-            PathFault::Bursts { enter, leave } => {
+            PathFault::Bursts {
+                enter,
+                leave,
+                within,
+                between,
+            } => {
                 self.kind("bursts");
                 self.plain("enter", enter);
                 self.plain("leave", leave);
+                self.plain("within", within);
+                self.plain("between", between);
             }
             PathFault::Delay { by, jitter } => {
                 self.kind("delay");

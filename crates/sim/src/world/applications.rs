@@ -105,9 +105,13 @@ impl World {
             let executes = matches!(answer, Answer::Read(_)) && thread.slow > 0;
             thread.machine.answer(answer, local);
             if executes {
+                let takes = match thread.jumps {
+                    true => host.random.below(thread.slow + 1),
+                    false => thread.slow,
+                };
                 // What it waited for has come: when it would have given up does not count any more.
                 thread.run_at = u64::MAX;
-                thread.busy_until = now.saturating_add(thread.slow);
+                thread.busy_until = now.saturating_add(takes);
                 return self.plan_application(node, app, now);
             }
         }

@@ -20,7 +20,8 @@ impl World {
     pub(super) fn fault_begins(&mut self, at: usize) {
         let timed = self.script[at];
         if !timed.fault.must_do_no_harm() {
-            self.checks.faults_end(timed.fault.network(), timed.until);
+            let felt = timed.until.saturating_add(timed.fault.outlasts_by());
+            self.checks.faults_end(timed.fault.network(), felt);
         }
         self.tell(Happening::FaultBegins {
             fault: at as u32,
@@ -50,7 +51,7 @@ impl World {
                 self.witnesses[reference].witness = None;
             }
             Fault::Switchover { node, group } => self.order_switchover(node, group),
-            Fault::Clock { end, ppb } => self.set_rate(end, ppb),
+            Fault::Clock { end, ppb, ahead } => self.set_rate(end, ppb, ahead),
             Fault::Buffer { node, bytes } => self.set_capacity(node, bytes),
             Fault::Unreachable { .. }
             | Fault::Slow { .. }
@@ -86,7 +87,7 @@ impl World {
                     End::Node(node) => self.hosts[node].sound_rate,
                     End::Reference(reference) => self.witnesses[reference].sound_rate,
                 };
-                self.set_rate(end, sound);
+                self.set_rate(end, sound, 0);
             }
             Fault::Buffer { node, .. } => self.set_capacity(node, RECEIVE_BUFFER),
             Fault::Unreachable { .. } | Fault::Slow { .. } | Fault::SlowApplication { .. } => {
@@ -157,10 +158,11 @@ impl World {
                     node: n,
                     application,
                     by,
-                } if (*n, *application) == (node, app.index) => Some(*by),
+                    jumps,
+                } if (*n, *application) == (node, app.index) => Some((*by, *jumps)),
                 _ => None,
             });
-            app.slow = slow.max().unwrap_or_default();
+            (app.slow, app.jumps) = slow.max().unwrap_or_default();
         }
     }
 
@@ -188,20 +190,20 @@ impl World {
         }
     }
 
-    /// Gives the clock of `end` the rate `ppb`.
-    fn set_rate(&mut self, end: End, ppb: i64) {
+    /// Gives the clock of `end` the rate `ppb`, after it has jumped `ahead`.
+    fn set_rate(&mut self, end: End, ppb: i64, ahead: u64) {
         let now = self.now();
         match end {
             End::Node(node) => {
                 let host = &mut self.hosts[node];
-                host.set_rate(now, ppb);
+                host.set_rate(now, ppb, ahead);
                 // The same local instants lie elsewhere in true time.
                 host.permits.iter_mut().for_each(|known| known.0 = None);
                 host.turn_at = u64::MAX;
                 self.turn_now(node);
                 self.observe_permits(node);
             }
-            End::Reference(reference) => self.witnesses[reference].clock.set_rate(now, ppb),
+            End::Reference(reference) => self.witnesses[reference].clock.set_rate(now, ppb, ahead),
         }
     }
 
@@ -217,7 +219,7 @@ impl World {
         let timed = self.script[at];
         let Fault::Junk {
             network,
-            node,
+            to,
             rate,
             kind,
         } = timed.fault
@@ -228,7 +230,7 @@ impl World {
         if self.active.binary_search(&at).is_err() {
             return;
         }
-        if let Some(datagram) = self.junk(network, node, kind) {
+        if let Some(datagram) = self.junk(network, to, kind) {
             let nobody = self.hosts.len() + self.config.references.len() + kind as usize;
             let source = || Some(datagram.source);
             self.trace.datagram(now, nobody, &datagram, source);
@@ -240,17 +242,20 @@ impl World {
         self.queue.push(next, What::FaultActs { fault: at as u32 });
     }
 
-    fn junk(&mut self, network: usize, node: usize, kind: Junk) -> Option<Parcel> {
-        let to = End::Node(node);
+    fn junk(&mut self, network: usize, to: End, kind: Junk) -> Option<Parcel> {
         let source = match kind {
             Junk::Replay => return self.network.recorded(network, to),
             Junk::Noise => NOBODY,
             Junk::Forged => {
-                let partner = *self.config.partners(NodeId(node as u8)).first()?;
-                self.network.address(network, End::Node(partner.0.into()))?
+                if self.junk.chance(0.5)
+                    && let Some(changed) = self.changed(network, to)
+                {
+                    return Some(changed);
+                }
+                self.network.address(network, self.partner_of(to)?)?
             }
         };
-        let target = self.network.address(network, to).unwrap_or(source);
+        let target = self.network.address(network, to)?;
         let mut parcel = self.exchange.get().parcel(network, target);
         (parcel.source, parcel.to, parcel.sent) = (source, to, self.now());
         let bytes = &mut parcel.bytes;
@@ -262,6 +267,29 @@ impl World {
         }
         for _ in 0..len {
             bytes.push(self.junk.next_u64() as u8);
+        }
+        Some(parcel)
+    }
+
+    /// Who sends to `to`, in good faith.
+    fn partner_of(&self, to: End) -> Option<End> {
+        match to {
+            End::Node(node) => {
+                let partner = *self.config.partners(NodeId(node as u8)).first()?;
+                Some(End::Node(partner.0.into()))
+            }
+            End::Reference(_) => Some(End::Node(0)),
+        }
+    }
+
+    /// What was sent before, with up to four bytes changed.
+    fn changed(&mut self, network: usize, to: End) -> Option<Parcel> {
+        let mut parcel = self.network.recorded(network, to)?;
+        for _ in 0..=self.junk.below(4) {
+            let at = self.junk.below(parcel.bytes.len().max(1) as u64) as usize;
+            if let Some(byte) = parcel.bytes.get_mut(at) {
+                *byte = self.junk.next_u64() as u8;
+            }
         }
         Some(parcel)
     }

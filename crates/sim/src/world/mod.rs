@@ -261,7 +261,7 @@ fn replays(timed: &Timed) -> bool {
     matches!(
         timed.fault,
         Fault::Junk {
-            kind: Junk::Replay,
+            kind: Junk::Replay | Junk::Forged,
             ..
         }
     )
