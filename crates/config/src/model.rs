@@ -22,6 +22,8 @@ pub const MAX_APPLICATIONS: usize = 128;
 pub const MAX_FILE_LEN: usize = 1 << 20;
 /// Most bytes that the executor adds to an application's own state.
 pub const ENVELOPE_MAX: u32 = 64;
+/// Most unacknowledged packets to one partner that a configuration may permit.
+pub const IN_FLIGHT_MAX: u32 = 32_768;
 /// What the channel of a quadruple-tank application reserves, bytes, envelope included.
 pub const QUADRUPLE_TANK_STATE_MAX: u32 = 1024;
 

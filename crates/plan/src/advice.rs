@@ -14,6 +14,8 @@ use crate::variation::{
 const CANDIDATES: usize = 16;
 /// Longest period that is proposed, nanoseconds: the longest that a configuration takes.
 const LONGEST_NS: u64 = 60_000_000_000;
+/// Shortest round trip that is proposed, nanoseconds: the shortest that a configuration takes.
+const SHORTEST_ROUND_TRIP_NS: u64 = 1_000;
 /// Fastest network that is proposed, in percent of what it is.
 const FASTEST_PERCENT: u64 = 10_000;
 
@@ -192,11 +194,17 @@ fn in_flight(scenario: &Scenario, plan: &Plan, changes: &mut Vec<Variation>) {
 /// What would be enough if networks and machines were better than stated.
 fn statements(scenario: &Scenario, changes: &mut Vec<Variation>) {
     let fits = |change: Variation| is_admitted(&change.apply(scenario));
-    let longest = longest_round_trip(scenario);
-    let shorter = |to: u64| Variation::RoundTrips {
-        shorter_by_ns: longest - to,
+    let at_most = |at_most_ns| Variation::RoundTrips { at_most_ns };
+    let sooner = |from: u64, to: &dyn Fn(u64) -> Variation| {
+        largest_below(from, SHORTEST_ROUND_TRIP_NS, |at| fits(to(at))).map(to)
     };
-    changes.extend(largest_below(longest, 1, |to| fits(shorter(to))).map(shorter));
+    changes.extend(sooner(longest_round_trip(scenario), &at_most));
+    if scenario.links.len() > 1 {
+        for (link, network) in scenario.links.iter().enumerate() {
+            let to = |to_ns| Variation::RoundTrip { link, to_ns };
+            changes.extend(sooner(network.round_trip.1.as_nanos(), &to));
+        }
+    }
     let to_jitter = |to_ns| Variation::Jitter { to_ns };
     let jitter = scenario.machine.jitter_ns;
     changes.extend(largest_below(jitter, 1, |to| fits(to_jitter(to))).map(to_jitter));

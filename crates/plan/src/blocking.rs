@@ -55,7 +55,7 @@ pub(crate) fn blocking(
     let usable = channel.links.intersection(up);
     let committed = of(links).map(|link| committed(scenario, channel, link));
     let answer = of(usable)
-        .map(|link| link.round_trip.1)
+        .map(Link::longest_round_trip)
         .max()
         .unwrap_or_default();
     let hand_overs = machine.per_transfer_ns.saturating_add(machine.jitter_ns);
@@ -112,7 +112,7 @@ fn idle(scenario: &Scenario, last: &Link, other: &Link, kept: bool) -> u128 {
     if !kept {
         return full;
     }
-    let burst = u64::from(other.burst);
+    let burst = other.burst();
     let half = (burst / 2).max(scenario.packets.largest_on(other, u32::MAX));
     let late = rate * u128::from(scenario.machine.jitter_ns);
     (full + late).saturating_sub(u128::from(burst.saturating_sub(half)) * 8_000_000_000)
@@ -126,7 +126,7 @@ fn ready(channel: &Channel) -> u64 {
 /// The longest time that packets wait in the queue of `link`: at most the pacer's burst and what one packet overdraws.
 fn queue(scenario: &Scenario, link: &Link) -> u64 {
     let largest = scenario.packets.largest_on(link, u32::MAX);
-    let bytes = u128::from(link.burst) + u128::from(largest);
+    let bytes = u128::from(link.burst()) + u128::from(largest);
     saturated(nanos(bytes, link.bandwidth))
 }
 

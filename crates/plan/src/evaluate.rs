@@ -238,10 +238,10 @@ fn in_flight_needed(scenario: &Scenario, link: usize) -> Option<u64> {
         .map(|channel| channel.size)
         .max()?;
     let packet = scenario.packets.largest_on(network, largest).max(1);
-    let bits = u128::from(network.round_trip.1.as_nanos()) * u128::from(network.bandwidth);
+    let bits = u128::from(network.longest_round_trip().as_nanos()) * u128::from(network.bandwidth);
     let way = u64::try_from(bits / (8_000_000_000 * u128::from(packet))).unwrap_or(u64::MAX);
     // What is sent but not acknowledged: on the way, in the burst, and up to a fifth at the receiver.
-    let burst = u64::from(network.burst) / packet;
+    let burst = network.burst() / packet;
     let needed = way
         .saturating_add(burst)
         .saturating_add(2)

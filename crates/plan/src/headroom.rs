@@ -84,6 +84,7 @@ pub fn with_size(scenario: &Scenario, at: usize, to_bytes: u32) -> Scenario {
     };
     let mut changed = change.apply(scenario);
     let needed = losses::smallest_budget(&changed, at);
+    // One that is stated may have to be raised.
     let channel = &mut changed.channels[at];
     channel.budget = channel.budget.max(needed);
     acknowledgements::renew(&mut changed);

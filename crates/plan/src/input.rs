@@ -1,9 +1,12 @@
-//! What a plan is made from, and what can be wrong with it.
+//! What a plan is made from.
 
-use std::fmt;
+mod faults;
 
-use bumpless_base::{Duration, LinkId, LinkSet, MAX_LINKS};
+use bumpless_base::{Duration, LinkId, LinkSet, pacing};
 use serde::Serialize;
+
+pub use self::faults::Fault;
+use crate::transmission::nanos;
 
 /// Longest period that a plan takes: with it, sums over years of cycles stay exact.
 pub const MAX_PERIOD: Duration = Duration::from_secs(3600);
@@ -36,8 +39,10 @@ pub struct Link {
     /// Shortest and longest time from a packet's last bit on the idle network to its acknowledgement at
     /// the sender: both ways, and the receiver's turn.
     pub round_trip: (Duration, Duration),
-    /// Most bytes of a less urgent channel that cannot be overtaken any more: the pacer's burst.
-    pub burst: u32,
+    /// Whether the acknowledgement may stand behind what its sender has committed of states of its own.
+    pub answers_behind: bool,
+    /// What of a less urgent channel cannot be overtaken any more.
+    pub burst: Burst,
     /// Longest frame of other traffic that may stand in the way of each burst, bytes on the wire.
     pub other_frame: u32,
     /// How often frames are lost.
@@ -55,6 +60,7 @@ impl Link {
             frame_overhead,
             gap,
             round_trip,
+            answers_behind,
             burst,
             other_frame,
             loss,
@@ -68,9 +74,54 @@ impl Link {
                 &other.round_trip,
                 &other.burst,
             )
-            && (other_frame, loss, background)
-                == (&other.other_frame, &other.loss, &other.background)
+            && (answers_behind, other_frame, loss, background)
+                == (
+                    &other.answers_behind,
+                    &other.other_frame,
+                    &other.loss,
+                    &other.background,
+                )
     }
+
+    /// Most bytes of a less urgent channel that cannot be overtaken any more. Each partner may have a burst on its way to
+    /// this node at the same moment.
+    pub fn burst(&self) -> u64 {
+        match self.burst {
+            Burst::Fixed(bytes) => bytes.into(),
+            Burst::Paced { partners, .. } => self.one_burst().saturating_mul(u64::from(partners)),
+        }
+    }
+
+    fn one_burst(&self) -> u64 {
+        match self.burst {
+            Burst::Fixed(bytes) => bytes.into(),
+            Burst::Paced { packet, .. } => pacing::burst(self.bandwidth, packet.into()),
+        }
+    }
+
+    /// The longest time from a packet's last bit to its acknowledgement, with what that may stand behind.
+    pub fn longest_round_trip(&self) -> Duration {
+        if !self.answers_behind {
+            return self.round_trip.1;
+        }
+        let bytes = u128::from(self.one_burst()) + u128::from(self.other_frame);
+        let behind = u64::try_from(nanos(bytes, self.bandwidth)).unwrap_or(u64::MAX);
+        self.round_trip.1 + Duration::from_nanos(behind)
+    }
+}
+
+/// What a pacer has committed and cannot take back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Burst {
+    /// Bytes on the wire, whatever the bandwidth.
+    Fixed(u32),
+    /// What pacers keep to at the network's bandwidth (`bumpless_base::pacing`).
+    Paced {
+        /// The largest packet, bytes on the wire.
+        packet: u32,
+        /// Nodes that may send to this one.
+        partners: u32,
+    },
 }
 
 /// Messages that come at a fixed interval and are sent before any state.
@@ -133,6 +184,8 @@ pub struct Channel {
     pub deadline: Duration,
     /// Packets of one state that may be lost, the retransmission budget.
     pub budget: u32,
+    /// Whether that is the smallest with which no more than accepted is lost, and so another one for another channel.
+    pub budget_follows: bool,
     /// States that may be lost in a year; `None`: not stated.
     pub accepted_loss_per_year: Option<f64>,
     /// Networks that carry it.
@@ -161,45 +214,6 @@ pub struct Service {
     pub up: LinkSet,
     /// Position of the one that is not; `None`: all are.
     pub without: Option<usize>,
-}
-
-/// A value for which there is no plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fault {
-    /// Where: `channel "x"`, `network "A"`.
-    pub place: String,
-    /// Which value.
-    pub field: &'static str,
-    /// What is wrong with it, and what would be right.
-    pub reason: String,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}: {}", self.place, self.field, self.reason)
-    }
-}
-
-struct Faults {
-    place: String,
-    all: Vec<Fault>,
-}
-
-impl Faults {
-    fn at(&mut self, place: impl Into<String>) {
-        self.place = place.into();
-    }
-
-    fn unless(&mut self, right: bool, field: &'static str, reason: impl FnOnce() -> String) {
-        if !right {
-            let (place, reason) = (self.place.clone(), reason());
-            self.all.push(Fault {
-                place,
-                field,
-                reason,
-            });
-        }
-    }
 }
 
 impl Scenario {
@@ -245,124 +259,5 @@ impl Scenario {
         let carried =
             |channel: &Channel| channel.links.contains(one) == channel.links.contains(other);
         first.is_like(second) && self.channels.iter().all(carried)
-    }
-
-    /// Everything for which there is no plan; none of it can become a wrong yes.
-    pub fn faults(&self) -> Vec<Fault> {
-        let mut faults = Faults {
-            place: String::new(),
-            all: Vec::new(),
-        };
-        faults.at("networks");
-        faults.unless(
-            (1..=MAX_LINKS).contains(&self.links.len()),
-            "number",
-            || format!("{} given; give 1 to {MAX_LINKS}", self.links.len()),
-        );
-        self.links.iter().for_each(|link| link.check(&mut faults));
-        faults.at("packets");
-        let Packets {
-            payload,
-            header,
-            security,
-            in_flight_max,
-        } = self.packets;
-        faults.unless((1..=65_535).contains(&payload), "payload", || {
-            format!("is {payload} bytes; give 1 to 65535")
-        });
-        faults.unless(header <= 65_535 && security <= 65_535, "header", || {
-            format!("is {header} bytes and {security} of authentication; give at most 65535 each")
-        });
-        faults.unless(in_flight_max > 0, "in_flight_max", || {
-            "is 0; give at least 1".into()
-        });
-        self.machine.check(&mut faults);
-        let all = LinkSet::first(self.links.len());
-        self.channels
-            .iter()
-            .for_each(|channel| channel.check(all, &mut faults));
-        faults.all
-    }
-}
-
-impl Link {
-    fn check(&self, faults: &mut Faults) {
-        faults.at(format!("network {:?}", self.name));
-        let bandwidth = self.bandwidth;
-        faults.unless(
-            (1..=MAX_BANDWIDTH).contains(&bandwidth),
-            "bandwidth",
-            || {
-                format!(
-                    "is {bandwidth} bit/s; give 1 to {MAX_BANDWIDTH}, what the slowest hop carries"
-                )
-            },
-        );
-        let (least, most) = self.round_trip;
-        faults.unless(least <= most && most <= MAX_PERIOD, "round_trip", || {
-            format!("is from {least} to {most}; give a least that is not above the most, at most {MAX_PERIOD}")
-        });
-        let (name, share) = match self.loss {
-            Loss::BitErrors(share) => ("bit_error_rate", share),
-            Loss::Frames(share) => ("frame_loss", share),
-        };
-        faults.unless((0.0..1.0).contains(&share), name, || {
-            format!("is {share}; give a share from 0 to below 1")
-        });
-        for background in &self.background {
-            faults.unless(background.period > Duration::ZERO, "background", || {
-                "comes with a period of 0; give a longer one".into()
-            });
-        }
-    }
-}
-
-impl Machine {
-    fn check(&self, faults: &mut Faults) {
-        let most = MAX_PERIOD.as_nanos();
-        let given = [
-            ("per_packet_ns", self.per_packet_ns),
-            ("per_kilobyte_ns", self.per_kilobyte_ns),
-            ("per_transfer_ns", self.per_transfer_ns),
-            ("jitter_ns", self.jitter_ns),
-        ];
-        faults.at("machine");
-        for (field, nanos) in given {
-            faults.unless(nanos <= most, field, || {
-                format!("is {nanos} ns; give at most {most}")
-            });
-        }
-    }
-}
-
-impl Channel {
-    fn check(&self, all: LinkSet, faults: &mut Faults) {
-        faults.at(format!("channel {:?}", self.name));
-        let (period, deadline) = (self.period, self.deadline);
-        faults.unless(
-            period > Duration::ZERO && period <= MAX_PERIOD,
-            "period",
-            || format!("is {period}; give more than 0 and at most {MAX_PERIOD}"),
-        );
-        faults.unless(deadline > Duration::ZERO, "deadline", || {
-            "is 0; give more".into()
-        });
-        faults.unless(deadline <= period, "deadline", || {
-            format!("{deadline} is longer than the period, {period}; give at most the period: a state is replaced in the next cycle")
-        });
-        faults.unless(self.budget <= MAX_BUDGET, "retransmissions", || {
-            format!("is {}; give at most {MAX_BUDGET}", self.budget)
-        });
-        if let Some(accepted) = self.accepted_loss_per_year {
-            faults.unless(
-                accepted > 0.0 && accepted.is_finite(),
-                "accepted_loss_per_year",
-                || format!("is {accepted}; give a number above 0, such as 1e-6"),
-            );
-        }
-        let known = self.links.intersection(all) == self.links;
-        faults.unless(known && !self.links.is_empty(), "networks", || {
-            "names none, or one that is not there; name at least one".into()
-        });
     }
 }

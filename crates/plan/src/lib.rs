@@ -37,5 +37,7 @@ pub mod transmission;
 pub mod variation;
 
 pub use evaluate::{Plan, evaluate};
-pub use input::{Background, Channel, Distribution, Fault, Link, Loss, Machine, Packets, Scenario};
+pub use input::{
+    Background, Burst, Channel, Distribution, Fault, Link, Loss, Machine, Packets, Scenario,
+};
 pub use pair::{PairPlan, Verdict, plan};

@@ -22,7 +22,7 @@ fn answered(link: &Link) -> Duration {
     let messages = link.background.iter().map(|message| message.bytes);
     let first: u128 = messages.chain([link.other_frame]).map(u128::from).sum();
     let first = saturated(nanos(first, link.bandwidth));
-    link.round_trip.1 + Duration::from_nanos(first)
+    link.longest_round_trip() + Duration::from_nanos(first)
 }
 
 /// The shortest and the longest round trip that the sender may measure (T-26): until its thread goes on.

@@ -3,11 +3,12 @@
 //! Values are searched on a grid of three significant digits, so that what is found can be read out, written
 //! into a configuration, and really is a yes.
 
-use bumpless_base::{Duration, LinkId, LinkSet, pacing};
+use bumpless_base::{Duration, LinkId, LinkSet};
 use serde::Serialize;
 
 use crate::acknowledgements;
-use crate::input::{Channel, Distribution, MAX_BANDWIDTH, Scenario};
+use crate::input::{Channel, Distribution, Link, MAX_BANDWIDTH, Scenario};
+use crate::losses;
 
 /// One way in which it could differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -62,10 +63,17 @@ pub enum Variation {
         /// Bit/s.
         to: u64,
     },
-    /// All networks answer sooner, where that is true.
+    /// One network answers sooner, where that is true.
+    RoundTrip {
+        /// Position of the network.
+        link: usize,
+        /// Nanoseconds.
+        to_ns: u64,
+    },
+    /// All networks that are said to take longer answer so soon, where that is true.
     RoundTrips {
-        /// By so much less than stated, nanoseconds.
-        shorter_by_ns: u64,
+        /// Nanoseconds.
+        at_most_ns: u64,
     },
     /// Threads go on sooner, where that is true.
     Jitter {
@@ -98,32 +106,52 @@ impl Variation {
                 changed.channels[channel].deadline = Duration::from_nanos(to_ns);
             }
             Self::Size { channel, to_bytes } => changed.channels[channel].size = to_bytes,
-            Self::Budget { channel, to } => changed.channels[channel].budget = to,
+            Self::Budget { channel, to } => {
+                changed.channels[channel].budget = to;
+                changed.channels[channel].budget_follows = false;
+            }
             Self::Distribution { channel, to } => changed.channels[channel].distribution = to,
             Self::Network { channel, link } => {
                 changed.channels[channel].links.insert(LinkId(link as u8));
                 acknowledgements::also_on(&mut changed, link, channel);
             }
-            Self::Bandwidth { link, to } => set_bandwidth(&mut changed, link, to),
-            Self::RoundTrips { shorter_by_ns } => {
-                for link in &mut changed.links {
-                    let (least, most) = link.round_trip;
-                    let most = most.as_nanos().saturating_sub(shorter_by_ns);
-                    link.round_trip.1 = Duration::from_nanos(most).max(least);
-                }
+            Self::Bandwidth { link, to } => changed.links[link].bandwidth = to,
+            Self::RoundTrip { link, to_ns } => answer_within(&mut changed.links[link], to_ns),
+            Self::RoundTrips { at_most_ns } => {
+                let links = changed.links.iter_mut();
+                links.for_each(|link| answer_within(link, at_most_ns));
             }
             Self::Jitter { to_ns } => changed.machine.jitter_ns = to_ns,
             Self::Faster { to_percent } => {
-                for link in 0..changed.links.len() {
-                    let to = u128::from(changed.links[link].bandwidth) * u128::from(to_percent);
+                for link in &mut changed.links {
+                    let to = u128::from(link.bandwidth) * u128::from(to_percent);
                     let to = u64::try_from(to / 100).unwrap_or(u64::MAX);
-                    set_bandwidth(&mut changed, link, to.min(MAX_BANDWIDTH));
+                    link.bandwidth = to.min(MAX_BANDWIDTH);
                 }
             }
             Self::InFlight { to } => changed.packets.in_flight_max = to,
         }
+        if let Some(at) = self
+            .channel()
+            .filter(|at| changed.channels[*at].budget_follows)
+        {
+            changed.channels[at].budget = losses::smallest_budget(&changed, at);
+        }
         acknowledgements::renew(&mut changed);
         changed
+    }
+
+    /// Position of the one channel that it changes.
+    fn channel(&self) -> Option<usize> {
+        match *self {
+            Self::Period { channel, .. }
+            | Self::Deadline { channel, .. }
+            | Self::Size { channel, .. }
+            | Self::Budget { channel, .. }
+            | Self::Distribution { channel, .. }
+            | Self::Network { channel, .. } => Some(channel),
+            _ => None,
+        }
     }
 
     /// How far it is from what is: the logarithm of the ratio; `None` for a change without a size.
@@ -147,9 +175,12 @@ impl Variation {
                 ratio(f64::from(from) + 1.0, f64::from(to) + 1.0)
             }
             Self::Bandwidth { link, to } => ratio(scenario.links[link].bandwidth as f64, to as f64),
-            Self::RoundTrips { shorter_by_ns } => {
-                let from = longest_round_trip(scenario);
-                ratio(from as f64, from.saturating_sub(shorter_by_ns) as f64)
+            Self::RoundTrip { link, to_ns } => {
+                let from = scenario.links[link].round_trip.1.as_nanos();
+                ratio(from as f64, to_ns as f64)
+            }
+            Self::RoundTrips { at_most_ns } => {
+                ratio(longest_round_trip(scenario) as f64, at_most_ns as f64)
             }
             Self::Jitter { to_ns } => ratio(scenario.machine.jitter_ns as f64, to_ns as f64),
             Self::Faster { to_percent } => ratio(100.0, to_percent as f64),
@@ -175,14 +206,9 @@ pub fn longest_round_trip(scenario: &Scenario) -> u64 {
     all.max().unwrap_or_default().as_nanos()
 }
 
-/// A network at another bandwidth, with the burst that a pacer has there; where it is the burst of several, as many.
-fn set_bandwidth(scenario: &mut Scenario, link: usize, to: u64) {
-    let packet = scenario.packets.largest_on(&scenario.links[link], u32::MAX);
-    let link = &mut scenario.links[link];
-    let burst = |rate| pacing::burst(rate, packet).max(1);
-    let burst = (u64::from(link.burst) * burst(to)).div_ceil(burst(link.bandwidth));
-    link.burst = u32::try_from(burst).unwrap_or(u32::MAX);
-    link.bandwidth = to;
+fn answer_within(link: &mut Link, nanos: u64) {
+    let (least, most) = link.round_trip;
+    link.round_trip.1 = most.min(Duration::from_nanos(nanos)).max(least);
 }
 
 /// Distance between neighbouring values around `value`, so that each has three significant digits.
@@ -223,10 +249,23 @@ pub fn smallest_above_within(from: u64, most: u64, fits: impl Fn(u64) -> bool) -
     smallest_above(from, reached?, fits)
 }
 
-/// The largest value on the grid below `from`, at least `least`, that `fits`, if every smaller one fits too.
+/// The largest value below `from`, at least `least`, that `fits`, if every smaller one fits too; on a grid of three
+/// significant digits of the value itself, however far below it is.
 pub fn largest_below(from: u64, least: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
     // One digit more, as the value may lose one on its way down.
-    let step = (step(from) / 10).max(1);
+    let (mut from, mut step) = (from, (step(from) / 10).max(1));
+    loop {
+        let found = largest_on_grid(from, least, step, &fits);
+        if step == 1 || found.is_some_and(|found| found >= 100 * step) {
+            return found;
+        }
+        // It is below the first on this grid that does not fit.
+        let misfit = found.map_or(least.next_multiple_of(step), |found| found + step);
+        (from, step) = (from.min(misfit), step / 10);
+    }
+}
+
+fn largest_on_grid(from: u64, least: u64, step: u64, fits: impl Fn(u64) -> bool) -> Option<u64> {
     let first = least.div_ceil(step);
     let last = from.checked_sub(1)? / step;
     if first > last || !fits(first * step) {

@@ -5,7 +5,9 @@ use bumpless_plan::advice::advise;
 use bumpless_plan::evaluate::is_admitted;
 use bumpless_plan::headroom::{headroom, with_size};
 use bumpless_plan::variation::{Variation, deadline_with, step};
-use bumpless_plan::{Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate};
+use bumpless_plan::{
+    Burst, Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate,
+};
 use proptest::prelude::*;
 
 fn link(name: &str, bandwidth: u64) -> Link {
@@ -15,7 +17,8 @@ fn link(name: &str, bandwidth: u64) -> Link {
         frame_overhead: 66,
         gap: 20,
         round_trip: (Duration::from_micros(100), Duration::from_micros(300)),
-        burst: 10_000,
+        answers_behind: false,
+        burst: Burst::Fixed(10_000),
         other_frame: 1538,
         loss: Loss::BitErrors(1e-10),
         background: Vec::new(),
@@ -29,6 +32,7 @@ fn channel(at: usize, (size, period, percent, budget): (u32, u64, u64, u32)) -> 
         period: Duration::from_micros(period),
         deadline: Duration::from_micros(period * percent / 100),
         budget,
+        budget_follows: false,
         accepted_loss_per_year: (at == 1).then_some(1e6),
         links: LinkSet::first(2),
         distribution: Distribution::Replicate,
@@ -61,7 +65,6 @@ fn scenario() -> impl Strategy<Value = Scenario> {
 
 /// The same change, one step of its grid less far.
 fn less(scenario: &Scenario, variation: Variation) -> Option<Variation> {
-    let finer = |from: u64| (step(from) / 10).max(1);
     Some(match variation {
         Variation::Period { channel, to_ns } => {
             let from = scenario.channels[channel].period.as_nanos();
@@ -75,7 +78,7 @@ fn less(scenario: &Scenario, variation: Variation) -> Option<Variation> {
         }
         Variation::Size { channel, to_bytes } => {
             let from = scenario.channels[channel].size;
-            let to_bytes = (to_bytes + finer(from.into()) as u32).min(from);
+            let to_bytes = (to_bytes + step(to_bytes.into()) as u32).min(from);
             Variation::Size { channel, to_bytes }
         }
         Variation::Budget { channel, to } => {
@@ -92,14 +95,20 @@ fn less(scenario: &Scenario, variation: Variation) -> Option<Variation> {
             to_percent: to_percent - 1,
         },
         Variation::InFlight { to } => Variation::InFlight { to: to - 1 },
-        Variation::RoundTrips { shorter_by_ns } => {
-            let longest = scenario.links[0].round_trip.1.as_nanos();
-            let shorter_by_ns = shorter_by_ns.saturating_sub(finer(longest));
-            Variation::RoundTrips { shorter_by_ns }
+        Variation::RoundTrips { at_most_ns } => {
+            let longest = scenario.links.iter().map(|link| link.round_trip.1);
+            let longest = longest.max().unwrap_or_default().as_nanos();
+            let at_most_ns = (at_most_ns + step(at_most_ns)).min(longest);
+            Variation::RoundTrips { at_most_ns }
+        }
+        Variation::RoundTrip { link, to_ns } => {
+            let from = scenario.links[link].round_trip.1.as_nanos();
+            let to_ns = (to_ns + step(to_ns)).min(from);
+            Variation::RoundTrip { link, to_ns }
         }
         Variation::Jitter { to_ns } => {
             let from = scenario.machine.jitter_ns;
-            let to_ns = (to_ns + finer(from)).min(from);
+            let to_ns = (to_ns + step(to_ns)).min(from);
             Variation::Jitter { to_ns }
         }
         Variation::Distribution { .. } | Variation::Network { .. } => return None,

@@ -4,7 +4,7 @@
 use bumpless_base::{Duration, LinkSet};
 use bumpless_plan::change::{Order, Step, StepKind, on_the_way, order};
 use bumpless_plan::evaluate::is_admitted;
-use bumpless_plan::{Channel, Distribution, Link, Loss, Machine, Packets, Scenario};
+use bumpless_plan::{Burst, Channel, Distribution, Link, Loss, Machine, Packets, Scenario};
 use proptest::prelude::*;
 
 /// One network of 8 Mbit/s: a kilobyte takes a millisecond, and headers nothing.
@@ -15,7 +15,8 @@ fn scenario(channels: Vec<Channel>) -> Scenario {
         frame_overhead: 0,
         gap: 0,
         round_trip: (Duration::ZERO, Duration::ZERO),
-        burst: 0,
+        answers_behind: false,
+        burst: Burst::Fixed(0),
         other_frame: 0,
         loss: Loss::BitErrors(0.0),
         background: Vec::new(),
@@ -41,6 +42,7 @@ fn channel(name: &str, cost: u32, period: u64, deadline: u64) -> Channel {
         period: Duration::from_millis(period),
         deadline: Duration::from_millis(deadline),
         budget: 0,
+        budget_follows: false,
         accepted_loss_per_year: None,
         links: LinkSet::first(1),
         distribution: Distribution::Replicate,

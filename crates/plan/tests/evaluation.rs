@@ -4,7 +4,7 @@ use bumpless_base::{Duration, LinkId, LinkSet};
 use bumpless_plan::evaluate::{Unmet, is_admitted};
 use bumpless_plan::resource::Kind;
 use bumpless_plan::{
-    Background, Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate,
+    Background, Burst, Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate,
 };
 use proptest::prelude::*;
 
@@ -15,7 +15,8 @@ fn link(name: &str, megabits: u64) -> Link {
         frame_overhead: 66,
         gap: 20,
         round_trip: (Duration::from_micros(50), Duration::from_micros(200)),
-        burst: 6_000,
+        answers_behind: false,
+        burst: Burst::Fixed(6_000),
         other_frame: 1_538,
         loss: Loss::BitErrors(1e-10),
         background: vec![Background {
@@ -33,6 +34,7 @@ fn channel(name: &str, size: u32, period: u64) -> Channel {
         period: Duration::from_millis(period),
         deadline: Duration::from_millis(period),
         budget: 1,
+        budget_follows: false,
         accepted_loss_per_year: None,
         links: LinkSet::first(2),
         distribution: Distribution::Replicate,
@@ -348,7 +350,7 @@ prop_compose! {
             link.bandwidth = bandwidth;
             link.loss = loss;
             if extremes {
-                link.burst = u32::MAX;
+                link.burst = Burst::Fixed(u32::MAX);
                 link.other_frame = u32::MAX;
                 link.frame_overhead = u32::MAX;
                 link.round_trip.1 = Duration::from_secs(3_600);

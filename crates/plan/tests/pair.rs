@@ -37,7 +37,7 @@ fn both_nodes_of_a_pair_may_have_the_same_to_send() {
         (link.bandwidth, link.frame_overhead, link.gap),
         (1_000_000_000, 66, 20)
     );
-    assert_eq!((link.burst, link.other_frame), (62_500, 1538));
+    assert_eq!((link.burst(), link.other_frame), (62_500, 1538));
     assert_eq!(
         link.round_trip,
         (Duration::ZERO, Duration::from_micros(500))
@@ -122,12 +122,12 @@ fn a_node_of_two_groups_may_send_both_and_acknowledge_both() {
     assert_eq!(link.background.len(), 2 + 2 + 2);
     let one = &plan.senders[0].scenario.links[0];
     assert_eq!(one.background.len(), 2);
-    assert_eq!(link.burst, 2 * one.burst);
+    assert_eq!(link.burst(), 2 * one.burst());
     // To north, an acknowledgement of south's may stand behind a state of south's; to south, neither of
     // its partners has a state to send beside.
     let stated = Duration::from_micros(250);
     assert_eq!(link.round_trip.1, stated);
-    assert!(one.round_trip.1 > stated + Duration::from_micros(500));
+    assert!(one.longest_round_trip() > stated + Duration::from_micros(500));
 }
 
 #[test]

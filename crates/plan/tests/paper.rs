@@ -2,7 +2,9 @@
 
 use bumpless_base::{Duration, LinkSet};
 use bumpless_plan::reliability::{frames_lost_per_hour, lost_on_all, state_loss, states_per_year};
-use bumpless_plan::{Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate};
+use bumpless_plan::{
+    Burst, Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate,
+};
 
 /// Bytes of a full-size Ethernet frame, 12,144 bits.
 const FRAME: u64 = 1518;
@@ -144,7 +146,8 @@ fn table_20() -> Scenario {
         frame_overhead: 66,
         gap: 20,
         round_trip: (Duration::from_micros(50), Duration::from_micros(500)),
-        burst: 65_536,
+        answers_behind: false,
+        burst: Burst::Fixed(65_536),
         other_frame: 1_538,
         loss: Loss::BitErrors(1e-10),
         background: Vec::new(),
@@ -158,6 +161,7 @@ fn table_20() -> Scenario {
             period: Duration::from_millis(period),
             deadline: Duration::from_millis(period),
             budget,
+            budget_follows: false,
             accepted_loss_per_year: None,
             links: LinkSet::first(1),
             distribution: Distribution::Replicate,

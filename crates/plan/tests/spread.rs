@@ -1,7 +1,9 @@
 //! The longest time of states whose packets share networks.
 
 use bumpless_base::{Duration, LinkId, LinkSet};
-use bumpless_plan::{Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate};
+use bumpless_plan::{
+    Burst, Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate,
+};
 
 const BANDWIDTH: u64 = 100_000_000;
 const ROUND_TRIP: Duration = Duration::from_micros(200);
@@ -13,7 +15,8 @@ fn link(name: &str) -> Link {
         frame_overhead: 66,
         gap: 20,
         round_trip: (ROUND_TRIP, ROUND_TRIP),
-        burst: 6_250,
+        answers_behind: false,
+        burst: Burst::Fixed(6_250),
         other_frame: 0,
         loss: Loss::BitErrors(0.0),
         background: Vec::new(),
@@ -27,6 +30,7 @@ fn channel(size: u32, links: LinkSet, distribution: Distribution, deadline: u64)
         period: Duration::from_millis(100),
         deadline: Duration::from_millis(deadline),
         budget: 0,
+        budget_follows: false,
         accepted_loss_per_year: None,
         links,
         distribution,

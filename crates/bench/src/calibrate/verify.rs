@@ -167,6 +167,7 @@ fn worst(
         period: AMPLE,
         deadline: AMPLE,
         budget: 0,
+        budget_follows: false,
         accepted_loss_per_year: None,
         links,
         distribution: if session.spread {

@@ -4,7 +4,7 @@ use super::addresses::{AddressEntry, Addresses};
 use super::numbers::{Bytes, Megabits, Millis, Real, Whole};
 use super::section;
 use super::shape::{Choice, Flag, Name, Text};
-use crate::model::WireVersion;
+use crate::model::{IN_FLIGHT_MAX, WireVersion};
 use bumpless_base::Duration;
 
 section! {
@@ -67,7 +67,7 @@ section! {
         /// Cost: that many packets of socket buffer per partner and network.
         /// Hazard: more than the receiver's queues hold loses packets in each large state; less
         /// than bandwidth times round trip slows every transfer.
-        in_flight_max: u64 = "in_flight_max", "packets", Whole { min: 5, max: 32_768 }, default("512");
+        in_flight_max: u64 = "in_flight_max", "packets", Whole { min: 5, max: IN_FLIGHT_MAX as u64 }, default("512");
         /// Most memory that the state buffers of one node may take. Each state counts six times
         /// per partner of its group and twice more: double buffers with one spare on the sending and
         /// on the receiving side, and the application's own.

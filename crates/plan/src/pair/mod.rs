@@ -37,6 +37,8 @@ pub struct PairPlan {
     pub verdict: Verdict,
     /// Each node that may have something else to send than the ones before it.
     pub senders: Vec<Sender>,
+    /// Networks of the configuration, whether or not they carry states.
+    pub networks: usize,
 }
 
 /// Nodes that may have the same to send.
@@ -54,6 +56,8 @@ pub struct Sender {
     pub timing: Timing,
     /// Nodes that may send states to each of them.
     pub partners: usize,
+    /// Whether costs were measured, and take the place of what is stated of jitter and round trips.
+    pub measured: bool,
     /// What they may have to send.
     pub scenario: Scenario,
     /// Whether that is in time; what the plan would need to know where there is none.
@@ -114,6 +118,7 @@ pub fn plan(config: &Config, costs: Option<&Costs>) -> PairPlan {
                 .map(|app| app.expiry)
                 .collect(),
             timing: config.timing.clone(),
+            measured: costs.is_some(),
             partners,
             plan: evaluate(&scenario),
             scenario,
@@ -127,5 +132,9 @@ pub fn plan(config: &Config, costs: Option<&Costs>) -> PairPlan {
     } else {
         Verdict::Yes
     };
-    PairPlan { verdict, senders }
+    PairPlan {
+        verdict,
+        senders,
+        networks: config.networks.len(),
+    }
 }

@@ -1,13 +1,11 @@
 //! From a configuration to what one node may have to send.
 
-use bumpless_base::{Duration, LinkId, LinkSet, NodeId, pacing};
+use bumpless_base::{Duration, LinkId, LinkSet, NodeId};
 use bumpless_config::{self as config, Application, Config};
 
 use super::background;
-use crate::input::{Channel, Distribution, Link, Loss, Machine, Packets, Scenario};
+use crate::input::{Burst, Channel, Distribution, Link, Loss, Machine, Packets, Scenario};
 use crate::losses::smallest_budget;
-use crate::resource::saturated;
-use crate::transmission::nanos;
 
 /// Ethernet's preamble and delimiter and the gap between frames, bytes: an error there hurts no frame.
 const GAP: u32 = 8 + 12;
@@ -65,6 +63,7 @@ pub(super) fn scenario_on(
         let budget = app.retransmissions.map(u32::from);
         let budget = budget.unwrap_or_else(|| smallest_budget(&scenario, at));
         scenario.channels[at].budget = budget;
+        scenario.channels[at].budget_follows = app.retransmissions.is_none();
     }
     for (at, id) in used.iter().enumerate() {
         scenario.links[at].background = background::of(config, node, id, &scenario);
@@ -77,24 +76,14 @@ fn link(config: &Config, id: LinkId, partners: u32, both_ways: bool) -> Link {
     let network = &config.networks[usize::from(id.0)];
     let overhead = u32::from(network.frame_overhead());
     let packet = overhead + u32::from(network.datagram_max());
-    let burst = pacing::burst(network.bandwidth, packet.into());
-    // An acknowledgement may stand behind what its sender has committed of states of its own.
-    let behind = if both_ways {
-        let bytes = u128::from(burst) + u128::from(network.other_traffic);
-        Duration::from_nanos(saturated(nanos(bytes, network.bandwidth)))
-    } else {
-        Duration::ZERO
-    };
     Link {
         name: network.name.clone(),
         bandwidth: network.bandwidth,
         frame_overhead: overhead,
         gap: GAP,
-        round_trip: (Duration::ZERO, network.round_trip_max + behind),
-        // Each partner may have a burst on its way to this node at the same moment.
-        burst: u32::try_from(burst)
-            .unwrap_or(u32::MAX)
-            .saturating_mul(partners),
+        round_trip: (Duration::ZERO, network.round_trip_max),
+        answers_behind: both_ways,
+        burst: Burst::Paced { packet, partners },
         other_frame: network.other_traffic,
         loss: match network.loss {
             config::Loss::BitErrors(rate) => Loss::BitErrors(rate),
@@ -113,6 +102,7 @@ fn channel(app: &Application, used: LinkSet) -> Channel {
         period: app.period,
         deadline: app.deadline,
         budget: 0,
+        budget_follows: false,
         accepted_loss_per_year: app.accepted_loss_per_year,
         links: carried.map(|(at, _)| LinkId(at as u8)).collect(),
         distribution: match app.distribution {

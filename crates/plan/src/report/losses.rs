@@ -23,6 +23,8 @@ const BUDGETS: u32 = 10;
 const LABELS: usize = 20;
 /// Losses below this are not drawn, as in the paper.
 const CUT: f64 = 1e-12;
+/// In the class of a dashed line: with all networks.
+const DASH: &str = " dash";
 /// Channels that are drawn: colours that the style sheet knows.
 pub const CHANNELS: usize = 12;
 
@@ -35,6 +37,11 @@ struct Line {
     /// By budget; with one network, and with all.
     single: Vec<f64>,
     all: Vec<f64>,
+}
+
+/// Whether `figure` has lines for all networks together.
+pub fn has_dashed_lines(figure: &str) -> bool {
+    figure.contains(&format!("{DASH}\""))
 }
 
 /// The figure; `None` if there is no channel.
@@ -131,8 +138,8 @@ fn figure(lines: &[&Line], most: u32, several: bool) -> String {
     svg.text("tick", middle, Anchor::Middle, below);
     for (at, line) in lines.iter().enumerate() {
         curve(&mut svg, &axes, at, (line, &line.single), "");
-        if several {
-            curve(&mut svg, &axes, at, (line, &line.all), " dash");
+        if several && line.all != line.single {
+            curve(&mut svg, &axes, at, (line, &line.all), DASH);
         }
         let (x, y) = (WIDTH - RIGHT + 14.0, TOP + 8.0 + at as f64 * LEGEND);
         svg.line(&format!("c{at}"), (x, y), (x + 24.0, y));

@@ -10,7 +10,7 @@ mod timeline;
 pub mod units;
 pub mod words;
 
-use bumpless_config::ENVELOPE_MAX;
+use bumpless_config::{ENVELOPE_MAX, IN_FLIGHT_MAX};
 use serde_json::Value;
 
 use crate::advice::{Advice, advise};
@@ -48,7 +48,7 @@ impl Report {
         for sender in &plan.senders {
             let planned = sender.plan.as_ref().ok();
             let mut possible = planned.map_or_else(Vec::new, |plan| advise(&sender.scenario, plan));
-            possible.retain(can_be_configured);
+            possible.retain(|advice| can_be_configured(sender, advice));
             advice.push(possible);
             let one_more = || {
                 done += 1;
@@ -101,7 +101,16 @@ fn configurable(sender: &Sender, mut room: Headroom) -> Headroom {
     room
 }
 
-/// Whether it is a change of what stands in a configuration: states have the executor's bytes anyway.
-fn can_be_configured(advice: &Advice) -> bool {
-    !matches!(advice.change, Variation::Size { to_bytes, .. } if to_bytes < ENVELOPE_MAX)
+/// Whether it is a change that a configuration can say.
+fn can_be_configured(sender: &Sender, advice: &Advice) -> bool {
+    match advice.change {
+        // States have the executor's bytes anyway.
+        Variation::Size { to_bytes, .. } => to_bytes >= ENVELOPE_MAX,
+        Variation::InFlight { to } => to <= IN_FLIGHT_MAX,
+        // What was measured counts, whatever is stated.
+        Variation::Jitter { .. } | Variation::RoundTrip { .. } | Variation::RoundTrips { .. } => {
+            !sender.measured
+        }
+        _ => true,
+    }
 }

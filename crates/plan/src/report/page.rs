@@ -109,12 +109,12 @@ fn sender(page: &mut String, report: &Report, at: usize, sender: &Sender) {
 
 fn pictures(page: &mut String, sender: &Sender) {
     if let Some(svg) = losses::draw(&sender.scenario) {
-        figure(
-            page,
-            "States lost in a year over the retransmission budget (first paper, figure 12), if all other \
-             networks are out of service; dashed: with all of them",
-            &svg,
-        );
+        let dashed = match losses::has_dashed_lines(&svg) {
+            true => ", if all other networks are out of service; dashed: with all of them",
+            false => "",
+        };
+        let what = "States lost in a year over the retransmission budget (first paper, figure 12)";
+        figure(page, &format!("{what}{dashed}"), &svg);
     }
     for (names, resource) in lines(sender) {
         let drawn = timeline::draw(&sender.scenario, &resource, &title(&names));
@@ -143,7 +143,7 @@ fn title(names: &[String]) -> String {
 }
 
 /// Networks with what is asked of them, those that are asked the same together.
-fn lines(sender: &Sender) -> Vec<(Vec<String>, Resource)> {
+pub(super) fn lines(sender: &Sender) -> Vec<(Vec<String>, Resource)> {
     let scenario = &sender.scenario;
     let all = LinkSet::first(scenario.links.len());
     let mut lines: Vec<(Vec<String>, Resource)> = Vec::new();

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::resource::Resource;
+use crate::resource::{Blocking, Resource};
 
 /// Most states that are drawn.
 const STATES: usize = 1_500;
@@ -71,6 +71,28 @@ pub fn schedule(resource: &Resource) -> Schedule {
         length,
         whole: whole.is_some(),
     }
+}
+
+/// The tasks of which a state is acknowledged too late in the schedule of `resource`.
+pub fn late(resource: &Resource) -> Vec<usize> {
+    let planned = schedule(resource);
+    let is_late = |job: &&Job| {
+        let task = &resource.tasks[job.task];
+        let waiting = resource.blocking[job.task].as_ref();
+        let waiting = waiting.map_or(0, Blocking::total);
+        match job.end(task.cost) {
+            Some(end) => end.saturating_add(waiting) > job.deadline,
+            None => job.deadline <= planned.length,
+        }
+    };
+    let mut late: Vec<usize> = planned
+        .jobs
+        .iter()
+        .filter(is_late)
+        .map(|job| job.task)
+        .collect();
+    late.dedup();
+    late
 }
 
 /// Sends the jobs in the order of their deadlines until `length`.

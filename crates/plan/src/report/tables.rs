@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::table::Table;
-use super::{Report, units, words};
+use super::{Report, page, schedule, units, words};
 use crate::advice::Advice;
 use crate::evaluate::Plan;
 use crate::headroom::{ChannelHeadroom, Headroom};
@@ -14,6 +14,8 @@ use crate::variation::step;
 /// Pieces of advice that are shown, and how many of one kind.
 const ADVICE: usize = 8;
 const OF_A_KIND: usize = 2;
+/// Late channels that are named.
+const LATE: usize = 8;
 
 pub fn text(report: &Report) -> String {
     let mut text = words::verdict(&report.pair, &report.plan) + "\n";
@@ -87,9 +89,33 @@ pub fn advice_head(report: &Report, sender: &Sender, count: usize) -> Option<Str
         _ => format!(" for {}", sender.nodes.join(", ")),
     };
     refused.then(|| match count {
-        0 => format!("No single change makes it a yes{nodes}; begin with the largest share above"),
+        0 => format!("No single change makes it a yes{nodes}{}", late(sender)),
         _ => format!("Any one of these makes it a yes{nodes}, the smallest first"),
     })
+}
+
+/// Which channels must change where one is not enough, as far as one start shows it.
+fn late(sender: &Sender) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for (_, resource) in page::lines(sender) {
+        for task in schedule::late(&resource) {
+            let name = sender.scenario.channels[resource.channels[task]]
+                .name
+                .as_str();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    match names.len() {
+        0 => "; begin with the largest share above".into(),
+        1..=LATE => format!("; late if all publish at once: {}", names.join(", ")),
+        more => format!(
+            "; late if all publish at once: {} and {} others",
+            names[..LATE].join(", "),
+            more - LATE
+        ),
+    }
 }
 
 /// What stands above the limits of each channel.
@@ -106,7 +132,7 @@ pub fn margin(room: &Headroom) -> String {
     format!(
         "To spare: every state could take {} times as long, or all deadlines be {} shorter",
         units::factor(room.growth),
-        units::time(room.spare_ns as f64)
+        units::time_down(room.spare_ns)
     )
 }
 
@@ -133,7 +159,7 @@ pub fn channels(scenario: &Scenario, plan: &Plan) -> Table {
         let sending = planned.on.iter().map(|on| on.budgeted_ns).max();
         let lost = situations().filter_map(|s| s.loss_per_year);
         let deadline = channel.deadline.as_nanos();
-        let left = |response: u64| units::time(deadline.saturating_sub(response) as f64);
+        let left = |response: u64| units::time_down(deadline.saturating_sub(response));
         table.row([
             channel.name.clone(),
             units::bytes(words::configured(channel.size).into()),
@@ -142,7 +168,7 @@ pub fn channels(scenario: &Scenario, plan: &Plan) -> Table {
             units::time(deadline as f64),
             channel.budget.to_string(),
             units::time(sending.unwrap_or(0) as f64),
-            longest.map_or("-".into(), |response| units::time(response as f64)),
+            longest.map_or("-".into(), units::time_up),
             longest.map_or("-".into(), left),
             units::losses(lost.fold(0.0, f64::max)),
         ]);
@@ -175,7 +201,7 @@ pub fn networks(scenario: &Scenario, plan: &Plan) -> Table {
                 units::percent(resource.utilisation),
                 units::percent(resource.payload_utilisation),
                 left(format!("x {}", units::factor(resource.growth))),
-                left(units::time(resource.spare_ns as f64)),
+                left(units::time_down(resource.spare_ns)),
                 if resource.refusal.is_some() {
                     "too much".into()
                 } else {
@@ -209,21 +235,26 @@ pub fn limits(scenario: &Scenario, room: &Headroom) -> Table {
             } else {
                 largest(room.size)
             },
-            units::time(room.deadline_ns as f64),
+            as_written(room.deadline_ns),
             shortest_period(channel, room),
         ]);
     }
     table
 }
 
-/// With the deadline that goes with it, where that is neither the period nor as it is.
+/// With the deadline that goes with it, where that is not as it is.
 fn shortest_period(channel: &Channel, room: &ChannelHeadroom) -> String {
-    let period = units::time(room.period_ns as f64);
+    let period = as_written(room.period_ns);
     let deadline = room.period_deadline_ns;
-    if deadline == room.period_ns || deadline == channel.deadline.as_nanos() {
+    if deadline == channel.deadline.as_nanos() {
         return period;
     }
-    format!("{period} (deadline {})", units::time(deadline as f64))
+    format!("{period} (deadline {})", as_written(deadline))
+}
+
+/// A time as it is written into a configuration, with all its digits.
+fn as_written(nanos: u64) -> String {
+    format!("{} ms", units::millis(nanos))
 }
 
 /// What the plan was told of each network and channel.
@@ -257,8 +288,8 @@ pub fn assumptions(scenario: &Scenario) -> Table {
                 Loss::BitErrors(rate) => format!("{rate:e} of bits"),
                 Loss::Frames(share) => format!("{share:e} of frames"),
             },
-            units::time(link.round_trip.1.as_nanos() as f64),
-            units::bytes(link.burst.into()),
+            units::time(link.longest_round_trip().as_nanos() as f64),
+            units::bytes(link.burst() as f64),
             units::bytes(link.other_frame.into()),
             units::rate(messages.sum()),
             carried(Distribution::Replicate),

@@ -44,13 +44,14 @@ impl Frame<'_> {
         &self.scenario.channels[self.resource.channels[task]].name
     }
 
-    /// A piece of a bar; too short ones are still seen.
+    /// A piece of a bar; too short ones are still seen, and what is spare among what is sent.
     fn bar(&self, svg: &mut Svg, class: &str, row: usize, (from, to): (u64, u64), tip: &str) {
         if from >= self.length || to <= from {
             return;
         }
         let y = TOP + row as f64 * ROW + (ROW - BAR) / 2.0;
-        let width = (self.x(to) - self.x(from)).max(0.6);
+        let least = if class == "budget" { 1.6 } else { 0.6 };
+        let width = (self.x(to) - self.x(from)).max(least);
         svg.rect(class, (self.x(from), y), (width, BAR), tip);
     }
 }
@@ -170,7 +171,11 @@ fn share_of_budget(scenario: &Scenario, channel: &crate::input::Channel, cost: u
 fn tip(frame: &Frame<'_>, job: &Job, answered: Option<u64>) -> String {
     let at = |nanos: u64| units::time(nanos as f64);
     let name = frame.name(job.task);
-    let begin = format!("{name}, state {} of {}", job.number, at(job.published));
+    let begin = format!(
+        "{name}, state {}, published at {}",
+        job.number,
+        at(job.published)
+    );
     let Some(answered) = answered else {
         return format!("{begin}, deadline {}", at(job.deadline));
     };

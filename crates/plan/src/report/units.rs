@@ -1,5 +1,7 @@
 //! Quantities for people: three significant digits and a unit.
 
+use crate::variation::step;
+
 /// `value` with three significant digits.
 fn digits(value: f64) -> String {
     match value.abs() {
@@ -22,6 +24,16 @@ pub fn time(nanos: f64) -> String {
         return "0".into();
     }
     scaled(nanos, &[(1.0, "ns"), (1e3, "us"), (1e6, "ms"), (1e9, "s")])
+}
+
+/// The same, rounded up: for what takes no longer.
+pub fn time_up(nanos: u64) -> String {
+    time(nanos.next_multiple_of(step(nanos)) as f64)
+}
+
+/// The same, rounded down: for what is left.
+pub fn time_down(nanos: u64) -> String {
+    time((nanos - nanos % step(nanos)) as f64)
 }
 
 /// A number of bytes, by powers of 1000.
@@ -66,13 +78,13 @@ pub fn millis(nanos: u64) -> String {
     format!("{}", nanos as f64 / 1e6)
 }
 
-/// A factor such as 1.13.
+/// A factor such as 1.13, rounded down: so far one may go.
 pub fn factor(factor: f64) -> String {
     if factor >= 999.0 {
-        "over 999".into()
-    } else {
-        digits(factor)
+        return "over 999".into();
     }
+    let thousandths = (factor * 1e3).round() as u64;
+    digits((thousandths - thousandths % step(thousandths)) as f64 / 1e3)
 }
 
 #[cfg(test)]
@@ -92,6 +104,19 @@ mod tests {
         ] {
             assert_eq!(time(nanos), text);
         }
+        assert_eq!(
+            (time_up(12_550_000), time_down(12_550_000)),
+            ("12.6 ms".into(), "12.5 ms".into())
+        );
+        assert_eq!(
+            (time_up(999_999), time_down(495_679_101)),
+            ("1.00 ms".into(), "495 ms".into())
+        );
+        assert_eq!((time_up(0), time_down(0)), ("0".into(), "0".into()));
+        assert_eq!(
+            (factor(7.969), factor(1.001), factor(12.39)),
+            ("7.96".into(), "1.00".into(), "12.3".into())
+        );
         assert_eq!(bytes(864.0), "864 B");
         assert_eq!(bytes(8_000_064.0), "8.00 MB");
         assert_eq!(rate(1e9), "1.00 Gbit/s");

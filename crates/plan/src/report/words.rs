@@ -1,7 +1,7 @@
 //! The plan in sentences.
 
 use bumpless_base::Duration;
-use bumpless_config::ENVELOPE_MAX;
+use bumpless_config::{ENVELOPE_MAX, IN_FLIGHT_MAX};
 
 use super::units;
 use crate::advice::Advice;
@@ -57,21 +57,32 @@ pub fn not_carried(plan: &PairPlan) -> Vec<(String, String)> {
     let mut missed = Vec::new();
     for sender in &plan.senders {
         let scenario = &sender.scenario;
-        let Ok(plan) = &sender.plan else { continue };
-        for situation in &plan.situations {
+        let Ok(of_sender) = &sender.plan else {
+            continue;
+        };
+        if let ([only], true) = (&scenario.links[..], plan.networks > 1) {
+            for channel in &scenario.channels {
+                note(&mut missed, (&only.name, &channel.name));
+            }
+        }
+        for situation in &of_sender.situations {
             let Some(without) = situation.without else {
                 continue;
             };
             let channels = scenario.channels.iter().zip(&situation.channels);
             for (channel, _) in channels.filter(|(_, state)| state.links == 0) {
-                let pair = (scenario.links[without].name.clone(), channel.name.clone());
-                if !missed.contains(&pair) {
-                    missed.push(pair);
-                }
+                note(&mut missed, (&scenario.links[without].name, &channel.name));
             }
         }
     }
     missed
+}
+
+fn note(missed: &mut Vec<(String, String)>, (network, channel): (&str, &str)) {
+    let pair = (network.to_owned(), channel.to_owned());
+    if !missed.contains(&pair) {
+        missed.push(pair);
+    }
 }
 
 /// Why the answer is not a yes: a sentence each, those that differ only in what is out of service once.
@@ -190,8 +201,14 @@ fn sentence(scenario: &Scenario, plan: &Plan, unmet: &Unmet) -> String {
             what + &without(scenario, situation)
         }
         Unmet::InFlight { link, needed } => format!(
-            "network {}: {needed} packets must be in flight to keep it busy, in_flight_max is {}; raise it",
-            scenario.links[link].name, scenario.packets.in_flight_max
+            "network {}: {needed} packets must be in flight to keep it busy, in_flight_max is {}{}",
+            scenario.links[link].name,
+            scenario.packets.in_flight_max,
+            if needed > u64::from(IN_FLIGHT_MAX) {
+                format!(" and may be {IN_FLIGHT_MAX} at most")
+            } else {
+                "; raise it".into()
+            }
         ),
     }
 }
@@ -321,9 +338,15 @@ pub fn advice(sender: &Sender, advice: &Advice) -> String {
             to as f64 / 1e6,
             scenario.links[link].bandwidth as f64 / 1e6
         ),
-        Variation::RoundTrips { shorter_by_ns } => format!(
-            "all networks: round_trip_max_ms lower by {}, if they answer so soon",
-            units::millis(shorter_by_ns)
+        Variation::RoundTrip { link, to_ns } => format!(
+            "network {}: round_trip_max_ms = {} instead of {}, if it answers so soon",
+            scenario.links[link].name,
+            units::millis(to_ns),
+            units::millis(scenario.links[link].round_trip.1.as_nanos())
+        ),
+        Variation::RoundTrips { at_most_ns } => format!(
+            "every network that has more: round_trip_max_ms = {}, if it answers so soon",
+            units::millis(at_most_ns)
         ),
         Variation::Jitter { to_ns } => format!(
             "jitter_ms = {} instead of {}, if threads are never later",

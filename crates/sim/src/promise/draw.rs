@@ -8,7 +8,9 @@ use bumpless_base::{Duration, LinkId, LinkSet, Random};
 use bumpless_net_linux::Pacer;
 use bumpless_plan::demand::Utilisation;
 use bumpless_plan::resource::resources;
-use bumpless_plan::{Background, Channel, Distribution, Link, Loss, Machine, Packets, Scenario};
+use bumpless_plan::{
+    Background, Burst, Channel, Distribution, Link, Loss, Machine, Packets, Scenario,
+};
 use bumpless_wire::{Version, header_overhead};
 
 use crate::streams::{Purpose, stream};
@@ -83,7 +85,7 @@ fn attempt(random: &mut Random, fullness: u64) -> Option<Scenario> {
     }
     scale(&mut scenario, fullness)?;
     for link in &mut scenario.links {
-        link.burst = burst(link, &scenario.packets);
+        link.burst = Burst::Fixed(burst(link, &scenario.packets));
     }
     Some(scenario)
 }
@@ -107,7 +109,8 @@ fn links(random: &mut Random) -> Vec<Link> {
             frame_overhead: FRAME_OVERHEAD,
             gap: GAP,
             round_trip: (round_trip, round_trip),
-            burst: 0,
+            answers_behind: false,
+            burst: Burst::Fixed(0),
             other_frame: [0, 1538][random.below(2) as usize],
             loss: Loss::BitErrors(0.0),
             background: vec![Background {
@@ -135,6 +138,7 @@ fn channel(random: &mut Random, at: u64, period: u64, links: usize, manner: u64)
         period: Duration::from_nanos(period),
         deadline: Duration::from_nanos(deadline),
         budget: random.below(6) as u32,
+        budget_follows: false,
         accepted_loss_per_year: None,
         links: if own < 3 { all } else { one },
         distribution: match own {

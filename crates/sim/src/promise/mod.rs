@@ -59,7 +59,7 @@ impl Told {
             Self::NoBlocking => {
                 told.machine.jitter_ns = 0;
                 for link in &mut told.links {
-                    (link.burst, link.other_frame) = (0, 0);
+                    (link.burst, link.other_frame) = (bumpless_plan::Burst::Fixed(0), 0);
                     link.round_trip = Default::default();
                 }
             }
