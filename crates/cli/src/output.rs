@@ -12,6 +12,9 @@ use bumpless_base::NodeId;
 use bumpless_config::{Config, Problem};
 use serde_json::{Value, json};
 
+/// Exit status of what was interrupted and had found nothing wrong.
+pub const INTERRUPTED: u8 = 130;
+
 /// Why a command did not do what it was asked for.
 #[derive(Debug)]
 pub struct Failure {
@@ -122,13 +125,9 @@ pub fn load_to_plan(path: &Path, as_json: bool) -> Result<Config, Failure> {
 type Parse = fn(&str, &str) -> Result<Config, Vec<Problem>>;
 
 fn read(path: &Path, as_json: bool, parse: Parse) -> Result<Config, Failure> {
-    let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|error| {
-        Failure::usage(format_args!(
-            "cannot read {name}: {error}; name an existing configuration file"
-        ))
-    })?;
-    parse(&text, &name).map_err(|problems| Failure::configuration(&problems, as_json))
+    Config::read(path)
+        .and_then(|text| parse(&text, &path.display().to_string()))
+        .map_err(|problems| Failure::configuration(&problems, as_json))
 }
 
 /// The node called `name` in `config`.

@@ -410,6 +410,25 @@ fn what_is_refused_is_refused_in_json_to_programs() {
     )
     .unwrap();
     let path = sample.to_str().unwrap();
+    let missing = directory.path().join("missing.toml");
+    let missing = missing.to_str().unwrap();
+    let (value, status) = json(&["check", missing, "--json"], "bumpless.check/1");
+    assert_eq!(
+        (status, &value["problems"][0]["line"]),
+        (Some(2), &Value::from(0))
+    );
+    for arguments in [
+        &["run", path, "--node", "nobody", "--json"][..],
+        &["sim", "--scenario", missing, "--json"],
+        &["witness", "--listen", "192.0.2.1:1", "--json"],
+        &["plant", "--listen", "192.0.2.1:1", "--json"],
+    ] {
+        let (value, status) = json(arguments, "bumpless.error/1");
+        assert!(
+            status.is_some_and(|status| status > 0),
+            "{arguments:?} {value}"
+        );
+    }
     for command in ["status", "switchover"] {
         let (value, status) = json(
             &[command, path, "--node", "left", "--json"],

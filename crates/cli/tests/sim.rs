@@ -54,6 +54,47 @@ fn a_broken_assumption_is_named_with_the_invariant_and_the_command_that_replays_
 }
 
 #[test]
+fn a_series_that_fails_tells_the_same_however_many_jobs_there_are() {
+    let file = scenario("clock-drift.toml");
+    let result = |jobs| -> Value {
+        let output = sim(&[
+            "--scenario",
+            &file,
+            "--seeds",
+            "5",
+            "--jobs",
+            jobs,
+            "--json",
+        ]);
+        assert_eq!(output.status.code(), Some(1));
+        serde_json::from_slice(&output.stdout).expect("one JSON object")
+    };
+    let (one, two) = (result("1"), result("2"));
+    assert_eq!(one["seeds"], 1, "the first seed fails");
+    for field in ["seeds", "trace_hash", "datagrams", "violations"] {
+        assert_eq!(one[field], two[field], "{field}");
+    }
+}
+
+#[test]
+fn a_storm_without_room_says_how_long_it_takes() {
+    let output = sim(&["--time", "3"]);
+    assert!(output.status.success());
+    let note = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        note.contains("no fault in 3 s") && note.contains("--time"),
+        "{note}"
+    );
+    let told = note
+        .rsplit(' ')
+        .nth(1)
+        .and_then(|least| least.parse::<u32>().ok());
+    let least = told.expect("a number of seconds");
+    let output = sim(&["--time", &(least + 2).to_string()]);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+}
+
+#[test]
 fn a_scenario_that_contradicts_itself_is_refused_with_line_and_reason() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("bad.toml");

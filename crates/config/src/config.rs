@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use bumpless_base::NodeId;
+use bumpless_base::{Duration, NodeId};
 
 use crate::check::{self, Room};
 use crate::file;
@@ -34,23 +34,39 @@ impl Config {
     /// # Errors
     /// As [`parse`](Self::parse); a file that cannot be read is one problem on line 0.
     pub fn load(path: &Path) -> Result<Self, Vec<Problem>> {
-        let name = path.display().to_string();
-        match std::fs::read_to_string(path) {
-            Ok(text) => Self::parse(&text, &name),
-            Err(error) => Err(vec![Problem {
-                file: name,
+        Self::parse(&Self::read(path)?, &path.display().to_string())
+    }
+
+    /// The text of the file at `path`.
+    ///
+    /// # Errors
+    /// One problem on line 0.
+    pub fn read(path: &Path) -> Result<String, Vec<Problem>> {
+        std::fs::read_to_string(path).map_err(|error| {
+            vec![Problem {
+                file: path.display().to_string(),
                 line: 0,
                 field: String::new(),
                 wrong: format!("cannot be read: {error}"),
                 right: "give the path of a readable file in UTF-8".into(),
-            }]),
-        }
+            }]
+        })
     }
 
     /// The node named `name`.
     pub fn node(&self, name: &str) -> Option<NodeId> {
         let i = self.nodes.iter().position(|node| node.name == name)?;
         u8::try_from(i).ok().map(NodeId)
+    }
+
+    /// How long an ordered hand-over may take: each application must once have its newest state at the backup,
+    /// those of equal period at the same time.
+    pub fn hand_over_time(&self) -> Duration {
+        let cycles = self
+            .applications
+            .iter()
+            .map(|app| app.period + app.deadline);
+        self.timing.start_wait + cycles.max().unwrap_or_default() * 2
     }
 
     /// Bytes that the state buffers of `node` take; at most [`memory_max`](crate::Transfer::memory_max).

@@ -85,17 +85,6 @@ pub fn build_cores(
     Ok((cores, (publishers, subscribers)))
 }
 
-/// How long a hand-over may take: each application must once have its newest state at the backup,
-/// those of equal period at the same time.
-fn hand_over_bound(config: &Config) -> Duration {
-    let longest = config
-        .applications
-        .iter()
-        .map(|app| app.period + app.deadline)
-        .max();
-    config.timing.start_wait + longest.unwrap_or_default() * 2
-}
-
 fn redundancy_setup(config: &Config, wiring: &Wiring) -> redundancy::Setup {
     let own = &config.nodes[usize::from(wiring.node.0)].addresses;
     let common = |partner: &NodeId| -> LinkSet {
@@ -115,7 +104,7 @@ fn redundancy_setup(config: &Config, wiring: &Wiring) -> redundancy::Setup {
             lease: config.timing.lease,
             drift_ppm: config.timing.clock_drift_ppm,
             start_wait: config.timing.start_wait,
-            hand_over: hand_over_bound(config),
+            hand_over: config.hand_over_time(),
         },
         partners: wiring
             .partners
@@ -258,7 +247,7 @@ impl Parts {
             ports,
             pingers,
             surroundings,
-            hand_over_patience: hand_over_bound(config),
+            hand_over_patience: config.hand_over_time(),
             scratch: Box::default(),
             session,
             leaving_until: None,

@@ -63,6 +63,11 @@ fn now() -> Instant {
 impl Plant {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        let json = self.json;
+        self.execute().map_err(|failure| failure.in_json(json))
+    }
+
+    fn execute(self) -> Outcome {
         let stop = output::stop_flag()?;
         let process = Process::bind(PlantOptions {
             time_scale: self.time_scale,

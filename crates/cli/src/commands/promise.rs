@@ -31,6 +31,8 @@ struct Done {
     tally: Tally,
     /// The one with the lowest seed.
     broken: Option<Broken>,
+    /// The user ended it.
+    interrupted: bool,
 }
 
 impl Done {
@@ -95,9 +97,14 @@ impl Promise {
             }
             line.end();
         });
-        let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        done.interrupted = stop.load(Ordering::Relaxed) && done.sets < self.count;
         self.tell(&done, began.elapsed().as_secs_f64());
-        Ok(ExitCode::from(u8::from(done.broken.is_some())))
+        Ok(match done.broken {
+            Some(_) => ExitCode::from(1),
+            None if done.interrupted => ExitCode::from(output::INTERRUPTED),
+            None => ExitCode::SUCCESS,
+        })
     }
 
     fn tell(&self, done: &Done, wall: f64) {
@@ -108,6 +115,7 @@ impl Promise {
             output::print_line(json!({
                 "schema": "bumpless.promise/1",
                 "ok": broken.is_none(),
+                "interrupted": done.interrupted,
                 "first_seed": self.first,
                 "wall_s": wall,
                 "all": all,
@@ -132,10 +140,10 @@ impl Promise {
             output::print_line(format_args!("seed {}: {}", broken.seed, broken.what));
             output::print_line(format_args!("replay: {}", replay.unwrap_or_default()));
         }
-        let verdict = if broken.is_some() {
-            "a promise is broken"
-        } else {
-            "no promise is broken"
+        let verdict = match (broken, done.interrupted) {
+            (Some(_), _) => "a promise is broken",
+            (None, true) => "no promise was broken until it was interrupted",
+            (None, false) => "no promise is broken",
         };
         output::print_line(format_args!(
             "{} sets, {} states of admitted ones, {wall:.1} s: {verdict}",

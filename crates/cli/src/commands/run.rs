@@ -63,6 +63,11 @@ impl Log {
 impl Run {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        let json = self.log.json();
+        self.execute().map_err(|failure| failure.in_json(json))
+    }
+
+    fn execute(self) -> Outcome {
         let config = output::load(&self.config, self.log.json())?;
         let node = output::find_node(&config, &self.node)?;
         let mut options = self.log.options()?;

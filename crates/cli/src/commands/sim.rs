@@ -16,8 +16,6 @@ use super::promise::Promise;
 use crate::output::{self, Failure, Outcome};
 
 const SECOND: f64 = 1e9;
-/// Exit status of what was interrupted and had found nothing wrong.
-const INTERRUPTED: u8 = 130;
 
 /// Run the whole pair in a seeded, simulated world under faults, and judge it
 ///
@@ -94,6 +92,11 @@ fn seconds(text: &str) -> Result<f64, String> {
 impl Sim {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        let json = self.json;
+        self.execute().map_err(|failure| failure.in_json(json))
+    }
+
+    fn execute(self) -> Outcome {
         if self.kept_promise {
             return Promise {
                 first: self.seed.unwrap_or(0),
@@ -104,35 +107,22 @@ impl Sim {
             }
             .run();
         }
-        if self.trace.is_some() && (self.seeds > 1 || self.until_failure) {
-            return Err(Failure::usage(
-                "--trace writes one run; give one --seed with it, not --seeds or --until-failure",
-            ));
-        }
-        if self
-            .trace
-            .as_ref()
-            .is_some_and(|path| path.extension().is_some_and(|end| end == "jsonl"))
-        {
-            return Err(Failure::usage(
-                "--trace names the packet capture; the event log beside it ends in .jsonl: give another ending, such as .pcap",
-            ));
-        }
+        self.check_trace()?;
         let (settings, pair) = self.settings()?;
         if self.shrink {
             return self.shrink(&settings, &pair);
         }
         let stop = output::stop_flag()?;
         let began = Instant::now();
-        let (first, count) = match self.until_failure {
-            true => (settings.seed, u64::MAX),
-            false => (settings.seed, self.seeds),
+        let count = match self.until_failure {
+            true => u64::MAX,
+            false => self.seeds,
         };
         let done = Runs::new(settings.clone(), count).all(self.jobs, &stop);
         if let (Some(error), None) = (&done.error, &done.failure) {
             return Err(Failure::refused(error));
         }
-        self.tell(&done, first, began.elapsed());
+        self.tell(&done, settings.seed, began.elapsed());
         if let Some(error) = &done.error {
             eprintln!("bumpless: {error}");
         }
@@ -141,9 +131,27 @@ impl Sim {
         }
         Ok(match done.failure {
             Some(_) => ExitCode::from(1),
-            None if done.interrupted => ExitCode::from(INTERRUPTED),
+            None if done.interrupted => ExitCode::from(output::INTERRUPTED),
             None => ExitCode::SUCCESS,
         })
+    }
+
+    /// Whether a trace can be written where it was asked for.
+    fn check_trace(&self) -> Result<(), Failure> {
+        let Some(path) = &self.trace else {
+            return Ok(());
+        };
+        if self.seeds > 1 || self.until_failure {
+            return Err(Failure::usage(
+                "--trace writes one run; give one --seed with it, not --seeds or --until-failure",
+            ));
+        }
+        if path.extension().is_some_and(|end| end == "jsonl") {
+            return Err(Failure::usage(
+                "--trace names the packet capture; the event log beside it ends in .jsonl: give another ending, such as .pcap",
+            ));
+        }
+        Ok(())
     }
 
     /// How long to simulate `config`, nanoseconds, if that was said.

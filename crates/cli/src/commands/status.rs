@@ -28,7 +28,7 @@ pub struct Status {
 }
 
 /// The control socket of `node` in the configuration at `config`.
-pub fn socket_of(config: &Path, node: &str, as_json: bool) -> Result<PathBuf, Failure> {
+fn socket_of(config: &Path, node: &str, as_json: bool) -> Result<PathBuf, Failure> {
     let config = output::load(config, as_json)?;
     let id = output::find_node(&config, node)?;
     Ok(config.control_socket(id))

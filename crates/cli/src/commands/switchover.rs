@@ -9,10 +9,10 @@ use bumpless_node::control::{self, Request};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::status::socket_of;
 use crate::output::{self, Failure, Outcome};
 
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long an order and its answer may be under way beyond the hand-over itself.
+const ON_THE_WAY: Duration = Duration::from_secs(2);
 
 /// Hand the primary role to the other node without a bump
 #[derive(Debug, Args)]
@@ -38,7 +38,9 @@ impl Switchover {
     }
 
     fn execute(self) -> Outcome {
-        let socket = socket_of(&self.config, &self.node, self.json)?;
+        let config = output::load(&self.config, self.json)?;
+        let socket = config.control_socket(output::find_node(&config, &self.node)?);
+        let patience = Duration::from_nanos(config.hand_over_time().as_nanos()) + ON_THE_WAY;
         let before =
             self.role(&control::request(&socket, &Request::Status).map_err(Failure::refused)?)?;
         let reply = control::request(
@@ -52,7 +54,7 @@ impl Switchover {
             return Err(Failure::refused(error));
         }
         let started = Instant::now();
-        while started.elapsed() < PATIENCE {
+        while started.elapsed() < patience {
             let status = control::request(&socket, &Request::Status).map_err(Failure::refused)?;
             let role = self.role(&status)?;
             if role != before && (role == "primary" || role == "backup") {
@@ -61,9 +63,9 @@ impl Switchover {
             thread::sleep(Duration::from_millis(5));
         }
         Err(Failure::refused(format_args!(
-            "'{}' is still {before} after {} s; see `bumpless status` on both nodes for the cause",
+            "'{}' is still {before} after {:.1} s; see `bumpless status` on both nodes for the cause",
             self.node,
-            PATIENCE.as_secs()
+            patience.as_secs_f64()
         )))
     }
 

@@ -31,6 +31,11 @@ pub struct Witness {
 impl Witness {
     /// Runs the command.
     pub fn run(self) -> Outcome {
+        let json = self.json;
+        self.execute().map_err(|failure| failure.in_json(json))
+    }
+
+    fn execute(self) -> Outcome {
         let options = WitnessOptions {
             listen: self.listen,
             longest_lease: bumpless_base::Duration::from_millis(self.longest_lease_ms.into()),
