@@ -33,6 +33,14 @@ fn alike<'a>(run: &Run, answers: &BTreeMap<&str, InForce<'a>>) -> Option<&'a str
     alike.then_some(first.0)
 }
 
+/// Whether every node has the configuration `fingerprint` in force, whatever it has prepared, and not all have.
+fn all_have(run: &Run, answers: &BTreeMap<&str, InForce<'_>>, fingerprint: &str) -> bool {
+    let each = || run.nodes.iter().map(|node| answers.get(node.as_str()));
+    let in_force = |answer: Option<&InForce<'_>>| answer.is_some_and(|it| it.0 == fingerprint);
+    let idle = |answer: Option<&InForce<'_>>| answer.is_some_and(|it| it.1.is_none());
+    each().all(in_force) && each().any(idle)
+}
+
 fn describe(answers: &BTreeMap<&str, InForce<'_>>) -> String {
     let told = answers.iter().map(|(node, (fingerprint, change))| {
         let change = change.unwrap_or("no change under way");
@@ -60,6 +68,12 @@ pub fn made_alike(run: &Run, phase: &Phase) -> Option<Promise> {
         ),
         (Some(before), Some(after)) => {
             (true, format!("both have {after} in force, {before} before"))
+        }
+        // What lies prepared on one node alone changes nothing: the other one refused it, or never heard of it.
+        (Some(before), None)
+            if phase.kind == PhaseKind::ChangeKill && all_have(run, &after, before) =>
+        {
+            (true, format!("as before: {}", describe(&after)))
         }
         (None, _) => (false, format!("before: {}", describe(&before))),
         (_, None) => (false, format!("at the end: {}", describe(&after))),

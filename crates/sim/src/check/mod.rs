@@ -11,6 +11,7 @@ mod forward;
 mod fresh;
 mod heals;
 mod ledger;
+mod names;
 mod no_bump;
 mod one_writer;
 mod whole;
@@ -24,6 +25,7 @@ pub use self::forward::Forward;
 pub use self::fresh::Fresh;
 pub use self::heals::{Heals, Health};
 pub use self::ledger::{Delivered, Ledger, Published};
+pub use self::names::Names;
 pub use self::no_bump::{NoBump, Output};
 pub use self::one_writer::{OneWriter, Permit};
 pub use self::whole::Whole;
@@ -68,6 +70,7 @@ pub struct Checks {
     bounded: Bounded,
     heals: Heals,
     channels: Channels,
+    names: Names,
     /// What was found, in order.
     pub violations: Vec<Violation>,
 }
@@ -83,12 +86,8 @@ pub struct Terms {
     pub drift_ppm: u32,
     /// Whether each application's backup may be a cycle behind.
     pub behind: Vec<bool>,
-    /// Networks.
-    pub networks: usize,
-    /// Groups.
-    pub groups: usize,
-    /// Nodes.
-    pub nodes: usize,
+    /// What nodes, applications, groups and networks are called.
+    pub names: Names,
     /// How long healing takes at most, nanoseconds.
     pub heal_within: u64,
     /// The applications' channels.
@@ -98,16 +97,21 @@ pub struct Terms {
 impl Checks {
     /// Checkers for a world on these terms.
     pub fn new(terms: &Terms) -> Self {
-        let applications = terms.period.len();
+        let (applications, nodes) = (terms.period.len(), terms.names.nodes.len());
         Self {
             ledger: Ledger::new(applications),
-            forward: Forward::new(applications, terms.nodes),
+            forward: Forward::new(applications, nodes),
             fresh: Fresh::new(terms.expiry.clone(), terms.drift_ppm),
-            one_writer: OneWriter::new(terms.groups, terms.nodes),
+            one_writer: OneWriter::new(terms.names.groups.len(), nodes),
             no_bump: NoBump::new(terms.behind.clone()),
             bounded: Bounded,
-            heals: Heals::new(terms.heal_within, terms.period.clone(), terms.networks),
-            channels: Channels::new(terms.channels.clone(), terms.nodes),
+            heals: Heals::new(
+                terms.heal_within,
+                terms.period.clone(),
+                terms.names.networks.len(),
+            ),
+            channels: Channels::new(terms.channels.clone(), nodes),
+            names: terms.names.clone(),
             violations: Vec::new(),
         }
     }
@@ -118,7 +122,7 @@ impl Checks {
             self.violations.push(Violation {
                 invariant,
                 at,
-                what,
+                what: self.names.put_into(&what),
             });
         }
     }
@@ -159,7 +163,11 @@ impl Checks {
 
     /// A data plane took a turn.
     pub fn turn(&mut self, turn: &TransferTurn<'_>) {
+        let before = self.violations.len();
         self.channels.turn(turn, &mut self.violations);
+        for found in &mut self.violations[before..] {
+            found.what = self.names.put_into(&found.what);
+        }
     }
 
     /// A node's process has started.

@@ -239,8 +239,10 @@ fn configuration(
     if size.is_some() {
         reader.wrong(line, "give either size or configuration, not both");
     }
-    let pair = format!("configuration = {path:?}");
     let path: PathBuf = directory.join(path);
+    // Whoever prints the scenario anew does not know where it will lie.
+    let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
+    let pair = format!("configuration = {:?}", absolute.display().to_string());
     match Config::load(&path) {
         Ok(config) => Some((Arc::new(config), pair)),
         Err(problems) => {

@@ -17,7 +17,7 @@ use bumpless_config::{Config, ReferenceKind};
 use bumpless_redundancy::{Witness, WitnessSetup};
 
 use crate::changing::Disk;
-use crate::check::{Checks, Terms};
+use crate::check::{Checks, Names, Terms};
 use crate::clock::LocalClock;
 use crate::device::{Device, Request};
 use crate::exchange::{Exchange, Shared};
@@ -310,9 +310,16 @@ fn terms(config: &Config) -> Terms {
             .iter()
             .map(|app| app.commit == Commit::Async)
             .collect(),
-        networks: config.networks.len(),
-        groups: config.groups.len(),
-        nodes: config.nodes.len(),
+        names: Names {
+            nodes: config.nodes.iter().map(|it| it.name.clone()).collect(),
+            applications: config
+                .applications
+                .iter()
+                .map(|it| it.name.clone())
+                .collect(),
+            groups: config.groups.iter().map(|it| it.name.clone()).collect(),
+            networks: config.networks.iter().map(|it| it.name.clone()).collect(),
+        },
         heal_within: nanos(heal_within(config)),
         channels: transfers::terms(config),
     }
