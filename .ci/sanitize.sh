@@ -42,7 +42,7 @@ under_miri() {
   step "miri: hand-over of states" "${run[@]}" -p bumpless-transfer --lib handover::
   step "miri: net-linux without system calls" "${run[@]}" -p bumpless-net-linux --lib -- \
     udp::send:: udp::receive:: sys:: random:: ping::tests::
-  echo "sanitize: miri: skipped: system calls of net-linux, node and lab (Miri has none of them);" \
+  echo "sanitize: miri: skipped: system calls of net-linux, node, lab and bench (Miri has none of them);" \
     "base, wire, redundancy and the rest of transfer (they forbid unsafe)"
 }
 
@@ -58,7 +58,8 @@ under_sanitizer() {
   step "$1: net-linux" "${run[@]}" -p bumpless-net-linux --lib --tests
   step "$1: node" "${run[@]}" -p bumpless-node --lib --tests
   unset RUSTFLAGS
-  echo "sanitize: $1: skipped: tests of lab and cli (kill, prctl and getppid: no memory passes)"
+  echo "sanitize: $1: skipped: tests of lab and cli (kill, prctl and getppid: no memory passes)," \
+    "and of bench (filters and namespaces of the kernel, for measuring only)"
 }
 
 # Plant, witnesses and controllers of the demonstration; what the sanitizer says is in files, since the

@@ -1,4 +1,5 @@
-//! The one catalogue of counters. Status, metrics and reports read names, units and help from here.
+//! The one catalogue of counters. Status shows them by name; units and help are for whoever shows the
+//! figures to people.
 //!
 //! A core owns a [`Counters`] block and adds to it; a driver sums the blocks for whoever asks.
 
@@ -12,7 +13,7 @@ macro_rules! catalogue {
         impl Counter {
             /// Every counter, in catalogue order.
             pub const ALL: &'static [Counter] = &[$(Counter::$variant),*];
-            /// Name in status and metrics: lower case, words joined by underscores, stable.
+            /// Name in status: lower case, words joined by underscores, stable.
             pub const fn name(self) -> &'static str {
                 match self { $(Counter::$variant => $name),* }
             }
@@ -117,7 +118,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn names_are_unique_and_fit_metrics() {
+    fn names_are_unique_and_of_lower_case_letters() {
         let names: BTreeSet<_> = Counter::ALL.iter().map(|c| c.name()).collect();
         assert_eq!(names.len(), Counter::ALL.len());
         let fits = |name: &str| name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');

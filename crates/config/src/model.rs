@@ -390,7 +390,7 @@ pub struct Synthetic {
 pub struct FieldIo {
     /// The Modbus TCP server.
     pub address: SocketAddr,
-    /// Whether each write carries the epoch for the server to check.
+    /// Whether the device compares the epoch that each write carries.
     pub check_epoch: bool,
     /// What becomes of a cycle's outputs when the server does not answer.
     pub on_failure: OnFailure,

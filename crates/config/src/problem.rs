@@ -9,7 +9,8 @@ use serde::Serialize;
 pub struct Problem {
     /// The file as it was named.
     pub file: String,
-    /// Line, from 1; 0 when the file could not be read at all.
+    /// Line, from 1; 0 where no line is to blame: the file could not be read, or a running
+    /// pair cannot change to it.
     pub line: usize,
     /// Path of the field, such as `application[2].period_ms`; empty for the file as a whole.
     pub field: String,

@@ -46,7 +46,7 @@ pub struct GroupSnapshot {
 /// One application on this node.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ApplicationSnapshot {
-    /// States sent safely and given up.
+    /// States that were safe at the partner in time.
     pub safe: u64,
     /// States given up.
     pub failed: u64,

@@ -1,7 +1,7 @@
 //! The witness process: the shipped core behind plain UDP sockets.
 //!
-//! One thread serves all sockets; each request gets at most one answer, smaller than twice the
-//! request, back to where it came from, so that a witness is no use as an amplifier.
+//! One thread serves all sockets; each request gets at most one answer, shorter than the request
+//! (W-28), back to where it came from, so that a witness is no use as an amplifier.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -111,21 +111,21 @@ pub struct App {
     pub index: usize,
     /// The shipped cycle.
     pub machine: Machine,
-    /// See there.
+    /// What its thread waits for.
     pub waiting: Waiting,
-    /// When it is scheduled to go on, and the plan's serial.
+    /// When it is scheduled to go on.
     pub run_at: u64,
     /// It executes until then, whatever happens.
     pub busy_until: u64,
-    /// See there.
+    /// Serial of what is scheduled: an event that bears an earlier one is void.
     pub serial: u32,
     /// An execution takes this much longer.
     pub slow: u64,
     /// Each by another time, up to this.
     pub jumps: bool,
-    /// The newest state that was looked at: when it came, and its transfer cycle.
+    /// When the newest state came that was looked at.
     pub received_at: Option<Instant>,
-    /// See there.
+    /// Its transfer cycle.
     pub received_cycle: Option<u32>,
     gate: Arc<GroupGate>,
     port: Arc<ApplicationPort>,

@@ -29,11 +29,11 @@ pub enum Reply {
 /// A request on its way to a device and back.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
-    /// Who asks: node, its process, the application's position in it.
+    /// The node that asks.
     pub node: usize,
-    /// See there.
+    /// In which life of its process.
     pub incarnation: u32,
-    /// See there.
+    /// The application's position in it.
     pub app: usize,
     /// Whose device.
     pub application: usize,

@@ -50,9 +50,9 @@ pub struct Exchange {
     /// State bytes in a packet.
     payload_size: u16,
     directory: Directory,
-    /// What the node whose turn it is has taken and sent of state transfer.
+    /// What the node whose turn it is has taken of state transfer.
     pub taken: Vec<Passed>,
-    /// See there.
+    /// What it has sent of it.
     pub sent: Vec<Passed>,
     /// Room for the blocks of acknowledgements.
     blocks: Vec<Blocks>,

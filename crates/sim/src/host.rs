@@ -77,9 +77,9 @@ pub struct Process {
     pub change: Changing,
     /// By application among all that there ever are, its place.
     pub channels: Vec<Option<usize>>,
-    /// The session with each group's partner, and that of each application's channel.
+    /// The session with each group's partner.
     pub tags: Vec<Option<u32>>,
-    /// See there.
+    /// The session of each application's channel.
     pub sessions: Vec<Option<u32>>,
     /// Sessions or places were looked up anew since the checkers were last told.
     pub followed: bool,

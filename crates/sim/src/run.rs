@@ -59,9 +59,9 @@ pub struct Report {
     pub changes: u64,
     /// What the processes that run at the end have counted.
     pub counters: Counters,
-    /// Datagrams handed to the networks, and how many of them were lost.
+    /// Datagrams handed to the networks.
     pub datagrams: u64,
-    /// See there.
+    /// How many of them were lost.
     pub lost: u64,
     /// Why the trace is not whole.
     pub trace_error: Option<String>,

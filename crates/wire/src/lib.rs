@@ -7,7 +7,7 @@
 //! ```text
 //! offset bytes field
 //!      0     2 HType   0x0001 data, 0x1001 ack, 0x2001 heartbeat, 0x2002 and 0x2003 witness
-//!      2     2 HVer    1 or 2 (data, ack), 1 (others)
+//!      2     2 HVer    1 or 2 (data, ack), 2 (heartbeat), 1 (witness)
 //! ```
 //!
 //! [`parse`] takes any bytes, never panics, copies nothing and allocates nothing. Bytes after the

@@ -193,9 +193,9 @@ section! {
         /// Hazard: reached through one of the pair's networks, that network's failure takes the
         /// outputs with it.
         address: SocketAddr = "address", "IP address and port", Address, required;
-        /// Whether each write carries the epoch of the primary role, for the server to reject older
-        /// ones.
-        /// Cost: one more register in each write.
+        /// Whether the device compares the epoch that each write carries, and rejects a write of an
+        /// older one.
+        /// Cost: none.
         /// Hazard: false leaves the lease alone to keep a delayed write of the former primary out.
         check_epoch: bool = "check_epoch", "none", Flag, default("true");
         /// What becomes of a cycle's outputs when the server does not answer in time or answers with

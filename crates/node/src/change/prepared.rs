@@ -27,9 +27,9 @@ pub struct Newcomer {
 
 /// A change that can be made at any moment.
 pub struct Prepared {
-    /// The next configuration, as text and as read.
+    /// The next configuration as text.
     pub text: String,
-    /// See there.
+    /// The same as read.
     pub config: Config,
     /// Hash of it.
     pub fingerprint: u64,
@@ -174,7 +174,8 @@ impl Prepared {
     }
 }
 
-/// The names of those who go on with other settings, in an order that overloads no network on the way.
+/// The names of those who go on with other settings, in an order that overloads no network on the way;
+/// in that of the file where the plan is not a yes for both ends.
 fn in_order(old: &Config, new: &Config, change: &config::Change) -> Result<Vec<String>, String> {
     let name = |tuned: &config::Tuned| new.applications[tuned.to].name.clone();
     let all: Vec<_> = change.tuned.iter().map(name).collect();
@@ -182,7 +183,7 @@ fn in_order(old: &Config, new: &Config, change: &config::Change) -> Result<Vec<S
         // Who goes goes before anybody comes: every set on the way is part of the old one or of the new one.
         return Ok(all);
     }
-    // Where the plan can say nothing, it was permitted to run without.
+    // No order is looked for where the plan is not a yes for both ends; it was permitted to run all the same.
     match pair::change(old, new, Machine::default()).order {
         Some(Order::Steps { steps }) => {
             let mut ordered: Vec<_> = steps.into_iter().map(|step| step.channel).collect();

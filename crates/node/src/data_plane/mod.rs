@@ -353,7 +353,7 @@ impl<D: Drivers> DataPlane<D> {
         (snapshot.stalls, snapshot.longest_stall) = self.stalls;
     }
 
-    /// Whether this node is primary of the group at `position`.
+    /// The role of this node in the group at `position`.
     fn role_of(&self, position: usize) -> Role {
         self.groups[position].snapshot.role
     }

@@ -7,9 +7,9 @@ use super::Verdict;
 pub struct Load {
     /// The node.
     pub node: usize,
-    /// Unacknowledged packets on the way to the partner that has most, and their limit.
+    /// Unacknowledged packets on the way to the partner that has most.
     pub in_flight: u32,
-    /// See there.
+    /// Their limit.
     pub in_flight_max: u32,
     /// Notices that a core had no room for.
     pub notices_lost: u64,

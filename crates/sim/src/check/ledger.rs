@@ -11,13 +11,13 @@ const REMEMBERED: usize = 65_536;
 pub struct Published {
     /// The application.
     pub application: usize,
-    /// On which node, and in which life of its process.
+    /// On which node.
     pub node: usize,
-    /// See there.
+    /// In which life of its process.
     pub incarnation: u32,
-    /// The epoch and the cycle in its envelope.
+    /// The epoch in its envelope.
     pub epoch: Epoch,
-    /// See there.
+    /// The cycle in its envelope.
     pub cycle: u64,
     /// Digest of all its bytes.
     pub digest: u64,

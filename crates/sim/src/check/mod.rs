@@ -52,7 +52,7 @@ pub const INVARIANTS: [&str; 10] = [
 /// A broken invariant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// The invariant's name, as in DESIGN and `spec/simulation.md`.
+    /// The invariant's name, as in `spec/simulation.md`.
     pub invariant: &'static str,
     /// True time, nanoseconds since the world began.
     pub at: u64,

@@ -59,7 +59,7 @@ impl Publisher {
 
     /// Publishes a state: `fill` writes it to the front of the buffer it is given (what is in there
     /// is an older state or zeros) and returns its length, which is cut to the buffer's. This is the
-    /// one copy on the sending side; a security handler works in it.
+    /// one copy on the sending side, and the place kept for a security handler.
     ///
     /// A state that still waits in the slot is superseded: this one inherits its deadline and gets
     /// an expiry of its own (first paper, 7.4.1).

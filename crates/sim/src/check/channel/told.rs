@@ -16,9 +16,9 @@ pub struct ChannelTerms {
     pub deadline: Duration,
     /// From publication until it must not be used.
     pub expiry: Duration,
-    /// The networks that carry it, and whether each carries every packet.
+    /// The networks that carry it.
     pub networks: Vec<usize>,
-    /// See there.
+    /// Whether each of them carries every packet.
     pub replicated: bool,
     /// Wire version.
     pub version: Version,
@@ -41,9 +41,9 @@ pub struct State {
     pub ticket: u64,
     /// When it was published, by the node's clock.
     pub at: Instant,
-    /// Its length and digest.
+    /// Its length, bytes.
     pub len: u32,
-    /// See there.
+    /// Digest of its bytes.
     pub digest: u64,
 }
 
