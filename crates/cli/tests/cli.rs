@@ -136,6 +136,21 @@ fn wrong_usage_ends_with_status_2() {
 }
 
 #[test]
+fn options_that_would_have_no_effect_are_refused() {
+    for arguments in [
+        "plan old.toml new.toml --costs measured.json",
+        "plan pair.toml --calibrate --html page.html",
+        "plan pair.toml --calibrate --svg pictures",
+        "demo --repeat 2 --report page.html",
+    ] {
+        let words: Vec<_> = arguments.split(' ').collect();
+        let (_, stderr, status) = said(&words);
+        assert_eq!(status, Some(2), "{arguments}: {stderr}");
+        assert!(stderr.contains("cannot be used with"), "{arguments}: {stderr}");
+    }
+}
+
+#[test]
 fn the_version_is_told() {
     let (stdout, _, status) = said(&["--version"]);
     assert_eq!(status, Some(0));

@@ -40,7 +40,7 @@ pub struct Apply {
     /// Give up what is prepared and not made yet
     #[arg(long, conflicts_with = "new")]
     withdraw: bool,
-    /// How long to wait until both nodes have changed, s; after that it is withdrawn
+    /// Seconds to wait for both nodes; then the change is withdrawn
     // A node withdraws by itself after 60 s.
     #[arg(long, value_name = "S", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=55))]
     wait: u64,

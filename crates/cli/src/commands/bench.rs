@@ -25,7 +25,7 @@ use crate::output::{self, Failure, Outcome};
 pub struct Bench {
     #[command(subcommand)]
     inner: Option<Inner>,
-    /// A small answer over loopback, without root and without loss, in under three minutes
+    /// A short run over loopback, without root or loss; takes under three minutes
     #[arg(long)]
     quick: bool,
     /// Only these peers
@@ -57,14 +57,14 @@ pub struct Bench {
     /// Transfers of each size with each loss; 100 if left out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     iterations: Option<u32>,
-    /// Begin no transfer of a size and loss after so long
+    /// Start no more transfers of one size and loss after this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     limit: u64,
     /// How long each run of many applications lasts
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
-    /// Let the computer's processors take so long to wake, for everybody that is measured; with 0 they are kept
-    /// awake, as one does where latency counts. Needs the permission to write /dev/cpu_dma_latency
+    /// Longest time processors may take to wake, for every peer; 0 keeps them awake, as one does where
+    /// latency counts. Needs the permission to write /dev/cpu_dma_latency
     #[arg(long, value_name = "US", value_parser = clap::value_parser!(u16).range(0..=10_000))]
     wake_latency: Option<u16>,
     /// Write run.json, tables.txt and report.html into this directory

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use crate::output::{self, Failure, Outcome};
+use crate::output::{self, Outcome};
 
 /// Check a configuration and print every error at once, with line and remedy
 #[derive(Debug, Args)]
@@ -25,13 +25,10 @@ pub struct Check {
 impl Check {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let Some(path) = self.config else {
+        let Some(path) = self.config.filter(|_| !self.sample) else {
             output::print_line(bumpless_config::sample().trim_end());
             return Ok(ExitCode::SUCCESS);
         };
-        if self.sample {
-            return Err(Failure::usage("--sample takes no configuration file"));
-        }
         let config = output::load(&path, self.json)?;
         let fingerprint = format!("{:016x}", config.fingerprint());
         if self.json {
@@ -49,7 +46,7 @@ impl Check {
             output::print_line(format_args!("weakness: {weakness}"));
         }
         output::print_line(format_args!(
-            "{}: in order; pair '{}', {} nodes, {} networks, {} applications, fingerprint {fingerprint}",
+            "{} is valid: pair '{}', {} nodes, {} networks, {} applications, fingerprint {fingerprint}",
             path.display(),
             config.pair,
             config.nodes.len(),

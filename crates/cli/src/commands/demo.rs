@@ -59,7 +59,7 @@ impl DemoNode {
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Write the report to this file
-    #[arg(long, value_name = "FILE", default_value = "report.html")]
+    #[arg(long, value_name = "FILE", default_value = "report.html", conflicts_with = "repeat")]
     report: PathBuf,
     /// Repeat one fault this many times and print how long outputs paused
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
@@ -70,7 +70,7 @@ pub struct Demo {
     /// Keep configuration and logs in this new or empty directory
     #[arg(long, value_name = "DIRECTORY")]
     keep: Option<PathBuf>,
-    /// Print the result as JSON (schema bumpless.demo/1)
+    /// Print the result as JSON (schema bumpless.demo/1; with --repeat bumpless.demo-repeat/1)
     #[arg(long)]
     json: bool,
 }

@@ -27,7 +27,7 @@ const BETWEEN: Duration = Duration::from_millis(500);
 pub struct Plan {
     /// The pair's configuration file
     config: PathBuf,
-    /// Another one: say in which order a running pair can change to it
+    /// A second configuration: say in which order a running pair can change to it
     #[arg(conflicts_with_all = ["html", "svg"])]
     new: Option<PathBuf>,
     /// Print the plan as JSON (schema bumpless.plan/1)

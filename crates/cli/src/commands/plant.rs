@@ -18,7 +18,7 @@ pub struct Plant {
     /// Address and TCP port to listen on
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: SocketAddr,
-    /// Write every write and the levels to this file (JSON lines, schema bumpless.plant/1)
+    /// Write every write and the levels to this file (JSON lines, spec/field.md)
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// Refuse writes of an epoch older than the last accepted one
@@ -36,7 +36,7 @@ pub struct Plant {
     /// Run at this real-time priority, 1 to 99, where the system permits it
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     priority: Option<u8>,
-    /// Say where it listens as JSON
+    /// Say where it listens as JSON (bumpless.plant/1)
     #[arg(long)]
     json: bool,
 }

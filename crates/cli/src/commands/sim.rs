@@ -23,7 +23,7 @@ const SECOND: f64 = 1e9;
 /// broken; what is printed then has the command that replays it.
 #[derive(Debug, Args)]
 pub struct Sim {
-    /// The first seed [default: 1, or what the scenario says]
+    /// The first seed [default: 1, or what the scenario says; with --kept-promise 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// How many seeds, one after the other
@@ -32,7 +32,7 @@ pub struct Sim {
     /// Simulated seconds of each seed [default: 60, or what the scenario says]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     time: Option<f64>,
-    /// The same in cycles of the fastest application
+    /// Simulated time as cycles of the fastest application
     #[arg(long, value_name = "COUNT", conflicts_with = "time", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     cycles: Option<u64>,
     /// Which pair
@@ -56,8 +56,8 @@ pub struct Sim {
     /// Write a packet capture to this file (for Wireshark), and an event log beside it (.jsonl)
     #[arg(long, value_name = "FILE.pcap")]
     trace: Option<PathBuf>,
-    /// Leave out the faults that the failure of this one seed does not take, and print what is left
-    /// as a scenario
+    /// Leave out the faults that this seed's failure does not need, and print what is left as a
+    /// scenario
     #[arg(long, conflicts_with_all = ["seeds", "until_failure", "trace", "json"])]
     shrink: bool,
     /// Judge the plan instead: each seed draws a set of channels; a yes of the plan must not miss a deadline,
@@ -85,7 +85,7 @@ enum PairSize {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(number) if number > 0.0 && number <= 1e7 => Ok(number),
-        _ => Err("give a number of seconds from 0 to 10000000".into()),
+        _ => Err("give a number of seconds above 0, at most 10000000".into()),
     }
 }
 

@@ -19,20 +19,20 @@ pub struct Calibrate {
     /// Measure what transfers between the two nodes take, and keep it in the file of --costs
     ///
     /// The nodes must not be running. On two computers start the same command on both. Takes a few minutes.
-    #[arg(long, conflicts_with = "new")]
+    #[arg(long, conflicts_with_all = ["new", "html", "svg"])]
     pub calibrate: bool,
     /// Keep nothing: measure other sizes anew and compare them with what the costs predict; exit status 1 if a
     /// median differs by more than a tenth, or a worst case was exceeded
     #[arg(long, requires = "calibrate")]
     verify: bool,
-    /// The node that this computer is; whatever has its addresses here if left out
+    /// Which node this computer is; by default every node whose addresses it has
     #[arg(long, value_name = "NAME", requires = "calibrate")]
     node: Option<String>,
     /// How often each size is sent; those below 100 kB four times as often
     #[arg(long, value_name = "N", requires = "calibrate", default_value_t = 60, value_parser = clap::value_parser!(u32).range(3..=10_000))]
     rounds: u32,
     /// The measured costs; CONFIG with the ending .costs.json if left out
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "new")]
     costs: Option<PathBuf>,
 }
 
