@@ -22,14 +22,13 @@ pub use settings::{CommitMode, ExecutorSettings, OnFailure};
 use crate::state::Progress;
 use crate::{Application, FieldIo, LoadError};
 use bumpless_base::Counters;
-use core::sync::atomic::{AtomicBool, Ordering};
 
 /// What [`Executor::tune`] puts in or gives back.
 pub type Tuned = (Box<dyn Application>, Box<dyn FieldIo>);
 
 /// Runs one application by blocking calls.
 ///
-/// Driving contract: call [`step`](Self::step) again and again (or [`run`](Self::run)); each call
+/// Driving contract: call [`step`](Self::step) again and again; each call
 /// either sleeps on the clock or runs one cycle and hands its report to the observer. As backup a
 /// cycle only keeps the field connections warm. On becoming primary the newest state is loaded
 /// and a cycle runs at once; the grid continues from there. Grid points that a cycle runs into
@@ -104,13 +103,6 @@ where
     /// The channel.
     pub fn replication(&mut self) -> &mut R {
         self.machine.replication()
-    }
-
-    /// Steps until `stop` is set. Whoever sets it wakes the clock.
-    pub fn run(&mut self, stop: &AtomicBool) {
-        while !stop.load(Ordering::Acquire) {
-            self.step();
-        }
     }
 
     /// Sleeps until the next grid point or a wake, or runs one cycle.

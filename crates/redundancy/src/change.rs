@@ -233,11 +233,6 @@ impl Change {
         }
         Follows::Nothing
     }
-
-    /// Whether the prepared change can no longer be withdrawn here.
-    pub(crate) const fn is_bound(&self) -> bool {
-        self.bound || self.due
-    }
 }
 
 impl Redundancy {
@@ -289,11 +284,6 @@ impl Redundancy {
     /// The configurations of this node.
     pub fn configurations(&self) -> Configurations {
         self.change.configurations()
-    }
-
-    /// Whether the prepared change can no longer be withdrawn here.
-    pub const fn is_change_bound(&self) -> bool {
-        self.change.is_bound()
     }
 
     /// Whether every partner that is heard has the same configuration in force.

@@ -13,7 +13,7 @@ use crate::setup::{ReferenceKind, Setup, SetupError};
 use crate::status::{Standing, Status};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, LinkId, NodeId, PeerId, Random};
+use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, LinkId, PeerId, Random};
 use bumpless_wire::{GroupEntry, GroupFlags, Heartbeat, Role, WitnessReply};
 
 /// The redundancy core of one node.
@@ -386,13 +386,6 @@ impl Redundancy {
         self.partners.get(usize::from(peer.0))?.transfer_tag()
     }
 
-    /// Whether a link to a partner works in both directions.
-    pub fn link_healthy(&self, peer: PeerId, link: LinkId) -> bool {
-        self.partners
-            .get(usize::from(peer.0))
-            .is_some_and(|p| p.link_up(link))
-    }
-
     /// Smoothed round trip of heartbeats, without the time that the partner held them.
     pub fn round_trip(&self, peer: PeerId, link: LinkId) -> Option<Duration> {
         self.partners.get(usize::from(peer.0))?.round_trip(link)
@@ -430,10 +423,5 @@ impl Redundancy {
     /// The groups of which this node is a candidate.
     pub fn groups(&self) -> impl Iterator<Item = GroupId> {
         self.groups.iter().map(|group| group.id)
-    }
-
-    /// The node that `peer` is.
-    pub fn peer_node(&self, peer: PeerId) -> Option<NodeId> {
-        self.partners.get(usize::from(peer.0)).map(|p| p.node)
     }
 }

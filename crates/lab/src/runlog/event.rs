@@ -136,12 +136,6 @@ pub enum EventKind {
     },
     /// The primary's lease ran out before it was renewed.
     Lease {},
-    /// The node gave up the primary role.
-    StepDown {
-        /// Why.
-        #[serde(default)]
-        cause: String,
-    },
     /// The log could not keep up: this many events are missing from it.
     EventsLost {
         /// How many.
