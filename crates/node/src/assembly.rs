@@ -45,7 +45,9 @@ pub fn run(
 
     let mut warnings = Vec::new();
     let links = open_links(config, &wiring, open_link, &mut warnings)?;
-    let pingers = open_pingers(config, &wiring, seed, &mut warnings)?;
+    // Echo requests show their nonce to everybody on their way; it must tell nothing of the seed.
+    let nonce = random::seed().map_err(|errno| system("draw a random number", errno.into()))?;
+    let pingers = open_pingers(config, &wiring, nonce, &mut warnings)?;
     let (cores, ends) = build_cores(config, &wiring, seed, Clock.now())?;
 
     let mut log = EventLog::new(wiring.names.clone());
@@ -55,7 +57,7 @@ pub fn run(
     let snapshot = Arc::new(Mutex::new(Snapshot::new(
         config,
         &wiring.names,
-        seed,
+        cores.redundancy.session(),
         Clock.now(),
     )));
     let (orders, commands) = RingBuffer::new(COMMANDS);
@@ -69,14 +71,8 @@ pub fn run(
         stop: Arc::clone(&options.stop),
         log_transfers: options.log_transfers,
     };
-    let mut plane = parts.data_plane(
-        config,
-        cores,
-        (links, pingers),
-        surroundings,
-        seed,
-        Clock.now(),
-    );
+    let drivers = (links, pingers);
+    let mut plane = parts.data_plane(config, cores, drivers, surroundings, Clock.now());
     let mut waiter = Waiter::new(&plane, waker.clone());
 
     let (registry, change_sink) = (log.registry(), log.sink());

@@ -216,14 +216,13 @@ impl Parts {
         }
     }
 
-    /// The data plane around `cores`. `session` names this process in the log.
+    /// The data plane around `cores`.
     pub fn data_plane<D: Drivers>(
         &self,
         config: &Config,
         cores: Cores,
         (ports, pingers): (Ports<D>, Pingers<D>),
         surroundings: Surroundings,
-        session: u64,
         now: Instant,
     ) -> DataPlane<D> {
         let names = &self.wiring.names;
@@ -249,7 +248,6 @@ impl Parts {
             surroundings,
             hand_over_patience: config.hand_over_time(),
             scratch: Box::default(),
-            session,
             leaving_until: None,
             awaits_partner: false,
             redundancy_due: now,

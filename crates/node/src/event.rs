@@ -58,7 +58,7 @@ impl OutputOutcome {
 pub enum NodeEvent {
     /// The data plane runs.
     Started {
-        /// Random number of this process.
+        /// By which partners and witnesses know this start of the process (R-5, W-21).
         session: u64,
     },
     /// An orderly end.

@@ -76,7 +76,7 @@ pub struct Snapshot {
     pub at: Instant,
     /// When the node started.
     pub started_at: Instant,
-    /// Random number of this process.
+    /// By which partners and witnesses know this start of the process (R-5, W-21).
     pub session: u64,
     /// The catalogue's figures.
     pub counters: Counters,

@@ -240,6 +240,7 @@ impl Host {
         let wiring = Wiring::new(config, NodeId(self.node as u8));
         let (mut cores, ends) =
             build::build_cores(config, &wiring, seed, local).map_err(|error| error.to_string())?;
+        let session = cores.redundancy.session();
         self.draw_cycles(&mut cores.sender, ends.0.len());
         let parts = Parts::new(config, &wiring);
         let mut log = EventLog::new(wiring.names.clone());
@@ -253,7 +254,7 @@ impl Host {
             snapshot: Arc::new(Mutex::new(Snapshot::new(
                 config,
                 &wiring.names,
-                seed,
+                session,
                 local,
             ))),
             stop: Arc::new(AtomicBool::new(false)),
@@ -262,12 +263,11 @@ impl Host {
         };
         let ports = self.ports(config, &wiring, exchange, local);
         let pingers = self.pingers(config, &wiring, exchange);
-        let mut plane =
-            parts.data_plane(config, cores, (ports, pingers), surroundings, seed, local);
+        let mut plane = parts.data_plane(config, cores, (ports, pingers), surroundings, local);
         plane
             .surroundings
             .sink
-            .record(local, NodeEvent::Started { session: seed });
+            .record(local, NodeEvent::Started { session });
         let ends = ends.0.into_iter().zip(ends.1).enumerate();
         let apps = ends
             .map(|(at, ends)| {

@@ -41,7 +41,7 @@ fn turns(applications: u16, rounds: u64) {
     };
     let links = config.networks.iter().map(|_| None).collect();
     let mut plane =
-        parts.data_plane::<Sockets>(&config, cores, (links, Vec::new()), surroundings, 1, now);
+        parts.data_plane::<Sockets>(&config, cores, (links, Vec::new()), surroundings, now);
     for round in 0..rounds {
         let application = (round % u64::from(applications)) as usize;
         parts.shared(application).port.note_published(round, now);

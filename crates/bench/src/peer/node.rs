@@ -54,7 +54,8 @@ impl Node {
         let mut log = EventLog::new(wiring.names.clone());
         let parts = Parts::new(&config, &wiring);
         let stop = Arc::new(AtomicBool::new(false));
-        let snapshot = Snapshot::new(&config, &wiring.names, seed, Clock.now());
+        let session = cores.redundancy.session();
+        let snapshot = Snapshot::new(&config, &wiring.names, session, Clock.now());
         let surroundings = Surroundings {
             commands: RingBuffer::new(1).1,
             sink: log.sink(),
@@ -64,7 +65,7 @@ impl Node {
             board: Arc::default(),
         };
         let drivers = (links, Vec::new());
-        let plane = parts.data_plane(&config, cores, drivers, surroundings, seed, Clock.now());
+        let plane = parts.data_plane(&config, cores, drivers, surroundings, Clock.now());
         let waiter = Waiter::new(&plane, waker.clone());
         Ok(Self {
             thread: Some(run(config, plane, waiter, log)?),

@@ -155,8 +155,6 @@ pub struct DataPlane<D: Drivers = Sockets> {
     pub scratch: Box<Scratch>,
     /// A change was made here, and the partner has not been heard to follow.
     pub awaits_partner: bool,
-    /// Random number of this process.
-    pub session: u64,
     /// When the redundancy core is to look after itself.
     pub redundancy_due: Instant,
     /// When the last wait ended.

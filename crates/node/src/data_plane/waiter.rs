@@ -38,7 +38,7 @@ impl Waiter {
     /// Runs `plane` until it ends.
     pub fn run(&mut self, plane: &mut DataPlane) {
         let started = NodeEvent::Started {
-            session: plane.session,
+            session: plane.cores.redundancy.session(),
         };
         plane.surroundings.sink.record(Clock.now(), started);
         loop {
