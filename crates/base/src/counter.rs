@@ -36,6 +36,7 @@ catalogue! {
     BytesSent, "bytes_sent", "bytes", "UDP payload bytes handed to the kernel on any link.";
     SendFailures, "send_failures", "datagrams", "Datagrams that a link refused (down, unreachable, full).";
     ReceiveFailures, "receive_failures", "calls", "Receive calls that a link failed.";
+    DiscardSocketFull, "discard_socket_full", "datagrams", "Discarded by the kernel, unseen: the receive buffer of a link's socket was full (seldom: a wrong checksum).";
     DiscardTruncated, "discard_truncated", "datagrams", "Discarded: shorter than its header says or than any header.";
     DiscardUnknownType, "discard_unknown_type", "datagrams", "Discarded: unknown message type.";
     DiscardUnknownVersion, "discard_unknown_version", "datagrams", "Discarded: known type, unknown version.";

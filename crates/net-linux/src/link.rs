@@ -26,6 +26,14 @@ pub trait Link {
     /// [`ReceiveOutcome::more`] says so, call again after the other links had their turn.
     fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome;
 
+    /// Datagrams that were lost before [`receive`](Self::receive) could pass them on, for want of room in the
+    /// receive buffer, since the link was opened; goes on from zero after `u32::MAX`. `None` if nobody counts
+    /// them. Asked now and then, not per datagram: it may take a system call. A link around another passes
+    /// on what that one says.
+    fn receive_drops(&self) -> Option<u32> {
+        None
+    }
+
     /// The descriptor that becomes readable when something arrives; the same for the link's whole
     /// life. `None` if the link has to be asked at intervals.
     fn descriptor(&self) -> Option<RawFd>;
@@ -40,6 +48,9 @@ impl<L: Link + ?Sized> Link for Box<L> {
     }
     fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
         (**self).receive(sink)
+    }
+    fn receive_drops(&self) -> Option<u32> {
+        (**self).receive_drops()
     }
     fn descriptor(&self) -> Option<RawFd> {
         (**self).descriptor()

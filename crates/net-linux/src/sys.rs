@@ -58,7 +58,8 @@ pub(crate) fn option(fd: &OwnedFd, level: c_int, name: c_int) -> Result<c_int, E
     Ok(value)
 }
 
-/// Packets that the kernel dropped because the socket's receive buffer was full.
+/// Packets that the kernel dropped because the socket's receive buffer was full, or seldom because a checksum was
+/// wrong.
 pub(crate) fn receive_drops(fd: &OwnedFd) -> Result<u32, Errno> {
     /// Position of the drop count in what SO_MEMINFO returns (linux/sock_diag.h).
     const SK_MEMINFO_DROPS: usize = 8;

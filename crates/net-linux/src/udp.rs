@@ -64,14 +64,6 @@ impl UdpLink {
         self.segmentation
     }
 
-    /// Datagrams that the kernel has dropped because the receive buffer was full.
-    ///
-    /// # Errors
-    /// When the kernel does not keep the count (before Linux 4.12).
-    pub fn receive_drops(&self) -> Result<u32, Errno> {
-        sys::receive_drops(&self.socket)
-    }
-
     /// What follows a refused message: `Ok` with the packets sent in another way, or the failure.
     fn recover(
         &mut self,
@@ -131,6 +123,11 @@ impl Link for UdpLink {
 
     fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
         self.incoming.receive(&self.socket, sink)
+    }
+
+    /// `None` where the kernel does not tell (before Linux 4.12).
+    fn receive_drops(&self) -> Option<u32> {
+        sys::receive_drops(&self.socket).ok()
     }
 
     fn descriptor(&self) -> Option<RawFd> {

@@ -276,5 +276,23 @@ fn what_the_kernel_did_not_grant_is_said_in_one_line_each() {
     assert!(report.receive_buffer > 0 && report.coalescing && report.address_present);
     assert_eq!(report.notes.len(), 1, "{:?}", report.notes);
     assert!(report.notes[0].contains("receive buffer") && report.notes[0].contains("rmem_max"));
-    assert_eq!(link.receive_drops(), Ok(0));
+    assert_eq!(link.receive_drops(), Some(0));
+}
+
+#[test]
+fn what_the_kernel_drops_for_want_of_room_is_told() {
+    let config = UdpConfig {
+        receive_buffer: 8192,
+        ..UdpConfig::new("127.0.0.1:0".parse().unwrap())
+    };
+    let mut link: Box<dyn Link> = Box::new(UdpLink::open(&config).unwrap());
+    let sender = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let sent = 100;
+    for _ in 0..sent {
+        sender.send_to(&[0; 1000], link.local_address()).unwrap();
+    }
+    let mut received = 0;
+    while link.receive(&mut |_, _| received += 1).more {}
+    assert!(0 < received && received < sent, "{received}");
+    assert_eq!(link.receive_drops(), Some(sent - received));
 }

@@ -67,6 +67,8 @@ pub struct LinkSnapshot {
     pub up: bool,
     /// Smoothed round trip.
     pub round_trip: Option<Duration>,
+    /// Datagrams of the network, whoever sent them, that the kernel dropped for want of room.
+    pub receive_drops: Option<u64>,
 }
 
 /// Everything, sized once.
@@ -261,6 +263,7 @@ fn links(snapshot: &Snapshot, names: &Names) -> Vec<Value> {
                 "network": link,
                 "up": state.up,
                 "round_trip_us": state.round_trip.map(|span| span.as_nanos() as f64 / 1e3),
+                "receive_drops": state.receive_drops,
             })
         })
         .collect()

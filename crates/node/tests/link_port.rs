@@ -1,5 +1,6 @@
 //! A network's port over a driver that takes everything and keeps nothing.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
@@ -17,7 +18,12 @@ const BANDWIDTH: u64 = 10_000_000;
 const OVERHEAD: u16 = 66;
 const BEGIN: Instant = Instant::from_nanos(1_000_000_000);
 
-struct Swallow;
+#[derive(Default)]
+struct Swallow {
+    /// What is lost, as each question about it is answered.
+    drops: Vec<u32>,
+    asked: Cell<usize>,
+}
 
 impl Link for Swallow {
     fn send(&mut self, _: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
@@ -28,6 +34,10 @@ impl Link for Swallow {
     }
     fn receive(&mut self, _: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
         ReceiveOutcome::default()
+    }
+    fn receive_drops(&self) -> Option<u32> {
+        let at = self.asked.replace(self.asked.get() + 1);
+        self.drops.get(at).copied()
     }
     fn descriptor(&self) -> Option<RawFd> {
         None
@@ -41,7 +51,7 @@ fn address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 4700))
 }
 
-fn port() -> LinkPort<Swallow> {
+fn port(driver: Swallow) -> LinkPort<Swallow> {
     let settings = LinkSettings {
         name: "A".into(),
         local: address(),
@@ -56,7 +66,7 @@ fn port() -> LinkPort<Swallow> {
         partners: vec![Some(address())],
         references: vec![Some(address())],
     };
-    LinkPort::new(LINK, Swallow, &settings, addresses, BEGIN)
+    LinkPort::new(LINK, driver, &settings, addresses, BEGIN)
 }
 
 /// When the sender asks for the acknowledgement of a state that leaves after what `before` sends.
@@ -82,7 +92,7 @@ fn asks_at(before: impl Fn(&mut LinkPort<Swallow>, &mut Sender, &mut Counters)) 
     };
     let (mut sender, mut publishers) = Sender::new(&[link], &[peer], &[channel]).unwrap();
     sender.set_session(PEER, Some(1), BEGIN);
-    let (mut port, mut counters) = (port(), Counters::default());
+    let (mut port, mut counters) = (port(Swallow::default()), Counters::default());
     before(&mut port, &mut sender, &mut counters);
     publishers[0].publish(BEGIN, |buffer| buffer.len());
     sender.handle_published(BEGIN);
@@ -106,4 +116,20 @@ fn a_state_leaves_after_the_messages_that_were_sent_before_it() {
         port.send_to_reference(0, &message, BEGIN, sender, counters);
     });
     assert_eq!(after_requests.since(alone), each * 2);
+}
+
+#[test]
+fn what_the_kernel_dropped_adds_up_across_the_wrap_of_its_count() {
+    let mut port = port(Swallow {
+        drops: vec![0, 7, u32::MAX, 2],
+        ..Swallow::default()
+    });
+    assert_eq!(port.receive_drops(), None, "not asked for yet");
+    let mut sums = Vec::new();
+    for _ in 0..5 {
+        port.measure_drops();
+        sums.push(port.receive_drops().unwrap());
+    }
+    let last = u64::from(u32::MAX);
+    assert_eq!(sums, [0, 7, last, last + 3, last + 3]);
 }

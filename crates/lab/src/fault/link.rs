@@ -216,6 +216,10 @@ impl<L: Link> Link for FaultyLink<L> {
         })
     }
 
+    fn receive_drops(&self) -> Option<u32> {
+        self.inner.receive_drops()
+    }
+
     fn descriptor(&self) -> Option<RawFd> {
         self.inner.descriptor()
     }

@@ -41,6 +41,8 @@ pub struct LinkPort<L = Box<dyn Link + Send>> {
     addresses: Addresses,
     /// The packets of one burst; kept, because clearing room for them anew costs more than most turns.
     burst: Vec<Transmit>,
+    /// What the driver said last of datagrams lost before it could receive them, and their sum.
+    drops: (u32, Option<u64>),
     /// Set when the kernel's queue was full; cleared when it can take more.
     pub full: bool,
 }
@@ -77,6 +79,7 @@ impl<L: Link> LinkPort<L> {
             pacer,
             addresses,
             burst: Vec::with_capacity(BURST),
+            drops: (0, None),
             full: false,
         }
     }
@@ -94,6 +97,22 @@ impl<L: Link> LinkPort<L> {
     /// The driver, and who is where.
     pub fn driver_and_addresses(&mut self) -> (&mut L, &Addresses) {
         (&mut self.driver, &self.addresses)
+    }
+
+    /// Asks the driver how many datagrams were lost before it could receive them.
+    pub fn measure_drops(&mut self) {
+        let Some(count) = self.driver.receive_drops() else {
+            return;
+        };
+        let (before, sum) = self.drops;
+        let more = count.wrapping_sub(before);
+        self.drops = (count, Some(sum.unwrap_or(0) + u64::from(more)));
+    }
+
+    /// Datagrams of this network lost before they could be received, when last asked for; `None` if
+    /// the driver does not know.
+    pub fn receive_drops(&self) -> Option<u64> {
+        self.drops.1
     }
 
     /// Sends one datagram to a partner at once; small and rare ones (heartbeats, acknowledgements)

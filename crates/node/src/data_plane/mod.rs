@@ -27,7 +27,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
 use bumpless_base::fault::{Fault, deliberate};
-use bumpless_base::{Counters, Duration, Instant, LinkId, PeerId};
+use bumpless_base::{Counter, Counters, Duration, Instant, LinkId, PeerId};
 use bumpless_meeting::ApplicationPort;
 use bumpless_net_linux::Echo;
 use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, ReferenceId, SwitchoverRefused};
@@ -303,6 +303,7 @@ impl<D: Drivers> DataPlane<D> {
         }
         self.refreshed = now;
         self.measure_round_trips();
+        self.measure_drops();
         // Contended: the control thread is reading; the next turn will do.
         let snapshot = Arc::clone(&self.surroundings.snapshot);
         if let Ok(mut snapshot) = snapshot.try_lock() {
@@ -330,6 +331,27 @@ impl<D: Drivers> DataPlane<D> {
         }
     }
 
+    fn measure_drops(&mut self) {
+        let links = self.ports.len().max(1);
+        for (at, port) in self.ports.iter_mut().enumerate() {
+            let Some(port) = port else { continue };
+            port.measure_drops();
+            for snapshot in self.link_snapshots.iter_mut().skip(at).step_by(links) {
+                snapshot.receive_drops = port.receive_drops();
+            }
+        }
+    }
+
+    /// What the drivers below have lost or left out.
+    fn add_drivers(&self, counters: &mut Counters) {
+        for port in self.ports.iter().flatten() {
+            counters.add(
+                Counter::DiscardSocketFull,
+                port.receive_drops().unwrap_or(0),
+            );
+        }
+    }
+
     fn fill(&self, snapshot: &mut Snapshot, now: Instant) {
         snapshot.at = now;
         let mut counters = Counters::default();
@@ -337,6 +359,7 @@ impl<D: Drivers> DataPlane<D> {
         counters.merge(self.cores.sender.counters());
         counters.merge(self.cores.receiver.counters());
         counters.merge(self.cores.redundancy.counters());
+        self.add_drivers(&mut counters);
         snapshot.applications.fill(ApplicationSnapshot::default());
         for channel in self.channels.iter().flatten() {
             channel.board.add_to(&mut counters);
