@@ -97,8 +97,9 @@ enum Phase {
         awaited: Published,
         this: Published,
     },
-    GoingAlone(Permit),
-    CopyOut(Permit),
+    /// With the ticket of the state that was waited for in vain, if one was.
+    GoingAlone(Permit, Option<u64>),
+    CopyOut(Permit, Option<u64>),
     Writing,
 }
 
@@ -221,7 +222,7 @@ where
                     self.replicate(permit, stale, now);
                     None
                 }
-                Phase::CopyOut(permit) => self.copy_out(permit, now),
+                Phase::CopyOut(permit, lacked) => self.copy_out(permit, lacked, now),
                 Phase::Reading(_) => Some(Need::Read {
                     until: now + self.settings.field_timeout,
                 }),
@@ -236,7 +237,7 @@ where
                     ticket: awaited.ticket,
                     until: (this.at + self.settings.deadline).min(permit.until),
                 }),
-                Phase::GoingAlone(permit) => Some(Need::Alone {
+                Phase::GoingAlone(permit, _) => Some(Need::Alone {
                     until: permit.until,
                 }),
                 Phase::Writing => None,
@@ -267,9 +268,9 @@ where
             ) => {
                 self.have_settled(permit, awaited, this, settled, now);
             }
-            (Phase::GoingAlone(permit), Answer::Alone(certain)) => {
+            (Phase::GoingAlone(permit, lacked), Answer::Alone(certain)) => {
                 if certain {
-                    self.phase = Phase::CopyOut(permit);
+                    self.phase = Phase::CopyOut(permit, lacked);
                 } else {
                     self.finish(Outcome::Held(HoldCause::BackupBehind), now);
                 }

@@ -93,7 +93,8 @@ pub struct CycleReport {
     pub settled: Option<Settled>,
     /// Time from publishing the state that was first waited for until copy-out knew it to be safe.
     pub transfer_settled_after: Option<Duration>,
-    /// Copy-out went ahead although the backup lacks the state that it should have.
+    /// The write was asked for although the state that it had to wait for was not safe then either; whether the
+    /// device took the outputs stands in `outcome`. Never while no backup was expected.
     pub backup_behind: bool,
     /// When the device had accepted the outputs.
     pub written_at: Option<Instant>,

@@ -64,7 +64,7 @@ impl Reporter {
         }
         if report.backup_behind {
             let cause = ShortText::of(format_args!(
-                "cycle {} written before the backup had its state",
+                "the outputs of cycle {} went to the device before the backup had the state it should have",
                 report.cycle
             ));
             self.notice("behind", cause, report.ended);

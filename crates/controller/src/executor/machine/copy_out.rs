@@ -50,7 +50,7 @@ where
             CommitMode::Async => before,
         };
         let (Some(awaited), Some(this)) = (awaited, self.published) else {
-            self.phase = Phase::CopyOut(permit);
+            self.phase = Phase::CopyOut(permit, None);
             return;
         };
         if self.gate.backup_expected() {
@@ -60,9 +60,9 @@ where
                 this,
             };
         } else if self.replication.settled(awaited.ticket) == Settled::Safe {
-            self.phase = Phase::CopyOut(permit);
+            self.phase = Phase::CopyOut(permit, None);
         } else {
-            self.phase = Phase::GoingAlone(permit);
+            self.phase = Phase::GoingAlone(permit, None);
         }
         debug_assert!(this.at <= now);
     }
@@ -88,15 +88,20 @@ where
         if settled == Settled::Safe {
             self.report.transfer_settled_after = Some(now.since(awaited.at));
             self.gate.in_step();
-            self.phase = Phase::CopyOut(permit);
+            self.phase = Phase::CopyOut(permit, None);
         } else {
-            self.report.backup_behind = true;
-            self.phase = Phase::GoingAlone(permit);
+            self.phase = Phase::GoingAlone(permit, Some(awaited.ticket));
         }
     }
 
-    /// Looks at the permit once more and asks for the write.
-    pub(super) fn copy_out(&mut self, held: Permit, now: Instant) -> Option<Need> {
+    /// Looks at the permit once more and asks for the write. `lacked` is the ticket of the state that was waited
+    /// for in vain, if one was; it may have become safe since.
+    pub(super) fn copy_out(
+        &mut self,
+        held: Permit,
+        lacked: Option<u64>,
+        now: Instant,
+    ) -> Option<Need> {
         let permit = match deliberate(Fault::PermitNotAskedAgain) {
             false => self.gate.permit(),
             true => Some(Permit {
@@ -115,6 +120,8 @@ where
             cycle: self.report.cycle,
         };
         let until = (now + self.settings.field_timeout).min(permit.until);
+        self.report.backup_behind =
+            lacked.is_some_and(|ticket| self.replication.settled(ticket) != Settled::Safe);
         self.newcomer = false;
         self.wrote_in = Some(permit.epoch);
         self.phase = Phase::Writing;

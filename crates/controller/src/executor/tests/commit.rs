@@ -46,6 +46,27 @@ fn before_output_writes_at_the_deadline_and_says_that_the_backup_is_behind() {
 }
 
 #[test]
+fn the_backup_is_not_behind_whose_state_became_safe_before_the_write_after_all() {
+    for commit in [CommitMode::BeforeOutput, CommitMode::Async] {
+        let world = World::new();
+        world.lock().transfer = Some(ms(if commit == CommitMode::Async { 19 } else { 9 }));
+        world.lock().alone_after = ms(2);
+        let settings = ExecutorSettings {
+            commit,
+            ..settings()
+        };
+        let reports = world.run(settings, at(20));
+        let waited: Vec<_> = reports
+            .iter()
+            .filter(|r| r.settled == Some(Settled::Pending))
+            .collect();
+        assert!(!waited.is_empty());
+        let written = |r: &&CycleReport| r.outcome == Outcome::Written && !r.backup_behind;
+        assert!(waited.iter().all(written), "{waited:#?}");
+    }
+}
+
+#[test]
 fn a_transfer_given_up_ends_the_wait() {
     let world = World::new();
     world.lock().transfer = None;
@@ -245,6 +266,8 @@ fn outputs_are_held_while_the_backup_could_take_over_with_an_older_state() {
                 .all(|report| report.outcome == held),
             "{reports:#?}"
         );
+        // Nothing left that the backup would have to know of.
+        assert!(reports[first..4].iter().all(|report| !report.backup_behind));
         assert_eq!(reports.last().unwrap().outcome, Outcome::Written);
         // Held cycles were executed and published all the same: the application does not stand still.
         assert!(world.lock().published.len() >= 7);

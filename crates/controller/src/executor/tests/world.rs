@@ -35,6 +35,8 @@ pub struct State {
     pub backup: bool,
     /// Whether it can be made certain that nobody takes over with an older state.
     pub alone: bool,
+    /// How long that takes.
+    pub alone_after: Duration,
     pub cold: bool,
     pub role_since: Instant,
     pub paused: bool,
@@ -106,6 +108,7 @@ impl World {
             }),
             backup: true,
             alone: true,
+            alone_after: Duration::ZERO,
             cold: false,
             role_since: Instant::ZERO,
             paused: false,
@@ -207,7 +210,10 @@ impl OutputGate for World {
         self.lock().paused
     }
     fn go_alone(&mut self, _: Instant) -> bool {
-        self.lock().alone
+        let mut state = self.lock();
+        let span = state.alone_after;
+        state.pass(span);
+        state.alone
     }
     fn backup_expected(&self) -> bool {
         self.lock().backup
