@@ -146,7 +146,10 @@ fn options_that_would_have_no_effect_are_refused() {
         let words: Vec<_> = arguments.split(' ').collect();
         let (_, stderr, status) = said(&words);
         assert_eq!(status, Some(2), "{arguments}: {stderr}");
-        assert!(stderr.contains("cannot be used with"), "{arguments}: {stderr}");
+        assert!(
+            stderr.contains("cannot be used with"),
+            "{arguments}: {stderr}"
+        );
     }
 }
 

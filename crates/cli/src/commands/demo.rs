@@ -59,7 +59,12 @@ impl DemoNode {
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Write the report to this file
-    #[arg(long, value_name = "FILE", default_value = "report.html", conflicts_with = "repeat")]
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = "report.html",
+        conflicts_with = "repeat"
+    )]
     report: PathBuf,
     /// Repeat one fault this many times and print how long outputs paused
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]

@@ -491,6 +491,29 @@ fn a_change_may_end_as_it_began_only_where_a_node_was_killed_in_it() {
 }
 
 #[test]
+fn what_lies_prepared_on_one_node_alone_is_no_change() {
+    let at_the_end = |kind, changes: [Option<&str>; 2]| {
+        let mut run = synthetic::run();
+        for (node, change) in ["left", "right"].into_iter().zip(changes) {
+            let says = EventKind::InForce {
+                fingerprint: "second".into(),
+                change: change.map(str::to_owned),
+            };
+            says_at_the_end(&mut run, kind, node, &says);
+        }
+        broken(&run)
+    };
+    let waits = Some("prepared here; waits");
+    let found = only(&["change/change-kill"]);
+    assert_eq!(at_the_end(PhaseKind::ChangeKill, [waits, None]), only(&[]));
+    assert_eq!(at_the_end(PhaseKind::ChangeKill, [waits, waits]), found);
+    assert_eq!(
+        at_the_end(PhaseKind::Change, [waits, None]),
+        only(&["change/change"])
+    );
+}
+
+#[test]
 fn a_cycle_without_outputs_in_a_change_is_found_unless_the_machine_stalled() {
     let mut run = synthetic::run();
     let at = start_of(&run, PhaseKind::Change);
