@@ -50,6 +50,8 @@ catalogue! {
     DiscardDuplicate, "discard_duplicate", "datagrams", "Discarded: a copy of a packet that is already there (normal with several links).";
     DiscardExpired, "discard_expired", "datagrams", "Discarded: its state had expired on arrival.";
     DiscardNoBuffer, "discard_no_buffer", "datagrams", "Discarded: the application still reads the only spare buffer.";
+    DiscardWrongKind, "discard_wrong_kind", "datagrams", "Discarded: a message of a kind that its sender never sends, or that a witness never takes.";
+    DiscardTooManyRequests, "discard_too_many_requests", "datagrams", "Discarded: a request to a witness beyond those that it answers at once; the node asks again.";
     DiscardWrongNode, "discard_wrong_node", "datagrams", "Discarded: a heartbeat or witness message not meant for this node, pair or group.";
     DiscardStaleAck, "discard_stale_ack", "datagrams", "Discarded: an acknowledgement of another transfer cycle than the open one (normal with several links: the second copy).";
     DiscardForgedAck, "discard_forged_ack", "datagrams", "Discarded: an acknowledgement of packets that were never sent.";
@@ -71,6 +73,7 @@ catalogue! {
     HeartbeatsReceived, "heartbeats_received", "heartbeats", "Heartbeats accepted from partners.";
     WitnessRequests, "witness_requests", "requests", "Requests sent to reference points.";
     WitnessReplies, "witness_replies", "replies", "Answers accepted from reference points.";
+    WitnessTableFull, "witness_table_full", "requests", "Requests that a witness refused because its table has no room for another group.";
     RoleChanges, "role_changes", "times", "Changes of a group's role on this node.";
     LeaseLapses, "lease_lapses", "times", "Times that the primary's lease ran out before it was renewed.";
     CyclesExecuted, "cycles_executed", "cycles", "Application cycles executed as primary.";

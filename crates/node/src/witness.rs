@@ -3,30 +3,33 @@
 //! One thread serves all sockets; each request gets at most one answer, shorter than the request
 //! (W-28), back to where it came from, so that a witness is no use as an amplifier.
 
+mod journal;
+
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
 
-use bumpless_base::{Duration, Epoch, Instant};
+use bumpless_base::{Counter, Counters, Duration, Instant};
 use bumpless_net_linux::{
     Clock, Link, OpenError, Poller, Segment, UdpConfig, UdpLink, Waker, random, realtime,
 };
 use bumpless_redundancy::{Witness, WitnessSetup};
 use bumpless_wire::{Packet, WitnessReply, WitnessRequest, parse};
-use serde_json::json;
+
+use self::journal::{Entry, Journal};
 
 /// Groups of all pairs that one witness serves.
 const CAPACITY: usize = 1024;
-const SCHEMA: &str = "bumpless.witness/1";
 const DRIFT_PPM: u32 = 500;
 /// How often the stop flag is looked at.
 const TURN: Duration = Duration::from_millis(100);
 /// Answers that wait for the receive call to end; more requests in one batch go unanswered, and
 /// the nodes ask again within a heartbeat.
 const ANSWERS: usize = 256;
+/// What was discarded or failed is told no more often than this.
+const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// How a witness is run.
 #[derive(Clone, Debug)]
@@ -87,15 +90,12 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
         .map_err(|error| WitnessError::Setup(error.to_string()))?;
     let descriptors: Vec<_> = sockets.iter().filter_map(Link::descriptor).collect();
     let mut poller = Poller::new(&descriptors, Waker::new().map_err(system)?);
-    let mut server = Server {
-        witness,
-        journal: Journal::start(options.json)?,
-        answers: Vec::with_capacity(ANSWERS),
-    };
+    let journal = Journal::start(options.json, io::stdout()).map_err(WitnessError::System)?;
+    let mut server = Server::new(witness, journal, Clock.now());
     for socket in &sockets {
         server
             .journal
-            .tell(Entry::Listening(socket.local_address()));
+            .tell(Entry::Listening(Clock.now(), socket.local_address()));
     }
     for refused in prepare(options.priority) {
         eprintln!("witness: {refused}");
@@ -107,7 +107,9 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
         sockets
             .iter_mut()
             .for_each(|socket| server.serve(socket, now));
+        server.tell_discards(&sockets, now);
     }
+    server.end(&sockets, Clock.now());
     Ok(())
 }
 
@@ -124,143 +126,101 @@ struct Server {
     witness: Witness,
     journal: Journal,
     answers: Vec<(SocketAddr, WitnessRequest, WitnessReply)>,
+    counters: Counters,
+    /// Discards and failures that were told, and when that may be done again.
+    told: (u64, Instant),
 }
 
 impl Server {
-    fn serve(&mut self, socket: &mut UdpLink, now: Instant) {
-        let Self {
-            witness, answers, ..
-        } = self;
-        socket.receive(&mut |from, datagram| {
-            let Ok(Packet::WitnessRequest(request)) = parse(datagram) else {
-                return;
-            };
-            if answers.len() == ANSWERS {
-                return;
-            }
-            if let Some(reply) = witness.handle_request(&request, now) {
-                answers.push((from, request, reply));
-            }
-        });
+    fn new(witness: Witness, journal: Journal, now: Instant) -> Self {
+        Self {
+            witness,
+            journal,
+            answers: Vec::with_capacity(ANSWERS),
+            counters: Counters::default(),
+            told: (0, now),
+        }
+    }
+
+    fn serve<L: Link>(&mut self, socket: &mut L, now: Instant) {
+        self.receive(socket, now);
         // Answers first: whoever waits for the role must not wait for a terminal.
         for (to, _, reply) in &self.answers {
             let mut bytes = [0; WitnessReply::LEN];
             let len = reply.encode(&mut bytes);
-            socket.send(
-                *to,
-                &[Segment {
-                    header: &bytes[..len],
-                    payload: &[],
-                }],
-            );
+            let answer = [Segment {
+                header: &bytes[..len],
+                payload: &[],
+            }];
+            let sent = socket.send(*to, &answer).sent == answer.len();
+            self.counters.count(match sent {
+                true => Counter::DatagramsSent,
+                false => Counter::SendFailures,
+            });
         }
         for (_, request, reply) in self.answers.drain(..) {
             self.journal.note(&request, &reply);
         }
     }
-}
 
-/// Tells changes of holder, not renewals, through a thread that may block on its output.
-struct Journal {
-    entries: SyncSender<Entry>,
-    last: Vec<Grant>,
-}
-
-enum Entry {
-    Listening(SocketAddr),
-    Granted(Instant, Grant),
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Grant {
-    pair: u32,
-    group: u16,
-    holder: u8,
-    epoch: Epoch,
-}
-
-impl Journal {
-    fn start(json: bool) -> Result<Self, WitnessError> {
-        let (entries, received) = sync_channel::<Entry>(CAPACITY);
-        std::thread::Builder::new()
-            .name("journal".into())
-            .spawn(move || {
-                for entry in received {
-                    // Nobody reading is no reason to stop answering.
-                    let _ = writeln!(io::stdout(), "{}", entry.line(json));
-                }
-            })
-            .map_err(WitnessError::System)?;
-        Ok(Self {
-            entries,
-            last: Vec::with_capacity(CAPACITY),
-        })
+    fn receive<L: Link>(&mut self, socket: &mut L, now: Instant) {
+        let Self {
+            witness,
+            answers,
+            counters,
+            ..
+        } = self;
+        let outcome = socket.receive(&mut |from, datagram| {
+            counters.count(Counter::DatagramsReceived);
+            let request = match parse(datagram) {
+                Ok(Packet::WitnessRequest(request)) => request,
+                Ok(_) => return counters.count(Counter::DiscardWrongKind),
+                Err(error) => return counters.count(error.counter()),
+            };
+            if answers.len() == ANSWERS {
+                return counters.count(Counter::DiscardTooManyRequests);
+            }
+            if let Some(reply) = witness.handle_request(&request, now) {
+                answers.push((from, request, reply));
+            }
+        });
+        if outcome.failure.is_some() {
+            counters.count(Counter::ReceiveFailures);
+        }
     }
 
-    fn tell(&self, entry: Entry) {
-        // Full: the terminal has blocked for a thousand changes of holder.
-        let _ = self.entries.try_send(entry);
+    /// Everything that was counted, here, by the core, by the journal and by the kernel.
+    fn counters<L: Link>(&self, sockets: &[L]) -> Counters {
+        let mut sum = self.counters.clone();
+        sum.merge(self.witness.counters());
+        sum.add(Counter::EventsLost, self.journal.lost());
+        // A count of 2^32 datagrams would take a flooded witness hours: its wrap is not reckoned with.
+        for drops in sockets.iter().filter_map(Link::receive_drops) {
+            sum.add(Counter::DiscardSocketFull, drops.into());
+        }
+        sum
     }
 
-    fn note(&mut self, request: &WitnessRequest, reply: &WitnessReply) {
-        if !reply.granted || !request.kind.is_lease() {
+    /// Tells what was discarded or failed since it was told last, at a bounded pace.
+    fn tell_discards<L: Link>(&mut self, sockets: &[L], now: Instant) {
+        let (told, again) = self.told;
+        if now < again {
             return;
         }
-        let grant = Grant {
-            pair: request.pair,
-            group: request.group,
-            holder: reply.holder,
-            epoch: reply.epoch,
-        };
-        let same = |last: &Grant| last.pair == grant.pair && last.group == grant.group;
-        match self.last.iter().position(same) {
-            Some(at) if self.last[at] == grant => return,
-            Some(at) => self.last[at] = grant,
-            None if self.last.len() < CAPACITY => self.last.push(grant),
-            None => return,
+        let counters = self.counters(sockets);
+        let sum = journal::discards(&counters);
+        if sum != told {
+            self.journal.tell(Entry::Counted(now, Box::new(counters)));
+            self.told = (sum, now + TELL_EVERY);
         }
-        self.tell(Entry::Granted(Clock.now(), grant));
+    }
+
+    /// Tells all figures and ends the journal.
+    fn end<L: Link>(self, sockets: &[L], now: Instant) {
+        let counters = Box::new(self.counters(sockets));
+        self.journal.end(Entry::Counted(now, counters));
     }
 }
 
-impl Entry {
-    fn line(&self, as_json: bool) -> String {
-        match (self, as_json) {
-            (Self::Listening(address), false) => format!("witness answers on {address}"),
-            (Self::Listening(address), true) => {
-                json!({"schema": SCHEMA, "event": "listening", "address": address.to_string()})
-                    .to_string()
-            }
-            (
-                Self::Granted(
-                    _,
-                    Grant {
-                        pair,
-                        group,
-                        holder,
-                        epoch,
-                    },
-                ),
-                false,
-            ) => {
-                format!("pair {pair:08x} group {group}: node {holder} is primary in epoch {epoch}")
-            }
-            (
-                Self::Granted(
-                    at,
-                    Grant {
-                        pair,
-                        group,
-                        holder,
-                        epoch,
-                    },
-                ),
-                true,
-            ) => json!({
-                "schema": SCHEMA, "time_ns": at.as_nanos(), "event": "granted",
-                "pair": format!("{pair:08x}"), "group": group, "holder": holder, "epoch": epoch.0,
-            })
-            .to_string(),
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -216,7 +216,7 @@ impl Witness {
             return found;
         }
         if self.entries.len() == self.setup.capacity {
-            self.counters.count(Counter::DiscardNoBuffer);
+            self.counters.count(Counter::WitnessTableFull);
             return None;
         }
         self.entries.push(Entry {

@@ -23,7 +23,7 @@ pub struct Witness {
     /// Run at this real-time priority, 1 to 99, where the system permits it
     #[arg(long, value_name = "PRIORITY", value_parser = clap::value_parser!(u8).range(1..=99))]
     priority: Option<u8>,
-    /// Print grants and changes of holder as JSON lines (schema bumpless.witness/1)
+    /// Print changes of holder and what is counted as JSON lines (schema bumpless.witness/1)
     #[arg(long)]
     json: bool,
 }

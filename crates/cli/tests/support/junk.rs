@@ -100,7 +100,7 @@ pub fn blind_cases(config: &Path) -> Vec<Case> {
     let mut other = foreign;
     other.fingerprint ^= 1;
     cases.push(("discard_wrong_session", heartbeat(&other)));
-    cases.push(("discard_wrong_node", grant(foreign.pair)));
+    cases.push(("discard_wrong_kind", grant(foreign.pair)));
     cases
 }
 

@@ -79,7 +79,7 @@ impl Cores {
                     .handle_witness_reply(ReferenceId(reference), &reply, now);
             }
             // A message of a kind that this source never sends.
-            (Ok(_), _) => self.counters.count(Counter::DiscardWrongNode),
+            (Ok(_), _) => self.counters.count(Counter::DiscardWrongKind),
         }
     }
 }

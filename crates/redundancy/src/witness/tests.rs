@@ -152,7 +152,7 @@ fn a_full_table_refuses_new_groups_counts_it_and_serves_the_old_ones() {
         assert_eq!(ask(&mut w, 100_000, r).granted, group < 2);
     }
     assert_eq!(w.groups(), 2);
-    assert_eq!(w.counters().get(Counter::DiscardNoBuffer), 8);
+    assert_eq!(w.counters().get(Counter::WitnessTableFull), 8);
     let old = WitnessRequest {
         group: 1,
         ..request(0, Renew, 2)
