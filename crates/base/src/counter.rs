@@ -35,12 +35,14 @@ catalogue! {
     BytesReceived, "bytes_received", "bytes", "UDP payload bytes taken from any link.";
     BytesSent, "bytes_sent", "bytes", "UDP payload bytes handed to the kernel on any link.";
     SendFailures, "send_failures", "datagrams", "Datagrams that a link refused (down, unreachable, full).";
-    ReceiveFailures, "receive_failures", "calls", "Receive calls that a link failed.";
+    ReceiveFailures, "receive_failures", "calls", "Receive calls that a link or an ICMP echo socket failed.";
     DiscardSocketFull, "discard_socket_full", "datagrams", "Discarded by the kernel, unseen: the receive buffer of a link's socket was full (seldom: a wrong checksum).";
+    PingFailures, "ping_failures", "requests", "ICMP echo requests to reference points that the system refused to send.";
     DiscardTruncated, "discard_truncated", "datagrams", "Discarded: shorter than its header says or than any header.";
     DiscardUnknownType, "discard_unknown_type", "datagrams", "Discarded: unknown message type.";
     DiscardUnknownVersion, "discard_unknown_version", "datagrams", "Discarded: known type, unknown version.";
     DiscardMalformed, "discard_malformed", "datagrams", "Discarded: a field has a value its clause forbids.";
+    DiscardNoSource, "discard_no_source", "datagrams", "Discarded: the kernel named no address that it came from.";
     DiscardUnknownSource, "discard_unknown_source", "datagrams", "Discarded: from an address that is no partner's on this link.";
     DiscardWrongVersion, "discard_wrong_version", "datagrams", "Discarded: a wire version other than the one configured for the partner.";
     DiscardUnknownChannel, "discard_unknown_channel", "datagrams", "Discarded: for a channel that this node does not have with that partner.";
@@ -53,6 +55,8 @@ catalogue! {
     DiscardWrongKind, "discard_wrong_kind", "datagrams", "Discarded: a message of a kind that its sender never sends, or that a witness never takes.";
     DiscardTooManyRequests, "discard_too_many_requests", "datagrams", "Discarded: a request to a witness beyond those that it answers at once; the node asks again.";
     DiscardWrongNode, "discard_wrong_node", "datagrams", "Discarded: a heartbeat or witness message not meant for this node, pair or group.";
+    DiscardUnaskedEcho, "discard_unasked_echo", "replies", "Discarded: an ICMP echo reply to a request that is answered already, too old or was never sent.";
+    DiscardForeignIcmp, "discard_foreign_icmp", "messages", "Discarded: an ICMP message that is no reply to this process (normal where only a raw socket is permitted).";
     DiscardStaleAck, "discard_stale_ack", "datagrams", "Discarded: an acknowledgement of another transfer cycle than the open one (normal with several links: the second copy).";
     DiscardForgedAck, "discard_forged_ack", "datagrams", "Discarded: an acknowledgement of packets that were never sent.";
     StatesPublished, "states_published", "states", "States taken over from applications for transfer.";

@@ -144,6 +144,8 @@ impl fmt::Display for SendFailure {
 pub struct ReceiveOutcome {
     /// Datagrams passed to the sink.
     pub datagrams: usize,
+    /// Datagrams that were not passed on, because the kernel named no address that they came from.
+    pub without_source: usize,
     /// Whether the bound was reached, so that more may be waiting.
     pub more: bool,
     /// An error of the socket that is not "nothing there". Datagrams were still passed on; later

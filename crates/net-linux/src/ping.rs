@@ -25,6 +25,7 @@ pub struct Pinger {
     target: IpAddr,
     raw: bool,
     nonce: u64,
+    passed_over: PassedOver,
 }
 
 /// The target's answer to one request.
@@ -32,6 +33,16 @@ pub struct Pinger {
 pub struct EchoReply {
     /// The number given to [`Pinger::send`].
     pub sequence: u16,
+}
+
+/// What [`Echo::receive`] has not passed on since the socket was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PassedOver {
+    /// Messages that are no reply of the target to a request of this process. A raw socket sees all of the
+    /// computer's ICMP.
+    pub foreign: u64,
+    /// Calls that failed.
+    pub failures: u64,
 }
 
 /// Echo requests to one address, as the data plane sees them. No method blocks or panics.
@@ -44,6 +55,9 @@ pub trait Echo {
 
     /// The next reply to one of the requests, if one has arrived.
     fn receive(&mut self) -> Option<EchoReply>;
+
+    /// What was received besides.
+    fn passed_over(&self) -> PassedOver;
 }
 
 impl Echo for Pinger {
@@ -52,6 +66,9 @@ impl Echo for Pinger {
     }
     fn receive(&mut self) -> Option<EchoReply> {
         Self::receive(self)
+    }
+    fn passed_over(&self) -> PassedOver {
+        self.passed_over
     }
 }
 
@@ -113,6 +130,7 @@ impl Pinger {
             target,
             raw,
             nonce,
+            passed_over: PassedOver::default(),
         })
     }
 
@@ -138,18 +156,20 @@ impl Pinger {
     }
 
     /// The next reply of the target to one of our requests, if one has arrived. Foreign messages
-    /// are skipped, a bounded number per call.
+    /// are passed over and counted, a bounded number per call.
     pub fn receive(&mut self) -> Option<EchoReply> {
         let mut buffer = [0u8; 256];
         for _ in 0..MAX_LOOKS {
             match self.receive_message(&mut buffer) {
-                Ok((len, from)) if from == self.target => {
-                    if let Some(reply) = self.recognise(&buffer[..len]) {
+                Ok((len, from)) => {
+                    let reply = self.recognise(&buffer[..len]);
+                    if let Some(reply) = reply.filter(|_| from == self.target) {
                         return Some(reply);
                     }
+                    self.passed_over.foreign += 1;
                 }
                 Err(Errno(libc::EAGAIN)) => return None,
-                Ok(_) | Err(_) => {}
+                Err(_) => self.passed_over.failures += 1,
             }
         }
         None

@@ -4,7 +4,9 @@
 mod support;
 
 use bumpless_base::{Duration, Instant};
-use bumpless_net_linux::{Clock, Link, Pinger, Poller, SendFailure, UdpConfig, UdpLink, Waker};
+use bumpless_net_linux::{
+    Clock, Echo, Link, Pinger, Poller, SendFailure, UdpConfig, UdpLink, Waker,
+};
 use std::net::SocketAddr;
 use support::netns::{self, A, B, Hosts, Network, ip, with_hosts};
 use support::{content, drain, open, receive, send};
@@ -234,6 +236,9 @@ fn pings_are_answered_over_either_kind_of_socket_and_only_ours_count() {
                     other.send(sequence ^ 0x100).unwrap();
                     assert_eq!(ping(&mut ours, sequence), sequence);
                 }
+                let foreign = ours.passed_over().foreign;
+                let raw = range == "1 0";
+                assert!(if raw { foreign >= 3 } else { foreign == 0 }, "{foreign}");
                 hosts.left(|| ip("link set a1 down"));
                 assert_eq!(ours.send(9), Err(SendFailure::Unreachable));
                 while let Some(late) = ours.receive() {

@@ -184,6 +184,9 @@ impl Server {
                 answers.push((from, request, reply));
             }
         });
+        let without_source = outcome.without_source as u64;
+        counters.add(Counter::DatagramsReceived, without_source);
+        counters.add(Counter::DiscardNoSource, without_source);
         if outcome.failure.is_some() {
             counters.count(Counter::ReceiveFailures);
         }

@@ -180,7 +180,7 @@ impl Redundancy {
     pub fn handle_ping_reply(&mut self, reference: ReferenceId, sequence: u16, now: Instant) {
         let state = self.pings.get_mut(usize::from(reference.0));
         let Some(sent) = state.and_then(|state| state.answer(sequence)) else {
-            self.out.count(Counter::DiscardDuplicate);
+            self.out.count(Counter::DiscardUnaskedEcho);
             return;
         };
         self.out.count(Counter::WitnessReplies);

@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use bumpless_net_linux::{Echo, EchoReply, SendFailure};
+use bumpless_net_linux::{Echo, EchoReply, PassedOver, SendFailure};
 
 use crate::exchange::Shared;
 
@@ -90,6 +90,11 @@ impl Echo for SimEcho {
         let mut exchange = self.exchange.get();
         let sequence = exchange.echo(self.node, self.reference)?;
         Some(EchoReply { sequence })
+    }
+
+    /// Nothing else is in its mailbox.
+    fn passed_over(&self) -> PassedOver {
+        PassedOver::default()
     }
 }
 

@@ -346,7 +346,7 @@ impl Link for SimLink {
         ReceiveOutcome {
             datagrams,
             more: datagrams == BATCH,
-            failure: None,
+            ..ReceiveOutcome::default()
         }
     }
 

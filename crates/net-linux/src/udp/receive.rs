@@ -12,6 +12,10 @@ const BUFFERS: usize = 16;
 /// Room for the largest coalesced buffer.
 const BUFFER_LEN: usize = 65_536;
 
+/// So many datagrams came from an address that the kernel did not name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct NoSource(usize);
+
 /// The kernel's view of a batch, in memory taken once.
 pub(super) struct ReceiveBatch {
     buffers: Box<[u8]>,
@@ -52,11 +56,19 @@ impl ReceiveBatch {
         sink: &mut dyn FnMut(SocketAddr, &[u8]),
     ) -> ReceiveOutcome {
         match self.fetch(fd) {
-            Ok(filled) => ReceiveOutcome {
-                datagrams: (0..filled).map(|index| self.deliver(index, sink)).sum(),
-                more: filled == BUFFERS,
-                failure: None,
-            },
+            Ok(filled) => {
+                let mut outcome = ReceiveOutcome {
+                    more: filled == BUFFERS,
+                    ..ReceiveOutcome::default()
+                };
+                for index in 0..filled {
+                    match self.deliver(index, sink) {
+                        Ok(passed_on) => outcome.datagrams += passed_on,
+                        Err(NoSource(datagrams)) => outcome.without_source += datagrams,
+                    }
+                }
+                outcome
+            }
             Err(Errno(libc::EAGAIN)) => ReceiveOutcome::default(),
             Err(errno) => ReceiveOutcome {
                 failure: Some(errno),
@@ -110,16 +122,24 @@ impl ReceiveBatch {
     }
 
     /// Passes on the datagrams of one filled buffer and returns how many there were.
-    fn deliver(&mut self, index: usize, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> usize {
+    ///
+    /// # Errors
+    /// Nobody can tell where they came from.
+    fn deliver(
+        &mut self,
+        index: usize,
+        sink: &mut dyn FnMut(SocketAddr, &[u8]),
+    ) -> Result<usize, NoSource> {
         let message = &self.messages[index];
         let len = (message.msg_len as usize).min(BUFFER_LEN);
         self.names[index].len = message.msg_hdr.msg_namelen;
         let Some(from) = self.names[index].get() else {
-            return 0;
+            let size = self.segment_size(index).unwrap_or(len).max(1);
+            return Err(NoSource(len.div_ceil(size).max(1)));
         };
         let start = index * BUFFER_LEN;
         let bytes = &self.buffers[start..start + len];
-        match self.segment_size(index) {
+        Ok(match self.segment_size(index) {
             Some(size) if size < len => bytes
                 .chunks(size)
                 .map(|datagram| sink(from, datagram))
@@ -128,7 +148,7 @@ impl ReceiveBatch {
                 sink(from, bytes);
                 1
             }
-        }
+        })
     }
 
     /// The size of the datagrams that the kernel coalesced into buffer `index`, if it did.
@@ -188,7 +208,7 @@ mod tests {
     fn delivered(batch: &mut ReceiveBatch, index: usize) -> Vec<(SocketAddr, Vec<u8>)> {
         let mut seen = Vec::new();
         let count = batch.deliver(index, &mut |from, bytes| seen.push((from, bytes.to_vec())));
-        assert_eq!(count, seen.len());
+        assert_eq!(count.unwrap_or(0), seen.len());
         seen
     }
 
@@ -219,5 +239,10 @@ mod tests {
         batch.messages[1].msg_hdr.msg_namelen = 0;
         assert_eq!(delivered(&mut batch, 0), [(from, b"xyzw".to_vec())]);
         assert_eq!(delivered(&mut batch, 1), []);
+        let named = |_, _: &[u8]| panic!("it has no source");
+        assert_eq!(batch.deliver(1, &mut { named }), Err(NoSource(1)));
+        as_the_kernel_writes(&mut batch, (2, b"abcdefg"), from, Some(3));
+        batch.messages[2].msg_hdr.msg_namelen = 0;
+        assert_eq!(batch.deliver(2, &mut { named }), Err(NoSource(3)));
     }
 }

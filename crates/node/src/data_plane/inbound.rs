@@ -42,6 +42,11 @@ impl Cores {
                 .or_else(|| addresses.reference_at(from).map(Source::Reference));
             self.handle(link, source, datagram, now);
         });
+        if outcome.without_source > 0 {
+            let count = outcome.without_source as u64;
+            self.counters.add(Counter::DatagramsReceived, count);
+            self.counters.add(Counter::DiscardNoSource, count);
+        }
         if outcome.failure.is_some() {
             self.counters.count(Counter::ReceiveFailures);
         }

@@ -350,6 +350,11 @@ impl<D: Drivers> DataPlane<D> {
                 port.receive_drops().unwrap_or(0),
             );
         }
+        for pinger in self.pingers.iter().flatten() {
+            let passed_over = pinger.passed_over();
+            counters.add(Counter::DiscardForeignIcmp, passed_over.foreign);
+            counters.add(Counter::ReceiveFailures, passed_over.failures);
+        }
     }
 
     fn fill(&self, snapshot: &mut Snapshot, now: Instant) {

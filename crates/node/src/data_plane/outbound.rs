@@ -48,8 +48,10 @@ impl<D: Drivers> DataPlane<D> {
                     sequence,
                 } => {
                     if let Some(Some(pinger)) = self.pingers.get_mut(usize::from(reference.0)) {
-                        // Silence of the address is what counts; a failed send is one form of it.
-                        let _ = pinger.send(sequence);
+                        // Silence of the address is what decides; a failed send is one form of it.
+                        if pinger.send(sequence).is_err() {
+                            cores.counters.count(Counter::PingFailures);
+                        }
                     }
                 }
             }

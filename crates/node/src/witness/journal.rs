@@ -25,8 +25,9 @@ const TRAFFIC: [Counter; 3] = [
 ];
 
 /// Every cause for which a witness does not serve somebody.
-const DISCARDS: [Counter; 11] = [
+const DISCARDS: [Counter; 12] = [
     Counter::DiscardSocketFull,
+    Counter::DiscardNoSource,
     Counter::DiscardTruncated,
     Counter::DiscardUnknownType,
     Counter::DiscardUnknownVersion,

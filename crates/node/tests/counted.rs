@@ -1,0 +1,134 @@
+//! What a node's drivers lose or refuse stands in its status, each under its cause.
+
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use bumpless_base::{Counter, Duration, Instant, LinkId};
+use bumpless_config::Config;
+use bumpless_net_linux::{
+    Echo, EchoReply, Link, PassedOver, ReceiveOutcome, Segment, SendFailure, SendOutcome,
+};
+use bumpless_node::build::{Parts, build_cores};
+use bumpless_node::data_plane::drivers::Drivers;
+use bumpless_node::data_plane::link_port::{Addresses, LinkPort};
+use bumpless_node::data_plane::{Surroundings, Turn};
+use bumpless_node::log::EventLog;
+use bumpless_node::status::Snapshot;
+use bumpless_node::wiring::Wiring;
+use rtrb::RingBuffer;
+
+const PAIR: &str = "[pair]\nname = \"counted\"\n[[network]]\nname = \"A\"\nbandwidth_mbit = 1000\n\
+    [[node]]\nname = \"left\"\naddresses = { A = \"127.0.0.1:4700\" }\n\
+    [[node]]\nname = \"right\"\naddresses = { A = \"127.0.0.2:4700\" }\n\
+    [[reference]]\nname = \"r\"\nkind = \"ping\"\nnetwork = \"A\"\naddress = \"127.0.0.3\"\n\
+    [[group]]\nname = \"g\"\nnodes = [\"left\", \"right\"]\nreferences = [\"r\"]\n\
+    [[application]]\nname = \"a\"\ngroup = \"g\"\nkind = \"synthetic\"\nchannel = 1\nperiod_ms = 50\n\
+    size = \"100 B\"\nchanged_share = 1.0\n";
+
+/// A network that takes nothing, and names no source of what arrives.
+struct Odd;
+
+impl Link for Odd {
+    fn send(&mut self, _: SocketAddr, _: &[Segment<'_>]) -> SendOutcome {
+        SendOutcome::default()
+    }
+    fn receive(&mut self, _: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+        ReceiveOutcome {
+            without_source: 2,
+            ..ReceiveOutcome::default()
+        }
+    }
+    fn receive_drops(&self) -> Option<u32> {
+        Some(6)
+    }
+    fn descriptor(&self) -> Option<RawFd> {
+        None
+    }
+    fn local_address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], 4700))
+    }
+}
+
+/// An echo socket that sends nothing, and has one reply that nobody asked for.
+struct Deaf(Option<EchoReply>);
+
+impl Echo for Deaf {
+    fn send(&mut self, _: u16) -> Result<(), SendFailure> {
+        Err(SendFailure::Unreachable)
+    }
+    fn receive(&mut self) -> Option<EchoReply> {
+        self.0.take()
+    }
+    fn passed_over(&self) -> PassedOver {
+        PassedOver {
+            foreign: 4,
+            failures: 5,
+        }
+    }
+}
+
+enum Fake {}
+
+impl Drivers for Fake {
+    type Link = Odd;
+    type Echo = Deaf;
+}
+
+#[test]
+fn whatever_the_drivers_lose_is_counted_under_a_cause_of_its_own() {
+    let config = Config::parse(PAIR, "counted.toml").unwrap_or_else(|all| panic!("{all:#?}"));
+    let begin = Instant::from_nanos(1_000_000_000);
+    let wiring = Wiring::new(&config, config.node("left").unwrap());
+    let (cores, _ends) = build_cores(&config, &wiring, 1, begin).unwrap();
+    let mut log = EventLog::new(wiring.names.clone());
+    let session = cores.redundancy.session();
+    let snapshot = Snapshot::new(&config, &wiring.names, session, begin);
+    let snapshot = Arc::new(Mutex::new(snapshot));
+    let surroundings = Surroundings {
+        commands: RingBuffer::new(1).1,
+        sink: log.sink(),
+        snapshot: Arc::clone(&snapshot),
+        stop: Arc::new(AtomicBool::new(false)),
+        log_transfers: false,
+        board: Arc::default(),
+    };
+    let link = LinkId(0);
+    let addresses = Addresses {
+        partners: wiring.partner_addresses(&config, link),
+        references: vec![None],
+    };
+    let settings = wiring.links(&config)[0].clone().unwrap();
+    let ports = vec![Some(LinkPort::new(link, Odd, &settings, addresses, begin))];
+    let echo = Deaf(Some(EchoReply { sequence: 999 }));
+    let drivers = (ports, vec![Some(echo)]);
+    let mut plane = Parts::new(&config, &wiring).data_plane::<Fake>(
+        &config,
+        cores,
+        drivers,
+        surroundings,
+        begin,
+    );
+    for turn in 0..30 {
+        let now = begin + Duration::from_millis(turn);
+        assert!(matches!(plane.turn(|| now), Turn::Wait(_)));
+    }
+    let snapshot = snapshot.lock().unwrap();
+    let counted = |counter| snapshot.counters.get(counter);
+    let figures = [
+        (Counter::DiscardSocketFull, 6),
+        (Counter::DiscardForeignIcmp, 4),
+        (Counter::ReceiveFailures, 5),
+        (Counter::DiscardUnaskedEcho, 1),
+        (Counter::DiscardDuplicate, 0),
+        // As of the refresh in the turn after 20 ms.
+        (Counter::DiscardNoSource, 42),
+        (Counter::DatagramsReceived, 42),
+    ];
+    for (counter, figure) in figures {
+        assert_eq!(counted(counter), figure, "{}", counter.name());
+    }
+    assert!(counted(Counter::PingFailures) > 0);
+    assert_eq!(snapshot.links[0].receive_drops, Some(6));
+}
