@@ -4,12 +4,14 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
-use bumpless_base::{ChannelId, Counters, Duration, Instant, LinkId, LinkSet, PeerId};
+use bumpless_base::{ChannelId, Counter, Counters, Duration, Instant, LinkId, LinkSet, PeerId};
 use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendOutcome};
 use bumpless_node::data_plane::link_port::{Addresses, LinkPort, SendState};
 use bumpless_node::wiring::LinkSettings;
-use bumpless_transfer::{Distribution, LinkParameters, Sender, SenderChannel, SenderPeer};
-use bumpless_wire::Version;
+use bumpless_transfer::{
+    Distribution, LinkParameters, Publisher, Sender, SenderChannel, SenderPeer,
+};
+use bumpless_wire::{DataHeader, Version};
 
 const LINK: LinkId = LinkId(0);
 const PEER: PeerId = PeerId(0);
@@ -23,12 +25,14 @@ struct Swallow {
     /// What is lost, as each question about it is answered.
     drops: Vec<u32>,
     asked: Cell<usize>,
+    /// More are refused in one call.
+    most: Option<usize>,
 }
 
 impl Link for Swallow {
     fn send(&mut self, _: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
         SendOutcome {
-            sent: packets.len(),
+            sent: packets.len().min(self.most.unwrap_or(usize::MAX)),
             failure: None,
         }
     }
@@ -51,12 +55,13 @@ fn address() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 4700))
 }
 
-fn port(driver: Swallow) -> LinkPort<Swallow> {
+/// Paced at `bandwidth`, bit/s; 0: not paced.
+fn port(driver: Swallow, bandwidth: u64) -> LinkPort<Swallow> {
     let settings = LinkSettings {
         name: "A".into(),
         local: address(),
         datagram_max: 1472,
-        bandwidth: BANDWIDTH,
+        bandwidth,
         frame_overhead: OVERHEAD,
         dscp: 0,
         priority: 0,
@@ -69,8 +74,8 @@ fn port(driver: Swallow) -> LinkPort<Swallow> {
     LinkPort::new(LINK, driver, &settings, addresses, BEGIN)
 }
 
-/// When the sender asks for the acknowledgement of a state that leaves after what `before` sends.
-fn asks_at(before: impl Fn(&mut LinkPort<Swallow>, &mut Sender, &mut Counters)) -> Instant {
+/// A sender to one partner, on one link with one channel of states of `size` bytes.
+fn sender(size: u32) -> (Sender, Publisher) {
     let link = LinkParameters {
         bandwidth: BANDWIDTH,
         frame_overhead: OVERHEAD,
@@ -86,15 +91,21 @@ fn asks_at(before: impl Fn(&mut LinkPort<Swallow>, &mut Sender, &mut Counters)) 
         peer: PEER,
         links: LinkSet::only(LINK),
         distribution: Distribution::Replicate,
-        max_size: 1000,
+        max_size: size,
         deadline: Duration::from_secs(1),
         expiry: Duration::from_secs(2),
     };
     let (mut sender, mut publishers) = Sender::new(&[link], &[peer], &[channel]).unwrap();
     sender.set_session(PEER, Some(1), BEGIN);
-    let (mut port, mut counters) = (port(Swallow::default()), Counters::default());
+    (sender, publishers.remove(0))
+}
+
+/// When the sender asks for the acknowledgement of a state that leaves after what `before` sends.
+fn asks_at(before: impl Fn(&mut LinkPort<Swallow>, &mut Sender, &mut Counters)) -> Instant {
+    let (mut sender, mut publisher) = sender(1000);
+    let (mut port, mut counters) = (port(Swallow::default(), BANDWIDTH), Counters::default());
     before(&mut port, &mut sender, &mut counters);
-    publishers[0].publish(BEGIN, |buffer| buffer.len());
+    publisher.publish(BEGIN, |buffer| buffer.len());
     sender.handle_published(BEGIN);
     let sent = port.send_states(&mut sender, BEGIN, &mut counters);
     assert_eq!(sent, SendState::Drained);
@@ -120,10 +131,13 @@ fn a_state_leaves_after_the_messages_that_were_sent_before_it() {
 
 #[test]
 fn what_the_kernel_dropped_adds_up_across_the_wrap_of_its_count() {
-    let mut port = port(Swallow {
-        drops: vec![0, 7, u32::MAX, 2],
-        ..Swallow::default()
-    });
+    let mut port = port(
+        Swallow {
+            drops: vec![0, 7, u32::MAX, 2],
+            ..Swallow::default()
+        },
+        0,
+    );
     assert_eq!(port.receive_drops(), None, "not asked for yet");
     let mut sums = Vec::new();
     for _ in 0..5 {
@@ -132,4 +146,24 @@ fn what_the_kernel_dropped_adds_up_across_the_wrap_of_its_count() {
     }
     let last = u64::from(u32::MAX);
     assert_eq!(sums, [0, 7, last, last + 3, last + 3]);
+}
+
+#[test]
+fn of_a_burst_that_the_kernel_took_in_part_the_bytes_of_that_part_are_counted() {
+    let (mut sender, mut publisher) = sender(3 * 1442 - 42);
+    let mut port = port(
+        Swallow {
+            most: Some(2),
+            ..Swallow::default()
+        },
+        0,
+    );
+    let mut counters = Counters::default();
+    publisher.publish(BEGIN, |buffer| buffer.len());
+    sender.handle_published(BEGIN);
+    port.send_states(&mut sender, BEGIN, &mut counters);
+    assert_eq!(counters.get(Counter::DatagramsSent), 2);
+    assert_eq!(counters.get(Counter::SendFailures), 1);
+    let datagram = 1442 + DataHeader::MAX_LEN as u64;
+    assert_eq!(counters.get(Counter::BytesSent), 2 * datagram);
 }

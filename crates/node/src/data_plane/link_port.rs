@@ -291,14 +291,14 @@ impl<L: Link> LinkPort<L> {
         counters: &mut Counters,
     ) {
         let outcome = self.driver.send(to, segments);
-        counters.add(Counter::DatagramsSent, outcome.sent as u64);
-        counters.add(
-            Counter::SendFailures,
-            (segments.len() - outcome.sent.min(segments.len())) as u64,
-        );
-        if outcome.sent == segments.len() {
-            counters.add(Counter::BytesSent, bytes as u64);
-        }
+        let sent = outcome.sent.min(segments.len());
+        counters.add(Counter::DatagramsSent, sent as u64);
+        counters.add(Counter::SendFailures, (segments.len() - sent) as u64);
+        let sent_bytes = match sent == segments.len() {
+            true => bytes,
+            false => segments[..sent].iter().map(Segment::len).sum(),
+        };
+        counters.add(Counter::BytesSent, sent_bytes as u64);
         self.full |= outcome.failure == Some(SendFailure::Full);
     }
 }
