@@ -1,7 +1,7 @@
 //! How much may leave at once on a link that is sent to at a bandwidth: what the data plane's pacer
 //! keeps to, and what a plan must expect to be in the way.
 
-use crate::Duration;
+use crate::{Duration, frame};
 
 /// Most bytes in a burst.
 pub const MAX_BURST: u64 = 64 * 1024;
@@ -22,9 +22,6 @@ pub const fn burst(bandwidth: u64, packet: u64) -> u64 {
     if bounded > least { bounded } else { least }
 }
 
-/// Bytes on the wire of a full Ethernet frame with preamble and gap.
-const FULL_FRAME: u64 = 1538;
-
 /// How much later than usual an answer may be at `bandwidth` bit/s although nothing is lost: a full frame of other
 /// traffic may have begun, and small messages may go first, which do not take longer than another. Zero where the
 /// bandwidth is not known.
@@ -32,7 +29,7 @@ pub const fn in_the_way(bandwidth: u64) -> Duration {
     if bandwidth == 0 {
         return Duration::ZERO;
     }
-    Duration::from_nanos((2 * FULL_FRAME * 8_000_000_000).div_ceil(bandwidth))
+    Duration::from_nanos((2 * frame::FULL as u64 * 8_000_000_000).div_ceil(bandwidth))
 }
 
 #[cfg(test)]

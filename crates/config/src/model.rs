@@ -6,7 +6,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use bumpless_base::{ChannelId, Duration, LinkId, LinkSet, NodeId};
+use bumpless_base::{ChannelId, Duration, LinkId, LinkSet, NodeId, frame};
 
 use crate::weakness::Weakness;
 
@@ -189,9 +189,14 @@ impl IpVersion {
     /// Bytes of the IP header, no options or extensions.
     pub const fn header_len(self) -> u16 {
         match self {
-            Self::V4 => 20,
-            Self::V6 => 40,
+            Self::V4 => frame::IPV4,
+            Self::V6 => frame::IPV6,
         }
+    }
+    /// Bytes on the wire for each packet beyond its UDP payload: UDP, IP, and Ethernet with
+    /// preamble, check sequence and gap.
+    pub const fn frame_overhead(self) -> u16 {
+        frame::UDP + self.header_len() + frame::ETHERNET
     }
 }
 
@@ -228,15 +233,14 @@ pub struct Network {
 }
 
 impl Network {
-    /// Bytes on the wire for each packet beyond its UDP payload: UDP, IP, and Ethernet with
-    /// preamble, check sequence and gap (38 bytes).
+    /// See [`IpVersion::frame_overhead`].
     pub const fn frame_overhead(&self) -> u16 {
-        8 + self.ip.header_len() + 38
+        self.ip.frame_overhead()
     }
 
     /// Largest UDP payload, bytes.
     pub const fn datagram_max(&self) -> u16 {
-        self.mtu - self.ip.header_len() - 8
+        self.mtu - self.ip.header_len() - frame::UDP
     }
 }
 

@@ -1,19 +1,15 @@
 //! How long the protocol waits before it knows of losses, and what it sends needlessly meanwhile: the clauses
 //! of spec/transfer.md in numbers.
 
+use bumpless_base::probing::{GRANULARITY, LEAST, MAX_DOUBLINGS, PROMPT};
 use bumpless_base::{Duration, pacing};
 
 use crate::input::{Link, Machine};
 use crate::resource::saturated;
 use crate::transmission::nanos;
 
-/// Shortest wait beyond the smoothed round trip (T-23).
-const GRANULARITY: Duration = Duration::from_micros(100);
-/// Shortest time between two probes (T-23).
-const LEAST: Duration = Duration::from_micros(50);
-/// Probes that follow each other at once; each later one waits [`LATER`] times the patience (T-42).
-const PROMPT: u32 = 12;
-const LATER: u64 = 16;
+/// Each probe beyond the prompt ones waits at most so many times the patience (T-42).
+const LATER: u64 = 1 << MAX_DOUBLINGS;
 
 /// The longest time until an answer is there: the packet goes behind a frame of other traffic and a message of each
 /// kind that is sent first. What the sender has handed over before does not count: it knows when that has

@@ -1,13 +1,7 @@
 //! Round-trip times of one peer on one link.
 
+use bumpless_base::probing::{GRANULARITY, LEAST};
 use bumpless_base::{Duration, Instant};
-
-/// Neither a first probe nor a retransmission is sent earlier than this after the expected answer: the
-/// resolution of sleeping drivers and the reordering inside one network.
-const GRANULARITY: Duration = Duration::from_micros(100);
-
-/// Probes follow each other no faster than this: what takes longer than it did of late is not flooded.
-const LEAST: Duration = Duration::from_micros(50);
 
 /// The shortest measurement is known of so many, up to twice as many.
 const RECENT: u8 = 16;

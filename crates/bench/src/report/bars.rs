@@ -1,5 +1,7 @@
 //! The bars that our transfer is to reach, and where it stands in this run.
 
+use bumpless_base::frame;
+
 use super::loads;
 use super::table::{Kind, Table};
 use super::transfers::{Block, blocks, cell, ratio};
@@ -11,10 +13,12 @@ use crate::run::cyclic::Applications;
 use crate::run::transfers::LossCase;
 
 const OURS: Block<'static> = ("transfer", "single", "1gbit");
-/// Bytes of a packet of ours beyond its piece of the state: header, UDP, IP, Ethernet with preamble, check
-/// sequence and gap; and the piece.
-const PACKET_OVERHEAD: usize = 30 + 28 + 38;
-const PIECE: usize = 1500 - 28 - 30;
+/// Bytes of a packet of ours beside its piece of the state: our header, UDP and IP.
+const HEADERS: usize = 30 + (frame::IPV4 + frame::UDP) as usize;
+/// The same on the wire.
+const PACKET_OVERHEAD: usize = HEADERS + frame::ETHERNET as usize;
+/// Bytes of the piece.
+const PIECE: usize = 1500 - HEADERS;
 const MB: usize = 1 << 20;
 
 /// What a bar measures, where it lies, what was measured, and whether that is enough.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use bumpless_base::LinkSet;
+use bumpless_base::{LinkSet, frame};
 
 use super::{Known, link};
 use crate::file::File;
@@ -11,9 +11,6 @@ use crate::model::{IpVersion, Loss, Network, Node, Reference, ReferenceKind};
 use crate::reader::Reader;
 use crate::schema::shape::Describe;
 use crate::schema::{self, Address, ReferenceWord, unusable};
-
-/// Ethernet's share of a frame with preamble, check sequence and gap, bytes.
-const ETHERNET_LEN: u32 = 38;
 
 /// Who has which address on which network.
 pub(crate) struct Map {
@@ -256,7 +253,7 @@ fn network(
         round_trip_max: given.round_trip_max?,
         other_traffic: match given.other_traffic? {
             Some(bytes) => u32::try_from(bytes).ok()?,
-            None => u32::from(mtu) + ETHERNET_LEN,
+            None => u32::from(mtu) + u32::from(frame::ETHERNET),
         },
     })
 }

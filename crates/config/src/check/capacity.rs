@@ -3,7 +3,7 @@
 //! These are necessary conditions by simple sums. Whether every deadline is met with its
 //! retransmissions, interference and blocking is the planner's question.
 
-use bumpless_base::{LinkSet, NodeId};
+use bumpless_base::{LinkSet, NodeId, frame};
 
 use super::addresses::Map;
 use super::timing::ms;
@@ -13,9 +13,6 @@ use crate::model::ENVELOPE_MAX;
 use crate::model::{Distribution, IpVersion, Transfer, WireVersion};
 use crate::reader::Reader;
 
-/// Bytes of UDP header, and of Ethernet with preamble, check sequence and gap.
-const UDP_LEN: u64 = 8;
-const ETHERNET_LEN: u64 = 38;
 /// Buffers of one state for each partner: three to send, three to receive.
 const BUFFERS_PER_PARTNER: u128 = 6;
 /// Buffers of one state in the application.
@@ -59,7 +56,7 @@ pub(crate) fn check(
     let payload = payload_size(file, drafts, map, version)?;
     let paths = (0..file.networks.len()).map(|i| {
         let ip = (*map.versions.get(i)?)?;
-        let overhead = u64::from(version.header_len() + ip.header_len()) + UDP_LEN + ETHERNET_LEN;
+        let overhead = u64::from(version.header_len() + ip.frame_overhead());
         let bandwidth = file.networks[i].bandwidth?;
         Some(Path {
             bandwidth: bandwidth.into(),
@@ -103,7 +100,7 @@ fn payload_size(
     let used = if used.is_empty() { all } else { used };
     let size = |(i, network): (usize, &crate::schema::Network)| -> Option<u64> {
         let ip: IpVersion = (*map.versions.get(i)?)?;
-        let headers = u64::from(ip.header_len() + version.header_len()) + UDP_LEN;
+        let headers = u64::from(version.header_len() + ip.header_len() + frame::UDP);
         network.mtu?.checked_sub(headers)
     };
     let of_used = file

@@ -1,6 +1,6 @@
 //! What a node sends besides states, at its real size and as often as it ever may.
 
-use bumpless_base::{LinkId, NodeId};
+use bumpless_base::{LinkId, NodeId, frame};
 use bumpless_config::{Config, ReferenceKind};
 use bumpless_wire::{WitnessRequest, heartbeat_len};
 
@@ -11,10 +11,8 @@ use crate::input::{Background, Scenario};
 const HASTE: u64 = 8;
 /// Requests to a witness go at once when the role is wanted; never as often as this.
 const REQUESTS: u64 = 2;
-/// Bytes of an ICMP echo request with its IP header, and of the smallest frame's content that Ethernet
-/// carries.
+/// Bytes of an ICMP echo request with its IP header.
 const ECHO: u32 = 16 + 40;
-const ETHERNET: u32 = 38;
 /// Between two echo requests, in leases.
 const ECHOES_PER_LEASE: u64 = 2;
 /// Everything that `node` may send on `network` besides states.
@@ -59,7 +57,7 @@ pub(super) fn of(
                 acknowledges: None,
             },
             ReferenceKind::Ping(_) => Background {
-                bytes: ECHO + ETHERNET,
+                bytes: ECHO + u32::from(frame::ETHERNET),
                 period: config.timing.lease / ECHOES_PER_LEASE,
                 acknowledges: None,
             },

@@ -4,7 +4,7 @@
 //! fullest resource shall be, evenly from 0.3 to 1.3; then the bandwidth is chosen that makes it so. Whatever falls
 //! outside 10 to 1000 Mbit/s is drawn again with the same fullness.
 
-use bumpless_base::{Duration, LinkId, LinkSet, Random};
+use bumpless_base::{Duration, LinkId, LinkSet, Random, frame};
 use bumpless_net_linux::Pacer;
 use bumpless_plan::demand::Utilisation;
 use bumpless_plan::resource::resources;
@@ -16,7 +16,7 @@ use bumpless_wire::{Version, header_overhead};
 use crate::streams::{Purpose, stream};
 
 /// Of UDP, IPv4 and Ethernet with preamble and gap.
-const FRAME_OVERHEAD: u32 = 66;
+const FRAME_OVERHEAD: u32 = (frame::ETHERNET + frame::IPV4 + frame::UDP) as u32;
 /// Of which an error does not hurt.
 const GAP: u32 = 20;
 /// Between the bounds of how full the fullest resource is, in thousandths.
@@ -111,7 +111,7 @@ fn links(random: &mut Random) -> Vec<Link> {
             round_trip: (round_trip, round_trip),
             answers_behind: false,
             burst: Burst::Fixed(0),
-            other_frame: [0, 1538][random.below(2) as usize],
+            other_frame: [0, frame::FULL.into()][random.below(2) as usize],
             loss: Loss::BitErrors(0.0),
             background: vec![Background {
                 acknowledges: None,

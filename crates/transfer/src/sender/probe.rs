@@ -10,17 +10,12 @@ use super::peer::{Peer, keep};
 use crate::event::FailureCause;
 use crate::round_trip::RoundTrip;
 use bumpless_base::fault::{Fault, deliberate};
+use bumpless_base::probing::{MAX_DOUBLINGS, PROMPT};
 use bumpless_base::{Duration, Instant, LinkSet};
 
-/// So many probes of a channel follow each other as soon as an answer to the one before is later than
-/// usual: ten packets lost in a row may be the last ones and then probes, and there a packet too many
-/// costs less than a wait too many.
-const PROMPT_PROBES: u32 = 12;
 /// So many unanswered probes of all channels to a peer may be prompt; beyond, those of the channel with the
 /// earliest deadline only, lest a partner that stands still be flooded.
 const PROMPT_TOGETHER: u32 = 64;
-/// Patience with other unanswered probes grows up to two to this power.
-const MAX_DOUBLINGS: u32 = 4;
 
 impl Channel {
     /// Whether nothing more will make the receiver acknowledge through this lane.
@@ -58,9 +53,7 @@ impl Channel {
         let last_sent = self.idle(usable, peer).map(|lane| lane.last_sent).max()?;
         let wait = match transfer.probes {
             0 => self.longest(usable, peer, RoundTrip::overdue),
-            1..PROMPT_PROBES if self.may_press(peer) => {
-                self.longest(usable, peer, RoundTrip::usual)
-            }
+            1..PROMPT if self.may_press(peer) => self.longest(usable, peer, RoundTrip::usual),
             unanswered => {
                 let patience = self.longest(usable, peer, RoundTrip::patience);
                 patience * (1 << unanswered.min(MAX_DOUBLINGS))
