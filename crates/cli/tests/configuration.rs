@@ -11,7 +11,7 @@ use support::modbus::Refusing;
 use support::plan::Plan;
 use support::process::{bumpless, outcome};
 use support::site::Site;
-use support::{let_run, wait_until};
+use support::wait_until;
 
 fn run_command(arguments: &[&str]) -> (String, String, Option<i32>) {
     outcome(&bumpless(arguments))
@@ -189,6 +189,7 @@ fn a_second_run_by_another_control_path_is_refused_for_the_address() {
 
 /// Both nodes run, see a conflict, and say `event`; whoever wrote before writes no more.
 fn neither_writes(site: &Site, event: &str, cause: &str) {
+    let mut said_at = 0;
     for node in ["left", "right"] {
         site.await_event(node, event, |_| true);
         let status = site.await_status("it does not write", node, |status| {
@@ -196,12 +197,17 @@ fn neither_writes(site: &Site, event: &str, cause: &str) {
             group["writes_outputs"] == false && group["cause"].as_str().unwrap().contains(cause)
         });
         assert_ne!(status["groups"][0]["role"], "primary", "{status}");
+        said_at = said_at.max(status["time_ns"].as_u64().unwrap());
     }
-    // What was written before is in the plant's log by then.
-    let_run(300);
-    let before = site.writes().0.len();
-    let_run(500);
-    assert_eq!(site.writes().0.len(), before, "somebody writes");
+    // A write that was on its way comes a little later.
+    let silent_from = said_at + 300_000_000;
+    site.await_plant_at(silent_from + 500_000_000);
+    let writes = site.writes().0;
+    let late: Vec<_> = writes
+        .iter()
+        .filter(|write| write.at_ns > silent_from)
+        .collect();
+    assert!(late.is_empty(), "somebody writes: {late:?}");
 }
 
 #[test]

@@ -263,7 +263,7 @@ mod tests {
         other.record(
             Instant::from_nanos(7),
             NodeEvent::Notice {
-                name: "step_down",
+                name: "epoch_raised",
                 group: Some(0),
                 cause: ShortText::of("higher epoch"),
             },

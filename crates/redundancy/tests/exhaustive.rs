@@ -206,7 +206,7 @@ fn deliberate_faults_of_the_roles_are_found() {
 /// `BUMPLESS_EXPLORE=name` runs one, else all, smallest first.
 #[test]
 #[ignore = "takes minutes to hours; run with --release --ignored --nocapture"]
-fn larger_bounds() {
+fn the_promises_hold_in_every_order_of_more_faults() {
     let wanted = std::env::var("BUMPLESS_EXPLORE").ok();
     for (name, roles) in explore::large() {
         if wanted.as_deref().is_none_or(|wanted| wanted == name) {

@@ -287,6 +287,16 @@ impl Site {
         Writes::read(&self.path("plant.jsonl"))
     }
 
+    /// Waits until the plant's log has come to `at_ns`, a reading of the machine's clock: all that the plant saw
+    /// before then stands in it, since its lines are in the order of events (F-24).
+    pub fn await_plant_at(&self, at_ns: u64) {
+        wait_until("the plant's log to come further", || {
+            let lines = json_lines(&self.path("plant.jsonl"));
+            let last = lines.iter().rev().find_map(|line| line["at_ns"].as_u64());
+            last >= Some(at_ns)
+        });
+    }
+
     /// Waits until the plant has accepted a write in `epoch` or a later one.
     pub fn await_write_in(&self, epoch: u64) {
         wait_until(&format!("an accepted write in epoch {epoch}"), || {

@@ -235,7 +235,9 @@ fn every_write_is_in_the_log_with_time_writer_epoch_and_verdict() {
     let after = clock().as_nanos();
     // Lines reach the file within 100 ms of their event; the levels' are due every millisecond.
     let has_levels = || std::fs::read_to_string(&path).is_ok_and(|text| text.contains("levels"));
+    let began = std::time::Instant::now();
     while !has_levels() {
+        assert!(began.elapsed().as_secs() < 30, "no levels in {path:?}");
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
     plant.end();
