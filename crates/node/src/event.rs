@@ -146,12 +146,14 @@ pub enum NodeEvent {
         /// How much later.
         length: Duration,
     },
-    /// Something that concerns the whole node, with its own name and cause.
+    /// Something that concerns the whole node, a group or an application, with its own name and cause.
     Notice {
         /// The name of the event.
         name: &'static str,
         /// The group, if it concerns one.
         group: Option<u16>,
+        /// The application, if it concerns one.
+        application: Option<u16>,
         /// Why, in words.
         cause: ShortText,
     },

@@ -265,6 +265,7 @@ mod tests {
             NodeEvent::Notice {
                 name: "epoch_raised",
                 group: Some(0),
+                application: None,
                 cause: ShortText::of("higher epoch"),
             },
         );

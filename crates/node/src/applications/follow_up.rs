@@ -148,6 +148,7 @@ impl Reporter {
             NodeEvent::Notice {
                 name,
                 group: None,
+                application: Some(self.application),
                 cause,
             },
         );
@@ -181,3 +182,6 @@ impl std::fmt::Display for Describe<&bumpless_controller::executor::FailCause> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -173,6 +173,7 @@ impl ChangeThread {
         let notice = NodeEvent::Notice {
             name: "configuration",
             group: None,
+            application: None,
             cause: ShortText::of(words),
         };
         self.tools.sink.record(Clock.now(), notice);

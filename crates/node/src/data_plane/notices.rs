@@ -42,6 +42,7 @@ impl<D: Drivers> DataPlane<D> {
             NodeEvent::Notice {
                 name,
                 group: group.map(|group| group.0),
+                application: None,
                 cause,
             },
         );

@@ -158,11 +158,15 @@ fn fields(names: &Names, event: &NodeEvent) -> (&'static str, Value) {
         NodeEvent::Notice {
             name,
             group: g,
+            application,
             cause,
-        } => (
-            name,
-            json!({"group": g.map(group).unwrap_or_default(), "cause": cause.as_str()}),
-        ),
+        } => {
+            let application = application.map(|a| app(a).0).unwrap_or_default();
+            (
+                name,
+                json!({"group": g.map(group).unwrap_or_default(), "application": application, "cause": cause.as_str()}),
+            )
+        }
     }
 }
 

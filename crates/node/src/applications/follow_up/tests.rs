@@ -1,0 +1,60 @@
+//! What the log says of a cycle.
+
+use bumpless_base::Epoch;
+use bumpless_controller::executor::Role;
+use serde_json::Value;
+
+use super::*;
+use crate::log::{EventLog, Names, render};
+
+/// The lines that these reports give.
+fn told(reports: &[CycleReport]) -> Vec<Value> {
+    let names = Names {
+        node: "left".into(),
+        applications: vec![("heater".into(), 1), ("tank".into(), 2)],
+        ..Names::default()
+    };
+    let mut log = EventLog::new(names);
+    let mut reporter = Reporter::new(1, log.sink(), false);
+    reports.iter().for_each(|report| reporter.report(report));
+    let mut lines = Vec::new();
+    log.drain(|names, at, event| lines.push(render(names, at, event)));
+    lines
+}
+
+fn report(role: Role, outcome: Outcome) -> CycleReport {
+    CycleReport {
+        role,
+        cycle: 42,
+        epoch: Some(Epoch(2)),
+        scheduled: Instant::ZERO,
+        started: Instant::ZERO,
+        inputs_at: None,
+        published_at: None,
+        state_bytes: 0,
+        settled: None,
+        transfer_settled_after: None,
+        backup_behind: false,
+        written_at: None,
+        ended: Instant::ZERO,
+        skipped: 0,
+        resumed: None,
+        outcome,
+    }
+}
+
+#[test]
+fn what_happens_to_an_application_says_which_one_it_is() {
+    let lines = told(&[CycleReport {
+        resumed: Some(Resumed::ColdStart),
+        backup_behind: true,
+        ..report(Role::Primary, Outcome::Written)
+    }]);
+    let events: Vec<_> = lines.iter().map(|line| &line["event"]).collect();
+    assert_eq!(events, ["resumed", "behind"]);
+    for line in lines {
+        assert_eq!(line["application"], "tank", "{line}");
+        assert!(line["group"].is_null(), "{line}");
+        assert!(!line["cause"].as_str().unwrap().contains('…'), "{line}");
+    }
+}
