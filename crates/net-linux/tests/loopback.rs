@@ -258,7 +258,7 @@ fn an_address_in_use_or_elsewhere_is_named_with_its_remedy() {
         })
         .unwrap();
         assert!(!link.report().address_present);
-        assert_eq!(link.report().notes.len(), 1);
+        assert!(link.report().notes.is_empty(), "nothing was refused");
         assert_eq!(link.receive(&mut |_, _| {}).failure, None);
     }
 }

@@ -32,6 +32,12 @@ impl Directory {
         }
     }
 
+    /// What weakens a node with this configuration, a sentence each.
+    pub fn weaknesses(&self) -> Vec<String> {
+        let permitted = self.config.weaknesses.iter().map(ToString::to_string);
+        permitted.chain(self.admission.weakness()).collect()
+    }
+
     /// Takes over what `changer` has done.
     pub fn follow(&mut self, changer: &Changer) {
         self.change = changer.doing();

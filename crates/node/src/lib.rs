@@ -16,6 +16,7 @@ pub mod event;
 pub mod executor;
 mod instance_lock;
 pub mod log;
+pub mod note;
 pub mod opening;
 mod operator;
 mod running;
@@ -99,7 +100,7 @@ impl std::error::Error for RunError {}
 pub struct OpenedLink {
     /// The driver.
     pub driver: Box<dyn Link + Send>,
-    /// What was not granted, a line each; status shows them.
+    /// What was not granted, a line each; log and status show them.
     pub notes: Vec<String>,
     /// Whether its address is on this machine at present.
     pub present: bool,

@@ -8,7 +8,8 @@ use bumpless_net_linux::{Clock, Pinger, realtime};
 
 use crate::build::witness_addresses;
 use crate::data_plane::link_port::{Addresses, LinkPort};
-use crate::wiring::Wiring;
+use crate::note::Note;
+use crate::wiring::{LinkSettings, Wiring};
 use crate::{OpenLink, RunError};
 
 /// What the system grants only as long as it is held.
@@ -18,10 +19,7 @@ pub struct Prepared {
 }
 
 /// Real-time properties of the calling thread, as far as they are permitted; what is refused is added to `notes`.
-pub fn prepare_thread(
-    settings: &bumpless_config::Realtime,
-    notes: &Mutex<Vec<String>>,
-) -> Prepared {
+pub fn prepare_thread(settings: &bumpless_config::Realtime, notes: &Mutex<Vec<Note>>) -> Prepared {
     let mut refused = Vec::new();
     let wanted = settings.wake_latency.map(realtime::limit_wake_latency);
     let wake_latency = wanted.and_then(|result| granted(result, &mut refused));
@@ -36,7 +34,7 @@ pub fn prepare_thread(
         granted(realtime::set_fifo(priority), &mut refused);
     }
     if let Ok(mut notes) = notes.lock() {
-        notes.append(&mut refused);
+        notes.extend(refused.into_iter().map(Note::lasting));
     }
     Prepared {
         _wake_latency: wake_latency,
@@ -61,7 +59,7 @@ pub fn open_links(
     config: &Config,
     wiring: &Wiring,
     open_link: OpenLink<'_>,
-    warnings: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<Vec<Option<LinkPort>>, RunError> {
     let mut ports = Vec::new();
     let mut present = false;
@@ -76,12 +74,12 @@ pub fn open_links(
             network: settings.name.clone(),
             cause: error.to_string(),
         })?;
-        warnings.extend(
-            opened
-                .notes
-                .into_iter()
-                .map(|note| format!("network '{}': {note}", settings.name)),
-        );
+        let name = &settings.name;
+        let lasting = opened.notes.iter();
+        notes.extend(lasting.map(|note| Note::lasting(format!("network '{name}': {note}"))));
+        if !opened.present {
+            notes.push(absent(link, settings));
+        }
         present |= opened.present;
         let addresses = Addresses {
             partners: wiring.partner_addresses(config, link),
@@ -110,12 +108,23 @@ pub fn open_links(
     Ok(ports)
 }
 
+fn absent(link: LinkId, settings: &LinkSettings) -> Note {
+    Note {
+        text: format!(
+            "network '{}': address {} is not on this machine; the link stays down until it is",
+            settings.name,
+            settings.local.ip()
+        ),
+        until_up: Some(link),
+    }
+}
+
 /// Opens an ICMP socket for each pingable reference point that this node's groups use.
 pub fn open_pingers(
     config: &Config,
     wiring: &Wiring,
     nonce: u64,
-    warnings: &mut Vec<String>,
+    notes: &mut Vec<Note>,
 ) -> Result<Vec<Option<Pinger>>, RunError> {
     let used = |index: usize| {
         wiring
@@ -138,10 +147,10 @@ pub fn open_pingers(
         match Pinger::open(target, local.map(|address| address.ip()), nonce) {
             Ok(pinger) => pingers.push(Some(pinger)),
             Err(error) => {
-                warnings.push(format!(
+                notes.push(Note::lasting(format!(
                     "reference point '{}' cannot be used: {error}",
                     reference.name
-                ));
+                )));
                 pingers.push(None);
             }
         }

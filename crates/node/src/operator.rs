@@ -17,6 +17,7 @@ use crate::control::{Handler, Request, refusal};
 use crate::data_plane::Command;
 use crate::directory::Directory;
 use crate::log::Names;
+use crate::note::Note;
 use crate::status::{self, Snapshot};
 
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -31,7 +32,7 @@ pub struct Operator {
     orders: Arc<Mutex<Producer<Command>>>,
     changes: (Sender<ChangeRequest>, Thread),
     waker: Waker,
-    warnings: Arc<Mutex<Vec<String>>>,
+    notes: Arc<Mutex<Vec<Note>>>,
 }
 
 impl Operator {
@@ -43,7 +44,7 @@ impl Operator {
         orders: Arc<Mutex<Producer<Command>>>,
         changes: (Sender<ChangeRequest>, Thread),
         waker: Waker,
-        warnings: Arc<Mutex<Vec<String>>>,
+        notes: Arc<Mutex<Vec<Note>>>,
     ) -> Self {
         Self {
             directory,
@@ -52,7 +53,7 @@ impl Operator {
             orders,
             changes,
             waker,
-            warnings,
+            notes,
         }
     }
 
@@ -62,20 +63,20 @@ impl Operator {
             Ok(snapshot) => snapshot.clone(),
             Err(poisoned) => poisoned.into_inner().clone(),
         };
-        let warnings = self
-            .warnings
+        let networks = self.names.links.len();
+        let notes = self
+            .notes
             .lock()
-            .map(|warnings| warnings.clone())
+            .map(|notes| notes.clone())
             .unwrap_or_default();
+        let notes = notes.into_iter();
+        let notes = notes.filter(|note| note.holds(&snapshot.links, networks));
         let directory = self.directory();
-        let mut warnings: Vec<String> = directory
-            .admission
-            .weakness()
-            .into_iter()
-            .chain(warnings)
-            .collect();
-        warnings.dedup();
-        let mut status = status::render(&snapshot, &directory, &self.names, &warnings, Clock.now());
+        let mut weaknesses = directory.weaknesses();
+        weaknesses.extend(notes.map(|note| note.text));
+        weaknesses.dedup();
+        let mut status =
+            status::render(&snapshot, &directory, &self.names, &weaknesses, Clock.now());
         status["plan"] = directory.admission.json();
         status
     }

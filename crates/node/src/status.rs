@@ -65,6 +65,8 @@ pub struct ApplicationSnapshot {
 pub struct LinkSnapshot {
     /// Whether both can hear each other on it.
     pub up: bool,
+    /// Whether they ever could, since the start.
+    pub came_up: bool,
     /// Smoothed round trip.
     pub round_trip: Option<Duration>,
     /// Datagrams of the network, whoever sent them, that the kernel dropped for want of room.
@@ -114,22 +116,15 @@ impl Snapshot {
     }
 }
 
-/// Renders `snapshot` as of `now`. `warnings` are weaknesses found at start besides those of the
-/// configuration.
+/// Renders `snapshot` as of `now`, with the `weaknesses` that hold.
 pub fn render(
     snapshot: &Snapshot,
     directory: &Directory,
     names: &Names,
-    warnings: &[String],
+    weaknesses: &[String],
     now: Instant,
 ) -> Value {
     let config = &directory.config;
-    let weaknesses: Vec<Value> = config
-        .weaknesses
-        .iter()
-        .map(|weakness| weakness.to_string().into())
-        .chain(warnings.iter().map(|warning| warning.clone().into()))
-        .collect();
     json!({
         "schema": SCHEMA,
         "time_ns": now.as_nanos(),

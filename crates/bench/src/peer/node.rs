@@ -67,6 +67,7 @@ impl Node {
         let drivers = (links, Vec::new());
         let plane = parts.data_plane(&config, cores, drivers, surroundings, Clock.now());
         let waiter = Waiter::new(&plane, waker.clone());
+        let notes = notes.into_iter().map(|note| note.text).collect();
         Ok(Self {
             thread: Some(run(config, plane, waiter, log)?),
             parts,

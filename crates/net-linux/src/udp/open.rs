@@ -55,7 +55,7 @@ pub struct UdpReport {
     pub send_buffer: usize,
     /// Whether the kernel coalesces received datagrams (UDP_GRO).
     pub coalescing: bool,
-    /// Whether the local address was on this machine.
+    /// Whether the local address was on this machine; the link stays down until it is.
     pub address_present: bool,
     /// One line for people per request that was not granted: what, what it costs, what to do.
     pub notes: Vec<String>,
@@ -136,12 +136,6 @@ fn open_socket(config: &UdpConfig) -> Result<(OwnedFd, UdpReport), OpenCause> {
     size_buffers(&socket, config, &mut report);
     report.coalescing = sys::set_option(&socket, libc::SOL_UDP, libc::UDP_GRO, 1).is_ok();
     report.address_present = bind(&socket, config)?;
-    if !report.address_present {
-        report.notes.push(format!(
-            "{}: address is not on this machine; the link stays down until it is",
-            config.local.ip()
-        ));
-    }
     Ok((socket, report))
 }
 

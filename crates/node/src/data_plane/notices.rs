@@ -243,6 +243,7 @@ impl<D: Drivers> DataPlane<D> {
         let at = usize::from(peer.0) * self.ports.len() + usize::from(link.0);
         if let Some(snapshot) = self.link_snapshots.get_mut(at) {
             snapshot.up = up;
+            snapshot.came_up |= up;
         }
         self.record(
             now,
