@@ -19,7 +19,8 @@ use crate::data_plane::change::ChangeBoard;
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::waiter::Waiter;
 use crate::directory::Directory;
-use crate::log::{EventLog, LogOutput};
+use crate::log::{EventLog, LogOutput, LogRegistry};
+use crate::note::Note;
 use crate::opening::{open_links, open_pingers, prepare_thread};
 use crate::operator::Operator;
 use crate::running::{Common, Running};
@@ -43,11 +44,11 @@ pub fn run(
     let seed = random::seed().map_err(|errno| system("draw a random number", errno.into()))?;
     let waker = Waker::new().map_err(|errno| system("make a wake-up descriptor", errno.into()))?;
 
-    let mut warnings = Vec::new();
-    let links = open_links(config, &wiring, open_link, &mut warnings)?;
+    let mut notes = Vec::new();
+    let links = open_links(config, &wiring, open_link, &mut notes)?;
     // Echo requests show their nonce to everybody on their way; it must tell nothing of the seed.
     let nonce = random::seed().map_err(|errno| system("draw a random number", errno.into()))?;
-    let pingers = open_pingers(config, &wiring, nonce, &mut warnings)?;
+    let pingers = open_pingers(config, &wiring, nonce, &mut notes)?;
     let (cores, ends) = build_cores(config, &wiring, seed, Clock.now())?;
 
     let mut log = EventLog::new(wiring.names.clone());
@@ -76,6 +77,7 @@ pub fn run(
     let mut waiter = Waiter::new(&plane, waker.clone());
 
     let (registry, change_sink) = (log.registry(), log.sink());
+    let weaknesses = registry.clone();
     let store = options.config_file.as_deref();
     let store = store
         .map(|file| Store::new(file, &wiring.names.node))
@@ -84,7 +86,7 @@ pub fn run(
     let log = log
         .start(outputs(&options)?)
         .map_err(|error| system("start the log", error))?;
-    let realtime_notes = Arc::new(Mutex::new(warnings));
+    let notes = Arc::new(Mutex::new(notes));
     let directory = Arc::new(Mutex::new(Directory::new(config, admission.clone())));
     // Executors outlive the order to stop: a hand-over needs them.
     let mut running = Running::new(Common {
@@ -126,16 +128,16 @@ pub fn run(
         orders,
         (requests, changes.thread().clone()),
         waker,
-        Arc::clone(&realtime_notes),
+        Arc::clone(&notes),
     );
     let control = ControlServer::start(&socket, operator)
         .map_err(|error| system("listen on the control socket", error))?;
     let realtime = config.realtime.clone();
-    let notes = Arc::clone(&realtime_notes);
     let data_plane = thread::Builder::new()
         .name("data plane".into())
         .spawn(move || {
             let _held = prepare_thread(&realtime, &notes);
+            tell(&notes, weaknesses);
             waiter.run(&mut plane);
             plane.groups.iter().for_each(GroupRuntime::release);
         })
@@ -151,6 +153,14 @@ pub fn run(
     ended.map_err(|_| {
         RunError::Setup("the data plane ended by a panic; please report it with the log".into())
     })
+}
+
+/// Has the log tell what was found at the start.
+fn tell(notes: &Mutex<Vec<Note>>, log: LogRegistry) {
+    let notes = notes.lock().map(|notes| notes.clone()).unwrap_or_default();
+    for note in notes {
+        log.tell_weakness(Clock.now(), note.text);
+    }
 }
 
 fn system(what: &'static str, cause: std::io::Error) -> RunError {

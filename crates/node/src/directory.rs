@@ -38,12 +38,12 @@ impl Directory {
         permitted.chain(self.admission.weakness()).collect()
     }
 
-    /// Takes over what `changer` has done.
-    pub fn follow(&mut self, changer: &Changer) {
+    /// Takes over what `changer` has done; returns whether another configuration is in force.
+    pub fn follow(&mut self, changer: &Changer) -> bool {
         self.change = changer.doing();
         let (config, admission, places) = changer.in_force();
         if self.config == *config && self.applications.len() == places.seats().len() {
-            return;
+            return false;
         }
         self.config = config.clone();
         self.fingerprint = config.fingerprint();
@@ -56,5 +56,6 @@ impl Directory {
         self.applications = seats
             .map(|seat| seat.as_ref().and_then(|seat| position(&seat.name)))
             .collect();
+        true
     }
 }

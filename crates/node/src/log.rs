@@ -17,7 +17,7 @@ use bumpless_meeting::{Entrance, Recorder, Records, Ring};
 use serde_json::{Value, json};
 
 pub use self::line::{Names, render, role_name};
-use self::line::{SCHEMA, plain};
+use self::line::{SCHEMA, plain, weakness};
 use crate::event::NodeEvent;
 
 const RING_CAPACITY: usize = 4096;
@@ -114,7 +114,15 @@ impl LogOutput {
 pub struct EventLog {
     names: Names,
     records: Records<(Instant, NodeEvent)>,
-    newcomers: (Sender<Newcomer>, Receiver<Newcomer>),
+    messages: (Sender<Message>, Receiver<Message>),
+}
+
+/// What comes to the log on another way than its rings, from threads that may take memory.
+#[derive(Debug)]
+enum Message {
+    Newcomer(Newcomer),
+    /// Too long for an event.
+    Weakness(Instant, String),
 }
 
 /// An application that comes while the log is written.
@@ -126,11 +134,11 @@ struct Newcomer {
     ring: Ring<(Instant, NodeEvent)>,
 }
 
-/// The way to the log for applications that come while it is written.
+/// The way to the log for applications that come while it is written, and for weaknesses.
 #[derive(Clone, Debug)]
 pub struct LogRegistry {
     entrance: Entrance,
-    newcomers: Sender<Newcomer>,
+    messages: Sender<Message>,
 }
 
 impl LogRegistry {
@@ -138,13 +146,18 @@ impl LogRegistry {
     pub fn register(&self, application: u16, name: &str, channel: u16) -> EventSink {
         let (recorder, ring) = self.entrance.recorder(RING_CAPACITY);
         // The log ends last; should it have ended, nobody reads what is recorded.
-        let _ = self.newcomers.send(Newcomer {
+        let _ = self.messages.send(Message::Newcomer(Newcomer {
             application,
             name: name.to_owned(),
             channel,
             ring,
-        });
+        }));
         EventSink(recorder)
+    }
+
+    /// Has the log tell that this weakens the node, from `now` on.
+    pub fn tell_weakness(&self, now: Instant, text: String) {
+        let _ = self.messages.send(Message::Weakness(now, text));
     }
 }
 
@@ -161,7 +174,7 @@ impl EventLog {
         Self {
             names,
             records: Records::default(),
-            newcomers: mpsc::channel(),
+            messages: mpsc::channel(),
         }
     }
 
@@ -169,19 +182,28 @@ impl EventLog {
     pub fn registry(&self) -> LogRegistry {
         LogRegistry {
             entrance: self.records.entrance(),
-            newcomers: self.newcomers.0.clone(),
+            messages: self.messages.0.clone(),
         }
     }
 
-    fn admit_newcomers(&mut self) {
-        while let Ok(newcomer) = self.newcomers.1.try_recv() {
-            let at = usize::from(newcomer.application);
-            let known = &mut self.names.applications;
-            known.resize(known.len().max(at + 1), Default::default());
-            known[at] = (newcomer.name, newcomer.channel);
-            self.records.forget_gone();
-            self.records.admit(newcomer.ring);
+    /// Admits newcomers; returns the next weakness that is to be told.
+    fn take_messages(&mut self) -> Option<(Instant, String)> {
+        while let Ok(message) = self.messages.1.try_recv() {
+            match message {
+                Message::Newcomer(newcomer) => self.admit(newcomer),
+                Message::Weakness(at, text) => return Some((at, text)),
+            }
         }
+        None
+    }
+
+    fn admit(&mut self, newcomer: Newcomer) {
+        let at = usize::from(newcomer.application);
+        let known = &mut self.names.applications;
+        known.resize(known.len().max(at + 1), Default::default());
+        known[at] = (newcomer.name, newcomer.channel);
+        self.records.forget_gone();
+        self.records.admit(newcomer.ring);
     }
 
     /// A way into the log for one more thread.
@@ -189,9 +211,9 @@ impl EventLog {
         EventSink(self.records.recorder(RING_CAPACITY))
     }
 
-    /// Hands on what was recorded so far, one thread's after the other's.
+    /// Hands on what was recorded so far, one thread's after the other's; weaknesses are not told.
     pub fn drain(&mut self, mut each: impl FnMut(&Names, Instant, &NodeEvent)) {
-        self.admit_newcomers();
+        while self.take_messages().is_some() {}
         let Self { names, records, .. } = self;
         records.drain(|(at, event)| each(names, at, &event));
     }
@@ -213,6 +235,10 @@ impl EventLog {
         let mut reported = 0;
         loop {
             let last = stop.load(Ordering::Acquire);
+            while let Some((at, text)) = self.take_messages() {
+                let line = weakness(&self.names, at, &text);
+                outputs.iter_mut().for_each(|output| output.write(&line));
+            }
             self.drain(|names, at, event| {
                 let line = render(names, at, event);
                 outputs.iter_mut().for_each(|output| output.write(&line));

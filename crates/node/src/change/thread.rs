@@ -69,6 +69,8 @@ pub struct ChangeThread {
     tools: Tools,
     requests: Receiver<ChangeRequest>,
     asked: Option<SyncSender<Result<(), String>>>,
+    /// Weaknesses of the configuration in force, all of which were told.
+    weaknesses: Vec<String>,
     /// The data plane's answers. One way for all, so that no end of it is the last to go on the data plane,
     /// which would free it.
     answers: (SyncSender<ChangeAnswer>, Receiver<ChangeAnswer>),
@@ -83,8 +85,10 @@ impl ChangeThread {
             tools,
             requests,
             asked: None,
+            weaknesses: Vec::new(),
             answers: sync_channel(1),
         };
+        thread.tell_weaknesses();
         thread.resume();
         thread.show();
         thread
@@ -164,9 +168,26 @@ impl ChangeThread {
         {
             let _ = reply.try_send(verdict);
         }
-        if let Ok(mut directory) = self.tools.directory.lock() {
-            directory.follow(&self.changer);
+        let directory = self.tools.directory.lock();
+        let followed = directory.is_ok_and(|mut directory| directory.follow(&self.changer));
+        if followed {
+            self.tell_weaknesses();
         }
+    }
+
+    /// Tells what weakens the configuration in force and did not weaken the one before.
+    fn tell_weaknesses(&mut self) {
+        let Ok(directory) = self.tools.directory.lock() else {
+            return;
+        };
+        let weaknesses = directory.weaknesses();
+        drop(directory);
+        for text in &weaknesses {
+            if !self.weaknesses.contains(text) {
+                self.tools.registry.tell_weakness(Clock.now(), text.clone());
+            }
+        }
+        self.weaknesses = weaknesses;
     }
 
     fn tell(&mut self, words: &str) {

@@ -37,11 +37,7 @@ pub const fn role_name(role: Role) -> &'static str {
 /// The event as a line of the log.
 pub fn render(names: &Names, at: Instant, event: &NodeEvent) -> Value {
     let (name, fields) = fields(names, event);
-    let mut line = Map::new();
-    line.insert("schema".into(), SCHEMA.into());
-    line.insert("time_ns".into(), at.as_nanos().into());
-    line.insert("node".into(), names.node.clone().into());
-    line.insert("event".into(), name.into());
+    let mut line = begin(&names.node, at, name);
     if let Value::Object(fields) = fields {
         line.extend(
             fields
@@ -49,6 +45,23 @@ pub fn render(names: &Names, at: Instant, event: &NodeEvent) -> Value {
                 .filter(|(_, value)| value != &Value::from("")),
         );
     }
+    Value::Object(line)
+}
+
+/// What every line begins with.
+fn begin(node: &str, at: Instant, event: &str) -> Map<String, Value> {
+    let mut line = Map::new();
+    line.insert("schema".into(), SCHEMA.into());
+    line.insert("time_ns".into(), at.as_nanos().into());
+    line.insert("node".into(), node.into());
+    line.insert("event".into(), event.into());
+    line
+}
+
+/// The line that says what weakens the node.
+pub(super) fn weakness(names: &Names, at: Instant, text: &str) -> Value {
+    let mut line = begin(&names.node, at, "weakness");
+    line.insert("cause".into(), text.into());
     Value::Object(line)
 }
 
