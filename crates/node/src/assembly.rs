@@ -150,9 +150,7 @@ pub fn run(
         running.stop_all();
     }
     drop(log);
-    ended.map_err(|_| {
-        RunError::Setup("the data plane ended by a panic; please report it with the log".into())
-    })
+    ended.map_err(|_| RunError::Panicked)
 }
 
 /// Has the log tell what was found at the start.

@@ -57,7 +57,7 @@ pub struct RunOptions {
     pub stop: Arc<AtomicBool>,
 }
 
-/// Why a node did not start. Nothing keeps running.
+/// Why a node did not start, or ended unbidden. Nothing keeps running.
 #[derive(Debug)]
 pub enum RunError {
     /// The node already runs on this machine, or the lock cannot be taken.
@@ -80,6 +80,8 @@ pub enum RunError {
         /// What the system said.
         cause: io::Error,
     },
+    /// The data plane, which had started, ended by a panic: a defect of the program.
+    Panicked,
 }
 
 impl fmt::Display for RunError {
@@ -90,6 +92,10 @@ impl fmt::Display for RunError {
             Self::Link { network, cause } => write!(f, "network '{network}': {cause}"),
             Self::Setup(cause) => write!(f, "the configuration cannot be run: {cause}"),
             Self::System { what, cause } => write!(f, "cannot {what}: {cause}"),
+            Self::Panicked => f.write_str(
+                "the data plane ended by a panic, so this node has ended; start it again, and report this with \
+                 the log and what was said on standard error",
+            ),
         }
     }
 }
@@ -113,7 +119,8 @@ pub type OpenLink<'a> = &'a mut dyn FnMut(LinkId, &LinkSettings) -> Result<Opene
 ///
 /// # Errors
 /// A configuration that the plan refuses, unless it permits that itself, and whatever else keeps the node from
-/// starting; while it runs, trouble goes to log and status.
+/// starting; [`RunError::Panicked`] if it ends by a defect of its own. Other trouble while it runs goes to log
+/// and status.
 pub fn run(
     config: &Config,
     node: NodeId,

@@ -1,6 +1,7 @@
 //! What a node tells of itself in log and status: a pair in one process, on loopback.
 
 use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +10,9 @@ use std::time::Duration;
 
 use bumpless_base::LinkId;
 use bumpless_config::Config;
+use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendOutcome};
 use bumpless_node::control::{Request, request};
-use bumpless_node::{OpenedLink, RunOptions, open_udp, run};
+use bumpless_node::{OpenLink, OpenedLink, RunError, RunOptions, open_udp, run};
 use bumpless_wire::{Packet, parse};
 use serde_json::Value;
 
@@ -51,6 +53,17 @@ fn parsed(text: &str) -> Config {
     Config::parse(text, "telling.toml").unwrap_or_else(|problems| panic!("{problems:#?}"))
 }
 
+fn options(log: PathBuf, stop: Arc<AtomicBool>) -> RunOptions {
+    RunOptions {
+        config_file: None,
+        log_file: Some(log),
+        log_stdout: None,
+        log_transfers: false,
+        log_outputs: false,
+        stop,
+    }
+}
+
 /// A node whose second network says that its address is not on this machine.
 fn start(
     (config, file): &(Config, PathBuf),
@@ -64,11 +77,7 @@ fn start(
     let node = thread::spawn(move || {
         let options = RunOptions {
             config_file: Some(file),
-            log_file: Some(log_file),
-            log_stdout: None,
-            log_transfers: false,
-            log_outputs: false,
-            stop,
+            ..options(log_file, stop)
         };
         run(&config, node, options, &mut |link, settings| {
             let opened = open_udp(link, settings)?;
@@ -210,4 +219,40 @@ fn a_weakness_that_comes_with_a_change_of_the_configuration_is_told_once() {
         causes.dedup();
         assert_eq!(causes.len(), told.len(), "each once: {told:#?}");
     }
+}
+
+/// A driver with a defect.
+struct Defective(Box<dyn Link + Send>);
+
+impl Link for Defective {
+    fn send(&mut self, _: SocketAddr, _: &[Segment<'_>]) -> SendOutcome {
+        SendOutcome::default()
+    }
+    fn receive(&mut self, _: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+        panic!("the defect");
+    }
+    fn descriptor(&self) -> Option<RawFd> {
+        self.0.descriptor()
+    }
+    fn local_address(&self) -> SocketAddr {
+        self.0.local_address()
+    }
+}
+
+#[test]
+fn a_data_plane_that_panics_is_no_fault_of_the_configuration() {
+    let directory = tempfile::tempdir().unwrap();
+    let (config, _) = configuration(directory.path(), 201);
+    let log = directory.path().join("left.jsonl");
+    let node = config.node("left").unwrap();
+    let open: OpenLink<'_> = &mut |link, settings| {
+        let opened = open_udp(link, settings)?;
+        Ok(OpenedLink {
+            driver: Box::new(Defective(opened.driver)),
+            ..opened
+        })
+    };
+    let ended = run(&config, node, options(log, Arc::default()), open).unwrap_err();
+    assert!(matches!(ended, RunError::Panicked), "{ended}");
+    assert!(!ended.to_string().contains("configuration"), "{ended}");
 }
