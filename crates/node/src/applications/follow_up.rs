@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bumpless_base::{Counters, Instant};
 use bumpless_controller::executor::{HoldCause, Outcome, Resumed};
-use bumpless_controller::{CycleReport, FieldErrorKind};
+use bumpless_controller::{CycleReport, FieldError, FieldErrorKind};
 use bumpless_meeting::{ApplicationPort, GroupGate};
 
 use super::counter_board::CounterBoard;
@@ -120,7 +120,7 @@ impl Reporter {
                 Some("stopped"),
                 ShortText::of(Describe(cause)),
             ),
-            Outcome::Cold(error) => (OutputOutcome::Failed, Some("cold"), ShortText::of(error)),
+            Outcome::Cold(error) => return self.unreachable(error, report.ended),
             Outcome::Warm | Outcome::Idle => {
                 self.last_trouble = None;
                 return;
@@ -140,6 +140,13 @@ impl Reporter {
             cause,
         };
         self.sink.record(report.ended, event);
+    }
+
+    /// A backup has nothing to write; that it could not either is no failure of an output.
+    fn unreachable(&mut self, error: &FieldError, at: Instant) {
+        if self.last_trouble.replace("cold") != Some("cold") {
+            self.notice("field_unreachable", ShortText::of(error), at);
+        }
     }
 
     fn notice(&mut self, name: &'static str, cause: ShortText, at: Instant) {

@@ -58,3 +58,20 @@ fn what_happens_to_an_application_says_which_one_it_is() {
         assert!(!line["cause"].as_str().unwrap().contains('…'), "{line}");
     }
 }
+
+#[test]
+fn a_backup_that_does_not_reach_the_device_says_so_once_and_tells_of_no_output() {
+    let cold = || {
+        let error = FieldError {
+            kind: FieldErrorKind::Timeout,
+            place: "127.0.0.1:502".into(),
+        };
+        report(Role::Backup, Outcome::Cold(error))
+    };
+    let warm = report(Role::Backup, Outcome::Warm);
+    let lines = told(&[cold(), cold(), warm, cold()]);
+    let events: Vec<_> = lines.iter().map(|line| &line["event"]).collect();
+    assert_eq!(events, ["field_unreachable"; 2]);
+    assert_eq!(lines[0]["application"], "tank");
+    assert!(lines[0]["cause"].as_str().unwrap().contains("127.0.0.1"));
+}
