@@ -99,12 +99,18 @@ pub enum SwitchoverRefused {
 impl fmt::Display for SwitchoverRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::UnknownGroup => "this node is no candidate of such a group",
-            Self::NoRole => "this node is neither primary nor backup of the group",
-            Self::PartnerSilent => "the partner is silent",
-            Self::BackupNotSynced => "the backup has no fresh state of every application",
-            Self::InProgress => "a switchover is in progress already",
-            Self::TimedOut => "the last state did not become safe at the backup in time",
+            Self::UnknownGroup => "this node is no candidate of such a group; name a group of it, or ask a candidate",
+            Self::NoRole => {
+                "this node is neither primary nor backup of the group; wait until it has found its role"
+            },
+            Self::PartnerSilent => "the partner is silent; start it, or mend the networks to it",
+            Self::BackupNotSynced => {
+                "the backup has no fresh state of every application; wait until its status says synced"
+            },
+            Self::InProgress => "a switchover is in progress already; wait for its end",
+            Self::TimedOut => {
+                "the last state did not become safe at the backup in time; mend what fails transfers, try again"
+            },
         })
     }
 }

@@ -126,8 +126,15 @@ pub struct Setup {
 pub enum SetupError {
     /// A time is zero or contradicts another; says which rule is broken.
     Timing(&'static str),
-    /// More than [`MAX_PARTNERS`] partners, [`MAX_REFERENCES`] references or 64 groups.
-    TooMany(&'static str),
+    /// More of something than there may be.
+    TooMany {
+        /// Partners, reference points or groups.
+        what: &'static str,
+        /// How many were given.
+        given: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// A partner is this node itself, or is listed twice.
     Partner(NodeId),
     /// No link leads to this partner.
@@ -148,22 +155,36 @@ impl fmt::Display for SetupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Timing(rule) => write!(f, "timing: {rule}"),
-            Self::TooMany(what) => write!(f, "too many {what}"),
-            Self::Partner(n) => write!(f, "node {}: partner is this node or listed twice", n.0),
+            Self::TooMany { what, given, most } => {
+                write!(f, "{given} {what} given; use at most {most}")
+            }
+            Self::Partner(n) => write!(
+                f,
+                "node {}: partner is this node or listed twice; list each other node once",
+                n.0
+            ),
             Self::NoLink(n) => write!(f, "partner {}: no common link; give both an address", n.0),
-            Self::GroupTwice(g) => write!(f, "group {}: listed twice", g.0),
+            Self::GroupTwice(g) => write!(
+                f,
+                "group {}: listed twice; give each group an identity of its own",
+                g.0
+            ),
             Self::NotCandidate(g) => {
                 write!(
                     f,
-                    "group {}: needs this node and one other as candidates",
+                    "group {}: needs this node and one other as candidates; name both, or leave the group out here",
                     g.0
                 )
             }
-            Self::UnknownPartner(g) => write!(f, "group {}: other candidate is no partner", g.0),
+            Self::UnknownPartner(g) => write!(
+                f,
+                "group {}: other candidate is no partner; add it to the partners",
+                g.0
+            ),
             Self::Reference(g, r) => {
                 write!(
                     f,
-                    "group {}: reference {} unknown or listed twice",
+                    "group {}: reference {} unknown or listed twice; name each once, by its position in the list of references",
                     g.0, r.0
                 )
             }
@@ -229,8 +250,8 @@ impl Setup {
             (self.references.len(), MAX_REFERENCES, "reference points"),
             (self.groups.len(), MAX_GROUPS, "groups"),
         ];
-        if let Some((_, _, what)) = bounds.iter().find(|(n, most, _)| n > most) {
-            return Err(SetupError::TooMany(what));
+        if let Some(&(given, most, what)) = bounds.iter().find(|(n, most, _)| n > most) {
+            return Err(SetupError::TooMany { what, given, most });
         }
         for (i, partner) in self.partners.iter().enumerate() {
             let twice = self.partners[..i].iter().any(|p| p.node == partner.node);
@@ -280,5 +301,66 @@ impl GroupSetup {
             [a, b] if b == node && a != node => Some(a),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::SwitchoverRefused;
+    use std::string::{String, ToString};
+
+    fn too_many_references() -> SetupError {
+        let setup = Setup {
+            pair: 1,
+            fingerprint: 1,
+            node: NodeId(0),
+            timing: Timing {
+                heartbeat: Duration::from_millis(1),
+                peer_timeout: Duration::from_millis(3),
+                lease: Duration::from_millis(10),
+                drift_ppm: 500,
+                start_wait: Duration::from_secs(1),
+                hand_over: Duration::from_secs(1),
+            },
+            partners: Vec::new(),
+            references: [ReferenceKind::Witness; MAX_REFERENCES + 1].into(),
+            groups: Vec::new(),
+            lone_start_without: false,
+        };
+        setup.check().unwrap_err()
+    }
+
+    #[test]
+    fn every_refusal_says_what_to_do() {
+        let (node, group) = (NodeId(1), GroupId(2));
+        let setups = [
+            too_many_references(),
+            SetupError::Partner(node),
+            SetupError::NoLink(node),
+            SetupError::GroupTwice(group),
+            SetupError::NotCandidate(group),
+            SetupError::UnknownPartner(group),
+            SetupError::Reference(group, ReferenceId(3)),
+            SetupError::NoReference(group),
+        ];
+        let switchovers = [
+            SwitchoverRefused::UnknownGroup,
+            SwitchoverRefused::NoRole,
+            SwitchoverRefused::PartnerSilent,
+            SwitchoverRefused::BackupNotSynced,
+            SwitchoverRefused::InProgress,
+            SwitchoverRefused::TimedOut,
+        ];
+        let switchovers = switchovers.iter().map(ToString::to_string);
+        let all: Vec<String> = setups
+            .iter()
+            .map(ToString::to_string)
+            .chain(switchovers)
+            .collect();
+        for text in &all {
+            assert!(text.contains("; "), "no remedy: {text}");
+        }
+        assert_eq!(all[0], "17 reference points given; use at most 16");
     }
 }
