@@ -141,9 +141,9 @@ pub enum NodeEvent {
         /// The group.
         group: u16,
     },
-    /// The data-plane thread woke this much later than it asked for.
+    /// The data-plane thread woke this much later than it asked for, or took so long for a turn.
     Stall {
-        /// How much later.
+        /// How much.
         length: Duration,
     },
     /// Something that concerns the whole node, a group or an application, with its own name and cause.

@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use bumpless_base::Instant;
 use bumpless_meeting::{Entrance, Recorder, Records, Ring};
-use serde_json::{Value, json};
+use bumpless_net_linux::Clock;
+use serde_json::Value;
 
 pub use self::line::{Names, render, role_name};
-use self::line::{SCHEMA, plain, weakness};
+use self::line::{events_lost, plain, weakness};
 use crate::event::NodeEvent;
 
 const RING_CAPACITY: usize = 4096;
@@ -99,9 +100,7 @@ impl LogOutput {
     fn tell_lost(&mut self, lost: u64, node: &str) {
         let count = lost + std::mem::take(&mut self.failed);
         if count > 0 {
-            self.write(
-                &json!({"schema": SCHEMA, "node": node, "event": "events_lost", "count": count}),
-            );
+            self.write(&events_lost(node, Clock.now(), count));
             if self.failed > 0 {
                 self.failed = count;
             }
@@ -305,5 +304,6 @@ mod tests {
         assert_eq!(lines[RING_CAPACITY]["cause"], "higher epoch");
         assert_eq!(lines[RING_CAPACITY]["group"], "tank");
         assert_eq!(lines[RING_CAPACITY + 1]["count"], 1);
+        assert!(lines.iter().all(|line| line["time_ns"].is_u64()));
     }
 }

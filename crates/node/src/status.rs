@@ -92,7 +92,7 @@ pub struct Snapshot {
     pub configurations: Configurations,
     /// Links, partner by partner.
     pub links: Vec<LinkSnapshot>,
-    /// Data-plane wake-ups that came later than 2 ms, and the worst.
+    /// Data-plane wake-ups that came later than 2 ms, and turns that took longer.
     pub stalls: u64,
     /// The worst of them.
     pub longest_stall: Duration,

@@ -43,7 +43,7 @@ use crate::event::NodeEvent;
 use crate::log::EventSink;
 use crate::status::{ApplicationSnapshot, LinkSnapshot, Snapshot};
 
-/// A wake-up later than this is a stall worth telling.
+/// A wake-up later than this, or a turn longer than this, is a stall worth telling.
 const STALL: Duration = Duration::from_millis(2);
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(20);
 

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::event::NodeEvent;
 
 /// The schema of every line.
-pub(super) const SCHEMA: &str = "bumpless.event/1";
+const SCHEMA: &str = "bumpless.event/1";
 
 /// Names of everything that events refer to by position.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +56,13 @@ fn begin(node: &str, at: Instant, event: &str) -> Map<String, Value> {
     line.insert("node".into(), node.into());
     line.insert("event".into(), event.into());
     line
+}
+
+/// The line that says that `count` events had no room, as found at `at`.
+pub(super) fn events_lost(node: &str, at: Instant, count: u64) -> Value {
+    let mut line = begin(node, at, "events_lost");
+    line.insert("count".into(), count.into());
+    Value::Object(line)
 }
 
 /// The line that says what weakens the node.
@@ -186,15 +193,8 @@ fn fields(names: &Names, event: &NodeEvent) -> (&'static str, Value) {
 /// A line of words: seconds on the monotonic clock, node, event, then the fields.
 pub(super) fn plain(line: &Value) -> String {
     let word = |key: &str| line[key].as_str().unwrap_or_default().to_owned();
-    let mut text = match line["time_ns"].as_u64() {
-        Some(ns) => format!(
-            "{:>12.6} {} {}",
-            ns as f64 / 1e9,
-            word("node"),
-            word("event")
-        ),
-        None => format!("{:>12} {} {}", "", word("node"), word("event")),
-    };
+    let seconds = line["time_ns"].as_u64().unwrap_or_default() as f64 / 1e9;
+    let mut text = format!("{seconds:>12.6} {} {}", word("node"), word("event"));
     let known = ["schema", "time_ns", "node", "event"];
     for (key, value) in line
         .as_object()
