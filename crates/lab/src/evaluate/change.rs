@@ -116,3 +116,6 @@ pub fn no_cycle_missed(run: &Run, phase: &Phase) -> Option<Promise> {
     let promised = "the tank's control misses no cycle, except while the machine stalls";
     Some(Promise::in_phase("cycles", phase, promised, held, seen))
 }
+
+#[cfg(test)]
+mod tests;

@@ -136,3 +136,6 @@ fn judged(run: &Run, phase: &Phase, limit: u64, limits: &Limits) -> Vec<Judged> 
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -68,3 +68,6 @@ fn distances(run: &Run, phase: &Phase) -> Distribution {
             .map(|(_, mm)| mm),
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -282,3 +282,6 @@ fn stalled_before(run: &Run, event: &Event) -> u64 {
         .saturating_sub(STALL_REACH_LEASES * run.lease_ns);
     run.stalled_ns(since, event.time_ns)
 }
+
+#[cfg(test)]
+mod tests;

@@ -124,3 +124,6 @@ pub fn no_added_time(run: &Run, phase: &Phase, limits: &Limits) -> Promise {
         seen,
     )
 }
+
+#[cfg(test)]
+mod tests;

@@ -89,3 +89,6 @@ fn first_step_back(run: &Run, figure: impl Fn(&Write) -> u64) -> (Option<(u64, &
     }
     (broken, count)
 }
+
+#[cfg(test)]
+mod tests;

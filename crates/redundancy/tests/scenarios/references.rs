@@ -1,0 +1,125 @@
+//! Reference points: which one counts, and what each kind can do.
+
+use super::TAKEOVER;
+use super::world::{MS, Plan, World};
+use bumpless_redundancy::*;
+
+#[test]
+fn a_split_with_addresses_only_makes_two_writers_and_status_says_why_beforehand() {
+    let plan = Plan {
+        references: vec![ReferenceKind::Ping; 2],
+        ..Plan::default()
+    };
+    let mut world = World::settled(plan, 1);
+    assert!(
+        world
+            .status(0)
+            .weaknesses
+            .contains(Weakness::ReferenceIsPing)
+    );
+    world.split();
+    world.run_for(100 * MS);
+    assert!(world.writes(0).is_some() && world.writes(1).is_some());
+    assert!(!world.violations.is_empty(), "the checker sees it");
+}
+
+#[test]
+fn an_address_keeps_an_isolated_primary_from_writing_and_lets_the_backup_take_over() {
+    let plan = Plan {
+        references: vec![ReferenceKind::Ping; 2],
+        ..Plan::default()
+    };
+    let mut world = World::settled(plan, 1);
+    world.split();
+    world.cut_reference(0, 0);
+    world.cut_reference(0, 1);
+    world.run_for(100 * MS);
+    assert!(world.writes(0).is_none() && world.writes(1).is_some());
+}
+
+#[test]
+fn a_dead_witness_is_replaced_and_then_a_dead_primary_too() {
+    for dead in 0..2 {
+        let mut world = World::settled(Plan::default(), 6);
+        world.witnesses[dead] = None;
+        world.run_for(200 * MS);
+        assert!(world.is_healed());
+        assert_eq!(world.status(1).reference, Some(ReferenceId(1 - dead as u8)));
+        assert_eq!(
+            world.status(0).redundancy,
+            RedundancyLevel::Degraded(RedundancyCause::ReferenceSilent(ReferenceId(dead as u8)))
+        );
+        world.kill(0);
+        let took = world.run_until(100 * MS, |w| w.writes(1).is_some());
+        assert!(took <= TAKEOVER, "{took}");
+    }
+}
+
+#[test]
+fn a_witness_that_only_the_backup_cannot_reach_is_replaced() {
+    let mut world = World::settled(Plan::default(), 7);
+    let agreed = world.status(0).reference.unwrap();
+    world.cut_reference(1, agreed.0.into());
+    world.run_for(200 * MS);
+    assert_ne!(world.status(0).reference, Some(agreed));
+    assert!(world.status(0).reference_settled);
+    world.kill(0);
+    let took = world.run_until(100 * MS, |w| w.writes(1).is_some());
+    assert!(took <= TAKEOVER, "{took}");
+}
+
+#[test]
+fn a_change_of_reference_point_under_loss_and_a_split_leaves_one_writer() {
+    for seed in 0..60 {
+        let mut world = World::settled(Plan::default(), seed);
+        let agreed = world.status(0).reference.unwrap();
+        world.loss = 0.5;
+        world.cut_reference(0, agreed.0.into());
+        let until = world.random.below(60 * MS);
+        world.run_for(until);
+        world.split();
+        if seed % 2 == 0 {
+            world.cut_reference(0, 1 - usize::from(agreed.0));
+        }
+        world.run_for(200 * MS);
+        world.expect_no_violation(&format!("seed {seed}"));
+        world.calm();
+        world.run_for(700 * MS);
+        world.expect_no_violation(&format!("seed {seed}"));
+        assert!(world.is_healed(), "seed {seed}");
+    }
+}
+
+#[test]
+fn without_a_reference_point_silence_alone_decides() {
+    let plan = Plan {
+        references: Vec::new(),
+        ..Plan::default()
+    };
+    let mut world = World::settled(plan, 12);
+    assert!(world.status(0).weaknesses.contains(Weakness::NoReference));
+    world.kill(0);
+    let took = world.run_until(100 * MS, |w| w.writes(1).is_some());
+    assert!(took <= TAKEOVER, "{took}");
+}
+
+#[test]
+fn a_pair_whose_witnesses_have_just_started_says_that_the_backup_could_not_take_over() {
+    let mut world = World::settled(Plan::default(), 1);
+    assert_eq!(world.status(0).redundancy, RedundancyLevel::Ok);
+    for reference in 0..2 {
+        world.start_witness(reference);
+    }
+    world.run_for(8 * MS);
+    let unready = RedundancyLevel::Degraded(RedundancyCause::BackupWithoutReference);
+    assert_eq!(world.status(0).redundancy, unready);
+    let took = world.run_until(2000 * MS, |w| w.status(0).redundancy == RedundancyLevel::Ok);
+    assert!(took > 0 && world.is_healed());
+    world.kill(0);
+    let took = world.run_until(100 * MS, |w| w.writes(1).is_some());
+    assert!(
+        took <= TAKEOVER,
+        "redundant means that a takeover is granted: {took} ns"
+    );
+    world.expect_no_violation("witnesses restarted");
+}

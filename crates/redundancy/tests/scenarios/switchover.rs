@@ -1,0 +1,66 @@
+//! An ordered switchover.
+
+use super::became;
+use super::world::{GROUP, MS, Plan, World};
+use bumpless_redundancy::*;
+
+#[test]
+fn a_switchover_costs_no_lease_and_both_nodes_can_order_it() {
+    for ordered_at in 0..2 {
+        let mut world = World::settled(Plan::default(), 8);
+        let before = world.writes(0).unwrap();
+        world.command_switchover(ordered_at).unwrap();
+        world.run_for(30 * MS);
+        assert!(world.writes(1).unwrap() > before);
+        assert!(world.longest_gap < 9 * MS, "{} ns", world.longest_gap);
+        world.run_for(100 * MS);
+        assert!(world.is_healed());
+        assert!(world.had(1, became(Role::Primary, RoleCause::HandedOver)));
+        assert!(world.had(0, became(Role::Backup, RoleCause::HandOver)));
+        // And back.
+        world.command_switchover(1 - ordered_at).unwrap();
+        world.run_for(100 * MS);
+        assert!(world.is_healed() && world.writes(0).is_some());
+        world.expect_no_violation("switchover");
+    }
+}
+
+#[test]
+fn a_switchover_with_any_share_of_messages_lost_leaves_one_writer_and_heals() {
+    for seed in 0..40 {
+        let mut world = World::settled(Plan::default(), seed);
+        world.loss = [0.3, 0.6, 0.9, 1.0][seed as usize % 4];
+        let _ = world.command_switchover(seed as usize % 2);
+        world.run_for(100 * MS);
+        world.expect_no_violation(&format!("seed {seed}"));
+        world.calm();
+        world.run_for(600 * MS);
+        world.expect_no_violation(&format!("seed {seed}"));
+        assert!(world.is_healed(), "seed {seed}: {:?}", world.roles());
+    }
+}
+
+#[test]
+fn a_switchover_is_refused_with_the_reason() {
+    let mut world = World::settled(Plan::default(), 9);
+    world.kill(1);
+    world.run_for(50 * MS);
+    assert_eq!(
+        world.command_switchover(0),
+        Err(SwitchoverRefused::PartnerSilent)
+    );
+    world.start(1);
+    let now = world.local(0);
+    assert_eq!(
+        world.core(0).command_switchover(GroupId(99), now),
+        Err(SwitchoverRefused::UnknownGroup)
+    );
+    world.run_for(100 * MS);
+    let now = world.local(1);
+    world.core(1).set_synced_until(GROUP, None, now);
+    assert_eq!(
+        world.command_switchover(1),
+        Err(SwitchoverRefused::BackupNotSynced)
+    );
+    assert!(world.writes(0).is_some());
+}

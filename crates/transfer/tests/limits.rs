@@ -1,0 +1,265 @@
+//! Sizes, wrap-around, limits, and who goes first.
+
+mod world;
+
+use bumpless_base::{Counter, LinkSet};
+use bumpless_transfer::*;
+use bumpless_wire::Version;
+use world::*;
+
+#[test]
+fn states_of_every_size_move_whole_and_may_change_size_each_cycle() {
+    for version in [Version::V1, Version::V2] {
+        let mut world = Plan::links(2)
+            .with(|p| {
+                p.version = version;
+                p.channels[0].max_size = 1 << 20;
+            })
+            .build();
+        for (i, size) in [
+            0,
+            1,
+            999,
+            1000,
+            1001,
+            1 << 20,
+            0,
+            2000,
+            1,
+            63_999,
+            64_000,
+            64_001,
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            world.transfer(&state(i as u64, size)).unwrap();
+            assert_eq!(world.read(0).unwrap().1, state(i as u64, size), "{size}");
+        }
+    }
+}
+
+#[test]
+fn large_states_move_up_to_the_limit_of_each_version() {
+    for (version, size) in [(Version::V2, 64 << 20), (Version::V1, 65_536_000)] {
+        let mut world = Plan::links(1)
+            .with(|p| {
+                p.version = version;
+                p.paths[0].bandwidth = 10_000_000_000;
+                p.paths[0].loss = 0.001;
+                p.channels[0].max_size = size;
+                p.channels[0].deadline = ms(3000);
+                p.channels[0].expiry = ms(30_000);
+            })
+            .build();
+        let state = state(1, size as usize);
+        world.transfer(&state).unwrap();
+        assert!(world.read(0).unwrap().1 == state);
+    }
+}
+
+#[test]
+fn setups_that_cannot_work_are_refused_with_the_reason() {
+    let link = LinkParameters {
+        bandwidth: 0,
+        frame_overhead: 0,
+        initial_round_trip: us(100),
+    };
+    let peer = SenderPeer {
+        version: Version::V1,
+        payload_size: 1000,
+        in_flight_max: 10,
+    };
+    let channel = SenderChannel {
+        id: id(0),
+        peer: PEER,
+        links: LinkSet::first(1),
+        distribution: Distribution::Replicate,
+        max_size: 65_536_000,
+        deadline: ms(1),
+        expiry: ms(1),
+    };
+    let error = |peers: &[SenderPeer], channels: &[SenderChannel]| {
+        Sender::new(&[link], peers, channels)
+            .map(|_| ())
+            .unwrap_err()
+    };
+    assert!(Sender::new(&[link], &[peer], &[channel]).is_ok());
+    let larger = SenderChannel {
+        max_size: 65_536_001,
+        ..channel
+    };
+    let limit = 65_536_000;
+    let refused = error(&[peer], &[channel, larger]);
+    assert_eq!(refused, SetupError::TooLarge { channel: 1, limit });
+    assert!(refused.to_string().contains("65536000 bytes"));
+    assert_eq!(
+        error(&[peer], &[channel, channel]),
+        SetupError::DuplicateId { channel: 1 }
+    );
+    assert_eq!(
+        error(&[], &[channel]),
+        SetupError::UnknownPeer { channel: 0 }
+    );
+    let elsewhere = SenderChannel {
+        links: LinkSet::first(2),
+        ..channel
+    };
+    assert_eq!(
+        error(&[peer], &[elsewhere]),
+        SetupError::WrongLinks { channel: 0 }
+    );
+    let nowhere = SenderChannel {
+        links: LinkSet::EMPTY,
+        ..channel
+    };
+    assert_eq!(
+        error(&[peer], &[nowhere]),
+        SetupError::WrongLinks { channel: 0 }
+    );
+    let least = ms(1);
+    let brief = SenderChannel {
+        expiry: us(999),
+        ..channel
+    };
+    assert_eq!(
+        error(&[peer], &[brief]),
+        SetupError::TooShort { channel: 0, least }
+    );
+    let empty = SenderPeer {
+        payload_size: 0,
+        ..peer
+    };
+    assert_eq!(error(&[empty], &[]), SetupError::NoPayload { peer: 0 });
+    let closed = SenderPeer {
+        in_flight_max: 0,
+        ..peer
+    };
+    assert_eq!(error(&[closed], &[]), SetupError::NoWindow { peer: 0 });
+    let many = Sender::new(&[link; 9], &[], &[]).map(|_| ()).unwrap_err();
+    assert_eq!(many, SetupError::TooManyLinks { given: 9 });
+}
+
+#[test]
+fn transfer_cycles_wrap_around_in_both_versions() {
+    for (version, last) in [(Version::V1, 65_530), (Version::V2, u32::MAX - 5)] {
+        let mut world = Plan::links(2).with(|p| p.version = version).build();
+        world.sender.set_last_cycle(0, last);
+        for i in 0..20u32 {
+            world.transfer(&state(i.into(), 5000)).unwrap();
+            let (cycle, bytes) = world.read(0).unwrap();
+            let expected = last.wrapping_add(i + 1);
+            let mask = if version == Version::V1 {
+                0xffff
+            } else {
+                u32::MAX
+            };
+            assert_eq!(cycle, expected & mask);
+            assert_eq!(bytes, state(i.into(), 5000));
+        }
+        assert_eq!(world.sent_count(Counter::PacketsRetransmitted), 0);
+    }
+}
+
+#[test]
+fn the_in_flight_limit_holds_at_every_size_and_under_lost_acknowledgements() {
+    // The world asserts the limit at every packet.
+    for in_flight_max in [1, 2, 5, 17, 512] {
+        for n in [1, 2] {
+            let mut world = Plan::links(n)
+                .with(|p| {
+                    p.in_flight_max = in_flight_max;
+                    p.channels = vec![
+                        ChannelPlan {
+                            deadline: ms(2000),
+                            expiry: ms(5000),
+                            ..p.channels[0]
+                        };
+                        3
+                    ];
+                    for path in &mut p.paths {
+                        path.loss = 0.05;
+                        path.ack_loss = 0.3;
+                    }
+                })
+                .build();
+            for round in 0..3 {
+                for channel in 0..3 {
+                    world.publish(channel, &state(round, 60_000));
+                }
+                world.run(ms(1500));
+                for channel in 0..3 {
+                    assert_eq!(world.read(channel).unwrap().1, state(round, 60_000));
+                }
+                assert_eq!(world.sender.in_flight(PEER), 0);
+            }
+            assert!(in_flight_max == 512 || world.sent_count(Counter::WindowStalls) > 0);
+        }
+    }
+}
+
+#[test]
+fn the_earliest_deadline_goes_first_even_into_a_running_transfer() {
+    let mut world = Plan::links(2)
+        .with(|p| {
+            let late = ChannelPlan {
+                deadline: ms(90),
+                ..p.channels[0]
+            };
+            let early = ChannelPlan {
+                deadline: ms(5),
+                ..late
+            };
+            p.channels = vec![late, early];
+        })
+        .build();
+    world.publish(0, &state(0, 400_000));
+    world.run(ms(1));
+    world.publish(1, &state(1, 50_000));
+    let from = world.sent.len();
+    world.run(ms(20));
+    assert!(
+        world.sent[from..from + 100]
+            .iter()
+            .all(|sent| sent.channel == 1)
+    );
+    let first: Vec<usize> = world
+        .events
+        .iter()
+        .map(|(_, event)| match event {
+            SenderEvent::Safe { channel, .. } => *channel,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(first, [1, 0]);
+}
+
+#[test]
+fn a_channel_that_waits_is_asked_about_in_the_packets_of_another() {
+    let mut world = Plan::links(1)
+        .with(|p| {
+            let long = ChannelPlan {
+                deadline: ms(90),
+                ..p.channels[0]
+            };
+            p.channels = vec![
+                ChannelPlan {
+                    deadline: ms(50),
+                    ..long
+                },
+                long,
+            ];
+        })
+        .build();
+    world.lose_ack = Box::new(|number, _| number == 0);
+    world.publish(0, &state(0, 500));
+    world.publish(1, &state(1, 500_000));
+    world.run(ms(20));
+    let asked = world
+        .sent
+        .iter()
+        .filter(|s| s.channel == 1 && s.header.force_ack == Some(id(0)));
+    assert!((1..4).contains(&asked.count()));
+    assert_eq!(world.events.len(), 2);
+    assert!(world.events[0].0 < world.sent[0].at + ms(1));
+}
