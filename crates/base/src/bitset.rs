@@ -137,17 +137,6 @@ impl BitSet {
         let found = at * 64 + word.trailing_zeros() as usize;
         (found < end).then_some(found)
     }
-
-    /// How many members there are below `end`. Cost: `end / 64`.
-    pub fn count_below(&self, end: usize) -> usize {
-        let end = end.min(self.capacity);
-        let whole: u32 = self.words[..end / 64].iter().map(|w| w.count_ones()).sum();
-        let rest = match end % 64 {
-            0 => 0,
-            bits => (self.words[end / 64] & ((1u64 << bits) - 1)).count_ones(),
-        };
-        (whole + rest) as usize
-    }
 }
 
 #[cfg(test)]
@@ -183,7 +172,6 @@ mod tests {
                     set.next_present_and_absent_in(&other, from, end),
                     (from..limit).find(|&i| twin.contains(&i) && !other.contains(i))
                 );
-                prop_assert_eq!(set.count_below(end), (0..limit).filter(|i| twin.contains(i)).count());
             }
         }
     }

@@ -159,14 +159,5 @@ fn ticks(interval: Duration) -> tokio::time::Interval {
     ticks
 }
 
-/// Runs a plant until `stop` is set.
-pub fn run_plant(
-    options: PlantOptions,
-    clock: impl TimeSource + 'static,
-    stop: &AtomicBool,
-) -> Result<(), PlantError> {
-    Plant::bind(options)?.run(clock, stop)
-}
-
 #[cfg(test)]
 mod tests;

@@ -88,8 +88,3 @@ pub fn budget_for(packets: u64, p: f64, period: Duration, accepted: f64) -> Opti
     let states = states_per_year(period);
     (0..=MAX_BUDGET).find(|&budget| state_loss(packets, budget, p) * states <= accepted)
 }
-
-/// Frames that are lost in an hour on a network that carries `load` bit/s of frames of `frame` bytes.
-pub fn frames_lost_per_hour(load: f64, frame: u64, loss: Loss) -> f64 {
-    load * 3_600.0 / (frame as f64 * 8.0) * loss.of_frame(frame)
-}

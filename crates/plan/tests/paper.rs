@@ -1,7 +1,7 @@
 //! The first paper's own numbers: 7.2.4, figure 12, table 20.
 
 use bumpless_base::{Duration, LinkSet};
-use bumpless_plan::reliability::{frames_lost_per_hour, lost_on_all, state_loss, states_per_year};
+use bumpless_plan::reliability::{lost_on_all, state_loss, states_per_year};
 use bumpless_plan::{
     Burst, Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate,
 };
@@ -12,7 +12,8 @@ const FRAME: u64 = 1518;
 #[test]
 fn a_tenth_of_a_gigabit_link_loses_between_0_36_and_36_frames_an_hour() {
     for (rate, expected) in [(1e-12, 0.36), (1e-10, 36.0)] {
-        let lost = frames_lost_per_hour(100e6, FRAME, Loss::BitErrors(rate));
+        let frames = 100e6 * 3_600.0 / (FRAME as f64 * 8.0);
+        let lost = frames * Loss::BitErrors(rate).of_frame(FRAME);
         assert!((lost - expected).abs() < expected * 1e-6, "{rate}: {lost}");
     }
 }

@@ -21,9 +21,6 @@ pub const PUMP_GAINS: [f64; 2] = [3.33, 3.35];
 pub const VALVES: [f64; 2] = [0.70, 0.60];
 /// Pump voltages at the operating point in V.
 pub const OPERATING_VOLTAGES: [f64; 2] = [3.00, 3.00];
-/// Levels at the operating point as published, rounded and partly measured, in cm. The exact
-/// equilibrium of the published parameters is [`steady_state`] of [`OPERATING_VOLTAGES`].
-pub const PUBLISHED_LEVELS: Levels = [12.4, 12.7, 1.8, 1.4];
 
 /// Flows from the pumps into the four tanks, in cm³/s.
 fn inflows(voltages: [f64; 2]) -> [f64; 4] {

@@ -381,10 +381,7 @@ fn a_taken_address_and_an_impossible_log_say_what_to_do() {
     plant.end();
     let directory = tempfile::tempdir().unwrap();
     let log = Some(directory.path().to_path_buf());
-    let error = run_plant(
-        PlantOptions { log, ..options() },
-        clock,
-        &AtomicBool::new(false),
-    );
+    let plant = Plant::bind(PlantOptions { log, ..options() });
+    let error = plant.and_then(|plant| plant.run(clock, &AtomicBool::new(false)));
     assert!(error.unwrap_err().to_string().contains("writable"));
 }
