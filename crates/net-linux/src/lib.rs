@@ -21,7 +21,7 @@ pub use clock::Clock;
 pub use errno::Errno;
 pub use jitter::{JitterMeter, Stall};
 pub use link::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
-pub use pace::{Pacer, frame_overhead};
+pub use pace::Pacer;
 pub use ping::{Echo, EchoReply, PassedOver, PingError, Pinger};
 pub use poll::{Poller, Ready, Waker};
 pub use udp::{OpenCause, OpenError, UdpConfig, UdpLink, UdpReport};

@@ -3,20 +3,10 @@
 
 use bumpless_base::pacing::{self, MAX_BURST};
 use bumpless_base::{Duration, Instant};
-use std::net::IpAddr;
 
-/// Ethernet's share of every frame: preamble and delimiter 8, header 14, check sequence 4,
-/// inter-frame gap 12 (IEEE 802.3, untagged).
-const ETHERNET: u16 = 38;
-const UDP: u16 = 8;
 /// Credit for one byte. Credit is counted in bits times nanoseconds per second: in this unit a
 /// nanosecond earns exactly the bandwidth, and nothing is ever rounded.
 const BYTE: i64 = 8 * 1_000_000_000;
-
-/// Bytes that a UDP payload of any length costs on the wire beyond itself.
-pub const fn frame_overhead(ip: IpAddr) -> u16 {
-    ETHERNET + UDP + if ip.is_ipv4() { 20 } else { 40 }
-}
 
 /// A token bucket at a link's bandwidth, counted in bytes on the wire (see [`Pacer::wire_bytes`]).
 ///
