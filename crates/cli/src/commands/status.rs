@@ -129,8 +129,12 @@ fn print_link(link: &Value) {
     let trip = link["round_trip_us"]
         .as_f64()
         .map_or(String::new(), |us| format!(", round trip {us:.0} us"));
+    let dropped = link["receive_drops"].as_u64().filter(|&count| count > 0);
+    let dropped = dropped.map_or(String::new(), |count| {
+        format!(", {count} datagrams of the network dropped by the kernel")
+    });
     output::print_line(format_args!(
-        "  network {} to {}: {}{trip}",
+        "  network {} to {}: {}{trip}{dropped}",
         text(&link["network"]),
         text(&link["partner"]),
         if link["up"] == true { "up" } else { "down" },

@@ -142,7 +142,7 @@ impl Reporter {
         self.sink.record(report.ended, event);
     }
 
-    /// A backup has nothing to write; that it could not either is no failure of an output.
+    /// Who is not primary has nothing to write; that it could not either is no failure of an output.
     fn unreachable(&mut self, error: &FieldError, at: Instant) {
         if self.last_trouble.replace("cold") != Some("cold") {
             self.notice("field_unreachable", ShortText::of(error), at);
