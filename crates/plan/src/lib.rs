@@ -6,7 +6,7 @@
 //! - [`demand`]: the admission test (first paper, 7.2.2), plain and quick.
 //! - [`response`]: the longest time that a state of each channel takes.
 //! - [`change`]: in which order a running pair can go from one configuration to another.
-//! - [`evaluate`]: all of it for a set of channels on several networks, with each of them out of service.
+//! - [`mod@evaluate`]: all of it for a set of channels on several networks, with each of them out of service.
 //! - [`variation`]: single changes of a scenario.
 //! - [`advice`]: for a no, the smallest single changes that would make it a yes.
 //! - [`headroom`]: for a yes, how far each channel may still go.

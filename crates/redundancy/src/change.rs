@@ -237,7 +237,7 @@ impl Change {
 
 impl Redundancy {
     /// Prepares to change to the configuration with fingerprint `next`, which the driver has made last
-    /// beside the one in force. [`Event::ConfigurationDue`] follows when both nodes are ready. After a
+    /// beside the one in force. [`Event::ConfigurationDue`](crate::Event::ConfigurationDue) follows when both nodes are ready. After a
     /// restart, `resumed` says that it was found prepared.
     ///
     /// # Errors
@@ -269,14 +269,14 @@ impl Redundancy {
         Ok(())
     }
 
-    /// After [`Event::ConfigurationDue`]: a restart of this node begins with what was prepared.
+    /// After [`Event::ConfigurationDue`](crate::Event::ConfigurationDue): a restart of this node begins with what was prepared.
     pub fn configuration_switched(&mut self, now: Instant) {
         self.change.switched();
         self.partners.iter_mut().for_each(Partner::hurry);
         self.after(None, now);
     }
 
-    /// After [`Event::ConfigurationDue`]: what was prepared could not be made last. The event comes again.
+    /// After [`Event::ConfigurationDue`](crate::Event::ConfigurationDue): what was prepared could not be made last. The event comes again.
     pub const fn configuration_not_made(&mut self) {
         self.change.not_made();
     }

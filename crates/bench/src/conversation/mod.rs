@@ -2,7 +2,7 @@
 //! standard input, answers in lines of JSON on its standard output (spec/bench.md).
 //!
 //! Every program that is measured speaks it, whatever language it is written in; the ones in
-//! [`crate::peer`] do through [`serve`].
+//! [`crate::peer`] do through [`mod@serve`].
 
 pub mod answer;
 pub mod order;

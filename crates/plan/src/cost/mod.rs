@@ -11,7 +11,7 @@
 //!   ([`bumpless_base::pacing`]). It goes on a little late, and then has earned a little more; in the long run
 //!   it loses what it could not use.
 //!
-//! [`Cost::predict`] is that sum, [`fit()`] finds the costs, and [`file`] keeps them for the plan.
+//! [`Cost::predict`] is that sum, [`fit()`] finds the costs, and [`mod@file`] keeps them for the plan.
 
 pub mod file;
 pub mod fit;

@@ -3,7 +3,7 @@
 //! The first bytes choose timing, reference points and clocks; each further one is something that
 //! happens. A node that is not run is paused: its permit stays where it is, and datagrams wait in
 //! its socket. Clocks differ in offset and, within the bound, in rate; the checks are made in true
-//! time ([`check`]).
+//! time (`check`).
 
 mod check;
 mod clock;

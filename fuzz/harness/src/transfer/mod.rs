@@ -1,8 +1,8 @@
 //! A sender, a receiver and the network between them.
 //!
-//! The first bytes choose how they are set up ([`plan`]); each further one is a call, a doing of the
-//! network or a step of time ([`steps`]). Published states are made from their channel and ticket,
-//! so that what is read can be told ([`ledger`]).
+//! The first bytes choose how they are set up (`plan`); each further one is a call, a doing of the
+//! network or a step of time (`steps`). Published states are made from their channel and ticket,
+//! so that what is read can be told (`ledger`).
 
 mod ledger;
 mod plan;
