@@ -180,8 +180,11 @@ fn at_the_margin(
         changed
     };
     let mut shorter = with("period_ms", units::millis(room.period_ns));
-    let deadline = units::millis(room.period_deadline_ns);
-    shorter.channels[at].insert("deadline_ms".into(), deadline);
+    // The table tells a deadline only where it is not as it is.
+    if room.period_deadline_ns != channel.deadline.as_nanos() {
+        let deadline = units::millis(room.period_deadline_ns);
+        shorter.channels[at].insert("deadline_ms".into(), deadline);
+    }
     let mut larger = with("size", words::configured(room.size).to_string());
     if room.size_budget > channel.budget {
         larger.channels[at].insert("retransmissions".into(), room.size_budget.to_string());
@@ -399,6 +402,55 @@ fn an_expiry_that_would_become_too_short_is_told_with_the_change() {
     ];
     let told = sizes.map(|(one, two)| judge(&two_channels(one, two)));
     assert!(told.iter().sum::<usize>() > 0, "{told:?}");
+}
+
+/// One channel on one network, which answers within `round_trip_ms`.
+fn alone(bandwidth_mbit: u32, round_trip_ms: f64, size: u32, period_ms: u32) -> Pair {
+    let network = [
+        ("bandwidth_mbit", bandwidth_mbit.to_string()),
+        ("round_trip_max_ms", round_trip_ms.to_string()),
+    ];
+    let channel = [
+        ("size", size.to_string()),
+        ("period_ms", period_ms.to_string()),
+    ];
+    Pair {
+        networks: vec![table(&network)],
+        channels: vec![table(&channel)],
+        ..Pair::default()
+    }
+}
+
+#[test]
+fn what_is_to_spare_is_rounded_down() {
+    // The next three digits above what is to spare would be a no.
+    let pair = alone(10_000, 0.5, 34_700, 1_000);
+    let report = pair.report();
+    let spare = report.headroom[0].as_ref().map(|room| room.spare_ns);
+    let finer = spare.map(|spare| spare % step(spare) * 2 / step(spare));
+    assert_eq!(finer, Some(1), "{spare:?} would be rounded up");
+    judge(&pair);
+}
+
+#[test]
+fn more_packets_in_flight_than_a_configuration_takes_are_not_proposed() {
+    let mut pair = alone(10_000, 60.0, 50_000_000, 1_000);
+    pair.channels[0].insert("deadline_ms".into(), "1000".into());
+    let report = pair.report();
+    let reasons = words::of_sender(&report.plan.senders[0]);
+    let limit = |reason: &String| reason.ends_with("may be 32768 at most");
+    assert!(reasons.iter().any(limit), "{reasons:?}");
+    judge(&pair);
+}
+
+#[test]
+fn a_round_trip_far_below_the_stated_one_is_found() {
+    let pair = alone(1_000, 1_000.0, 100, 10);
+    let report = pair.report();
+    let is_round_trip = |change| matches!(change, Variation::RoundTrips { .. });
+    let mut changes = report.advice[0].iter().map(|advice| advice.change);
+    assert!(changes.any(is_round_trip), "{:?}", report.advice);
+    judge(&pair);
 }
 
 #[test]
