@@ -28,7 +28,10 @@ const TURN: Duration = Duration::from_millis(100);
 /// Answers that wait for the receive call to end; more requests in one batch go unanswered, and
 /// the nodes ask again within a heartbeat.
 const ANSWERS: usize = 256;
-/// What was discarded or failed is told no more often than this.
+/// Whether something was discarded or failed is looked at no more often than this: it takes system calls, and
+/// requests come by the thousand.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// It is told no more often than this.
 const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// How a witness is run.
@@ -127,8 +130,10 @@ struct Server {
     journal: Journal,
     answers: Vec<(SocketAddr, WitnessRequest, WitnessReply)>,
     counters: Counters,
-    /// Discards and failures that were told, and when that may be done again.
-    told: (u64, Instant),
+    /// Discards and failures that were told.
+    told: u64,
+    /// When they are looked at again.
+    look_at: Instant,
 }
 
 impl Server {
@@ -138,7 +143,8 @@ impl Server {
             journal,
             answers: Vec::with_capacity(ANSWERS),
             counters: Counters::default(),
-            told: (0, now),
+            told: 0,
+            look_at: now,
         }
     }
 
@@ -206,16 +212,17 @@ impl Server {
 
     /// Tells what was discarded or failed since it was told last, at a bounded pace.
     fn tell_discards<L: Link>(&mut self, sockets: &[L], now: Instant) {
-        let (told, again) = self.told;
-        if now < again {
+        if now < self.look_at {
             return;
         }
         let counters = self.counters(sockets);
         let sum = journal::discards(&counters);
-        if sum != told {
-            self.journal.tell(Entry::Counted(now, Box::new(counters)));
-            self.told = (sum, now + TELL_EVERY);
+        if sum == self.told {
+            self.look_at = now + LOOK_EVERY;
+            return;
         }
+        self.journal.tell(Entry::Counted(now, Box::new(counters)));
+        (self.told, self.look_at) = (sum, now + TELL_EVERY);
     }
 
     /// Tells all figures and ends the journal.

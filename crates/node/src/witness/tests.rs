@@ -1,5 +1,6 @@
 //! The witness behind real sockets.
 
+use std::cell::Cell;
 use std::net::UdpSocket;
 use std::sync::{Arc, Mutex};
 
@@ -129,6 +130,9 @@ fn whatever_is_not_served_is_counted_under_its_cause_and_told() {
 #[derive(Default)]
 struct Flooded {
     requests: u16,
+    drops: u32,
+    /// How often it was asked what the kernel dropped.
+    asked: Cell<u32>,
 }
 
 impl Link for Flooded {
@@ -143,7 +147,8 @@ impl Link for Flooded {
         }
     }
     fn receive_drops(&self) -> Option<u32> {
-        Some(4)
+        self.asked.set(self.asked.get() + 1);
+        Some(self.drops)
     }
     fn descriptor(&self) -> Option<std::os::fd::RawFd> {
         None
@@ -158,6 +163,8 @@ fn requests_beyond_the_bound_and_failures_of_the_network_are_counted() {
     let (mut server, ..) = served();
     let mut flooded = Flooded {
         requests: ANSWERS as u16 + 3,
+        drops: 4,
+        ..Flooded::default()
     };
     server.serve(&mut flooded, Instant::ZERO + Duration::from_secs(10));
     let counters = server.counters(std::slice::from_ref(&flooded));
@@ -171,4 +178,16 @@ fn requests_beyond_the_bound_and_failures_of_the_network_are_counted() {
         assert_eq!(counters.get(counter), figure, "{}", counter.name());
     }
     server.end(&[flooded], Instant::ZERO);
+}
+
+#[test]
+fn what_was_discarded_is_not_looked_at_with_every_request() {
+    let (mut server, ..) = served();
+    let quiet = [Flooded::default()];
+    for millis in (10_000..13_000).step_by(10) {
+        let now = Instant::ZERO + Duration::from_millis(millis);
+        server.tell_discards(&quiet, now);
+    }
+    assert_eq!(quiet[0].asked.get(), 3);
+    server.end(&quiet, Instant::ZERO);
 }
