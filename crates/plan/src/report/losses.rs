@@ -3,7 +3,7 @@
 use bumpless_base::LinkSet;
 use bumpless_drawing::{Anchor, Svg};
 
-use super::units;
+use super::{Drawing, units};
 use crate::input::{Channel, Scenario};
 use crate::losses::of_packet;
 use crate::reliability::{state_loss, states_per_year};
@@ -23,10 +23,10 @@ const BUDGETS: u32 = 10;
 const LABELS: usize = 20;
 /// Losses below this are not drawn, as in the paper.
 const CUT: f64 = 1e-12;
-/// In the class of a dashed line: with all networks.
-const DASH: &str = " dash";
 /// Channels that are drawn: colours that the style sheet knows.
 pub const CHANNELS: usize = 12;
+
+const TITLE: &str = "States lost in a year over the retransmission budget (first paper, figure 12)";
 
 /// One channel's line.
 struct Line {
@@ -39,13 +39,15 @@ struct Line {
     all: Vec<f64>,
 }
 
-/// Whether `figure` has lines for all networks together.
-pub fn has_dashed_lines(figure: &str) -> bool {
-    figure.contains(&format!("{DASH}\""))
+impl Line {
+    /// Whether other networks lessen what is lost.
+    fn differs(&self) -> bool {
+        self.all != self.single
+    }
 }
 
 /// The figure; `None` if there is no channel.
-pub fn draw(scenario: &Scenario) -> Option<String> {
+pub fn draw(scenario: &Scenario) -> Option<Drawing> {
     let budgets = scenario.channels.iter().map(|channel| channel.budget + 1);
     let most = budgets.max()?.max(BUDGETS);
     let mut lines: Vec<Line> = scenario
@@ -71,7 +73,14 @@ pub fn draw(scenario: &Scenario) -> Option<String> {
     kinds.truncate(CHANNELS);
     kinds.sort_unstable();
     let drawn: Vec<&Line> = kinds.iter().map(|&at| &lines[at]).collect();
-    Some(figure(&drawn, most, scenario.links.len() > 1))
+    let mut caption = String::from(TITLE);
+    if drawn.iter().any(|line| line.differs()) {
+        caption += ", if all other networks are out of service; dashed: with all of them";
+    }
+    Some(Drawing {
+        caption,
+        svg: figure(&drawn, most),
+    })
 }
 
 fn line(scenario: &Scenario, channel: &Channel, most: u32) -> Line {
@@ -110,7 +119,7 @@ impl Axes {
     }
 }
 
-fn figure(lines: &[&Line], most: u32, several: bool) -> String {
+fn figure(lines: &[&Line], most: u32) -> String {
     let largest = lines.iter().map(|line| line.single[0]).fold(1.0, f64::max);
     let axes = Axes {
         most,
@@ -138,8 +147,8 @@ fn figure(lines: &[&Line], most: u32, several: bool) -> String {
     svg.text("tick", middle, Anchor::Middle, below);
     for (at, line) in lines.iter().enumerate() {
         curve(&mut svg, &axes, at, (line, &line.single), "");
-        if several && line.all != line.single {
-            curve(&mut svg, &axes, at, (line, &line.all), DASH);
+        if line.differs() {
+            curve(&mut svg, &axes, at, (line, &line.all), " dash");
         }
         let (x, y) = (WIDTH - RIGHT + 14.0, TOP + 8.0 + at as f64 * LEGEND);
         svg.line(&format!("c{at}"), (x, y), (x + 24.0, y));

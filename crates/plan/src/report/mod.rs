@@ -2,6 +2,7 @@
 
 mod json;
 mod losses;
+mod networks;
 mod page;
 mod schedule;
 mod table;
@@ -17,6 +18,13 @@ use crate::advice::{Advice, advise};
 use crate::headroom::{Headroom, headroom, with_size};
 use crate::pair::{PairPlan, Sender, Verdict};
 use crate::variation::{Variation, deadline_with};
+
+/// A drawing with its explanation.
+struct Drawing {
+    /// What is shown.
+    caption: String,
+    svg: String,
+}
 
 /// The shortest times that a configuration takes.
 const SHORTEST_DEADLINE_NS: u64 = 100_000;

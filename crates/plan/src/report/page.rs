@@ -2,12 +2,10 @@
 
 use std::fmt::Write;
 
-use bumpless_base::LinkSet;
 use bumpless_drawing::escape;
 
-use super::{Report, losses, tables, timeline, words};
+use super::{Drawing, Report, losses, networks, tables, timeline, words};
 use crate::pair::{Sender, Verdict};
-use crate::resource::{Kind, Resource, resources};
 
 const STYLE: &str = include_str!("page.css");
 
@@ -47,10 +45,10 @@ pub fn drawings(report: &Report) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for sender in &report.plan.senders {
         let nodes = sender.nodes.join("-");
-        if let Some(svg) = losses::draw(&sender.scenario) {
-            all.push((format!("losses-{nodes}.svg"), alone(&svg)));
+        if let Some(drawn) = losses::draw(&sender.scenario) {
+            all.push((format!("losses-{nodes}.svg"), alone(&drawn.svg)));
         }
-        for (names, resource) in lines(sender) {
+        for (names, resource) in networks::asked(sender) {
             let file = format!("timeline-{nodes}-{}.svg", names.join("-"));
             let drawn = timeline::draw(&sender.scenario, &resource, &title(&names));
             all.push((file, alone(&drawn.svg)));
@@ -108,17 +106,12 @@ fn sender(page: &mut String, report: &Report, at: usize, sender: &Sender) {
 }
 
 fn pictures(page: &mut String, sender: &Sender) {
-    if let Some(svg) = losses::draw(&sender.scenario) {
-        let dashed = match losses::has_dashed_lines(&svg) {
-            true => ", if all other networks are out of service; dashed: with all of them",
-            false => "",
-        };
-        let what = "States lost in a year over the retransmission budget (first paper, figure 12)";
-        figure(page, &format!("{what}{dashed}"), &svg);
+    if let Some(drawn) = losses::draw(&sender.scenario) {
+        figure(page, &drawn);
     }
-    for (names, resource) in lines(sender) {
+    for (names, resource) in networks::asked(sender) {
         let drawn = timeline::draw(&sender.scenario, &resource, &title(&names));
-        figure(page, &drawn.caption, &drawn.svg);
+        figure(page, &drawn);
         page.push_str(
             "<p class=\"legend\"><i class=\"send\"></i> sending <i class=\"budget\"></i> spare budget \
              <i class=\"wait\"></i> waiting at worst <i class=\"slack\"></i> left until the deadline \
@@ -127,11 +120,12 @@ fn pictures(page: &mut String, sender: &Sender) {
     }
 }
 
-fn figure(page: &mut String, caption: &str, svg: &str) {
+fn figure(page: &mut String, drawn: &Drawing) {
     let _ = writeln!(
         page,
-        "<figure><figcaption>{}</figcaption>{svg}</figure>",
-        escape(caption)
+        "<figure><figcaption>{}</figcaption>{}</figure>",
+        escape(&drawn.caption),
+        drawn.svg
     );
 }
 
@@ -140,30 +134,4 @@ fn title(names: &[String]) -> String {
         [one] => format!("network {one}"),
         several => format!("networks {} (alike)", several.join(" and ")),
     }
-}
-
-/// Networks with what is asked of them, those that are asked the same together.
-pub(super) fn lines(sender: &Sender) -> Vec<(Vec<String>, Resource)> {
-    let scenario = &sender.scenario;
-    let all = LinkSet::first(scenario.links.len());
-    let mut lines: Vec<(Vec<String>, Resource)> = Vec::new();
-    // Without a bandwidth nothing has a length.
-    if sender.plan.is_err() {
-        return lines;
-    }
-    for resource in resources(scenario, all) {
-        let judged = resource.blocking.iter().any(Option::is_some);
-        if !judged || !matches!(resource.kind, Kind::Networks(_)) {
-            continue;
-        }
-        let name = words::resource(scenario, resource.kind);
-        let same = |known: &&mut (Vec<String>, Resource)| {
-            known.1.tasks == resource.tasks && known.1.channels == resource.channels
-        };
-        match lines.iter_mut().find(same) {
-            Some((names, _)) => names.push(name),
-            None => lines.push((vec![name], resource)),
-        }
-    }
-    lines
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::table::Table;
-use super::{Report, page, schedule, units, words};
+use super::{Report, networks, schedule, units, words};
 use crate::advice::Advice;
 use crate::evaluate::Plan;
 use crate::headroom::{ChannelHeadroom, Headroom};
@@ -97,7 +97,7 @@ pub fn advice_head(report: &Report, sender: &Sender, count: usize) -> Option<Str
 /// Which channels must change where one is not enough, as far as one start shows it.
 fn late(sender: &Sender) -> String {
     let mut names: Vec<&str> = Vec::new();
-    for (_, resource) in page::lines(sender) {
+    for (_, resource) in networks::asked(sender) {
         for task in schedule::late(&resource) {
             let name = sender.scenario.channels[resource.channels[task]]
                 .name

@@ -4,7 +4,7 @@
 use bumpless_drawing::{Anchor, Svg};
 
 use super::schedule::{Job, Schedule, schedule};
-use super::units;
+use super::{Drawing, units};
 use crate::input::Scenario;
 use crate::resource::{Blocking, Resource};
 
@@ -17,14 +17,6 @@ const ROW: f64 = 26.0;
 const BAR: f64 = 16.0;
 /// Channels that are drawn.
 const ROWS: usize = 40;
-
-/// A drawing with its explanation.
-pub struct Timeline {
-    /// What is shown.
-    pub caption: String,
-    /// The drawing.
-    pub svg: String,
-}
 
 struct Frame<'a> {
     scenario: &'a Scenario,
@@ -57,7 +49,7 @@ impl Frame<'_> {
 }
 
 /// The time line of `resource`.
-pub fn draw(scenario: &Scenario, resource: &Resource, name: &str) -> Timeline {
+pub fn draw(scenario: &Scenario, resource: &Resource, name: &str) -> Drawing {
     let planned = schedule(resource);
     let mut order: Vec<usize> = (0..resource.tasks.len()).collect();
     order.sort_by_key(|&task| (resource.tasks[task].deadline, task));
@@ -82,7 +74,7 @@ pub fn draw(scenario: &Scenario, resource: &Resource, name: &str) -> Timeline {
         state(&mut svg, &frame, job);
     }
     let height = TOP + count as f64 * ROW + 8.0;
-    Timeline {
+    Drawing {
         caption: caption(name, &planned, order.len()),
         svg: svg.finish(WIDTH, height, &format!("Time line of {name}")),
     }
