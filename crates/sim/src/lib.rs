@@ -42,7 +42,9 @@ pub mod variants;
 mod world;
 
 pub use run::{Report, Settings, faults, run, run_unless, shortest_storm};
-pub use script::{Class, Complaint, End, Fault, Junk, PathFault, Paths, Scenario, Timed, storm};
+pub use script::{
+    Bursts, Class, Complaint, End, Fault, Junk, PathFault, Paths, Scenario, Timed, storm,
+};
 pub use shrink::{as_scenario, shrink};
 pub use size::Size;
 pub use world::heal_within;

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use bumpless_base::Counter;
 use bumpless_sim::{Report, Scenario, Settings, Size, run, run_unless};
 
 const SECOND: u64 = 1_000_000_000;
@@ -108,15 +109,22 @@ fn a_slow_application_is_as_slow_as_it_is_said() {
 
 #[test]
 fn an_application_that_jumps_takes_another_time_in_each_cycle() {
-    let run = |jumps: &str| {
+    let cycles = |by_ms: u32, jumps: bool| {
         let lines = format!(
-            "for_ms = 2000\nkind = \"slow_application\"\nnode = \"left\"\napplication = \"swift\"\nby_ms = 30{jumps}"
+            "for_ms = 5000\nkind = \"slow_application\"\nnode = \"left\"\napplication = \"swift\"\nby_ms = {by_ms}\n\
+             jumps = {jumps}"
         );
-        with_fault(10, &lines)
+        let report = with_fault(10, &lines);
+        assert_eq!(report.violations, []);
+        report.counters.get(Counter::CyclesExecuted)
     };
-    let (steady, jumping) = (run(""), run("\njumps = true"));
-    assert_eq!((steady.violations, jumping.violations), (vec![], vec![]));
-    assert_ne!(steady.trace_hash, jumping.trace_hash);
+    // Of 40 ms each, from none to 40 ms, and of none.
+    let [steady, jumping, quick] =
+        [(40, false), (40, true), (0, false)].map(|(by, jumps)| cycles(by, jumps));
+    assert!(
+        steady + 50 < jumping && jumping + 50 < quick,
+        "{steady} {jumping} {quick}"
+    );
 }
 
 #[test]
@@ -143,6 +151,7 @@ fn in_bursts_and_between_them_as_much_is_lost_as_is_said() {
 
 #[test]
 fn junk_at_a_witness_does_no_harm() {
+    let calm = with_fault(10, "for_ms = 1\nkind = \"device\"\napplication = \"swift\"");
     for what in ["noise", "replay"] {
         let lines = format!(
             "for_ms = 4000\nkind = \"junk\"\nnetwork = \"A\"\nto = \"witness-a\"\nrate = 5000\nwhat = \"{what}\""
@@ -152,19 +161,30 @@ fn junk_at_a_witness_does_no_harm() {
             (report.violations, report.broken_assumptions),
             (vec![], vec![])
         );
+        // What is replayed is answered once more.
+        let most = if what == "replay" { 44_000 } else { 22_000 };
+        let more = report.datagrams - calm.datagrams;
+        assert!((18_000..most).contains(&more), "{more} datagrams more");
     }
 }
 
 #[test]
 fn a_clock_that_jumps_is_a_broken_assumption_and_is_named() {
-    let report = with_fault(
-        6,
-        "for_ms = 100\nkind = \"clock\"\nof = \"left\"\nppm = 0\nahead_ms = 500",
-    );
-    let [named] = &report.broken_assumptions[..] else {
-        panic!("{:?}", report.broken_assumptions)
+    let run = |ahead_ms: u32| {
+        let lines = format!(
+            "for_ms = 100\nkind = \"clock\"\nof = \"left\"\nppm = 0\nahead_ms = {ahead_ms}"
+        );
+        with_fault(6, &lines)
+    };
+    let (calm, jumped) = (run(0), run(500));
+    assert_eq!(calm.broken_assumptions, [""; 0]);
+    let [named] = &jumped.broken_assumptions[..] else {
+        panic!("{:?}", jumped.broken_assumptions)
     };
     assert!(named.contains("left's jumps ahead by 500 ms"), "{named}");
+    // Leases and promises run out at once by that clock.
+    let lapses = |report: &Report| report.counters.get(Counter::LeaseLapses);
+    assert!(lapses(&jumped) > lapses(&calm), "nothing jumped");
 }
 
 #[test]

@@ -224,9 +224,15 @@ impl Network {
             return true;
         }
         if let Some(bursts) = path.bursts {
-            let (turns, _) = bursts.state(path.in_burst);
+            let turns = match path.in_burst {
+                true => bursts.leave,
+                false => bursts.enter,
+            };
             path.in_burst ^= random.chance(turns);
-            let (_, lost) = bursts.state(path.in_burst);
+            let lost = match path.in_burst {
+                true => bursts.within,
+                false => bursts.between,
+            };
             if random.chance(lost) {
                 return true;
             }

@@ -2,27 +2,7 @@
 
 use bumpless_wire::{Packet, parse};
 
-use crate::script::{Class, PathFault};
-
-/// The model of Gilbert and Elliott, by datagram: probabilities that a burst begins and ends, and that a datagram is
-/// lost in one and between two.
-#[derive(Clone, Copy, Debug)]
-pub struct Bursts {
-    pub enter: f64,
-    pub leave: f64,
-    pub within: f64,
-    pub between: f64,
-}
-
-impl Bursts {
-    /// The probabilities that a burst ends, or begins, and that a datagram is lost.
-    pub fn state(&self, in_burst: bool) -> (f64, f64) {
-        match in_burst {
-            true => (self.leave, self.within),
-            false => (self.enter, self.between),
-        }
-    }
-}
+use crate::script::{Bursts, Class, PathFault};
 
 /// The present properties of one direction between two ends of one network.
 #[derive(Clone, Debug)]
@@ -91,19 +71,7 @@ impl Path {
         match *fault {
             PathFault::Cut => self.cut = true,
             PathFault::Loss { share, class } => self.losses.push((share, class)),
-            PathFault::Bursts {
-                enter,
-                leave,
-                within,
-                between,
-            } => {
-                self.bursts = Some(Bursts {
-                    enter,
-                    leave,
-                    within,
-                    between,
-                });
-            }
+            PathFault::Bursts(bursts) => self.bursts = Some(bursts),
             PathFault::Delay { by, jitter } => {
                 self.base += by;
                 self.jitter += jitter;

@@ -5,7 +5,6 @@
 //! outside 10 to 1000 Mbit/s is drawn again with the same fullness.
 
 use bumpless_base::{Duration, LinkId, LinkSet, Random, frame};
-use bumpless_net_linux::Pacer;
 use bumpless_plan::demand::Utilisation;
 use bumpless_plan::resource::resources;
 use bumpless_plan::{
@@ -85,7 +84,10 @@ fn attempt(random: &mut Random, fullness: u64) -> Option<Scenario> {
     }
     scale(&mut scenario, fullness)?;
     for link in &mut scenario.links {
-        link.burst = Burst::Fixed(burst(link, &scenario.packets));
+        link.burst = Burst::Paced {
+            packet: link.frame_overhead + u32::from(datagram_max(&scenario.packets)),
+            partners: 1,
+        };
     }
     Some(scenario)
 }
@@ -171,17 +173,6 @@ pub fn situations(scenario: &Scenario) -> impl Iterator<Item = LinkSet> {
         up
     });
     std::iter::once(all).chain(without.filter(|up| !up.is_empty()))
-}
-
-/// What the shipped pacer lets go at once.
-fn burst(link: &Link, packets: &Packets) -> u32 {
-    let pacer = Pacer::new(
-        link.bandwidth,
-        link.frame_overhead as u16,
-        datagram_max(packets),
-        bumpless_base::Instant::ZERO,
-    );
-    pacer.burst() as u32
 }
 
 /// The largest datagram of a state.

@@ -30,7 +30,7 @@ mod world;
 pub use judge::{Broken, Judged, Verdict, judge};
 pub use tally::{Row, Tally};
 
-use bumpless_plan::Scenario;
+use bumpless_plan::{Burst, Scenario};
 
 /// What the plan is told; anything but [`Told::Truth`] makes it wrong, so that a test can show that
 /// the judge finds it.
@@ -59,7 +59,7 @@ impl Told {
             Self::NoBlocking => {
                 told.machine.jitter_ns = 0;
                 for link in &mut told.links {
-                    (link.burst, link.other_frame) = (bumpless_plan::Burst::Fixed(0), 0);
+                    (link.burst, link.other_frame) = (Burst::Fixed(0), 0);
                     link.round_trip = Default::default();
                 }
             }

@@ -42,6 +42,19 @@ pub enum Class {
     Witness,
 }
 
+/// The model of Gilbert and Elliott, by datagram: bursts begin and end, and datagrams are lost in them and between.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bursts {
+    /// Probability that a burst begins with a datagram.
+    pub enter: f64,
+    /// Probability that it ends with a datagram.
+    pub leave: f64,
+    /// Share that is lost in a burst.
+    pub within: f64,
+    /// Share that is lost between bursts.
+    pub between: f64,
+}
+
 /// What happens to the datagrams of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PathFault {
@@ -54,17 +67,8 @@ pub enum PathFault {
         /// Which.
         class: Class,
     },
-    /// Losses come in bursts (Gilbert-Elliott).
-    Bursts {
-        /// Probability that a burst begins with a datagram.
-        enter: f64,
-        /// Probability that it ends with a datagram.
-        leave: f64,
-        /// Share that is lost in a burst.
-        within: f64,
-        /// Share that is lost between bursts.
-        between: f64,
-    },
+    /// Losses come in bursts.
+    Bursts(Bursts),
     /// It takes longer.
     Delay {
         /// Added to every datagram, nanoseconds.

@@ -5,12 +5,14 @@ mod entry;
 mod fault;
 mod kinds;
 mod overlap;
+mod path_kinds;
+mod places;
 mod scenario;
 mod storm;
 mod words;
 
 pub use self::assumptions::broken_assumptions;
-pub use self::fault::{Class, End, Fault, Junk, PathFault, Paths, Timed};
+pub use self::fault::{Bursts, Class, End, Fault, Junk, PathFault, Paths, Timed};
 pub use self::scenario::{Complaint, Scenario};
 pub use self::storm::{change_now_and_then, storm};
 pub use self::words::words;

@@ -140,7 +140,7 @@ fn is_one_at_a_time(one: &PathFault, other: &PathFault) -> bool {
         (one, other),
         (Cut, Cut)
             | (Bandwidth { .. }, Bandwidth { .. })
-            | (Bursts { .. }, Bursts { .. })
+            | (Bursts(_), Bursts(_))
             | (Flap { .. }, Flap { .. })
     )
 }

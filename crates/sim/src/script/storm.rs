@@ -3,7 +3,7 @@
 use bumpless_base::Random;
 use bumpless_config::{Config, ReferenceKind};
 
-use super::{Class, End, Fault, Junk, PathFault, Paths, Timed};
+use super::{Bursts, Class, End, Fault, Junk, PathFault, Paths, Timed};
 use crate::streams::{Purpose, stream};
 use crate::variants::LAST;
 
@@ -285,12 +285,12 @@ impl Draw<'_> {
                     Class::Witness,
                 ]),
             },
-            7..=8 => PathFault::Bursts {
+            7..=8 => PathFault::Bursts(Bursts {
                 enter: self.one_of(&[0.001, 0.02]),
                 leave: self.one_of(&[0.5, 0.1, 0.02]),
                 within: self.one_of(&[1.0, 1.0, 0.5]),
                 between: self.one_of(&[0.0, 0.0, 0.01]),
-            },
+            }),
             9 => PathFault::Delay {
                 by: self.one_of(&[0, 300_000, 2 * MS, 15 * MS]),
                 jitter: self.one_of(&[0, MS, 10 * MS]),

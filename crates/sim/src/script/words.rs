@@ -206,17 +206,12 @@ impl Fields<'_> {
                     self.text("of", class_name(class));
                 }
             }
-            PathFault::Bursts {
-                enter,
-                leave,
-                within,
-                between,
-            } => {
+            PathFault::Bursts(bursts) => {
                 self.kind("bursts");
-                self.plain("enter", enter);
-                self.plain("leave", leave);
-                self.plain("within", within);
-                self.plain("between", between);
+                self.plain("enter", bursts.enter);
+                self.plain("leave", bursts.leave);
+                self.plain("within", bursts.within);
+                self.plain("between", bursts.between);
             }
             PathFault::Delay { by, jitter } => {
                 self.kind("delay");

@@ -340,6 +340,8 @@ impl World {
         let mut counters = Counters::default();
         for process in self.hosts.iter().filter_map(|host| host.process.as_ref()) {
             let cores = &process.plane.cores;
+            counters.merge(&cores.counters);
+            counters.merge(cores.redundancy.counters());
             counters.merge(cores.sender.counters());
             counters.merge(cores.receiver.counters());
             for app in process.apps.iter().flatten() {

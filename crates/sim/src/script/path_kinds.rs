@@ -1,0 +1,200 @@
+//! The faults of a scenario file that concern paths: where they are, and what happens there.
+
+use bumpless_config::Config;
+
+use super::entry::Entry;
+use super::places::{Names, ends_on};
+use super::scenario::Reader;
+use super::{Bursts, Class, End, PathFault, Paths};
+
+pub(super) const PATH_KINDS: [&str; 10] = [
+    "cut",
+    "loss",
+    "bursts",
+    "delay",
+    "duplicate",
+    "reorder",
+    "corrupt",
+    "truncate",
+    "bandwidth",
+    "flap",
+];
+/// Whether datagrams ever take one of `paths`: nodes talk to each other and to reference points.
+fn leads_anywhere(config: &Config, paths: &Paths) -> bool {
+    let given = |wanted: Option<End>, end: &End| wanted.is_none_or(|wanted| wanted == *end);
+    let is_node = |end: &End| matches!(end, End::Node(_));
+    let networks = 0..config.networks.len();
+    let mut concerned = networks.filter(|&at| paths.network.is_none_or(|wanted| wanted == at));
+    concerned.any(|network| {
+        let ends = ends_on(config, network);
+        let from = ends.iter().filter(|end| given(paths.from, end));
+        from.into_iter().any(|from| {
+            let mut to = ends.iter().filter(|end| given(paths.to, end));
+            to.any(|to| from != to && (is_node(from) || is_node(to)))
+        })
+    })
+}
+
+/// Refuses an interface that the fault would make faster than it is.
+pub(super) fn no_faster(
+    reader: &mut Reader<'_>,
+    entry: &Entry<'_>,
+    config: &Config,
+    network: Option<usize>,
+    bits: u64,
+) {
+    let networks = config.networks.iter().enumerate();
+    let concerned = networks.filter(|(at, _)| network.is_none_or(|wanted| wanted == *at));
+    let slower = |bandwidth: &u64| (1..=bits).contains(bandwidth);
+    let slowest = concerned.map(|(_, network)| network.bandwidth);
+    if let Some(bandwidth) = slowest.filter(slower).min() {
+        let what = format!(
+            "the network sends at {} Mbit/s anyway; give less",
+            bandwidth as f64 / 1e6
+        );
+        entry.wrong(reader, "mbit", what);
+    }
+}
+
+pub(super) fn paths(
+    reader: &mut Reader<'_>,
+    entry: &Entry<'_>,
+    names: &Names<'_>,
+    config: &Config,
+) -> Option<Paths> {
+    let before = reader.complaints.len();
+    let network = entry.named(reader, "network", &names.networks, false);
+    let from = entry.named(reader, "from", &names.ends, false);
+    let to = entry.named(reader, "to", &names.ends, false);
+    if from.is_some() && from == to {
+        entry.wrong(
+            reader,
+            "to",
+            "from and to are the same; no path leads there".into(),
+        );
+    }
+    let both = entry.truth(reader, "both_ways");
+    let paths = Paths {
+        network,
+        from: from.map(|at| names.end(at)),
+        to: to.map(|at| names.end(at)),
+        both,
+    };
+    let sound = reader.complaints.len() == before && !reader.drawn;
+    if sound && !leads_anywhere(config, &paths) {
+        let key = if to.is_some() { "to" } else { "from" };
+        let what = "no path leads there: witnesses are on one network each, and talk to nodes only";
+        entry.wrong(reader, key, what.into());
+    }
+    (reader.complaints.len() == before).then_some(paths)
+}
+
+const WHERE: [&str; 7] = [
+    "at_ms",
+    "for_ms",
+    "kind",
+    "network",
+    "from",
+    "to",
+    "both_ways",
+];
+
+pub(super) fn path_fault(
+    reader: &mut Reader<'_>,
+    entry: &Entry<'_>,
+    kind: &str,
+) -> Option<PathFault> {
+    let mut allow = |more: &[&str]| {
+        let known: Vec<&str> = WHERE.iter().chain(more).copied().collect();
+        entry.only(reader, &known);
+    };
+    Some(match kind {
+        "cut" => {
+            allow(&[]);
+            PathFault::Cut
+        }
+        "loss" => {
+            allow(&["share", "of"]);
+            PathFault::Loss {
+                share: entry.share(reader, "share")?,
+                class: class(reader, entry)?,
+            }
+        }
+        "bursts" => {
+            allow(&["enter", "leave", "within", "between"]);
+            PathFault::Bursts(Bursts {
+                enter: entry.share(reader, "enter")?,
+                leave: entry.share(reader, "leave")?,
+                within: entry.share_or(reader, "within", 1.0)?,
+                between: entry.share_or(reader, "between", 0.0)?,
+            })
+        }
+        "delay" => {
+            allow(&["by_ms", "jitter_ms"]);
+            PathFault::Delay {
+                by: entry.span(reader, "by_ms")?,
+                jitter: match entry.item("jitter_ms") {
+                    Some(_) => entry.span(reader, "jitter_ms")?,
+                    None => 0,
+                },
+            }
+        }
+        "duplicate" => {
+            allow(&["share"]);
+            PathFault::Duplicate {
+                share: entry.share(reader, "share")?,
+            }
+        }
+        "reorder" => {
+            allow(&["share", "by_ms"]);
+            PathFault::Reorder {
+                share: entry.share(reader, "share")?,
+                by: entry.span(reader, "by_ms")?,
+            }
+        }
+        "corrupt" => {
+            allow(&["share", "unnoticed"]);
+            PathFault::Corrupt {
+                share: entry.share(reader, "share")?,
+                unnoticed: entry.truth(reader, "unnoticed"),
+            }
+        }
+        "truncate" => {
+            allow(&["share"]);
+            PathFault::Truncate {
+                share: entry.share(reader, "share")?,
+            }
+        }
+        "bandwidth" => {
+            allow(&["mbit"]);
+            PathFault::Bandwidth {
+                bits: (entry.needed(reader, "mbit", 0.001, 1e6)? * 1e6) as u64,
+            }
+        }
+        _ => {
+            allow(&["period_ms"]);
+            PathFault::Flap {
+                period: entry.span(reader, "period_ms")?,
+            }
+        }
+    })
+}
+
+fn class(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Class> {
+    const CLASSES: [(&str, Class); 7] = [
+        ("all", Class::All),
+        ("first", Class::First),
+        ("last", Class::Last),
+        ("middle", Class::Middle),
+        ("acknowledgements", Class::Acknowledgements),
+        ("heartbeats", Class::Heartbeats),
+        ("witness", Class::Witness),
+    ];
+    if entry.item("of").is_none() {
+        return Some(Class::All);
+    }
+    let names = CLASSES.map(|(name, _)| name);
+    entry
+        .named(reader, "of", &names, true)
+        .map(|at| CLASSES[at].1)
+}
