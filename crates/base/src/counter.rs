@@ -75,7 +75,7 @@ catalogue! {
     EventsLost, "events_lost", "events", "Notices dropped because the driver did not collect them.";
     HeartbeatsSent, "heartbeats_sent", "heartbeats", "Heartbeats sent on any link.";
     HeartbeatsReceived, "heartbeats_received", "heartbeats", "Heartbeats accepted from partners.";
-    WitnessRequests, "witness_requests", "requests", "Requests sent to reference points.";
+    WitnessRequests, "witness_requests", "requests", "Requests to reference points: sent by a node, judged by a witness.";
     WitnessReplies, "witness_replies", "replies", "Answers accepted from reference points.";
     WitnessTableFull, "witness_table_full", "requests", "Requests that a witness refused because its table has no room for another group.";
     RoleChanges, "role_changes", "times", "Changes of a group's role on this node.";

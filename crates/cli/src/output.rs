@@ -125,7 +125,7 @@ pub fn load_to_plan(path: &Path, as_json: bool) -> Result<Config, Failure> {
 type Parse = fn(&str, &str) -> Result<Config, Vec<Problem>>;
 
 fn read(path: &Path, as_json: bool, parse: Parse) -> Result<Config, Failure> {
-    Config::read(path)
+    Config::read_text(path)
         .and_then(|text| parse(&text, &path.display().to_string()))
         .map_err(|problems| Failure::configuration(&problems, as_json))
 }

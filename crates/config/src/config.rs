@@ -34,14 +34,14 @@ impl Config {
     /// # Errors
     /// As [`parse`](Self::parse); a file that cannot be read is one problem on line 0.
     pub fn load(path: &Path) -> Result<Self, Vec<Problem>> {
-        Self::parse(&Self::read(path)?, &path.display().to_string())
+        Self::parse(&Self::read_text(path)?, &path.display().to_string())
     }
 
     /// The text of the file at `path`.
     ///
     /// # Errors
     /// One problem on line 0.
-    pub fn read(path: &Path) -> Result<String, Vec<Problem>> {
+    pub fn read_text(path: &Path) -> Result<String, Vec<Problem>> {
         std::fs::read_to_string(path).map_err(|error| {
             vec![Problem {
                 file: path.display().to_string(),

@@ -4,18 +4,19 @@ use super::TAKEOVER;
 use super::world::{MS, Plan, World};
 use bumpless_redundancy::*;
 
+/// What was recorded of the first node.
+fn sent_by_first(world: &World) -> Vec<(usize, u8, Vec<u8>)> {
+    let recorded = world.recorded.iter();
+    recorded.filter(|(from, ..)| *from == 0).cloned().collect()
+}
+
 #[test]
 fn heartbeats_of_an_earlier_session_do_nothing() {
     let mut world = World::settled(Plan::default(), 13);
     world.record = true;
     world.run_for(100 * MS);
     world.record = false;
-    let old: Vec<_> = world
-        .recorded
-        .iter()
-        .filter(|(from, ..)| *from == 0)
-        .cloned()
-        .collect();
+    let old = sent_by_first(&world);
     world.kill(0);
     world.run_for(200 * MS);
     world.start(0);
@@ -48,13 +49,7 @@ fn replayed_heartbeats_do_not_keep_a_dead_primary_alive() {
     world.kill(0);
     let start = world.now;
     while world.writes(1).is_none() && world.now < start + 100 * MS {
-        let all: Vec<_> = world
-            .recorded
-            .iter()
-            .filter(|(from, ..)| *from == 0)
-            .cloned()
-            .collect();
-        for (from, link, bytes) in all {
+        for (from, link, bytes) in sent_by_first(&world) {
             world.inject(1, from, link, bytes);
         }
         world.run_for(MS);
@@ -71,12 +66,7 @@ fn a_differing_configuration_that_is_only_replayed_stops_nobody() {
     world.start(1);
     world.run_for(100 * MS);
     world.record = false;
-    let old: Vec<_> = world
-        .recorded
-        .iter()
-        .filter(|(from, ..)| *from == 0)
-        .cloned()
-        .collect();
+    let old = sent_by_first(&world);
     world.kill(0);
     world.kill(1);
     world.nodes[0].fingerprint = 77;
