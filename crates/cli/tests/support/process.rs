@@ -6,6 +6,8 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
+use serde_json::Value;
+
 use super::wait_for;
 
 /// The program under test.
@@ -133,4 +135,18 @@ pub fn outcome(output: &Output) -> (String, String, Option<i32>) {
         text(&output.stderr),
         output.status.code(),
     )
+}
+
+/// What a command printed, on both ways, and its exit status.
+pub fn said(arguments: &[&str]) -> (String, String, Option<i32>) {
+    outcome(&bumpless(arguments))
+}
+
+/// The JSON that a command printed, of the given schema.
+pub fn json(arguments: &[&str], schema: &str) -> (Value, Option<i32>) {
+    let (stdout, stderr, status) = said(arguments);
+    assert_eq!(stdout.lines().count(), 1, "one line: {stdout}{stderr}");
+    let value: Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!(value["schema"], schema, "{value}");
+    (value, status)
 }
