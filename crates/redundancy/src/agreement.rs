@@ -104,10 +104,21 @@ impl Agreement {
         &mut self.leases[usize::from(reference.0) % MAX_REFERENCES]
     }
 
-    /// Has every witness asked at `now` that would be asked later, or as soon as the rate limit lets it.
-    pub(crate) fn ask_all_at(&mut self, now: Instant, timing: &Timing) {
+    /// Has each witness asked at `now`, or as soon as the rate limit lets it, unless it would be asked
+    /// earlier anyway, or its latest answer is to a request so young that it still suffices at the next
+    /// round, a heartbeat later. `suffices` says for how long from the request it does. What is not
+    /// answered is thus asked again with each round.
+    pub(crate) fn ask_at_round(
+        &mut self,
+        now: Instant,
+        timing: &Timing,
+        suffices: impl Fn(&Lease) -> Duration,
+    ) {
         for at in 0..self.members.len() {
             let lease = self.lease_mut(self.members[at].0);
+            if lease.answered_request() + suffices(lease) >= now + timing.heartbeat {
+                continue;
+            }
             let soon = now.max(lease.requested_at + timing.rate_limit());
             lease.next_request = lease.next_request.min(soon);
         }

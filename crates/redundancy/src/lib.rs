@@ -35,6 +35,7 @@ mod liveness;
 mod partner;
 mod ping;
 mod redundancy;
+mod request;
 mod role;
 mod route;
 mod session;

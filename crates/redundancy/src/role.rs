@@ -11,7 +11,7 @@ use crate::id::{GroupId, ReferenceId, ReferenceSet};
 use crate::setup::{MAX_REFERENCES, Timing};
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Epoch, Instant};
-use bumpless_wire::{GroupEntry, GroupFlags, NO_REFERENCE, Role, WitnessKind, WitnessReply};
+use bumpless_wire::{GroupEntry, GroupFlags, NO_REFERENCE, Role, WitnessReply};
 
 /// The right to write outputs. Look at it right before each output: it may have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -354,46 +354,6 @@ impl RoleMachine {
                 group: self.id,
                 reference,
             });
-        }
-    }
-
-    /// Whether this node wants the lease of `reference`.
-    pub(crate) fn wants(&self, reference: ReferenceId) -> bool {
-        self.role == Role::Primary
-            || (self.attempt.is_some() && self.agreement.needed().contains(reference))
-    }
-
-    /// What to ask of a witness at `now`, and which epoch to put on record.
-    pub(crate) fn request(
-        &self,
-        reference: ReferenceId,
-        timing: &Timing,
-        now: Instant,
-    ) -> (WitnessKind, Epoch) {
-        // A node that does not hear the witness must not keep the lease from one that does.
-        let deaf = !self.agreement.answers(reference, timing, now);
-        if self.role == Role::Primary {
-            let valid = self.lapse.is_none() && now < self.right_until();
-            if !valid && deaf {
-                return (WitnessKind::Observe, self.observed);
-            }
-            // Only who holds a right may renew: a witness that has lost its memory believes it. One
-            // whose right has lapsed neither sets nor clears the mark.
-            let kind = match (valid, self.alone.is_ahead()) {
-                (true, true) => WitnessKind::RenewAlone,
-                (true, false) => WitnessKind::Renew,
-                (false, _) => WitnessKind::Acquire,
-            };
-            return (kind, self.candidate.unwrap_or(self.epoch));
-        }
-        let acquire = match self.attempt_lone {
-            true => WitnessKind::AcquireLone,
-            false => WitnessKind::Acquire,
-        };
-        match self.candidate {
-            Some(candidate) if self.wants(reference) && !deaf => (acquire, candidate),
-            _ if self.hand_over.offered().is_some() => (WitnessKind::Release, self.observed),
-            _ => (WitnessKind::Observe, self.observed),
         }
     }
 

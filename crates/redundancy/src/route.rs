@@ -125,7 +125,8 @@ impl Redundancy {
             if partner.is_round_regular(now) {
                 // One wake-up for all instead of one for each: requests leave with the heartbeats.
                 let groups = self.groups.iter_mut().filter(|group| group.peer == at);
-                groups.for_each(|group| group.agreement.ask_all_at(now, &self.setup.timing));
+                let s = surroundings(&self.setup, partner, duplicate, now);
+                groups.for_each(|group| group.ask_at_round(&s));
             }
             let heard_at = partner.latest_heard_at();
             let s = surroundings(&self.setup, partner, duplicate, now);

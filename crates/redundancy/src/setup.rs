@@ -14,7 +14,7 @@ pub const MAX_PARTNERS: usize = 32;
 /// Times of the redundancy protocol. Both nodes of a pair and its witnesses must agree on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Timing {
-    /// Interval of heartbeats on each link, and of requests to each witness.
+    /// Interval of heartbeats on each link, and of requests to a witness that are not answered.
     pub heartbeat: Duration,
     /// A link is down after this long without a heartbeat. At least two heartbeats.
     pub peer_timeout: Duration,

@@ -81,9 +81,11 @@ impl Redundancy {
         out: &mut [u8; MAX_MESSAGE_LEN],
     ) -> usize {
         let timing = self.setup.timing;
+        let s = self.surroundings(self.groups[index].peer, now);
+        let repeated_at = self.groups[index].repeated_at(reference, &s);
         let lease = self.groups[index].agreement.lease_mut(reference);
         lease.requested_at = now;
-        lease.next_request = now + timing.heartbeat;
+        lease.next_request = repeated_at;
         let witness_session = lease.witness;
         let group = self.groups[index].id;
         let (kind, epoch) = self.groups[index].request(reference, &timing, now);

@@ -52,7 +52,7 @@ fn requests_are_brought_forward_to_a_round_but_never_beyond_the_rate_limit() {
         let lease = agreement.lease_mut(reference);
         (lease.requested_at, lease.next_request) = (requested_at, next_request);
     }
-    agreement.ask_all_at(at(105), &timing);
+    agreement.ask_at_round(at(105), &timing, |_| Duration::ZERO);
     let next = [0, 1, 2].map(|r| agreement.lease(ReferenceId(r)).next_request);
     assert_eq!(next, [at(105), at(103), at(105) + limit]);
 }

@@ -2,6 +2,7 @@
 
 use super::TAKEOVER;
 use super::world::{MS, Plan, World};
+use bumpless_base::Counter;
 use bumpless_redundancy::*;
 
 #[test]
@@ -35,6 +36,48 @@ fn an_address_keeps_an_isolated_primary_from_writing_and_lets_the_backup_take_ov
     world.cut_reference(0, 1);
     world.run_for(100 * MS);
     assert!(world.writes(0).is_none() && world.writes(1).is_some());
+}
+
+/// Requests that a node sends within 100 ms, which are 50 heartbeats and ten leases.
+fn requests(world: &mut World, node: usize) -> u64 {
+    let sent = |world: &World| {
+        let core = world.nodes[node].core.as_ref().expect("it runs");
+        core.counters().get(Counter::WitnessRequests)
+    };
+    let before = sent(world);
+    world.run_for(100 * MS);
+    sent(world) - before
+}
+
+#[test]
+fn a_calm_pair_asks_each_witness_with_every_second_heartbeat_which_is_within_half_a_lease() {
+    let mut world = World::settled(Plan::default(), 3);
+    for node in 0..2 {
+        let asked = requests(&mut world, node);
+        assert!((48..=54).contains(&asked), "node {node}: {asked}");
+    }
+}
+
+#[test]
+fn what_a_witness_does_not_answer_is_asked_again_with_each_heartbeat() {
+    for node in 0..2 {
+        let mut world = World::settled(Plan::default(), 4);
+        world.cut_reference(node, 0);
+        world.run_for(200 * MS);
+        let asked = requests(&mut world, node);
+        assert!((73..=79).contains(&asked), "node {node}: {asked}");
+    }
+}
+
+#[test]
+fn who_is_left_alone_asks_with_each_heartbeat() {
+    for dead in 0..2 {
+        let mut world = World::settled(Plan::default(), 5);
+        world.kill(dead);
+        world.run_for(50 * MS);
+        let asked = requests(&mut world, 1 - dead);
+        assert!((98..=104).contains(&asked), "node {dead} is dead: {asked}");
+    }
 }
 
 #[test]

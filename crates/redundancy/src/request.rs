@@ -1,0 +1,93 @@
+//! What a node asks of its reference points, and how often.
+
+use crate::agreement::Lease;
+use crate::id::ReferenceId;
+use crate::role::{RoleMachine, Surroundings};
+use crate::setup::Timing;
+use bumpless_base::{Duration, Epoch, Instant};
+use bumpless_wire::{Role, WitnessKind};
+
+impl RoleMachine {
+    /// Whether this node wants the lease of `reference`.
+    pub(crate) fn wants(&self, reference: ReferenceId) -> bool {
+        self.role == Role::Primary
+            || (self.attempt.is_some() && self.agreement.needed().contains(reference))
+    }
+
+    /// What to ask of a witness at `now`, and which epoch to put on record.
+    pub(crate) fn request(
+        &self,
+        reference: ReferenceId,
+        timing: &Timing,
+        now: Instant,
+    ) -> (WitnessKind, Epoch) {
+        // A node that does not hear the witness must not keep the lease from one that does.
+        let deaf = !self.agreement.answers(reference, timing, now);
+        if self.role == Role::Primary {
+            let valid = self.lapse.is_none() && now < self.right_until();
+            if !valid && deaf {
+                return (WitnessKind::Observe, self.observed);
+            }
+            // Only who holds a right may renew: a witness that has lost its memory believes it. One
+            // whose right has lapsed neither sets nor clears the mark.
+            let kind = match (valid, self.alone.is_ahead()) {
+                (true, true) => WitnessKind::RenewAlone,
+                (true, false) => WitnessKind::Renew,
+                (false, _) => WitnessKind::Acquire,
+            };
+            return (kind, self.candidate.unwrap_or(self.epoch));
+        }
+        let acquire = match self.attempt_lone {
+            true => WitnessKind::AcquireLone,
+            false => WitnessKind::Acquire,
+        };
+        match self.candidate {
+            Some(candidate) if self.wants(reference) && !deaf => (acquire, candidate),
+            _ if self.hand_over.offered().is_some() => (WitnessKind::Release, self.observed),
+            _ => (WitnessKind::Observe, self.observed),
+        }
+    }
+
+    /// A regular round leaves at `s.now`: the witnesses whose answers do not suffice until the next
+    /// one are asked with it.
+    pub(crate) fn ask_at_round(&mut self, s: &Surroundings<'_>) {
+        let suffices = self.suffices(s);
+        self.agreement.ask_at_round(s.now, s.timing, suffices);
+    }
+
+    /// When a request that leaves at `s.now` is repeated if no round does it before.
+    pub(crate) fn repeated_at(&self, reference: ReferenceId, s: &Surroundings<'_>) -> Instant {
+        let lease = self.agreement.lease(reference);
+        s.now + self.suffices(s)(lease).max(s.timing.heartbeat)
+    }
+
+    /// For how long from its request a witness's answer suffices. While all is calm half a lease,
+    /// which leaves the other half for requests that are lost; else each round asks.
+    fn suffices(&self, s: &Surroundings<'_>) -> impl Fn(&Lease) -> Duration + use<> {
+        let (calm, half) = (self.is_calm(s), s.timing.lease / 2);
+        let primary_in = (self.role == Role::Primary).then_some(self.epoch);
+        move |lease| {
+            let held = |epoch| lease.granted && lease.epoch == epoch;
+            match calm && primary_in.is_none_or(held) {
+                true => half,
+                false => Duration::ZERO,
+            }
+        }
+    }
+
+    /// One of the two is primary on the other's promise and both are content: what the
+    /// witnesses grant and answer is only held ready for when that ends.
+    fn is_calm(&self, s: &Surroundings<'_>) -> bool {
+        let partner = self.partner.filter(|_| s.reachable).map(|p| p.role);
+        match (self.role, partner) {
+            (Role::Primary, Some(Role::Backup)) => {
+                let promised = self.lapse.is_none() && s.now < self.right;
+                promised && self.candidate.is_none() && !self.alone.is_ahead()
+            }
+            (Role::Backup, Some(Role::Primary)) => {
+                self.attempt.is_none() && self.hand_over.offered().is_none()
+            }
+            _ => false,
+        }
+    }
+}
