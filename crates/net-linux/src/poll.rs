@@ -68,7 +68,6 @@ pub struct Poller {
     /// The waker's descriptor, then the caller's.
     entries: Box<[libc::pollfd]>,
     waker: Waker,
-    spin: Duration,
 }
 
 impl Poller {
@@ -84,17 +83,7 @@ impl Poller {
                 revents: 0,
             })
             .collect();
-        Self {
-            entries,
-            waker,
-            spin: Duration::ZERO,
-        }
-    }
-
-    /// Polls without giving up the processor for `spin` before each block. Saves a few
-    /// microseconds per wake-up and costs a processor; zero, the default, blocks at once.
-    pub fn set_spin(&mut self, spin: Duration) {
-        self.spin = spin;
+        Self { entries, waker }
     }
 
     /// Also watch the descriptor at `index` for room to write, or stop doing so. For a link whose
@@ -115,18 +104,9 @@ impl Poller {
     /// # Errors
     /// When the kernel is out of memory; nothing has been waited for.
     pub fn wait(&mut self, until: Instant) -> Result<Ready, Errno> {
-        let clock = Clock;
-        let mut now = clock.now();
-        let spin_end = until.min(now + self.spin);
         loop {
-            let timeout = if now < spin_end {
-                Duration::ZERO
-            } else {
-                until.since(now)
-            };
-            let ready = self.poll(timeout)?;
-            now = clock.now();
-            if now >= until || ready.is_some_and(|ready| !ready.is_empty()) {
+            let ready = self.poll(until.since(Clock.now()))?;
+            if ready.is_some_and(|ready| !ready.is_empty()) || Clock.now() >= until {
                 return Ok(ready.unwrap_or_default());
             }
         }
@@ -175,16 +155,9 @@ mod tests {
     #[test]
     fn a_wait_ends_at_its_instant_and_not_before() {
         let mut poller = Poller::new(&[], Waker::new().unwrap());
-        for spin in [
-            Duration::ZERO,
-            Duration::from_millis(1),
-            Duration::from_millis(9),
-        ] {
-            poller.set_spin(spin);
-            let until = soon();
-            assert!(poller.wait(until).unwrap().is_empty());
-            assert!(Clock.now() >= until);
-        }
+        let until = soon();
+        assert!(poller.wait(until).unwrap().is_empty());
+        assert!(Clock.now() >= until);
         assert!(poller.wait(Instant::ZERO).unwrap().is_empty());
     }
 
