@@ -91,16 +91,6 @@ impl JitterMeter {
     pub fn stalls(&self) -> impl Iterator<Item = &Stall> {
         self.stalls.iter()
     }
-
-    /// The longest remembered stall that overlaps the time from `from` to `to`.
-    pub fn worst_within(&self, from: Instant, to: Instant) -> Option<Stall> {
-        let overlaps = |stall: &&Stall| stall.asked <= to && stall.woke >= from;
-        self.stalls
-            .iter()
-            .filter(overlaps)
-            .max_by_key(|stall| stall.length())
-            .copied()
-    }
 }
 
 #[cfg(test)]
@@ -139,19 +129,5 @@ mod tests {
             .map(|stall| stall.length().as_micros())
             .collect();
         assert_eq!(kept, [300, 400, 500]);
-    }
-
-    #[test]
-    fn a_gap_is_attributed_to_the_longest_stall_that_touches_it() {
-        let meter = meter_with(&[100, 200, 300]);
-        assert_eq!(
-            meter.worst_within(at(0), at(10_000)).unwrap().asked,
-            at(10_000)
-        );
-        assert_eq!(
-            meter.worst_within(at(20_100), at(20_200)).unwrap().asked,
-            at(20_000)
-        );
-        assert_eq!(meter.worst_within(at(101), at(9_999)), None);
     }
 }

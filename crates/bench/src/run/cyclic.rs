@@ -4,11 +4,11 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration as Span;
 
 use bumpless_base::Duration;
-use bumpless_net_linux::{Clock, JitterMeter};
+use bumpless_net_linux::Clock;
 use serde::{Deserialize, Serialize};
 
 use super::Trouble;
-use super::meter::{self, Jitter};
+use super::meter::{self, Jitter, Seen};
 use super::pair::{Pair, Peer, Setup};
 use super::transfers::Bench;
 use crate::conversation::{Answer, ChannelTimes, CyclicChannel, Order};
@@ -250,7 +250,7 @@ fn measure(
 }
 
 impl Applications {
-    fn take(&mut self, channels: &[CyclicChannel], times: &[ChannelTimes], meter: &JitterMeter) {
+    fn take(&mut self, channels: &[CyclicChannel], times: &[ChannelTimes], meter: &Seen) {
         self.channels = channels
             .iter()
             .map(|channel| {

@@ -1,10 +1,11 @@
-//! The jitter meter beside a measurement.
+//! The jitter meters beside a measurement: one on each processor, since one can stand still while
+//! another runs.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use bumpless_base::{Duration, Instant};
-use bumpless_net_linux::{JitterMeter, Stall};
+use bumpless_net_linux::{JitterMeter, Stall, realtime};
 use serde::{Deserialize, Serialize};
 
 use crate::conversation::Miss;
@@ -13,37 +14,92 @@ const PERIOD: Duration = Duration::from_millis(1);
 /// A wake-up later than this is a stall.
 pub const THRESHOLD: Duration = Duration::from_micros(500);
 const REMEMBERED: usize = 65_536;
+/// Most processors that are watched.
+const METERS: usize = 64;
+/// Above whatever is measured, so that only the machine makes a meter late. Where it is not granted the
+/// meter competes with the rest.
+const PRIORITY: u8 = 1;
 
 /// What the meter saw during a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Jitter {
-    /// Wake-ups, one each millisecond.
+    /// Wake-ups, one each millisecond on each processor.
     pub wakes: u64,
-    /// How many were late by half a millisecond or more.
+    /// How many stalls of half a millisecond or more there were; what overlaps on two processors is one.
     pub stalled: u64,
-    /// The latest, nanoseconds.
+    /// The latest wake-up, nanoseconds.
     pub longest_ns: u64,
-    /// The stalls: nanoseconds from the measurement's beginning to when the wake-up was due, and how late
-    /// it was.
+    /// The stalls: nanoseconds from the measurement's beginning to when the wake-up was due, and how long
+    /// it lasted.
     pub stalls: Vec<(u64, u64)>,
 }
 
-/// Runs `work` with the meter beside it; gives what both have found.
-pub fn beside<T>(work: impl FnOnce() -> T) -> (T, JitterMeter) {
+/// What the meters of all processors saw.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    wakes: u64,
+    longest: Duration,
+    /// In order of time, none overlapping another.
+    stalls: Vec<Stall>,
+}
+
+impl Seen {
+    fn of(meters: &[JitterMeter]) -> Self {
+        let mut all: Vec<Stall> = meters.iter().flat_map(|it| it.stalls().copied()).collect();
+        all.sort_unstable_by_key(|stall| stall.asked);
+        let mut stalls: Vec<Stall> = Vec::with_capacity(all.len());
+        for stall in all {
+            match stalls.last_mut() {
+                Some(last) if stall.asked <= last.woke => last.woke = last.woke.max(stall.woke),
+                _ => stalls.push(stall),
+            }
+        }
+        let longest = meters.iter().map(JitterMeter::longest).max();
+        Self {
+            wakes: meters.iter().map(JitterMeter::wakes).sum(),
+            longest: longest.unwrap_or_default(),
+            stalls,
+        }
+    }
+
+    /// The stalls, oldest first.
+    pub fn stalls(&self) -> impl Iterator<Item = &Stall> {
+        self.stalls.iter()
+    }
+
+    /// Whether the machine stood still at any time from `from` to `to`.
+    pub fn touches(&self, from: Instant, to: Instant) -> bool {
+        let next = self.stalls.partition_point(|stall| stall.woke < from);
+        self.stalls.get(next).is_some_and(|stall| stall.asked <= to)
+    }
+}
+
+/// Runs `work` with a meter on each processor beside it; gives what both have found.
+pub fn beside<T>(work: impl FnOnce() -> T) -> (T, Seen) {
     let stop = AtomicBool::new(false);
+    let count = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
-        let meter = scope.spawn(|| {
-            let mut meter = JitterMeter::new(THRESHOLD, REMEMBERED);
-            meter.run(PERIOD, &stop);
-            meter
-        });
+        let watchers: Vec<_> = (0..count.min(METERS))
+            .map(|cpu| {
+                let stop = &stop;
+                scope.spawn(move || watch(cpu, stop))
+            })
+            .collect();
         let result = work();
         stop.store(true, Ordering::Relaxed);
-        let meter = meter
-            .join()
-            .unwrap_or_else(|_| JitterMeter::new(THRESHOLD, 1));
-        (result, meter)
+        let meters = watchers.into_iter().filter_map(|it| it.join().ok());
+        (result, Seen::of(&meters.collect::<Vec<_>>()))
     })
+}
+
+fn watch(cpu: usize, stop: &AtomicBool) -> JitterMeter {
+    let mut meter = JitterMeter::new(THRESHOLD, REMEMBERED);
+    // What is refused makes the meter coarser: it then wakes where and when there is room.
+    let _ = realtime::tighten_timers();
+    let _ = realtime::pin(cpu);
+    let _ = realtime::set_fifo(PRIORITY);
+    meter.run(PERIOD, stop);
+    meter
 }
 
 /// Whether `stalls` between the release of what was missed and its end add up to what it was late by; of what
@@ -66,20 +122,16 @@ pub fn explains<'a>(
     stood_still >= enough.max(1)
 }
 
-/// What `meter` saw, told relative to `began`.
-pub fn told(meter: &JitterMeter, began: Instant) -> Jitter {
+/// What was `seen`, told relative to `began`.
+pub fn told(seen: &Seen, began: Instant) -> Jitter {
+    let since = |stall: &Stall| stall.asked.since(began).as_nanos();
+    let stalls = seen.stalls();
     Jitter {
-        wakes: meter.wakes(),
-        stalled: meter.stalled(),
-        longest_ns: meter.longest().as_nanos(),
-        stalls: meter
-            .stalls()
-            .map(|stall| {
-                (
-                    stall.asked.since(began).as_nanos(),
-                    stall.length().as_nanos(),
-                )
-            })
+        wakes: seen.wakes,
+        stalled: seen.stalls.len() as u64,
+        longest_ns: seen.longest.as_nanos(),
+        stalls: stalls
+            .map(|stall| (since(stall), stall.length().as_nanos()))
             .collect(),
     }
 }
@@ -87,6 +139,34 @@ pub fn told(meter: &JitterMeter, began: Instant) -> Jitter {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_two_processors_see_at_once_is_one_stall() {
+        let at = |micros: u64| Instant::from_nanos(micros * 1000);
+        let meter = |stalls: &[(u64, u64)]| {
+            let mut meter = JitterMeter::new(THRESHOLD, 8);
+            for &(asked, woke) in stalls {
+                meter.record(at(asked), at(woke));
+            }
+            meter
+        };
+        let first = meter(&[(1_000, 1_100), (2_000, 5_000), (9_000, 9_700)]);
+        let other = meter(&[(4_500, 6_000), (8_000, 8_499), (11_000, 11_600)]);
+        let seen = Seen::of(&[first, other]);
+        let told = told(&seen, at(1_000));
+        let micros: Vec<_> = told
+            .stalls
+            .iter()
+            .map(|s| (s.0 / 1000, s.1 / 1000))
+            .collect();
+        assert_eq!(micros, [(1_000, 4_000), (8_000, 700), (10_000, 600)]);
+        assert_eq!(
+            (told.wakes, told.stalled, told.longest_ns),
+            (6, 3, 3_000_000)
+        );
+        assert!(seen.touches(at(5_900), at(7_000)) && seen.touches(at(0), at(2_000)));
+        assert!(!seen.touches(at(6_001), at(8_999)) && !seen.touches(at(11_601), at(20_000)));
+    }
 
     #[test]
     fn a_miss_is_the_machines_only_if_that_stood_still_for_as_long_as_it_was_late() {

@@ -210,7 +210,7 @@ impl<'a> Session<'a> {
             }
         };
         cell.jitter = meter::told(&meter, began);
-        let touched = |(from, to, _): &(_, _, u64)| meter.worst_within(*from, *to).is_some();
+        let touched = |(from, to, _): &(_, _, u64)| meter.touches(*from, *to);
         let places = times.iter().enumerate();
         cell.disturbed = places
             .filter(|(_, time)| touched(time))
