@@ -31,6 +31,9 @@ pub(crate) struct Lease {
     answered: u64,
     /// Whether the last answer granted what was asked.
     pub(crate) granted: bool,
+    /// The last answer refused a lease although nobody else's stood in the way: it is too long for
+    /// the witness, or that has no room.
+    pub(crate) refused: bool,
     /// When the next request is due.
     pub(crate) next_request: Instant,
     pub(crate) requested_at: Instant,
@@ -49,6 +52,12 @@ impl Lease {
     pub(crate) const fn answered_request(&self) -> Instant {
         Instant::from_nanos(self.answered)
     }
+}
+
+/// Whether a refusal says that something has to end first.
+pub(crate) const fn waits(reply: &WitnessReply) -> bool {
+    // A witness rounds up by one.
+    reply.retry_after_us > 1
 }
 
 /// A group's reference points.
@@ -213,6 +222,7 @@ impl Agreement {
         lease.answered_at = Some(now);
         (lease.witness, lease.alone) = (reply.witness_session, reply.alone);
         lease.granted = leased && reply.granted;
+        lease.refused = leased && !reply.granted && !waits(reply);
         if !leased {
             lease.quiet_until = now + Duration::from_micros(reply.retry_after_us.into());
         }
@@ -252,6 +262,7 @@ impl Agreement {
         for lease in &mut self.leases {
             lease.until = Instant::ZERO;
             lease.granted = false;
+            lease.refused = false;
         }
     }
 

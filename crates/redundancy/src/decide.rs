@@ -321,10 +321,12 @@ impl RoleMachine {
             .is_some_and(|since| s.now >= since + s.timing.promise());
         let missing = set.iter().find(|&r| s.now >= self.agreement.lease(r).until);
         if let (true, Some(reference)) = (waited, missing) {
-            let cause = if self.agreement.answers(reference, s.timing, s.now) {
-                WaitCause::ReferenceRefuses(reference)
-            } else {
+            let cause = if !self.agreement.answers(reference, s.timing, s.now) {
                 WaitCause::ReferenceSilent(reference)
+            } else if self.agreement.lease(reference).refused {
+                WaitCause::LeaseRefused(reference)
+            } else {
+                WaitCause::ReferenceRefuses(reference)
             };
             self.wait(cause, out);
         }

@@ -43,6 +43,9 @@ pub enum WaitCause {
     ReferenceSilent(ReferenceId),
     /// This reference point answers, and leases to somebody else.
     ReferenceRefuses(ReferenceId),
+    /// This reference point refuses the lease, though nobody holds it: it is longer than the witness allows,
+    /// or that has no room.
+    LeaseRefused(ReferenceId),
 }
 
 /// Why redundancy is lost or degraded.
@@ -62,6 +65,9 @@ pub enum RedundancyCause {
     LinkDown(LinkId),
     /// A reference point of the group does not answer this node.
     ReferenceSilent(ReferenceId),
+    /// A reference point refuses the primary's lease, though nobody holds it: it is longer than the witness
+    /// allows, or that has no room.
+    LeaseRefused(ReferenceId),
     /// The backup does not reach the agreed reference point and could not take over.
     BackupWithoutReference,
     /// The primary's right to write has lapsed.

@@ -7,6 +7,9 @@ use crate::setup::Timing;
 use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_wire::{Role, WitnessKind};
 
+/// Heartbeats for which an answer suffices at most.
+const CALM_HEARTBEATS: u64 = 4;
+
 impl RoleMachine {
     /// Whether this node wants the lease of `reference`.
     pub(crate) fn wants(&self, reference: ReferenceId) -> bool {
@@ -62,14 +65,16 @@ impl RoleMachine {
     }
 
     /// For how long from its request a witness's answer suffices. While all is calm half a lease,
-    /// which leaves the other half for requests that are lost; else each round asks.
+    /// which leaves the other half for requests that are lost, but no more than a few heartbeats: a
+    /// witness that has restarted is told soon what it has forgotten. Else each round asks.
     fn suffices(&self, s: &Surroundings<'_>) -> impl Fn(&Lease) -> Duration + use<> {
-        let (calm, half) = (self.is_calm(s), s.timing.lease / 2);
+        let calm_pace = (s.timing.lease / 2).min(s.timing.heartbeat * CALM_HEARTBEATS);
+        let calm = self.is_calm(s);
         let primary_in = (self.role == Role::Primary).then_some(self.epoch);
         move |lease| {
             let held = |epoch| lease.granted && lease.epoch == epoch;
             match calm && primary_in.is_none_or(held) {
-                true => half,
+                true => calm_pace,
                 false => Duration::ZERO,
             }
         }

@@ -3,7 +3,7 @@
 //! The transitions are in [`decide`](crate::decide), ordered switchover is in
 //! [`hand_over`](crate::hand_over). Clauses.
 
-use crate::agreement::Agreement;
+use crate::agreement::{Agreement, waits};
 use crate::alone::Alone;
 use crate::event::{Event, Outbox, RedundancyLevel, RoleCause, WaitCause};
 use crate::hand_over::HandOver;
@@ -320,11 +320,13 @@ impl RoleMachine {
         let known = self.observed;
         self.observe(reply.epoch);
         let retry = s.now + bumpless_base::Duration::from_micros(reply.retry_after_us.into());
-        if self.wants(reference) && !reply.granted && leased {
+        let surpassed = self.observed > known;
+        let worthwhile = surpassed || waits(reply);
+        if self.wants(reference) && !reply.granted && leased && worthwhile {
             let lease = self.agreement.lease_mut(reference);
             // Refused for its epoch: the next request carries a higher one. Refused because of a
-            // running promise: ask again when that ends.
-            let soon = if self.observed > known { s.now } else { retry };
+            // running promise: ask again when that ends. For anything else the rounds ask.
+            let soon = if surpassed { s.now } else { retry };
             let earliest = lease.requested_at + s.timing.rate_limit();
             lease.next_request = lease.next_request.min(soon.max(earliest));
         }

@@ -200,6 +200,8 @@ impl RoleMachine {
             RedundancyLevel::Degraded(RedundancyCause::LinkDown(link))
         } else if let Some(reference) = silent {
             RedundancyLevel::Degraded(RedundancyCause::ReferenceSilent(reference))
+        } else if let Some(reference) = self.refusing_reference() {
+            RedundancyLevel::Degraded(RedundancyCause::LeaseRefused(reference))
         } else if !partner_reaches {
             RedundancyLevel::Degraded(RedundancyCause::BackupWithoutReference)
         } else {
@@ -225,12 +227,27 @@ impl RoleMachine {
         if self.lapse.is_some() {
             return Some(RedundancyCause::NoPermit);
         }
-        (!backup_synced).then_some(RedundancyCause::BackupNotSynced)
+        if !backup_synced {
+            return Some(RedundancyCause::BackupNotSynced);
+        }
+        // The backup would be refused, too.
+        let agreed = self.agreement.current();
+        let refuses = |r: &ReferenceId| self.is_refused_by(*r);
+        agreed.filter(refuses).map(RedundancyCause::LeaseRefused)
     }
 
     fn silent_reference(&self, timing: &Timing, now: Instant) -> Option<ReferenceId> {
         let mut members = self.agreement.members().iter().map(|(r, _)| *r);
         members.find(|&r| !self.agreement.answers(r, timing, now))
+    }
+
+    fn is_refused_by(&self, reference: ReferenceId) -> bool {
+        self.role == Role::Primary && self.agreement.lease(reference).refused
+    }
+
+    fn refusing_reference(&self) -> Option<ReferenceId> {
+        let mut members = self.agreement.members().iter().map(|(r, _)| *r);
+        members.find(|&r| self.is_refused_by(r))
     }
 
     /// Tells the driver of reference points that fell silent and of another level.

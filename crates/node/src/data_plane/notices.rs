@@ -297,6 +297,13 @@ impl<D: Drivers> DataPlane<D> {
             .map_or("?", String::as_str)
     }
 
+    fn refused_lease(&self, reference: ReferenceId) -> ShortText {
+        ShortText::of(format_args!(
+            "reference point {} refuses the lease: longer than its --longest-lease-ms, or no room",
+            self.reference_name(reference)
+        ))
+    }
+
     fn wait_cause(&self, cause: WaitCause) -> ShortText {
         match cause {
             WaitCause::NotSynced => {
@@ -310,6 +317,7 @@ impl<D: Drivers> DataPlane<D> {
                 "reference point {} has leased the role to the partner",
                 self.reference_name(reference)
             )),
+            WaitCause::LeaseRefused(reference) => self.refused_lease(reference),
         }
     }
 
@@ -339,6 +347,7 @@ impl<D: Drivers> DataPlane<D> {
                 "reference point {} does not answer",
                 self.reference_name(reference)
             )),
+            RedundancyCause::LeaseRefused(reference) => self.refused_lease(reference),
             RedundancyCause::BackupWithoutReference => {
                 ShortText::of("the backup does not reach the agreed reference point")
             }

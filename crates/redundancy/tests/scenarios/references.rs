@@ -2,7 +2,7 @@
 
 use super::TAKEOVER;
 use super::world::{MS, Plan, World};
-use bumpless_base::Counter;
+use bumpless_base::{Counter, Duration};
 use bumpless_redundancy::*;
 
 #[test]
@@ -56,6 +56,31 @@ fn a_calm_pair_asks_each_witness_with_every_second_heartbeat_which_is_within_hal
         let asked = requests(&mut world, node);
         assert!((48..=54).contains(&asked), "node {node}: {asked}");
     }
+}
+
+#[test]
+fn with_a_long_lease_a_calm_pair_asks_with_every_fourth_heartbeat() {
+    let mut plan = Plan::default();
+    plan.timing.lease = Duration::from_millis(40);
+    let mut world = World::settled(plan, 3);
+    for node in 0..2 {
+        let asked = requests(&mut world, node);
+        assert!((24..=28).contains(&asked), "node {node}: {asked}");
+    }
+}
+
+#[test]
+fn a_witness_that_refuses_so_long_a_lease_is_told_and_asked_no_more_than_with_each_heartbeat() {
+    let lease = Duration::from_millis(100);
+    let mut plan = Plan::default();
+    (plan.timing.lease, plan.timing.start_wait) = (lease, lease * 3);
+    let mut world = World::settled(plan, 3);
+    assert_eq!(
+        world.status(0).redundancy,
+        RedundancyLevel::Lost(RedundancyCause::LeaseRefused(ReferenceId(0)))
+    );
+    let asked = requests(&mut world, 0);
+    assert!((98..=104).contains(&asked), "{asked}");
 }
 
 #[test]
@@ -165,4 +190,19 @@ fn a_pair_whose_witnesses_have_just_started_says_that_the_backup_could_not_take_
         "redundant means that a takeover is granted: {took} ns"
     );
     world.expect_no_violation("witnesses restarted");
+}
+
+#[test]
+fn who_starts_alone_says_that_the_lease_is_refused_and_not_that_the_partner_has_it() {
+    let lease = Duration::from_millis(100);
+    let mut plan = Plan::default();
+    (plan.timing.lease, plan.timing.start_wait) = (lease, lease * 3);
+    let mut world = World::new(plan, 3);
+    world.run_for(60 * MS);
+    world.start(0);
+    world.run_for(1_000 * MS);
+    assert_eq!(
+        world.status(0).waiting,
+        Some(WaitCause::LeaseRefused(ReferenceId(0)))
+    );
 }
