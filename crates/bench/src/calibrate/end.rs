@@ -1,12 +1,11 @@
 //! One end of a session, in a process of its own: says what it does in lines of JSON, ends with its input.
 
 use std::io::{self, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use bumpless_base::{Duration, Instant, Random};
 use bumpless_config::Config;
-use bumpless_net_linux::{Clock, JitterMeter, Stall, realtime};
+use bumpless_net_linux::{Clock, JitterMeter, Stall};
 use bumpless_node::opening::prepare_executor_thread;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +13,7 @@ use super::session::Session;
 use crate::peer::node::{Channel, Node};
 use crate::peer::payload::Payload;
 use crate::peer::{ChannelSender, PATIENCE, Side, wait_for_end};
+use crate::run::meter::on_each_processor;
 
 /// How long each end waits for the other at first: somebody has to start it there.
 const MEETING: Duration = Duration::from_secs(120);
@@ -32,8 +32,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 const ROUNDS_AT_LEAST: usize = 2;
 /// Transfers that may fail in a session.
 const FAILURES: usize = 3;
-/// How often each meter wakes, and for how many wake-ups it has room.
-const METER_PERIOD: Duration = Duration::from_millis(1);
+/// For how many wake-ups each meter has room.
 const REMEMBERED: usize = 400_000;
 /// Processors that are watched at most.
 const METERS: usize = 8;
@@ -119,48 +118,17 @@ fn send(config: Config, session: &Session) -> Result<(), String> {
     channel.begin();
     prepare_executor_thread(priority);
     say(&Said::Ready)?;
-    let stop = AtomicBool::new(false);
-    let outcome = thread::scope(|scope| {
-        let meters: Vec<_> = (0..meters())
-            .map(|cpu| {
-                scope.spawn({
-                    let stop = &stop;
-                    move || watch(cpu, priority, stop)
-                })
-            })
-            .collect();
-        let sent = transfers(&mut channel, session);
-        stop.store(true, Ordering::Relaxed);
-        let watched = meters
-            .into_iter()
-            .filter_map(|meter| meter.join().ok())
-            .collect();
-        sent.map(|sent| outcome(session, &sent, watched))
-    })?;
+    // One above the data plane's priority, and what that was refused the meters are refused too.
+    let above = priority.map(|priority| priority.saturating_add(1).min(99));
+    let meter = || JitterMeter::new(Duration::ZERO, REMEMBERED);
+    let (sent, meters) =
+        on_each_processor(METERS, meter, above, || transfers(&mut channel, session));
+    let outcome = outcome(session, &sent?, meters);
     let mut last = MARK.to_vec();
     serde_json::to_writer(&mut last, &outcome).map_err(|error| error.to_string())?;
     // The receiver may have ended on it before its acknowledgement came through.
     let _ = channel.transfer(&last, PATIENCE);
     say(&Said::Result(outcome))
-}
-
-fn meters() -> usize {
-    thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(METERS)
-}
-
-/// Watches one processor with the data plane's priority, or one above.
-fn watch(cpu: usize, priority: Option<u8>, stop: &AtomicBool) -> JitterMeter {
-    let mut meter = JitterMeter::new(Duration::ZERO, REMEMBERED);
-    // What is refused is refused to the data plane too.
-    let _ = realtime::tighten_timers();
-    let _ = realtime::pin(cpu);
-    if let Some(priority) = priority {
-        let _ = realtime::set_fifo(priority.saturating_add(1).min(99));
-    }
-    meter.run(METER_PERIOD, stop);
-    meter
 }
 
 /// One transfer: position of its size, beginning, time.

@@ -20,7 +20,7 @@ const METERS: usize = 64;
 /// meter competes with the rest.
 const PRIORITY: u8 = 1;
 
-/// What the meter saw during a measurement.
+/// What the meters saw during a measurement.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Jitter {
     /// Wake-ups, one each millisecond on each processor.
@@ -76,28 +76,47 @@ impl Seen {
 
 /// Runs `work` with a meter on each processor beside it; gives what both have found.
 pub fn beside<T>(work: impl FnOnce() -> T) -> (T, Seen) {
+    let meter = || JitterMeter::new(THRESHOLD, REMEMBERED);
+    let (result, meters) = on_each_processor(METERS, meter, Some(PRIORITY), work);
+    (result, Seen::of(&meters))
+}
+
+/// Runs `work` with a new `meter` on each of at most `most` processors beside it, every one with the
+/// real-time `priority`, if any, that is granted.
+pub(crate) fn on_each_processor<T>(
+    most: usize,
+    meter: impl Fn() -> JitterMeter,
+    priority: Option<u8>,
+    work: impl FnOnce() -> T,
+) -> (T, Vec<JitterMeter>) {
     let stop = AtomicBool::new(false);
     let count = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
-        let watchers: Vec<_> = (0..count.min(METERS))
+        let watchers: Vec<_> = (0..count.min(most))
             .map(|cpu| {
-                let stop = &stop;
-                scope.spawn(move || watch(cpu, stop))
+                let (meter, stop) = (meter(), &stop);
+                scope.spawn(move || watch(cpu, meter, priority, stop))
             })
             .collect();
         let result = work();
         stop.store(true, Ordering::Relaxed);
         let meters = watchers.into_iter().filter_map(|it| it.join().ok());
-        (result, Seen::of(&meters.collect::<Vec<_>>()))
+        (result, meters.collect())
     })
 }
 
-fn watch(cpu: usize, stop: &AtomicBool) -> JitterMeter {
-    let mut meter = JitterMeter::new(THRESHOLD, REMEMBERED);
+fn watch(
+    cpu: usize,
+    mut meter: JitterMeter,
+    priority: Option<u8>,
+    stop: &AtomicBool,
+) -> JitterMeter {
     // What is refused makes the meter coarser: it then wakes where and when there is room.
     let _ = realtime::tighten_timers();
     let _ = realtime::pin(cpu);
-    let _ = realtime::set_fifo(PRIORITY);
+    if let Some(priority) = priority {
+        let _ = realtime::set_fifo(priority);
+    }
     meter.run(PERIOD, stop);
     meter
 }
