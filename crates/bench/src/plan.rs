@@ -34,7 +34,7 @@ pub struct Options {
     pub losses: Vec<LossCase>,
     /// Only with one connection for all (`false`) or one for each (`true`); both if `None`.
     pub many: Option<bool>,
-    /// Transfers in each cell; [`ITERATIONS`] if `None`.
+    /// Transfers in each cell that no stall touches; [`ITERATIONS`] if `None`.
     pub iterations: Option<usize>,
     /// No transfer of a cell is begun after so long.
     pub cell_limit: Duration,
@@ -148,7 +148,7 @@ impl Options {
         }
     }
 
-    /// Transfers in each cell.
+    /// Transfers in each cell that no stall touches.
     pub fn iterations(&self) -> usize {
         self.iterations.unwrap_or(ITERATIONS)
     }

@@ -87,11 +87,10 @@ fn a_quick_run_measures_ours_and_the_kernel_s_over_loopback() {
         assert_eq!(of_peer.len(), 2, "{peer}: {run}");
         for cell in of_peer {
             check_cell(cell);
-            assert_eq!(
-                (&cell["begun"], &cell["failed"]),
-                (&3.into(), &0.into()),
-                "{cell}"
-            );
+            // Those that a stall touched are made up for.
+            let begun = cell["begun"].as_u64().unwrap();
+            assert!((3..=6).contains(&begun), "{cell}");
+            assert_eq!(cell["failed"], 0, "{cell}");
         }
     }
     // A kernel without multipath TCP says so; none is left out silently.
@@ -170,8 +169,10 @@ fn losses_are_made_as_told_and_ours_survives_them() {
         assert_eq!(cell["to_drop"], cell["dropped"], "{cell}");
         let lossless = cell["loss"] == "none";
         assert_eq!(cell["dropped"] == 0, lossless, "{cell}");
-        // 10,240 bytes in packets of an Ethernet; without loss they may travel in one piece.
-        assert!(lossless || cell["packets"] == 8, "{cell}");
+        // 10,240 bytes in packets of an Ethernet, and what a machine that stands still makes a peer repeat;
+        // without loss they may travel in one piece.
+        let packets = cell["packets"].as_u64().unwrap();
+        assert!(lossless || (8..12).contains(&packets), "{cell}");
     }
     for file in ["run.json", "tables.txt", "report.html", "1gbit-none.svg"] {
         assert!(kept.join(file).exists(), "{file}");

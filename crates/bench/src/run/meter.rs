@@ -62,6 +62,13 @@ impl Seen {
         }
     }
 
+    /// Adds what was seen later.
+    pub fn append(&mut self, later: Self) {
+        self.wakes += later.wakes;
+        self.longest = self.longest.max(later.longest);
+        self.stalls.extend(later.stalls);
+    }
+
     /// The stalls, oldest first.
     pub fn stalls(&self) -> impl Iterator<Item = &Stall> {
         self.stalls.iter()
@@ -185,6 +192,15 @@ mod tests {
         );
         assert!(seen.touches(at(5_900), at(7_000)) && seen.touches(at(0), at(2_000)));
         assert!(!seen.touches(at(6_001), at(8_999)) && !seen.touches(at(11_601), at(20_000)));
+
+        let mut whole = seen;
+        whole.append(Seen::of(&[meter(&[(20_000, 24_000)])]));
+        assert!(whole.touches(at(5_900), at(7_000)) && whole.touches(at(23_000), at(25_000)));
+        let told = super::told(&whole, at(1_000));
+        assert_eq!(
+            (told.wakes, told.stalled, told.longest_ns),
+            (7, 4, 4_000_000)
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bumpless_net_linux::Clock;
 use serde::{Deserialize, Serialize};
 
-use super::meter::{self, Jitter};
+use super::meter::{self, Jitter, Seen};
 use super::pair::{Pair, Peer, Setup};
 use super::{Trouble, go_on};
 use crate::network::Place;
@@ -16,6 +16,8 @@ use crate::statistics::Summary;
 
 /// Transfers before the ones that count; the packets of the last ones are counted.
 const WARM_UP: usize = 5;
+/// The first of those, which find the connection's pace.
+const NOT_COUNTED: usize = 2;
 /// Between two transfers: what is late of one must not count for the next.
 const PAUSE: Duration = Duration::from_millis(2);
 /// Failed transfers after which a case is given up.
@@ -95,7 +97,7 @@ pub struct Case {
     pub size: usize,
     /// What is lost.
     pub loss: LossCase,
-    /// Transfers that count.
+    /// Transfers that are to go undisturbed.
     pub iterations: usize,
     /// After so long no further transfer is begun.
     pub limit: Duration,
@@ -140,6 +142,24 @@ pub struct Cell {
     pub samples_ns: Vec<u64>,
     /// Positions in `samples_ns` of the ones that a stall touches.
     pub disturbed: Vec<usize>,
+}
+
+/// One transfer that came to its end.
+struct Timed {
+    from: bumpless_base::Instant,
+    to: bumpless_base::Instant,
+    /// Its own account of its time, nanoseconds.
+    took: u64,
+}
+
+/// Transfers of one cell beside which one meter runs.
+struct Round {
+    size: usize,
+    loss: LossCase,
+    /// What a transfer takes without loss.
+    packets: u64,
+    count: usize,
+    until: Instant,
 }
 
 /// What a run of cells needs to know.
@@ -196,7 +216,7 @@ impl<'a> Session<'a> {
         };
         let filter = self.bench.place.lab().and_then(|lab| lab.filters().first());
         let began = Clock.now();
-        let (outcome, meter) = meter::beside(|| self.measure(case, filter, &mut cell));
+        let (outcome, seen) = self.rounds(case, filter, &mut cell);
         if let Some(filter) = filter {
             filter.set(Loss::None);
         }
@@ -209,17 +229,17 @@ impl<'a> Session<'a> {
                 Vec::new()
             }
         };
-        cell.jitter = meter::told(&meter, began);
-        let touched = |(from, to, _): &(_, _, u64)| meter.touches(*from, *to);
+        cell.jitter = meter::told(&seen, began);
+        let touched = |time: &Timed| seen.touches(time.from, time.to);
         let places = times.iter().enumerate();
         cell.disturbed = places
             .filter(|(_, time)| touched(time))
             .map(|(at, _)| at)
             .collect();
-        cell.samples_ns = times.iter().map(|(_, _, took)| *took).collect();
+        cell.samples_ns = times.iter().map(|time| time.took).collect();
         cell.all = Summary::of(cell.samples_ns.iter().copied());
         let quiet = times.iter().filter(|time| !touched(time));
-        cell.undisturbed = Summary::of(quiet.map(|(_, _, took)| *took));
+        cell.undisturbed = Summary::of(quiet.map(|time| time.took));
         Ok(cell)
     }
 
@@ -231,34 +251,68 @@ impl<'a> Session<'a> {
         self.pair.as_mut().ok_or(Trouble::Stopped)
     }
 
-    /// Every transfer's beginning, end, and own account of its time.
-    fn measure(
+    /// The transfers that count; for those that a stall touched as many again, at most twice as many in all.
+    fn rounds(
         &mut self,
         case: &Case,
         filter: Option<&Filter>,
         cell: &mut Cell,
-    ) -> Result<Vec<(bumpless_base::Instant, bumpless_base::Instant, u64)>, Trouble> {
-        let packets = self.warm_up(case, filter)?;
+    ) -> (Result<Vec<Timed>, Trouble>, Seen) {
+        let (mut times, mut seen) = (Vec::with_capacity(case.iterations), Seen::default());
+        let packets = match self.warm_up(case, filter) {
+            Ok(packets) => packets,
+            Err(trouble) => return (Err(trouble), seen),
+        };
         cell.packets = filter.map(|_| packets);
-        let before = self.pair()?.usage();
         let until = Instant::now() + case.limit;
-        let mut times = Vec::with_capacity(case.iterations);
-        while cell.begun < case.iterations && cell.failed < PATIENCE && Instant::now() < until {
+        let mut wanted = case.iterations;
+        while wanted > 0 && cell.failed < PATIENCE && Instant::now() < until {
+            let round = Round {
+                size: case.size,
+                loss: case.loss,
+                packets,
+                count: wanted,
+                until,
+            };
+            let (outcome, during) = meter::beside(|| self.measure(&round, filter, cell));
+            seen.append(during);
+            match outcome {
+                Ok(more) => times.extend(more),
+                Err(trouble) => return (Err(trouble), seen),
+            }
+            let touched = |time: &&Timed| seen.touches(time.from, time.to);
+            let disturbed = times.iter().filter(touched).count();
+            wanted = further(case.iterations, cell.begun, disturbed);
+        }
+        (Ok(times), seen)
+    }
+
+    /// One transfer after another; what they cost is added to the cell.
+    fn measure(
+        &mut self,
+        round: &Round,
+        filter: Option<&Filter>,
+        cell: &mut Cell,
+    ) -> Result<Vec<Timed>, Trouble> {
+        let before = self.pair()?.usage();
+        let last = cell.begun + round.count;
+        let mut times = Vec::with_capacity(round.count);
+        while cell.begun < last && cell.failed < PATIENCE && Instant::now() < round.until {
             go_on(self.bench.stop)?;
             thread::sleep(PAUSE);
             if let Some(filter) = filter {
-                filter.set(case.loss.of(packets));
+                filter.set(round.loss.of(round.packets));
             }
             let stop = self.bench.stop;
             let pair = self.pair()?;
             let from = Clock.now();
-            let outcome = pair.transfer(case.size, stop)?;
+            let outcome = pair.transfer(round.size, stop)?;
             let to = Clock.now();
             cell.begun += 1;
-            cell.to_drop += case.loss.packets();
+            cell.to_drop += round.loss.packets();
             cell.dropped += filter.map_or(0, Filter::dropped);
             match outcome {
-                Ok(took) => times.push((from, to, took)),
+                Ok(took) => times.push(Timed { from, to, took }),
                 Err(reason) => {
                     cell.failed += 1;
                     cell.error = Some(reason);
@@ -269,16 +323,17 @@ impl<'a> Session<'a> {
         }
         let after = self.pair()?.usage();
         for side in 0..2 {
-            cell.cpu_ns[side] = after[side].cpu_ns.saturating_sub(before[side].cpu_ns);
+            cell.cpu_ns[side] += after[side].cpu_ns.saturating_sub(before[side].cpu_ns);
             cell.peak_bytes[side] = after[side].peak_bytes;
         }
         Ok(times)
     }
 
-    /// Lets the connection find its pace; returns how many packets a transfer takes.
+    /// Lets the connection find its pace; returns how many packets a transfer takes. What an
+    /// undisturbed one does not need was sent because something came late: the fewest are told.
     fn warm_up(&mut self, case: &Case, filter: Option<&Filter>) -> Result<u64, Trouble> {
-        let mut counts = Vec::new();
-        for _ in 0..WARM_UP {
+        let mut fewest = None;
+        for count in 0..WARM_UP {
             thread::sleep(PAUSE);
             if let Some(filter) = filter {
                 filter.set(Loss::None);
@@ -287,12 +342,19 @@ impl<'a> Session<'a> {
             let outcome = self.pair()?.transfer(case.size, stop)?;
             outcome.map_err(|reason| Trouble::Failed(format!("without loss: {reason}")))?;
             thread::sleep(PAUSE);
-            counts.extend(filter.map(Filter::seen));
+            if count >= NOT_COUNTED {
+                fewest = fewest.into_iter().chain(filter.map(Filter::seen)).min();
+            }
         }
-        counts.drain(..counts.len().min(2));
-        counts.sort_unstable();
-        Ok(counts.get(counts.len() / 2).copied().unwrap_or(0))
+        Ok(fewest.unwrap_or(0))
     }
+}
+
+/// How many more transfers there are to be, when so many were wanted undisturbed and so many were begun, some
+/// of them disturbed.
+fn further(iterations: usize, begun: usize, disturbed: usize) -> usize {
+    let missing = (iterations + disturbed).saturating_sub(begun);
+    missing.min((2 * iterations).saturating_sub(begun))
 }
 
 #[cfg(test)]
@@ -317,5 +379,17 @@ mod tests {
             LossCase::Middle(1).applies_to(10 << 10) && !LossCase::Middle(1).applies_to(5 << 10)
         );
         assert!(LossCase::Last.applies_to(128));
+    }
+
+    #[test]
+    fn disturbed_transfers_are_made_up_for_up_to_as_many_again() {
+        assert_eq!(further(100, 100, 0), 0);
+        assert_eq!(further(100, 100, 3), 3);
+        // One of those three was disturbed as well.
+        assert_eq!(further(100, 103, 4), 1);
+        assert_eq!(further(100, 150, 90), 40);
+        assert_eq!(further(100, 200, 150), 0);
+        // Ended early by its limit, then by its failures.
+        assert_eq!(further(100, 20, 1), 81);
     }
 }

@@ -54,7 +54,7 @@ pub struct Bench {
     /// Only with one connection for all sizes or channels, or with one for each
     #[arg(long, value_name = "KIND")]
     connections: Option<Connections>,
-    /// Transfers of each size with each loss; 100 if left out
+    /// Transfers of each size with each loss that no stall of the machine touches; 100 if left out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     iterations: Option<u32>,
     /// Start no more transfers of one size and loss after this many seconds
