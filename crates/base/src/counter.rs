@@ -78,6 +78,7 @@ catalogue! {
     WitnessRequests, "witness_requests", "requests", "Requests to reference points: sent by a node, judged by a witness.";
     WitnessReplies, "witness_replies", "replies", "Answers accepted from reference points.";
     WitnessTableFull, "witness_table_full", "requests", "Requests that a witness refused because its table has no room for another group.";
+    WitnessLeaseRefused, "witness_lease_refused", "requests", "Requests that a witness refused because the lease is longer than its longest, or of no length.";
     RoleChanges, "role_changes", "times", "Changes of a group's role on this node.";
     LeaseLapses, "lease_lapses", "times", "Times that the primary's lease ran out before it was renewed.";
     CyclesExecuted, "cycles_executed", "cycles", "Application cycles executed as primary.";

@@ -166,6 +166,9 @@ impl Witness {
             node: request.node,
             session: request.session,
         };
+        if request.kind.is_lease() && !self.is_lease_allowed(request) {
+            self.counters.count(Counter::WitnessLeaseRefused);
+        }
         let Some(at) = self.find(request) else {
             return Some(self.reply(request, None, self.observes(request), now));
         };
@@ -191,7 +194,7 @@ impl Witness {
         Some(self.reply(request, Some(at), granted, now))
     }
 
-    /// What is counted: requests, and those that found the table full.
+    /// What is counted: requests, those that found the table full, and those for a lease that is refused to everybody.
     pub const fn counters(&self) -> &Counters {
         &self.counters
     }

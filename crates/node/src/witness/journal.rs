@@ -25,7 +25,7 @@ const TRAFFIC: [Counter; 3] = [
 ];
 
 /// Every cause for which a witness does not serve somebody.
-const DISCARDS: [Counter; 12] = [
+const DISCARDS: [Counter; 13] = [
     Counter::DiscardSocketFull,
     Counter::DiscardNoSource,
     Counter::DiscardTruncated,
@@ -35,6 +35,7 @@ const DISCARDS: [Counter; 12] = [
     Counter::DiscardWrongKind,
     Counter::DiscardTooManyRequests,
     Counter::WitnessTableFull,
+    Counter::WitnessLeaseRefused,
     Counter::SendFailures,
     Counter::ReceiveFailures,
     Counter::EventsLost,

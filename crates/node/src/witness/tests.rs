@@ -52,8 +52,19 @@ fn asked(group: u16) -> WitnessRequest {
 }
 
 fn request(group: u16) -> [u8; WitnessRequest::LEN] {
+    encoded(&asked(group))
+}
+
+fn with_lease(lease_us: u32) -> [u8; WitnessRequest::LEN] {
+    encoded(&WitnessRequest {
+        lease_us,
+        ..asked(0)
+    })
+}
+
+fn encoded(request: &WitnessRequest) -> [u8; WitnessRequest::LEN] {
     let mut bytes = [0; WitnessRequest::LEN];
-    asked(group).encode(&mut bytes);
+    request.encode(&mut bytes);
     bytes
 }
 
@@ -88,21 +99,23 @@ fn whatever_is_not_served_is_counted_under_its_cause_and_told() {
     send(&[0x77; 60]);
     send(&request(0)[..20]);
     send(&reply());
-    // The last needs more room than the table has.
+    // The second needs more room than the table has; the third asks for too long.
     send(&request(0));
     send(&request(1));
+    send(&with_lease(u32::MAX));
     let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
     server.serve(&mut socket, at(10));
     server.tell_discards(std::slice::from_ref(&socket), at(10));
     let counters = server.counters(std::slice::from_ref(&socket));
     let figures = [
-        (Counter::DatagramsReceived, 5),
-        (Counter::DatagramsSent, 2),
-        (Counter::WitnessRequests, 2),
+        (Counter::DatagramsReceived, 6),
+        (Counter::DatagramsSent, 3),
+        (Counter::WitnessRequests, 3),
         (Counter::DiscardUnknownType, 1),
         (Counter::DiscardTruncated, 1),
         (Counter::DiscardWrongKind, 1),
         (Counter::WitnessTableFull, 1),
+        (Counter::WitnessLeaseRefused, 1),
     ];
     for (counter, figure) in figures {
         assert_eq!(counters.get(counter), figure, "{}", counter.name());

@@ -129,7 +129,7 @@ fn no_epoch_is_granted_to_two_incarnations() {
 }
 
 #[test]
-fn leases_that_are_too_long_or_empty_are_refused() {
+fn leases_that_are_too_long_or_empty_are_refused_and_counted() {
     let mut w = witness();
     for lease_us in [0, 20_021, u32::MAX] {
         let long = WitnessRequest {
@@ -139,6 +139,19 @@ fn leases_that_are_too_long_or_empty_are_refused() {
         assert!(!ask(&mut w, 100_000, long).granted);
     }
     assert_eq!(w.groups(), 0);
+    assert!(ask(&mut w, 100_000, request(0, AcquireLone, 2)).granted);
+    let too_long = WitnessRequest {
+        lease_us: u32::MAX,
+        ..request(0, Renew, 2)
+    };
+    assert!(!ask(&mut w, 101_000, too_long).granted);
+    // Of no length, as what asks for no lease is.
+    let observes = WitnessRequest {
+        lease_us: 0,
+        ..request(0, Observe, 2)
+    };
+    assert!(ask(&mut w, 101_000, observes).granted);
+    assert_eq!(w.counters().get(Counter::WitnessLeaseRefused), 4);
 }
 
 #[test]
