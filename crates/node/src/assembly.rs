@@ -1,25 +1,26 @@
 //! Putting a node together, and taking it apart again in order.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, mpsc};
-use std::thread;
+use std::io;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
 
 use bumpless_base::NodeId;
-use bumpless_config::Config;
+use bumpless_config::{Config, Realtime};
 use bumpless_net_linux::{Clock, Waker, random};
-use rtrb::RingBuffer;
+use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::admission::Admission;
-use crate::build::{Parts, build_cores};
+use crate::build::{Ends, Parts, build_cores};
 use crate::change::store::Store;
-use crate::change::{ChangeThread, Changer, Tools};
+use crate::change::{Changer, RunningChanges, Tools};
 use crate::control::ControlServer;
-use crate::data_plane::Surroundings;
 use crate::data_plane::change::ChangeBoard;
+use crate::data_plane::drivers::{Pingers, Ports, Sockets};
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::waiter::Waiter;
+use crate::data_plane::{Command, DataPlane, Surroundings};
 use crate::directory::Directory;
-use crate::log::{EventLog, LogOutput, LogRegistry};
+use crate::log::{EventLog, EventSink, LogOutput, LogRegistry, Names};
 use crate::note::Note;
 use crate::opening::{open_links, open_pingers, prepare_thread};
 use crate::operator::Operator;
@@ -41,60 +42,169 @@ pub fn run(
     let socket = config.control_socket(node);
     let _lock = crate::lock(config, node).map_err(RunError::Lock)?;
     let wiring = Wiring::new(config, node);
-    let seed = random::seed().map_err(|errno| system("draw a random number", errno.into()))?;
-    let waker = Waker::new().map_err(|errno| system("make a wake-up descriptor", errno.into()))?;
-
     let mut notes = Vec::new();
-    let links = open_links(config, &wiring, open_link, &mut notes)?;
-    // Echo requests show their nonce to everybody on their way; it must tell nothing of the seed.
-    let nonce = random::seed().map_err(|errno| system("draw a random number", errno.into()))?;
-    let pingers = open_pingers(config, &wiring, nonce, &mut notes)?;
-    let (cores, ends) = build_cores(config, &wiring, seed, Clock.now())?;
+    let drivers = open_drivers(config, &wiring, open_link, &mut notes)?;
+    let (cores, ends) = build_cores(config, &wiring, seed()?, Clock.now())?;
 
     let mut log = EventLog::new(wiring.names.clone());
+    let ways = WaysIntoLog::new(&mut log, &wiring);
     let parts = Parts::new(config, &wiring);
     let factories = (cores.sender.factory(), cores.receiver.factory());
-    let sinks: Vec<_> = wiring.applications.iter().map(|_| log.sink()).collect();
-    let snapshot = Arc::new(Mutex::new(Snapshot::new(
+    let directory = Directory::new(config, admission.clone());
+    let snapshot = Snapshot::new(
         config,
         &wiring.names,
         cores.redundancy.session(),
         Clock.now(),
-    )));
-    let (orders, commands) = RingBuffer::new(COMMANDS);
-    let orders = Arc::new(Mutex::new(orders));
-    let board = Arc::new(ChangeBoard::default());
-    let surroundings = Surroundings {
-        commands,
-        sink: log.sink(),
-        snapshot: Arc::clone(&snapshot),
-        board: Arc::clone(&board),
-        stop: Arc::clone(&options.stop),
-        log_transfers: options.log_transfers,
-    };
-    let drivers = (links, pingers);
-    let mut plane = parts.data_plane(config, cores, drivers, surroundings, Clock.now());
-    let mut waiter = Waiter::new(&plane, waker.clone());
+    );
+    let (shared, commands) = Shared::new(directory, snapshot, notes)?;
+    let surroundings = shared.surroundings(commands, log.sink(), &options);
+    let plane = parts.data_plane(config, cores, drivers, surroundings, Clock.now());
 
-    let (registry, change_sink) = (log.registry(), log.sink());
-    let weaknesses = registry.clone();
-    let store = options.config_file.as_deref();
-    let store = store
-        .map(|file| Store::new(file, &wiring.names.node))
-        .transpose();
-    let store = store.map_err(|error| system("find the configuration's file", error))?;
-    let log = log
+    let store = find_store(&options, &wiring)?;
+    // From here on threads run. What is declared first ends last, whatever goes wrong: the data plane, which
+    // hands over with the executors' help; the control socket; changes and executors; the log.
+    let _log = log
         .start(outputs(&options)?)
         .map_err(|error| system("start the log", error))?;
-    let notes = Arc::new(Mutex::new(notes));
-    let directory = Arc::new(Mutex::new(Directory::new(config, admission.clone())));
-    // Executors outlive the order to stop: a hand-over needs them.
-    let mut running = Running::new(Common {
+    let common = Common {
         node,
-        waker: waker.clone(),
+        waker: shared.waker.clone(),
         log_outputs: options.log_outputs,
         priority: config.realtime.priority,
-    });
+    };
+    let weaknesses = ways.registry.clone();
+    let running = start_applications(config, &wiring, &parts, common, (ends, ways.executors))?;
+    let tools = Tools {
+        store,
+        board: Arc::clone(&shared.board),
+        orders: Arc::clone(&shared.orders),
+        waker: shared.waker.clone(),
+        running,
+        registry: ways.registry,
+        sink: ways.changes,
+        directory: Arc::clone(&shared.directory),
+    };
+    let changer = Changer::new((config, admission), parts, factories);
+    let changes = RunningChanges::start(changer, tools)
+        .map_err(|error| system("start the thread for changes", error))?;
+    let _control = ControlServer::start(&socket, shared.operator(wiring.names, &changes))
+        .map_err(|error| system("listen on the control socket", error))?;
+    let data_plane = start_data_plane(plane, &shared, config.realtime.clone(), weaknesses)
+        .map_err(|error| system("start the data plane", error))?;
+    data_plane.join().map_err(|_| RunError::Panicked)
+}
+
+/// What the threads of a node share.
+struct Shared {
+    waker: Waker,
+    orders: Arc<Mutex<Producer<Command>>>,
+    snapshot: Arc<Mutex<Snapshot>>,
+    board: Arc<ChangeBoard>,
+    directory: Arc<Mutex<Directory>>,
+    /// What was not granted at the start.
+    notes: Arc<Mutex<Vec<Note>>>,
+}
+
+impl Shared {
+    /// With the data plane's end of the orders.
+    fn new(
+        directory: Directory,
+        snapshot: Snapshot,
+        notes: Vec<Note>,
+    ) -> Result<(Self, Consumer<Command>), RunError> {
+        let waker =
+            Waker::new().map_err(|errno| system("make a wake-up descriptor", errno.into()))?;
+        let (orders, commands) = RingBuffer::new(COMMANDS);
+        let shared = Self {
+            waker,
+            orders: Arc::new(Mutex::new(orders)),
+            snapshot: Arc::new(Mutex::new(snapshot)),
+            board: Arc::default(),
+            directory: Arc::new(Mutex::new(directory)),
+            notes: Arc::new(Mutex::new(notes)),
+        };
+        Ok((shared, commands))
+    }
+
+    fn surroundings(
+        &self,
+        commands: Consumer<Command>,
+        sink: EventSink,
+        options: &RunOptions,
+    ) -> Surroundings {
+        Surroundings {
+            commands,
+            sink,
+            snapshot: Arc::clone(&self.snapshot),
+            board: Arc::clone(&self.board),
+            stop: Arc::clone(&options.stop),
+            log_transfers: options.log_transfers,
+        }
+    }
+
+    fn operator(&self, names: Names, changes: &RunningChanges) -> Operator {
+        Operator::new(
+            Arc::clone(&self.directory),
+            names,
+            Arc::clone(&self.snapshot),
+            Arc::clone(&self.orders),
+            changes.entrance(),
+            self.waker.clone(),
+            Arc::clone(&self.notes),
+        )
+    }
+}
+
+/// Ways into the log, one for each thread that tells events.
+struct WaysIntoLog {
+    executors: Vec<EventSink>,
+    changes: EventSink,
+    registry: LogRegistry,
+}
+
+impl WaysIntoLog {
+    fn new(log: &mut EventLog, wiring: &Wiring) -> Self {
+        Self {
+            executors: wiring.applications.iter().map(|_| log.sink()).collect(),
+            changes: log.sink(),
+            registry: log.registry(),
+        }
+    }
+}
+
+fn seed() -> Result<u64, RunError> {
+    random::seed().map_err(|errno| system("draw a random number", errno.into()))
+}
+
+fn open_drivers(
+    config: &Config,
+    wiring: &Wiring,
+    open_link: OpenLink<'_>,
+    notes: &mut Vec<Note>,
+) -> Result<(Ports<Sockets>, Pingers<Sockets>), RunError> {
+    let links = open_links(config, wiring, open_link, notes)?;
+    // Echo requests show their nonce to everybody on their way; it must tell nothing of the cores' seed.
+    let pingers = open_pingers(config, wiring, seed()?, notes)?;
+    Ok((links, pingers))
+}
+
+fn find_store(options: &RunOptions, wiring: &Wiring) -> Result<Option<Store>, RunError> {
+    let file = options.config_file.as_deref();
+    let store = file.map(|file| Store::new(file, &wiring.names.node));
+    store
+        .transpose()
+        .map_err(|error| system("find the configuration's file", error))
+}
+
+fn start_applications(
+    config: &Config,
+    wiring: &Wiring,
+    parts: &Parts,
+    common: Common,
+    (ends, sinks): (Ends, Vec<EventSink>),
+) -> Result<Running, RunError> {
+    let mut running = Running::new(common);
     let ends = ends.0.into_iter().zip(ends.1).zip(sinks).enumerate();
     for (at, (ends, sink)) in ends {
         let settings = &config.applications[wiring.applications[at]];
@@ -102,38 +212,18 @@ pub fn run(
             .start(at, (settings, false), parts.shared(at), ends, sink)
             .map_err(|error| system("start an application's thread", error))?;
     }
-    let stop_changes = Arc::new(AtomicBool::new(false));
-    let changer = Changer::new((config, admission), parts, factories);
-    let tools = Tools {
-        store,
-        board,
-        orders: Arc::clone(&orders),
-        waker: waker.clone(),
-        running,
-        registry,
-        sink: change_sink,
-        stop: Arc::clone(&stop_changes),
-        directory: Arc::clone(&directory),
-    };
-    let (requests, asked) = mpsc::channel();
-    let changes = ChangeThread::new(changer, tools, asked);
-    let changes = thread::Builder::new()
-        .name("change".into())
-        .spawn(move || changes.run())
-        .map_err(|error| system("start the thread for changes", error))?;
-    let operator = Operator::new(
-        directory,
-        wiring.names.clone(),
-        snapshot,
-        orders,
-        (requests, changes.thread().clone()),
-        waker,
-        Arc::clone(&notes),
-    );
-    let control = ControlServer::start(&socket, operator)
-        .map_err(|error| system("listen on the control socket", error))?;
-    let realtime = config.realtime.clone();
-    let data_plane = thread::Builder::new()
+    Ok(running)
+}
+
+fn start_data_plane(
+    mut plane: DataPlane,
+    shared: &Shared,
+    realtime: Realtime,
+    weaknesses: LogRegistry,
+) -> io::Result<JoinHandle<()>> {
+    let mut waiter = Waiter::new(&plane, shared.waker.clone());
+    let notes = Arc::clone(&shared.notes);
+    thread::Builder::new()
         .name("data plane".into())
         .spawn(move || {
             let _held = prepare_thread(&realtime, &notes);
@@ -141,16 +231,6 @@ pub fn run(
             waiter.run(&mut plane);
             plane.groups.iter().for_each(GroupRuntime::release);
         })
-        .map_err(|error| system("start the data plane", error))?;
-    let ended = data_plane.join();
-    drop(control);
-    stop_changes.store(true, Ordering::Release);
-    changes.thread().unpark();
-    if let Ok(mut running) = changes.join() {
-        running.stop_all();
-    }
-    drop(log);
-    ended.map_err(|_| RunError::Panicked)
 }
 
 /// Has the log tell what was found at the start.
@@ -161,7 +241,7 @@ fn tell(notes: &Mutex<Vec<Note>>, log: LogRegistry) {
     }
 }
 
-fn system(what: &'static str, cause: std::io::Error) -> RunError {
+fn system(what: &'static str, cause: io::Error) -> RunError {
     RunError::System { what, cause }
 }
 

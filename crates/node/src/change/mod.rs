@@ -19,4 +19,4 @@ mod thread;
 pub use changer::{Changer, Step};
 pub use places::{Places, Seat};
 pub use prepared::Newcomer;
-pub use thread::{ChangeRequest, ChangeThread, Tools};
+pub use thread::{ChangeRequest, RunningChanges, Tools};

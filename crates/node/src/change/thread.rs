@@ -1,9 +1,10 @@
 //! Taking the steps of a change in a daemon: a thread that may block, beside the data plane.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
 use bumpless_config::Config;
@@ -57,16 +58,58 @@ pub struct Tools {
     pub registry: LogRegistry,
     /// Way into the log.
     pub sink: EventSink,
-    /// Ends the thread, which is to be unparked.
-    pub stop: Arc<AtomicBool>,
     /// What status shows.
     pub directory: Arc<Mutex<Directory>>,
 }
 
+/// The thread while it runs. Dropped, it ends, and with it the applications' threads.
+pub struct RunningChanges {
+    entrance: (Sender<ChangeRequest>, Thread),
+    stop: Arc<AtomicBool>,
+    ends_with: Option<JoinHandle<Running>>,
+}
+
+impl RunningChanges {
+    /// Takes the steps of `changer` as it is asked to, and goes on with what an earlier process has prepared:
+    /// from here on status shows it.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn start(changer: Changer, tools: Tools) -> io::Result<Self> {
+        let (requests, asked) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let inside = ChangeThread::new(changer, tools, asked, Arc::clone(&stop));
+        let thread = thread::Builder::new()
+            .name("change".into())
+            .spawn(move || inside.run())?;
+        Ok(Self {
+            entrance: (requests, thread.thread().clone()),
+            stop,
+            ends_with: Some(thread),
+        })
+    }
+
+    /// Where it is asked, and who is to be unparked then.
+    pub fn entrance(&self) -> (Sender<ChangeRequest>, Thread) {
+        self.entrance.clone()
+    }
+}
+
+impl Drop for RunningChanges {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.entrance.1.unpark();
+        // The applications' threads end as they are dropped; a thread that panics ends the process.
+        drop(self.ends_with.take().map(JoinHandle::join));
+    }
+}
+
 /// The thread's inside.
-pub struct ChangeThread {
+struct ChangeThread {
     changer: Changer,
     tools: Tools,
+    /// Ends the thread, which is to be unparked.
+    stop: Arc<AtomicBool>,
     requests: Receiver<ChangeRequest>,
     asked: Option<SyncSender<Result<(), String>>>,
     /// Weaknesses of the configuration in force, all of which were told.
@@ -77,12 +120,16 @@ pub struct ChangeThread {
 }
 
 impl ChangeThread {
-    /// Takes the steps of `changer` as `requests` ask for, and goes on with what an earlier process has
-    /// prepared: from here on status shows it.
-    pub fn new(changer: Changer, tools: Tools, requests: Receiver<ChangeRequest>) -> Self {
+    fn new(
+        changer: Changer,
+        tools: Tools,
+        requests: Receiver<ChangeRequest>,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
         let mut thread = Self {
             changer,
             tools,
+            stop,
             requests,
             asked: None,
             weaknesses: Vec::new(),
@@ -95,9 +142,9 @@ impl ChangeThread {
     }
 
     /// Runs until it is told to stop; gives the applications' threads back.
-    pub fn run(mut self) -> Running {
+    fn run(mut self) -> Running {
         self.tools.board.register();
-        while !self.tools.stop.load(Ordering::Acquire) && self.turn() {
+        while !self.stop.load(Ordering::Acquire) && self.turn() {
             let due = self.changer.wakes_at().since(Clock.now());
             thread::park_timeout(due.to_std().min(LOOK));
         }
@@ -269,7 +316,7 @@ impl ChangeThread {
         let reply = reply.clone();
         let mut command = Command::Change { order, reply };
         // However long it takes: a node that was frozen goes on with the change when it is not any more.
-        while !self.tools.stop.load(Ordering::Acquire) {
+        while !self.stop.load(Ordering::Acquire) {
             let pushed = self.tools.orders.lock().ok()?.push(command);
             self.tools.waker.wake();
             let Err(rtrb::PushError::Full(back)) = pushed else {
@@ -285,7 +332,7 @@ impl ChangeThread {
         loop {
             match answers.recv_timeout(LOOK) {
                 Ok(answer) => return Some(answer),
-                Err(_) if self.tools.stop.load(Ordering::Acquire) => return None,
+                Err(_) if self.stop.load(Ordering::Acquire) => return None,
                 Err(_) => {}
             }
         }
