@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -57,7 +58,7 @@ fn the_demonstration_keeps_the_promises_that_nothing_excuses_and_shows_them() {
         .output()
         .unwrap();
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(result["schema"], "bumpless.demo/1");
+    assert_eq!(result["schema"], "bumpless.demo/1", "{result}");
     let promises = result["promises"].as_array().unwrap();
     let broken: Vec<_> = promises
         .iter()
@@ -83,9 +84,48 @@ fn the_demonstration_keeps_the_promises_that_nothing_excuses_and_shows_them() {
 }
 
 fn interrupt(child: &Child) {
-    let pid = i32::try_from(child.id()).unwrap();
-    // SAFETY: kill takes two integers; the process is this test's own child, not yet waited for.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
+    assert!(signal(child.id(), libc::SIGINT));
+}
+
+/// Says whether the process is there.
+fn signal(pid: u32, signal: libc::c_int) -> bool {
+    let pid = i32::try_from(pid).unwrap();
+    // SAFETY: kill takes two integers; the process is this test's own child or grandchild, and its parent,
+    // which is not waited for yet, waits for it only at its end.
+    unsafe { libc::kill(pid, signal) == 0 }
+}
+
+#[test]
+fn an_order_that_is_refused_while_a_controller_stands_still_is_given_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut demo = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+        .args(["demo", "--json", "--repeat", "3", "--fault", "switchover"])
+        .env("TMPDIR", directory.path())
+        .current_dir(directory.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let is_right = |pid: &u32| {
+        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        command
+            .split(|byte| *byte == 0)
+            .any(|word| word == b"right")
+    };
+    // Each order comes a tenth of a second after its line and a redundant pair.
+    for line in BufReader::new(demo.stderr.take().unwrap()).lines() {
+        if !line.unwrap().contains(" of 3") {
+            continue;
+        }
+        let right = children(demo.id()).into_iter().find(is_right).unwrap();
+        assert!(signal(right, libc::SIGSTOP));
+        thread::sleep(Duration::from_millis(300));
+        assert!(signal(right, libc::SIGCONT));
+    }
+    let output = demo.wait_with_output().unwrap();
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["schema"], "bumpless.demo-repeat/1", "{result}");
 }
 
 #[test]

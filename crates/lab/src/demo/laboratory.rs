@@ -24,6 +24,11 @@ use crate::runlog::{Event, EventKind, Stall};
 /// Longest lease that the witnesses grant; they stay silent for so long after their start.
 const LONGEST_LEASE_MS: u32 = 200;
 
+/// How long an order is refused, and how often it is given meanwhile: a pair whose machine has just stood still is not
+/// in step for a moment.
+const ORDER_PATIENCE_NS: u64 = 2_000_000_000;
+const ORDER_AGAIN_NS: u64 = 50_000_000;
+
 /// The running pair and everything around it. When it goes, all its processes have ended.
 pub struct Laboratory {
     binary: PathBuf,
@@ -221,17 +226,26 @@ impl Laboratory {
     /// # Errors
     /// If the node refuses.
     pub fn switch_over(&mut self, node: usize) -> Result<u64, DemoError> {
-        let Node { name, control, .. } = &self.nodes[node];
-        let request = Request::Switchover {
-            group: Some(GROUP.into()),
-        };
-        let at = now_ns();
-        let reply = control::request(control, &request).map_err(|e| DemoError::system(*name, e))?;
-        match reply["error"].as_str() {
-            Some(error) => Err(DemoError::Refused(format!(
-                "{name} refused the switchover: {error}"
-            ))),
-            None => Ok(at),
+        let group = Some(GROUP.into());
+        self.order(node, &Request::Switchover { group }, "the switchover")
+    }
+
+    /// Gives a node an order and says when; again while it refuses, as an operator would.
+    fn order(&mut self, node: usize, request: &Request, what: &str) -> Result<u64, DemoError> {
+        let until = now_ns() + ORDER_PATIENCE_NS;
+        loop {
+            let Node { name, control, .. } = &self.nodes[node];
+            let at = now_ns();
+            let reply =
+                control::request(control, request).map_err(|e| DemoError::system(*name, e))?;
+            let Some(error) = reply["error"].as_str() else {
+                return Ok(at);
+            };
+            if at >= until {
+                let refused = format!("{name} refused {what}: {error}");
+                return Err(DemoError::Refused(refused));
+            }
+            self.wait_time(at + ORDER_AGAIN_NS)?;
         }
     }
 
@@ -245,14 +259,9 @@ impl Laboratory {
         fs::write(&file, text).map_err(|e| DemoError::system("the next configuration", e))?;
         self.note_configurations();
         let at = now_ns();
-        for Node { name, control, .. } in &self.nodes {
-            let request = Request::Apply { file: file.clone() };
-            let reply =
-                control::request(control, &request).map_err(|e| DemoError::system(*name, e))?;
-            if let Some(error) = reply["error"].as_str() {
-                let refused = format!("{name} refused the change: {error}");
-                return Err(DemoError::Refused(refused));
-            }
+        for node in 0..self.nodes.len() {
+            let file = file.clone();
+            self.order(node, &Request::Apply { file }, "the change")?;
         }
         Ok(at)
     }
