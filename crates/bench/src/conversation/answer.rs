@@ -32,8 +32,6 @@ pub enum Answer {
     },
     /// What the program has taken of memory, as far as it can tell.
     Cost {
-        /// Allocations since the start; `None` if it does not count them.
-        allocations: Option<u64>,
         /// Most bytes that its buffers took; `None` if it cannot tell.
         peak_buffer_bytes: Option<u64>,
     },
@@ -87,9 +85,8 @@ mod tests {
                 Answer::Done { nanoseconds: 17 },
             ),
             (
-                r#"{"event":"cost","allocations":null,"peak_buffer_bytes":3}"#,
+                r#"{"event":"cost","peak_buffer_bytes":3}"#,
                 Answer::Cost {
-                    allocations: None,
                     peak_buffer_bytes: Some(3),
                 },
             ),

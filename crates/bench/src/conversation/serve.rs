@@ -69,7 +69,6 @@ pub fn serve(
             let answer = match line.trim().parse() {
                 Ok(Order::Exit) => return Ok(()),
                 Ok(Order::Cost) => Answer::Cost {
-                    allocations: None,
                     peak_buffer_bytes: buffers,
                 },
                 Ok(Order::Transfer(size)) => transfer(&workers, &answered, size, max_size),
@@ -313,7 +312,6 @@ mod tests {
         assert_eq!(
             answers[4],
             Answer::Cost {
-                allocations: None,
                 peak_buffer_bytes: Some(7)
             }
         );

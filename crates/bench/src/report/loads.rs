@@ -196,7 +196,7 @@ fn cuts(run: &Run) -> Table {
 
 fn costs(run: &Run) -> Table {
     let mut table = Table::new(
-        "Cost at 1 Gbit/s: processor seconds for 10^9 bytes of state, most resident memory",
+        "Cost at 1 Gbit/s: processor seconds and allocations for 10^9 bytes of state, most resident memory",
         &[
             "peer",
             "state",
@@ -205,10 +205,13 @@ fn costs(run: &Run) -> Table {
             "both",
             "memory: sender",
             "receiver",
-            "allocations",
+            "allocations: sender",
+            "receiver",
         ],
     );
-    table.note = "memory includes the program and the maker's own copy of the state".into();
+    table.note = "memory includes the program and the maker's own copy of the state; allocations: calls that ask the C \
+                  library for memory, some of them to converse with the bench"
+        .into();
     for cost in &run.costs {
         let about = [cost.peer.clone(), size(cost.size)];
         if let Some(error) = &cost.error {
@@ -217,16 +220,18 @@ fn costs(run: &Run) -> Table {
         }
         let [sender, receiver] = cost.cpu_s_per_gb;
         let cpu = [sender, receiver, sender + receiver].map(|seconds| format!("{seconds:.3}"));
-        let allocations = cost
-            .allocations
-            .map_or_else(|| "-".into(), |count| count.to_string());
+        let each_gigabyte = |count: f64| format!("{:.0}", count * 1e9 / cost.size as f64);
+        let allocations = cost.allocations.map_or_else(
+            || ["-", "-"].map(str::to_owned),
+            |counts| counts.map(each_gigabyte),
+        );
         let memory = cost.peak_bytes.map(megabytes);
         table.row(
             about
                 .into_iter()
                 .chain(cpu)
                 .chain(memory)
-                .chain([allocations]),
+                .chain(allocations),
         );
     }
     table

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::allocations::Allocations;
 use super::pair::{Pair, Peer, Setup};
 use super::transfers::Bench;
 use super::{Trouble, go_on};
 use crate::conversation::{Answer, Order};
 
 const WARM_UP: usize = 5;
+/// Transfers of which allocations are counted.
+const COUNTED: usize = 20;
 
 /// What transfers of one size cost.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -28,8 +31,8 @@ pub struct Cost {
     pub cpu_s_per_gb: [f64; 2],
     /// Most resident memory of sender and receiver, bytes.
     pub peak_bytes: [u64; 2],
-    /// Allocations that the sender made during the transfers; `None` if it does not count them.
-    pub allocations: Option<u64>,
+    /// Allocations of sender and receiver for each of some more transfers; `None` if nobody can count them.
+    pub allocations: Option<[f64; 2]>,
     /// Most bytes that its buffers took; `None` if it cannot tell.
     pub buffer_bytes: Option<u64>,
     /// Why there are no figures, if so.
@@ -70,7 +73,6 @@ fn measure(bench: &Bench<'_>, peer: &Peer, count: usize, cost: &mut Cost) -> Res
         pair.transfer(cost.size, bench.stop)?
             .map_err(Trouble::Failed)?;
     }
-    let (allocated, _) = ask(&mut pair, bench)?;
     let before = pair.usage();
     for _ in 0..count {
         go_on(bench.stop)?;
@@ -79,26 +81,44 @@ fn measure(bench: &Bench<'_>, peer: &Peer, count: usize, cost: &mut Cost) -> Res
         cost.transfers += 1;
     }
     let after = pair.usage();
-    let (allocations, buffers) = ask(&mut pair, bench)?;
-    cost.allocations = allocations
-        .zip(allocated)
-        .map(|(after, before)| after.saturating_sub(before));
-    cost.buffer_bytes = buffers;
+    cost.buffer_bytes = buffers(&mut pair, bench)?;
     let gigabytes = cost.size as f64 * cost.transfers as f64 / 1e9;
     for side in 0..2 {
         cost.cpu_ns[side] = after[side].cpu_ns.saturating_sub(before[side].cpu_ns);
         cost.cpu_s_per_gb[side] = cost.cpu_ns[side] as f64 / 1e9 / gigabytes.max(1e-9);
         cost.peak_bytes[side] = after[side].peak_bytes;
     }
+    cost.allocations = allocations(bench, &mut pair, cost.size)?;
     Ok(())
 }
 
-fn ask(pair: &mut Pair, bench: &Bench<'_>) -> Result<(Option<u64>, Option<u64>), Trouble> {
+/// Transfers some more and counts what is allocated for them.
+fn allocations(
+    bench: &Bench<'_>,
+    pair: &mut Pair,
+    size: usize,
+) -> Result<Option<[f64; 2]>, Trouble> {
+    let [sender, receiver] = pair.ids().map(Allocations::of);
+    let (Ok(sender), Ok(receiver)) = (sender, receiver) else {
+        return Ok(None);
+    };
+    let count = || Some([sender.count().ok()?, receiver.count().ok()?]);
+    let before = count();
+    for _ in 0..COUNTED {
+        go_on(bench.stop)?;
+        if pair.transfer(size, bench.stop)?.is_err() {
+            return Ok(None);
+        }
+    }
+    let each = |(after, before): ([u64; 2], [u64; 2])| {
+        [0, 1].map(|side| (after[side] - before[side]) as f64 / COUNTED as f64)
+    };
+    Ok(count().zip(before).map(each))
+}
+
+fn buffers(pair: &mut Pair, bench: &Bench<'_>) -> Result<Option<u64>, Trouble> {
     match pair.ask(&Order::Cost, Duration::ZERO, bench.stop)? {
-        Answer::Cost {
-            allocations,
-            peak_buffer_bytes,
-        } => Ok((allocations, peak_buffer_bytes)),
+        Answer::Cost { peak_buffer_bytes } => Ok(peak_buffer_bytes),
         other => Err(Trouble::Failed(format!("{other:?} is no answer to 'cost'"))),
     }
 }

@@ -1,5 +1,6 @@
 //! Running measurements: processes, the meter beside them, and the cases one after the other.
 
+pub mod allocations;
 pub mod cost;
 pub mod cut;
 pub mod cyclic;

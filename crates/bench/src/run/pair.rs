@@ -196,6 +196,11 @@ impl Pair {
         }
     }
 
+    /// The process ids of sender and receiver.
+    pub fn ids(&self) -> [u32; 2] {
+        [self.sender.id(), self.receiver.id()]
+    }
+
     /// What sender and receiver have taken so far.
     pub fn usage(&self) -> [Usage; 2] {
         [self.sender.usage(), self.receiver.usage()]

@@ -67,6 +67,11 @@ impl Process {
         })
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Writes an order.
     ///
     /// # Errors
