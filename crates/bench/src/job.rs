@@ -180,9 +180,9 @@ fn step(options: &Options) -> Duration {
 /// Seconds that a cell of transfers will take, roughly: what is lost costs other protocols a timeout.
 fn cell_estimate(options: &Options, loss: LossCase, ours: bool) -> f64 {
     let each = match loss.packets() {
-        0 => 0.008,
+        Some(0) => 0.008,
         _ if ours => 0.01,
-        1 => 0.06,
+        Some(1) => 0.06,
         _ => 0.1,
     };
     (options.iterations() as f64 * each).min(options.cell_limit.as_secs_f64()) + 0.3

@@ -239,10 +239,10 @@ pub(crate) mod tests {
                 .map(|column| column.sizes.len())
                 .sum()
         };
-        // 13 sizes by no, first and last loss, 7 of them by three losses in the middle.
-        assert_eq!(cells("tcp", false), 13 * 3 + 7 * 3);
-        assert_eq!(cells("tcp", true), 60);
-        assert_eq!((cells("transfer", false), cells("transfer", true)), (60, 0));
+        // 13 sizes by no, first, last and random loss, 7 of them by three losses in the middle.
+        assert_eq!(cells("tcp", false), 13 * 4 + 7 * 3);
+        assert_eq!(cells("tcp", true), 73);
+        assert_eq!((cells("transfer", false), cells("transfer", true)), (73, 0));
         let unshaped = options.columns(&peers, Some(Shape::Unshaped));
         assert!(
             unshaped

@@ -107,11 +107,14 @@ fn by_peer(run: &Run, network: &str, loss: LossCase) -> Vec<Line> {
     ];
     for (name, table) in known {
         let figure = |&size: &usize| Some((size, paper_figures(table, size, loss)?[2]));
-        lines.push(Line {
-            name: name.into(),
-            paper: true,
-            points: paper::SIZES.iter().filter_map(figure).collect(),
-        });
+        let points: Vec<_> = paper::SIZES.iter().filter_map(figure).collect();
+        if !points.is_empty() {
+            lines.push(Line {
+                name: name.into(),
+                paper: true,
+                points,
+            });
+        }
     }
     lines
 }

@@ -36,7 +36,8 @@ pub fn cell<'a>(run: &'a Run, block: Block<'_>, size: usize, loss: LossCase) -> 
 pub fn paper_figures(table: &paper::Table, size: usize, loss: LossCase) -> Option<[f64; 3]> {
     let row = paper::SIZES.iter().position(|&known| known == size)?;
     let column = LossCase::ALL.iter().position(|&known| known == loss)?;
-    table[row][column]
+    // Random loss of single transfers the paper has not.
+    *table[row].get(column)?
 }
 
 const fn loss_title(loss: LossCase) -> &'static str {
@@ -47,6 +48,7 @@ const fn loss_title(loss: LossCase) -> &'static str {
         LossCase::Middle(1) => "1 mid pkt. lost",
         LossCase::Middle(5) => "5 mid pkts. lost",
         LossCase::Middle(_) => "10 mid pkts. lost",
+        LossCase::Random => "1 % of pkts. lost",
     }
 }
 

@@ -10,8 +10,6 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 /// Where the kernel says by which number it knows probes in user space.
 const KIND: &str = "/sys/bus/event_source/devices/uprobe/type";
-/// Threads that are started later count, too.
-const INHERIT: u64 = 1 << 1;
 /// The descriptor is not for the programs that are started meanwhile.
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 
@@ -41,7 +39,7 @@ struct Function {
 pub struct Allocations(Vec<fs::File>);
 
 impl Allocations {
-    /// Counts from here on in all threads of `process` and those that they start.
+    /// Counts from here on in all threads that `process` has.
     ///
     /// # Errors
     /// The kernel refuses: it takes root, and probes in user space (`CONFIG_UPROBE_EVENTS`).
@@ -55,7 +53,11 @@ impl Allocations {
                 continue;
             };
             for function in &functions {
-                counters.push(open(kind, function, thread)?);
+                match open(kind, function, thread) {
+                    // It has ended meanwhile.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => break,
+                    counter => counters.push(counter?),
+                }
             }
         }
         Ok(Self(counters))
@@ -88,7 +90,8 @@ fn open(kind: u32, function: &Function, thread: c_int) -> io::Result<fs::File> {
         sample_period: 0,
         sample_type: 0,
         read_format: 0,
-        flags: INHERIT,
+        // Threads that are started later do not inherit it: the kernel would look for the path in their process.
+        flags: 0,
         wakeup_events: 0,
         breakpoint: 0,
         path: function.file.as_ptr() as u64,

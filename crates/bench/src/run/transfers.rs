@@ -35,17 +35,23 @@ pub enum LossCase {
     Last,
     /// So many in the middle.
     Middle(u32),
+    /// Each with a probability of 1 %, those that are sent again among them.
+    Random,
 }
 
+/// Of random loss.
+const CHANCE: f64 = 0.01;
+
 impl LossCase {
-    /// The columns of table 15.
-    pub const ALL: [Self; 6] = [
+    /// The columns of table 15, and what it has not.
+    pub const ALL: [Self; 7] = [
         Self::None,
         Self::First,
         Self::Last,
         Self::Middle(1),
         Self::Middle(5),
         Self::Middle(10),
+        Self::Random,
     ];
 
     /// Its name on the command line and in results.
@@ -57,15 +63,17 @@ impl LossCase {
             Self::Middle(1) => "middle-1",
             Self::Middle(5) => "middle-5",
             Self::Middle(_) => "middle-10",
+            Self::Random => "random-1-percent",
         }
     }
 
-    /// How many packets are to be lost in each transfer.
-    pub const fn packets(self) -> u64 {
+    /// How many packets are to be lost in each transfer; `None` if that is left to chance.
+    pub const fn packets(self) -> Option<u64> {
         match self {
-            Self::None => 0,
-            Self::First | Self::Last => 1,
-            Self::Middle(count) => count as u64,
+            Self::None => Some(0),
+            Self::First | Self::Last => Some(1),
+            Self::Middle(count) => Some(count as u64),
+            Self::Random => None,
         }
     }
 
@@ -82,11 +90,10 @@ impl LossCase {
             Self::First => 0,
             Self::Last => packets.saturating_sub(1),
             Self::Middle(count) => (packets.saturating_sub(count.into()) / 2).max(1),
+            Self::Random => return Loss::Random(CHANCE),
         };
-        Loss::These {
-            first,
-            count: self.packets(),
-        }
+        let count = self.packets().unwrap_or_default();
+        Loss::These { first, count }
     }
 }
 
@@ -118,7 +125,7 @@ pub struct Cell {
     pub loss: String,
     /// Packets that a transfer takes without loss, on the network where loss is made.
     pub packets: Option<u64>,
-    /// Packets that were to be dropped in all transfers together, and that were.
+    /// Packets that were to be dropped in all transfers together; by chance, as many as were.
     pub to_drop: u64,
     /// Packets that were dropped.
     pub dropped: u64,
@@ -309,8 +316,9 @@ impl<'a> Session<'a> {
             let outcome = pair.transfer(round.size, stop)?;
             let to = Clock.now();
             cell.begun += 1;
-            cell.to_drop += round.loss.packets();
-            cell.dropped += filter.map_or(0, Filter::dropped);
+            let dropped = filter.map_or(0, Filter::dropped);
+            cell.to_drop += round.loss.packets().unwrap_or(dropped);
+            cell.dropped += dropped;
             match outcome {
                 Ok(took) => times.push(Timed { from, to, took }),
                 Err(reason) => {
@@ -375,6 +383,7 @@ mod tests {
         assert_eq!(at(LossCase::Middle(10), 8), (1, 10));
         assert_eq!(at(LossCase::Last, 0), (0, 1));
         assert_eq!(LossCase::None.of(5), Loss::None);
+        assert_eq!(LossCase::Random.of(5), Loss::Random(0.01));
         assert!(
             LossCase::Middle(1).applies_to(10 << 10) && !LossCase::Middle(1).applies_to(5 << 10)
         );

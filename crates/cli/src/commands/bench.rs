@@ -48,7 +48,7 @@ pub struct Bench {
     /// Sizes of transfers: bytes, or with KB or MB as powers of 2; those of table 13 if left out
     #[arg(long, value_name = "SIZE", value_delimiter = ',', value_parser = size)]
     sizes: Vec<usize>,
-    /// Losses of transfers: none, first, last, middle-1, middle-5, middle-10
+    /// Losses of transfers: none, first, last, middle-1, middle-5, middle-10, random-1-percent
     #[arg(long, value_name = "LOSS", value_delimiter = ',', value_parser = loss)]
     losses: Vec<LossCase>,
     /// Only with one connection for all sizes or channels, or with one for each
