@@ -337,10 +337,10 @@ impl<'a> Session<'a> {
         Ok(times)
     }
 
-    /// Lets the connection find its pace; returns how many packets a transfer takes. What an
-    /// undisturbed one does not need was sent because something came late: the fewest are told.
+    /// Lets the connection find its pace; returns how many packets a transfer takes. Neither one that was
+    /// disturbed and repeated some nor one that for once needed fewer decides.
     fn warm_up(&mut self, case: &Case, filter: Option<&Filter>) -> Result<u64, Trouble> {
-        let mut fewest = None;
+        let mut counts = Vec::with_capacity(WARM_UP);
         for count in 0..WARM_UP {
             thread::sleep(PAUSE);
             if let Some(filter) = filter {
@@ -351,10 +351,11 @@ impl<'a> Session<'a> {
             outcome.map_err(|reason| Trouble::Failed(format!("without loss: {reason}")))?;
             thread::sleep(PAUSE);
             if count >= NOT_COUNTED {
-                fewest = fewest.into_iter().chain(filter.map(Filter::seen)).min();
+                counts.extend(filter.map(Filter::seen));
             }
         }
-        Ok(fewest.unwrap_or(0))
+        counts.sort_unstable();
+        Ok(counts.get(counts.len() / 2).copied().unwrap_or(0))
     }
 }
 
