@@ -153,6 +153,8 @@ fn locate(maps: &str, address: u64) -> Option<Function> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::MetadataExt;
+
     use super::*;
 
     #[test]
@@ -169,11 +171,12 @@ mod tests {
 
     #[test]
     fn what_a_process_allocates_is_counted() {
-        let counted = Allocations::of(std::process::id());
-        let Ok(counted) = counted.map_err(|error| eprintln!("not run: no probes here: {error}"))
-        else {
+        let root = fs::metadata("/proc/self").unwrap().uid() == 0;
+        if !(root && fs::exists(KIND).unwrap()) {
+            eprintln!("not run: probes take root and CONFIG_UPROBE_EVENTS");
             return;
-        };
+        }
+        let counted = Allocations::of(std::process::id()).unwrap();
         let before = counted.count().unwrap();
         let boxes: Vec<_> = (0..1000u64).map(Box::new).collect();
         let after = counted.count().unwrap();

@@ -224,7 +224,7 @@ impl Laboratory {
     /// Orders the primary role from `node` to the other one, and says when.
     ///
     /// # Errors
-    /// If the node refuses.
+    /// If the node goes on refusing.
     pub fn switch_over(&mut self, node: usize) -> Result<u64, DemoError> {
         let group = Some(GROUP.into());
         self.order(node, &Request::Switchover { group }, "the switchover")
@@ -252,7 +252,7 @@ impl Laboratory {
     /// Orders the change with this number of both nodes, and says when.
     ///
     /// # Errors
-    /// If a node refuses, or the file cannot be written.
+    /// If a node goes on refusing, or the file cannot be written.
     pub fn change(&mut self, number: usize) -> Result<u64, DemoError> {
         let file = self.directory.join(format!("change{number}.toml"));
         let text = configuration::changed(&self.text, number);

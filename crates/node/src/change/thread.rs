@@ -66,7 +66,7 @@ pub struct Tools {
 pub struct RunningChanges {
     entrance: (Sender<ChangeRequest>, Thread),
     stop: Arc<AtomicBool>,
-    ends_with: Option<JoinHandle<Running>>,
+    handle: Option<JoinHandle<Running>>,
 }
 
 impl RunningChanges {
@@ -85,7 +85,7 @@ impl RunningChanges {
         Ok(Self {
             entrance: (requests, thread.thread().clone()),
             stop,
-            ends_with: Some(thread),
+            handle: Some(thread),
         })
     }
 
@@ -100,7 +100,7 @@ impl Drop for RunningChanges {
         self.stop.store(true, Ordering::Release);
         self.entrance.1.unpark();
         // The applications' threads end as they are dropped; a thread that panics ends the process.
-        drop(self.ends_with.take().map(JoinHandle::join));
+        drop(self.handle.take().map(JoinHandle::join));
     }
 }
 
