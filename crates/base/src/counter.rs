@@ -115,8 +115,8 @@ impl Counters {
     }
     /// Adds every figure of `other` to this block.
     pub fn merge(&mut self, other: &Self) {
-        for &counter in Counter::ALL {
-            self.add(counter, other.get(counter));
+        for (slot, &n) in self.0.iter_mut().zip(&other.0) {
+            *slot = slot.saturating_add(n);
         }
     }
 }

@@ -131,10 +131,11 @@ impl LinkSet {
     pub fn iter(self) -> impl Iterator<Item = LinkId> {
         let mut rest = self.0;
         core::iter::from_fn(move || {
-            let next = u8::try_from(rest.trailing_zeros()).ok()?;
-            // Without its lowest member; nothing is left of an empty set.
-            rest = rest.checked_sub(1).map(|below| rest & below)?;
-            Some(LinkId(next))
+            let next = rest.trailing_zeros() as u8;
+            let found = rest != 0;
+            // Without its lowest member.
+            rest &= rest.wrapping_sub(1);
+            found.then_some(LinkId(next))
         })
     }
 }

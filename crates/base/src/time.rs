@@ -103,13 +103,16 @@ impl Duration {
     }
     /// `self` lengthened by `parts_per_million` of itself; for bounds on clock drift.
     pub const fn stretched(self, parts_per_million: u32) -> Self {
-        let extra = (self.0 as u128 * parts_per_million as u128).div_ceil(1_000_000);
-        let extra = if extra > u64::MAX as u128 {
-            u64::MAX
-        } else {
-            extra as u64
-        };
-        Self(self.0.saturating_add(extra))
+        const MILLION: u64 = 1_000_000;
+        // Whole millions and the rest apart: no division of more than 64 bits, which takes a call.
+        let (millions, rest) = (self.0 / MILLION, self.0 % MILLION);
+        let parts = parts_per_million as u64;
+        let extra = (rest * parts).div_ceil(MILLION);
+        Self(
+            self.0
+                .saturating_add(millions.saturating_mul(parts))
+                .saturating_add(extra),
+        )
     }
     /// The same span for the standard library.
     pub const fn to_std(self) -> core::time::Duration {
@@ -187,5 +190,20 @@ mod tests {
             Duration::from_millis(10).stretched(1000),
             Duration::from_micros(10_010)
         );
+        let most = Duration::from_nanos(u64::MAX);
+        assert_eq!(most.stretched(1), most);
+        let mut random = crate::Random::new(3);
+        for _ in 0..10_000 {
+            let (span, parts) = (
+                random.next_u64() >> random.below(64),
+                random.next_u64() as u32,
+            );
+            let exact = u128::from(span) * (1_000_000 + u128::from(parts));
+            let bound = u64::try_from(exact.div_ceil(1_000_000)).unwrap_or(u64::MAX);
+            assert_eq!(
+                Duration::from_nanos(span).stretched(parts).as_nanos(),
+                bound
+            );
+        }
     }
 }

@@ -47,13 +47,22 @@ impl SyntheticParameters {
         let mixed = LoadError::Value { field: "content" };
         // Only counters that a run can reach; beyond, positions would overflow.
         let written = cycle.checked_mul(per_cycle).ok_or(mixed)?;
-        for (index, found) in (0u64..).zip(content.chunks(WORD)) {
-            let word = word_at(index, self.words(), written, per_cycle);
-            if found != &word.to_le_bytes()[..found.len()] {
+        let words = self.words();
+        let expected = |index| word_at(index, words, written, per_cycle);
+        let (whole, cut) = content.as_chunks::<WORD>();
+        for (index, found) in (0u64..).zip(whole) {
+            if u64::from_le_bytes(*found) != expected(index) {
                 return Err(mixed);
             }
         }
-        Ok(cycle)
+        let last = match cut.is_empty() {
+            true => [0; WORD],
+            false => expected(whole.len() as u64).to_le_bytes(),
+        };
+        match cut == &last[..cut.len()] {
+            true => Ok(cycle),
+            false => Err(mixed),
+        }
     }
 }
 

@@ -33,9 +33,13 @@ impl RoleMachine {
 
     /// Marks the moment at which the right ran out, before anything that is heard later counts.
     pub(crate) fn notice_lapse(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
-        if self.role != Role::Primary || self.lapse.is_some() || s.now < self.right_until() {
-            return;
+        if self.role == Role::Primary && self.lapse.is_none() && s.now >= self.right_until() {
+            self.lapse(s, out);
         }
+    }
+
+    #[cold]
+    fn lapse(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
         let mut witnesses = [0; MAX_REFERENCES];
         for (reference, _) in self.agreement.members() {
             let lease = self.agreement.lease(*reference);
@@ -78,6 +82,7 @@ impl RoleMachine {
     }
 
     /// A right that ran out comes back only if nobody can have written in between.
+    #[cold]
     fn decide_lapsed(&mut self, lapse: Lapse, s: &Surroundings<'_>, out: &mut Outbox) {
         if self.observed > self.epoch {
             return self.resign(Role::Starting, RoleCause::HigherEpoch, s, out);
@@ -342,6 +347,7 @@ impl RoleMachine {
     }
 
     /// The primary role begins.
+    #[cold]
     fn begin(&mut self, epoch: Epoch, cause: RoleCause, s: &Surroundings<'_>, out: &mut Outbox) {
         self.cold = cause == RoleCause::LoneStart || !self.synced(s.now);
         self.use_epoch(match deliberate(Fault::EpochNotRaised) {

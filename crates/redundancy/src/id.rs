@@ -27,10 +27,11 @@ impl ReferenceSet {
     pub(crate) fn iter(self) -> impl Iterator<Item = ReferenceId> {
         let mut rest = self.0;
         core::iter::from_fn(move || {
-            let next = u8::try_from(rest.trailing_zeros()).ok()?;
-            // Without its lowest member; nothing is left of an empty set.
-            rest = rest.checked_sub(1).map(|below| rest & below)?;
-            Some(ReferenceId(next))
+            let next = rest.trailing_zeros() as u8;
+            let found = rest != 0;
+            // Without its lowest member.
+            rest &= rest.wrapping_sub(1);
+            found.then_some(ReferenceId(next))
         })
     }
 }

@@ -172,6 +172,7 @@ impl Partner {
 
     /// The partner's name is used twice. Until it has not been for a while, nothing that is said
     /// under it counts, as if the partner were silent.
+    #[cold]
     fn prove_duplicate(&mut self, timing: &Timing, now: Instant, out: &mut Outbox) {
         let peer = self.peer;
         if self.duplicate_until.is_none() {
@@ -198,6 +199,7 @@ impl Partner {
 
     /// A differing configuration counts only from who proves to be there at present; a stray or
     /// replayed heartbeat must not stop a controller.
+    #[cold]
     fn hear_conflict(
         &mut self,
         heartbeat: &HeartbeatHeader,
@@ -217,6 +219,7 @@ impl Partner {
         self.conflict_until = Some(now + conflict_hold(timing));
     }
 
+    #[cold]
     fn forget_session(&mut self) {
         self.latest = 0;
         self.configurations = None;
@@ -383,6 +386,18 @@ impl Partner {
         out: &mut [u8; MAX_HEARTBEAT_LEN],
     ) -> Option<(LinkId, usize)> {
         let link = self.round.pending.iter().next()?;
+        Some((link, self.write(link, setup, now, out)))
+    }
+
+    // Apart: mostly there is none to write.
+    #[inline(never)]
+    fn write(
+        &mut self,
+        link: LinkId,
+        setup: &Setup,
+        now: Instant,
+        out: &mut [u8; MAX_HEARTBEAT_LEN],
+    ) -> usize {
         self.round.pending.remove(link);
         let (echo_sent_at, heard_at) = self.states[usize::from(link.0)].echo();
         let held = now.since(heard_at).as_micros();
@@ -402,8 +417,7 @@ impl Partner {
             lease_echo: self.round.lease_echo,
             next: self.round.configurations.next,
         };
-        let len = encode_heartbeat(&header, self.round.entries.iter().copied(), out);
-        Some((link, len))
+        encode_heartbeat(&header, self.round.entries.iter().copied(), out)
     }
 }
 

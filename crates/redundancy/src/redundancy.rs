@@ -275,6 +275,7 @@ impl Redundancy {
 
     /// Tells of an epoch that a field device has seen. A primary that writes in a lower one steps
     /// down.
+    #[cold]
     pub fn observe_epoch(&mut self, group: GroupId, epoch: Epoch, now: Instant) {
         let Some(index) = self.index_of(group) else {
             return;
@@ -295,6 +296,7 @@ impl Redundancy {
     /// Tells of an epoch in which an earlier process of this node has written, as a field device
     /// shows. A primary that has it goes above it without leaving its role: since the epoch is this
     /// node's, nobody else writes in it.
+    #[cold]
     pub fn observe_spent_epoch(&mut self, group: GroupId, epoch: Epoch, now: Instant) {
         let Some(index) = self.index_of(group) else {
             return;
@@ -317,6 +319,7 @@ impl Redundancy {
     /// # Errors
     /// [`SwitchoverRefused`] says why not; roles have not changed. That the order is accepted does
     /// not mean that it succeeds: see [`Event::RoleChanged`] and [`Event::HandOverAborted`].
+    #[cold]
     pub fn command_switchover(
         &mut self,
         group: GroupId,

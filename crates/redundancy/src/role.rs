@@ -286,6 +286,7 @@ impl RoleMachine {
     }
 
     /// The partner restarted: what its earlier incarnation said is void, what we promised is not.
+    #[cold]
     pub(crate) fn forget_partner(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
         self.notice_lapse(s, out);
         self.partner = None;
@@ -359,6 +360,7 @@ impl RoleMachine {
         }
     }
 
+    #[cold]
     pub(crate) fn set_role(&mut self, to: Role, cause: RoleCause, out: &mut Outbox) {
         let from = core::mem::replace(&mut self.role, to);
         self.cause = Some(cause);

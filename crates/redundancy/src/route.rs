@@ -30,6 +30,7 @@ impl Redundancy {
     }
 
     /// The partner has proof that our name is used twice.
+    #[cold]
     pub(crate) fn hear_duplicate(&mut self, now: Instant) {
         if self.duplicate_until.is_none() {
             self.out.event(Event::DuplicateNode);
@@ -117,27 +118,33 @@ impl Redundancy {
     }
 
     fn open_rounds(&mut self, now: Instant) {
-        let duplicate = self.duplicate_until.is_some();
-        for (at, partner) in self.partners.iter_mut().enumerate() {
-            if now < partner.next_round(&self.setup.timing) {
-                continue;
+        for at in 0..self.partners.len() {
+            if now >= self.partners[at].next_round(&self.setup.timing) {
+                self.open_round(at, now);
             }
-            if partner.is_round_regular(now) {
-                // One wake-up for all instead of one for each: requests leave with the heartbeats.
-                let groups = self.groups.iter_mut().filter(|group| group.peer == at);
-                let s = surroundings(&self.setup, partner, duplicate, now);
-                groups.for_each(|group| group.ask_at_round(&s));
-            }
-            let heard_at = partner.latest_heard_at();
-            let s = surroundings(&self.setup, partner, duplicate, now);
-            let groups = self.groups.iter_mut().filter(|group| group.peer == at);
-            partner.open_round(
-                &self.setup.timing,
-                &mut self.change,
-                now,
-                groups.map(|g| g.entry(heard_at, &s)),
-            );
         }
+    }
+
+    // Apart, so that what it needs is not made ready where no round is due: after most messages.
+    #[inline(never)]
+    fn open_round(&mut self, at: usize, now: Instant) {
+        let duplicate = self.duplicate_until.is_some();
+        let partner = &mut self.partners[at];
+        if partner.is_round_regular(now) {
+            // One wake-up for all instead of one for each: requests leave with the heartbeats.
+            let groups = self.groups.iter_mut().filter(|group| group.peer == at);
+            let s = surroundings(&self.setup, partner, duplicate, now);
+            groups.for_each(|group| group.ask_at_round(&s));
+        }
+        let heard_at = partner.latest_heard_at();
+        let s = surroundings(&self.setup, partner, duplicate, now);
+        let groups = self.groups.iter_mut().filter(|group| group.peer == at);
+        partner.open_round(
+            &self.setup.timing,
+            &mut self.change,
+            now,
+            groups.map(|g| g.entry(heard_at, &s)),
+        );
     }
 }
 

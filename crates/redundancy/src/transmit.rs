@@ -73,6 +73,7 @@ impl Redundancy {
         None
     }
 
+    #[inline(never)]
     fn write_request(
         &mut self,
         index: usize,

@@ -199,6 +199,7 @@ impl<L: Link> LinkPort<L> {
     }
 
     /// Sends a burst that begins with `first`; returns a packet for another partner that came up.
+    #[inline(never)] // Its room on the stack is not made ready in turns that send no state.
     fn send_from(
         &mut self,
         first: Transmit,
@@ -313,6 +314,6 @@ enum Exhausted {
 fn position(addresses: &[Option<SocketAddr>], from: SocketAddr) -> Option<u8> {
     let at = addresses
         .iter()
-        .position(|&address| address == Some(from))?;
+        .position(|address| address.as_ref() == Some(&from))?;
     u8::try_from(at).ok()
 }

@@ -189,6 +189,7 @@ impl<D: Drivers> DataPlane<D> {
     }
 
     /// Hands over what this node is primary of; returns whether it may end.
+    #[cold]
     fn has_left(&mut self, now: Instant) -> bool {
         for group in &mut self.groups {
             group.leave(&mut self.cores.redundancy, now);
@@ -250,6 +251,7 @@ impl<D: Drivers> DataPlane<D> {
         self.drain_events(now);
     }
 
+    #[cold]
     fn obey(&mut self, command: Command, now: Instant) {
         match command {
             Command::Switchover { group, reply } => {
@@ -283,12 +285,17 @@ impl<D: Drivers> DataPlane<D> {
     fn note_stall(&mut self, due: Instant, now: Instant) {
         let length = now.since(due);
         if length > STALL {
-            self.stalls = (self.stalls.0 + 1, self.stalls.1.max(length));
-            self.stalled_at = now;
-            self.surroundings
-                .sink
-                .record(now, NodeEvent::Stall { length });
+            self.tell_stall(length, now);
         }
+    }
+
+    #[cold]
+    fn tell_stall(&mut self, length: Duration, now: Instant) {
+        self.stalls = (self.stalls.0 + 1, self.stalls.1.max(length));
+        self.stalled_at = now;
+        self.surroundings
+            .sink
+            .record(now, NodeEvent::Stall { length });
     }
 
     /// Publishes rights to the executors and, now and then, the status; returns the period of an
@@ -301,6 +308,11 @@ impl<D: Drivers> DataPlane<D> {
         if now.since(self.refreshed) < SNAPSHOT_INTERVAL {
             return None;
         }
+        self.refresh(now)
+    }
+
+    #[inline(never)] // Only now and then.
+    fn refresh(&mut self, now: Instant) -> Option<Duration> {
         self.refreshed = now;
         self.measure_round_trips();
         self.measure_drops();
@@ -359,8 +371,7 @@ impl<D: Drivers> DataPlane<D> {
 
     fn fill(&self, snapshot: &mut Snapshot, now: Instant) {
         snapshot.at = now;
-        let mut counters = Counters::default();
-        counters.merge(&self.cores.counters);
+        let mut counters = self.cores.counters.clone();
         counters.merge(self.cores.sender.counters());
         counters.merge(self.cores.receiver.counters());
         counters.merge(self.cores.redundancy.counters());

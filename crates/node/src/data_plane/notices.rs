@@ -14,6 +14,7 @@ use crate::short_text::ShortText;
 
 impl<D: Drivers> DataPlane<D> {
     /// Drains the cores' events. Sessions come first: a change of session settles open transfers.
+    /// Mostly there are none.
     pub(super) fn drain_events(&mut self, now: Instant) {
         while let Some(event) = self.cores.redundancy.poll_event() {
             self.redundancy_event(&event, now);
@@ -48,6 +49,7 @@ impl<D: Drivers> DataPlane<D> {
         );
     }
 
+    #[inline(never)]
     fn sender_event(&mut self, event: &SenderEvent, now: Instant) {
         match *event {
             SenderEvent::Safe {
@@ -102,6 +104,7 @@ impl<D: Drivers> DataPlane<D> {
         }
     }
 
+    #[inline(never)]
     fn receiver_event(&mut self, event: &ReceiverEvent, now: Instant) {
         match *event {
             ReceiverEvent::Updated {
@@ -132,6 +135,7 @@ impl<D: Drivers> DataPlane<D> {
         }
     }
 
+    #[inline(never)]
     fn redundancy_event(&mut self, event: &Event, now: Instant) {
         match *event {
             Event::RoleChanged {

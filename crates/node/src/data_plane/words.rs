@@ -36,9 +36,13 @@ impl Words {
 
     /// Takes what was said since the last call.
     pub fn gather(&mut self, members: &Members) {
-        if self.marks.is_clear() {
-            return;
+        if !self.marks.is_clear() {
+            self.take(members);
         }
+    }
+
+    #[inline(never)] // Mostly nothing was said.
+    fn take(&mut self, members: &Members) {
         let marks = Arc::clone(&self.marks);
         marks.take(|member| {
             if let (Some(there), Some(&known)) = (members.at(member), self.known.get(member)) {

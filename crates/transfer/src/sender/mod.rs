@@ -184,9 +184,13 @@ impl Sender {
     /// it may be left to the next call, for which they wake the driver again: an application that
     /// never stops publishing cannot keep the data plane here.
     pub fn handle_published(&mut self, now: Instant) {
-        if self.dirty.is_clear() {
-            return;
+        if !self.dirty.is_clear() {
+            self.take_published(now);
         }
+    }
+
+    #[inline(never)] // Mostly nothing was.
+    fn take_published(&mut self, now: Instant) {
         let dirty = Arc::clone(&self.dirty);
         dirty.take(|index| self.note_published(index, now));
     }
