@@ -2,21 +2,31 @@
 
 use std::sync::Arc;
 
-use crate::sync::{AtomicU64, Consumer, Ordering, Producer, RingBuffer};
+use crate::sync::{AtomicBool, AtomicU64, Consumer, Ordering, Producer, RingBuffer};
+
+/// What all ways in have in common.
+#[derive(Debug, Default)]
+struct Common {
+    /// Entries that found no room.
+    lost: AtomicU64,
+    /// Something may have come since it was last looked for: most of the time nothing has, in any ring.
+    news: AtomicBool,
+}
 
 /// One thread's way in. What does not fit is counted.
 #[derive(Debug)]
 pub struct Recorder<T> {
     ring: Producer<T>,
-    lost: Arc<AtomicU64>,
+    common: Arc<Common>,
 }
 
 impl<T> Recorder<T> {
     /// Records `entry`, or counts it as lost if the ring is full.
     pub fn record(&mut self, entry: T) {
         if self.ring.push(entry).is_err() {
-            self.lost.fetch_add(1, Ordering::Relaxed);
+            self.common.lost.fetch_add(1, Ordering::Relaxed);
         }
+        self.common.news.store(true, Ordering::Release);
     }
 }
 
@@ -24,14 +34,14 @@ impl<T> Recorder<T> {
 #[derive(Debug)]
 pub struct Records<T> {
     rings: Vec<Consumer<T>>,
-    lost: Arc<AtomicU64>,
+    common: Arc<Common>,
 }
 
 impl<T> Default for Records<T> {
     fn default() -> Self {
         Self {
             rings: Vec::new(),
-            lost: Arc::default(),
+            common: Arc::default(),
         }
     }
 }
@@ -39,7 +49,7 @@ impl<T> Default for Records<T> {
 /// Makes ways in, in any thread.
 #[derive(Clone, Debug)]
 pub struct Entrance {
-    lost: Arc<AtomicU64>,
+    common: Arc<Common>,
 }
 
 /// What a [`Recorder`] fills, for [`Records::admit`].
@@ -51,8 +61,13 @@ impl Entrance {
     /// be admitted before anything comes out.
     pub fn recorder<T>(&self, capacity: usize) -> (Recorder<T>, Ring<T>) {
         let (ring, consumer) = RingBuffer::new(capacity);
-        let lost = Arc::clone(&self.lost);
-        (Recorder { ring, lost }, Ring(consumer))
+        let common = Arc::clone(&self.common);
+        (Recorder { ring, common }, Ring(consumer))
+    }
+
+    /// Has [`Records::has_news`] say so, after something has come on another way.
+    pub fn announce(&self) {
+        self.common.news.store(true, Ordering::Release);
     }
 }
 
@@ -60,7 +75,7 @@ impl<T> Records<T> {
     /// Where ways in come from.
     pub fn entrance(&self) -> Entrance {
         Entrance {
-            lost: Arc::clone(&self.lost),
+            common: Arc::clone(&self.common),
         }
     }
 
@@ -74,6 +89,8 @@ impl<T> Records<T> {
     /// Takes what its recorder records.
     pub fn admit(&mut self, ring: Ring<T>) {
         self.rings.push(ring.0);
+        // It may have been recorded to, and looked for in vain, before.
+        self.common.news.store(true, Ordering::Release);
     }
 
     /// Forgets the rings whose recorders are gone and that are empty.
@@ -82,8 +99,17 @@ impl<T> Records<T> {
             .retain(|ring| !(ring.is_abandoned() && ring.is_empty()));
     }
 
+    /// Whether [`drain`](Self::drain) may hand on something.
+    pub fn has_news(&self) -> bool {
+        self.common.news.load(Ordering::Relaxed)
+    }
+
     /// Hands on what was recorded so far, one thread's after the other's, each in order.
     pub fn drain(&mut self, mut each: impl FnMut(T)) {
+        // Before the rings are looked at: what comes meanwhile is found now or the next time.
+        if !self.has_news() || !self.common.news.swap(false, Ordering::Acquire) {
+            return;
+        }
         for ring in &mut self.rings {
             while let Ok(entry) = ring.pop() {
                 each(entry);
@@ -93,6 +119,35 @@ impl<T> Records<T> {
 
     /// Entries that found no room since the start. Exact once the recording threads have ended.
     pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+        self.common.lost.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_recorded_before_its_ring_was_admitted_comes_out_though_it_was_looked_for_in_vain() {
+        let mut records = Records::default();
+        let (mut recorder, ring) = records.entrance().recorder(4);
+        recorder.record(7);
+        assert!(records.has_news());
+        records.drain(|entry: i32| unreachable!("{entry} is in no ring"));
+        assert!(!records.has_news());
+        records.admit(ring);
+        let mut seen = Vec::new();
+        records.drain(|entry| seen.push(entry));
+        assert_eq!(seen, [7]);
+    }
+
+    #[test]
+    fn what_comes_on_another_way_is_news_until_it_is_looked_for() {
+        let mut records = Records::<i32>::default();
+        assert!(!records.has_news());
+        records.entrance().announce();
+        assert!(records.has_news());
+        records.drain(|_| ());
+        assert!(!records.has_news());
     }
 }

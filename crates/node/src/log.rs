@@ -151,12 +151,14 @@ impl LogRegistry {
             channel,
             ring,
         }));
+        self.entrance.announce();
         EventSink(recorder)
     }
 
     /// Has the log tell that this weakens the node, from `now` on.
     pub fn tell_weakness(&self, now: Instant, text: String) {
         let _ = self.messages.send(Message::Weakness(now, text));
+        self.entrance.announce();
     }
 }
 
@@ -208,6 +210,11 @@ impl EventLog {
     /// A way into the log for one more thread.
     pub fn sink(&mut self) -> EventSink {
         EventSink(self.records.recorder(RING_CAPACITY))
+    }
+
+    /// Whether [`drain`](Self::drain) may hand on something.
+    pub fn has_news(&self) -> bool {
+        self.records.has_news()
     }
 
     /// Hands on what was recorded so far, one thread's after the other's; weaknesses are not told.
