@@ -156,6 +156,7 @@ impl DataHeader {
         w.u32(self.expiry.as_micros().min(u64::from(u32::MAX)) as u32);
     }
 
+    #[inline(always)]
     fn parse_v1(r: &mut Reader<'_>) -> Result<Self, WireError> {
         Ok(Self {
             version: Version::V1,
@@ -171,6 +172,7 @@ impl DataHeader {
         })
     }
 
+    #[inline(always)]
     fn parse_v2(r: &mut Reader<'_>) -> Result<Self, WireError> {
         Ok(Self {
             version: Version::V2,
@@ -191,6 +193,7 @@ impl DataHeader {
 }
 
 /// Reads a data packet whose type and version are known.
+#[inline(always)]
 pub(crate) fn parse(version: Version, datagram: &[u8]) -> Result<(DataHeader, &[u8]), WireError> {
     let mut r = Reader::after_prefix(datagram, DataHeader::len(version))?;
     let header = match version {

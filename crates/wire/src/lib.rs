@@ -58,6 +58,16 @@ pub enum Packet<'a> {
     WitnessReply(WitnessReply),
 }
 
+/// Reads the header and the payload of a data packet of either version; `None` for anything else, and
+/// where [`parse`] reports an error.
+#[inline(always)]
+pub fn parse_data(datagram: &[u8]) -> Option<(DataHeader, &[u8])> {
+    let mut prefix = Reader::new(datagram, PREFIX_LEN).ok()?;
+    let (htype, version) = (prefix.u16().ok()?, prefix.u16().ok()?);
+    let version = Version::from_number(version).filter(|_| htype == data::HTYPE)?;
+    data::parse(version, datagram).ok()
+}
+
 /// Reads one datagram.
 ///
 /// # Errors

@@ -2,7 +2,7 @@
 
 mod common;
 
-use bumpless_wire::{Field, Packet, WireError, parse};
+use bumpless_wire::{Field, Packet, WireError, parse, parse_data};
 use common::strategies::datagram;
 use common::{describe, vector_files, vectors};
 use proptest::collection::vec;
@@ -11,6 +11,11 @@ use std::collections::BTreeSet;
 
 /// Reads `bytes` and everything that can be read out of the result.
 fn read_all(bytes: &[u8]) {
+    let data = match parse(bytes) {
+        Ok(Packet::Data { header, payload }) => Some((header, payload)),
+        _ => None,
+    };
+    assert_eq!(parse_data(bytes), data);
     match parse(bytes) {
         Ok(packet) => drop(describe(&packet)),
         Err(error) => {
