@@ -53,16 +53,19 @@ impl LocalClock {
             return u64::MAX;
         }
         // Each step corrects all but the rate's share of the error.
-        let mut guess = span;
+        let (mut guess, mut shown) = (span, self.elapsed(span));
         for _ in 0..64 {
-            let error = span as i64 - self.elapsed(guess) as i64;
-            guess = guess.saturating_add_signed(error);
-            if error == 0 {
-                break;
+            if shown == span {
+                // The first time: a fast clock shows nothing twice, and a slow one has come here from
+                // before, in steps no longer than what was left.
+                return self.anchor.0.saturating_add(guess);
             }
+            guess = guess.saturating_add_signed(span as i64 - shown as i64);
+            shown = self.elapsed(guess);
         }
-        while self.elapsed(guess) < span {
+        while shown < span {
             guess += 1;
+            shown = self.elapsed(guess);
         }
         while guess > 0 && self.elapsed(guess - 1) >= span {
             guess -= 1;

@@ -65,7 +65,9 @@ pub struct SimEcho {
     pub network: usize,
     /// The reference point.
     pub reference: usize,
-    /// Its address.
+    /// The node's address on the network.
+    pub local: SocketAddr,
+    /// The reference point's.
     pub target: IpAddr,
 }
 
@@ -75,7 +77,7 @@ impl Echo for SimEcho {
         if exchange.mailbox(self.node, self.network).unreachable {
             return Err(SendFailure::Unreachable);
         }
-        let mut parcel = exchange.parcel(self.network, endpoint(self.target));
+        let mut parcel = exchange.parcel(self.network, self.local, endpoint(self.target));
         let bytes = &mut parcel.bytes;
         bytes.extend_from_slice(&[0; LEN]);
         bytes[5] = self.node as u8;

@@ -8,10 +8,11 @@ use std::rc::Rc;
 
 use bumpless_config::Config;
 use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
-use bumpless_wire::{Packet, parse};
+use bumpless_wire::{Packet, parse, parse_data};
 
 use crate::check::{Message, Passed, full_payload};
 use crate::network::{Directory, Parcel};
+use crate::script::End;
 use crate::transits::Transits;
 
 /// Datagrams passed on by one call of [`Link::receive`].
@@ -112,9 +113,12 @@ impl Exchange {
         self.now = now;
     }
 
-    /// An empty datagram for `target` on `network`.
-    pub fn parcel(&mut self, network: usize, target: SocketAddr) -> Parcel {
-        empty(&mut self.free, network, target)
+    /// An empty datagram on `network`.
+    pub fn parcel(&mut self, network: usize, source: SocketAddr, target: SocketAddr) -> Parcel {
+        let mut parcel = empty(&mut self.free);
+        (parcel.network, parcel.source, parcel.target) = (network, source, target);
+        parcel.to = self.directory.at_address(network, target);
+        parcel
     }
 
     /// Takes a datagram back.
@@ -208,16 +212,15 @@ impl Exchange {
         }
     }
 
-    fn note_sent(&mut self, network: usize, to: SocketAddr, packets: &[Segment<'_>]) {
-        // Most datagrams are heartbeats.
-        let of_transfer = packets.iter().any(|packet| begins_message(packet.header));
-        if !of_transfer {
-            return;
-        }
-        let Some(partner) = self.directory.node_at(network, to) else {
+    fn note_sent(&mut self, network: usize, to: Option<End>, packets: &[Segment<'_>]) {
+        let Some(End::Node(partner)) = to else {
             return;
         };
         for packet in packets {
+            // Most datagrams are heartbeats.
+            if !begins_message(packet.header) {
+                continue;
+            }
             if let Some(message) = message(packet.header, packet.payload.len(), &mut self.blocks) {
                 self.sent.push(Passed {
                     network,
@@ -229,11 +232,10 @@ impl Exchange {
     }
 }
 
-/// An empty datagram for `target` on `network`, one of `free` if there is one.
-fn empty(free: &mut Vec<Parcel>, network: usize, target: SocketAddr) -> Parcel {
+/// An empty datagram, one of `free` if there is one.
+fn empty(free: &mut Vec<Parcel>) -> Parcel {
     let mut parcel = free.pop().unwrap_or_default();
     parcel.bytes.clear();
-    (parcel.network, parcel.target) = (network, target);
     parcel
 }
 
@@ -243,17 +245,19 @@ fn begins_message(bytes: &[u8]) -> bool {
 }
 
 /// The message of state transfer that begins with `bytes`, if it is one; `more` bytes follow.
+#[inline(always)]
 fn message(bytes: &[u8], more: usize, room: &mut Vec<Blocks>) -> Option<Message> {
-    match parse(bytes) {
-        Ok(Packet::Data { header, payload }) => Some(Message::Data(header, payload.len() + more)),
-        Ok(Packet::Ack(ack)) => {
-            let mut blocks = room.pop().unwrap_or_default();
-            blocks.clear();
-            blocks.extend(ack.blocks());
-            Some(Message::Ack(ack.header, blocks))
-        }
-        _ => None,
+    // Most are packets of states.
+    if let Some((header, payload)) = parse_data(bytes) {
+        return Some(Message::Data(header, payload.len() + more));
     }
+    let Ok(Packet::Ack(ack)) = parse(bytes) else {
+        return None;
+    };
+    let mut blocks = room.pop().unwrap_or_default();
+    blocks.clear();
+    blocks.extend(ack.blocks());
+    Some(Message::Ack(ack.header, blocks))
 }
 
 fn footprint(parcel: &Parcel) -> usize {
@@ -301,9 +305,9 @@ impl SimLink {
 }
 
 impl Link for SimLink {
-    fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
-        let mut exchange = self.exchange.get();
-        let exchange = &mut *exchange;
+    fn send(&mut self, target: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
+        let exchange = &mut *self.exchange.get();
+        let to = exchange.directory.at_address(self.network, target);
         exchange.note_sent(self.network, to, packets);
         let mailbox = &mut exchange.boxes[self.mailbox];
         if mailbox.unreachable {
@@ -313,11 +317,14 @@ impl Link for SimLink {
             };
         }
         for packet in packets {
-            let mut parcel = empty(&mut exchange.free, self.network, to);
+            let mut parcel = empty(&mut exchange.free);
+            (parcel.network, parcel.source) = (self.network, self.local);
+            (parcel.target, parcel.to) = (target, to);
             let bytes = &mut parcel.bytes;
-            bytes.reserve(packet.header.len() + packet.payload.len());
             bytes.extend_from_slice(packet.header);
-            bytes.extend_from_slice(packet.payload);
+            if !packet.payload.is_empty() {
+                bytes.extend_from_slice(packet.payload);
+            }
             mailbox.outbox.push(parcel);
         }
         SendOutcome {
@@ -390,8 +397,8 @@ mod tests {
         let mut node = SimLink::new(&exchange, (1, 0), local);
         let mut takes = |payload: usize, sent: u64| {
             let mut world = exchange.get();
-            let mut parcel = world.parcel(0, node.local);
-            (parcel.source, parcel.sent) = (partner, sent);
+            let mut parcel = world.parcel(0, partner, node.local);
+            parcel.sent = sent;
             parcel.bytes.extend_from_slice(&head[..len]);
             parcel.bytes.resize(len + payload, 0);
             world.set_now(1_000);

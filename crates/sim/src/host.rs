@@ -113,8 +113,6 @@ pub struct Host {
     pub received_at: u64,
     /// Added to every latency, at most.
     pub slow: u64,
-    /// When the data plane takes its next turn.
-    pub turn_at: u64,
     /// Since when its thread could go on, or from when on it can, whatever comes.
     pub ready_at: u64,
     /// The last plan's serial of any of its executors.
@@ -184,7 +182,6 @@ impl Host {
             owes_observation: false,
             received_at: 0,
             slow: 0,
-            turn_at: u64::MAX,
             ready_at: u64::MAX,
             serials: 0,
             due: Instant::ZERO,
@@ -319,11 +316,12 @@ impl Host {
             };
             config.nodes[self.node].addresses[network]
                 .filter(|_| wiring.groups.iter().any(used))
-                .map(|_| SimEcho {
+                .map(|local| SimEcho {
                     exchange: exchange.clone(),
                     node: self.node,
                     network,
                     reference: at,
+                    local,
                     target,
                 })
         });

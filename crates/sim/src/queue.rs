@@ -50,7 +50,8 @@ impl Queue {
     /// Plans `what` for `at`, at once if that has passed.
     pub fn push(&mut self, at: u64, what: What) {
         let at = at.max(self.now);
-        let place = self.plans.partition_point(|other| other.at > at);
+        let later = self.plans.iter().rposition(|other| other.at > at);
+        let place = later.map_or(0, |last| last + 1);
         self.plans.insert(place, Planned { at, what });
     }
 

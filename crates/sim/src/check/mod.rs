@@ -116,15 +116,21 @@ impl Checks {
         }
     }
 
+    #[inline]
     fn note(&mut self, invariant: &'static str, at: u64, verdict: Verdict) {
-        debug_assert!(INVARIANTS.contains(&invariant));
         if let Err(what) = verdict {
-            self.violations.push(Violation {
-                invariant,
-                at,
-                what: self.names.put_into(&what),
-            });
+            self.found(invariant, at, &what);
         }
+    }
+
+    #[cold]
+    fn found(&mut self, invariant: &'static str, at: u64, what: &str) {
+        debug_assert!(INVARIANTS.contains(&invariant));
+        self.violations.push(Violation {
+            invariant,
+            at,
+            what: self.names.put_into(what),
+        });
     }
 
     /// An application handed a state to its channel.

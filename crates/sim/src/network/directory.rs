@@ -70,13 +70,19 @@ impl Directory {
             .filter(|&index| index < self.nodes)
     }
 
-    #[inline]
+    #[inline(always)]
     fn find(&self, network: usize, address: SocketAddr) -> Option<usize> {
         let key = key(&address);
         let keys = &self.keys[network * self.ends..][..self.ends];
-        if key < 1 << 49 {
-            return keys.iter().position(|&other| other == key);
+        match key < 1 << 49 {
+            true => keys.iter().position(|&other| other == key),
+            false => self.find_whole(network, key, address),
         }
+    }
+
+    #[cold]
+    fn find_whole(&self, network: usize, key: u64, address: SocketAddr) -> Option<usize> {
+        let keys = &self.keys[network * self.ends..][..self.ends];
         let addresses = &self.addresses[network * self.ends..][..self.ends];
         let same = |(other, at): (&u64, &Option<SocketAddr>)| *other == key && *at == Some(address);
         keys.iter().zip(addresses).position(same)

@@ -33,13 +33,13 @@ pub type Parcel = Box<Datagram>;
 pub struct Datagram {
     /// The network.
     pub network: usize,
-    /// Its source address, from when it is under way.
+    /// Its source address.
     pub source: SocketAddr,
     /// Its destination's address.
     pub target: SocketAddr,
-    /// Where it goes, from when it is under way.
-    pub to: End,
-    /// When it was sent.
+    /// Whose that is; `None`: nobody's.
+    pub to: Option<End>,
+    /// When it was sent, from when it is under way.
     pub sent: u64,
     /// Its bytes.
     pub bytes: Vec<u8>,
@@ -55,7 +55,7 @@ impl Default for Datagram {
             network: 0,
             source: nowhere,
             target: nowhere,
-            to: End::Node(0),
+            to: None,
             sent: 0,
             bytes: Vec::with_capacity(ROOM),
         }
@@ -177,20 +177,16 @@ impl Network {
         mut parcel: Parcel,
     ) -> Option<Parcel> {
         self.datagrams += 1;
-        let network = parcel.network;
-        let (Some(source), Some(end)) = (
-            self.directory.address(network, from),
-            self.directory.at_address(network, parcel.target),
-        ) else {
+        let Some(to) = parcel.to else {
             return Some(parcel);
         };
-        (parcel.source, parcel.to, parcel.sent) = (source, end, at);
+        parcel.sent = at;
         if let Some(record) = &mut self.record {
             record.consider(&parcel);
         }
-        let (from, to) = (self.directory.index(from), self.directory.index(end));
-        let place = (network * self.ends + from) * self.ends + to;
-        let leaves = self.serialise(network * self.ends + from, place, parcel.bytes.len(), at);
+        let interface = parcel.network * self.ends + self.directory.index(from);
+        let place = interface * self.ends + self.directory.index(to);
+        let leaves = self.serialise(interface, place, parcel.bytes.len(), at);
         match leaves {
             Some(leaves) if !self.is_lost(place, leaves, &parcel.bytes) => {
                 self.carry(queue, place, leaves, parcel)
@@ -290,7 +286,7 @@ impl Network {
 
     /// What goes to a node is not among the events: it lies there until the node looks.
     fn launch(&mut self, queue: &mut Queue, arrival: u64, datagram: Parcel) {
-        if let End::Node(node) = datagram.to
+        if let Some(End::Node(node)) = datagram.to
             && !is_icmp(datagram.source)
         {
             self.next[node] = self.next[node].min(arrival);

@@ -49,7 +49,7 @@ impl Record {
         let store = stores[self.random.below(2) as usize];
         let start = self.random.below(store.len() as u64) as usize;
         let turned = store[start..].iter().chain(&store[..start]);
-        let mut fitting = turned.filter(|it| it.network == network && it.to == to);
+        let mut fitting = turned.filter(|it| it.network == network && it.to == Some(to));
         fitting.next().map(Datagram::copy)
     }
 }

@@ -15,8 +15,9 @@ impl World {
             return;
         };
         match parcel.to {
-            End::Node(node) => self.echo_at_node(node, parcel),
-            End::Reference(reference) => self.at_reference(reference, parcel),
+            Some(End::Node(node)) => self.echo_at_node(node, parcel),
+            Some(End::Reference(reference)) => self.at_reference(reference, parcel),
+            None => self.exchange.get().recycle(parcel),
         }
     }
 
@@ -74,7 +75,9 @@ impl World {
             return self.exchange.get().recycle(parcel);
         }
         let from = End::Reference(reference);
-        parcel.target = parcel.source;
+        let datagram = &mut *parcel;
+        std::mem::swap(&mut datagram.source, &mut datagram.target);
+        datagram.to = self.network.at_address(datagram.network, datagram.target);
         let sender = self.hosts.len() + reference;
         self.trace.datagram(now, sender, &parcel, || {
             self.network.address(parcel.network, from)

@@ -199,7 +199,7 @@ impl World {
                 host.set_rate(now, ppb, ahead);
                 // The same local instants lie elsewhere in true time.
                 host.permits.iter_mut().for_each(|known| known.0 = None);
-                host.turn_at = u64::MAX;
+                self.turns[node] = u64::MAX;
                 self.turn_now(node);
                 self.observe_permits(node);
             }
@@ -256,8 +256,8 @@ impl World {
             }
         };
         let target = self.network.address(network, to)?;
-        let mut parcel = self.exchange.get().parcel(network, target);
-        (parcel.source, parcel.to, parcel.sent) = (source, to, self.now());
+        let mut parcel = self.exchange.get().parcel(network, source, target);
+        parcel.sent = self.now();
         let bytes = &mut parcel.bytes;
         let len = self.junk.below(200);
         // Now and then it begins like one of ours.

@@ -63,6 +63,8 @@ pub struct World {
     pub(crate) network: Network,
     pub(crate) exchange: Shared,
     pub(crate) hosts: Vec<Host>,
+    /// When the data plane of each of them takes its next turn: looked at before each event.
+    turns: Vec<u64>,
     witnesses: Vec<WitnessHost>,
     devices: Vec<Device>,
     requests: Vec<Option<Request>>,
@@ -98,6 +100,7 @@ impl World {
             hosts: (0..nodes)
                 .map(|node| Host::new(&config, node, seed))
                 .collect(),
+            turns: vec![u64::MAX; nodes],
             witnesses: witnesses(&config, seed),
             devices: (0..config.applications.len())
                 .map(|at| Device::new(true, stream(seed, Purpose::Device, at)))
@@ -137,12 +140,8 @@ impl World {
     /// Runs until true time `end`, or until an invariant is broken.
     pub fn run(&mut self, end: u64) {
         while self.checks.violations.is_empty() {
-            let (mut at, mut node) = (u64::MAX, 0);
-            for (this, host) in self.hosts.iter().enumerate() {
-                if host.turn_at < at {
-                    (at, node) = (host.turn_at, this);
-                }
-            }
+            let turns = self.turns.iter().copied().enumerate();
+            let (node, at) = turns.min_by_key(|&(_, at)| at).unwrap_or((0, u64::MAX));
             if let Some(what) = self.queue.pop(at.min(end)) {
                 self.dispatch(what);
             } else if at <= end {
@@ -191,6 +190,7 @@ impl World {
         self.trace.tell(now, happening);
     }
 
+    #[cold]
     fn restart(&mut self, node: usize) {
         if let Err(error) = self.start_node(node) {
             unreachable!("a node that has started once starts again: {error}");
@@ -230,7 +230,7 @@ impl World {
         if host.process.take().is_none() {
             return;
         }
-        host.turn_at = u64::MAX;
+        self.turns[node] = u64::MAX;
         host.owes_observation = false;
         (host.paused_until, host.stalled_until) = (0, 0);
         let groups = host.permits.len();

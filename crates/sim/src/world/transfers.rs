@@ -17,7 +17,6 @@ const FIRST_ROUND_TRIP: Duration = Duration::from_millis(1);
 impl World {
     /// Shows the checkers what the data plane of `node` took at `received` and sent at `acted`.
     pub(super) fn account(&mut self, node: usize, received: Instant, acted: Instant) {
-        let at = self.queue.now();
         let Some(process) = self.hosts[node].process.as_mut() else {
             return;
         };
@@ -25,27 +24,32 @@ impl World {
         let followed = std::mem::take(&mut process.followed);
         // Status shows other round trips only when it is refreshed.
         let refreshed = std::mem::replace(&mut process.refreshed, process.plane.refreshed);
-        let process = &*process;
-        let plane = &process.plane;
-        let round_trip = match refreshed == plane.refreshed {
-            true => None,
-            false => {
-                let links = plane.link_snapshots.iter();
-                links.filter_map(|link| link.round_trip).max()
-            }
-        };
-        let exchange = &mut *self.exchange.get();
+        let refreshed = refreshed != process.plane.refreshed;
+        let mut exchange = self.exchange.get();
         if changed {
             exchange.set_sessions(node, process.tags.iter().copied().flatten());
         }
+        let silent = exchange.taken.is_empty() && exchange.sent.is_empty();
+        drop(exchange);
+        if !silent || followed || refreshed || !self.checks.is_quiet(node) {
+            self.judge(node, (received, acted), refreshed);
+        }
+    }
+
+    #[inline(never)] // Most turns have nothing for it.
+    fn judge(&mut self, node: usize, (received, acted): (Instant, Instant), refreshed: bool) {
+        let at = self.queue.now();
+        let Some(process) = self.hosts[node].process.as_ref() else {
+            return;
+        };
+        let plane = &process.plane;
+        let links = plane.link_snapshots.iter().filter(|_| refreshed);
+        let round_trip = links.filter_map(|link| link.round_trip).max();
         let channel = |application: usize| {
             let at = process.channels.get(application).copied().flatten();
             at.and_then(|at| plane.channels[at].as_ref())
         };
-        let silent = exchange.taken.is_empty() && exchange.sent.is_empty();
-        if silent && !followed && round_trip.is_none() && self.checks.is_quiet(node) {
-            return;
-        }
+        let exchange = &mut *self.exchange.get();
         self.checks.turn(&TransferTurn {
             node,
             received,

@@ -25,10 +25,10 @@ const RESTART_AFTER: u64 = 200_000_000;
 impl World {
     /// Has the data plane of `node` take a turn at `at`, unless it does sooner anyway.
     pub(super) fn plan_turn(&mut self, node: usize, at: u64) {
-        let host = &mut self.hosts[node];
+        let host = &self.hosts[node];
         let at = at.max(host.paused_until).max(self.queue.now());
         if host.process.is_some() {
-            host.turn_at = host.turn_at.min(at);
+            self.turns[node] = self.turns[node].min(at);
         }
     }
 
@@ -42,7 +42,7 @@ impl World {
         let host = &mut self.hosts[node];
         if at < host.ready_at {
             host.ready_at = at;
-            host.turn_at = u64::MAX;
+            self.turns[node] = u64::MAX;
             let latency = host.latency();
             self.plan_turn(node, at + latency);
         }
@@ -57,8 +57,8 @@ impl World {
 
     /// The data plane of `node` takes its turn.
     pub(super) fn turn_is_due(&mut self, node: usize) {
+        self.turns[node] = u64::MAX;
         let host = &mut self.hosts[node];
-        host.turn_at = u64::MAX;
         let now = self.queue.now();
         if host.paused_until > now {
             return self.plan_turn(node, now);
@@ -142,7 +142,10 @@ impl World {
 
     /// Looks at what a turn has done, from outside.
     fn observe(&mut self, node: usize) {
-        self.drain_log(node);
+        let process = self.hosts[node].process.as_ref();
+        if process.is_some_and(|process| process.log.has_news()) {
+            self.drain_log(node);
+        }
         self.observe_permits(node);
         self.observe_deliveries(node);
         self.checks.looked(node, self.queue.now());
@@ -151,6 +154,7 @@ impl World {
         self.stir_change(node);
     }
 
+    #[inline(never)] // Most turns have nothing to tell.
     pub(super) fn drain_log(&mut self, node: usize) {
         let now = self.queue.now();
         let Some(process) = self.hosts[node].process.as_mut() else {
@@ -186,11 +190,10 @@ impl World {
         for group in &process.plane.groups {
             let at = usize::from(group.id.0);
             let permit = group.gate.permit();
-            let known = &mut host.permits[at];
-            if known.0 != permit {
+            if host.permits[at].0 != permit {
                 let end = permit.map_or(Instant::ZERO, |(_, until)| until);
                 let until = host.clock.true_time(end);
-                *known = (permit, until);
+                host.permits[at] = (permit, until);
                 let permit = permit.map(|(epoch, _)| Permit { epoch, until });
                 self.checks.permit(at, node, permit, now);
             }
@@ -198,8 +201,6 @@ impl World {
     }
 
     fn observe_deliveries(&mut self, node: usize) {
-        let now = self.queue.now();
-        let received_at = self.hosts[node].received_at;
         let Some(process) = self.hosts[node].process.as_mut() else {
             return;
         };
@@ -209,9 +210,19 @@ impl World {
             .receiver
             .counters()
             .get(Counter::StatesDelivered);
-        if std::mem::replace(&mut process.states_delivered, delivered) == delivered {
-            return;
+        if std::mem::replace(&mut process.states_delivered, delivered) != delivered {
+            self.show_deliveries(node);
         }
+    }
+
+    #[inline(never)] // Nothing was delivered in most turns.
+    fn show_deliveries(&mut self, node: usize) {
+        let now = self.queue.now();
+        let received_at = self.hosts[node].received_at;
+        let Some(process) = self.hosts[node].process.as_mut() else {
+            return;
+        };
+        let plane = &process.plane;
         for (app, channel) in process.apps.iter_mut().zip(&plane.channels) {
             let (Some(app), Some(channel)) = (app, channel) else {
                 continue;
@@ -283,6 +294,7 @@ impl World {
     }
 
     /// A node's process has ended by itself; somebody starts it again.
+    #[cold]
     fn node_ends(&mut self, node: usize, turn: Turn) {
         if matches!(turn, Turn::Hung(_)) {
             self.tell(Happening::Hung { node });
