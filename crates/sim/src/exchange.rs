@@ -11,15 +11,16 @@ use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome
 use bumpless_wire::{Packet, parse, parse_data};
 
 use crate::check::{Message, Passed, full_payload};
-use crate::network::{Directory, Parcel};
+use crate::network::{Datagram, Directory, Parcel, kind_of};
 use crate::script::End;
 use crate::transits::Transits;
 
 /// Datagrams passed on by one call of [`Link::receive`].
 const BATCH: usize = 64;
 
-/// Datagrams that are kept for use again.
-const SPARE: usize = 1024;
+/// Datagrams of each kind that are kept for use again: more than fit into the receive buffers of a pair that
+/// stands still.
+const SPARE: usize = 1 << 14;
 
 /// What one node has on one network.
 #[derive(Debug, Default)]
@@ -46,7 +47,8 @@ pub struct Exchange {
     echoes: Vec<VecDeque<u16>>,
     networks: usize,
     references: usize,
-    free: Vec<Parcel>,
+    /// By kind of box.
+    free: [Vec<Parcel>; 2],
     now: u64,
     /// State bytes in a packet.
     payload_size: u16,
@@ -78,7 +80,7 @@ impl Exchange {
             echoes: vec![VecDeque::new(); nodes * references],
             networks,
             references,
-            free: Vec::new(),
+            free: [Vec::new(), Vec::new()],
             now: 0,
             payload_size: config.transfer.payload_size,
             directory: Directory::new(config),
@@ -115,7 +117,7 @@ impl Exchange {
 
     /// An empty datagram on `network`.
     pub fn parcel(&mut self, network: usize, source: SocketAddr, target: SocketAddr) -> Parcel {
-        let mut parcel = empty(&mut self.free);
+        let mut parcel = empty(&mut self.free, 0);
         (parcel.network, parcel.source, parcel.target) = (network, source, target);
         parcel.to = self.directory.at_address(network, target);
         parcel
@@ -124,8 +126,9 @@ impl Exchange {
     /// Takes a datagram back.
     pub fn recycle(&mut self, parcel: Parcel) {
         // Those that come twice, or from nobody, add to them.
-        if self.free.len() < SPARE {
-            self.free.push(parcel);
+        let free = &mut self.free[kind_of(parcel.bytes.capacity())];
+        if free.len() < SPARE {
+            free.push(parcel);
         }
     }
 
@@ -232,11 +235,15 @@ impl Exchange {
     }
 }
 
-/// An empty datagram, one of `free` if there is one.
-fn empty(free: &mut Vec<Parcel>) -> Parcel {
-    let mut parcel = free.pop().unwrap_or_default();
-    parcel.bytes.clear();
-    parcel
+/// An empty datagram with room for `len` bytes, one of `free` if there is one.
+fn empty(free: &mut [Vec<Parcel>; 2], len: usize) -> Parcel {
+    match free[kind_of(len)].pop() {
+        Some(mut parcel) => {
+            parcel.bytes.clear();
+            parcel
+        }
+        None => Box::new(Datagram::with_room(len)),
+    }
 }
 
 /// Whether `bytes` begin like a message of state transfer.
@@ -317,7 +324,7 @@ impl Link for SimLink {
             };
         }
         for packet in packets {
-            let mut parcel = empty(&mut exchange.free);
+            let mut parcel = empty(&mut exchange.free, packet.len());
             (parcel.network, parcel.source) = (self.network, self.local);
             (parcel.target, parcel.to) = (target, to);
             let bytes = &mut parcel.bytes;

@@ -270,13 +270,10 @@ impl<D: Drivers> DataPlane<D> {
     fn next_deadline(&mut self, now: Instant) -> Instant {
         let cores = &self.cores;
         self.redundancy_due = cores.redundancy.poll_timeout();
-        let transfers = [cores.sender.poll_timeout(), cores.receiver.poll_timeout()];
-        let transfers = transfers
-            .into_iter()
-            .flatten()
-            .min()
-            .unwrap_or(Instant::FAR_FUTURE);
-        transfers
+        let sender = cores.sender.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
+        let receiver = cores.receiver.poll_timeout();
+        sender
+            .min(receiver.unwrap_or(Instant::FAR_FUTURE))
             .min(self.redundancy_due)
             .min(now + SNAPSHOT_INTERVAL)
     }

@@ -45,11 +45,18 @@ pub struct Datagram {
     pub bytes: Vec<u8>,
 }
 
-/// Room for an ordinary frame's bytes: whatever a box has carried before, it need not grow.
-const ROOM: usize = 2048;
+/// Room for what is not a packet of a state, and for an ordinary frame.
+const ROOM: [usize; 2] = [256, 2048];
 
-impl Default for Datagram {
-    fn default() -> Self {
+/// Which of two kinds of boxes has room for `len` bytes without growing. Most of what waits for a node that stands
+/// still is small, and memory that was never used before costs more than all that is done with it.
+pub fn kind_of(len: usize) -> usize {
+    usize::from(len > ROOM[0])
+}
+
+impl Datagram {
+    /// An empty one with room for `len` bytes.
+    pub fn with_room(len: usize) -> Self {
         let nowhere = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
         Self {
             network: 0,
@@ -57,15 +64,13 @@ impl Default for Datagram {
             target: nowhere,
             to: None,
             sent: 0,
-            bytes: Vec::with_capacity(ROOM),
+            bytes: Vec::with_capacity(len.max(ROOM[kind_of(len)])),
         }
     }
-}
 
-impl Datagram {
     /// The same once more.
     fn copy(&self) -> Parcel {
-        let mut bytes = Vec::with_capacity(ROOM.max(self.bytes.len()));
+        let mut bytes = Self::with_room(self.bytes.len()).bytes;
         bytes.extend_from_slice(&self.bytes);
         Box::new(Self { bytes, ..*self })
     }
