@@ -143,6 +143,60 @@ fn what_contradicts_itself_is_refused_with_line_and_reason() {
     assert_refused(&format!("{crash}{crash}"), 6, "down already");
 }
 
+#[test]
+fn a_fault_that_lasts_no_time_is_refused_unless_it_is_over_at_once() {
+    let of = |kind: &str, span: &str| format!("[[fault]]\nat_ms = 3000\n{span}\nkind = {kind}\n");
+    for kind in [
+        "'buffer'\nnode = 'left'\nbytes = 0",
+        "'unreachable'\nnode = 'left'\nnetwork = 'A'",
+        "'clock'\nof = 'left'\nppm = 1",
+        "'crash_in_change'\nnode = 'left'\nsteps = 1",
+        "'pause'\nnode = 'left'",
+        "'cut'",
+    ] {
+        for span in ["for_ms = 0", "for_ms = 0.0000004"] {
+            assert_refused(&of(kind, span), 3, "must last for a while; give at least");
+        }
+        let drawn = format!("drawn = true\n{}", of(kind, "for_ms = 0"));
+        assert_refused(&drawn, 4, "must last for a while");
+    }
+    for kind in [
+        "'switchover'\nnode = 'left'\ngroup = 'pair'",
+        "'apply'\nnode = 'left'\nnumber = 1",
+        "'crash'\nnode = 'left'",
+        "'old_configuration'\nnode = 'left'",
+        "'witness'\nreference = 'witness-a'",
+    ] {
+        assert_accepted(&of(kind, "for_ms = 0"));
+    }
+    assert_accepted(&of("'cut'", "for_ms = 0.0000005"));
+}
+
+#[test]
+fn no_storm_has_a_fault_that_lasts_no_time() {
+    for (seed, time) in (0..400).zip([20_000_000_000, 60_000_000_000].into_iter().cycle()) {
+        let drawn = faults(&Settings {
+            config: Size::Small.config(),
+            seed,
+            time,
+            script: Vec::new(),
+            storm: true,
+            trace: None,
+            changes: seed % 3 == 0,
+        });
+        for timed in drawn {
+            let ends = timed.until > timed.at || timed.fault.is_instant();
+            assert!(ends || timed.fault.restarts(), "{seed}: {timed:?}");
+        }
+    }
+}
+
+fn assert_accepted(text: &str) {
+    if let Err(complaints) = Scenario::parse(text, "good.toml", Path::new(".")) {
+        panic!("{text}\n{complaints:#?}");
+    }
+}
+
 fn assert_refused(text: &str, line: usize, reason: &str) {
     let complaints = Scenario::parse(text, "bad.toml", Path::new(".")).expect_err(text);
     let fits = |c: &bumpless_sim::Complaint| c.line == line && c.what.contains(reason);

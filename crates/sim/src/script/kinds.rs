@@ -56,25 +56,7 @@ pub(super) fn fault(
     } else {
         other_fault(reader, &entry, &kind, &names, config)
     }?;
-    let lasts = match entry.item("for_ms") {
-        Some(_) => entry.span(reader, "for_ms")?,
-        None if fault.is_instant() || fault.restarts() => 0,
-        None => {
-            entry.wrong(
-                reader,
-                "for_ms",
-                "this kind of fault needs for_ms: how long it lasts".into(),
-            );
-            return None;
-        }
-    };
-    if fault.is_instant() && lasts > 0 {
-        entry.wrong(
-            reader,
-            "for_ms",
-            format!("{kind} happens at one instant; leave for_ms out"),
-        );
-    }
+    let lasts = duration(reader, &entry, &kind, &fault)?;
     let at = at?;
     if at + lasts > time {
         let what = format!(
@@ -89,6 +71,30 @@ pub(super) fn fault(
         until: at + lasts,
         fault,
     })
+}
+
+/// How long `fault` lasts, nanoseconds. One that does not end by itself, and whose end starts nothing
+/// again, must last for a while: the world ends nothing that has not lasted.
+fn duration(reader: &mut Reader<'_>, entry: &Entry<'_>, kind: &str, fault: &Fault) -> Option<u64> {
+    let ends_at_once = fault.is_instant() || fault.restarts();
+    if entry.item("for_ms").is_none() {
+        if !ends_at_once {
+            let what = "this kind of fault needs for_ms: how long it lasts".into();
+            entry.wrong(reader, "for_ms", what);
+        }
+        return ends_at_once.then_some(0);
+    }
+    let lasts = entry.span(reader, "for_ms")?;
+    if lasts == 0 && !ends_at_once {
+        let what = format!("{kind} must last for a while; give at least 0.000001 (1 ns)");
+        entry.wrong(reader, "for_ms", what);
+        return None;
+    }
+    if fault.is_instant() && lasts > 0 {
+        let what = format!("{kind} happens at one instant; leave for_ms out");
+        entry.wrong(reader, "for_ms", what);
+    }
+    Some(lasts)
 }
 
 fn other_fault(
