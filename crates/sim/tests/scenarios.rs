@@ -172,6 +172,87 @@ fn a_fault_that_lasts_no_time_is_refused_unless_it_is_over_at_once() {
     assert_accepted(&of("'cut'", "for_ms = 0.0000005"));
 }
 
+/// A scenario with these faults, each from 3000 ms, or the time that it says, for a second.
+fn faults_of(wanted: &[&str]) -> String {
+    let table = |fault: &&str| {
+        let at = if fault.contains("at_ms") {
+            ""
+        } else {
+            "at_ms = 3000\n"
+        };
+        let span = if fault.contains("for_ms") {
+            ""
+        } else {
+            "for_ms = 1000\n"
+        };
+        format!("[[fault]]\n{at}{span}{}\n", fault.replace(", ", "\n"))
+    };
+    wanted.iter().map(table).collect()
+}
+
+#[test]
+fn faults_of_different_paths_may_be_at_the_same_time() {
+    for (one, other) in [
+        ("kind='cut', from='left'", "kind='cut', to='left'"),
+        ("kind='cut', network='B'", "kind='cut', to='witness-a'"),
+        ("kind='cut', from='witness-a'", "kind='cut', to='witness-b'"),
+        ("kind='cut', network='A'", "kind='cut', network='B'"),
+    ] {
+        assert_accepted(&faults_of(&[one, other]));
+    }
+    for (one, other) in [
+        ("kind='cut', from='left'", "kind='cut', to='right'"),
+        (
+            "kind='cut', from='left', both_ways=true",
+            "kind='cut', to='left'",
+        ),
+        ("kind='cut', network='A'", "kind='cut', to='witness-a'"),
+        (
+            "kind='cut', from='left', to='right', both_ways=true",
+            "kind='cut', network='B', from='right'",
+        ),
+    ] {
+        let text = faults_of(&[one, other]);
+        let second = 1 + one.split(", ").count() + 3;
+        assert_refused(&text, second, "a path cannot have two of these");
+    }
+}
+
+#[test]
+fn a_fault_may_end_with_the_scenario_to_the_nanosecond() {
+    let cut = |seconds: &str, span: &str| {
+        format!("seconds = {seconds}\n[[fault]]\nat_ms = 1\nfor_ms = {span}\nkind = 'cut'\n")
+    };
+    for (seconds, span) in [
+        ("1.001", "1000"),
+        ("2.3", "2299"),
+        ("1.0000001", "999.0001"),
+    ] {
+        assert_accepted(&cut(seconds, span));
+    }
+    let reason = "the fault ends at 1001.000001 ms, the scenario at 1001 ms";
+    assert_refused(&cut("1.001", "1000.000001"), 4, reason);
+}
+
+#[test]
+fn a_computer_is_slow_also_while_its_process_does_not_run() {
+    let crash = "at_ms=5000, for_ms=100, kind='crash', node='left'";
+    assert_accepted(&faults_of(&[
+        "for_ms=15000, kind='slow', node='left', by_ms=2",
+        crash,
+    ]));
+}
+
+#[test]
+fn a_device_may_treat_the_requests_of_two_nodes_differently() {
+    let of = |node: &str, late| format!("kind='device', application='swift'{node}, late={late}");
+    let (left, right) = (of(", node='left'", true), of(", node='right'", false));
+    assert_accepted(&faults_of(&[&left, &right]));
+    for other in [of(", node='left'", false), of("", false)] {
+        assert_refused(&faults_of(&[&left, &other]), 8, "cannot both do and not do");
+    }
+}
+
 #[test]
 fn no_storm_has_a_fault_that_lasts_no_time() {
     for (seed, time) in (0..400).zip([20_000_000_000, 60_000_000_000].into_iter().cycle()) {

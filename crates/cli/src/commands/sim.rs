@@ -159,7 +159,7 @@ impl Sim {
         let fastest = config.applications.iter().map(|app| app.period.as_nanos());
         let cycles = self.cycles.zip(fastest.min());
         let cycles = cycles.map(|(count, period)| count.saturating_mul(period));
-        cycles.or(self.time.map(|seconds| (seconds * SECOND) as u64))
+        cycles.or(self.time.map(|seconds| (seconds * SECOND).round() as u64))
     }
 
     /// What to run, and the line of a scenario that says which pair it is.

@@ -61,8 +61,8 @@ pub(super) fn fault(
     if at + lasts > time {
         let what = format!(
             "the fault ends at {} ms, the scenario at {} ms",
-            (at + lasts) / 1_000_000,
-            time / 1_000_000
+            (at + lasts) as f64 / 1e6,
+            time as f64 / 1e6
         );
         entry.wrong(reader, if at > time { "at_ms" } else { "for_ms" }, what);
     }

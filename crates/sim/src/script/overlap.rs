@@ -2,6 +2,7 @@
 
 use bumpless_config::Config;
 
+use super::path_kinds::{is_among, real_paths};
 use super::{End, Fault, PathFault, Paths, Timed};
 
 /// The faults, by line, that contradict an earlier one, and how.
@@ -89,25 +90,27 @@ fn clash(config: &Config, one: &Fault, other: &Fault) -> Option<String> {
             config.applications[*one].name
         )),
         (Fault::Path { paths: a, fault: x }, Fault::Path { paths: b, fault: y })
-            if is_one_at_a_time(x, y) && meet(a, b) =>
+            if is_one_at_a_time(x, y) && meet(config, a, b) =>
         {
             Some("a path cannot have two of these".into())
         }
         (
             Fault::Device {
                 application: a,
+                node: of_a,
                 late: late_a,
-                ..
             },
             Fault::Device {
                 application: b,
+                node: of_b,
                 late: late_b,
-                ..
             },
-        ) if a == b && late_a != late_b => Some(format!(
-            "the device of application {} cannot both do and not do later what it is asked",
-            config.applications[*a].name
-        )),
+        ) if a == b && late_a != late_b && (of_a.is_none() || of_b.is_none() || of_a == of_b) => {
+            Some(format!(
+                "the device of application {} cannot both do and not do later what it is asked",
+                config.applications[*a].name
+            ))
+        }
         _ => None,
     }
 }
@@ -120,11 +123,11 @@ fn is_down(fault: &Fault) -> Option<usize> {
     }
 }
 
-/// The node that must run for `fault` to make sense.
+/// The node that must run for `fault` to make sense. Slow threads are a matter of the computer: those of the
+/// next process are as slow. An application that is slow is not: in the next process it is as quick as ever.
 fn needs(fault: &Fault) -> Option<usize> {
     match fault {
         Fault::Pause { node, .. }
-        | Fault::Slow { node, .. }
         | Fault::SlowApplication { node, .. }
         | Fault::Apply { node, .. }
         | Fault::CrashInChange { node, .. }
@@ -145,19 +148,7 @@ fn is_one_at_a_time(one: &PathFault, other: &PathFault) -> bool {
     )
 }
 
-/// Whether a path is among both.
-fn meet(one: &Paths, other: &Paths) -> bool {
-    let ways = |paths: &Paths| {
-        let there = (paths.from, paths.to);
-        let back = paths.both.then_some((paths.to, paths.from));
-        std::iter::once(there).chain(back)
-    };
-    let same_end = |a: Option<End>, b: Option<End>| a.is_none() || b.is_none() || a == b;
-    let same_network = match (one.network, other.network) {
-        (Some(a), Some(b)) => a == b,
-        _ => true,
-    };
-    same_network
-        && ways(one)
-            .any(|(from, to)| ways(other).any(|(f, t)| same_end(from, f) && same_end(to, t)))
+/// Whether datagrams ever take a path that is among both.
+fn meet(config: &Config, one: &Paths, other: &Paths) -> bool {
+    real_paths(config).any(|path| is_among(one, path) && is_among(other, path))
 }

@@ -19,20 +19,30 @@ pub(super) const PATH_KINDS: [&str; 10] = [
     "bandwidth",
     "flap",
 ];
-/// Whether datagrams ever take one of `paths`: nodes talk to each other and to reference points.
-fn leads_anywhere(config: &Config, paths: &Paths) -> bool {
-    let given = |wanted: Option<End>, end: &End| wanted.is_none_or(|wanted| wanted == *end);
+
+/// A network, a sender and a receiver.
+type Path = (usize, End, End);
+
+/// Every path that datagrams take: nodes talk to each other and to reference points.
+pub(super) fn real_paths(config: &Config) -> impl Iterator<Item = Path> {
     let is_node = |end: &End| matches!(end, End::Node(_));
-    let networks = 0..config.networks.len();
-    let mut concerned = networks.filter(|&at| paths.network.is_none_or(|wanted| wanted == at));
-    concerned.any(|network| {
+    (0..config.networks.len()).flat_map(move |network| {
         let ends = ends_on(config, network);
-        let from = ends.iter().filter(|end| given(paths.from, end));
-        from.into_iter().any(|from| {
-            let mut to = ends.iter().filter(|end| given(paths.to, end));
-            to.any(|to| from != to && (is_node(from) || is_node(to)))
-        })
+        let ways = ends
+            .iter()
+            .flat_map(|from| ends.iter().map(move |to| (from, to)));
+        let ways = ways.filter(|(from, to)| from != to && (is_node(from) || is_node(to)));
+        let paths: Vec<Path> = ways.map(|(from, to)| (network, *from, *to)).collect();
+        paths
     })
+}
+
+/// Whether `path` is among `paths`.
+pub(super) fn is_among(paths: &Paths, (network, from, to): Path) -> bool {
+    let fits = |wanted: Option<End>, end| wanted.is_none_or(|wanted| wanted == end);
+    let leads = |from, to| fits(paths.from, from) && fits(paths.to, to);
+    paths.network.is_none_or(|wanted| wanted == network)
+        && (leads(from, to) || paths.both && leads(to, from))
 }
 
 /// Refuses an interface that the fault would make faster than it is.
@@ -81,7 +91,7 @@ pub(super) fn paths(
         both,
     };
     let sound = reader.complaints.len() == before && !reader.drawn;
-    if sound && !leads_anywhere(config, &paths) {
+    if sound && !real_paths(config).any(|path| is_among(&paths, path)) {
         let key = if to.is_some() { "to" } else { "from" };
         let what = "no path leads there: witnesses are on one network each, and talk to nodes only";
         entry.wrong(reader, key, what.into());

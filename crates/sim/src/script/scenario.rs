@@ -176,7 +176,7 @@ fn read(reader: &mut Reader<'_>, table: &dyn TableLike, directory: &Path) -> Opt
         );
     }
     let (config, pair) = configuration(reader, &mut head, directory)?;
-    let time = (seconds * 1e9) as u64;
+    let time = (seconds * 1e9).round() as u64;
     let mut faults = Vec::new();
     let tables = table
         .get("fault")
