@@ -244,6 +244,28 @@ fn a_computer_is_slow_also_while_its_process_does_not_run() {
 }
 
 #[test]
+fn a_process_cannot_end_at_two_steps_of_one_change() {
+    let at = |steps| format!("kind='crash_in_change', node='left', steps={steps}");
+    let reason = "node left can end at one step of a change only (the other is on line 1)";
+    assert_refused(&faults_of(&[&at(2), &at(5)]), 7, reason);
+    let later = format!("at_ms=4000, {}", at(5));
+    assert_accepted(&faults_of(&[&at(2), &later]));
+}
+
+#[test]
+fn a_flapping_path_has_a_period_with_two_halves() {
+    for period in ["0", "0.000001"] {
+        let flap = format!("kind='flap', period_ms={period}");
+        assert_refused(
+            &faults_of(&[&flap]),
+            5,
+            "a period needs time for two halves; give at least",
+        );
+    }
+    assert_accepted(&faults_of(&["kind='flap', period_ms=0.000002"]));
+}
+
+#[test]
 fn a_device_may_treat_the_requests_of_two_nodes_differently() {
     let of = |node: &str, late| format!("kind='device', application='swift'{node}, late={late}");
     let (left, right) = (of(", node='left'", true), of(", node='right'", false));

@@ -58,6 +58,12 @@ fn clash(config: &Config, one: &Fault, other: &Fault) -> Option<String> {
         (Fault::Witness { reference: a }, Fault::Witness { reference: b }) if a == b => {
             Some(format!("{} is down already", config.references[*a].name))
         }
+        (Fault::CrashInChange { node: a, .. }, Fault::CrashInChange { node: b, .. }) if a == b => {
+            Some(format!(
+                "node {} can end at one step of a change only",
+                name(*a)
+            ))
+        }
         (Fault::Pause { node: a, .. }, Fault::Pause { node: b, .. }) if a == b => {
             Some(format!("node {} stands still already", name(*a)))
         }

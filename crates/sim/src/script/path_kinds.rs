@@ -184,10 +184,20 @@ pub(super) fn path_fault(
         _ => {
             allow(&["period_ms"]);
             PathFault::Flap {
-                period: entry.span(reader, "period_ms")?,
+                period: period(reader, entry)?,
             }
         }
     })
+}
+
+/// A period that has two halves.
+fn period(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<u64> {
+    let period = entry.span(reader, "period_ms")?;
+    if period < 2 {
+        let what = "a period needs time for two halves; give at least 0.000002 (2 ns)";
+        entry.wrong(reader, "period_ms", what.into());
+    }
+    (period >= 2).then_some(period)
 }
 
 fn class(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Class> {
