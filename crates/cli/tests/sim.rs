@@ -144,6 +144,24 @@ fn what_would_spoil_a_result_is_refused() {
 }
 
 #[test]
+fn a_seed_that_no_scenario_could_say_is_refused() {
+    let most = "9000000000000000";
+    for (arguments, words) in [
+        (["--seed", "10000000000000000000"].as_slice(), most),
+        (&["--seed", "9000000000000001", "--shrink"], most),
+        (&["--seed", most, "--seeds", "2"], "give fewer"),
+        (&["--seeds", "18446744073709551615"], "give fewer"),
+    ] {
+        let output = sim(&[arguments, &["--time", "0.1"]].concat());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?} {errors}");
+        assert!(errors.contains(words), "{arguments:?} {errors}");
+    }
+    let largest = sim(&["--seed", most, "--time", "0.1"]);
+    assert!(largest.status.success(), "{largest:?}");
+}
+
+#[test]
 fn a_scenario_whose_faults_break_an_assumption_says_so_even_if_nothing_else_breaks() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a name with spaces.toml");

@@ -335,3 +335,38 @@ fn a_storm_printed_as_a_scenario_is_the_same_storm() {
     let read = Scenario::parse(&text, "storm.toml", Path::new(".")).expect("a scenario");
     assert_eq!(read.faults, script);
 }
+
+#[test]
+fn a_printed_scenario_finds_its_configuration_whatever_the_path_and_has_the_largest_seed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory
+        .path()
+        .join("a \u{200b}\u{301}\u{7f}\t\"q\" \\u pair");
+    std::fs::create_dir(&place).expect("a directory");
+    std::fs::write(place.join("pair.toml"), bumpless_config::sample()).expect("a file");
+    let text = format!(
+        "configuration = \"pair.toml\"\nseed = {}\nseconds = 1\n",
+        Scenario::LARGEST_SEED
+    );
+    let read = Scenario::parse(&text, "own.toml", &place).expect("a scenario");
+    let settings = Settings {
+        config: read.config.clone(),
+        seed: read.seed,
+        time: 1_000_000,
+        script: Vec::new(),
+        storm: false,
+        trace: None,
+        changes: false,
+    };
+    let report = run(&settings).expect("a run");
+    let printed = as_scenario(&settings, &report, &read.pair);
+    let again = Scenario::parse(&printed, "printed.toml", Path::new("/elsewhere"));
+    let again = again.unwrap_or_else(|wrong| panic!("{printed}\n{wrong:#?}"));
+    assert_eq!((again.seed, again.pair), (read.seed, read.pair));
+    let beyond = format!("seed = {}", Scenario::LARGEST_SEED + 1);
+    assert_refused(
+        &beyond,
+        1,
+        "seed must be a number from 0 to 9000000000000000",
+    );
+}

@@ -24,7 +24,7 @@ const SECOND: f64 = 1e9;
 #[derive(Debug, Args)]
 pub struct Sim {
     /// The first seed [default: 1, or what the scenario says; with --kept-promise 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=Scenario::LARGEST_SEED))]
     seed: Option<u64>,
     /// How many seeds, one after the other
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
@@ -97,6 +97,7 @@ impl Sim {
     }
 
     fn execute(self) -> Outcome {
+        self.check_seeds()?;
         if self.kept_promise {
             return Promise {
                 first: self.seed.unwrap_or(0),
@@ -134,6 +135,18 @@ impl Sim {
             None if done.interrupted => ExitCode::from(output::INTERRUPTED),
             None => ExitCode::SUCCESS,
         })
+    }
+
+    /// Whether a scenario can say each seed, and with it the one that fails.
+    fn check_seeds(&self) -> Result<(), Failure> {
+        let last = self.seed.unwrap_or(0).saturating_add(self.seeds - 1);
+        if last > Scenario::LARGEST_SEED {
+            return Err(Failure::usage(format_args!(
+                "--seeds: the last seed would be {last}, the largest is {}; give fewer, or a smaller --seed",
+                Scenario::LARGEST_SEED
+            )));
+        }
+        Ok(())
     }
 
     /// Whether a trace can be written where it was asked for.

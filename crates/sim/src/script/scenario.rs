@@ -9,6 +9,7 @@ use toml_edit::{Document, Item, TableLike};
 
 use super::entry::Entry;
 use super::overlap::contradictions;
+use super::words::quoted;
 use super::{Timed, kinds};
 use crate::check::INVARIANTS;
 use crate::size::Size;
@@ -89,6 +90,9 @@ impl Reader<'_> {
 }
 
 impl Scenario {
+    /// The largest seed that a file may say. All numbers up to it are whole also as numbers with a fraction.
+    pub const LARGEST_SEED: u64 = 9_000_000_000_000_000;
+
     /// Reads the scenario at `path`.
     ///
     /// # Errors
@@ -161,7 +165,7 @@ fn read(reader: &mut Reader<'_>, table: &dyn TableLike, directory: &Path) -> Opt
         .number(reader, "seconds", 0.001, LONGEST)
         .unwrap_or(60.0);
     let seed = match head.item("seed") {
-        Some(_) => head.whole(reader, "seed", 0, 9_000_000_000_000_000),
+        Some(_) => head.whole(reader, "seed", 0, Scenario::LARGEST_SEED),
         None => None,
     };
     let storm = head.truth(reader, "storm");
@@ -242,7 +246,10 @@ fn configuration(
     let path: PathBuf = directory.join(path);
     // Whoever prints the scenario anew does not know where it will lie.
     let absolute = std::path::absolute(&path).unwrap_or_else(|_| path.clone());
-    let pair = format!("configuration = {:?}", absolute.display().to_string());
+    let pair = format!(
+        "configuration = {}",
+        quoted(&absolute.display().to_string())
+    );
     match Config::load(&path) {
         Ok(config) => Some((Arc::new(config), pair)),
         Err(problems) => {

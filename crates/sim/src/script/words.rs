@@ -1,5 +1,7 @@
 //! A fault as the fields of a scenario file: what the reader of `entry` takes.
 
+use std::fmt::Write;
+
 use bumpless_config::Config;
 
 use super::{Class, End, Fault, Junk, PathFault, Paths};
@@ -14,6 +16,22 @@ pub fn words(config: &Config, fault: &Fault) -> Vec<String> {
     fields.fields
 }
 
+/// `text` as a basic string of TOML: everything but quotes, backslashes and control characters is itself.
+pub(super) fn quoted(text: &str) -> String {
+    let mut written = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => written.extend(['\\', c]),
+            c if c.is_ascii_control() => {
+                let _ = write!(written, "\\u{:04X}", u32::from(c));
+            }
+            c => written.push(c),
+        }
+    }
+    written.push('"');
+    written
+}
+
 struct Fields<'a> {
     config: &'a Config,
     fields: Vec<String>,
@@ -25,7 +43,7 @@ impl Fields<'_> {
     }
 
     fn text(&mut self, key: &str, value: &str) {
-        self.fields.push(format!("{key} = \"{value}\""));
+        self.plain(key, quoted(value));
     }
 
     fn truth(&mut self, key: &str, value: bool) {
