@@ -54,6 +54,27 @@ fn a_broken_assumption_is_named_with_the_invariant_and_the_command_that_replays_
 }
 
 #[test]
+fn a_replay_command_names_a_scenario_whose_name_begins_like_an_option() {
+    let directory = tempfile::tempdir().expect("a directory");
+    std::fs::copy(
+        scenario("clock-drift.toml"),
+        directory.path().join("-x y.toml"),
+    )
+    .expect("a copy");
+    let in_there = |argument: &str| {
+        Command::new(env!("CARGO_BIN_EXE_bumpless"))
+            .args(["sim", "--json", argument])
+            .current_dir(directory.path())
+            .output()
+            .expect("the command runs")
+    };
+    let output = in_there("--scenario=-x y.toml");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");
+    let replay = &result["violations"][0]["replay"];
+    assert_eq!(replay, "bumpless sim --seed 1 --scenario='-x y.toml'");
+}
+
+#[test]
 fn a_series_that_fails_tells_the_same_however_many_jobs_there_are() {
     let file = scenario("clock-drift.toml");
     let result = |jobs| -> Value {

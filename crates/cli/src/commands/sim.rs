@@ -273,10 +273,10 @@ impl Sim {
             command.push_str(&format!(" --cycles {cycles}"));
         }
         if let Some(path) = &self.scenario {
-            command.push_str(&format!(
-                " --scenario {}",
-                for_shell(&path.display().to_string())
-            ));
+            let path = path.display().to_string();
+            // A name that begins like an option is the value of one only behind an equals sign.
+            let joint = if path.starts_with('-') { '=' } else { ' ' };
+            command.push_str(&format!(" --scenario{joint}{}", for_shell(&path)));
         }
         if let PairSize::Large = self.size {
             command.push_str(" --size large");
