@@ -165,6 +165,32 @@ fn what_would_spoil_a_result_is_refused() {
 }
 
 #[test]
+fn a_trace_never_takes_the_place_of_what_the_run_reads() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| directory.path().join(name);
+    let pair = scenario("configurations/pinged.toml");
+    std::fs::copy(pair, path("pair.jsonl")).expect("a copy");
+    let text = "seconds = 0.1\nconfiguration = 'pair.jsonl'\n";
+    std::fs::write(path("own.toml"), text).expect("a file");
+    std::os::unix::fs::symlink(path("own.toml"), path("link.pcap")).expect("a link");
+    std::fs::hard_link(path("own.toml"), path("other.jsonl")).expect("a link");
+    let run = |trace: &str| {
+        let own = path("own.toml").display().to_string();
+        let trace = path(trace).display().to_string();
+        sim(&["--scenario", &own, "--trace", &trace])
+    };
+    for trace in ["own.toml", "link.pcap", "other.pcap", "pair.pcap"] {
+        let output = run(trace);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{trace}: {errors}");
+        assert!(errors.contains("--trace would overwrite"), "{errors}");
+        assert_eq!(std::fs::read_to_string(path("own.toml")).unwrap(), text);
+    }
+    assert!(run("trace.pcap").status.success());
+    assert!(path("trace.pcap").exists() && path("trace.jsonl").exists());
+}
+
+#[test]
 fn a_seed_that_no_scenario_could_say_is_refused() {
     let most = "9000000000000000";
     for (arguments, words) in [

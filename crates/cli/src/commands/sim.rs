@@ -1,6 +1,7 @@
 //! `bumpless sim`: the whole pair in a seeded simulator, with checkers.
 
 mod runs;
+mod trace;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -108,7 +109,9 @@ impl Sim {
             }
             .run();
         }
-        self.check_trace()?;
+        if let Some(path) = &self.trace {
+            trace::check(path, self.seeds > 1 || self.until_failure)?;
+        }
         let (settings, pair) = self.settings()?;
         if self.shrink {
             return self.shrink(&settings, &pair);
@@ -149,24 +152,6 @@ impl Sim {
         Ok(())
     }
 
-    /// Whether a trace can be written where it was asked for.
-    fn check_trace(&self) -> Result<(), Failure> {
-        let Some(path) = &self.trace else {
-            return Ok(());
-        };
-        if self.seeds > 1 || self.until_failure {
-            return Err(Failure::usage(
-                "--trace writes one run; give one --seed with it, not --seeds or --until-failure",
-            ));
-        }
-        if path.extension().is_some_and(|end| end == "jsonl") {
-            return Err(Failure::usage(
-                "--trace names the packet capture; the event log beside it ends in .jsonl: give another ending, such as .pcap",
-            ));
-        }
-        Ok(())
-    }
-
     /// How long to simulate `config`, nanoseconds, if that was said.
     fn time(&self, config: &Config) -> Option<u64> {
         let fastest = config.applications.iter().map(|app| app.period.as_nanos());
@@ -179,6 +164,9 @@ impl Sim {
     fn settings(&self) -> Result<(Settings, String), Failure> {
         if let Some(path) = &self.scenario {
             let scenario = Scenario::load(path).map_err(|complaints| refused(&complaints))?;
+            if let Some(trace) = &self.trace {
+                trace::spares(trace, [Some(path), scenario.configuration.as_ref()])?;
+            }
             let settings = Settings {
                 seed: self.seed.unwrap_or(scenario.seed),
                 time: self.time(&scenario.config).unwrap_or(scenario.time),

@@ -30,6 +30,8 @@ pub struct Scenario {
     pub config: Arc<Config>,
     /// How the file says which pair it is: a line of TOML.
     pub pair: String,
+    /// The file from which the pair was read, if it is not one that comes with the simulator.
+    pub configuration: Option<PathBuf>,
     /// Simulated time, nanoseconds.
     pub time: u64,
     /// The seed, unless another is asked for.
@@ -179,7 +181,7 @@ fn read(reader: &mut Reader<'_>, table: &dyn TableLike, directory: &Path) -> Opt
             format!("no invariant is called {unknown:?}; there are {known}"),
         );
     }
-    let (config, pair) = configuration(reader, &mut head, directory)?;
+    let (config, pair, configuration) = configuration(reader, &mut head, directory)?;
     let time = (seconds * 1e9).round() as u64;
     let mut faults = Vec::new();
     let tables = table
@@ -212,6 +214,7 @@ fn read(reader: &mut Reader<'_>, table: &dyn TableLike, directory: &Path) -> Opt
         taught,
         config,
         pair,
+        configuration,
         time,
         seed: seed.unwrap_or(1),
         storm,
@@ -224,12 +227,12 @@ fn configuration(
     reader: &mut Reader<'_>,
     head: &mut Entry<'_>,
     directory: &Path,
-) -> Option<(Arc<Config>, String)> {
+) -> Option<(Arc<Config>, String, Option<PathBuf>)> {
     let size = head.text(reader, "size");
     let Some(path) = head.text(reader, "configuration") else {
         return match size.as_deref() {
-            None | Some("small") => Some((Size::Small.config(), "size = \"small\"".into())),
-            Some("large") => Some((Size::Large.config(), "size = \"large\"".into())),
+            None | Some("small") => Some((Size::Small.config(), "size = \"small\"".into(), None)),
+            Some("large") => Some((Size::Large.config(), "size = \"large\"".into(), None)),
             Some(other) => {
                 reader.wrong(
                     head.line_of(reader, "size"),
@@ -251,7 +254,7 @@ fn configuration(
         quoted(&absolute.display().to_string())
     );
     match Config::load(&path) {
-        Ok(config) => Some((Arc::new(config), pair)),
+        Ok(config) => Some((Arc::new(config), pair, Some(path))),
         Err(problems) => {
             for problem in problems {
                 reader.wrong(line, problem.to_string());
