@@ -54,5 +54,5 @@ fn main() -> ExitCode {
         Command::CalibrationEnd(command) => command.run(),
         Command::DemoNode(command) => command.run(),
     };
-    result.unwrap_or_else(|failure| failure.report())
+    output::finish(result.unwrap_or_else(|failure| failure.report()))
 }

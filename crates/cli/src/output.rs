@@ -5,8 +5,8 @@ use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
 use bumpless_base::NodeId;
 use bumpless_config::{Config, Problem};
@@ -107,9 +107,40 @@ impl Failure {
     }
 }
 
-/// Prints one line on standard output; a closed pipe is not an error of ours.
+/// What first kept a line from standard output.
+static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
+
+/// Prints one line on standard output. Whether it could is told by [`finish`]: commands go on without their reader.
 pub fn print_line(line: impl Display) {
-    let _ = writeln!(io::stdout(), "{line}");
+    note(writeln!(io::stdout(), "{line}"));
+}
+
+fn note(written: io::Result<()>) {
+    match written {
+        // Whoever closed the pipe has read what they wanted.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let _ = UNWRITTEN.set(error);
+        }
+        _ => {}
+    }
+}
+
+/// The exit status of a command that would end with `status`: a success only if standard output took all of it.
+pub fn finish(status: ExitCode) -> ExitCode {
+    note(io::stdout().flush());
+    let Some(error) = UNWRITTEN.get() else {
+        return status;
+    };
+    let _ = writeln!(
+        io::stderr(),
+        "bumpless: cannot write the result to standard output: {error}; it is not whole: \
+         make room there or send it elsewhere, and ask again"
+    );
+    if status == ExitCode::SUCCESS {
+        ExitCode::from(1)
+    } else {
+        status
+    }
 }
 
 /// Reads and checks the configuration at `path`.

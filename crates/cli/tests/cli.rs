@@ -2,8 +2,11 @@
 
 mod support;
 
+use std::fs::File;
+use std::process::{Command, Stdio};
+
 use serde_json::Value;
-use support::process::{json, said};
+use support::process::{BUMPLESS, json, said};
 
 #[test]
 fn help_says_what_each_command_needs() {
@@ -202,4 +205,45 @@ fn what_is_refused_is_refused_in_json_to_programs() {
             "{value}"
         );
     }
+}
+
+#[test]
+fn a_result_that_cannot_be_written_is_no_success_and_a_reader_who_leaves_no_failure() {
+    let full = || {
+        File::options()
+            .write(true)
+            .open("/dev/full")
+            .expect("a full device")
+    };
+    let commands: [&[&str]; 4] = [
+        &["check", "--sample"],
+        &["sim", "--time", "0.1", "--json"],
+        &["sim", "--time", "0.1"],
+        &["sim", "--kept-promise", "--no-search", "--json"],
+    ];
+    for arguments in commands {
+        let run = |stdout: Stdio| {
+            let mut command = Command::new(BUMPLESS);
+            command
+                .args(arguments)
+                .stdout(stdout)
+                .stderr(Stdio::piped());
+            command.output().expect("the command runs")
+        };
+        let output = run(full().into());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {errors}");
+        assert!(errors.contains("cannot write the result"), "{errors}");
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let output = run(writer.into());
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{arguments:?}: {errors}");
+        assert!(!errors.contains("cannot write"), "{errors}");
+    }
+    let mut refused = Command::new(BUMPLESS);
+    refused.args(["check", "no-such-file.toml", "--json"]);
+    refused.stdout(full()).stderr(Stdio::null());
+    let status = refused.status().expect("the command runs");
+    assert_eq!(status.code(), Some(2), "a refusal keeps its status");
 }
