@@ -4,8 +4,10 @@ mod commands;
 mod output;
 mod progress;
 
+use std::env;
 use std::process::ExitCode;
 
+use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
 /// Two ordinary computers as one redundant industrial controller.
@@ -39,7 +41,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Arguments::parse().command {
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return output::finish(refused(&error)),
+    };
+    let result = match arguments.command {
         Command::Demo(command) => command.run(),
         Command::Run(command) => command.run(),
         Command::Status(command) => command.run(),
@@ -55,4 +61,19 @@ fn main() -> ExitCode {
         Command::DemoNode(command) => command.run(),
     };
     output::finish(result.unwrap_or_else(|failure| failure.report()))
+}
+
+/// Prints what is wrong with the arguments, or the help or version that they ask for.
+fn refused(error: &clap::Error) -> ExitCode {
+    let asked = matches!(
+        error.kind(),
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion
+    );
+    let mut words = env::args_os().skip(1).take_while(|word| word != "--");
+    if !asked && words.any(|word| word == "--json") {
+        let said = error.render().to_string();
+        output::print_error(said.strip_prefix("error: ").unwrap_or(&said).trim_end());
+    }
+    let _ = error.print();
+    u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }

@@ -89,7 +89,7 @@ impl Failure {
         if wanted && self.json.is_none() {
             let error = self.lines.join("\n");
             let error = error.strip_prefix("bumpless: ").unwrap_or(&error);
-            self.json = Some(json!({"schema": "bumpless.error/1", "error": error}));
+            self.json = Some(error_object(error));
         }
         self
     }
@@ -105,6 +105,15 @@ impl Failure {
         }
         ExitCode::from(self.status)
     }
+}
+
+fn error_object(error: &str) -> Value {
+    json!({"schema": "bumpless.error/1", "error": error})
+}
+
+/// Prints `error` as `bumpless.error/1`.
+pub fn print_error(error: &str) {
+    print_line(error_object(error));
 }
 
 /// What first kept a line from standard output.

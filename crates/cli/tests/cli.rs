@@ -208,6 +208,41 @@ fn what_is_refused_is_refused_in_json_to_programs() {
 }
 
 #[test]
+fn wrong_arguments_are_told_to_programs_in_json_and_to_people_in_words() {
+    for (arguments, reason) in [
+        (
+            &["sim", "--json", "--seed", "many"][..],
+            "invalid value 'many'",
+        ),
+        (&["sim", "--frobnicate", "--json"], "'--frobnicate'"),
+        (&["plan", "--json"], "<CONFIG>"),
+        (&["check", "--json"], "<CONFIG>"),
+        (&["frobnicate", "--json"], "'frobnicate'"),
+    ] {
+        let (value, status) = json(arguments, "bumpless.error/1");
+        assert_eq!(status, Some(2), "{arguments:?}");
+        let error = value["error"].as_str().expect("words");
+        assert!(
+            error.contains(reason) && !error.starts_with("error"),
+            "{value}"
+        );
+        let (_, stderr, _) = said(arguments);
+        assert!(
+            stderr.starts_with("error: ") && stderr.contains(reason),
+            "{stderr}"
+        );
+    }
+    let (stdout, stderr, status) = said(&["sim", "--frobnicate", "--", "--json"]);
+    assert_eq!((stdout.as_str(), status), ("", Some(2)), "{stderr}");
+    for asked in [["sim", "--json", "--help"], ["help", "sim", ""]] {
+        let words: Vec<_> = asked.into_iter().filter(|word| !word.is_empty()).collect();
+        let (stdout, stderr, status) = said(&words);
+        assert_eq!((stderr.as_str(), status), ("", Some(0)), "{words:?}");
+        assert!(!stdout.contains("bumpless.error/1") && stdout.contains("--seed"));
+    }
+}
+
+#[test]
 fn a_result_that_cannot_be_written_is_no_success_and_a_reader_who_leaves_no_failure() {
     let full = || {
         File::options()
