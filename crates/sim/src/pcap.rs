@@ -15,6 +15,8 @@ const UDP: usize = 8;
 const PROTOCOL_ICMP: u8 = 1;
 const PROTOCOL_ICMPV6: u8 = 58;
 const PROTOCOL_UDP: u8 = 17;
+const ECHO_REQUEST_V6: u8 = 128;
+const ECHO_REPLY_V6: u8 = 129;
 
 /// A capture that is being written.
 pub struct Capture(Box<dyn Write>);
@@ -76,11 +78,17 @@ fn packet(from: SocketAddr, to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     payload.extend_from_slice(bytes);
     let (IpAddr::V4(source), IpAddr::V4(destination)) = (from.ip(), to.ip()) else {
         let (source, destination) = (v6(from), v6(to));
-        if !icmp {
-            let sum = udp_sum_v6(source, destination, &payload);
+        let protocol = if icmp { PROTOCOL_ICMPV6 } else { PROTOCOL_UDP };
+        if icmp {
+            as_icmpv6(source, destination, &mut payload);
+        } else {
+            // Zero would mean that there is none, which only IPv4 permits.
+            let sum = match sum_v6(source, destination, protocol, &payload) {
+                0 => 0xffff,
+                sum => sum,
+            };
             payload[6..8].copy_from_slice(&sum.to_be_bytes());
         }
-        let protocol = if icmp { PROTOCOL_ICMPV6 } else { PROTOCOL_UDP };
         let mut packet = ipv6_header(source, destination, protocol, payload.len() as u16).to_vec();
         packet.append(&mut payload);
         return packet;
@@ -119,18 +127,31 @@ fn ipv6_header(from: Ipv6Addr, to: Ipv6Addr, protocol: u8, len: u16) -> [u8; IPV
     header
 }
 
-/// The checksum that UDP must have over IPv6 (RFC 8200, 8.1), of `udp` with a zero in its place.
-fn udp_sum_v6(from: Ipv6Addr, to: Ipv6Addr, udp: &[u8]) -> u16 {
-    let mut summed = Vec::with_capacity(IPV6 + udp.len());
+/// Turns an echo message of RFC 792, as which all travel in the simulated networks, into the same one of
+/// RFC 4443: another type, and a checksum over the addresses as well. One that was damaged stays as it is.
+fn as_icmpv6(from: Ipv6Addr, to: Ipv6Addr, message: &mut [u8]) {
+    let kind = match message {
+        [8, 0, _, _, ..] => ECHO_REQUEST_V6,
+        [0, 0, _, _, ..] => ECHO_REPLY_V6,
+        _ => return,
+    };
+    if folded(message) != 0xffff {
+        return;
+    }
+    message[..4].copy_from_slice(&[kind, 0, 0, 0]);
+    let sum = sum_v6(from, to, PROTOCOL_ICMPV6, message);
+    message[2..4].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// The checksum that UDP and ICMPv6 have over IPv6 (RFC 8200, 8.1), of `payload` with a zero in its place.
+fn sum_v6(from: Ipv6Addr, to: Ipv6Addr, protocol: u8, payload: &[u8]) -> u16 {
+    let mut summed = Vec::with_capacity(IPV6 + payload.len());
     summed.extend_from_slice(&from.octets());
     summed.extend_from_slice(&to.octets());
-    summed.extend_from_slice(&(udp.len() as u32).to_be_bytes());
-    summed.extend_from_slice(&u32::from(PROTOCOL_UDP).to_be_bytes());
-    summed.extend_from_slice(udp);
-    match !folded(&summed) {
-        0 => 0xffff,
-        sum => sum,
-    }
+    summed.extend_from_slice(&(payload.len() as u32).to_be_bytes());
+    summed.extend_from_slice(&u32::from(protocol).to_be_bytes());
+    summed.extend_from_slice(payload);
+    !folded(&summed)
 }
 
 /// The one's complement sum of RFC 1071 over 16-bit words, an odd byte filled up with zero.
@@ -187,5 +208,41 @@ mod tests {
         summed.extend_from_slice(&[0, 0, 0, 109, 0, 0, 0, 17]);
         summed.extend_from_slice(&packet[40..]);
         assert_eq!(folded(&summed), 0xffff);
+    }
+
+    /// An echo message as it travels in the simulated networks.
+    fn echo(kind: u8) -> Vec<u8> {
+        let mut message = vec![kind, 0, 0, 0, 0x12, 0x34, 0, 7];
+        let sum = !folded(&message);
+        message[2..4].copy_from_slice(&sum.to_be_bytes());
+        message
+    }
+
+    #[test]
+    fn over_ipv6_echo_messages_are_those_of_rfc_4443() {
+        let ends = ["[2001:db8:b::14]:0", "[2001:db8:b::fe]:0"].map(address);
+        for (kind, wanted) in [(8, 128), (0, 129)] {
+            let packet = packet(ends[0], ends[1], &echo(kind));
+            assert_eq!((packet.len(), packet[6]), (48, 58));
+            assert_eq!(packet[40..42], [wanted, 0]);
+            assert_eq!(packet[44..], [0x12, 0x34, 0, 7]);
+            let mut summed = packet[8..40].to_vec();
+            summed.extend_from_slice(&[0, 0, 0, 8, 0, 0, 0, 58]);
+            summed.extend_from_slice(&packet[40..]);
+            assert_eq!(folded(&summed), 0xffff);
+        }
+    }
+
+    #[test]
+    fn an_echo_message_stays_as_it_is_over_ipv4_and_where_it_is_damaged() {
+        let v4 = ["10.0.1.1:0", "10.0.1.254:0"].map(address);
+        let sent = packet(v4[0], v4[1], &echo(8));
+        assert_eq!((sent[9], &sent[20..]), (1, &echo(8)[..]));
+        let v6 = ["[2001:db8:b::14]:0", "[2001:db8:b::fe]:0"].map(address);
+        let mut damaged = echo(8);
+        damaged[7] ^= 1;
+        for message in [&damaged[..], &[8, 0], &[]] {
+            assert_eq!(packet(v6[0], v6[1], message)[40..], *message);
+        }
     }
 }
