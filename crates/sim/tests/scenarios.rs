@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bumpless_sim::{Scenario, Settings, Size, as_scenario, faults, run};
+use bumpless_sim::{Fault, PathFault, Scenario, Settings, Size, as_scenario, faults, run};
 
 fn kept() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
@@ -263,6 +263,53 @@ fn a_flapping_path_has_a_period_with_two_halves() {
         );
     }
     assert_accepted(&faults_of(&["kind='flap', period_ms=0.000002"]));
+}
+
+#[test]
+fn rates_are_read_as_they_are_printed() {
+    let read = |text: &str| Scenario::parse(text, "good.toml", Path::new(".")).expect("a scenario");
+    for ppb in (-9_999..10_000).step_by(7) {
+        let clock = format!("kind='clock', of='left', ppm={}", f64::from(ppb) / 1e3);
+        let fault = read(&faults_of(&[&clock])).faults[0].fault;
+        assert!(
+            matches!(fault, Fault::Clock { ppb: read, .. } if read == i64::from(ppb)),
+            "{ppb}: {fault:?}"
+        );
+    }
+    for wanted in (1_000_000..2_000_000).step_by(997) {
+        let slow = format!("kind='bandwidth', mbit={}", wanted as f64 / 1e6);
+        let Fault::Path {
+            fault: PathFault::Bandwidth { bits },
+            ..
+        } = read(&faults_of(&[&slow])).faults[0].fault
+        else {
+            panic!("{slow}");
+        };
+        assert_eq!(bits, wanted);
+    }
+}
+
+#[test]
+fn a_clock_that_is_off_by_too_much_is_told_with_its_rate_and_with_the_limit_of_one_clock() {
+    let said = |ppm: &str| {
+        let clock = format!("kind='clock', of='left', ppm={ppm}");
+        let scenario = Scenario::parse(&faults_of(&[&clock]), "x.toml", Path::new("."));
+        let settings = Settings {
+            config: Size::Small.config(),
+            seed: 1,
+            time: 1_000_000,
+            script: scenario.expect("a scenario").faults,
+            storm: false,
+            trace: None,
+            changes: false,
+        };
+        run(&settings).expect("a run").broken_assumptions.join("\n")
+    };
+    assert_eq!(Size::Small.config().timing.clock_drift_ppm, 500);
+    let reason = "left's clock is 250.001 ppm off; with clock_drift_ppm = 500 one clock may be off by 250, \
+                  so that two differ by no more than 500";
+    assert!(said("250.001").ends_with(reason), "{}", said("250.001"));
+    assert_eq!(said("-250"), "");
 }
 
 #[test]

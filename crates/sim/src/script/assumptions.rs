@@ -39,9 +39,10 @@ fn breaks(config: &Config, fault: &Fault) -> Option<String> {
         Fault::Clock { end, ppb, .. } if ppb.unsigned_abs() * 2 > u64::from(bound) * 1000 => {
             let whose = name(config, end);
             Some(format!(
-                "R-1, clock drift: {whose}'s clock is {} ppm off; with clock_drift_ppm = {bound} two \
-                 clocks may differ by no more than that",
-                ppb / 1000
+                "R-1, clock drift: {whose}'s clock is {} ppm off; with clock_drift_ppm = {bound} one clock \
+                 may be off by {}, so that two differ by no more than {bound}",
+                ppb as f64 / 1e3,
+                f64::from(bound) / 2.0
             ))
         }
         Fault::Junk {

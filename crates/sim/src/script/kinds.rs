@@ -153,7 +153,7 @@ fn other_fault(
         },
         "clock" => Fault::Clock {
             end: names.end(entry.named(reader, "of", &names.ends, true)?),
-            ppb: (entry.needed(reader, "ppm", -100_000.0, 100_000.0)? * 1000.0) as i64,
+            ppb: (entry.needed(reader, "ppm", -100_000.0, 100_000.0)? * 1000.0).round() as i64,
             ahead: match entry.item("ahead_ms") {
                 Some(_) => entry.span(reader, "ahead_ms")?,
                 None => 0,

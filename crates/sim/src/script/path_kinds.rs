@@ -178,7 +178,7 @@ pub(super) fn path_fault(
         "bandwidth" => {
             allow(&["mbit"]);
             PathFault::Bandwidth {
-                bits: (entry.needed(reader, "mbit", 0.001, 1e6)? * 1e6) as u64,
+                bits: (entry.needed(reader, "mbit", 0.001, 1e6)? * 1e6).round() as u64,
             }
         }
         _ => {
