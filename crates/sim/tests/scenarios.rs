@@ -417,3 +417,38 @@ fn a_printed_scenario_finds_its_configuration_whatever_the_path_and_has_the_larg
         "seed must be a number from 0 to 9000000000000000",
     );
 }
+
+#[test]
+fn a_file_without_end_is_refused_and_one_that_is_not_utf_8_by_the_line_of_its_first_bad_byte() {
+    let refused = |path: &Path| {
+        let complaints = Scenario::load(path).expect_err("no scenario");
+        complaints
+            .iter()
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+    };
+    let endless = Path::new("/dev/zero");
+    assert_eq!(
+        refused(endless),
+        ["/dev/zero:0: is longer than 1048576 bytes"]
+    );
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("latin.toml");
+    let reason = |line| {
+        let path = path.display();
+        format!("{path}:{line}: the byte 0xfc is not UTF-8 here; write the file in UTF-8")
+    };
+    for (text, line) in [
+        (&b"name = \"f\xfcr\"\n"[..], 1),
+        (b"seconds = 3\n\n# \xc3\xbc and \xfc\n\xff\n", 3),
+        (b"\n\n\xfc", 3),
+    ] {
+        std::fs::write(&path, text).expect("a file");
+        assert_eq!(refused(&path), [reason(line)]);
+    }
+    let longest = [&b"seconds = 3\n#"[..], &vec![b'x'; (1 << 20) - 13]].concat();
+    std::fs::write(&path, &longest).expect("a file");
+    assert!(Scenario::load(&path).is_ok());
+    std::fs::write(&path, [&longest[..], b"x"].concat()).expect("a file");
+    assert!(refused(&path)[0].ends_with("is longer than 1048576 bytes"));
+}

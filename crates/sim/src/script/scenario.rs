@@ -1,6 +1,8 @@
 //! Scenario files: what goes wrong, written by hand (spec/simulation.md).
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -77,8 +79,7 @@ impl Reader<'_> {
     }
 
     fn line_at(&self, offset: usize) -> usize {
-        let before = &self.text.as_bytes()[..offset.min(self.text.len())];
-        1 + before.iter().filter(|&&byte| byte == b'\n').count()
+        line_at(self.text.as_bytes(), offset)
     }
 
     /// Notes that something on `line` is wrong.
@@ -91,6 +92,19 @@ impl Reader<'_> {
     }
 }
 
+/// The line of the byte at `offset`, from 1.
+fn line_at(text: &[u8], offset: usize) -> usize {
+    let before = &text[..offset.min(text.len())];
+    1 + before.iter().filter(|&&byte| byte == b'\n').count()
+}
+
+/// What is at `path`, or so many bytes of it: devices have no end, and no length that says so.
+fn at_most(path: &Path, len: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(len).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 impl Scenario {
     /// The largest seed that a file may say. All numbers up to it are whole also as numbers with a fraction.
     pub const LARGEST_SEED: u64 = 9_000_000_000_000_000;
@@ -101,19 +115,25 @@ impl Scenario {
     /// Everything that is wrong with it, by line.
     pub fn load(path: &Path) -> Result<Self, Vec<Complaint>> {
         let name = path.display().to_string();
-        let refuse = |what: String| {
+        let refuse = |line: usize, what: String| {
             vec![Complaint {
                 file: name.clone(),
-                line: 0,
+                line,
                 what,
             }]
         };
-        let too_long = std::fs::metadata(path).is_ok_and(|file| file.len() > MAX_LEN);
-        if too_long {
-            return Err(refuse(format!("is longer than {MAX_LEN} bytes")));
+        let bytes = at_most(path, MAX_LEN + 1)
+            .map_err(|error| refuse(0, format!("cannot be read: {error}")))?;
+        if bytes.len() as u64 > MAX_LEN {
+            return Err(refuse(0, format!("is longer than {MAX_LEN} bytes")));
         }
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| refuse(format!("cannot be read: {error}")))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let sound = error.utf8_error().valid_up_to();
+            let line = line_at(error.as_bytes(), sound);
+            let bad = error.as_bytes()[sound];
+            let what = format!("the byte 0x{bad:02x} is not UTF-8 here; write the file in UTF-8");
+            refuse(line, what)
+        })?;
         Self::parse(&text, &name, path.parent().unwrap_or(Path::new(".")))
     }
 
