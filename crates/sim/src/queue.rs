@@ -55,6 +55,21 @@ impl Queue {
         self.plans.insert(place, Planned { at, what });
     }
 
+    /// Plans all of `plans`, as [`push`](Self::push) would one after the other: of many to come, each would move
+    /// those before it.
+    pub fn push_all(&mut self, plans: impl DoubleEndedIterator<Item = (u64, What)>) {
+        let now = self.now;
+        let planned = |(at, what): (u64, What)| Planned {
+            at: at.max(now),
+            what,
+        };
+        let earlier = std::mem::take(&mut self.plans);
+        self.plans.extend(plans.rev().map(planned));
+        self.plans.extend(earlier);
+        // Stable, so that of those at the same time the first planned stays the last.
+        self.plans.sort_by_key(|plan| std::cmp::Reverse(plan.at));
+    }
+
     /// Goes on to `at`, before which nothing is planned, if that has not passed.
     pub fn go_on_to(&mut self, at: u64) {
         self.now = self.now.max(at);
@@ -91,6 +106,35 @@ mod tests {
             (queue.pop(40), queue.pop(40)),
             (Some(fault(0)), Some(fault(2)))
         );
+    }
+
+    #[test]
+    fn many_plans_at_once_come_as_if_planned_one_after_the_other() {
+        let mut random = Random::new(5);
+        for _ in 0..200 {
+            let (mut queues, mut id) = ([Queue::default(), Queue::default()], 0);
+            let mut draw = |count: u64| -> Vec<(u64, What)> {
+                let drawn = (0..count).map(|_| {
+                    id += 1;
+                    (random.below(9), What::FaultActs { fault: id })
+                });
+                drawn.collect()
+            };
+            for (at, what) in draw(5) {
+                queues.iter_mut().for_each(|queue| queue.push(at, what));
+            }
+            queues.iter_mut().for_each(|queue| queue.go_on_to(2));
+            let many = draw(20);
+            queues[0].push_all(many.iter().copied());
+            many.iter().for_each(|&(at, what)| queues[1].push(at, what));
+            for (at, what) in draw(5) {
+                queues.iter_mut().for_each(|queue| queue.push(at, what));
+            }
+            for _ in 0..31 {
+                let [all, each] = queues.each_mut().map(|queue| queue.pop(9));
+                assert_eq!(all, each);
+            }
+        }
     }
 
     #[test]

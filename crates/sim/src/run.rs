@@ -49,11 +49,11 @@ pub struct Report {
     pub simulated: u64,
     /// What was violated first.
     pub violations: Vec<Violation>,
-    /// Assumptions that the faults broke: what is violated then is no fault of the pair.
+    /// Assumptions that the faults until then broke: what is violated then is no fault of the pair.
     pub broken_assumptions: Vec<String>,
     /// The last events before it, as lines of the event log.
     pub last_events: Vec<Value>,
-    /// Faults that were planned.
+    /// Faults that have begun.
     pub faults: usize,
     /// How often a node has changed its configuration.
     pub changes: u64,
@@ -124,13 +124,14 @@ pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Rep
             .write_to(capture, log)
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
-    let planned = faults.len();
-    let broken = broken_assumptions(&settings.config, &faults);
+    let mut begun = faults.clone();
     let stay = settings.config.applications.len();
     let mut world = World::new((config, stay), settings.seed, faults, trace)?;
     while world.now() < settings.time && world.checks.violations.is_empty() && !stopped() {
         world.run(settings.time.min(world.now() + SLICE));
     }
+    // What would have come later has broken nothing.
+    begun.retain(|timed| timed.at <= world.now());
     // What was found counts, whether or not it can be written down.
     let trace_error = world.trace.finish().err();
     Ok(Report {
@@ -138,14 +139,14 @@ pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Rep
         seed: settings.seed,
         trace_hash: world.trace.digest(),
         simulated: world.now(),
-        broken_assumptions: broken,
+        broken_assumptions: broken_assumptions(&settings.config, &begun),
         last_events: if world.checks.violations.is_empty() {
             Vec::new()
         } else {
             world.trace.last()
         },
         violations: std::mem::take(&mut world.checks.violations),
-        faults: planned,
+        faults: begun.len(),
         changes: world.changes,
         counters: world.counters(),
         datagrams: world.network.datagrams,

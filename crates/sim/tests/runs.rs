@@ -80,15 +80,22 @@ fn writing_a_trace_changes_nothing_and_gives_files_that_other_programs_read() {
 
 /// A run with nothing but one fault of the kind that these lines say.
 fn with_fault(seconds: u64, fault: &str) -> Report {
-    let text = format!("name = \"one\"\nseconds = {seconds}\n[[fault]]\nat_ms = 3000\n{fault}\n");
+    with_seeded_fault(1, seconds, fault)
+}
+
+fn with_seeded_fault(seed: u64, seconds: u64, fault: &str) -> Report {
+    simulate(&fault_settings(seed, seconds, fault))
+}
+
+fn fault_settings(seed: u64, seconds: u64, fault: &str) -> Settings {
+    let text = format!("name = \"one\"\nseconds = 600\n[[fault]]\nat_ms = 3000\n{fault}\n");
     let scenario = Scenario::parse(&text, "one.toml", Path::new(".")).expect("a sound scenario");
-    simulate(&Settings {
+    Settings {
         config: scenario.config,
-        time: scenario.time,
         script: scenario.faults,
         storm: false,
-        ..settings(Size::Small, 1, 0)
-    })
+        ..settings(Size::Small, seed, seconds)
+    }
 }
 
 #[test]
@@ -166,6 +173,44 @@ fn junk_at_a_witness_does_no_harm() {
         let more = report.datagrams - calm.datagrams;
         assert!((18_000..most).contains(&more), "{more} datagrams more");
     }
+}
+
+#[test]
+fn a_fault_that_has_not_begun_breaks_no_assumption() {
+    let lines = "for_ms = 100\nkind = \"clock\"\nof = \"left\"\nppm = 9000";
+    let (before, after) = (with_fault(2, lines), with_fault(4, lines));
+    assert_eq!((before.broken_assumptions.len(), before.faults), (0, 0));
+    assert_eq!((after.broken_assumptions.len(), after.faults), (1, 1));
+}
+
+#[test]
+fn what_a_slow_computer_does_after_its_end_is_not_taken_for_a_pair_that_does_not_heal() {
+    // Its threads go on up to six seconds later: with this seed beyond the time for healing.
+    for seed in 1..8 {
+        let lines = "for_ms = 500\nkind = \"slow\"\nnode = \"left\"\nby_ms = 6000";
+        let report = with_seeded_fault(seed, 20, lines);
+        assert_eq!(report.violations, [], "seed {seed}");
+    }
+}
+
+#[test]
+fn the_receive_buffers_of_a_node_that_stands_still_fill_and_overflow_meanwhile() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run.pcap");
+    let lines = "for_ms = 20000\nkind = \"pause\"\nnode = \"left\"";
+    let settings = Settings {
+        trace: Some(path.clone()),
+        ..fault_settings(1, 24, lines)
+    };
+    assert_eq!(simulate(&settings).violations, []);
+    let log = std::fs::read_to_string(path.with_extension("jsonl")).expect("the log");
+    let mut times = log.lines().filter_map(|line| {
+        let line: serde_json::Value = serde_json::from_str(line).ok()?;
+        (line["event"] == "receive_buffer_full").then(|| line["time_ns"].as_u64())?
+    });
+    // 4 MB of heartbeats and what the kernel adds to each take some 7 s to come.
+    let first = times.next().expect("a buffer is full");
+    assert!((8 * SECOND..14 * SECOND).contains(&first), "{first}");
 }
 
 #[test]

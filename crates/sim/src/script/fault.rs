@@ -281,7 +281,7 @@ impl Fault {
         }
     }
 
-    /// How long after its end it is still felt: what it has delayed arrives, nanoseconds.
+    /// How long after its end it is still felt: what it has delayed arrives, or goes on, nanoseconds.
     pub fn outlasts_by(&self) -> u64 {
         match *self {
             Self::Path {
@@ -292,6 +292,7 @@ impl Fault {
                 fault: PathFault::Reorder { by, .. },
                 ..
             } => by,
+            Self::Slow { by, .. } | Self::SlowApplication { by, .. } => by,
             _ => 0,
         }
     }

@@ -128,11 +128,12 @@ impl World {
         for node in 0..nodes {
             world.start_node(node)?;
         }
-        for (at, timed) in world.script.iter().enumerate() {
-            world
-                .queue
-                .push(timed.at, What::FaultBegins { fault: at as u32 });
-        }
+        let begins = |(at, timed): (usize, &Timed)| {
+            let fault = at as u32;
+            (timed.at, What::FaultBegins { fault })
+        };
+        let faults = world.script.iter().enumerate();
+        world.queue.push_all(faults.map(begins));
         world.queue.push(LOOK, What::Look);
         Ok(world)
     }
@@ -179,6 +180,7 @@ impl World {
             }
             What::Change { node, incarnation } => self.change_is_due(node.into(), incarnation),
             What::Look => {
+                self.take_in_where_nobody_looks();
                 self.look();
                 self.queue.push(self.now() + LOOK, What::Look);
             }
