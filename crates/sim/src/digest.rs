@@ -12,8 +12,35 @@ const KEYS: [u64; 4] = [
     0x5899_65cc_7537_4cc3,
 ];
 
+/// Up to here one lane is quicker than to begin and end with four.
+const SHORT: usize = 256;
+
 /// A digest of `bytes` that starts from `seed`; equal on every machine.
 pub fn digest(seed: u64, bytes: &[u8]) -> u64 {
+    match bytes.len() {
+        0..16 => few(seed, bytes),
+        16..SHORT => short(seed, bytes),
+        _ => long(seed, bytes),
+    }
+}
+
+fn short(seed: u64, bytes: &[u8]) -> u64 {
+    let pair = |chunk: &[u8; 16], sum: u64| {
+        let (words, _) = chunk.as_chunks::<8>();
+        let [a, b] = [words[0], words[1]].map(u64::from_le_bytes);
+        folded(a ^ KEYS[0], b ^ sum)
+    };
+    let begun = folded(seed ^ KEYS[1], bytes.len() as u64 ^ KEYS[2]);
+    let (chunks, rest) = bytes.as_chunks::<16>();
+    let mut sum = chunks.iter().fold(begun, |sum, chunk| pair(chunk, sum));
+    // With some bytes once more before them, which costs less than to put something else there.
+    if let (false, Some(last)) = (rest.is_empty(), bytes.last_chunk()) {
+        sum = pair(last, sum);
+    }
+    folded(sum ^ KEYS[3], PRIME)
+}
+
+fn long(seed: u64, bytes: &[u8]) -> u64 {
     let mut lanes = KEYS.map(|key| seed ^ key.rotate_left(32));
     let (blocks, rest) = bytes.as_chunks::<64>();
     for block in blocks {
@@ -25,10 +52,8 @@ pub fn digest(seed: u64, bytes: &[u8]) -> u64 {
     for half in halves {
         absorb(&mut lanes, 0, words(half));
     }
-    if !rest.is_empty() {
-        // With some bytes once more before them, which costs less than to put something else there.
-        let last = bytes.last_chunk().map_or_else(|| few(bytes), words);
-        absorb(&mut lanes, 2, last);
+    if let (false, Some(last)) = (rest.is_empty(), bytes.last_chunk()) {
+        absorb(&mut lanes, 2, words(last));
     }
     let halves = [
         folded(lanes[0] ^ bytes.len() as u64, lanes[1] ^ KEYS[1]),
@@ -50,22 +75,21 @@ fn words(bytes: &[u8; 32]) -> [u64; 4] {
     std::array::from_fn(|at| u64::from_le_bytes(words[at]))
 }
 
-/// Fewer than 32 bytes as words; some may stand in two of them.
-fn few(bytes: &[u8]) -> [u64; 4] {
+/// Fewer than 16 bytes; some may stand in both words.
+fn few(seed: u64, bytes: &[u8]) -> u64 {
     let word = |from: usize| {
         let word = bytes[from..].first_chunk().copied();
         u64::from_le_bytes(word.unwrap_or_default())
     };
-    match (bytes.len(), bytes.len().checked_sub(8)) {
-        (16.., Some(last)) => [word(0), word(8), word(last - 8), word(last)],
-        (_, Some(last)) => [word(0), word(last), 0, 0],
-        (_, None) => {
-            let all = bytes
-                .iter()
-                .fold(0, |sum, &byte| sum << 8 | u64::from(byte));
-            [all, 0, 0, 0]
+    let [a, b] = match bytes.len().checked_sub(8) {
+        Some(last) => [word(0), word(last)],
+        None => {
+            let join = |sum, &byte| sum << 8 | u64::from(byte);
+            [bytes.iter().fold(0, join), 0]
         }
-    }
+    };
+    let begun = folded(seed ^ KEYS[1], bytes.len() as u64 ^ KEYS[2]);
+    folded(folded(a ^ KEYS[0], b ^ begun) ^ KEYS[3], PRIME)
 }
 
 /// Both halves of the product.
@@ -89,7 +113,7 @@ mod tests {
     #[test]
     fn every_bit_and_the_length_count() {
         let mut seen = BTreeSet::new();
-        for len in 0..200 {
+        for len in (0..150).chain([255, 256, 257, 300, 320]) {
             let bytes = vec![7u8; len];
             let whole = digest(1, &bytes);
             assert!(seen.insert(whole), "{len} bytes");

@@ -177,19 +177,24 @@ impl Trace {
 
     /// A node's own event.
     pub fn log(&mut self, at: u64, node: usize, names: &Names, event: &NodeEvent) {
-        self.sum = mix_in(self.sum, at ^ (node as u64) << 56);
+        let line = rendered(names, at, event);
+        let said = digest(node as u64, line.to_string().as_bytes());
+        self.sum = mix_in(mix_in(self.sum, at), said);
         if self.names[node].node.is_empty() {
             self.names[node] = names.clone();
         }
         self.keep(at, Line::Node(node, *event));
         if self.log.is_some() {
-            self.write(&rendered(names, at, event));
+            self.write(&line);
         }
     }
 
     /// Something happened.
     pub fn tell(&mut self, at: u64, happening: Happening) {
         self.sum = mix_in(self.sum, at ^ key(&happening));
+        if let Some(more) = detail(&happening) {
+            self.sum = mix_in(self.sum, more);
+        }
         self.keep(at, Line::World(happening));
         if self.log.is_some() {
             let line = self.line(at, &happening);
@@ -334,6 +339,17 @@ fn key(happening: &Happening) -> u64 {
             (output.node << 8 | output.application) as u64,
             output.cycle,
         ),
+    }
+}
+
+/// What else there is to tell of it.
+fn detail(happening: &Happening) -> Option<u64> {
+    let words = |what: &dyn std::fmt::Debug| digest(0, format!("{what:?}").as_bytes());
+    match happening {
+        Happening::FaultBegins { what, .. } => Some(words(what)),
+        Happening::Resumed { with, .. } => Some(words(with)),
+        Happening::Output { output, .. } => Some(output.epoch.0.into()),
+        _ => None,
     }
 }
 
