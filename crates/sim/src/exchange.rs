@@ -2,6 +2,7 @@
 
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
+use std::mem::take;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::rc::Rc;
@@ -163,8 +164,11 @@ impl Exchange {
         for network in 0..self.networks {
             let mailbox = self.mailbox(node, network);
             mailbox.waiting = 0;
-            mailbox.inbox.clear();
-            mailbox.outbox.clear();
+            let (inbox, outbox) = (take(&mut mailbox.inbox), take(&mut mailbox.outbox));
+            inbox
+                .into_iter()
+                .chain(outbox)
+                .for_each(|parcel| self.recycle(parcel));
         }
         let echoes = &mut self.echoes[node * self.references..][..self.references];
         echoes.iter_mut().for_each(VecDeque::clear);

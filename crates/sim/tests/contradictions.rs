@@ -220,6 +220,10 @@ fn a_computer_is_slow_also_while_its_process_does_not_run() {
         "for_ms=15000, kind='slow', node='left', by_ms=2",
         crash,
     ]));
+    assert_accepted(&faults_of(&[
+        "for_ms=15000, kind='slow_application', node='left', application='swift', by_ms=2",
+        crash,
+    ]));
 }
 
 #[test]

@@ -115,6 +115,22 @@ fn a_slow_application_is_as_slow_as_it_is_said() {
 }
 
 #[test]
+fn a_slow_application_is_slow_in_the_next_process_too() {
+    let cycles = |by_ms: u32| {
+        let lines = format!(
+            "for_ms = 17000\nkind = \"slow_application\"\nnode = \"left\"\napplication = \"swift\"\nby_ms = {by_ms}\n\
+             [[fault]]\nat_ms = 5000\nfor_ms = 100\nkind = \"crash\"\nnode = \"left\"\n\
+             [[fault]]\nat_ms = 9000\nkind = \"switchover\"\nnode = \"right\"\ngroup = \"pair\""
+        );
+        let report = with_fault(20, &lines);
+        assert_eq!(report.violations, []);
+        report.counters.get(Counter::CyclesExecuted)
+    };
+    let (quick, slow) = (cycles(0), cycles(40));
+    assert!(slow + 500 < quick, "{slow} {quick}");
+}
+
+#[test]
 fn an_application_that_jumps_takes_another_time_in_each_cycle() {
     let cycles = |by_ms: u32, jumps: bool| {
         let lines = format!(

@@ -81,7 +81,7 @@ fn a_clock_that_is_off_by_too_much_is_told_with_its_rate_and_with_the_limit_of_o
         let settings = Settings {
             config: Size::Small.config(),
             seed: 1,
-            time: 1_000_000,
+            time: 3_500_000_000,
             script: with(&clock).faults,
             storm: false,
             trace: None,

@@ -177,7 +177,10 @@ fn a_partner_that_is_gone_is_sent_little_more_than_the_states_and_found_at_once_
         _ => None,
     };
     let took: Vec<_> = world.events.iter().filter_map(safe).collect();
-    assert!(took.len() == 2 && took.iter().all(|took| *took <= ms(1)), "{took:?}");
+    assert!(
+        took.len() == 2 && took.iter().all(|took| *took <= ms(1)),
+        "{took:?}"
+    );
 }
 
 proptest! {

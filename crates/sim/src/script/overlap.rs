@@ -129,12 +129,10 @@ fn is_down(fault: &Fault) -> Option<usize> {
     }
 }
 
-/// The node that must run for `fault` to make sense. Slow threads are a matter of the computer: those of the
-/// next process are as slow. An application that is slow is not: in the next process it is as quick as ever.
+/// The node that must run for `fault` to make sense. Who is slow is so in the next process, too.
 fn needs(fault: &Fault) -> Option<usize> {
     match fault {
         Fault::Pause { node, .. }
-        | Fault::SlowApplication { node, .. }
         | Fault::Apply { node, .. }
         | Fault::CrashInChange { node, .. }
         | Fault::Switchover { node, .. } => Some(*node),

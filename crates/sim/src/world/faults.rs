@@ -130,7 +130,7 @@ impl World {
     }
 
     /// Brings interfaces and speeds of all nodes in line with the active faults.
-    fn refresh_hosts(&mut self) {
+    pub(super) fn refresh_hosts(&mut self) {
         let active: Vec<Fault> = self.active_faults().copied().collect();
         for node in 0..self.hosts.len() {
             for network in 0..self.network.count() {

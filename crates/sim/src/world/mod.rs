@@ -215,6 +215,8 @@ impl World {
             .as_ref()
             .map_or(0, |process| process.apps.len());
         self.checks.started(node);
+        // Whoever starts into a fault has it from the start.
+        self.refresh_hosts();
         self.tell(Happening::Started { node, incarnation });
         self.turn_now(node);
         for app in 0..apps {

@@ -1,6 +1,6 @@
 //! Runs with consecutive seeds, shared by threads, and what came of them.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -65,6 +65,15 @@ pub struct Done {
     pub error: Option<String>,
 }
 
+/// Does something when it goes out of scope, however that comes.
+struct OnEnd<F: FnMut()>(F);
+
+impl<F: FnMut()> Drop for OnEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
+
 impl Runs {
     /// `count` runs of `settings`.
     pub fn new(settings: Settings, count: u64) -> Self {
@@ -80,11 +89,20 @@ impl Runs {
 
     /// Runs them on `jobs` threads until all have ended, one has failed, or `stop`; progress is shown meanwhile.
     pub fn all(self, jobs: u16, stop: &AtomicBool) -> Done {
+        let (left, shower) = (AtomicU16::new(jobs), std::thread::current());
+        let work = || {
+            // Counted also if it panics, which the scope passes on.
+            let _ended = OnEnd(|| {
+                left.fetch_sub(1, Ordering::Release);
+                shower.unpark();
+            });
+            self.work(stop);
+        };
         std::thread::scope(|scope| {
-            let jobs: Vec<_> = (0..jobs).map(|_| scope.spawn(|| self.work(stop))).collect();
+            (0..jobs).for_each(|_| drop(scope.spawn(work)));
             let mut line = ProgressLine::new(Instant::now());
-            while jobs.iter().any(|job| !job.is_finished()) {
-                std::thread::sleep(Duration::from_millis(20));
+            while left.load(Ordering::Acquire) > 0 {
+                std::thread::park_timeout(Duration::from_millis(20));
                 line.show(|spent| self.progress(spent));
             }
             line.end();
