@@ -12,6 +12,7 @@ mod fresh;
 mod heals;
 mod ledger;
 mod names;
+mod never_apart;
 mod no_bump;
 mod one_writer;
 mod whole;
@@ -26,11 +27,14 @@ pub use self::fresh::Fresh;
 pub use self::heals::{Heals, Health};
 pub use self::ledger::{Delivered, Ledger, Published};
 pub use self::names::Names;
+pub use self::never_apart::NeverApart;
 pub use self::no_bump::{NoBump, Output};
 pub use self::one_writer::{OneWriter, Permit};
 pub use self::whole::Whole;
 
 use bumpless_base::Epoch;
+
+use crate::changing::Disk;
 
 /// The answer to an observation: what is wrong with it.
 pub type Verdict = Result<(), String>;
@@ -225,8 +229,9 @@ impl Checks {
         self.heals.expect(application, outputs, at);
     }
 
-    /// Something is wrong that concerns the change of a configuration.
-    pub fn never_apart(&mut self, verdict: Verdict, at: u64) {
+    /// A node has made a change of its configuration last; these are the disks, by node.
+    pub fn made_last(&mut self, disks: &[Disk], at: u64) {
+        let verdict = NeverApart.made_last(disks);
         self.note("never apart", at, verdict);
     }
 
