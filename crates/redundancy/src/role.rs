@@ -186,6 +186,19 @@ impl RoleMachine {
         }
     }
 
+    /// A witness that refuses a lease has `epoch` on record. If that is the one that this node would use, or
+    /// uses, an earlier process of it has asked for it there: it would be refused for ever.
+    fn notice_spent(&mut self, epoch: Epoch) {
+        if Some(epoch) == self.candidate {
+            self.candidate = None;
+            self.observe(epoch);
+        } else if self.role == Role::Primary && self.lapse.is_none() && epoch == self.epoch {
+            // The next one is the partner's, and whoever knows of it goes above it.
+            self.observe(Epoch(epoch.0.saturating_add(1)));
+            self.urgent = true;
+        }
+    }
+
     /// The epoch to use next; `None` when the range is used up.
     pub(crate) fn next_epoch(&mut self) -> Option<Epoch> {
         let index = self.index * u8::from(!deliberate(Fault::EpochsNotApart));
@@ -320,6 +333,9 @@ impl RoleMachine {
         self.hear_mark(reference, reply, s);
         let known = self.observed;
         self.observe(reply.epoch);
+        if leased && !reply.granted {
+            self.notice_spent(reply.epoch);
+        }
         let retry = s.now + bumpless_base::Duration::from_micros(reply.retry_after_us.into());
         let surpassed = self.observed > known;
         let worthwhile = surpassed || waits(reply);

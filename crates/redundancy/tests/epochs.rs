@@ -23,3 +23,31 @@ fn a_backup_that_hears_nothing_and_is_heard_does_not_drive_the_epochs_up() {
         world.expect_no_violation("one way");
     }
 }
+
+#[test]
+fn an_epoch_that_an_earlier_process_has_asked_for_is_passed_over() {
+    for seed in 0..10 {
+        let mut world = World::settled(world::Plan::default(), seed);
+        // Alone, it asks in vain, and one of the two witnesses has the epoch on record.
+        world.kill(1);
+        world.kill(0);
+        world.cut_reference(0, 0);
+        world.start(0);
+        world.run_for(3000 * MS);
+        assert_eq!(world.writes(0), None, "seed {seed}");
+        // Its next process begins where the other witness is, which knows nothing of that.
+        world.kill(0);
+        world.cuts.clear();
+        world.cut_reference(0, 1);
+        world.start(0);
+        world.run_for(3000 * MS);
+        assert_eq!(world.writes(0), None, "seed {seed}");
+        world.cuts.clear();
+        world.run_for(3000 * MS);
+        assert!(world.writes(0).is_some(), "seed {seed}");
+        world.start(1);
+        world.run_until(5000 * MS, World::is_healed);
+        assert!(world.is_healed(), "seed {seed}");
+        world.expect_no_violation("an earlier process");
+    }
+}
