@@ -17,10 +17,6 @@ use bumpless_base::{Duration, Instant, LinkSet};
 /// earliest deadline only, lest a partner that stands still be flooded.
 const PROMPT_TOGETHER: u32 = 64;
 
-/// After so many without any answer no probe is prompt: the partner is not there, and each new state asks it once
-/// anyway.
-const PROMPT_AT_ALL: u32 = 256;
-
 impl Channel {
     /// Whether nothing more will make the receiver acknowledge through this lane.
     fn is_idle(&self, lane: &Lane, peer: &Peer) -> bool {
@@ -68,13 +64,8 @@ impl Channel {
 
     /// Whether an unanswered probe is followed by the next at once.
     fn may_press(&self, peer: &Peer) -> bool {
-        match peer.unanswered {
-            0..PROMPT_TOGETHER => true,
-            PROMPT_TOGETHER..PROMPT_AT_ALL => {
-                peer.flight.first().map(|(_, rank)| rank) == Some(self.rank)
-            }
-            _ => false,
-        }
+        peer.unanswered < PROMPT_TOGETHER
+            || peer.flight.first().map(|(_, rank)| rank) == Some(self.rank)
     }
 
     /// When this channel wants to be looked at.
