@@ -333,7 +333,7 @@ impl RoleMachine {
         self.hear_mark(reference, reply, s);
         let known = self.observed;
         self.observe(reply.epoch);
-        if leased && !reply.granted {
+        if leased && !reply.granted && !deliberate(Fault::EpochsNotApart) {
             self.notice_spent(reply.epoch);
         }
         let retry = s.now + bumpless_base::Duration::from_micros(reply.retry_after_us.into());
