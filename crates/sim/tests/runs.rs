@@ -234,9 +234,9 @@ fn the_receive_buffers_of_a_node_that_stands_still_fill_and_overflow_meanwhile()
         let line: serde_json::Value = serde_json::from_str(line).ok()?;
         (line["event"] == "receive_buffer_full").then(|| line["time_ns"].as_u64())?
     });
-    // 4 MB of states, heartbeats and what the kernel adds to each take seconds to come.
+    // 4 MB of what a partner sends who hears no answers, with what the kernel adds to each datagram.
     let first = times.next().expect("a buffer is full");
-    assert!((4 * SECOND..20 * SECOND).contains(&first), "{first}");
+    assert!((3 * SECOND..20 * SECOND).contains(&first), "{first}");
 }
 
 #[test]
