@@ -54,8 +54,8 @@ faults! {
     PromiseForgotten, "redundancy", "the backup takes over although its promise runs";
     PromiseCountedFromHearing, "redundancy", "a promise counts from when it was heard, not from when it was asked for";
     LeaseCountedFromAnswer, "redundancy", "a lease counts from the answer, not from the request";
-    EpochNotRaised, "redundancy", "a new primary writes in its predecessor's epoch (F-26 and R-33's last rule, which would hide it, are off)";
-    EpochsNotApart, "redundancy", "both nodes draw from the same epochs (F-26, which would hide it, is off)";
+    EpochNotRaised, "redundancy", "a new primary writes in its predecessor's epoch (F-26, which would hide it, is off)";
+    EpochsNotApart, "redundancy", "both nodes draw from the same epochs (F-26 and R-33's last rule, which would hide it, are off)";
     OldStateTakesOver, "redundancy", "a backup that was told that its state is old takes over";
     AloneUnasked, "redundancy", "outputs leave without anybody knowing that the backup's state is old";
     OneSilentLinkIsEnough, "redundancy", "the partner counts as silent when one link is";

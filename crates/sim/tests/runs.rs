@@ -211,7 +211,7 @@ fn a_fault_that_has_not_begun_breaks_no_assumption() {
 
 #[test]
 fn what_a_slow_computer_does_after_its_end_is_not_taken_for_a_pair_that_does_not_heal() {
-    // Its threads go on up to six seconds later: with this seed beyond the time for healing.
+    // Its threads go on up to six seconds later: with one of these seeds beyond the time for healing.
     for seed in 1..8 {
         let lines = "for_ms = 500\nkind = \"slow\"\nnode = \"left\"\nby_ms = 6000";
         let report = with_seeded_fault(seed, 20, lines);
