@@ -49,9 +49,9 @@ pub struct Sending {
     /// By network: the first packet that never left there, and one that is lost and goes first.
     unsent: Vec<u32>,
     first: Vec<Option<u32>>,
-    /// The highest state that acknowledgements cover, in time whatever it has inherited.
+    /// The highest state that acknowledgements cover, in time beyond doubt.
     safe: Option<u64>,
-    /// The same, in time if it has inherited nothing.
+    /// The same, in time if it has inherited nothing and was not given up.
     perhaps_safe: Option<u64>,
     /// The session ended in this turn, and with it the transfer of this state.
     cut_off: bool,
@@ -148,7 +148,8 @@ impl Sending {
         if low < open.packets {
             return self.note_lost(low, blocks, now, patience);
         }
-        if now <= open.earliest {
+        // What was given up when it came to send is told as that in this turn, whatever comes in it.
+        if now <= open.earliest && !open.doubtful {
             self.safe = Some(ticket);
         }
         self.perhaps_safe = Some(ticket);
@@ -434,10 +435,13 @@ impl Sending {
                     ));
                 }
                 Answer::Pending
-                    if now >= self.deadline(&state) || deaf || self.cut_short >= Some(number) =>
+                    if covered(self.perhaps_safe)
+                        || now >= self.deadline(&state)
+                        || deaf
+                        || self.cut_short >= Some(number) =>
                 {
                     return Err(format!(
-                        "nothing is said of state {number}, whose deadline or session has ended"
+                        "nothing is said of state {number}, whose transfer, deadline or session has ended"
                     ));
                 }
                 Answer::Pending => return Ok(()),

@@ -189,6 +189,28 @@ fn every_state_is_answered_by_its_deadline_and_given_up_only_for_want_of_time() 
     assert_eq!(bench.turn(ms(10), &[], &[]), FINE);
 }
 
+/// T-7 gives up what can no longer come in time when it comes to send, and tells that in the next turn:
+/// what acknowledges the state in that very turn comes too late to save it.
+#[test]
+fn a_state_that_was_given_up_for_want_of_time_may_be_acknowledged_in_the_turn_that_tells_so() {
+    let too_little_time = ms(9) + Duration::from_micros(975);
+    let then = ms(9) + Duration::from_micros(990);
+    let all = [ack(9, &[(0, 2)])];
+    let told = |doubted: bool, safe: Option<u64>, failed: Option<u64>| {
+        let mut bench = Bench::started();
+        if doubted {
+            assert_eq!(bench.turn(too_little_time, &[], &[]), FINE);
+        }
+        (bench.safe, bench.failed) = (safe, failed);
+        bench.turn(then, &all, &[])
+    };
+    assert_eq!(told(true, None, Some(0)), FINE);
+    assert_eq!(told(true, Some(0), None), FINE);
+    assert_eq!(told(true, None, None), BROKEN, "nothing is told");
+    assert_eq!(told(false, None, Some(0)), BROKEN, "nobody looked before");
+    assert_eq!(told(false, Some(0), None), FINE);
+}
+
 #[test]
 fn packets_that_do_not_say_what_was_published_are_found() {
     let wrong = |change: fn(&mut DataHeader)| {
