@@ -10,6 +10,9 @@ use bumpless_wire::{Role, WitnessKind};
 /// Heartbeats for which an answer suffices at most.
 const CALM_HEARTBEATS: u64 = 4;
 
+/// Rounds that are left before a lease ends when it is renewed.
+const ROUNDS_LEFT: u64 = 2;
+
 impl RoleMachine {
     /// Whether this node wants the lease of `reference`.
     pub(crate) fn wants(&self, reference: ReferenceId) -> bool {
@@ -64,13 +67,20 @@ impl RoleMachine {
         s.now + self.suffices(s)(lease).max(s.timing.heartbeat)
     }
 
-    /// For how long from its request a witness's answer suffices. While all is calm half a lease,
-    /// which leaves the other half for requests that are lost, but no more than a few heartbeats: a
-    /// witness that has restarted is told soon what it has forgotten. Else each round asks.
+    /// For how long from its request a witness's answer suffices. While all is calm, at a primary until two
+    /// rounds are left for requests that are lost before its lease ends, and at a backup, which only asks
+    /// whether the witness answers, for a lease; but no more than a few heartbeats: a witness that has
+    /// restarted is told soon what it has forgotten. Else each round asks.
     fn suffices(&self, s: &Surroundings<'_>) -> impl Fn(&Lease) -> Duration + use<> {
-        let calm_pace = (s.timing.lease / 2).min(s.timing.heartbeat * CALM_HEARTBEATS);
-        let calm = self.is_calm(s);
+        let heartbeat = s.timing.heartbeat;
         let primary_in = (self.role == Role::Primary).then_some(self.epoch);
+        let needed = match primary_in {
+            Some(_) => s.timing.lease.saturating_sub(heartbeat * ROUNDS_LEFT),
+            None => s.timing.lease,
+        };
+        // Rounds do not come on the dot.
+        let calm_pace = needed.min(heartbeat * CALM_HEARTBEATS) + heartbeat / 2;
+        let calm = self.is_calm(s);
         move |lease| {
             let held = |epoch| lease.granted && lease.epoch == epoch;
             match calm && primary_in.is_none_or(held) {

@@ -32,8 +32,8 @@ section! {
         heartbeat: Duration = "heartbeat_ms", "milliseconds", Millis { min: 0.5, max: 1000.0 }, default("2");
         /// How long a node may write outputs after the last renewal of its primary role. At least
         /// 3 heartbeats, so that two lost ones do no harm.
-        /// Cost: two renewals per lease or more at each reference point, one per heartbeat when a partner
-        /// is not heard.
+        /// Cost: a renewal at each reference point when two heartbeats of the last one are left, with every
+        /// fourth heartbeat at least; one per heartbeat when a partner is not heard.
         /// Hazard: too short and a stall of the machine ends the primary role; too long and the
         /// process waits that much longer for the backup after a crash; longer than a witness's
         /// `--longest-lease-ms`, that witness refuses.
