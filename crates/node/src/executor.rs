@@ -151,6 +151,10 @@ impl<E: Environment> Replication for ChannelReplication<E> {
         published.ticket
     }
 
+    fn own_fresh_until(&self) -> Instant {
+        self.port.fresh_until()
+    }
+
     fn wait_settled(&mut self, ticket: u64, until: Instant) -> Settled {
         loop {
             let left = until.since(self.environment.now());

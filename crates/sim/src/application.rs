@@ -73,6 +73,9 @@ impl Replication for WatchedChannel {
         }
         ticket
     }
+    fn own_fresh_until(&self) -> Instant {
+        self.inner.own_fresh_until()
+    }
     fn wait_settled(&mut self, ticket: u64, _: Instant) -> Settled {
         self.inner.settled(ticket)
     }

@@ -124,8 +124,6 @@ pub struct CycleMachine<R, G, O> {
     published: Option<Published>,
     /// It came while its node ran, and has neither written anything nor taken up a state.
     pub(super) newcomer: bool,
-    /// When the last cycle was executed.
-    executed_at: Instant,
     /// When the state was last taken up or executed, and whether this node has been primary ever
     /// since.
     taken_up_at: Instant,
@@ -170,7 +168,6 @@ where
             outputs,
             published: None,
             newcomer: false,
-            executed_at: Instant::ZERO,
             taken_up_at: Instant::ZERO,
             uninterrupted: false,
             wrote_in: None,
@@ -384,7 +381,7 @@ where
         self.application
             .execute(&context, &self.inputs, &mut self.outputs);
         self.progress = Some(Progress { epoch, cycle });
-        (self.executed_at, self.taken_up_at) = (now, now);
+        self.taken_up_at = now;
         self.uninterrupted = true;
         self.counters.count(Counter::CyclesExecuted);
         self.report.cycle = cycle;

@@ -53,6 +53,10 @@ pub trait Replication {
     /// What became of `ticket`, without waiting.
     fn settled(&mut self, ticket: u64) -> Settled;
 
+    /// Until when the state that was published last may be used: what decides whether this node takes
+    /// the role with its own state. The past before one was published.
+    fn own_fresh_until(&self) -> Instant;
+
     /// Shows the newest whole state that came from a partner, if there is one that was not expired
     /// when this node took its present role. Returns whether `load` was called.
     fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool;

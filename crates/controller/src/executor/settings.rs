@@ -32,8 +32,8 @@ pub struct ExecutorSettings {
     pub period: Duration,
     /// How long after publishing its state a cycle waits for the backup at most.
     pub deadline: Duration,
-    /// How long after its cycle a state may be gone on from, unless this node has been primary
-    /// ever since.
+    /// How long after it was published a state may be used; the channel's
+    /// ([`Replication::own_fresh_until`](super::Replication::own_fresh_until)).
     pub expiry: Duration,
     /// How long a field request may take.
     pub field_timeout: Duration,

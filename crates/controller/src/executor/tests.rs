@@ -280,6 +280,26 @@ fn an_own_state_that_was_fresh_when_the_role_was_taken_is_gone_on_from_however_l
     assert_eq!(resumed, [Resumed::ColdStart, Resumed::Kept { cycle: 4 }]);
 }
 
+/// The redundancy layer takes the role with a state that expires so long after it was published; the executor must
+/// not count from when it began to execute.
+#[test]
+fn an_own_state_counts_as_long_as_what_was_published_has_not_expired() {
+    let world = World::new();
+    world.lock().execution = ms(7);
+    world.schedule(at(38), |state| state.role = Role::Backup);
+    world.schedule(at(95), |state| {
+        (state.role, state.role_since) = (Role::Primary, at(95));
+        state.permit = Some(Permit {
+            epoch: Epoch(3),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    let reports = world.run(settings(), at(110));
+    assert_eq!(world.lock().published[3].0, at(37));
+    let resumed: Vec<_> = reports.iter().filter_map(|report| report.resumed).collect();
+    assert_eq!(resumed, [Resumed::ColdStart, Resumed::Kept { cycle: 4 }]);
+}
+
 #[test]
 fn an_own_state_of_long_ago_is_not_gone_on_from() {
     let world = World::new();

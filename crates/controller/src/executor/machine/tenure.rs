@@ -92,7 +92,7 @@ where
     /// old as any other: the partner may have gone on since, unheard. Like a received one, it counts
     /// if it was fresh when the role was taken, however long this thread takes to see that.
     fn may_keep(&self) -> bool {
-        let fresh = self.gate.role_since() < self.executed_at + self.settings.expiry;
+        let fresh = self.gate.role_since() < self.replication.own_fresh_until();
         self.uninterrupted
             || deliberate(Fault::OwnStateAlwaysKept)
             || (fresh && !self.gate.began_cold())

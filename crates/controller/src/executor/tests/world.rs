@@ -7,6 +7,9 @@ use crate::{CycleContext, FieldError, FieldErrorKind, FieldSample, LoadError, Ou
 use bumpless_base::{Counters, Duration, Epoch, Instant, NodeId};
 use std::sync::{Arc, Mutex, MutexGuard};
 
+/// For how long a published state may be used.
+const EXPIRY: Duration = Duration::from_millis(60);
+
 pub const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
@@ -242,6 +245,11 @@ impl Replication for World {
         state.published.push((now, buffer));
         state.published.len() as u64 - 1
     }
+    fn own_fresh_until(&self) -> Instant {
+        let state = self.lock();
+        let published = state.published.last();
+        published.map_or(Instant::ZERO, |(at, _)| *at + EXPIRY)
+    }
     fn wait_settled(&mut self, ticket: u64, until: Instant) -> Settled {
         let mut state = self.lock();
         let (settled, when) = state.settled(ticket);
@@ -388,7 +396,7 @@ pub fn settings() -> ExecutorSettings {
     ExecutorSettings {
         writer: NodeId(0),
         period: ms(10),
-        expiry: Duration::from_millis(60),
+        expiry: EXPIRY,
         deadline: ms(8),
         field_timeout: ms(3),
         commit: CommitMode::Async,
