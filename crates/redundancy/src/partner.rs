@@ -39,6 +39,8 @@ struct Round {
     pending: LinkSet,
     next: Instant,
     urgent: bool,
+    /// The next one opens when a newer one of the partner's is heard, if that is about time.
+    follows: bool,
 }
 
 /// A partner node.
@@ -92,6 +94,7 @@ impl Partner {
                 pending: LinkSet::EMPTY,
                 next: now,
                 urgent: true,
+                follows: false,
             },
         }
     }
@@ -157,6 +160,7 @@ impl Partner {
         }
         let entries = newest && addressed && self.duplicate_until.is_none();
         if entries {
+            self.follow(timing, now);
             self.configurations = Some(configurations);
             match change.hear(configurations, heartbeat.lease_echo) {
                 Follows::Nothing => {}
@@ -167,6 +171,14 @@ impl Partner {
         Heard {
             entries,
             session_changed,
+        }
+    }
+
+    /// A newer round of the partner's is heard: whoever follows has its own due if it would be soon.
+    fn follow(&mut self, timing: &Timing, now: Instant) {
+        let round = &mut self.round;
+        if round.follows && now + timing.follow_slack() >= round.sent_at + timing.heartbeat {
+            round.next = round.next.min(now);
         }
     }
 
@@ -357,10 +369,10 @@ impl Partner {
     }
 
     /// Opens a round that was due: freezes what it says. The send time stamped on it is `now`,
-    /// and grows from round to round.
+    /// and grows from round to round. `follows`: the next one answers the partner's next.
     pub(crate) fn open_round(
         &mut self,
-        timing: &Timing,
+        (timing, follows): (&Timing, bool),
         change: &mut Change,
         now: Instant,
         entries: impl Iterator<Item = GroupEntry>,
@@ -368,7 +380,10 @@ impl Partner {
         let round = &mut self.round;
         // After a late call the next round is an interval away: rounds are not made up for.
         round.next = now + timing.heartbeat;
-        round.urgent = false;
+        if follows {
+            round.next = round.next + timing.follow_slack();
+        }
+        (round.urgent, round.follows) = (false, follows);
         round.sent_at = now.max(Instant::from_nanos(1));
         round.lease_echo = self.latest;
         change.announce(round.sent_at.as_nanos(), self.configurations);

@@ -143,7 +143,10 @@ impl Redundancy {
             }
             self.route_entries(at, heartbeat, now);
         }
-        self.after(Some(at), now);
+        // A round that answers the partner's is the backup's timeout.
+        if self.after(Some(at), now) {
+            self.watch(now);
+        }
     }
 
     /// Takes the answer of the witness `reference`. Answers that nobody asked for are counted and
@@ -207,10 +210,7 @@ impl Redundancy {
         }
         self.each_group(None, now, |group, s, out| group.decide(s, out));
         self.after(None, now);
-        for index in 0..self.groups.len() {
-            let links = self.links_view(self.groups[index].peer);
-            self.with_group(index, now, |group, s, out| group.watch(links, s, out));
-        }
+        self.watch(now);
     }
 
     /// Tells until when this node holds a fresh state of every application of the group, which

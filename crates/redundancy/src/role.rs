@@ -164,6 +164,13 @@ impl RoleMachine {
         })
     }
 
+    /// Whether this node is the backup of a primary that it hears: its heartbeats answer the primary's, which
+    /// then holds a promise that is as young as can be, and one wake-up serves both.
+    pub(crate) fn follows(&self, s: &Surroundings<'_>) -> bool {
+        let partner = self.partner.filter(|_| s.reachable);
+        self.role == Role::Backup && partner.is_some_and(|partner| partner.role == Role::Primary)
+    }
+
     pub(crate) fn synced(&self, now: Instant) -> bool {
         let stale = self.stale && !deliberate(Fault::OldStateTakesOver);
         !stale && self.synced_until.is_some_and(|until| now < until)

@@ -102,9 +102,18 @@ impl Redundancy {
         }
     }
 
+    /// Each group says how redundant it is. At least once in each heartbeat, since it follows from much that says
+    /// nothing when it changes.
+    pub(crate) fn watch(&mut self, now: Instant) {
+        for index in 0..self.groups.len() {
+            let links = self.links_view(self.groups[index].peer);
+            self.with_group(index, now, |group, s, out| group.watch(links, s, out));
+        }
+    }
+
     /// After anything that may have changed a group: what is urgent goes out with the next round,
-    /// and rounds that are due are opened.
-    pub(crate) fn after(&mut self, peer: Option<usize>, now: Instant) {
+    /// and rounds that are due are opened. Returns whether one was.
+    pub(crate) fn after(&mut self, peer: Option<usize>, now: Instant) -> bool {
         self.notice_stall(now);
         if self.partners.iter().any(Partner::is_in_conflict) || self.duplicate_until.is_some() {
             self.each_group(None, now, |group, s, out| group.decide(s, out));
@@ -114,15 +123,18 @@ impl Redundancy {
                 self.partners[group.peer].hurry();
             }
         }
-        self.open_rounds(now);
+        self.open_rounds(now)
     }
 
-    fn open_rounds(&mut self, now: Instant) {
+    fn open_rounds(&mut self, now: Instant) -> bool {
+        let mut any = false;
         for at in 0..self.partners.len() {
             if now >= self.partners[at].next_round(&self.setup.timing) {
                 self.open_round(at, now);
+                any = true;
             }
         }
+        any
     }
 
     // Apart, so that what it needs is not made ready where no round is due: after most messages.
@@ -138,9 +150,11 @@ impl Redundancy {
         }
         let heard_at = partner.latest_heard_at();
         let s = surroundings(&self.setup, partner, duplicate, now);
+        let mut groups = self.groups.iter().filter(|group| group.peer == at);
+        let follows = groups.all(|group| group.follows(&s));
         let groups = self.groups.iter_mut().filter(|group| group.peer == at);
         partner.open_round(
-            &self.setup.timing,
+            (&self.setup.timing, follows),
             &mut self.change,
             now,
             groups.map(|g| g.entry(heard_at, &s)),

@@ -60,6 +60,11 @@ impl Timing {
     pub(crate) fn ping_window(&self) -> Duration {
         self.lease * 2
     }
+    /// How much earlier or later than a heartbeat after its last round a backup opens the next when it hears
+    /// its primary's.
+    pub(crate) fn follow_slack(&self) -> Duration {
+        self.heartbeat / 8
+    }
     /// Shortest time between two rounds of heartbeats or two requests to one witness.
     pub(crate) fn rate_limit(&self) -> Duration {
         self.heartbeat / 8

@@ -46,7 +46,7 @@ impl End {
     fn round(&mut self, now: Instant) -> [[u8; MAX_HEARTBEAT_LEN]; 2] {
         let timing = self.setup.timing;
         self.partner
-            .open_round(&timing, &mut self.change, now, core::iter::empty());
+            .open_round((&timing, false), &mut self.change, now, core::iter::empty());
         let mut copies = [[0; MAX_HEARTBEAT_LEN]; 2];
         for copy in &mut copies {
             self.partner.poll_transmit(&self.setup, now, copy).unwrap();
@@ -92,6 +92,50 @@ fn statements_are_taken_in_the_order_in_which_they_were_made_whatever_the_link()
 }
 
 #[test]
+fn who_follows_answers_a_newer_round_unless_its_own_last_is_young() {
+    let (mut a, mut b) = acquainted();
+    let timing = a.setup.timing;
+    let us = |us| at(0) + Duration::from_micros(us);
+    a.partner.open_round(
+        (&timing, true),
+        &mut a.change,
+        us(20_000),
+        core::iter::empty(),
+    );
+    assert_eq!(a.partner.next_round(&timing), us(22_250));
+    // As a primary in a hurry sends them, then the copy of one that was heard, then a straggler.
+    let (early, older) = (b.round(us(20_500)), b.round(us(21_000)));
+    let news = b.round(us(21_500));
+    a.hear(0, &early[0], us(21_749));
+    assert_eq!(a.partner.next_round(&timing), us(22_250));
+    a.hear(1, &early[1], us(21_760));
+    assert_eq!(a.partner.next_round(&timing), us(22_250));
+    a.hear(0, &news[0], us(21_770));
+    assert_eq!(a.partner.next_round(&timing), us(21_770));
+    a.partner.open_round(
+        (&timing, true),
+        &mut a.change,
+        us(21_770),
+        core::iter::empty(),
+    );
+    a.hear(1, &older[1], us(23_770));
+    assert_eq!(a.partner.next_round(&timing), us(24_020));
+    let last = b.round(us(23_500));
+    a.partner.open_round(
+        (&timing, false),
+        &mut a.change,
+        us(24_020),
+        core::iter::empty(),
+    );
+    a.hear(0, &last[0], us(26_000));
+    assert_eq!(
+        a.partner.next_round(&timing),
+        us(26_020),
+        "it does not follow"
+    );
+}
+
+#[test]
 fn promises_count_from_the_newest_heartbeat_and_from_when_its_first_copy_came() {
     let (mut a, mut b) = acquainted();
     let (older, newer) = (b.round(at(10)), b.round(at(11)));
@@ -111,7 +155,7 @@ fn the_copies_of_a_round_say_the_same_about_leases() {
     let (mut a, mut b) = acquainted();
     let timing = a.setup.timing;
     a.partner
-        .open_round(&timing, &mut a.change, at(20), core::iter::empty());
+        .open_round((&timing, false), &mut a.change, at(20), core::iter::empty());
     let mut first = [0; MAX_HEARTBEAT_LEN];
     a.partner.poll_transmit(&a.setup, at(20), &mut first);
     let news = b.round(at(21));

@@ -2,6 +2,7 @@
 
 mod epochs;
 mod failover;
+mod heartbeats;
 mod references;
 mod replays;
 mod start;

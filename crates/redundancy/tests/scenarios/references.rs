@@ -50,7 +50,8 @@ fn requests(world: &mut World, node: usize) -> u64 {
 }
 
 #[test]
-fn a_calm_primary_renews_each_lease_while_two_rounds_of_it_are_left_and_a_backup_asks_more_rarely() {
+fn a_calm_primary_renews_each_lease_while_two_rounds_of_it_are_left_and_a_backup_asks_more_rarely()
+{
     let mut world = World::settled(Plan::default(), 3);
     // With a lease of five heartbeats every third one, and every fourth one; there are two witnesses.
     for (node, expected) in [(0, 32..=36), (1, 24..=28)] {
@@ -98,7 +99,10 @@ fn a_primary_whose_backup_dies_writes_on_though_one_round_of_requests_is_lost() 
             world.cuts.clear();
             world.run_for(50 * MS);
             let lapsed = world.had(0, |event| matches!(event, Event::LeaseLapsed { .. }));
-            assert!(!lapsed, "dead at {quarter} quarters, lost from {lost_from} ms");
+            assert!(
+                !lapsed,
+                "dead at {quarter} quarters, lost from {lost_from} ms"
+            );
             assert!(world.writes(0).is_some());
         }
     }

@@ -1,0 +1,75 @@
+//! Heartbeats of a pair that is well: a backup answers its primary's.
+
+use super::world::{End, MS, Plan, World};
+use bumpless_base::Counter;
+use bumpless_redundancy::{Event, RedundancyLevel};
+
+/// For how long the permit of `node` holds on, nanoseconds, when it is looked at every 50 us for 100 ms: the least.
+fn least_left(world: &mut World, node: End) -> u64 {
+    let look = |_| {
+        world.run_for(MS / 20);
+        let now = world.local(node);
+        let permit = world.core(node).output_permit(super::world::GROUP);
+        permit.map_or(0, |permit| permit.until.since(now).as_nanos())
+    };
+    (0..2000).map(look).min().unwrap_or_default()
+}
+
+fn rounds(world: &mut World, node: End) -> u64 {
+    world.core(node).counters().get(Counter::HeartbeatsSent) / 2
+}
+
+#[test]
+fn a_primary_holds_a_promise_no_older_than_its_last_heartbeat_but_for_the_round_trip() {
+    for seed in 0..20 {
+        let mut world = World::settled(Plan::default(), seed);
+        // The witnesses' leases would hide it.
+        for node in 0..2 {
+            (0..2).for_each(|witness| world.cut_reference(node, witness));
+        }
+        world.run_for(50 * MS);
+        // Lease, heartbeat, round trip of 0.3 ms at most, clocks and timers that are a little late.
+        let least = least_left(&mut world, 0);
+        assert!(least >= 7_400_000, "seed {seed}: {least} ns");
+    }
+}
+
+#[test]
+fn a_backup_sends_a_round_for_each_of_its_primarys_and_no_more() {
+    let mut world = World::settled(Plan::default(), 7);
+    let before = [0, 1].map(|node| rounds(&mut world, node));
+    world.run_for(1000 * MS);
+    let sent = [0, 1].map(|node| rounds(&mut world, node) - before[node]);
+    assert!(sent[0] >= 480, "{sent:?}");
+    assert!(sent[1].abs_diff(sent[0]) <= 2, "{sent:?}");
+}
+
+#[test]
+fn a_backup_whose_primary_is_not_heard_goes_on_with_its_heartbeats() {
+    let mut world = World::settled(Plan::default(), 8);
+    for link in 0..world.plan.links {
+        world.cuts.insert((0, 1, link));
+    }
+    // Longer than a link may be silent; not so long that what is heard echoes nothing young.
+    world.run_for(14 * MS);
+    let silent = world.had(0, |event| matches!(event, Event::LinkDown { .. }));
+    assert!(!silent);
+}
+
+#[test]
+fn a_backup_that_answers_says_that_a_network_is_back() {
+    let mut world = World::settled(Plan::default(), 9);
+    let level = |world: &World| {
+        let told = world.nodes[1].events.iter().rev();
+        told.map(|(_, event)| event).find_map(|event| match event {
+            Event::Redundancy { level, .. } => Some(*level),
+            _ => None,
+        })
+    };
+    world.cut(0, 1, 0);
+    world.run_for(50 * MS);
+    assert!(matches!(level(&world), Some(RedundancyLevel::Degraded(_))));
+    world.cuts.clear();
+    world.run_for(50 * MS);
+    assert_eq!(level(&world), Some(RedundancyLevel::Ok));
+}
