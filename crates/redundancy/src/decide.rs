@@ -186,7 +186,7 @@ impl RoleMachine {
 
     fn follow(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
         self.fall_behind();
-        self.granting = s.now >= self.quiet_until(s.timing);
+        self.granting = s.now >= self.quiet_until();
         if self.role == Role::Starting {
             self.set_role(Role::Backup, RoleCause::PartnerIsPrimary, out);
         }
@@ -197,7 +197,7 @@ impl RoleMachine {
     fn decide_together(&mut self, partner: GroupEntry, s: &Surroundings<'_>, out: &mut Outbox) {
         self.check_released(s);
         let judged = self.is_state_judged(s);
-        let quiet_over = s.now >= self.quiet_until(s.timing);
+        let quiet_over = s.now >= self.quiet_until();
         let better = self.is_better(&partner, s.now);
         self.granting = !better && quiet_over;
         let bound = s.now < self.promised_until || !quiet_over;
@@ -275,7 +275,7 @@ impl RoleMachine {
         if !granted || !self.agreement.on_record(set, candidate) {
             return self.report_wait(set, s, out);
         }
-        if s.now >= self.promised_until && s.now >= self.quiet_until(s.timing) {
+        if s.now >= self.promised_until && s.now >= self.quiet_until() {
             self.agreement.begin_by_lease(set, s.timing, s.now);
             let cause = if failover {
                 RoleCause::PartnerSilent
@@ -382,7 +382,7 @@ impl RoleMachine {
             }
         };
         consider(self.promised_until);
-        consider(self.quiet_until(timing));
+        consider(self.quiet_until());
         consider(self.started + timing.start_wait);
         consider(unreachable_since + timing.start_wait);
         self.synced_until.into_iter().for_each(&mut consider);

@@ -86,7 +86,7 @@ impl Redundancy {
                 .position(|p| Some(p.node) == other)
                 .unwrap_or(0);
             let index = u8::from(group.candidates[1] == setup.node);
-            RoleMachine::new(group.id, peer, index, agreement, now)
+            RoleMachine::new(group.id, peer, index, agreement, (&setup.timing, now))
         });
         let groups: Box<[_]> = groups.collect();
         let pings = setup

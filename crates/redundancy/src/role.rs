@@ -61,6 +61,7 @@ pub(crate) struct RoleMachine {
     /// 0 for the preferred candidate, 1 for the other.
     pub(crate) index: u8,
     pub(crate) started: Instant,
+    quiet_until: Instant,
     pub(crate) role: Role,
     pub(crate) cause: Option<RoleCause>,
     /// Stamp of outputs while primary.
@@ -111,13 +112,14 @@ impl RoleMachine {
         peer: usize,
         index: u8,
         agreement: Agreement,
-        now: Instant,
+        (timing, now): (&Timing, Instant),
     ) -> Self {
         Self {
             id,
             peer,
             index,
             started: now,
+            quiet_until: now + timing.promise(),
             role: Role::Starting,
             cause: None,
             epoch: Epoch(0),
@@ -178,8 +180,8 @@ impl RoleMachine {
 
     /// Before this, an earlier incarnation of this node may still be bound by a promise, or hold
     /// a right; the new one neither promises nor takes.
-    pub(crate) fn quiet_until(&self, timing: &Timing) -> Instant {
-        self.started + timing.promise()
+    pub(crate) const fn quiet_until(&self) -> Instant {
+        self.quiet_until
     }
 
     /// Learns of an epoch that somebody uses or has on record.

@@ -124,6 +124,11 @@ impl Exchange {
         parcel
     }
 
+    /// An empty datagram with room for `len` bytes.
+    pub fn room(&mut self, len: usize) -> Parcel {
+        empty(&mut self.free, len)
+    }
+
     /// Takes a datagram back.
     pub fn recycle(&mut self, parcel: Parcel) {
         // Those that come twice, or from nobody, add to them.

@@ -33,7 +33,13 @@ fn entry(role: Role, flags: GroupFlags) -> GroupEntry {
 /// Candidate 1, which has promised the role to its partner.
 fn promised(until: Instant) -> RoleMachine {
     let agreement = Agreement::new(vec![], Instant::ZERO);
-    let mut machine = RoleMachine::new(GroupId(0), 0, 1, agreement, Instant::ZERO);
+    let mut machine = RoleMachine::new(
+        GroupId(0),
+        0,
+        1,
+        agreement,
+        (&Timing::default(), Instant::ZERO),
+    );
     machine.promised_until = until;
     machine
 }

@@ -22,6 +22,7 @@ use crate::streams::{Purpose, stream};
 /// On the way in a sound network: switch and cables, and what it varies by.
 const BASE: u64 = 30_000;
 const JITTER: u64 = 20_000;
+const GIGABIT: u64 = 1_000_000_000;
 /// A sender's interface queues no longer than this.
 const QUEUE: u64 = 20_000_000;
 
@@ -70,9 +71,16 @@ impl Datagram {
 
     /// The same once more.
     fn copy(&self) -> Parcel {
-        let mut bytes = Self::with_room(self.bytes.len()).bytes;
+        let mut copy = Box::new(Self::with_room(self.bytes.len()));
+        self.copy_to(&mut copy);
+        copy
+    }
+
+    /// Makes the empty `other` the same.
+    pub fn copy_to(&self, other: &mut Self) {
+        let mut bytes = std::mem::take(&mut other.bytes);
         bytes.extend_from_slice(&self.bytes);
-        Box::new(Self { bytes, ..*self })
+        *other = Self { bytes, ..*self };
     }
 }
 
@@ -211,7 +219,12 @@ impl Network {
             return None;
         }
         let bits = (len as u64 + 66) * 8;
-        self.busy[interface] = begins + bits * 1_000_000_000 / bandwidth;
+        let takes = match bandwidth {
+            // One bit a nanosecond; most networks are that quick, and a division is slow.
+            GIGABIT => bits,
+            _ => bits * GIGABIT / bandwidth,
+        };
+        self.busy[interface] = begins + takes;
         Some(self.busy[interface])
     }
 
@@ -323,7 +336,7 @@ impl Network {
     }
 
     /// One of the datagrams that were sent to `to` before, if one is on record.
-    pub fn recorded(&mut self, network: usize, to: End) -> Option<Parcel> {
+    pub fn recorded(&mut self, network: usize, to: End) -> Option<&Datagram> {
         self.record.as_mut()?.draw(network, to)
     }
 

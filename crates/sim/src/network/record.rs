@@ -3,7 +3,7 @@
 
 use bumpless_base::Random;
 
-use super::{Datagram, Parcel};
+use super::Datagram;
 use crate::script::End;
 
 const EVER: usize = 256;
@@ -44,13 +44,13 @@ impl Record {
     }
 
     /// One that went to `to` on `network`.
-    pub fn draw(&mut self, network: usize, to: End) -> Option<Parcel> {
+    pub fn draw(&mut self, network: usize, to: End) -> Option<&Datagram> {
         let stores = [&self.ever, &self.lately];
         let store = stores[self.random.below(2) as usize];
         let start = self.random.below(store.len() as u64) as usize;
         let turned = store[start..].iter().chain(&store[..start]);
         let mut fitting = turned.filter(|it| it.network == network && it.to == Some(to));
-        fitting.next().map(Datagram::copy)
+        fitting.next()
     }
 }
 

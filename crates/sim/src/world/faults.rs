@@ -244,7 +244,7 @@ impl World {
 
     fn junk(&mut self, network: usize, to: End, kind: Junk) -> Option<Parcel> {
         let source = match kind {
-            Junk::Replay => return self.network.recorded(network, to),
+            Junk::Replay => return self.recorded(network, to),
             Junk::Noise => NOBODY,
             Junk::Forged => {
                 if self.junk.chance(0.5)
@@ -259,14 +259,17 @@ impl World {
         let mut parcel = self.exchange.get().parcel(network, source, target);
         parcel.sent = self.now();
         let bytes = &mut parcel.bytes;
-        let len = self.junk.below(200);
+        let mut len = self.junk.below(200) as usize;
         // Now and then it begins like one of ours.
         let kinds = [0x0001_0002u32, 0x1001_0002, 0x2001_0002, 0x2003_0001];
         if self.junk.chance(0.5) {
             bytes.extend_from_slice(&kinds[self.junk.below(4) as usize].to_be_bytes());
         }
-        for _ in 0..len {
-            bytes.push(self.junk.next_u64() as u8);
+        while len > 0 {
+            let noise = self.junk.next_u64().to_le_bytes();
+            let some = len.min(noise.len());
+            bytes.extend_from_slice(&noise[..some]);
+            len -= some;
         }
         Some(parcel)
     }
@@ -282,9 +285,16 @@ impl World {
         }
     }
 
+    fn recorded(&mut self, network: usize, to: End) -> Option<Parcel> {
+        let kept = self.network.recorded(network, to)?;
+        let mut parcel = self.exchange.get().room(kept.bytes.len());
+        kept.copy_to(&mut parcel);
+        Some(parcel)
+    }
+
     /// What was sent before, with up to four bytes changed.
     fn changed(&mut self, network: usize, to: End) -> Option<Parcel> {
-        let mut parcel = self.network.recorded(network, to)?;
+        let mut parcel = self.recorded(network, to)?;
         for _ in 0..=self.junk.below(4) {
             let at = self.junk.below(parcel.bytes.len().max(1) as u64) as usize;
             if let Some(byte) = parcel.bytes.get_mut(at) {
