@@ -115,8 +115,14 @@ impl Counters {
     }
     /// Adds every figure of `other` to this block.
     pub fn merge(&mut self, other: &Self) {
+        // Only figures beyond half of the range can wrap; without them all are added several at a time.
+        let bits = |block: &Self| block.0.iter().fold(0, |bits, figure| bits | figure);
+        let large = bits(self) | bits(other) > u64::MAX / 2;
         for (slot, &n) in self.0.iter_mut().zip(&other.0) {
-            *slot = slot.saturating_add(n);
+            *slot = match large {
+                true => slot.saturating_add(n),
+                false => slot.wrapping_add(n),
+            };
         }
     }
 }
@@ -140,5 +146,10 @@ mod tests {
         counters.add(Counter::AcksSent, u64::MAX);
         counters.count(Counter::AcksSent);
         assert_eq!(counters.get(Counter::AcksSent), u64::MAX);
+        let mut sum = Counters::default();
+        sum.count(Counter::AcksSent);
+        sum.merge(&counters);
+        sum.merge(&counters);
+        assert_eq!(sum.get(Counter::AcksSent), u64::MAX);
     }
 }

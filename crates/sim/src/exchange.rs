@@ -23,6 +23,22 @@ const BATCH: usize = 64;
 /// stands still.
 const SPARE: usize = 1 << 14;
 
+/// Empty datagrams, by kind of box.
+type Free = [Vec<Parcel>; 2];
+
+thread_local! {
+    /// Those of the last world that ended on this thread: memory that was never used before is slow.
+    static USED: RefCell<Free> = const { RefCell::new([Vec::new(), Vec::new()]) };
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let free = take(&mut self.free);
+        // The thread may be ending, too.
+        let _ = USED.try_with(|used| used.replace(free));
+    }
+}
+
 /// What one node has on one network.
 #[derive(Debug, Default)]
 pub struct Mailbox {
@@ -48,8 +64,7 @@ pub struct Exchange {
     echoes: Vec<VecDeque<u16>>,
     networks: usize,
     references: usize,
-    /// By kind of box.
-    free: [Vec<Parcel>; 2],
+    free: Free,
     now: u64,
     /// State bytes in a packet.
     payload_size: u16,
@@ -81,7 +96,7 @@ impl Exchange {
             echoes: vec![VecDeque::new(); nodes * references],
             networks,
             references,
-            free: [Vec::new(), Vec::new()],
+            free: USED.take(),
             now: 0,
             payload_size: config.transfer.payload_size,
             directory: Directory::new(config),
@@ -245,7 +260,7 @@ impl Exchange {
 }
 
 /// An empty datagram with room for `len` bytes, one of `free` if there is one.
-fn empty(free: &mut [Vec<Parcel>; 2], len: usize) -> Parcel {
+fn empty(free: &mut Free, len: usize) -> Parcel {
     match free[kind_of(len)].pop() {
         Some(mut parcel) => {
             parcel.bytes.clear();

@@ -167,24 +167,27 @@ impl GroupRuntime {
 
     /// Pauses each application at a moment when its last state is at the backup, those with the
     /// longest periods first, so that no application stands still, and no state of it grows old,
-    /// while another's long transfer is awaited. Tells the core when all have paused.
-    pub fn drive_hand_over(&mut self, redundancy: &mut Redundancy, now: Instant) {
+    /// while another's long transfer is awaited. Tells the core when all have paused; returns whether
+    /// it did.
+    pub fn drive_hand_over(&mut self, redundancy: &mut Redundancy, now: Instant) -> bool {
         if !self.handing_over {
-            return;
+            return false;
         }
         let mut longest_waiting = None;
         for member in self.members.by_period() {
             if longest_waiting.is_some_and(|waiting| member.period < waiting) {
-                return;
+                return false;
             }
             if !member.port.try_pause() {
                 longest_waiting = Some(member.period);
             }
         }
-        if longest_waiting.is_none() {
+        let ready = longest_waiting.is_none();
+        if ready {
             self.handing_over = false;
             redundancy.hand_over_ready(self.id, now);
         }
+        ready
     }
 
     /// Passes on what the executors have learned since the last call: epochs that devices hold, and

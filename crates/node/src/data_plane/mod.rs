@@ -245,10 +245,13 @@ impl<D: Drivers> DataPlane<D> {
             group.collect(&mut self.cores.redundancy, now);
         }
         self.drain_events(now);
+        let mut handing_over = false;
         for group in &mut self.groups {
-            group.drive_hand_over(&mut self.cores.redundancy, now);
+            handing_over |= group.drive_hand_over(&mut self.cores.redundancy, now);
         }
-        self.drain_events(now);
+        if handing_over {
+            self.drain_events(now);
+        }
     }
 
     #[cold]
