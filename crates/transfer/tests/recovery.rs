@@ -129,6 +129,25 @@ fn losses_of_every_channel_are_found_alike_whatever_its_deadline() {
 }
 
 #[test]
+fn a_partner_that_no_link_reaches_is_asked_rarely_and_at_once_when_one_does() {
+    let asked = |healthy: bool| {
+        let mut world = many(1);
+        world.lose = Box::new(|_| true);
+        world.set_healthy(0, healthy);
+        world.publish(0, &state(1, 1000));
+        world.run(ms(10));
+        (world.sent.len(), world)
+    };
+    let (prompt, _) = asked(true);
+    // Once, after a round trip, and after 2, 4, 8 and 16 times the patience of a fifth of a millisecond.
+    let (rare, mut world) = asked(false);
+    assert!(prompt >= 13 && rare <= 7, "{prompt}, {rare}");
+    world.set_healthy(0, true);
+    world.run(us(1));
+    assert_eq!(world.sent.len(), rare + 1);
+}
+
+#[test]
 fn a_partner_that_stands_still_is_not_flooded_by_many_channels() {
     const CHANNELS: usize = 200;
     let mut world = many(CHANNELS);

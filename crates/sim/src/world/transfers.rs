@@ -1,6 +1,6 @@
 //! What the reference model of the channels is shown of each turn.
 
-use bumpless_base::{Duration, Instant};
+use bumpless_base::{Duration, Instant, LinkId};
 use bumpless_config::{Config, Distribution};
 use bumpless_meeting::Outcome;
 use bumpless_node::wiring;
@@ -49,6 +49,9 @@ impl World {
             let at = process.channels.get(application).copied().flatten();
             at.and_then(|at| plane.channels[at].as_ref())
         };
+        let networks = plane.ports.len().max(1);
+        let partners = plane.link_snapshots.chunks(networks);
+        let is_up = |link: &LinkId| partners.clone().all(|links| links[usize::from(link.0)].up);
         let exchange = &mut *self.exchange.get();
         self.checks.turn(&TransferTurn {
             node,
@@ -57,6 +60,7 @@ impl World {
             taken: &exchange.taken,
             sent: &exchange.sent,
             round_trip: round_trip.unwrap_or_default(),
+            up: (0..networks as u8).map(LinkId).filter(is_up).collect(),
             sessions: &process.sessions,
             answer: &|application, ticket| {
                 let outcome = channel(application).map(|channel| channel.port.outcome(ticket));

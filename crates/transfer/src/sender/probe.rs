@@ -62,10 +62,12 @@ impl Channel {
         Some(last_sent + wait)
     }
 
-    /// Whether an unanswered probe is followed by the next at once.
+    /// Whether an unanswered probe is followed by the next at once. Not to a partner that no link reaches:
+    /// who is gone for hours would be sent each small state ten times.
     fn may_press(&self, peer: &Peer) -> bool {
-        peer.unanswered < PROMPT_TOGETHER
-            || peer.flight.first().map(|(_, rank)| rank) == Some(self.rank)
+        let reached = !self.setup.links.intersection(peer.healthy).is_empty();
+        let first = || peer.flight.first().map(|(_, rank)| rank) == Some(self.rank);
+        reached && (peer.unanswered < PROMPT_TOGETHER || first())
     }
 
     /// When this channel wants to be looked at.

@@ -1,6 +1,6 @@
 //! The model of all channels at one node.
 
-use bumpless_base::{ChannelId, Duration, Instant};
+use bumpless_base::{ChannelId, Duration, Instant, LinkSet};
 use bumpless_wire::DataHeader;
 
 use super::receiving::Receiving;
@@ -33,6 +33,8 @@ pub(super) struct Node {
     /// How often something was sent again since any acknowledgement came.
     repeated: u32,
     longest_round_trip: Duration,
+    /// The networks on which it heard its partners after the turn before.
+    up: LinkSet,
 }
 
 impl Node {
@@ -64,6 +66,7 @@ impl Node {
             sent_at: Instant::ZERO,
             repeated: 0,
             longest_round_trip: first.unwrap_or_default(),
+            up: LinkSet::EMPTY,
         }
     }
 
@@ -93,7 +96,9 @@ impl Node {
         turn: &TransferTurn<'_>,
         mut note: impl FnMut(usize, Verdict),
     ) {
-        let patience = self.silence();
+        // What is heard from this turn on can only be asked in the next.
+        let up = std::mem::replace(&mut self.up, turn.up).intersection(turn.up);
+        let patience = self.silence(up);
         self.quiet = true;
         for (application, end) in self.ends.iter_mut().enumerate() {
             let Some(end) = end.as_mut().filter(|end| !end.quiet) else {
@@ -116,10 +121,12 @@ impl Node {
     }
 
     /// Longer than the sender can wait before it asks (T-23): its smoothed round trip and one variation,
-    /// until twelve questions of a channel, or 64 of all, have no answer; then up to 16 times its patience.
-    fn silence(&self) -> Duration {
+    /// until twelve questions of a channel, or 64 of all, have no answer, or a channel's networks are all
+    /// down; then up to 16 times its patience.
+    fn silence(&self, up: LinkSet) -> Duration {
         let mut sendings = self.ends.iter().flatten().map(|end| &end.sending);
-        if self.repeated < 64 && sendings.all(|sending| sending.repeated() < 12) {
+        let presses = |sending: &Sending| sending.repeated() < 12 && sending.is_reached(up);
+        if self.repeated < 64 && sendings.all(presses) {
             self.longest_round_trip * 2 + Duration::from_micros(100)
         } else {
             self.patience() * 16

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use bumpless_base::{Duration, Instant};
+use bumpless_base::{Duration, Instant, LinkSet};
 use bumpless_wire::{AckHeader, DataHeader, Version, packet_count};
 
 use super::{Answer, ChannelTerms, State};
@@ -467,6 +467,12 @@ impl Sending {
     /// Whether no more is to be said of it until a state is published or a packet leaves.
     pub fn is_quiet(&self) -> bool {
         self.states.is_empty() && self.open.is_none()
+    }
+
+    /// Whether one of its networks is among those that are `up`.
+    pub fn is_reached(&self, up: LinkSet) -> bool {
+        up.iter()
+            .any(|link| self.terms.networks.contains(&usize::from(link.0)))
     }
 
     /// How often something was sent again since an acknowledgement came.

@@ -1,4 +1,4 @@
-use bumpless_base::{ChannelId, Duration, Instant, LinkId};
+use bumpless_base::{ChannelId, Duration, Instant, LinkId, LinkSet};
 use bumpless_wire::{AckHeader, DataHeader, Version, packet_count};
 
 use super::*;
@@ -75,6 +75,7 @@ fn ack(cycle: u32, blocks: &[(u32, u32)]) -> Passed {
 /// Node 0 and what is told of its states.
 struct Bench {
     channels: Channels,
+    up: LinkSet,
     safe: Option<u64>,
     failed: Option<u64>,
 }
@@ -86,6 +87,7 @@ impl Bench {
         channels.started(1);
         let mut bench = Self {
             channels,
+            up: LinkSet::first(2),
             safe: None,
             failed: None,
         };
@@ -114,6 +116,7 @@ impl Bench {
             taken,
             sent,
             round_trip: Duration::ZERO,
+            up: self.up,
             sessions: &[Some(SESSION); 2],
             answer: &|_, ticket| {
                 if Some(ticket) <= safe {
@@ -274,6 +277,17 @@ fn who_waits_without_asking_and_who_leaves_a_lost_packet_for_a_later_one_are_fou
 }
 
 #[test]
+fn who_hears_its_partner_on_no_network_may_ask_more_slowly_until_it_is_heard() {
+    let mut bench = Bench::started();
+    bench.up = LinkSet::EMPTY;
+    assert_eq!(bench.turn(ms(2), &[], &[]), FINE);
+    assert_eq!(bench.turn(ms(7), &[], &[]), FINE);
+    bench.up = LinkSet::only(LinkId(1));
+    assert_eq!(bench.turn(ms(8), &[], &[]), FINE, "as soon as it can");
+    assert_eq!(bench.turn(ms(9), &[], &[]), BROKEN);
+}
+
+#[test]
 fn who_asks_more_slowly_before_twelve_questions_had_no_answer_is_found() {
     let after = |questions: u64| {
         let mut bench = Bench::new(vec![terms(1, 100)]);
@@ -396,6 +410,7 @@ fn another_state_than_its_cycle_carries_is_found() {
                 taken,
                 sent: &[],
                 round_trip: Duration::ZERO,
+                up: LinkSet::first(2),
                 sessions: &[Some(SESSION); 2],
                 answer: &|_, _| Answer::Pending,
                 at: 0,

@@ -1,6 +1,6 @@
 //! What the model is told: the channels' terms, what applications publish and learn, what a node exchanges.
 
-use bumpless_base::{ChannelId, Duration, Instant};
+use bumpless_base::{ChannelId, Duration, Instant, LinkSet};
 use bumpless_wire::{AckHeader, DataHeader, Version};
 
 /// What a channel is told at the start.
@@ -92,6 +92,8 @@ pub struct TransferTurn<'a> {
     pub sent: &'a [Passed],
     /// The longest round trip that its status shows.
     pub round_trip: Duration,
+    /// The networks on which it hears every partner, as it says itself after the turn.
+    pub up: LinkSet,
     /// The session of each application's channel after the turn; beyond the end, none.
     pub sessions: &'a [Option<u32>],
     /// What an application is told of one of its states.
