@@ -6,7 +6,7 @@ use bumpless_wire::Role;
 use crate::short_text::ShortText;
 
 /// State of a group's redundancy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Redundancy {
     /// Backup in step, every link up.
     Ok,
@@ -29,7 +29,7 @@ impl Redundancy {
 }
 
 /// What became of one cycle's outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OutputOutcome {
     /// The field device took them.
     Written,
@@ -54,7 +54,7 @@ impl OutputOutcome {
 }
 
 /// One event. Groups and applications are positions in the configuration.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Hash)]
 pub enum NodeEvent {
     /// The data plane runs.
     Started {

@@ -1,6 +1,7 @@
 //! Text of bounded length that can cross a ring without allocation.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 const CAPACITY: usize = 118;
 
@@ -9,6 +10,12 @@ const CAPACITY: usize = 118;
 pub struct ShortText {
     length: u8,
     bytes: [u8; CAPACITY],
+}
+
+impl Hash for ShortText {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.as_str().hash(state);
+    }
 }
 
 impl ShortText {

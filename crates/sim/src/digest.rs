@@ -3,6 +3,8 @@
 //! It multiplies pairs of words and folds the product, as wyhash (Wang Yi, 2019) does: of a state that is
 //! digested every cycle, every bit must reach every bit at no more than one product for 16 bytes.
 
+use std::hash::Hasher;
+
 const PRIME: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Without pattern: a word like one of these would hide what stands before it.
 const KEYS: [u64; 4] = [
@@ -99,6 +101,43 @@ const fn folded(a: u64, b: u64) -> u64 {
     product as u64 ^ (product >> 64) as u64
 }
 
+/// Digests what can be hashed: numbers of any width as the same word, so that machines whose `usize` differs agree.
+pub struct Digester(u64);
+
+impl Digester {
+    /// One that starts from `seed`.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+}
+
+impl Hasher for Digester {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = digest(self.0, bytes);
+    }
+    fn write_u8(&mut self, word: u8) {
+        self.write_u64(word.into());
+    }
+    fn write_u16(&mut self, word: u16) {
+        self.write_u64(word.into());
+    }
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(word.into());
+    }
+    fn write_u64(&mut self, word: u64) {
+        self.0 = mix_in(self.0, word);
+    }
+    fn write_usize(&mut self, word: usize) {
+        self.write_u64(word as u64);
+    }
+    fn write_isize(&mut self, word: isize) {
+        self.write_u64(word as i64 as u64);
+    }
+}
+
 /// `sum` with `word` mixed in.
 pub const fn mix_in(sum: u64, word: u64) -> u64 {
     (sum ^ word).wrapping_mul(PRIME).rotate_left(31) ^ (sum >> 7)
@@ -107,6 +146,7 @@ pub const fn mix_in(sum: u64, word: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::hash::Hash;
 
     use super::*;
 
@@ -125,5 +165,24 @@ mod tests {
             assert_ne!(digest(2, &bytes), whole);
         }
         assert_ne!(digest(1, &[0; 32]), digest(1, &[0; 33]));
+    }
+
+    #[test]
+    fn what_is_hashed_counts_to_the_last_bit_and_gives_the_same_on_every_machine() {
+        let of = |what: &dyn Fn(&mut Digester)| {
+            let mut digester = Digester::new(3);
+            what(&mut digester);
+            digester.finish()
+        };
+        let sum = of(&|it| (7usize, -7isize, Some(9u16), "word", true).hash(it));
+        assert_eq!(sum, 13_187_582_983_068_249_470);
+        let others = [
+            of(&|it| (6usize, -7isize, Some(9u16), "word", true).hash(it)),
+            of(&|it| (7usize, 7isize, Some(9u16), "word", true).hash(it)),
+            of(&|it| (7usize, -7isize, None::<u16>, "word", true).hash(it)),
+            of(&|it| (7usize, -7isize, Some(9u16), "work", true).hash(it)),
+            of(&|it| (7usize, -7isize, Some(9u16), "word", false).hash(it)),
+        ];
+        assert!(others.iter().all(|other| *other != sum));
     }
 }

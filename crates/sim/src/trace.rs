@@ -2,6 +2,7 @@
 //! and an event log.
 
 use std::collections::VecDeque;
+use std::hash::{Hash, Hasher};
 use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use bumpless_wire::DataHeader;
 use serde_json::{Value, json};
 
 use crate::check::Output;
-use crate::digest::{digest, mix_in};
+use crate::digest::{Digester, digest, mix_in};
 use crate::network::Datagram;
 use crate::pcap::Capture;
 use crate::script::{Fault, words};
@@ -177,14 +178,15 @@ impl Trace {
 
     /// A node's own event.
     pub fn log(&mut self, at: u64, node: usize, names: &Names, event: &NodeEvent) {
-        let line = rendered(names, at, event);
-        let said = digest(node as u64, line.to_string().as_bytes());
-        self.sum = mix_in(mix_in(self.sum, at), said);
+        let mut said = Digester::new(node as u64);
+        event.hash(&mut said);
+        self.sum = mix_in(mix_in(self.sum, at), said.finish());
         if self.names[node].node.is_empty() {
             self.names[node] = names.clone();
         }
         self.keep(at, Line::Node(node, *event));
         if self.log.is_some() {
+            let line = rendered(names, at, event);
             self.write(&line);
         }
     }
