@@ -381,7 +381,7 @@ impl Partner {
         // After a late call the next round is an interval away: rounds are not made up for.
         round.next = now + timing.heartbeat;
         if follows {
-            round.next = round.next + timing.follow_slack();
+            round.next += timing.follow_slack();
         }
         (round.urgent, round.follows) = (false, follows);
         round.sent_at = now.max(Instant::from_nanos(1));
