@@ -1,0 +1,101 @@
+//! What must hold of a sender when its turn is over: what applications are told (T-4, T-5, T-7, T-24), and that
+//! whoever waits asks (T-23).
+
+use bumpless_base::{Duration, Instant, LinkSet};
+use bumpless_wire::packet_count;
+
+use super::super::{Answer, State};
+use super::{Open, Sending};
+use crate::check::Verdict;
+
+impl Sending {
+    /// The turn is over: what applications are told must be what the acknowledgements say.
+    pub fn ends_turn(&mut self, now: Instant, answer: impl Fn(u64) -> Answer) -> Verdict {
+        if self.open.as_ref().is_some_and(|open| open.ends) {
+            self.open = None;
+        }
+        let deaf = self.session.is_none();
+        let cut_off = std::mem::take(&mut self.cut_off) || deaf;
+        // Whatever is given up now may have inherited this.
+        let earliest = self.states.front().map(|state| self.deadline(state));
+        while let Some(&state) = self.states.front() {
+            let told = answer(state.ticket);
+            let covered = |safe: Option<u64>| safe.is_some_and(|safe| state.ticket <= safe);
+            let number = state.ticket;
+            match told {
+                Answer::Safe if !covered(self.perhaps_safe) => {
+                    return Err(format!(
+                        "state {number} is said to be safe; no acknowledgement has said so in time"
+                    ));
+                }
+                Answer::Failed | Answer::Pending if covered(self.safe) => {
+                    return Err(format!(
+                        "state {number} is acknowledged in time and said to be {told:?}"
+                    ));
+                }
+                Answer::Pending
+                    if covered(self.perhaps_safe)
+                        || now >= self.deadline(&state)
+                        || deaf
+                        || self.cut_short >= Some(number) =>
+                {
+                    return Err(format!(
+                        "nothing is said of state {number}, whose transfer, deadline or session has ended"
+                    ));
+                }
+                Answer::Pending => return Ok(()),
+                Answer::Failed if !cut_off && self.had_time(&state, earliest, now) => {
+                    return Err(format!(
+                        "state {number} is given up although there was time to send it"
+                    ));
+                }
+                Answer::Safe | Answer::Failed => {
+                    self.states.pop_front();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether all of a state could be sent before the earliest deadline that it can have (T-24).
+    pub(super) fn had_time(&self, state: &State, earliest: Option<Instant>, now: Instant) -> bool {
+        let packets = u64::from(packet_count(state.len, self.terms.payload_size));
+        earliest.is_some_and(|deadline| now + self.terms.packet_time * packets < deadline)
+    }
+
+    /// Whether no more is to be said of it until a state is published or a packet leaves.
+    pub fn is_quiet(&self) -> bool {
+        self.states.is_empty() && self.open.is_none()
+    }
+
+    /// Whether one of its networks is among those that are `up`.
+    pub fn is_reached(&self, up: LinkSet) -> bool {
+        up.iter()
+            .any(|link| self.terms.networks.contains(&usize::from(link.0)))
+    }
+
+    /// How often something was sent again since an acknowledgement came.
+    pub fn repeated(&self) -> u32 {
+        self.open.as_ref().map_or(0, |open| open.repeated)
+    }
+
+    /// T-23: whoever waits for an acknowledgement asks for it, or another channel does at the in-flight
+    /// limit. `sent_at`: when this node last sent a packet of any state; `patience`: longer than the
+    /// sender's can be.
+    pub fn keeps_silent(&self, sent_at: Instant, now: Instant, patience: Duration) -> Verdict {
+        let waits = |open: &&Open| open.started > open.acknowledged && !open.doubtful;
+        let Some(open) = self.open.as_ref().filter(waits) else {
+            return Ok(());
+        };
+        let since = sent_at.max(open.heard);
+        let patience = patience + self.terms.pacing;
+        if now.since(since) > patience {
+            return Err(format!(
+                "waits for an acknowledgement of transfer cycle {} and has not asked for {}",
+                open.cycle,
+                now.since(since)
+            ));
+        }
+        Ok(())
+    }
+}
