@@ -180,7 +180,8 @@ impl World {
             core.transfer_tag(bumpless_base::PeerId(0))
         };
         let tagged = tag(node).is_some() && tag(node) == tag(1 - node);
-        tagged && self.role(node) == Some(Role::Backup)
+        let sent = self.nodes[1 - node].published;
+        tagged && sent && self.role(node) == Some(Role::Backup)
     }
 
     /// What an action means in this world, for people.

@@ -180,6 +180,9 @@ impl World {
         };
         self.check_epoch(node, epoch.0);
         let (other, now) = (1 - node, self.clock(node));
+        let core = self.nodes[node].core.as_ref();
+        let tag = core.and_then(|core| core.transfer_tag(PeerId(0)));
+        self.nodes[node].published |= tag.is_some();
         if self.is_transferring(node) {
             self.receive_state(other);
             self.core(node).set_alone(GROUP, false, now);

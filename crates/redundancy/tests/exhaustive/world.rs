@@ -50,6 +50,8 @@ pub struct Node {
     pub incarnation: u8,
     pub paused: bool,
     pub draining: bool,
+    /// Its application has published a state in the present sessions of the two.
+    pub published: bool,
     /// The sequence number of the next echo request to each reference point.
     pub pings: [u16; 2],
 }
@@ -107,6 +109,7 @@ impl World {
             incarnation: 0,
             paused: false,
             draining: false,
+            published: false,
             pings: [0; 2],
         };
         let mut world = Self {
@@ -158,6 +161,14 @@ impl World {
         let state = &mut self.nodes[node];
         (state.core, state.pings) = (Some(Arc::new(core)), [0; 2]);
         state.incarnation += 1;
+        self.end_sessions();
+    }
+
+    /// A process has begun or ended: what was sent before is of another session.
+    fn end_sessions(&mut self) {
+        for node in &mut self.nodes {
+            node.published = false;
+        }
     }
 
     pub fn crash(&mut self, node: End) {
@@ -165,6 +176,7 @@ impl World {
         (state.core, state.paused, state.draining) = (None, false, false);
         self.seen.fresh[node] = false;
         self.seen.forgotten = true;
+        self.end_sessions();
     }
 
     pub fn start_witness(&mut self, at: usize) {
@@ -220,6 +232,7 @@ impl World {
         (self.turn, self.cuts, self.transfers, self.budget).hash(&mut r);
         for node in &self.nodes {
             (&node.core, node.paused, node.draining).hash(&mut r);
+            node.published.hash(&mut r);
             (node.incarnation == 0).hash(&mut r);
         }
         self.witnesses.hash(&mut r);
