@@ -108,6 +108,31 @@ fn the_plain_reference_point_has_a_dual_primary() {
 /// Worlds that differ in time, numbers and history and are folded into one get the same choices,
 /// and stay the same whatever is chosen.
 #[test]
+fn worlds_in_which_the_adversary_has_something_else_left_are_told_apart() {
+    let plan = Plan::new(&[Witness], 1);
+    let roles = Roles::settled(plan, Budget::any(3));
+    let with = |of: [Fault; 2]| {
+        let mut world = roles.first[0].clone();
+        world.budget = Budget::only(2, &of);
+        world.budget.of[of[0] as usize] = 1;
+        world.canonical()
+    };
+    let kinds = [
+        Fault::Cut,
+        Fault::Pause,
+        Fault::Crash,
+        Fault::WitnessRestart,
+    ];
+    let forms: Vec<_> = kinds
+        .iter()
+        .map(|&kind| with([kind, Fault::Order]))
+        .collect();
+    for (at, form) in forms.iter().enumerate() {
+        assert!(!forms[..at].contains(form), "{:?}", kinds[at]);
+    }
+}
+
+#[test]
 fn worlds_that_are_folded_into_one_behave_alike() {
     let plan = Plan::new(&[Witness], 1);
     let roles = Roles::settled(plan, Budget::any(3));

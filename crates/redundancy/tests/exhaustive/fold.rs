@@ -109,7 +109,10 @@ impl Hasher for Recorder {
     fn write(&mut self, bytes: &[u8]) {
         let (words, rest) = bytes.as_chunks::<8>();
         words.iter().for_each(|w| self.word(u64::from_ne_bytes(*w)));
-        rest.iter().for_each(|&byte| self.plain(byte.into()));
+        assert!(
+            rest.is_empty(),
+            "what is not of 64 bits is hashed one by one"
+        );
     }
     fn write_u8(&mut self, number: u8) {
         self.plain(number.into());

@@ -1,5 +1,7 @@
 //! What a world consists of, and how much the adversary may do to it.
 
+use std::hash::{Hash, Hasher};
+
 use bumpless_base::{Duration, LinkSet, NodeId};
 use bumpless_redundancy::*;
 
@@ -125,11 +127,19 @@ impl Plan {
 }
 
 /// How much the adversary has left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     /// Of all kinds together.
     pub total: u8,
     pub of: [u8; FAULTS],
+}
+
+impl Hash for Budget {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.total.hash(state);
+        // One by one: a slice comes as bytes, of which eight would be taken for a number of another kind.
+        self.of.iter().for_each(|left| left.hash(state));
+    }
 }
 
 impl Budget {
