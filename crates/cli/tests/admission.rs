@@ -2,8 +2,13 @@
 
 mod support;
 
+use std::net::UdpSocket;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use support::addresses::Addresses;
 use support::plan::Plan;
-use support::process::{bumpless, outcome};
+use support::process::{Process, bumpless, outcome};
 use support::site::Site;
 
 /// A tank every 50 ms over networks on which an answer takes up to 100 ms.
@@ -71,4 +76,31 @@ fn a_node_that_the_plan_admits_says_so_in_status() {
     site.start("left");
     site.await_primary("left", "tank");
     assert_eq!(site.status("left").unwrap()["plan"]["verdict"], "yes");
+}
+
+/// Tests start processes side by side. One that has not yet become its program holds the sockets of the test that
+/// started it.
+#[test]
+fn addresses_that_were_found_free_are_free_although_processes_start_meanwhile() {
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for name in ["one", "other"] {
+            let ended = &ended;
+            scope.spawn(move || {
+                let said =
+                    std::env::temp_dir().join(format!("bumpless-{}-{name}", std::process::id()));
+                while !ended.load(Ordering::Relaxed) {
+                    drop(Process::start(&["--version"], &said));
+                }
+                let _ = std::fs::remove_file(said);
+            });
+        }
+        let taken = (0..300).filter(|_| {
+            let witness = Addresses::find().witness(0);
+            UdpSocket::bind(witness).is_err()
+        });
+        let taken = taken.count();
+        ended.store(true, Ordering::Relaxed);
+        assert_eq!(taken, 0);
+    });
 }

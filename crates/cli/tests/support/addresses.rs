@@ -2,7 +2,9 @@
 //! demonstration.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 const NODE_PORT: u16 = 4700;
 const WITNESS_PORT: u16 = 4710;
@@ -12,6 +14,16 @@ const PER_NETWORK: u8 = 20;
 const WITNESS_HOST: u8 = 9;
 
 static COUNTER: AtomicU32 = AtomicU32::new(0);
+
+/// Held while a process is being started, and while sockets show that addresses are free: until it has become
+/// another program, the process holds every socket that was open here, and so the addresses that were just let go.
+static FORK: Mutex<()> = Mutex::new(());
+
+/// Starts `command`; no address that is found free meanwhile or before stays taken by it.
+pub fn spawn(command: &mut Command) -> std::io::Result<Child> {
+    let _held = FORK.lock().unwrap_or_else(PoisonError::into_inner);
+    command.spawn()
+}
 
 /// The addresses 127.`a`.`b`.0/24.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +50,7 @@ impl Addresses {
     }
 
     fn are_free(self) -> bool {
+        let _held = FORK.lock().unwrap_or_else(PoisonError::into_inner);
         let networks = 0..3u8;
         let udp = networks.flat_map(|n| [self.node(n, 0), self.node(n, 1), self.witness(n)]);
         let held: Option<Vec<_>> = udp.map(|address| UdpSocket::bind(address).ok()).collect();

@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use serde_json::Value;
 
-use super::wait_for;
+use super::{addresses, wait_for};
 
 /// The program under test.
 pub const BUMPLESS: &str = env!("CARGO_BIN_EXE_bumpless");
@@ -51,7 +51,7 @@ impl Process {
             });
         }
         Self {
-            child: command.spawn().unwrap(),
+            child: addresses::spawn(&mut command).unwrap(),
             said: said.to_owned(),
         }
     }
@@ -120,11 +120,14 @@ impl Drop for Process {
 
 /// Runs `bumpless` with `arguments` to its end.
 pub fn bumpless<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Output {
-    Command::new(BUMPLESS)
+    let mut command = Command::new(BUMPLESS);
+    command
         .args(arguments)
         .stdin(Stdio::null())
-        .output()
-        .unwrap()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let child = addresses::spawn(&mut command).unwrap();
+    child.wait_with_output().unwrap()
 }
 
 /// What a command that ended said, as text: standard output, standard error, exit status.
