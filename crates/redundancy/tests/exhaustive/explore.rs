@@ -163,6 +163,7 @@ pub fn large() -> Vec<(&'static str, Roles)> {
             "states-3",
             only(one(), 3, &[Transfer, LateState, Expiry, Crash]),
         ),
+        ("late-4", only(one(), 4, &[Crash, Loss, LateState])),
         ("order-3", only(one(), 3, &[Order, Loss, Crash])),
         ("network-3", only(one(), 3, &[Loss, Copy, Delay])),
         ("cut-once-3", cut_once(one())),
