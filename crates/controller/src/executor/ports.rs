@@ -54,7 +54,7 @@ pub trait Replication {
     fn settled(&mut self, ticket: u64) -> Settled;
 
     /// Until when the state that was published last may be used: what decides whether this node takes
-    /// the role with its own state. The past before one was published.
+    /// the role with its own state. Before any was published, an instant that has passed.
     fn own_fresh_until(&self) -> Instant;
 
     /// Shows the newest whole state that came from a partner, if there is one that was not expired

@@ -42,11 +42,14 @@ impl End {
             out: Outbox::new(16),
         }
     }
+    fn open(&mut self, follows: bool, now: Instant) {
+        let own = (&self.setup.timing, follows);
+        self.partner
+            .open_round(own, &mut self.change, now, core::iter::empty());
+    }
     /// The heartbeats of a round opened at `now`, one for each link.
     fn round(&mut self, now: Instant) -> [[u8; MAX_HEARTBEAT_LEN]; 2] {
-        let timing = self.setup.timing;
-        self.partner
-            .open_round((&timing, false), &mut self.change, now, core::iter::empty());
+        self.open(false, now);
         let mut copies = [[0; MAX_HEARTBEAT_LEN]; 2];
         for copy in &mut copies {
             self.partner.poll_transmit(&self.setup, now, copy).unwrap();
@@ -96,12 +99,7 @@ fn who_follows_answers_a_newer_round_unless_its_own_last_is_young() {
     let (mut a, mut b) = acquainted();
     let timing = a.setup.timing;
     let us = |us| at(0) + Duration::from_micros(us);
-    a.partner.open_round(
-        (&timing, true),
-        &mut a.change,
-        us(20_000),
-        core::iter::empty(),
-    );
+    a.open(true, us(20_000));
     assert_eq!(a.partner.next_round(&timing), us(22_250));
     // As a primary in a hurry sends them, then the copy of one that was heard, then a straggler.
     let (early, older) = (b.round(us(20_500)), b.round(us(21_000)));
@@ -112,21 +110,11 @@ fn who_follows_answers_a_newer_round_unless_its_own_last_is_young() {
     assert_eq!(a.partner.next_round(&timing), us(22_250));
     a.hear(0, &news[0], us(21_770));
     assert_eq!(a.partner.next_round(&timing), us(21_770));
-    a.partner.open_round(
-        (&timing, true),
-        &mut a.change,
-        us(21_770),
-        core::iter::empty(),
-    );
+    a.open(true, us(21_770));
     a.hear(1, &older[1], us(23_770));
     assert_eq!(a.partner.next_round(&timing), us(24_020));
     let last = b.round(us(23_500));
-    a.partner.open_round(
-        (&timing, false),
-        &mut a.change,
-        us(24_020),
-        core::iter::empty(),
-    );
+    a.open(false, us(24_020));
     a.hear(0, &last[0], us(26_000));
     assert_eq!(
         a.partner.next_round(&timing),
@@ -153,9 +141,7 @@ fn promises_count_from_the_newest_heartbeat_and_from_when_its_first_copy_came() 
 #[test]
 fn the_copies_of_a_round_say_the_same_about_leases() {
     let (mut a, mut b) = acquainted();
-    let timing = a.setup.timing;
-    a.partner
-        .open_round((&timing, false), &mut a.change, at(20), core::iter::empty());
+    a.open(false, at(20));
     let mut first = [0; MAX_HEARTBEAT_LEN];
     a.partner.poll_transmit(&a.setup, at(20), &mut first);
     let news = b.round(at(21));

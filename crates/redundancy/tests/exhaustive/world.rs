@@ -229,8 +229,7 @@ impl World {
     /// What tells this world from others, see `fold`.
     pub fn canonical(&self) -> Vec<u64> {
         let mut r = Recorder::default();
-        (self.turn, self.cuts, self.transfers).hash(&mut r);
-        self.budget.hash(&mut r);
+        (self.turn, self.cuts, self.transfers, self.budget).hash(&mut r);
         for node in &self.nodes {
             (&node.core, node.paused, node.draining).hash(&mut r);
             node.published.hash(&mut r);
