@@ -42,6 +42,7 @@ catalogue! {
     DiscardUnknownType, "discard_unknown_type", "datagrams", "Discarded: unknown message type.";
     DiscardUnknownVersion, "discard_unknown_version", "datagrams", "Discarded: known type, unknown version.";
     DiscardMalformed, "discard_malformed", "datagrams", "Discarded: a field has a value its clause forbids.";
+    DiscardCorrupt, "discard_corrupt", "datagrams", "Discarded: a heartbeat or witness message with a wrong checksum.";
     DiscardNoSource, "discard_no_source", "datagrams", "Discarded: the kernel named no address that it came from.";
     DiscardUnknownSource, "discard_unknown_source", "datagrams", "Discarded: from an address that is no partner's on this link.";
     DiscardWrongVersion, "discard_wrong_version", "datagrams", "Discarded: a wire version other than the one configured for the partner.";

@@ -1,5 +1,6 @@
 //! A reader and a writer of big-endian fields that cannot panic.
 
+use crate::check::Check;
 use crate::error::{Field, WireError};
 
 /// Reads fields from the front of a datagram.
@@ -116,6 +117,13 @@ impl<'a> Writer<'a> {
         if let Some(slot) = self.out.get_mut(at..at + N) {
             slot.copy_from_slice(&bytes);
         }
+    }
+
+    /// Fills in the checksum at `at`, over all that was written; returns the length.
+    pub(crate) fn seal(&mut self, at: usize) -> usize {
+        let check = Check::of(self.out.get(..self.len).unwrap_or_default(), at);
+        self.patch(at, check.to_be_bytes());
+        self.len
     }
 
     /// Bytes written.

@@ -24,13 +24,15 @@ pub enum Field {
     Length,
     /// A session is 0, which means "none" where sessions are echoed (W-22).
     Session,
-    /// A heartbeat has more than 64 group entries (W-24).
+    /// A heartbeat has more than 32 group entries (W-24).
     Groups,
     /// `Role` is not one of the four roles (W-25).
     Role,
     /// `Candidates` is 0 (W-26).
     Candidates,
-    /// `Kind` is not one of the six requests (W-26).
+    /// `Form` is neither of the two forms of a heartbeat (W-21).
+    Form,
+    /// `Kind` is not one of the seven requests (W-26).
     Kind,
     /// `Granted` has another bit than 0 and 1 set (W-27).
     Granted,
@@ -52,6 +54,7 @@ impl Field {
             Self::Groups => "Groups",
             Self::Role => "Role",
             Self::Candidates => "Candidates",
+            Self::Form => "Form",
             Self::Kind => "Kind",
             Self::Granted => "Granted",
         }
@@ -80,6 +83,8 @@ pub enum WireError {
     },
     /// A field has a value that its clause forbids.
     Malformed(Field),
+    /// The checksum of a heartbeat or witness message is wrong (W-31).
+    Corrupt,
     /// Marked as authenticated, and there is no key to check it with (W-17).
     Authenticated,
 }
@@ -91,6 +96,7 @@ impl WireError {
             Self::Truncated { .. } => Counter::DiscardTruncated,
             Self::UnknownType(_) => Counter::DiscardUnknownType,
             Self::UnknownVersion { .. } => Counter::DiscardUnknownVersion,
+            Self::Corrupt => Counter::DiscardCorrupt,
             Self::Malformed(_) | Self::Authenticated => Counter::DiscardMalformed,
         }
     }
@@ -116,6 +122,9 @@ impl fmt::Display for WireError {
                 f,
                 "{} has a forbidden value: the sender is faulty or not ours",
                 field.name()
+            ),
+            Self::Corrupt => f.write_str(
+                "the checksum is wrong: something on the path changes datagrams and UDP's checksum does not see it",
             ),
             Self::Authenticated => f.write_str(
                 "the packet is authenticated and no key is configured: \

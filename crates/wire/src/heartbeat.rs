@@ -1,17 +1,17 @@
 //! Heartbeats: signs of life between nodes, with sessions, measured times and the groups' roles.
 //!
-//! One for each partner and link, 88 bytes, then 17 for each group that the two nodes share:
+//! One for each partner and link, 101 bytes, then 20 for each group that the two nodes share:
 //!
 //! ```text
 //! offset bytes field
 //!      0     2 HType          0x2001
-//!      2     2 HVer           2
+//!      2     2 HVer           3
 //!      4     4 Pair           hash of the configuration's name
 //!      8     8 Fingerprint    hash of the configuration that both must share
 //!     16     1 From           sending node
 //!     17     1 To             receiving node
 //!     18     1 Link           link on which it is sent, 0..=7
-//!     19     1 Groups         number of group entries that follow, 0..=64
+//!     19     1 Groups         number of group entries that follow, 0..=32
 //!     20     8 Session        sender's session, random for each start, not 0
 //!     28     8 Challenge      sender's challenge to the receiver
 //!     36     8 EchoSession    receiver's session that the sender has adopted, 0 = none
@@ -21,35 +21,41 @@
 //!     68     8 LeaseEcho      highest SentAt heard from the receiver on any link, 0 = none
 //!     76     4 EchoDelay      from hearing EchoSentAt to sending this, us
 //!     80     8 Next           hash of the configuration that the sender has prepared, 0 = none
+//!     88     8 FullEcho       latest SentAt of a full-length heartbeat heard on this link, 0 = none
+//!     96     1 Form           0 ends after the entries, 1 padded to the link's full length
+//!     97     4 Check          CRC-32C of all else up to the end of the entries
 //!
 //! group entry
 //!      0     2 Group             group
 //!      2     1 Role              0 starting, 1 backup, 2 primary, 3 stopped
-//!      3     1 Flags             0x01 synced, 0x02 granting, 0x04 switchover request,
-//!                                0x08 handing over, 0x10 eligible, 0x20 alone,
-//!                                0x40 duplicate, 0x80 is 0
-//!      4     4 Epoch             highest known
-//!      8     4 Token             of the switchover in progress
-//!     12     2 ReferenceVersion  version of the choice of reference point
-//!     14     2 ReferenceAccepted highest version accepted
-//!     16     1 Reference         agreed reference point, 255 = none
+//!      3     2 Flags             0x001 synced, 0x002 granting, 0x004 switchover request,
+//!                                0x008 handing over, 0x010 eligible, 0x020 alone,
+//!                                0x040 duplicate, 0x080 lapsed, 0x100 newest, 0x200 unfit,
+//!                                others 0
+//!      5     4 Epoch             highest known
+//!      9     4 Used              highest in which somebody is known to have been primary
+//!     13     4 Token             of the switchover in progress
+//!     17     2 ReferenceVersion  version of the choice of reference point
+//!     19     1 Reference         agreed reference point, 255 = none
 //! ```
 
 use crate::bytes::{Reader, Writer};
+use crate::check::Check;
 use crate::data;
 use crate::error::{Field, WireError};
 use bumpless_base::{Epoch, LinkId, NodeId};
 use core::ops::Deref;
 
 pub(crate) const HTYPE: u16 = 0x2001;
-pub(crate) const HVER: u16 = 2;
+pub(crate) const HVER: u16 = 3;
 
-const HEADER_LEN: usize = 88;
+const HEADER_LEN: usize = 101;
 const GROUPS_AT: usize = 19;
-const ENTRY_LEN: usize = 17;
+const CHECK_AT: usize = 97;
+const ENTRY_LEN: usize = 20;
 
 /// Most groups in one heartbeat, hence most groups that two nodes can share.
-pub const MAX_GROUPS: usize = 64;
+pub const MAX_GROUPS: usize = 32;
 
 /// Bytes of the longest heartbeat; it fits the smallest MTU of IPv6.
 pub const MAX_HEARTBEAT_LEN: usize = heartbeat_len(MAX_GROUPS);
@@ -91,12 +97,12 @@ impl Role {
 
 /// What else a node says about a group: a set of the flags below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct GroupFlags(u8);
+pub struct GroupFlags(u16);
 
 impl GroupFlags {
     /// No flag.
     pub const EMPTY: Self = Self(0);
-    /// The sender holds a whole state of every application of the group.
+    /// The sender holds a fresh state of every application of the group, and can run them.
     pub const SYNCED: Self = Self(1);
     /// The sender promises not to take the primary role while the lease lasts that counts from
     /// [`HeartbeatHeader::lease_echo`].
@@ -107,13 +113,21 @@ impl GroupFlags {
     pub const HANDING_OVER: Self = Self(8);
     /// The sender may become primary.
     pub const ELIGIBLE: Self = Self(16);
-    /// The sender is or was primary, and may have written outputs whose state is not safe at the
-    /// receiver: what the receiver holds is old.
+    /// The sender is or was primary, and may write, or with [`LAPSED`](Self::LAPSED) may have written,
+    /// outputs whose state is not safe at the receiver: what the receiver holds is old.
     pub const ALONE: Self = Self(32);
     /// The sender has proof that two processes use the receiver's name.
     pub const DUPLICATE: Self = Self(64);
+    /// The sender, primary, has no right to write at present, and has given up every promise that names
+    /// a heartbeat of it from before it said so.
+    pub const LAPSED: Self = Self(128);
+    /// The sender holds the newest state of every application, made in the primary role of
+    /// [`GroupEntry::used`], as far as it knows, and may go on from it.
+    pub const NEWEST: Self = Self(256);
+    /// Some application of the group cannot run on the sender: its field device does not answer.
+    pub const UNFIT: Self = Self(512);
 
-    const ALL: u8 = 0x7F;
+    const ALL: u16 = 0x3FF;
 
     /// Whether every flag of `other` is set.
     pub const fn contains(self, other: Self) -> bool {
@@ -128,12 +142,12 @@ impl GroupFlags {
             Self(self.0 & !other.0)
         }
     }
-    /// The byte on the wire.
-    pub const fn bits(self) -> u8 {
+    /// The bits on the wire.
+    pub const fn bits(self) -> u16 {
         self.0
     }
 
-    const fn from_bits(bits: u8) -> Option<Self> {
+    const fn from_bits(bits: u16) -> Option<Self> {
         if bits & !Self::ALL == 0 {
             Some(Self(bits))
         } else {
@@ -151,14 +165,14 @@ pub struct GroupEntry {
     pub role: Role,
     /// Highest epoch that the sender knows.
     pub epoch: Epoch,
+    /// Highest epoch in which the sender knows that somebody was primary, 0 for none.
+    pub used: Epoch,
     /// What else it says.
     pub flags: GroupFlags,
     /// Index of the agreed reference point, [`NO_REFERENCE`] for none.
     pub reference: u8,
     /// Version of the choice of `reference`.
     pub reference_version: u16,
-    /// Highest version that the sender has accepted.
-    pub reference_accepted: u16,
     /// Names the switchover that is asked for or in progress.
     pub token: u32,
 }
@@ -167,11 +181,11 @@ impl GroupEntry {
     fn encode(&self, w: &mut Writer<'_>) {
         w.u16(self.group);
         w.u8(self.role as u8);
-        w.u8(self.flags.0);
+        w.u16(self.flags.0);
         w.u32(self.epoch.0);
+        w.u32(self.used.0);
         w.u32(self.token);
         w.u16(self.reference_version);
-        w.u16(self.reference_accepted);
         w.u8(self.reference);
     }
 
@@ -179,15 +193,15 @@ impl GroupEntry {
         let mut r = Reader::new(entry, ENTRY_LEN)?;
         let group = r.u16()?;
         let role = Role::from_number(r.u8()?).ok_or(WireError::Malformed(Field::Role))?;
-        let flags = GroupFlags::from_bits(r.u8()?).ok_or(WireError::Malformed(Field::Flags))?;
+        let flags = GroupFlags::from_bits(r.u16()?).ok_or(WireError::Malformed(Field::Flags))?;
         Ok(Self {
             group,
             role,
             flags,
             epoch: Epoch(r.u32()?),
+            used: Epoch(r.u32()?),
             token: r.u32()?,
             reference_version: r.u16()?,
-            reference_accepted: r.u16()?,
             reference: r.u8()?,
         })
     }
@@ -225,6 +239,11 @@ pub struct HeartbeatHeader {
     pub lease_echo: u64,
     /// Hash of the configuration that the sender has prepared to change to, 0 for none.
     pub next: u64,
+    /// Latest `sent_at` of a full-length heartbeat heard from the receiver on this link, 0 for none:
+    /// proof that packets as long as those of states pass.
+    pub full_echo: u64,
+    /// Whether it goes to the link at the link's full length: whoever sends it appends zeros.
+    pub padded: bool,
 }
 
 /// A heartbeat. Its header's fields are read as its own.
@@ -260,12 +279,10 @@ impl<'a> Heartbeat<'a> {
 /// Reads a heartbeat whose type and version are known.
 pub(crate) fn parse(datagram: &[u8]) -> Result<Heartbeat<'_>, WireError> {
     let mut r = Reader::after_prefix(datagram, HEADER_LEN)?;
+    let end = verify(datagram)?;
     let (pair, fingerprint) = (r.u32()?, r.u64()?);
     let (from, to, link) = (NodeId(r.u8()?), NodeId(r.u8()?), data::link(r.u8()?)?);
-    let count = usize::from(r.u8()?);
-    if count > MAX_GROUPS {
-        return Err(WireError::Malformed(Field::Groups));
-    }
+    r.u8()?;
     let header = HeartbeatHeader {
         pair,
         fingerprint,
@@ -281,12 +298,41 @@ pub(crate) fn parse(datagram: &[u8]) -> Result<Heartbeat<'_>, WireError> {
         lease_echo: r.u64()?,
         echo_delay: r.u32()?,
         next: r.u64()?,
+        full_echo: r.u64()?,
+        padded: padded(r.u8()?)?,
     };
-    let groups = r.exactly(count * ENTRY_LEN)?;
+    if !header.padded && datagram.len() > end {
+        return Err(WireError::Malformed(Field::Length));
+    }
+    let groups = datagram.get(HEADER_LEN..end).unwrap_or_default();
     for entry in groups.chunks_exact(ENTRY_LEN) {
         GroupEntry::parse(entry)?;
     }
     Ok(Heartbeat { header, groups })
+}
+
+/// Checks length and checksum; returns where the entries end. What pads a full-length heartbeat is not
+/// looked at.
+fn verify(datagram: &[u8]) -> Result<usize, WireError> {
+    let count = datagram.get(GROUPS_AT).map_or(0, |&count| count.into());
+    if count > MAX_GROUPS {
+        return Err(WireError::Malformed(Field::Groups));
+    }
+    let end = heartbeat_len(count);
+    let whole = datagram.get(..end).ok_or(WireError::Truncated {
+        needed: end,
+        got: datagram.len(),
+    })?;
+    Check::verify(whole, CHECK_AT)?;
+    Ok(end)
+}
+
+const fn padded(form: u8) -> Result<bool, WireError> {
+    match form {
+        0 => Ok(false),
+        1 => Ok(true),
+        _ => Err(WireError::Malformed(Field::Form)),
+    }
 }
 
 /// A session, which is never 0.
@@ -323,11 +369,14 @@ pub fn encode_heartbeat(
     w.u64(header.lease_echo);
     w.u32(header.echo_delay);
     w.u64(header.next);
+    w.u64(header.full_echo);
+    w.u8(u8::from(header.padded));
+    w.u32(0);
     let mut count = 0u8;
     for entry in groups.into_iter().take(MAX_GROUPS) {
         entry.encode(&mut w);
         count += 1;
     }
     w.patch(GROUPS_AT, [count]);
-    w.len()
+    w.seal(CHECK_AT)
 }

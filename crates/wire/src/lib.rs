@@ -7,16 +7,17 @@
 //! ```text
 //! offset bytes field
 //!      0     2 HType   0x0001 data, 0x1001 ack, 0x2001 heartbeat, 0x2002 and 0x2003 witness
-//!      2     2 HVer    1 or 2 (data, ack), 2 (heartbeat), 1 (witness)
+//!      2     2 HVer    1 or 2 (data, ack), 3 (heartbeat), 2 (witness)
 //! ```
 //!
 //! [`parse`] takes any bytes, never panics, copies nothing and allocates nothing. Bytes after the
-//! last field: in a data packet they are the payload; in every other message the length is exact,
-//! and more is [`Malformed`](WireError::Malformed) as [`Field::Length`].
+//! last field: in a data packet they are the payload, in a padded heartbeat they mean nothing; in every
+//! other message the length is exact, and more is [`Malformed`](WireError::Malformed) as [`Field::Length`].
 #![no_std]
 #![forbid(unsafe_code)]
 
 mod bytes;
+mod check;
 
 pub mod ack;
 pub mod data;
@@ -73,7 +74,8 @@ pub fn parse_data(datagram: &[u8]) -> Option<(DataHeader, &[u8])> {
 /// # Errors
 /// [`WireError`] says what is wrong and which counter it belongs to. Checked in this order, and the
 /// first that fails is reported: length of type and version, type, version, length of the fixed
-/// fields, the fixed fields in their order, length of what follows, and what follows (W-3).
+/// fields, the checksum of messages that have one, the fixed fields in their order, length of what follows,
+/// and what follows (W-3).
 pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, WireError> {
     let mut prefix = Reader::new(datagram, PREFIX_LEN)?;
     let (htype, version) = (prefix.u16()?, prefix.u16()?);

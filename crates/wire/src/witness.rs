@@ -1,11 +1,11 @@
 //! Witness messages: a candidate asks a witness for the primary role of a group, and its answer.
 //!
-//! Request, 53 bytes:
+//! Request, 57 bytes:
 //!
 //! ```text
 //! offset bytes field
 //!      0     2 HType       0x2002
-//!      2     2 HVer        1
+//!      2     2 HVer        2
 //!      4     4 Pair        hash of the configuration's name
 //!      8     2 Group       group
 //!     10     1 Node        asking node
@@ -16,15 +16,17 @@
 //!     32     8 Token       to tell the answer to this request from others
 //!     40     8 WitnessSession  the witness's session as last heard, 0 = none
 //!     48     4 Lease       length of the lease asked for, us
-//!     52     1 Kind        1 renew, 2 acquire, 3 release, 4 observe, 5 renew alone, 6 acquire lone
+//!     52     1 Kind        1 renew, 2 acquire, 3 release, 4 observe, 5 renew alone, 6 acquire lone,
+//!                          7 yield
+//!     53     4 Check       CRC-32C of all before
 //! ```
 //!
-//! Reply, 50 bytes:
+//! Reply, 54 bytes:
 //!
 //! ```text
 //! offset bytes field
 //!      0     2 HType           0x2003
-//!      2     2 HVer            1
+//!      2     2 HVer            2
 //!      4     4 Pair            as in the request
 //!      8     2 Group           as in the request
 //!     10     1 Node            as in the request
@@ -37,16 +39,18 @@
 //!     26     8 EchoSentAt      SentAt of the request
 //!     34     8 WitnessSession  the witness's session, random for each start, not 0
 //!     42     8 Token           as in the request
+//!     50     4 Check           CRC-32C of all before
 //! ```
 
 use crate::bytes::{Reader, Writer};
+use crate::check::Check;
 use crate::error::{Field, WireError};
 use crate::heartbeat::session;
 use bumpless_base::{Epoch, NodeId};
 
 pub(crate) const REQUEST_HTYPE: u16 = 0x2002;
 pub(crate) const REPLY_HTYPE: u16 = 0x2003;
-pub(crate) const HVER: u16 = 1;
+pub(crate) const HVER: u16 = 2;
 
 /// [`WitnessReply::holder`] when nobody holds the role.
 pub const NO_HOLDER: u8 = u8::MAX;
@@ -67,6 +71,9 @@ pub enum WitnessKind {
     RenewAlone = 5,
     /// As [`Acquire`](Self::Acquire), by a node that does not claim to hold a fresh state.
     AcquireLone = 6,
+    /// The holder's right has run out, and it has written nothing whose state others lack: whoever has a
+    /// fresh state may take the role. The holder stays on record.
+    Yield = 7,
 }
 
 impl WitnessKind {
@@ -78,13 +85,14 @@ impl WitnessKind {
             4 => Ok(Self::Observe),
             5 => Ok(Self::RenewAlone),
             6 => Ok(Self::AcquireLone),
+            7 => Ok(Self::Yield),
             _ => Err(WireError::Malformed(Field::Kind)),
         }
     }
 
     /// Whether it asks for a lease, new or longer.
     pub const fn is_lease(self) -> bool {
-        !matches!(self, Self::Release | Self::Observe)
+        !matches!(self, Self::Release | Self::Observe | Self::Yield)
     }
 }
 
@@ -118,7 +126,7 @@ pub struct WitnessRequest {
 
 impl WitnessRequest {
     /// Bytes of a request.
-    pub const LEN: usize = 53;
+    pub const LEN: usize = 57;
 
     /// Writes the request.
     pub fn encode(&self, out: &mut [u8; Self::LEN]) -> usize {
@@ -136,11 +144,15 @@ impl WitnessRequest {
         w.u64(self.witness_session);
         w.u32(self.lease_us);
         w.u8(self.kind as u8);
-        w.len()
+        w.u32(0);
+        w.seal(Self::LEN - 4)
     }
 
     pub(crate) fn parse(datagram: &[u8]) -> Result<Self, WireError> {
         let mut r = Reader::after_prefix(datagram, Self::LEN)?;
+        if let Some(whole) = datagram.get(..Self::LEN) {
+            Check::verify(whole, Self::LEN - 4)?;
+        }
         let (pair, group, node) = (r.u32()?, r.u16()?, NodeId(r.u8()?));
         let candidates = match r.u8()? {
             0 => return Err(WireError::Malformed(Field::Candidates)),
@@ -159,7 +171,7 @@ impl WitnessRequest {
             lease_us: r.u32()?,
             kind: WitnessKind::parse(r.u8()?)?,
         };
-        r.exactly(0)?;
+        r.exactly(4)?;
         Ok(request)
     }
 }
@@ -177,8 +189,10 @@ pub struct WitnessReply {
     pub kind: WitnessKind,
     /// Whether that was granted.
     pub granted: bool,
-    /// Whether anybody but the holder gets the role by [`WitnessKind::AcquireLone`] only: the
-    /// holder said that it goes on alone, or the witness has not heard otherwise since its start.
+    /// Whether what the asking node has is not known to be the newest: it is not the holder, and the
+    /// holder said that it goes on alone, or the witness has not heard otherwise since its start. It then
+    /// gets the role by [`WitnessKind::AcquireLone`] only. In the answer to a
+    /// [`RenewAlone`](WitnessKind::RenewAlone): whether that holds of every other node.
     pub alone: bool,
     /// The node that holds the role, [`NO_HOLDER`] for nobody.
     pub holder: u8,
@@ -198,7 +212,7 @@ pub struct WitnessReply {
 
 impl WitnessReply {
     /// Bytes of a reply.
-    pub const LEN: usize = 50;
+    pub const LEN: usize = 54;
 
     /// Writes the reply.
     pub fn encode(&self, out: &mut [u8; Self::LEN]) -> usize {
@@ -217,11 +231,15 @@ impl WitnessReply {
         w.u64(self.echo_sent_at);
         w.u64(self.witness_session);
         w.u64(self.token);
-        w.len()
+        w.u32(0);
+        w.seal(Self::LEN - 4)
     }
 
     pub(crate) fn parse(datagram: &[u8]) -> Result<Self, WireError> {
         let mut r = Reader::after_prefix(datagram, Self::LEN)?;
+        if let Some(whole) = datagram.get(..Self::LEN) {
+            Check::verify(whole, Self::LEN - 4)?;
+        }
         let (pair, group, node) = (r.u32()?, r.u16()?, NodeId(r.u8()?));
         let kind = WitnessKind::parse(r.u8()?)?;
         let outcome = match r.u8()? {
@@ -243,7 +261,7 @@ impl WitnessReply {
             witness_session: session(r.u64()?)?,
             token: r.u64()?,
         };
-        r.exactly(0)?;
+        r.exactly(4)?;
         Ok(reply)
     }
 }

@@ -2,6 +2,7 @@
 
 mod common;
 
+use bumpless_base::Random;
 use bumpless_wire::{Field, Packet, WireError, parse, parse_data};
 use common::strategies::datagram;
 use common::{describe, vector_files, vectors};
@@ -55,6 +56,9 @@ fn check_trailing(bytes: &[u8]) {
         (Ok(Packet::Data { payload, .. }), Ok(Packet::Data { payload: more, .. })) => {
             assert_eq!(more.len(), payload.len() + 1);
         }
+        (Ok(Packet::Heartbeat(heartbeat)), longer) if heartbeat.padded => {
+            assert_eq!(longer, Ok(Packet::Heartbeat(heartbeat)));
+        }
         (Ok(_), result) => assert_eq!(result, Err(WireError::Malformed(Field::Length))),
         (Err(_), _) => {}
     }
@@ -83,7 +87,7 @@ proptest! {
     #[test]
     fn random_bytes_after_a_known_type_never_panic(
         htype in prop_oneof![Just([0, 1]), Just([0x10, 1]), Just([0x20, 1]), Just([0x20, 2]), Just([0x20, 3])],
-        version in 0u8..4,
+        version in 0u8..5,
         bytes in vec(any::<u8>(), 0..1_400),
     ) {
         read_all(&[&htype[..], &[0, version], &bytes].concat());
@@ -143,14 +147,44 @@ fn every_vector_is_refused_at_every_shorter_length() {
     }
 }
 
+/// W-31: these messages decide roles, and no flipped bit may. Three can make the type that of a state's packet,
+/// which its own clauses judge.
+#[test]
+fn no_heartbeat_or_witness_message_with_up_to_three_flipped_bits_is_taken() {
+    let mut random = Random::new(1);
+    for vector in ["heartbeat.txt", "witness.txt"]
+        .iter()
+        .flat_map(|file| vectors(file))
+    {
+        let bits = vector.bytes.len() * 8;
+        let flipped = |places: &[usize]| {
+            let mut bytes = vector.bytes.clone();
+            places
+                .iter()
+                .for_each(|bit| bytes[bit / 8] ^= 1 << (bit % 8));
+            let of_a_state = matches!(parse(&bytes), Ok(Packet::Data { .. } | Packet::Ack(_)));
+            let refused = parse(&bytes).is_err() || (places.len() == 3 && of_a_state);
+            assert!(refused, "{}: {places:?}", vector.name);
+        };
+        (0..bits).for_each(|bit| flipped(&[bit]));
+        for _ in 0..20_000 {
+            let [a, b, c] = [(); 3].map(|()| random.below(bits as u64) as usize);
+            if a != b && b != c && a != c {
+                flipped(&[a, b]);
+                flipped(&[a, b, c]);
+            }
+        }
+    }
+}
+
 /// Every type and version there can be, so that no pair is routed by accident (W-2).
 #[test]
 fn only_the_types_and_versions_of_the_table_are_known() {
     let known = |htype: u16| [0x0001, 0x1001, 0x2001, 0x2002, 0x2003].contains(&htype);
     let versions = |htype: u16| match htype {
         0x0001 | 0x1001 => 1..=2,
-        0x2001 => 2..=2,
-        _ => 1..=1,
+        0x2001 => 3..=3,
+        _ => 2..=2,
     };
     for htype in 0..=u16::MAX {
         for version in [0, 1, 2, 3, 0x0100, 0x0200, u16::MAX] {

@@ -236,7 +236,7 @@ fn version_1_ends_at_65536_packets_and_both_at_32_bits_of_bytes() {
 #[test]
 fn the_longest_control_messages_fit_every_ipv6_path() {
     const { assert!(MAX_ACK_LEN <= SMALLEST_MTU_PAYLOAD && MAX_HEARTBEAT_LEN <= SMALLEST_MTU_PAYLOAD) };
-    assert_eq!((MAX_ACK_BLOCKS, MAX_GROUPS), (150, 64));
+    assert_eq!((MAX_ACK_BLOCKS, MAX_GROUPS), (150, 32));
     assert_eq!(
         (header_overhead(Version::V1), header_overhead(Version::V2)),
         (18, 30)

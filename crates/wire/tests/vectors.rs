@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 const MALFORMED: &str = "malformed.txt";
 
-const FIELDS: [Field; 14] = [
+const FIELDS: [Field; 15] = [
     Field::Channel,
     Field::Link,
     Field::Flags,
@@ -21,6 +21,7 @@ const FIELDS: [Field; 14] = [
     Field::Groups,
     Field::Role,
     Field::Candidates,
+    Field::Form,
     Field::Kind,
     Field::Granted,
 ];
@@ -74,5 +75,6 @@ fn the_vectors_leave_no_message_and_no_cause_out() {
     assert!(found(|e| matches!(e, WireError::Truncated { .. })));
     assert!(found(|e| matches!(e, WireError::UnknownType(_))));
     assert!(found(|e| matches!(e, WireError::UnknownVersion { .. })));
+    assert!(found(|e| matches!(e, WireError::Corrupt)));
     assert!(found(|e| matches!(e, WireError::Authenticated)));
 }

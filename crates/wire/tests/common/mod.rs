@@ -141,6 +141,7 @@ pub fn describe_error(error: &WireError) -> Fields {
             format!("unknown version {version} of type 0x{htype:04x}")
         }
         WireError::Malformed(field) => format!("malformed {}", field.name()),
+        WireError::Corrupt => "corrupt".into(),
         WireError::Authenticated => "authenticated".into(),
     };
     fields([("error", text), ("counter", error.counter().name().into())])
@@ -254,6 +255,8 @@ fn describe_heartbeat(heartbeat: &Heartbeat<'_>) -> Fields {
         ("lease_echo", heartbeat.lease_echo.to_string()),
         ("echo_delay", heartbeat.echo_delay.to_string()),
         ("next", hex64(heartbeat.next)),
+        ("full_echo", heartbeat.full_echo.to_string()),
+        ("padded", yes_or_no(heartbeat.padded)),
         ("groups", heartbeat.group_count().to_string()),
     ]);
     for (index, entry) in heartbeat.groups().enumerate() {
@@ -271,6 +274,9 @@ fn describe_entry(entry: &GroupEntry) -> String {
         (GroupFlags::ELIGIBLE, "eligible"),
         (GroupFlags::ALONE, "alone"),
         (GroupFlags::DUPLICATE, "duplicate"),
+        (GroupFlags::LAPSED, "lapsed"),
+        (GroupFlags::NEWEST, "newest"),
+        (GroupFlags::UNFIT, "unfit"),
     ];
     let set = names.iter().filter(|(flag, _)| entry.flags.contains(*flag));
     let set: Vec<&str> = set.map(|(_, name)| *name).collect();
@@ -281,14 +287,13 @@ fn describe_entry(entry: &GroupEntry) -> String {
     };
     let reference = (entry.reference != NO_REFERENCE).then_some(entry.reference);
     format!(
-        "group {} role {} flags {flags} epoch {} token {} reference_version {} \
-         reference_accepted {} reference {}",
+        "group {} role {} flags {flags} epoch {} used {} token {} reference_version {} reference {}",
         entry.group,
         format!("{:?}", entry.role).to_lowercase(),
         entry.epoch,
+        entry.used,
         hex32(entry.token),
         entry.reference_version,
-        entry.reference_accepted,
         or_none(reference)
     )
 }

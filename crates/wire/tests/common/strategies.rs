@@ -142,7 +142,7 @@ fn role() -> impl Strategy<Value = Role> {
 }
 
 fn flags() -> impl Strategy<Value = GroupFlags> {
-    any::<[bool; 7]>().prop_map(|on| {
+    any::<[bool; 10]>().prop_map(|on| {
         GroupFlags::EMPTY
             .with(GroupFlags::SYNCED, on[0])
             .with(GroupFlags::GRANTING, on[1])
@@ -151,15 +151,18 @@ fn flags() -> impl Strategy<Value = GroupFlags> {
             .with(GroupFlags::ELIGIBLE, on[4])
             .with(GroupFlags::ALONE, on[5])
             .with(GroupFlags::DUPLICATE, on[6])
+            .with(GroupFlags::LAPSED, on[7])
+            .with(GroupFlags::NEWEST, on[8])
+            .with(GroupFlags::UNFIT, on[9])
     })
 }
 
 fn entry() -> impl Strategy<Value = GroupEntry> {
-    let reference = any::<(u8, u16, u16)>();
+    let reference = any::<(u8, u16)>();
     (
         any::<u16>(),
         role(),
-        any::<u32>(),
+        any::<(u32, u32)>(),
         flags(),
         reference,
         any::<u32>(),
@@ -167,11 +170,11 @@ fn entry() -> impl Strategy<Value = GroupEntry> {
         .prop_map(|(group, role, epoch, flags, reference, token)| GroupEntry {
             group,
             role,
-            epoch: Epoch(epoch),
+            epoch: Epoch(epoch.0),
+            used: Epoch(epoch.1),
             flags,
             reference: reference.0,
             reference_version: reference.1,
-            reference_accepted: reference.2,
             token,
         })
 }
@@ -179,35 +182,40 @@ fn entry() -> impl Strategy<Value = GroupEntry> {
 /// A heartbeat and its group entries.
 pub fn heartbeat() -> impl Strategy<Value = (HeartbeatHeader, Vec<GroupEntry>)> {
     let ids = (any::<(u32, u64, u8, u8, u32)>(), link(), 1u64..);
-    (ids, any::<[u64; 7]>(), vec(entry(), 0..=MAX_GROUPS)).prop_map(|(ids, words, entries)| {
-        let ((pair, fingerprint, from, to, echo_delay), link, session) = ids;
-        let [
-            challenge,
-            echo_session,
-            echo_challenge,
-            sent_at,
-            echo_sent_at,
-            lease_echo,
-            next,
-        ] = words;
-        let header = HeartbeatHeader {
-            pair,
-            fingerprint,
-            from: NodeId(from),
-            to: NodeId(to),
-            link,
-            session,
-            challenge,
-            echo_session,
-            echo_challenge,
-            sent_at,
-            echo_sent_at,
-            echo_delay,
-            lease_echo,
-            next,
-        };
-        (header, entries)
-    })
+    let full = any::<(u64, bool)>();
+    (ids, any::<[u64; 7]>(), full, vec(entry(), 0..=MAX_GROUPS)).prop_map(
+        |(ids, words, full, entries)| {
+            let ((pair, fingerprint, from, to, echo_delay), link, session) = ids;
+            let [
+                challenge,
+                echo_session,
+                echo_challenge,
+                sent_at,
+                echo_sent_at,
+                lease_echo,
+                next,
+            ] = words;
+            let header = HeartbeatHeader {
+                pair,
+                fingerprint,
+                from: NodeId(from),
+                to: NodeId(to),
+                link,
+                session,
+                challenge,
+                echo_session,
+                echo_challenge,
+                sent_at,
+                echo_sent_at,
+                echo_delay,
+                lease_echo,
+                next,
+                full_echo: full.0,
+                padded: full.1,
+            };
+            (header, entries)
+        },
+    )
 }
 
 fn kind() -> impl Strategy<Value = WitnessKind> {
@@ -217,7 +225,8 @@ fn kind() -> impl Strategy<Value = WitnessKind> {
         Just(WitnessKind::Release),
         Just(WitnessKind::Observe),
         Just(WitnessKind::RenewAlone),
-        Just(WitnessKind::AcquireLone)
+        Just(WitnessKind::AcquireLone),
+        Just(WitnessKind::Yield)
     ]
 }
 
