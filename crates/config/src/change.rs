@@ -181,6 +181,7 @@ fn stays(before: &Application, after: &Application, to: usize, problems: &mut Pr
         period: _,
         deadline: _,
         expiry: _,
+        hot_restart: _,
         commit: _,
         distribution,
         networks,

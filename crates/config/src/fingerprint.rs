@@ -51,7 +51,7 @@ impl Config {
             applications,
             weaknesses: _,
         } = self;
-        let mut text = Canonical("bumpless configuration 2\n".into());
+        let mut text = Canonical("bumpless configuration 3\n".into());
         text.line("pair", format_args!("{pair:?}"));
         text.timing(timing);
         text.transfer(transfer);
@@ -168,6 +168,8 @@ impl Canonical {
             name,
             candidates,
             references,
+            hot_restart,
+            after_hot_restart,
         } = group;
         self.line("group.name", format_args!("{name:?}"));
         for candidate in candidates {
@@ -176,6 +178,14 @@ impl Canonical {
         for reference in references {
             self.line("group.reference", format_args!("{reference}"));
         }
+        match hot_restart {
+            Some(span) => self.line("group.hot_restart", format_args!("{}", span.as_nanos())),
+            None => self.line("group.hot_restart", format_args!("usual")),
+        }
+        self.line(
+            "group.after_hot_restart",
+            format_args!("{after_hot_restart:?}"),
+        );
     }
 
     fn application(&mut self, application: &Application) {
@@ -186,6 +196,8 @@ impl Canonical {
             period,
             deadline,
             expiry,
+            // Follows from its group and its expiry.
+            hot_restart: _,
             commit,
             distribution,
             networks,

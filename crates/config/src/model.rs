@@ -284,6 +284,20 @@ pub struct Group {
     pub candidates: Vec<NodeId>,
     /// Indices into [`Config::references`]; empty only where the file says so explicitly.
     pub references: Vec<usize>,
+    /// For how long after the last output its applications may go on from a state, where the file says so;
+    /// [`Application::hot_restart`] has it for each.
+    pub hot_restart: Option<Duration>,
+    /// What a node does whose state would be the newest, but is older.
+    pub after_hot_restart: AfterHotRestart,
+}
+
+/// What a node does whose state would be the newest, but is too old to go on from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AfterHotRestart {
+    /// Its applications begin from their initial states.
+    Cold,
+    /// It takes no role until it is started again.
+    Stop,
 }
 
 /// When the outputs of a cycle may be written.
@@ -317,8 +331,11 @@ pub struct Application {
     pub period: Duration,
     /// From the publication of a state to its acknowledgement.
     pub deadline: Duration,
-    /// From the publication of a state until the backup must not use it any more.
+    /// From the publication of a state until it counts as fresh no more.
     pub expiry: Duration,
+    /// From the publication of a state until nobody may go on from it: as its group says, else 5 s, or three times
+    /// the expiry if that is longer.
+    pub hot_restart: Duration,
     /// When outputs may be written.
     pub commit: Commit,
     /// How its packets use the networks.

@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub struct FieldSample {
     /// The highest epoch that the device has accepted, if it tells.
     pub epoch_seen: Option<Epoch>,
+    /// The cycle of the last write that it has accepted in that epoch, if it tells.
+    pub cycle_seen: Option<u64>,
 }
 
 /// What each output carries, so that a device can refuse a predecessor's late write.

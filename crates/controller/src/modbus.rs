@@ -28,6 +28,8 @@ pub struct ModbusMap {
     pub inputs: Vec<u16>,
     /// Where in the block the accepted epoch is (two registers), if the device tells.
     pub epoch: Option<u16>,
+    /// Where in the block the cycle of the last accepted write is (four registers), if the device tells.
+    pub cycle: Option<u16>,
 }
 
 impl ModbusMap {
@@ -40,14 +42,15 @@ impl ModbusMap {
             count: input::COUNT,
             inputs: vec![input::LEVELS, input::LEVELS + 2, input::PROCESS_TIME],
             epoch: Some(input::EPOCH),
+            cycle: Some(input::CYCLE),
         }
     }
 
     fn check(&self) -> io::Result<()> {
-        let places = self.inputs.iter().chain(&self.epoch);
-        let fits = places
-            .copied()
-            .all(|at| u32::from(at) + 2 <= u32::from(self.count));
+        let numbers = self.inputs.iter().chain(&self.epoch).map(|at| (*at, 2));
+        let places = numbers.chain(self.cycle.map(|at| (at, 4)));
+        let fits =
+            { places }.all(|(at, registers)| u32::from(at) + registers <= u32::from(self.count));
         if self.count == 0 || usize::from(self.count) > READ_REGISTERS_MAX || !fits {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
@@ -126,8 +129,14 @@ impl<T: TimeSource> ModbusField<T> {
         }
     }
 
-    fn epoch_in(&self, block: &[u16]) -> Option<Epoch> {
-        registers::get_u32(block, self.map.epoch?.into()).map(Epoch)
+    /// What the block tells of the writes that the device has accepted.
+    fn sample(&self, block: &[u16]) -> FieldSample {
+        let number = |at: u16| registers::get_u32(block, at.into());
+        let long = |at: u16| registers::get_u64(block, at.into());
+        FieldSample {
+            epoch_seen: self.map.epoch.and_then(number).map(Epoch),
+            cycle_seen: self.map.cycle.and_then(long),
+        }
     }
 
     fn read_inputs(
@@ -141,9 +150,7 @@ impl<T: TimeSource> ModbusField<T> {
                 *slot = value.into();
             }
         }
-        Ok(FieldSample {
-            epoch_seen: self.epoch_in(&block),
-        })
+        Ok(self.sample(&block))
     }
 
     fn write_outputs(
@@ -183,7 +190,7 @@ impl<T: TimeSource> ModbusField<T> {
         let seen = self
             .read_block(until)
             .ok()
-            .and_then(|block| self.epoch_in(&block));
+            .and_then(|block| self.sample(&block).epoch_seen);
         match seen {
             Some(seen) if seen > stamp.epoch => FieldErrorKind::RejectedEpoch { seen },
             _ => kind,

@@ -16,5 +16,5 @@ mod records;
 mod sync;
 
 pub use gate::GroupGate;
-pub use port::{ApplicationPort, Outcome, Word, end_alone};
+pub use port::{ApplicationPort, Outcome, StateLife, Word, end_alone};
 pub use records::{Entrance, Recorder, Records, Ring};

@@ -20,6 +20,25 @@ pub enum Outcome {
     Pending,
 }
 
+/// For how long a state of an application counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StateLife {
+    /// Until then it is fresh: so its channel's expiry has it.
+    pub fresh_until: Instant,
+    /// Until then it is young enough to go on from (`hot_restart_ms`).
+    pub usable_until: Instant,
+}
+
+impl StateLife {
+    /// Fresh and usable until the same instant.
+    pub const fn until(until: Instant) -> Self {
+        Self {
+            fresh_until: until,
+            usable_until: until,
+        }
+    }
+}
+
 /// What an application says to the data plane, of which its group counts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word {
@@ -59,6 +78,8 @@ pub struct ApplicationPort {
     published: AtomicU64,
     /// When the newest published state expires.
     fresh_until: AtomicU64,
+    /// Until when it may be gone on from.
+    usable_until: AtomicU64,
     /// Since when the present cycle runs, zero between cycles.
     cycle_since: AtomicU64,
     behind: AtomicBool,
@@ -137,18 +158,28 @@ impl ApplicationPort {
         }
     }
 
-    /// Notes the newest published ticket and until when its state may be used.
-    pub fn note_published(&self, ticket: u64, fresh_until: Instant) {
+    /// Notes the newest published ticket and for how long its state counts.
+    pub fn note_published(&self, ticket: u64, life: StateLife) {
         self.published
             .store(ticket.saturating_add(1), Ordering::SeqCst);
+        let StateLife {
+            fresh_until,
+            usable_until,
+        } = life;
         self.fresh_until
             .store(fresh_until.as_nanos(), Ordering::SeqCst);
+        self.usable_until
+            .store(usable_until.as_nanos(), Ordering::SeqCst);
         self.mark();
     }
 
-    /// Until when this node's own newest state may be used.
-    pub fn fresh_until(&self) -> Instant {
-        Instant::from_nanos(self.fresh_until.load(Ordering::SeqCst))
+    /// For how long this node's own newest state counts; instants that have passed if there is none.
+    pub fn own_life(&self) -> StateLife {
+        let instant = |at: &AtomicU64| Instant::from_nanos(at.load(Ordering::SeqCst));
+        StateLife {
+            fresh_until: instant(&self.fresh_until),
+            usable_until: instant(&self.usable_until),
+        }
     }
 
     /// Says that outputs are to be written although their state is not safe; what
@@ -281,12 +312,12 @@ mod tests {
     fn a_later_safe_state_covers_the_ones_before_it() {
         let port = ApplicationPort::default();
         assert_eq!(port.outcome(0), Outcome::Pending);
-        port.note_published(0, Instant::ZERO);
+        port.note_published(0, StateLife::default());
         assert!(!port.newest_is_safe());
         assert_eq!(port.outcome(1), Outcome::Pending);
         port.settle(1, false);
         assert_eq!(port.outcome(1), Outcome::Failed);
-        port.note_published(3, Instant::ZERO);
+        port.note_published(3, StateLife::default());
         assert!(!port.newest_is_safe());
         port.settle(3, true);
         assert_eq!(

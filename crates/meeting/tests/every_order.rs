@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bumpless_base::{Epoch, Instant};
 use bumpless_exchange::{Marks, every_order};
-use bumpless_meeting::{ApplicationPort, GroupGate, Outcome, Records, Word, end_alone};
+use bumpless_meeting::{ApplicationPort, GroupGate, Outcome, Records, StateLife, Word, end_alone};
 use bumpless_wire::Role;
 use loom::cell::UnsafeCell;
 use loom::sync::{Condvar, Mutex};
@@ -185,7 +185,7 @@ fn a_state_on_its_way_keeps_the_executor_from_being_paused() {
         let theirs = Arc::clone(&meeting);
         let executor = thread::spawn(move || {
             if theirs.port.enter_cycle(at(5)) {
-                theirs.port.note_published(0, at(50));
+                theirs.port.note_published(0, StateLife::until(at(50)));
             }
             theirs.port.leave_cycle(&theirs.gate);
         });
@@ -226,7 +226,7 @@ fn whatever_an_application_says_is_found_by_its_mark() {
         let port = Arc::new(ApplicationPort::marking(Arc::clone(&marks), 0));
         let theirs = Arc::clone(&port);
         let executor = thread::spawn(move || {
-            theirs.note_published(0, at(50));
+            theirs.note_published(0, StateLife::until(at(50)));
             theirs.set_fit(false);
             theirs.note_epoch_seen(Epoch(4));
         });

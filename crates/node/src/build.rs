@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bumpless_base::{Counters, Duration, Instant, LinkId, LinkSet, NodeId, PeerId};
-use bumpless_config::{Config, ReferenceKind};
+use bumpless_config::{AfterHotRestart, Config, ReferenceKind};
 use bumpless_exchange::Marks;
 use bumpless_meeting::{ApplicationPort, GroupGate};
 use bumpless_redundancy::{self as redundancy, GroupId, Redundancy, ReferenceId};
@@ -17,13 +17,15 @@ use crate::change::Seat;
 use crate::data_plane::drivers::{Drivers, Pingers, Ports};
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::inbound::Cores;
-use crate::data_plane::members::{Counts, Member};
+use crate::data_plane::members::{Counts, Member, MemberTimes};
 use crate::data_plane::{ChannelRuntime, DataPlane, Surroundings};
 use crate::status::{ApplicationSnapshot, LinkSnapshot};
 use crate::wiring::{self, Wiring};
 
 /// Applications that can come while a node of a pair runs, before as many have gone.
 pub const ROOM: usize = 64;
+/// Between two heartbeats of full length.
+const FULL_LENGTH: Duration = Duration::from_millis(100);
 /// Heartbeats that a link may miss before it counts as down.
 const MISSED_HEARTBEATS: u64 = 3;
 
@@ -105,6 +107,7 @@ fn redundancy_setup(config: &Config, wiring: &Wiring) -> redundancy::Setup {
             drift_ppm: config.timing.clock_drift_ppm,
             start_wait: config.timing.start_wait,
             hand_over: config.hand_over_time(),
+            full_length: FULL_LENGTH.max(config.timing.heartbeat),
         },
         partners: wiring
             .partners
@@ -142,6 +145,7 @@ fn group_setup(config: &Config, group: usize) -> redundancy::GroupSetup {
             .map(|&index| ReferenceId(index as u8))
             .collect(),
         without_reference: settings.references.is_empty(),
+        stop_when_old: settings.after_hot_restart == AfterHotRestart::Stop,
     }
 }
 
@@ -270,7 +274,7 @@ impl Parts {
                         let application = self.wiring.applications[member];
                         Member {
                             port: Arc::clone(port),
-                            period: config.applications[application].period,
+                            times: (&config.applications[application]).into(),
                             counts: Counts::Yes,
                         }
                     })
@@ -303,7 +307,7 @@ impl Parts {
         &self,
         application: u16,
         (group, member): (usize, usize),
-        period: Duration,
+        times: MemberTimes,
     ) -> (Shared, ChannelRuntime, Member) {
         let port = ApplicationPort::marking(Arc::clone(&self.marks[group]), member);
         let shared = Shared {
@@ -315,7 +319,7 @@ impl Parts {
         let runtime = channel((application, (group, member)), &shared.port, &shared.board);
         let member = Member {
             port: Arc::clone(&shared.port),
-            period,
+            times,
             counts: Counts::OnceThere,
         };
         (shared, runtime, member)

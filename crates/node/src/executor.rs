@@ -7,7 +7,7 @@ use std::thread;
 
 use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_controller::{Clock, OutputGate, Permit, Replication, Role, Settled, StateInfo, Wake};
-use bumpless_meeting::{ApplicationPort, GroupGate, Outcome};
+use bumpless_meeting::{ApplicationPort, GroupGate, Outcome, StateLife};
 use bumpless_net_linux::Waker;
 use bumpless_transfer::{Publisher, Subscriber};
 
@@ -107,8 +107,10 @@ pub struct ChannelReplication<E> {
     pub publisher: Publisher,
     /// Where states come from while it is backup.
     pub subscriber: Subscriber,
-    /// How long a state may be used.
+    /// How long a state is fresh.
     pub expiry: Duration,
+    /// How long it is young enough to go on from.
+    pub hot_restart: Duration,
     /// Where outcomes are told.
     pub port: Arc<ApplicationPort>,
     /// Whether anybody is there to acknowledge.
@@ -122,11 +124,15 @@ impl<E: Environment> ChannelReplication<E> {
     ///
     /// # Errors
     /// Why the channel cannot have these, in words.
-    pub fn set_times(&mut self, deadline: Duration, expiry: Duration) -> Result<(), String> {
+    pub fn set_times(
+        &mut self,
+        deadline: Duration,
+        (expiry, hot_restart): (Duration, Duration),
+    ) -> Result<(), String> {
         self.publisher
             .set_times(deadline, expiry)
             .map_err(|error| error.to_string())?;
-        self.expiry = expiry;
+        (self.expiry, self.hot_restart) = (expiry, hot_restart);
         Ok(())
     }
 
@@ -145,14 +151,17 @@ impl<E: Environment> Replication for ChannelReplication<E> {
     fn publish(&mut self, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64 {
         let now = self.environment.now();
         let published = self.publisher.publish(now, fill);
-        self.port
-            .note_published(published.ticket, now + self.expiry);
+        let life = StateLife {
+            fresh_until: now + self.expiry,
+            usable_until: now + self.hot_restart,
+        };
+        self.port.note_published(published.ticket, life);
         self.environment.wake_data_plane();
         published.ticket
     }
 
-    fn own_fresh_until(&self) -> Instant {
-        self.port.fresh_until()
+    fn own_usable_until(&self) -> Instant {
+        self.port.own_life().usable_until
     }
 
     fn wait_settled(&mut self, ticket: u64, until: Instant) -> Settled {
@@ -178,12 +187,10 @@ impl<E: Environment> Replication for ChannelReplication<E> {
     }
 
     fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
-        if self.gate.cold() {
-            return false;
-        }
-        // What was fresh when the role was taken is what it was taken with.
-        let fresh_at = self.gate.role_since().min(self.environment.now());
-        match self.subscriber.read(fresh_at) {
+        // What was young enough when the role was taken is what it was taken with.
+        let taken_at = self.gate.role_since().min(self.environment.now());
+        let newest = self.subscriber.newest();
+        match newest.filter(|view| taken_at < view.received_at() + self.hot_restart) {
             Some(view) => {
                 let info = StateInfo {
                     transfer_cycle: view.cycle(),

@@ -86,6 +86,7 @@ impl Running {
                 publisher,
                 subscriber,
                 expiry: settings.expiry,
+                hot_restart: settings.hot_restart,
                 port: Arc::clone(&port),
                 gate: Arc::clone(&gate),
                 environment: Threads(self.common.waker.clone()),

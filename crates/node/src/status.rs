@@ -65,6 +65,8 @@ pub struct ApplicationSnapshot {
 pub struct LinkSnapshot {
     /// Whether both can hear each other on it.
     pub up: bool,
+    /// Whether short packets pass and none as long as those of states.
+    pub narrow: bool,
     /// Whether they ever could, since the start.
     pub came_up: bool,
     /// Smoothed round trip.
@@ -257,6 +259,7 @@ fn links(snapshot: &Snapshot, names: &Names) -> Vec<Value> {
                 "partner": partner,
                 "network": link,
                 "up": state.up,
+                "passes_full_length": state.up && !state.narrow,
                 "round_trip_us": state.round_trip.map(|span| span.as_nanos() as f64 / 1e3),
                 "receive_drops": state.receive_drops,
             })

@@ -27,6 +27,8 @@ pub(crate) struct Lease {
     pub(crate) last_renewal: Option<Instant>,
     /// When the last answer came.
     pub(crate) answered_at: Option<Instant>,
+    /// This node has yielded there: what it asked for at or before this never counts.
+    yielded_at: Instant,
     /// Send time of the request that was last answered.
     answered: u64,
     /// Whether the last answer granted what was asked.
@@ -48,6 +50,11 @@ pub(crate) struct Lease {
 }
 
 impl Lease {
+    /// This node yields: with the request that leaves at `now`, the witness promises nothing any more.
+    pub(crate) fn yield_at(&mut self, now: Instant) {
+        (self.until, self.yielded_at) = (Instant::ZERO, now);
+    }
+
     /// Send time of the request that was last answered.
     pub(crate) const fn answered_request(&self) -> Instant {
         Instant::from_nanos(self.answered)
@@ -228,7 +235,7 @@ impl Agreement {
         }
         let silent = Duration::from_micros(reply.holder_silent_us.into());
         lease.last_renewal = (reply.epoch != Epoch(0)).then(|| now.before(silent));
-        if lease.granted && sent > since {
+        if lease.granted && sent > since.max(lease.yielded_at) {
             let from = match deliberate(Fault::LeaseCountedFromAnswer) {
                 false => sent,
                 true => now,

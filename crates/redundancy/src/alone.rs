@@ -9,7 +9,7 @@ use crate::role::{RoleMachine, Surroundings};
 use crate::setup::{ReferenceKind, Timing};
 use bumpless_base::Instant;
 use bumpless_base::fault::{Fault, deliberate};
-use bumpless_wire::{GroupEntry, GroupFlags, Role, WitnessKind, WitnessReply};
+use bumpless_wire::{GroupEntry, Role, WitnessKind, WitnessReply};
 
 /// What a node that is, or was last, primary says of its partner's state, and who has heard it.
 #[derive(Clone, Copy, Debug, Default, Hash)]
@@ -22,11 +22,24 @@ pub(crate) struct Alone {
     said_at: Option<Instant>,
     /// The partner has heard it.
     heard: bool,
+    /// Outputs may have left whose state is not safe at the partner: in this role, or, as far as this node
+    /// knows at its beginning, before it.
+    written: bool,
 }
 
 impl Alone {
     pub(crate) const fn is_ahead(&self) -> bool {
         self.ahead
+    }
+
+    /// Outputs may have left whose state is not safe at the partner.
+    pub(crate) const fn has_written(&self) -> bool {
+        self.written
+    }
+
+    /// A primary role begins: what the partner may hold is not known to be safe there.
+    pub(crate) fn begin(&mut self) {
+        self.written = true;
     }
 }
 
@@ -46,7 +59,9 @@ impl RoleMachine {
             since: now,
             said_at: None,
             heard: false,
+            written: self.alone.written && ahead,
         };
+        self.note_written();
         self.urgent = true;
         for at in 0..self.agreement.members().len() {
             let reference = self.agreement.members()[at].0;
@@ -59,10 +74,24 @@ impl RoleMachine {
 
     /// This node follows a later primary: what it was ahead with is history.
     pub(crate) fn fall_behind(&mut self) {
-        let later = |p: GroupEntry| p.role == Role::Primary && p.epoch > self.epoch;
+        let later = |p: GroupEntry| p.role == Role::Primary && p.used > self.epoch;
         if self.partner.is_some_and(later) {
-            self.alone.ahead = false;
+            (self.alone.ahead, self.alone.written) = (false, false);
         }
+    }
+
+    /// What heartbeats say: while there is a right, or may be one, what the driver wishes; else what has become
+    /// of it.
+    pub(crate) fn says_alone(&self) -> bool {
+        match self.role == Role::Primary && self.lapse.is_none() {
+            true => self.alone.ahead,
+            false => self.alone.written,
+        }
+    }
+
+    /// From the moment at which outputs may leave without a state at the partner, they may have left.
+    pub(crate) fn note_written(&mut self) {
+        self.alone.written |= self.is_alone();
     }
 
     /// Whether the partner can no longer take over with what it holds.
@@ -79,27 +108,18 @@ impl RoleMachine {
 
     /// The round of heartbeats that is sent at `now` says that this node is ahead.
     pub(crate) fn note_said(&mut self, now: Instant) {
-        if self.alone.ahead {
+        if self.alone.ahead && self.lapse.is_none() {
             self.alone
                 .said_at
                 .get_or_insert(now.max(Instant::from_nanos(1)));
         }
     }
 
-    /// Takes what a heartbeat of the partner says about old states: `asked` is the latest of our
-    /// send times that the partner has heard.
-    pub(crate) fn hear_alone(&mut self, entry: &GroupEntry, asked: Instant, s: &Surroundings<'_>) {
+    /// Takes what a heartbeat of the partner says of what it has heard: `asked` is the latest of our send times.
+    pub(crate) fn hear_alone(&mut self, asked: Instant, s: &Surroundings<'_>) {
         let said = self.alone.said_at.is_some_and(|said| said <= asked);
         self.alone.heard |= self.alone.ahead && said && asked <= s.now;
-        let old = entry.flags.contains(GroupFlags::ALONE);
-        match (self.role, entry.role) {
-            (Role::Primary, _) => {}
-            (_, Role::Primary) => {
-                self.stale = old;
-                self.vouched = s.session;
-            }
-            _ => self.stale |= old,
-        }
+        self.note_written();
     }
 
     /// Takes what a witness's answer says about old states.
@@ -113,6 +133,7 @@ impl RoleMachine {
         if self.role == Role::Primary {
             if reply.kind == WitnessKind::RenewAlone && sent >= self.alone.since {
                 self.agreement.lease_mut(reference).marked = reply.granted && reply.alone;
+                self.note_written();
             }
             return;
         }
@@ -120,30 +141,7 @@ impl RoleMachine {
         let asked = self.attempt.is_some_and(|since| sent >= since);
         let needed = self.agreement.needed().contains(reference);
         if reply.alone && asked && needed && !s.reachable {
-            self.stale = true;
+            self.newest.doubt();
         }
-    }
-
-    /// Both are here and neither is primary: whether it is known that this node's state is not old.
-    /// The partner's present incarnation says so itself; for an earlier one the witnesses do. If
-    /// one of them says that it is old, this node does not count as synced any more.
-    pub(crate) fn is_state_judged(&mut self, s: &Surroundings<'_>) -> bool {
-        if !self.synced(s.now) || self.vouched == s.session {
-            return true;
-        }
-        let mut judged = true;
-        for reference in self.agreement.needed().iter() {
-            if self.agreement.kind(reference) != Some(ReferenceKind::Witness) {
-                continue;
-            }
-            let lease = self.agreement.lease(reference);
-            let asked_since = lease.answered_request() >= self.partner_since;
-            judged &= asked_since;
-            self.stale |= asked_since && lease.alone;
-        }
-        if judged {
-            self.vouched = s.session;
-        }
-        judged || self.stale
     }
 }

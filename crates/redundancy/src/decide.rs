@@ -12,22 +12,22 @@ impl RoleMachine {
     /// Draws the consequences of what is known. Idempotent.
     pub(crate) fn decide(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
         self.notice_lapse(s, out);
+        let barred = self.barred(s);
         if self.role == Role::Stopped {
-            self.granting = s.reachable && s.barred.is_none();
+            self.granting = s.reachable && barred.is_none();
             return;
         }
-        if let Some(cause) = s.barred {
+        if let Some(cause) = barred {
             if self.role != Role::Starting {
                 self.resign(Role::Starting, cause, s, out);
             }
             (self.granting, self.attempt) = (false, None);
             return;
         }
-        if self.role == Role::Primary {
-            self.decide_as_primary(s, out);
-        }
-        if self.role != Role::Primary {
-            self.decide_as_secondary(s, out);
+        // Who has just left the role promises nothing before its driver has said what it holds.
+        match self.role {
+            Role::Primary => self.decide_as_primary(s, out),
+            _ => self.decide_as_secondary(s, out),
         }
     }
 
@@ -55,6 +55,10 @@ impl RoleMachine {
             witnesses,
         });
         self.candidate = None;
+        // What was asked for until here is given up, so that who hears of the lapse may count on it.
+        self.right = Instant::ZERO;
+        self.rights_since = s.now;
+        self.agreement.renounce();
         self.declare(self.alone.is_ahead(), s.timing, s.now);
         out.count(Counter::LeaseLapses);
         out.event(Event::LeaseLapsed { group: self.id });
@@ -62,7 +66,7 @@ impl RoleMachine {
 
     fn decide_as_primary(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
         self.granting = false;
-        let rival = |p: GroupEntry| p.role == Role::Primary && p.epoch > self.epoch;
+        let rival = |p: GroupEntry| p.role == Role::Primary && p.used > self.epoch;
         if self.partner.is_some_and(rival) {
             return self.resign(Role::Starting, RoleCause::HigherEpoch, s, out);
         }
@@ -84,17 +88,18 @@ impl RoleMachine {
     /// A right that ran out comes back only if nobody can have written in between.
     #[cold]
     fn decide_lapsed(&mut self, lapse: Lapse, s: &Surroundings<'_>, out: &mut Outbox) {
-        if self.observed > self.epoch {
+        let ally = self
+            .partner
+            .filter(|_| s.session == lapse.ally && lapse.ally != 0);
+        if ally.is_some_and(|ally| ally.used > self.epoch) {
             return self.resign(Role::Starting, RoleCause::HigherEpoch, s, out);
         }
-        let same_ally = s.session == lapse.ally && lapse.ally != 0;
         let mask = lapse.mask.union(self.agreement.mask());
         let same_witnesses = mask.iter().all(|r| {
-            let before = lapse.witnesses[usize::from(r.0) % MAX_REFERENCES];
             let ping = self.agreement.kind(r) == Some(ReferenceKind::Ping);
-            ping || (before != 0 && before == self.agreement.lease(r).session)
+            ping || lapse.is_known(r, self.agreement.lease(r).session)
         });
-        let by_promise = same_ally && s.now < self.right;
+        let by_promise = ally.is_some() && s.now < self.right;
         let by_lease = same_witnesses
             && s.now < self.agreement.lease_until(mask)
             && self.agreement.on_record(mask, self.epoch);
@@ -106,10 +111,29 @@ impl RoleMachine {
                 self.agreement.renounce();
             }
             self.lapse = None;
-            self.urgent = true;
+            self.declare(self.alone.is_ahead(), s.timing, s.now);
             out.event(Event::LeaseRegained { group: self.id });
-        } else if s.reachable && s.now >= lapse.since + s.timing.start_wait {
-            self.resign(Role::Starting, RoleCause::LapsedTooLong, s, out);
+        } else if let Some(cause) = self.hopeless(lapse, s) {
+            self.resign(Role::Starting, cause, s, out);
+        }
+    }
+
+    /// Why a right that has run out is not waited for any longer. What this node holds stays the newest state
+    /// that there is, unless it hears otherwise.
+    fn hopeless(&self, lapse: Lapse, s: &Surroundings<'_>) -> Option<RoleCause> {
+        let waited = |span| s.now >= lapse.since + span;
+        let mask = lapse.mask.union(self.agreement.mask());
+        let forgotten = |r| {
+            let witness = self.agreement.lease(r).witness;
+            self.agreement.answers(r, s.timing, s.now) && !lapse.is_known(r, witness)
+        };
+        let other_partner = s.session != lapse.ally && self.partner.is_some();
+        match s.reachable {
+            false if self.observed > self.epoch => Some(RoleCause::HigherEpoch),
+            false => (waited(s.timing.start_wait) && mask.iter().any(forgotten))
+                .then_some(RoleCause::LapsedTooLong),
+            true => (waited(s.timing.start_wait) || other_partner && waited(s.timing.promise()))
+                .then_some(RoleCause::LapsedTooLong),
         }
     }
 
@@ -137,6 +161,7 @@ impl RoleMachine {
     fn use_epoch(&mut self, epoch: Epoch) {
         self.candidate = None;
         self.epoch = epoch;
+        self.newest.make(epoch);
         self.observed = self.observed.max(epoch);
         self.urgent = true;
     }
@@ -155,18 +180,24 @@ impl RoleMachine {
         s: &Surroundings<'_>,
         out: &mut Outbox,
     ) {
+        if self.role == Role::Primary {
+            let mask = self.agreement.mask();
+            let lapsed = self.lapse.map(|lapse| (lapse.ally, lapse.mask.union(mask)));
+            let (ally, mask) = lapsed.unwrap_or((self.ally, mask));
+            self.newest.end_role(ally, mask);
+        }
         self.right = Instant::ZERO;
         self.rights_since = s.now;
         self.agreement.end();
         (self.lapse, self.candidate, self.attempt) = (None, None, None);
-        (self.granting, self.synced_until) = (false, None);
+        self.granting = false;
         self.hand_over.clear();
         self.set_role(to, cause, out);
     }
 
     fn decide_as_secondary(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
         let granted_before = self.granting;
-        match self.partner.filter(|_| s.reachable) {
+        match self.partner.filter(|_| s.reachable && !self.is_deaf(s)) {
             Some(partner) => {
                 (self.attempt, self.waiting) = (None, None);
                 if partner.role == Role::Primary {
@@ -182,6 +213,16 @@ impl RoleMachine {
         }
         self.check_request(s);
         self.urgent |= granted_before != self.granting;
+    }
+
+    /// A primary without a right that has not heard this node for a lease: it will not come back by a promise,
+    /// and this node could go on.
+    fn is_deaf(&self, s: &Surroundings<'_>) -> bool {
+        let lapsed = self
+            .partner
+            .is_some_and(|p| p.flags.contains(GroupFlags::LAPSED));
+        let claims = self.claim(s.now).is_some();
+        lapsed && claims && s.now >= self.partner_heard + s.timing.lease
     }
 
     fn follow(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
@@ -208,6 +249,9 @@ impl RoleMachine {
         if offered {
             self.take_offer(partner.token);
         }
+        if self.stops_for_age(s, out) {
+            return;
+        }
         let Some(candidate) = self.next_epoch() else {
             return self.resign(Role::Stopped, RoleCause::EpochsExhausted, s, out);
         };
@@ -226,31 +270,26 @@ impl RoleMachine {
         }
     }
 
-    fn is_better(&self, partner: &GroupEntry, now: Instant) -> bool {
-        if self.hand_over.offered().is_some() {
-            return false;
-        }
-        let theirs = partner.flags.contains(GroupFlags::SYNCED);
-        let ours = self.synced(now);
-        match partner.role {
-            Role::Stopped => true,
-            _ if partner.flags.contains(GroupFlags::HANDING_OVER) => ours,
-            _ if ours != theirs => ours,
-            _ => self.index == 0,
-        }
-    }
-
     /// A node without state asks the witnesses for the highest epoch before it starts; one that
     /// does not answer is waited for no longer than for a partner.
     fn is_consulted(&self, s: &Surroundings<'_>) -> bool {
-        self.synced(s.now)
+        self.claim(s.now).is_some()
             || self.agreement.all_consulted()
             || s.now >= self.started + s.timing.start_wait
     }
 
-    /// The partner is silent: failover if the state is fresh, else the rule of the lone start.
+    /// Where the configuration says so, a node goes no further than a state that is too old to go on from.
+    fn stops_for_age(&mut self, s: &Surroundings<'_>, out: &mut Outbox) -> bool {
+        let stops = self.stop_when_old && self.is_past_hot_restart(s.now);
+        if stops {
+            self.resign(Role::Stopped, RoleCause::StateTooOld, s, out);
+        }
+        stops
+    }
+
+    /// The partner is silent: failover with the newest state, else the rule of the lone start.
     fn decide_alone(&mut self, s: &Surroundings<'_>, out: &mut Outbox) {
-        let failover = self.role == Role::Backup && self.synced(s.now);
+        let failover = self.claim(s.now).is_some();
         if self.attempt_lone == failover {
             self.attempt = None;
         }
@@ -259,6 +298,9 @@ impl RoleMachine {
             if self.role == Role::Backup {
                 self.wait(WaitCause::NotSynced, out);
             }
+            return;
+        }
+        if !failover && self.stops_for_age(s, out) {
             return;
         }
         if self.attempt.is_none() {
@@ -299,7 +341,9 @@ impl RoleMachine {
         self.attempt = Some(s.now);
         self.attempt_lone = lone;
         // Who has asked without a claim to a fresh state makes none later.
-        self.stale |= lone;
+        if lone {
+            self.newest.doubt();
+        }
         self.hand_over.clear();
         self.right = Instant::ZERO;
         self.rights_since = s.now.before(Duration::from_nanos(1));
@@ -330,6 +374,8 @@ impl RoleMachine {
                 WaitCause::ReferenceSilent(reference)
             } else if self.agreement.lease(reference).refused {
                 WaitCause::LeaseRefused(reference)
+            } else if self.agreement.lease(reference).granted {
+                WaitCause::ReferenceLate(reference)
             } else {
                 WaitCause::ReferenceRefuses(reference)
             };
@@ -349,14 +395,14 @@ impl RoleMachine {
     /// The primary role begins.
     #[cold]
     fn begin(&mut self, epoch: Epoch, cause: RoleCause, s: &Surroundings<'_>, out: &mut Outbox) {
-        self.cold = cause == RoleCause::LoneStart || !self.synced(s.now);
+        self.cold = self.claim(s.now).is_none();
         self.use_epoch(match deliberate(Fault::EpochNotRaised) {
             false => epoch,
             true => self.observed.max(Epoch(1)),
         });
         (self.lapse, self.attempt, self.waiting) = (None, None, None);
-        (self.granting, self.synced_until, self.stale) = (false, None, false);
-        // What the partner may hold is not known to be safe there.
+        self.granting = false;
+        self.alone.begin();
         self.declare(true, s.timing, s.now);
         self.ally = s.session;
         self.hand_over.clear();
@@ -384,14 +430,26 @@ impl RoleMachine {
         consider(self.promised_until);
         consider(self.quiet_until());
         consider(self.started + timing.start_wait);
+        consider(self.partner_since + timing.start_wait);
         consider(unreachable_since + timing.start_wait);
-        self.synced_until.into_iter().for_each(&mut consider);
+        let holding = &self.newest.holding;
+        let ends = [holding.fresh_until, holding.usable_until];
+        ends.into_iter().flatten().for_each(&mut consider);
+        if self
+            .partner
+            .is_some_and(|p| p.flags.contains(GroupFlags::LAPSED))
+        {
+            consider(self.partner_heard + timing.lease);
+        }
         self.hand_over
             .deadline(timing)
             .into_iter()
             .for_each(&mut consider);
         match self.lapse {
-            Some(lapse) => consider(lapse.since + timing.start_wait),
+            Some(lapse) => {
+                consider(lapse.since + timing.start_wait);
+                consider(lapse.since + timing.promise());
+            }
             None if self.role == Role::Primary => consider(self.right_until()),
             None => {}
         }

@@ -32,6 +32,8 @@ pub enum RoleCause {
     DuplicateNode,
     /// The range of epochs is used up.
     EpochsExhausted,
+    /// The newest state is too old to go on from, and the configuration says that the group stops then.
+    StateTooOld,
 }
 
 /// Why a node that should be primary is not (yet).
@@ -46,6 +48,8 @@ pub enum WaitCause {
     /// This reference point refuses the lease, though nobody holds it: it is longer than the witness allows,
     /// or that has no room.
     LeaseRefused(ReferenceId),
+    /// This reference point grants the lease, and its answers come when that has run out.
+    ReferenceLate(ReferenceId),
 }
 
 /// Why redundancy is lost or degraded.
@@ -57,12 +61,18 @@ pub enum RedundancyCause {
     NoPrimary,
     /// The backup has no fresh state of every application.
     BackupNotSynced,
+    /// Some application cannot run on the backup: its field device does not answer it.
+    BackupUnfit,
+    /// The partner is heard, and its answers come too late to count.
+    AnswersLate,
     /// The partner runs another configuration.
     ConfigurationDiffers,
     /// Another node uses this node's name.
     DuplicateNode,
     /// A link to the partner is down.
     LinkDown(LinkId),
+    /// A link to the partner passes short packets only.
+    LinkNarrow(LinkId),
     /// A reference point of the group does not answer this node.
     ReferenceSilent(ReferenceId),
     /// A reference point refuses the primary's lease, though nobody holds it: it is longer than the witness
@@ -122,6 +132,17 @@ impl fmt::Display for SwitchoverRefused {
 }
 
 impl core::error::Error for SwitchoverRefused {}
+
+/// Which of two configurations that differ is in force.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum InForce {
+    /// This node's: it has a role, and the partner none.
+    Ours,
+    /// The partner's, which has a role; this node takes none.
+    Theirs,
+    /// Neither takes a role while the two differ: none has one, or both have.
+    Neither,
+}
 
 /// What happened. Collected with [`Redundancy::poll_event`](crate::Redundancy::poll_event).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -203,6 +224,15 @@ pub enum Event {
         /// The partner.
         peer: PeerId,
     },
+    /// A link to a partner passes short packets but none of full length, or it passes both again.
+    LinkNarrow {
+        /// The partner.
+        peer: PeerId,
+        /// The link.
+        link: LinkId,
+        /// Short ones only.
+        narrow: bool,
+    },
     /// No link to the partner works.
     PartnerSilent {
         /// The partner.
@@ -215,10 +245,12 @@ pub enum Event {
         /// The tag of state transfer, `None` until both know each other.
         tag: Option<u32>,
     },
-    /// The partner runs another configuration; neither writes while it is heard.
+    /// The partner runs another configuration.
     ConfigurationDiffers {
         /// The partner.
         peer: PeerId,
+        /// Whose is in force: a node without a role yields to one that has one.
+        in_force: InForce,
     },
     /// Both nodes are ready for the prepared configuration: make it last, then say
     /// [`configuration_switched`](crate::Redundancy::configuration_switched).

@@ -13,6 +13,7 @@
 //! | `redundancy`, `route`, `transmit` | routing, what is sent and when |
 //! | `partner`, `session`, `liveness` | who is at the other end, and which links work |
 //! | `role`, `decide`, `hand_over` | the role of one group |
+//! | `newest` | who holds the newest state |
 //! | `alone` | going on without a partner that is up to date |
 //! | `agreement`, `ping` | reference points of one group, leases |
 //! | `change` | changing the configuration together |
@@ -32,6 +33,7 @@ mod event;
 mod hand_over;
 mod id;
 mod liveness;
+mod newest;
 mod partner;
 mod ping;
 mod redundancy;
@@ -46,8 +48,11 @@ mod witness;
 
 pub use bumpless_wire::Role;
 pub use change::{Configurations, PrepareRefused, WithdrawRefused};
-pub use event::{Event, RedundancyCause, RedundancyLevel, RoleCause, SwitchoverRefused, WaitCause};
+pub use event::{
+    Event, InForce, RedundancyCause, RedundancyLevel, RoleCause, SwitchoverRefused, WaitCause,
+};
 pub use id::{GroupId, ReferenceId};
+pub use newest::Holding;
 pub use redundancy::Redundancy;
 pub use role::OutputPermit;
 pub use setup::{

@@ -15,9 +15,56 @@ pub(crate) struct LinkState {
     echoed: Instant,
     up: bool,
     round_trip: Option<Duration>,
+    width: Width,
 }
 
-/// The round trip is for people and decides nothing, so it is left out.
+/// Whether packets of full length pass, as far as heartbeats of full length show.
+#[derive(Clone, Copy, Debug, Default)]
+struct Width {
+    /// Latest `sent_at` of a full-length heartbeat heard on this link, the partner's clock; 0 for none.
+    heard: u64,
+    /// Latest of our own that the partner echoed.
+    echoed: Instant,
+    /// Of our own since then.
+    unanswered: u8,
+    /// Since then, heartbeats that were sent and heard on this link, whatever their length.
+    sent: u16,
+    received: u16,
+    narrow: bool,
+}
+
+impl Width {
+    /// So many in a row do not get lost by chance on a link that half of all heartbeats pass.
+    const UNANSWERED: u8 = 6;
+
+    fn sent(&mut self, full: bool) {
+        self.unanswered = self.unanswered.saturating_add(u8::from(full));
+        self.sent = self.sent.saturating_add(1);
+    }
+
+    fn hear(&mut self, heartbeat: &HeartbeatHeader, now: Instant) {
+        self.received = self.received.saturating_add(1);
+        if heartbeat.padded {
+            self.heard = heartbeat.sent_at;
+        }
+        let echo = Instant::from_nanos(heartbeat.full_echo);
+        if echo <= now && echo > self.echoed {
+            *self = Self {
+                heard: self.heard,
+                echoed: echo,
+                narrow: self.narrow,
+                ..Self::default()
+            };
+        }
+    }
+
+    fn is_narrow(&self) -> bool {
+        let short_pass = u32::from(self.received) * 2 >= u32::from(self.sent);
+        self.unanswered > Self::UNANSWERED && short_pass
+    }
+}
+
+/// Round trip and width are for people and for the transfer, and decide nothing here, so they are left out.
 impl Hash for LinkState {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let Self {
@@ -26,6 +73,7 @@ impl Hash for LinkState {
             echoed,
             up,
             round_trip: _,
+            width: _,
         } = self;
         (heard_sent_at, heard_at, echoed, up).hash(state);
     }
@@ -52,7 +100,37 @@ impl LinkState {
             let held = Duration::from_micros(heartbeat.echo_delay.into());
             self.measure(now.since(echo).saturating_sub(held));
         }
+        if addressed {
+            self.width.hear(heartbeat, now);
+        }
         true
+    }
+
+    /// A heartbeat leaves on this link.
+    pub(crate) fn sent(&mut self, full: bool) {
+        self.width.sent(full);
+    }
+
+    /// What to echo of full-length heartbeats.
+    pub(crate) const fn full_echo(&self) -> u64 {
+        self.width.heard
+    }
+
+    /// Whether short packets alone pass; `Some` if that has changed since the last call.
+    pub(crate) fn narrow_changed(&mut self) -> Option<bool> {
+        let narrow = self.up && self.width.is_narrow();
+        (core::mem::replace(&mut self.width.narrow, narrow) != narrow).then_some(narrow)
+    }
+
+    /// Whether short packets alone pass.
+    pub(crate) const fn is_narrow(&self) -> bool {
+        self.width.narrow
+    }
+
+    /// Whether the partner is heard, and answers too late for this link to be up.
+    pub(crate) fn is_late(&self, timing: &Timing, now: Instant) -> bool {
+        let heard = self.heard_sent_at != 0 && now <= self.heard_at + timing.peer_timeout;
+        heard && self.echoed != Instant::ZERO && !self.works(timing, now)
     }
 
     /// Smooths by an eighth, as RFC 6298 does.
@@ -79,6 +157,10 @@ impl LinkState {
     pub(crate) fn forget_session(&mut self) {
         self.heard_sent_at = 0;
         self.echoed = Instant::ZERO;
+        self.width = Width {
+            narrow: self.width.narrow,
+            ..Width::default()
+        };
     }
 
     pub(crate) const fn is_up(&self) -> bool {

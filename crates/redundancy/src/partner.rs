@@ -1,15 +1,17 @@
 //! One partner node: its session, its links, and the heartbeats that go to it.
 
 use crate::change::{Change, Configurations, Follows};
-use crate::event::{Event, Outbox};
+use crate::event::{Event, InForce, Outbox};
 use crate::liveness::LinkState;
+use crate::role::Conflict;
 use crate::session::{Admission, Session};
 use crate::setup::{PartnerSetup, Setup, Timing};
+use crate::transmit::Outgoing;
 use alloc::vec::Vec;
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Duration, Instant, LinkId, LinkSet, MAX_LINKS, NodeId, PeerId};
 use bumpless_wire::{
-    GroupEntry, Heartbeat, HeartbeatHeader, MAX_GROUPS, MAX_HEARTBEAT_LEN, encode_heartbeat,
+    GroupEntry, Heartbeat, HeartbeatHeader, MAX_GROUPS, MAX_HEARTBEAT_LEN, Role, encode_heartbeat,
 };
 
 /// What a heartbeat amounted to.
@@ -38,6 +40,8 @@ struct Round {
     entries: Vec<GroupEntry>,
     pending: LinkSet,
     next: Instant,
+    /// It goes out at full length.
+    full: bool,
     urgent: bool,
     /// The next one opens when a newer one of the partner's is heard, if that is about time.
     follows: bool,
@@ -53,8 +57,10 @@ pub(crate) struct Partner {
     states: [LinkState; MAX_LINKS],
     reachable: bool,
     unreachable_since: Instant,
-    /// The partner's configuration differs; neither writes until then.
-    conflict_until: Option<Instant>,
+    /// The partner's configuration differs, or did not long ago: until then, and how the partner stands.
+    conflict: Option<(Instant, Conflict)>,
+    /// When the next round is one of full length.
+    next_full: Instant,
     /// Two processes use the partner's name; neither is believed until then.
     duplicate_until: Option<Instant>,
     /// Highest `sent_at` of the adopted session on any link, and when it was first heard.
@@ -81,7 +87,8 @@ impl Partner {
             states: [LinkState::default(); MAX_LINKS],
             reachable: false,
             unreachable_since: now,
-            conflict_until: None,
+            conflict: None,
+            next_full: now,
             duplicate_until: None,
             latest: 0,
             latest_at: now,
@@ -93,6 +100,7 @@ impl Partner {
                 entries: Vec::with_capacity(MAX_GROUPS),
                 pending: LinkSet::EMPTY,
                 next: now,
+                full: false,
                 urgent: true,
                 follows: false,
             },
@@ -104,7 +112,7 @@ impl Partner {
         &mut self,
         link: LinkId,
         heartbeat: &Heartbeat<'_>,
-        (timing, change): (&Timing, &mut Change),
+        (timing, change, established): (&Timing, &mut Change, bool),
         now: Instant,
         out: &mut Outbox,
     ) -> Heard {
@@ -117,7 +125,7 @@ impl Partner {
             if heartbeat.session == self.session.adopted() && heartbeat.sent_at <= self.latest {
                 out.count(Counter::DiscardDuplicate);
             } else {
-                self.hear_conflict(heartbeat, timing, now, out);
+                self.hear_conflict(heartbeat, (timing, established), now, out);
             }
             return Heard::NOTHING;
         }
@@ -150,7 +158,7 @@ impl Partner {
             };
         }
         out.count(Counter::HeartbeatsReceived);
-        self.conflict_until = None;
+        self.conflict = None;
         self.raise_link(link, timing, now, out);
         let newest = heartbeat.sent_at > self.latest;
         if newest {
@@ -210,25 +218,42 @@ impl Partner {
     }
 
     /// A differing configuration counts only from who proves to be there at present; a stray or
-    /// replayed heartbeat must not stop a controller.
+    /// replayed heartbeat must not stop a controller. `established`: this node has a role.
     #[cold]
     fn hear_conflict(
         &mut self,
-        heartbeat: &HeartbeatHeader,
-        timing: &Timing,
+        heartbeat: &Heartbeat<'_>,
+        (timing, established): (&Timing, bool),
         now: Instant,
         out: &mut Outbox,
     ) {
         self.session.hear_challenge(heartbeat);
-        if !self.session.is_fresh(heartbeat) {
+        if !self.session.is_answered(heartbeat) {
             out.count(Counter::DiscardWrongSession);
             return;
         }
-        if self.conflict_until.is_none() {
-            out.event(Event::ConfigurationDiffers { peer: self.peer });
+        let has_role = |entry: GroupEntry| matches!(entry.role, Role::Backup | Role::Primary);
+        let theirs = heartbeat.groups().any(has_role);
+        if self.conflict.is_none() {
+            let in_force = match (established, theirs) {
+                (true, false) => InForce::Ours,
+                (false, true) => InForce::Theirs,
+                _ => InForce::Neither,
+            };
+            let peer = self.peer;
+            out.event(Event::ConfigurationDiffers { peer, in_force });
         }
+        // Its own process still counts as gone: what it says is not of this pair.
         self.configurations = None;
-        self.conflict_until = Some(now + conflict_hold(timing));
+        let until = match theirs && !established {
+            // Only a restart of one of the two ends it: a silent partner may still be there.
+            true => Instant::FAR_FUTURE,
+            false => now + conflict_hold(timing),
+        };
+        let conflict = Conflict {
+            established: theirs,
+        };
+        self.conflict = Some((until, conflict));
     }
 
     #[cold]
@@ -264,7 +289,7 @@ impl Partner {
         out: &mut Outbox,
     ) {
         let over = |until: &mut Instant| now >= *until;
-        self.conflict_until.take_if(over);
+        self.conflict.take_if(|(until, _)| now >= *until);
         let peer = self.peer;
         if self.duplicate_until.take_if(over).is_some() {
             let tag = self.session.transfer_tag();
@@ -276,6 +301,9 @@ impl Partner {
             if state.is_up() && now >= grace && !state.works(timing, now) {
                 state.set_up(false);
                 out.event(Event::LinkDown { peer, link });
+            }
+            if let Some(narrow) = state.narrow_changed() {
+                out.event(Event::LinkNarrow { peer, link, narrow });
             }
             any |= state.is_up();
             if !state.is_up() && deliberate(Fault::OneSilentLinkIsEnough) {
@@ -297,7 +325,7 @@ impl Partner {
                 next = next.min(down.max(grace));
             }
         }
-        for until in [self.conflict_until, self.duplicate_until] {
+        for until in [self.conflict.map(|(until, _)| until), self.duplicate_until] {
             next = until.map_or(next, |until| next.min(until));
         }
         next
@@ -312,8 +340,19 @@ impl Partner {
     pub(crate) const fn unreachable_since(&self) -> Instant {
         self.unreachable_since
     }
-    pub(crate) const fn is_in_conflict(&self) -> bool {
-        self.conflict_until.is_some()
+    /// Whether the partner runs another configuration, and has a role.
+    pub(crate) fn conflict(&self) -> Option<Conflict> {
+        self.conflict.map(|(_, conflict)| conflict)
+    }
+    /// Whether no link is up, and on some the partner is heard and answers too late.
+    pub(crate) fn is_late(&self, timing: &Timing, now: Instant) -> bool {
+        let late = |link: LinkId| self.states[usize::from(link.0)].is_late(timing, now);
+        !self.reachable && self.links.iter().any(late)
+    }
+    pub(crate) fn is_narrow(&self, link: LinkId) -> bool {
+        self.states
+            .get(usize::from(link.0))
+            .is_some_and(LinkState::is_narrow)
     }
     /// The tag of state transfer; none while it is unknown with which process.
     pub(crate) fn transfer_tag(&self) -> Option<u32> {
@@ -384,6 +423,10 @@ impl Partner {
             round.next += timing.follow_slack();
         }
         (round.urgent, round.follows) = (false, follows);
+        round.full = timing.full_length != Duration::ZERO && now >= self.next_full;
+        if round.full {
+            self.next_full = now + timing.full_length;
+        }
         round.sent_at = now.max(Instant::from_nanos(1));
         round.lease_echo = self.latest;
         change.announce(round.sent_at.as_nanos(), self.configurations);
@@ -399,9 +442,17 @@ impl Partner {
         setup: &Setup,
         now: Instant,
         out: &mut [u8; MAX_HEARTBEAT_LEN],
-    ) -> Option<(LinkId, usize)> {
+    ) -> Option<Outgoing> {
         let link = self.round.pending.iter().next()?;
-        Some((link, self.write(link, setup, now, out)))
+        let (peer, padded) = (self.peer, self.round.full);
+        self.states[usize::from(link.0)].sent(padded);
+        let len = self.write(link, setup, now, out);
+        Some(Outgoing::Heartbeat {
+            peer,
+            link,
+            len,
+            padded,
+        })
     }
 
     // Apart: mostly there is none to write.
@@ -414,7 +465,8 @@ impl Partner {
         out: &mut [u8; MAX_HEARTBEAT_LEN],
     ) -> usize {
         self.round.pending.remove(link);
-        let (echo_sent_at, heard_at) = self.states[usize::from(link.0)].echo();
+        let state = &self.states[usize::from(link.0)];
+        let (echo_sent_at, heard_at) = state.echo();
         let held = now.since(heard_at).as_micros();
         let header = HeartbeatHeader {
             pair: setup.pair,
@@ -431,6 +483,8 @@ impl Partner {
             echo_delay: u32::try_from(held).unwrap_or(u32::MAX),
             lease_echo: self.round.lease_echo,
             next: self.round.configurations.next,
+            full_echo: state.full_echo(),
+            padded: self.round.full,
         };
         encode_heartbeat(&header, self.round.entries.iter().copied(), out)
     }

@@ -5,11 +5,12 @@ use crate::agreement::Agreement;
 use crate::change::Change;
 use crate::event::{Event, Outbox, RoleCause, SwitchoverRefused};
 use crate::id::{GroupId, ReferenceId};
+use crate::newest::Holding;
 use crate::partner::Partner;
 use crate::ping::PingState;
 use crate::role::{OutputPermit, RoleMachine};
 use crate::session::nonzero;
-use crate::setup::{ReferenceKind, Setup, SetupError};
+use crate::setup::{ReferenceKind, Setup, SetupError, Timing};
 use crate::status::{Standing, Status};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -30,9 +31,9 @@ use bumpless_wire::{GroupEntry, GroupFlags, Heartbeat, Role, WitnessReply};
 /// is a plain value and may be handed to the output thread; it is never revoked before `until`
 /// except by a driver that asked for the revocation (switchover) or when a higher epoch was seen.
 ///
-/// **State.** Whether a backup may take over is told by the driver with
-/// [`set_synced_until`](Self::set_synced_until). When a primary role ends, this node counts as not
-/// synced; the driver may declare its own last state fresh for as long as that has not expired.
+/// **State.** Whether a node may go on with what it holds is told by the driver with
+/// [`set_holding`](Self::set_holding), and again when a primary role has ended. Whether that is the newest state
+/// that there is, the core finds out.
 ///
 /// No method panics, and none allocates after [`new`](Self::new).
 ///
@@ -86,7 +87,7 @@ impl Redundancy {
                 .position(|p| Some(p.node) == other)
                 .unwrap_or(0);
             let index = u8::from(group.candidates[1] == setup.node);
-            RoleMachine::new(group.id, peer, index, agreement, (&setup.timing, now))
+            RoleMachine::new(group, peer, index, agreement, (&setup.timing, now))
         });
         let groups: Box<[_]> = groups.collect();
         let pings = setup
@@ -128,7 +129,11 @@ impl Redundancy {
             return;
         }
         let before = self.partners[at].session().adopted();
-        let own = (&self.setup.timing, &mut self.change);
+        let established = self
+            .groups
+            .iter()
+            .any(|g| g.peer == at && matches!(g.role, Role::Backup | Role::Primary));
+        let own = (&self.setup.timing, &mut self.change, established);
         let heard = self.partners[at].hear(link, heartbeat, own, now, &mut self.out);
         if heard.session_changed && before != self.partners[at].session().adopted() {
             self.each_group(Some(at), now, |group, s, out| {
@@ -213,16 +218,20 @@ impl Redundancy {
         self.watch(now);
     }
 
-    /// Tells until when this node holds a fresh state of every application of the group, which
-    /// is what a takeover needs; `None` for "not at all".
-    pub fn set_synced_until(&mut self, group: GroupId, until: Option<Instant>, now: Instant) {
+    /// Tells what this node holds of the group's applications, which is what a takeover needs. To be told on each
+    /// change, and when a primary role has ended: what the core knew of it before is forgotten then.
+    pub fn set_holding(&mut self, group: GroupId, holding: Holding, now: Instant) {
         let Some(index) = self.index_of(group) else {
             return;
         };
         self.with_group(index, now, |group, s, out| {
-            let before = group.synced(s.now);
-            group.synced_until = until;
-            group.urgent |= before != group.synced(s.now);
+            let says = |group: &RoleMachine| {
+                let fit = group.newest.holding.fit;
+                (group.synced(s.now), group.claim(s.now), fit)
+            };
+            let before = says(group);
+            group.newest.holding = holding;
+            group.urgent |= before != says(group);
             group.decide(s, out);
         });
         let peer = self.groups[index].peer;
@@ -266,8 +275,9 @@ impl Redundancy {
         index.is_some_and(|index| self.groups[index].alone.is_ahead())
     }
 
-    /// As primary: whether the role began without a fresh state (lone start, or both nodes
-    /// started). Outputs then begin anew; what was received earlier is not to be used.
+    /// As primary: whether the role began without the certainty that this node holds the newest state (lone
+    /// start, or both nodes started). Outputs then begin anew, unless the field devices show that what this node
+    /// holds is the newest after all.
     pub fn is_cold(&self, group: GroupId) -> bool {
         let index = self.index_of(group);
         index.is_some_and(|index| self.groups[index].cold)
@@ -284,6 +294,7 @@ impl Redundancy {
             group.notice_lapse(s, out);
             let used = epoch > group.epoch;
             group.observe(epoch);
+            group.newest.seen_at_device(epoch);
             if used && group.role == Role::Primary {
                 group.resign(Role::Starting, RoleCause::HigherEpoch, s, out);
             }
@@ -392,6 +403,11 @@ impl Redundancy {
     /// Smoothed round trip of heartbeats, without the time that the partner held them.
     pub fn round_trip(&self, peer: PeerId, link: LinkId) -> Option<Duration> {
         self.partners.get(usize::from(peer.0))?.round_trip(link)
+    }
+
+    /// The times that this node was set up with.
+    pub const fn timing(&self) -> &Timing {
+        &self.setup.timing
     }
 
     /// The group at `now`, for people.

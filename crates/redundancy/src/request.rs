@@ -31,8 +31,8 @@ impl RoleMachine {
         let deaf = !self.agreement.answers(reference, timing, now);
         if self.role == Role::Primary {
             let valid = self.lapse.is_none() && now < self.right_until();
-            if !valid && deaf {
-                return (WitnessKind::Observe, self.observed);
+            if let Some(kind) = self.lapsed_request(reference, deaf).filter(|_| !valid) {
+                return (kind, self.observed);
             }
             // Only who holds a right may renew: a witness that has lost its memory believes it. One
             // whose right has lapsed neither sets nor clears the mark.
@@ -51,6 +51,17 @@ impl RoleMachine {
             Some(candidate) if self.wants(reference) && !deaf => (acquire, candidate),
             _ if self.hand_over.offered().is_some() => (WitnessKind::Release, self.observed),
             _ => (WitnessKind::Observe, self.observed),
+        }
+    }
+
+    /// What a primary without a right asks of a witness that it does not hear: nothing, or, if the partner has
+    /// all that was written, that nobody wait for it.
+    fn lapsed_request(&self, reference: ReferenceId, deaf: bool) -> Option<WitnessKind> {
+        let lapse = self.lapse.as_ref()?;
+        let unheard = self.agreement.lease(reference).answered_request() < lapse.since;
+        match self.alone.has_written() {
+            true => deaf.then_some(WitnessKind::Observe),
+            false => (deaf || unheard).then_some(WitnessKind::Yield),
         }
     }
 

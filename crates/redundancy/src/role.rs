@@ -8,10 +8,11 @@ use crate::alone::Alone;
 use crate::event::{Event, Outbox, RedundancyLevel, RoleCause, WaitCause};
 use crate::hand_over::HandOver;
 use crate::id::{GroupId, ReferenceId, ReferenceSet};
-use crate::setup::{MAX_REFERENCES, Timing};
+use crate::newest::Newest;
+use crate::setup::{GroupSetup, MAX_REFERENCES, Timing};
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Epoch, Instant};
-use bumpless_wire::{GroupEntry, GroupFlags, NO_REFERENCE, Role, WitnessReply};
+use bumpless_wire::{GroupEntry, GroupFlags, NO_REFERENCE, Role, WitnessKind, WitnessReply};
 
 /// The right to write outputs. Look at it right before each output: it may have ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +36,19 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) session: u64,
     /// There is proof that two processes use the partner's name.
     pub(crate) duplicate_partner: bool,
-    /// Why this node may not have the primary role at all.
-    pub(crate) barred: Option<RoleCause>,
+    /// Another process uses this node's name.
+    pub(crate) duplicate_self: bool,
+    /// The partner runs another configuration.
+    pub(crate) conflict: Option<Conflict>,
+    /// The partner is heard and answers, but later than the pair can bear.
+    pub(crate) late: bool,
+}
+
+/// A partner with another configuration, as one of its groups sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Conflict {
+    /// It has a role already, so its configuration is in force there.
+    pub(crate) established: bool,
 }
 
 /// The primary's right has run out.
@@ -52,6 +64,14 @@ pub(crate) struct Lapse {
     pub(crate) witnesses: [u64; MAX_REFERENCES],
 }
 
+impl Lapse {
+    /// Whether this incarnation of the witness had our epoch on record before.
+    pub(crate) fn is_known(&self, reference: ReferenceId, session: u64) -> bool {
+        let before = self.witnesses[usize::from(reference.0) % MAX_REFERENCES];
+        before != 0 && before == session
+    }
+}
+
 /// The state machine of one group.
 #[derive(Clone, Debug, Hash)]
 pub(crate) struct RoleMachine {
@@ -60,6 +80,8 @@ pub(crate) struct RoleMachine {
     pub(crate) peer: usize,
     /// 0 for the preferred candidate, 1 for the other.
     pub(crate) index: u8,
+    /// The group goes no further when nobody holds a state that is young enough.
+    pub(crate) stop_when_old: bool,
     pub(crate) started: Instant,
     quiet_until: Instant,
     pub(crate) role: Role,
@@ -70,13 +92,11 @@ pub(crate) struct RoleMachine {
     pub(crate) observed: Epoch,
     /// The epoch that this node would use next; of its own residue, so nobody else's.
     pub(crate) candidate: Option<Epoch>,
-    pub(crate) synced_until: Option<Instant>,
-    /// What this node holds is older than the last output, as far as it has heard.
-    pub(crate) stale: bool,
-    /// The partner's incarnation whose word on the age of our state is known.
-    pub(crate) vouched: u64,
+    pub(crate) newest: Newest,
     /// What the partner said last in its adopted session.
     pub(crate) partner: Option<GroupEntry>,
+    /// The latest of our send times that the partner had heard when it said that.
+    pub(crate) partner_heard: Instant,
     /// When the partner's session was adopted.
     pub(crate) partner_since: Instant,
     /// The partner's incarnation that was last heard while our right was valid.
@@ -108,14 +128,15 @@ pub(crate) struct RoleMachine {
 
 impl RoleMachine {
     pub(crate) fn new(
-        id: GroupId,
+        setup: &GroupSetup,
         peer: usize,
         index: u8,
         agreement: Agreement,
         (timing, now): (&Timing, Instant),
     ) -> Self {
         Self {
-            id,
+            id: setup.id,
+            stop_when_old: setup.stop_when_old,
             peer,
             index,
             started: now,
@@ -125,10 +146,9 @@ impl RoleMachine {
             epoch: Epoch(0),
             observed: Epoch(0),
             candidate: None,
-            synced_until: None,
-            stale: false,
-            vouched: 0,
+            newest: Newest::default(),
             partner: None,
+            partner_heard: Instant::ZERO,
             partner_since: now,
             ally: 0,
             right: Instant::ZERO,
@@ -166,16 +186,23 @@ impl RoleMachine {
         })
     }
 
+    /// Why this node may not have the primary role at all. Who has a role does not lose it to a partner that
+    /// comes with another configuration.
+    pub(crate) fn barred(&self, s: &Surroundings<'_>) -> Option<RoleCause> {
+        if s.duplicate_self {
+            return Some(RoleCause::DuplicateNode);
+        }
+        let newcomer = self.role == Role::Starting;
+        let yields = |conflict: Conflict| newcomer || conflict.established;
+        let conflict = s.conflict.filter(|&conflict| yields(conflict));
+        conflict.map(|_| RoleCause::ConfigurationDiffers)
+    }
+
     /// Whether this node is the backup of a primary that it hears: its heartbeats answer the primary's, which
     /// then holds a promise that is as young as can be, and one wake-up serves both.
     pub(crate) fn follows(&self, s: &Surroundings<'_>) -> bool {
         let partner = self.partner.filter(|_| s.reachable);
         self.role == Role::Backup && partner.is_some_and(|partner| partner.role == Role::Primary)
-    }
-
-    pub(crate) fn synced(&self, now: Instant) -> bool {
-        let stale = self.stale && !deliberate(Fault::OldStateTakesOver);
-        !stale && self.synced_until.is_some_and(|until| now < until)
     }
 
     /// Before this, an earlier incarnation of this node may still be bound by a promise, or hold
@@ -249,16 +276,22 @@ impl RoleMachine {
             )
             .with(GroupFlags::HANDING_OVER, self.hand_over.offered().is_some())
             .with(GroupFlags::ELIGIBLE, self.role != Role::Stopped && reaches)
-            .with(GroupFlags::ALONE, self.alone.is_ahead())
-            .with(GroupFlags::DUPLICATE, s.duplicate_partner);
+            .with(GroupFlags::ALONE, self.says_alone())
+            .with(GroupFlags::DUPLICATE, s.duplicate_partner)
+            .with(GroupFlags::LAPSED, self.lapse.is_some())
+            .with(
+                GroupFlags::NEWEST,
+                self.role == Role::Primary || self.claim(s.now).is_some(),
+            )
+            .with(GroupFlags::UNFIT, !self.newest.holding.fit);
         GroupEntry {
             group: self.id.0,
             role: self.role,
             epoch: self.stated_epoch(),
+            used: self.newest.used,
             flags,
             reference,
             reference_version: version,
-            reference_accepted: version,
             token: self.hand_over.token(),
         }
     }
@@ -282,8 +315,11 @@ impl RoleMachine {
             };
             self.right = self.right.max(from + s.timing.lease);
         }
+        self.partner_heard = asked;
         self.observe(entry.epoch);
-        self.hear_alone(&entry, asked, s);
+        self.hear_lapse(before, &entry);
+        self.hear_alone(asked, s);
+        self.hear_newest(&entry, s);
         let view = (entry.reference != NO_REFERENCE)
             .then_some((ReferenceId(entry.reference), entry.reference_version));
         let changed = match (self.role, entry.role) {
@@ -304,6 +340,15 @@ impl RoleMachine {
         self.decide(s, out);
         if self.lapse.is_none() {
             self.ally = s.session;
+        }
+    }
+
+    /// A primary that says that its right has run out has given up every promise that names an earlier heartbeat
+    /// of it, and so far it was promised nothing else.
+    fn hear_lapse(&mut self, before: Option<GroupEntry>, entry: &GroupEntry) {
+        let lapsed = |entry: GroupEntry| entry.flags.contains(GroupFlags::LAPSED);
+        if lapsed(*entry) && before.is_some_and(|before| !lapsed(before)) {
+            self.promised_until = Instant::ZERO;
         }
     }
 
@@ -340,6 +385,12 @@ impl RoleMachine {
         out.count(Counter::WitnessReplies);
         self.hear_reference(reference, out);
         self.hear_mark(reference, reply, s);
+        if reply.kind == WitnessKind::Yield {
+            // It is heard, so it can be asked for the lease.
+            let lease = self.agreement.lease_mut(reference);
+            let soon = s.now.max(lease.requested_at + s.timing.rate_limit());
+            lease.next_request = lease.next_request.min(soon);
+        }
         let known = self.observed;
         self.observe(reply.epoch);
         if leased && !reply.granted && !deliberate(Fault::EpochsNotApart) {

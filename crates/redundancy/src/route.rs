@@ -1,6 +1,6 @@
 //! How the hub finds whom something concerns, and what follows from any change.
 
-use crate::event::{Event, Outbox, RoleCause};
+use crate::event::{Event, Outbox};
 use crate::id::{GroupId, ReferenceId};
 use crate::partner::{Partner, conflict_hold};
 use crate::redundancy::Redundancy;
@@ -65,6 +65,7 @@ impl Redundancy {
         LinksView {
             all,
             up: all.iter().filter(|&l| partner.link_up(l)).collect(),
+            narrow: all.iter().filter(|&l| partner.is_narrow(l)).collect(),
         }
     }
 
@@ -115,7 +116,8 @@ impl Redundancy {
     /// and rounds that are due are opened. Returns whether one was.
     pub(crate) fn after(&mut self, peer: Option<usize>, now: Instant) -> bool {
         self.notice_stall(now);
-        if self.partners.iter().any(Partner::is_in_conflict) || self.duplicate_until.is_some() {
+        let conflict = |partner: &Partner| partner.conflict().is_some();
+        if self.partners.iter().any(conflict) || self.duplicate_until.is_some() {
             self.each_group(None, now, |group, s, out| group.decide(s, out));
         }
         for group in &self.groups {
@@ -168,13 +170,6 @@ fn surroundings<'a>(
     duplicate: bool,
     now: Instant,
 ) -> Surroundings<'a> {
-    let barred = if duplicate {
-        Some(RoleCause::DuplicateNode)
-    } else if partner.is_in_conflict() {
-        Some(RoleCause::ConfigurationDiffers)
-    } else {
-        None
-    };
     Surroundings {
         timing: &setup.timing,
         lone_start_without: setup.lone_start_without,
@@ -183,6 +178,8 @@ fn surroundings<'a>(
         unreachable_since: partner.unreachable_since(),
         session: partner.session().adopted(),
         duplicate_partner: partner.is_duplicate(),
-        barred,
+        duplicate_self: duplicate,
+        conflict: partner.conflict(),
+        late: partner.is_late(&setup.timing, now),
     }
 }

@@ -96,10 +96,15 @@ impl Session {
 
     /// Whether the heartbeat was provably sent after our latest challenge was drawn.
     pub(crate) fn is_fresh(&self, heartbeat: &HeartbeatHeader) -> bool {
-        heartbeat.session != 0
-            && (heartbeat.echo_challenge == self.challenge
-                || deliberate(Fault::EarlierProcessBelieved))
+        (self.is_answered(heartbeat) || deliberate(Fault::EarlierProcessBelieved))
+            && heartbeat.session != 0
             && (heartbeat.echo_session == 0 || heartbeat.echo_session == self.own)
+    }
+
+    /// Whether the heartbeat is an answer to this process: it was sent after our latest challenge was drawn, by who
+    /// may still take us for an earlier process.
+    pub(crate) fn is_answered(&self, heartbeat: &HeartbeatHeader) -> bool {
+        heartbeat.session != 0 && heartbeat.echo_challenge == self.challenge
     }
 
     /// Whether the partner, in its adopted session, speaks to this incarnation.

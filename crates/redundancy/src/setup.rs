@@ -30,10 +30,13 @@ pub struct Timing {
     /// How long a switchover may take to make the last states safe, or stay unanswered, before it
     /// is abandoned. At least the longest transfer of an application's state.
     pub hand_over: Duration,
+    /// Interval of heartbeats of full length on each link, which show whether packets as long as those of
+    /// states pass; zero: none are sent. Not shorter than the heartbeat's.
+    pub full_length: Duration,
 }
 
 impl Default for Timing {
-    /// Heartbeats each 2 ms, lease 10 ms, 500 ppm, start after 1 s, switchover within 1 s.
+    /// Heartbeats each 2 ms, lease 10 ms, 500 ppm, start after 1 s, switchover within 1 s, full length each 100 ms.
     fn default() -> Self {
         let heartbeat = Duration::from_millis(2);
         Self {
@@ -43,6 +46,7 @@ impl Default for Timing {
             drift_ppm: 500,
             start_wait: Duration::from_secs(1),
             hand_over: Duration::from_secs(1),
+            full_length: Duration::from_millis(100),
         }
     }
 }
@@ -102,6 +106,8 @@ pub struct GroupSetup {
     /// Must be set if `references` is empty. **Hazard**: two controllers write as soon as they
     /// cannot hear each other.
     pub without_reference: bool,
+    /// A node whose state would be the newest, but is too old to go on from, stops instead of beginning anew.
+    pub stop_when_old: bool,
 }
 
 /// Everything that a node must know about its pair.
@@ -327,6 +333,7 @@ mod tests {
                 drift_ppm: 500,
                 start_wait: Duration::from_secs(1),
                 hand_over: Duration::from_secs(1),
+                full_length: Duration::from_millis(100),
             },
             partners: Vec::new(),
             references: [ReferenceKind::Witness; MAX_REFERENCES + 1].into(),

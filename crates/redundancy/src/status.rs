@@ -112,6 +112,7 @@ pub struct Standing {
 pub(crate) struct LinksView {
     pub(crate) all: LinkSet,
     pub(crate) up: LinkSet,
+    pub(crate) narrow: LinkSet,
 }
 
 impl LinksView {
@@ -198,6 +199,8 @@ impl RoleMachine {
         let silent = self.silent_reference(s.timing, s.now);
         if let Some(link) = links.first_down() {
             RedundancyLevel::Degraded(RedundancyCause::LinkDown(link))
+        } else if let Some(link) = links.narrow.iter().next() {
+            RedundancyLevel::Degraded(RedundancyCause::LinkNarrow(link))
         } else if let Some(reference) = silent {
             RedundancyLevel::Degraded(RedundancyCause::ReferenceSilent(reference))
         } else if let Some(reference) = self.refusing_reference() {
@@ -210,13 +213,21 @@ impl RoleMachine {
     }
 
     fn loss(&self, s: &Surroundings<'_>) -> Option<RedundancyCause> {
-        match s.barred {
-            Some(RoleCause::DuplicateNode) => return Some(RedundancyCause::DuplicateNode),
-            Some(_) => return Some(RedundancyCause::ConfigurationDiffers),
-            None => {}
+        if s.duplicate_self {
+            return Some(RedundancyCause::DuplicateNode);
+        }
+        if s.conflict.is_some() {
+            return Some(RedundancyCause::ConfigurationDiffers);
         }
         let Some(partner) = self.partner.filter(|_| s.reachable) else {
-            return Some(RedundancyCause::PartnerSilent);
+            return Some(match s.late {
+                true => RedundancyCause::AnswersLate,
+                false => RedundancyCause::PartnerSilent,
+            });
+        };
+        let backup_unfit = match self.role {
+            Role::Primary => partner.flags.contains(GroupFlags::UNFIT),
+            _ => !self.newest.holding.fit,
         };
         let backup_synced = match (self.role, partner.role) {
             (Role::Primary, Role::Backup) => partner.flags.contains(GroupFlags::SYNCED),
@@ -226,6 +237,9 @@ impl RoleMachine {
         };
         if self.lapse.is_some() {
             return Some(RedundancyCause::NoPermit);
+        }
+        if backup_unfit {
+            return Some(RedundancyCause::BackupUnfit);
         }
         if !backup_synced {
             return Some(RedundancyCause::BackupNotSynced);

@@ -4,7 +4,7 @@ use crate::id::ReferenceId;
 use crate::redundancy::Redundancy;
 use crate::setup::ReferenceKind;
 use bumpless_base::{Counter, Instant, LinkId, PeerId};
-use bumpless_wire::{MAX_HEARTBEAT_LEN, WitnessRequest};
+use bumpless_wire::{MAX_HEARTBEAT_LEN, WitnessKind, WitnessRequest};
 
 /// Bytes of the longest message that [`Redundancy::poll_transmit`] writes.
 pub const MAX_MESSAGE_LEN: usize = MAX_HEARTBEAT_LEN;
@@ -12,7 +12,8 @@ pub const MAX_MESSAGE_LEN: usize = MAX_HEARTBEAT_LEN;
 /// Something to be sent at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outgoing {
-    /// The first `len` bytes of the buffer go to this partner on this link.
+    /// The first `len` bytes of the buffer go to this partner on this link; `padded`: followed by zeros up to the
+    /// length of the link's longest packets.
     Heartbeat {
         /// The partner.
         peer: PeerId,
@@ -20,6 +21,8 @@ pub enum Outgoing {
         link: LinkId,
         /// Bytes written.
         len: usize,
+        /// Whether it is to have full length.
+        padded: bool,
     },
     /// The first `len` bytes of the buffer go to this witness.
     Witness {
@@ -45,13 +48,9 @@ impl Redundancy {
         out: &mut [u8; MAX_MESSAGE_LEN],
     ) -> Option<Outgoing> {
         for partner in &mut self.partners {
-            if let Some((link, len)) = partner.poll_transmit(&self.setup, now, out) {
+            if let Some(heartbeat) = partner.poll_transmit(&self.setup, now, out) {
                 self.out.count(Counter::HeartbeatsSent);
-                return Some(Outgoing::Heartbeat {
-                    peer: partner.peer,
-                    link,
-                    len,
-                });
+                return Some(heartbeat);
             }
         }
         self.poll_request(now, out).or_else(|| self.poll_ping(now))
@@ -90,6 +89,12 @@ impl Redundancy {
         let witness_session = lease.witness;
         let group = self.groups[index].id;
         let (kind, epoch) = self.groups[index].request(reference, &timing, now);
+        if kind == WitnessKind::Yield {
+            self.groups[index]
+                .agreement
+                .lease_mut(reference)
+                .yield_at(now);
+        }
         let sent_at = now.as_nanos().max(1);
         let request = WitnessRequest {
             pair: self.setup.pair,

@@ -86,6 +86,20 @@ impl Entry {
         self.holder == Some(holder)
     }
 
+    /// Whether what the asking node has is not known to be the newest. What the holder has is, as far as is known
+    /// here; its own mark is about others, and is confirmed to it.
+    fn is_old_for(&self, request: &WitnessRequest) -> bool {
+        let asking = Holder {
+            node: request.node,
+            session: request.session,
+        };
+        let about_others = matches!(
+            request.kind,
+            WitnessKind::RenewAlone | WitnessKind::AcquireLone
+        );
+        self.mark != Mark::Fresh && (about_others || !self.is_held_by(asking))
+    }
+
     /// Takes what a granted request of `asking` says about others' states, unless a later one of
     /// the same holder was taken. `session` is the witness's own: only what was sent to this
     /// incarnation is sure not to be overtaken by what an earlier one was told.
@@ -97,7 +111,7 @@ impl Entry {
         let to_us = request.witness_session == session;
         self.mark = match request.kind {
             WitnessKind::RenewAlone | WitnessKind::AcquireLone => Mark::Old,
-            WitnessKind::Renew | WitnessKind::Release if to_us => Mark::Fresh,
+            WitnessKind::Renew | WitnessKind::Release | WitnessKind::Yield if to_us => Mark::Fresh,
             _ => self.mark,
         };
     }
@@ -174,7 +188,11 @@ impl Witness {
         };
         let granted = match request.kind {
             WitnessKind::Observe => true,
-            WitnessKind::Release => self.release(at, request, asking),
+            WitnessKind::Release => self.give_back(at, request, asking).is_some_and(|entry| {
+                entry.holder = None;
+                true
+            }),
+            WitnessKind::Yield => self.give_back(at, request, asking).is_some(),
             WitnessKind::Renew | WitnessKind::RenewAlone => {
                 self.may_renew(at, request, asking, now)
             }
@@ -240,18 +258,22 @@ impl Witness {
         lease > Duration::ZERO && lease <= self.setup.longest_request()
     }
 
-    /// The role is given back at once, so that a switchover need not wait. The offered epoch is
-    /// not put on record: its owner does that.
+    /// The promise ends at once, so that a switchover need not wait, nor a backup for a primary that has lost its
+    /// right. The offered epoch is not put on record: its owner does that.
     /// One that was overtaken by a request for a lease belongs to an earlier tenure of the holder.
-    fn release(&mut self, at: usize, request: &WitnessRequest, asking: Holder) -> bool {
+    fn give_back(
+        &mut self,
+        at: usize,
+        request: &WitnessRequest,
+        asking: Holder,
+    ) -> Option<&mut Entry> {
         let entry = &mut self.entries[at];
         if !entry.is_held_by(asking) || request.sent_at <= entry.asked_at {
-            return false;
+            return None;
         }
         entry.note(request, asking, self.session);
-        entry.holder = None;
         entry.promised_until = Instant::ZERO;
-        true
+        Some(entry)
     }
 
     /// A right holder extends its right. Also into an entry that has lost its memory, and over
@@ -304,7 +326,7 @@ impl Witness {
             node: request.node,
             kind: request.kind,
             granted,
-            alone: entry.is_none_or(|e| e.mark != Mark::Fresh)
+            alone: entry.is_none_or(|e| e.is_old_for(request))
                 && !(deliberate(Fault::WitnessIgnoresMark) && request.kind == WitnessKind::Acquire),
             holder: holder.map_or(NO_HOLDER, |h| h.node.0),
             epoch: entry.map_or(Epoch(0), |e| e.epoch),
@@ -312,8 +334,8 @@ impl Witness {
             holder_silent_us: micros(silent),
             // Rounded up: asking a microsecond early would be refused.
             retry_after_us: match request.kind {
-                // Who only looks wants to know when a takeover could be granted.
-                WitnessKind::Observe => micros(self.quiet_until.since(now)),
+                // Who asks for no lease wants to know when a takeover could be granted.
+                kind if !kind.is_lease() => micros(self.quiet_until.since(now)),
                 _ if granted => 0,
                 _ => micros(free_at.since(now)).saturating_add(1),
             },

@@ -230,11 +230,13 @@ fn who_has_asked_without_a_claim_makes_none_when_a_late_state_arrives() {
     world.cut_reference(1, 0);
     world.cut_reference(1, 1);
     let now = world.local(1);
-    world.core(1).set_synced_until(GROUP, None, now);
+    world.core(1).set_holding(GROUP, Holding::until(None), now);
     world.run_for(300 * MS);
     let now = world.local(1);
     let until = now + bumpless_base::Duration::from_secs(1);
-    world.core(1).set_synced_until(GROUP, Some(until), now);
+    world
+        .core(1)
+        .set_holding(GROUP, Holding::until(Some(until)), now);
     assert!(!world.status(1).synced);
     world.calm();
     world.run_for(300 * MS);

@@ -73,8 +73,8 @@ impl Replication for WatchedChannel {
         }
         ticket
     }
-    fn own_fresh_until(&self) -> Instant {
-        self.inner.own_fresh_until()
+    fn own_usable_until(&self) -> Instant {
+        self.inner.own_usable_until()
     }
     fn wait_settled(&mut self, ticket: u64, _: Instant) -> Settled {
         self.inner.settled(ticket)
@@ -152,6 +152,7 @@ impl App {
                 publisher,
                 subscriber,
                 expiry: settings.expiry,
+                hot_restart: settings.hot_restart,
                 port: Arc::clone(&shared.port),
                 gate: Arc::clone(&shared.gate),
                 environment: environment.clone(),

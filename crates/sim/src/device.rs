@@ -2,7 +2,7 @@
 //! than what they have accepted.
 
 use bumpless_base::{Epoch, Random};
-use bumpless_controller::OutputStamp;
+use bumpless_controller::{FieldSample, OutputStamp};
 
 /// What a node asks of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +16,8 @@ pub enum Ask {
 /// What the device answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Inputs, with the epoch that it has accepted.
-    Inputs(Option<Epoch>),
+    /// Inputs, with what it tells of the write that it has accepted.
+    Inputs(FieldSample),
     /// The outputs are in force.
     Accepted,
     /// The epoch is older than this one (F-5).
@@ -75,7 +75,10 @@ impl Device {
     pub fn serve(&mut self, ask: Ask) -> Reply {
         let Ask::Write(stamp) = ask else {
             let known = self.checks && self.epoch != Epoch(0);
-            return Reply::Inputs(known.then_some(self.epoch));
+            return Reply::Inputs(FieldSample {
+                epoch_seen: known.then_some(self.epoch),
+                cycle_seen: known.then_some(self.cycle),
+            });
         };
         if self.checks && stamp.epoch < self.epoch {
             return Reply::OlderEpoch(self.epoch);
@@ -108,6 +111,10 @@ mod tests {
         assert_eq!(write(2, 9), Reply::OlderCycle);
         assert_eq!(write(3, 1), Reply::Accepted);
         assert_eq!(write(2, 20), Reply::OlderEpoch(Epoch(3)));
-        assert_eq!(device.serve(Ask::Read), Reply::Inputs(Some(Epoch(3))));
+        let told = FieldSample {
+            epoch_seen: Some(Epoch(3)),
+            cycle_seen: Some(1),
+        };
+        assert_eq!(device.serve(Ask::Read), Reply::Inputs(told));
     }
 }

@@ -44,7 +44,10 @@ fn turns(applications: u16, rounds: u64) {
         parts.data_plane::<Sockets>(&config, cores, (links, Vec::new()), surroundings, now);
     for round in 0..rounds {
         let application = (round % u64::from(applications)) as usize;
-        parts.shared(application).port.note_published(round, now);
+        parts
+            .shared(application)
+            .port
+            .note_published(round, StateLife::until(now));
         assert!(matches!(plane.turn(|| now), Turn::Wait(_)));
     }
 }

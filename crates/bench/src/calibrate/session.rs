@@ -2,7 +2,7 @@
 
 use bumpless_base::{ChannelId, Duration, LinkSet};
 use bumpless_config::{
-    Application, ApplicationKind, Commit, Config, Distribution, Group, Synthetic,
+    AfterHotRestart, Application, ApplicationKind, Commit, Config, Distribution, Group, Synthetic,
 };
 use bumpless_plan::cost::file::names_of;
 use serde::{Deserialize, Serialize};
@@ -237,6 +237,8 @@ impl Session {
             name: "calibration".into(),
             candidates,
             references: Vec::new(),
+            hot_restart: None,
+            after_hot_restart: AfterHotRestart::Cold,
         }];
         own.applications = vec![self.application(networks)?];
         Ok(own)
@@ -251,6 +253,7 @@ impl Session {
             deadline: PATIENCE,
             // The newest state stays readable: only the session ends it.
             expiry: PATIENCE * 2,
+            hot_restart: PATIENCE * 2,
             commit: Commit::BeforeOutput,
             distribution: if self.spread {
                 Distribution::Spread

@@ -105,6 +105,7 @@ impl Node {
                 publisher,
                 subscriber,
                 expiry,
+                hot_restart: expiry,
                 port: shared.port,
                 gate: shared.gate,
                 environment: Threads(self.waker.clone()),

@@ -30,6 +30,8 @@ pub fn foreign_heartbeat(config: &Path) -> HeartbeatHeader {
         echo_delay: 0,
         lease_echo: 0,
         next: 0,
+        full_echo: 0,
+        padded: false,
     }
 }
 

@@ -13,7 +13,7 @@ use crate::schema;
 /// An application as far as it is known.
 pub(crate) struct Draft {
     pub(crate) place: Place,
-    name: Option<String>,
+    pub(crate) name: Option<String>,
     pub(crate) group: Option<usize>,
     channel: Option<ChannelId>,
     pub(crate) period: Option<Duration>,
@@ -38,6 +38,8 @@ impl Draft {
             period: self.period?,
             deadline: self.deadline?,
             expiry: self.expiry?,
+            // Its group's word comes when all are known.
+            hot_restart: Duration::ZERO,
             commit: self.commit?,
             distribution: self.distribution?,
             networks: self.networks?,

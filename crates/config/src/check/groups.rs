@@ -1,11 +1,11 @@
 //! Groups: who may stand in for whom, and what decides between them.
 
-use bumpless_base::{LinkSet, NodeId};
+use bumpless_base::{Duration, LinkSet, NodeId};
 
 use super::addresses::Map;
 use super::{Known, node};
 use crate::file::File;
-use crate::model::Group;
+use crate::model::{AfterHotRestart, Group};
 use crate::reader::Reader;
 use crate::schema;
 
@@ -18,6 +18,8 @@ pub(crate) struct Draft {
     /// `None` where some candidate is unknown.
     pub(crate) candidates: Option<Vec<NodeId>>,
     references: Option<Vec<usize>>,
+    hot_restart: Option<Option<Duration>>,
+    after_hot_restart: Option<AfterHotRestart>,
     /// Networks on which all known candidates have addresses.
     pub(crate) links: LinkSet,
 }
@@ -28,6 +30,8 @@ impl Draft {
             name: self.name?,
             candidates: self.candidates?,
             references: self.references?,
+            hot_restart: self.hot_restart?,
+            after_hot_restart: self.after_hot_restart?,
         })
     }
 }
@@ -75,6 +79,8 @@ fn group(
         name: given.name.clone(),
         candidates,
         references,
+        hot_restart: given.hot_restart,
+        after_hot_restart: given.after_hot_restart,
         links,
     }
 }

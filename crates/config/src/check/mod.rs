@@ -8,6 +8,7 @@ mod addresses;
 mod applications;
 mod capacity;
 mod groups;
+mod hot_restart;
 mod kinds;
 mod names;
 mod timing;
@@ -52,6 +53,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
     let nodes = addresses::nodes(file, &map);
     let groups = groups::check(reader, file, &known, &map);
     let drafts = applications::check(reader, file, &known, &map, &groups, timing.as_ref());
+    hot_restart::check(reader, file, &drafts, timing.as_ref());
     let transfer = capacity::check(reader, file, &drafts, &groups, &map, room);
     let realtime = realtime(&file.realtime);
     let plan = plan(&file.plan);
@@ -78,6 +80,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
         applications: applications?,
         weaknesses: Vec::new(),
     };
+    hot_restart::spread(&mut config);
     config.weaknesses = crate::weakness::find(&config);
     Some(config)
 }

@@ -8,7 +8,7 @@ use super::addresses::Address;
 use super::numbers::{Bytes, Millis, Positive, Real, RealPair, Whole};
 use super::section;
 use super::shape::{Choice, Flag, Mention, Name, Names};
-use crate::model::{Commit, Distribution, ENVELOPE_MAX, OnFailure};
+use crate::model::{AfterHotRestart, Commit, Distribution, ENVELOPE_MAX, OnFailure};
 
 section! {
     /// Two nodes that stand in for each other: one of them is primary for all applications of the
@@ -34,6 +34,19 @@ section! {
         /// Hazard: unsafe: when all networks between the nodes fail and both live, both become
         /// primary and both write. Status says so as long as it holds.
         without_reference: bool = "without_reference", "none", Flag, default("false");
+        /// For how long after the last output a node may go on from the newest state that it holds: the
+        /// process-dependent maximum of a hot restart (IEC 61131-3). Longer than a failover takes.
+        /// Cost: none.
+        /// Hazard: too short, an outage of all networks makes the applications begin anew; too long, they go on
+        /// from a state that the process has left behind.
+        hot_restart: Duration = "hot_restart_ms", "milliseconds", Millis { min: 1.0, max: 86_400_000.0 },
+            computed("for each application 5000, or three times its expiry if that is longer");
+        /// What a node does whose state would be the newest, but is older than `hot_restart_ms`: `cold`, its
+        /// applications begin anew; `stop`, it takes no role until it is started again, and says so.
+        /// Cost: none.
+        /// Hazard: `cold` moves the outputs to what the initial state gives; with `stop` nobody controls the
+        /// process until an operator has started one of the nodes again.
+        after_hot_restart: AfterHotRestart = "after_hot_restart", "none", AFTER_WORDS, default("\"cold\"");
     }
 }
 
@@ -55,6 +68,10 @@ const COMMIT_WORDS: Choice<Commit> = Choice(&[
 const DISTRIBUTION_WORDS: Choice<Distribution> = Choice(&[
     ("replicate", Distribution::Replicate),
     ("spread", Distribution::Spread),
+]);
+const AFTER_WORDS: Choice<AfterHotRestart> = Choice(&[
+    ("cold", AfterHotRestart::Cold),
+    ("stop", AfterHotRestart::Stop),
 ]);
 const ON_FAILURE_WORDS: Choice<OnFailure> =
     Choice(&[("hold", OnFailure::Hold), ("fail", OnFailure::Fail)]);

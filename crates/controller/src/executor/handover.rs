@@ -24,15 +24,16 @@ pub(super) fn fill(
     }
 }
 
-/// Loads `state` unless the application has come as far by itself; returns how far it goes.
+/// Loads `state` unless the application has come as far by itself, or it lacks an output that was written;
+/// returns how far it goes.
 pub(super) fn load_if_newer(
     application: &mut dyn Application,
     outputs: &mut [f64],
     state: &[u8],
-    own: Option<Progress>,
+    (own, includes): (Option<Progress>, &dyn Fn(Progress) -> bool),
 ) -> Result<Option<Progress>, LoadError> {
     let envelope = Envelope::parse(state)?;
-    if own.is_some_and(|own| own >= envelope.progress) {
+    if own.is_some_and(|own| own >= envelope.progress) || !includes(envelope.progress) {
         return Ok(None);
     }
     if envelope.output_count() != outputs.len() {

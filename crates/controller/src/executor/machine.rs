@@ -320,7 +320,10 @@ where
                 self.gate.epoch_spent(permit.epoch);
                 return self.finish(Outcome::Held(HoldCause::EpochSpent), now);
             }
-            Ok(_) => {
+            Ok(sample) => {
+                if let Err(error) = self.decide_tenure(sample, now) {
+                    return self.fail(FailCause::State(error), now);
+                }
                 self.inputs_valid = true;
                 self.report.inputs_at = Some(now);
                 None

@@ -53,11 +53,11 @@ pub trait Replication {
     /// What became of `ticket`, without waiting.
     fn settled(&mut self, ticket: u64) -> Settled;
 
-    /// Until when the state that was published last may be used: what decides whether this node takes
-    /// the role with its own state. Before any was published, an instant that has passed.
-    fn own_fresh_until(&self) -> Instant;
+    /// Until when the state that was published last is young enough to go on from. Before any was published, an
+    /// instant that has passed.
+    fn own_usable_until(&self) -> Instant;
 
-    /// Shows the newest whole state that came from a partner, if there is one that was not expired
+    /// Shows the newest whole state that came from a partner, if there is one that was young enough to go on from
     /// when this node took its present role. Returns whether `load` was called.
     fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool;
 }
@@ -101,8 +101,8 @@ pub trait OutputGate {
     fn paused(&self) -> bool {
         false
     }
-    /// Whether the present role of primary began anew, because no node was known to have the newest
-    /// state: what this node has from an earlier term is then not gone on from.
+    /// Whether the present role of primary began without the certainty that this node has the newest state. What
+    /// it has is then gone on from only if the field device shows that nothing later was written (F-27).
     fn began_cold(&self) -> bool {
         false
     }

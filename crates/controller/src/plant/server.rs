@@ -26,6 +26,8 @@ pub mod input {
     pub const PROCESS_TIME: u16 = 8;
     /// The accepted epoch, 32 bits; zero before the first write.
     pub const EPOCH: u16 = 10;
+    /// The cycle of the last accepted write, 64 bits.
+    pub const CYCLE: u16 = 12;
     /// Number of input registers.
     pub const COUNT: u16 = 16;
 }

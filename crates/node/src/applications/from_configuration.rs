@@ -82,7 +82,7 @@ pub(super) fn open_field(settings: &config::Application) -> io::Result<Box<dyn F
             let mut modbus = ModbusSettings::quadruple_tank(field.address);
             if !field.check_epoch {
                 // Such a device may keep anything at the place where others keep the epoch.
-                modbus.map.epoch = None;
+                (modbus.map.epoch, modbus.map.cycle) = (None, None);
             }
             Box::new(ModbusField::new(modbus, now)?)
         }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use bumpless_base::{Counters, NodeId};
+use bumpless_base::{Counters, Duration, NodeId};
 use bumpless_config as config;
 use bumpless_controller::{
     Application, Clock, CycleReport, Executor, ExecutorSettings, FieldIo, OutputGate,
@@ -17,6 +17,8 @@ pub struct Tuning {
     settings: ExecutorSettings,
     application: Box<dyn Application>,
     field: Box<dyn FieldIo>,
+    /// How long a state is young enough to go on from.
+    hot_restart: Duration,
     /// What is told of the executor's thread when it has taken them, or not.
     result: Result<(), String>,
 }
@@ -31,6 +33,7 @@ impl Tuning {
             settings: executor_settings(settings, node),
             application: build(settings),
             field: open_field(settings)?,
+            hot_restart: settings.hot_restart,
             result: Ok(()),
         })
     }
@@ -84,6 +87,7 @@ where
         settings,
         application,
         field,
+        hot_restart,
         ..
     } = *tuning;
     tuning.result = match executor.tune(settings, application, field) {
@@ -91,7 +95,7 @@ where
             (tuning.application, tuning.field) = (application, field);
             executor
                 .replication()
-                .set_times(settings.deadline, settings.expiry)
+                .set_times(settings.deadline, (settings.expiry, hot_restart))
         }
         Err((error, (application, field))) => {
             (tuning.application, tuning.field) = (application, field);

@@ -124,7 +124,7 @@ impl Changer {
                 let (place, settings) = &prepared.tuned[at];
                 let retime = ChangeOrder::Retime {
                     place: *place,
-                    period: settings.period,
+                    times: settings.into(),
                     expect_within: settings.period + settings.deadline,
                 };
                 order(job, retime)

@@ -156,7 +156,7 @@ impl Prepared {
         let (shared, runtime, member) =
             workshop
                 .parts
-                .newcomer(place as u16, seat.group, settings.period);
+                .newcomer(place as u16, seat.group, (&settings).into());
         let occupant = Occupant {
             sender: Some(sender),
             receiver: Some(receiver),

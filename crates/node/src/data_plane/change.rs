@@ -12,7 +12,7 @@ use bumpless_redundancy::{PrepareRefused, WithdrawRefused};
 use bumpless_transfer::{ExchangeError, ReceiverReplacement, SenderReplacement};
 
 use super::drivers::Drivers;
-use super::members::Member;
+use super::members::{Member, MemberTimes};
 use super::{ChannelRuntime, DataPlane};
 
 /// What a change of the configuration waits for: set by the data plane, read by whoever makes the change.
@@ -101,8 +101,8 @@ pub enum ChangeOrder {
     Retime {
         /// Its place.
         place: usize,
-        /// Between two cycles.
-        period: Duration,
+        /// Its times in its group.
+        times: MemberTimes,
         /// Its next state is overdue so long after one.
         expect_within: Duration,
     },
@@ -172,10 +172,10 @@ impl<D: Drivers> DataPlane<D> {
             }
             ChangeOrder::Retime {
                 place,
-                period,
+                times,
                 expect_within,
             } => {
-                self.retime(*place, *period, *expect_within);
+                self.retime(*place, *times, *expect_within);
                 Ok(())
             }
             ChangeOrder::Dismiss { leavers } => {
@@ -253,10 +253,10 @@ impl<D: Drivers> DataPlane<D> {
         }
     }
 
-    fn retime(&mut self, place: usize, period: Duration, expect_within: Duration) {
+    fn retime(&mut self, place: usize, times: MemberTimes, expect_within: Duration) {
         if let Some(Some(runtime)) = self.channels.get(place) {
             let (group, member) = runtime.group;
-            self.groups[group].set_period(member, period);
+            self.groups[group].set_times(member, times);
             self.cores.receiver.set_expect_within(place, expect_within);
         }
     }

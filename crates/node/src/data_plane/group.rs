@@ -9,7 +9,7 @@ use bumpless_meeting::{GroupGate, end_alone};
 use bumpless_redundancy::{GroupId, Redundancy};
 use bumpless_wire::Role;
 
-use super::members::{Counts, Member, Members};
+use super::members::{Counts, Member, MemberTimes, Members};
 use super::words::Words;
 use crate::status::GroupSnapshot;
 
@@ -76,17 +76,17 @@ impl GroupRuntime {
         }
     }
 
-    /// Notes that the newest state of the group's application `member` is good until `until`, and
-    /// tells the core until when this node could take over.
-    pub fn note_fresh(
+    /// Notes that a state of the group's application `member` has come, which is fresh until then, and tells the
+    /// core what this node holds.
+    pub fn note_received(
         &mut self,
         member: usize,
-        until: Instant,
+        fresh_until: Instant,
         redundancy: &mut Redundancy,
         now: Instant,
     ) {
-        self.members.note_fresh(member, until);
-        self.tell_synced(redundancy, now);
+        self.members.note_received(member, fresh_until, now);
+        self.tell_holding(redundancy, now);
     }
 
     /// An application comes to a vacant place. Its executor has not begun.
@@ -98,7 +98,7 @@ impl GroupRuntime {
     /// The application at `place` is about to go: nobody has to have its state.
     pub fn discount(&mut self, place: usize, redundancy: &mut Redundancy, now: Instant) {
         self.members.discount(place);
-        self.tell_synced(redundancy, now);
+        self.tell_holding(redundancy, now);
     }
 
     /// The application at `place` is gone; its executor has ended.
@@ -107,15 +107,14 @@ impl GroupRuntime {
         self.members.put(place, None)
     }
 
-    /// The cycles of the application at `place` follow each other at another `period`.
-    pub fn set_period(&mut self, place: usize, period: Duration) {
-        self.members.set_period(place, period);
+    /// The application at `place` goes on with other times.
+    pub fn set_times(&mut self, place: usize, times: MemberTimes) {
+        self.members.set_times(place, times);
     }
 
-    /// A node whose applications cannot reach their field devices is not ready to take over.
-    fn tell_synced(&self, redundancy: &mut Redundancy, now: Instant) {
-        let until = self.members.fresh_until().filter(|_| !self.unfit);
-        redundancy.set_synced_until(self.id, until, now);
+    fn tell_holding(&self, redundancy: &mut Redundancy, now: Instant) {
+        let holding = self.members.holding(!self.unfit);
+        redundancy.set_holding(self.id, holding, now);
     }
 
     /// Follows a change of role. The right to write goes before anything else can be done with it.
@@ -131,18 +130,16 @@ impl GroupRuntime {
         }
         self.gate.set_alone(false);
         self.gate.set_cold(redundancy.is_cold(self.id));
-        if to == Role::Primary || self.gate.is_primary() {
-            // What was received before this node was primary is older than what it made itself.
-            self.members.forget_freshness();
+        let was_primary = self.gate.is_primary();
+        if to == Role::Primary || was_primary {
             self.members.all_there();
         }
         self.gate.set_role(to, now);
         self.members.ports().for_each(|port| port.in_step());
         self.offered = handed_over;
-        if handed_over {
-            // What this node has just made safe at its successor is the newest state there is.
-            self.members.own_is_fresh();
-            self.tell_synced(redundancy, now);
+        if was_primary && to != Role::Primary {
+            self.members.own_counts();
+            self.tell_holding(redundancy, now);
         }
         self.go_on();
     }
@@ -175,11 +172,11 @@ impl GroupRuntime {
         }
         let mut longest_waiting = None;
         for member in self.members.by_period() {
-            if longest_waiting.is_some_and(|waiting| member.period < waiting) {
+            if longest_waiting.is_some_and(|waiting| member.times.period < waiting) {
                 return false;
             }
             if !member.port.try_pause() {
-                longest_waiting = Some(member.period);
+                longest_waiting = Some(member.times.period);
             }
         }
         let ready = longest_waiting.is_none();
@@ -214,7 +211,7 @@ impl GroupRuntime {
             .is_some_and(|since| now.since(since) > UNFIT_PATIENCE);
         if unfit != self.unfit {
             self.unfit = unfit;
-            self.tell_synced(redundancy, now);
+            self.tell_holding(redundancy, now);
         }
         self.seek_relief(redundancy, now);
         if self.gate.is_primary() {
@@ -314,14 +311,14 @@ impl GroupRuntime {
     /// stood still then, as everything did.
     pub fn hung(&self, stalled_at: Instant, now: Instant) -> Option<Duration> {
         let hangs = |member: &&Member| {
-            let bound = (member.period * 10).max(HANG);
+            let bound = (member.times.period * 10).max(HANG);
             let since = member.port.cycle_since();
             since.is_some_and(|since| now.since(since.max(stalled_at)) > bound)
         };
         self.members
             .present()
             .find(hangs)
-            .map(|member| member.period)
+            .map(|member| member.times.period)
     }
 
     fn wake(&self) {
@@ -332,7 +329,7 @@ impl GroupRuntime {
 #[cfg(test)]
 mod tests {
     use bumpless_config::Config;
-    use bumpless_meeting::ApplicationPort;
+    use bumpless_meeting::{ApplicationPort, StateLife};
 
     use super::*;
     use crate::build::build_cores;
@@ -379,20 +376,23 @@ size = "1 kB"
         let ports = [port(0), port(1)];
         let member = |(port, period): (&Arc<ApplicationPort>, Duration)| Member {
             port: Arc::clone(port),
-            period,
+            times: MemberTimes {
+                period,
+                hot_restart: Duration::from_secs(5),
+            },
             counts: Counts::Yes,
         };
         let applications = (ports.iter().zip(periods).map(member).collect(), 2);
         let (gate, peer) = (Arc::default(), PeerId(0));
         let mut group = GroupRuntime::new(GroupId(0), peer, gate, marks, applications);
         let redundancy = &mut cores.redundancy;
-        ports[0].note_published(0, at(50));
-        ports[1].note_published(0, at(2000));
+        ports[0].note_published(0, StateLife::until(at(50)));
+        ports[1].note_published(0, StateLife::until(at(2000)));
         group.role_changed(Role::Primary, false, redundancy, at(2));
         group.role_changed(Role::Backup, true, redundancy, at(20));
         assert_eq!(group.members.freshness(0), Some(at(50)));
         assert_eq!(group.members.freshness(1), Some(at(2000)));
-        group.note_fresh(0, at(70), redundancy, at(30));
-        assert_eq!(group.members.fresh_until(), Some(at(70)));
+        group.note_received(0, at(70), redundancy, at(30));
+        assert_eq!(group.members.holding(true).fresh_until, Some(at(70)));
     }
 }

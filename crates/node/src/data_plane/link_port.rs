@@ -39,6 +39,8 @@ pub struct LinkPort<L = Box<dyn Link + Send>> {
     driver: L,
     pacer: Pacer,
     addresses: Addresses,
+    /// What makes a datagram as long as the longest.
+    zeros: Box<[u8]>,
     /// The packets of one burst; kept, because clearing room for them anew costs more than most turns.
     burst: Vec<Transmit>,
     /// What the driver said last of datagrams lost before it could receive them, and their sum.
@@ -78,6 +80,7 @@ impl<L: Link> LinkPort<L> {
             driver,
             pacer,
             addresses,
+            zeros: vec![0; settings.datagram_max.into()].into_boxed_slice(),
             burst: Vec::with_capacity(BURST),
             drops: (0, None),
             full: false,
@@ -126,7 +129,23 @@ impl<L: Link> LinkPort<L> {
         counters: &mut Counters,
     ) {
         if let Some(&Some(to)) = self.addresses.partners.get(usize::from(peer.0)) {
-            self.send_one(to, bytes, now, sender, counters);
+            self.send_one(to, (bytes, 0), now, sender, counters);
+        }
+    }
+
+    /// As [`send_to_partner`](Self::send_to_partner), followed by zeros up to the length of the longest packets of
+    /// states: what passes shows that they do.
+    pub fn send_at_full_length(
+        &mut self,
+        peer: PeerId,
+        bytes: &[u8],
+        now: Instant,
+        sender: &mut Sender,
+        counters: &mut Counters,
+    ) {
+        if let Some(&Some(to)) = self.addresses.partners.get(usize::from(peer.0)) {
+            let zeros = self.zeros.len().saturating_sub(bytes.len());
+            self.send_one(to, (bytes, zeros), now, sender, counters);
         }
     }
 
@@ -140,29 +159,29 @@ impl<L: Link> LinkPort<L> {
         counters: &mut Counters,
     ) {
         if let Some(&Some(to)) = self.addresses.references.get(usize::from(reference)) {
-            self.send_one(to, bytes, now, sender, counters);
+            self.send_one(to, (bytes, 0), now, sender, counters);
         }
     }
 
+    /// `bytes`, and so many zeros.
     fn send_one(
         &mut self,
         to: SocketAddr,
-        bytes: &[u8],
+        (bytes, zeros): (&[u8], usize),
         now: Instant,
         sender: &mut Sender,
         counters: &mut Counters,
     ) {
-        self.pacer.spent(self.pacer.wire_bytes(1, bytes.len()), now);
-        sender.note_sent(self.id, bytes.len(), now);
-        self.hand_over(
-            to,
-            &[Segment {
-                header: bytes,
-                payload: &[],
-            }],
-            bytes.len(),
-            counters,
-        );
+        let len = bytes.len() + zeros;
+        self.pacer.spent(self.pacer.wire_bytes(1, len), now);
+        sender.note_sent(self.id, len, now);
+        let padding = std::mem::take(&mut self.zeros);
+        let segment = Segment {
+            header: bytes,
+            payload: &padding[..zeros],
+        };
+        self.hand_over(to, &[segment], len, counters);
+        self.zeros = padding;
     }
 
     /// Sends state packets, earliest deadline first, as far as pacer and kernel allow.

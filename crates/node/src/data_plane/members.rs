@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use bumpless_base::{Duration, IndexedHeap, Instant};
+use bumpless_config as config;
 use bumpless_meeting::ApplicationPort;
+use bumpless_redundancy::Holding;
 
 /// Whether a node is ready to take over only with a fresh state of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,13 +19,31 @@ pub enum Counts {
     No,
 }
 
+/// The times of an application that concern its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberTimes {
+    /// Between two of its cycles.
+    pub period: Duration,
+    /// How long a state of it is young enough to go on from.
+    pub hot_restart: Duration,
+}
+
+impl From<&config::Application> for MemberTimes {
+    fn from(settings: &config::Application) -> Self {
+        Self {
+            period: settings.period,
+            hot_restart: settings.hot_restart,
+        }
+    }
+}
+
 /// An application of a group.
 #[derive(Clone, Debug)]
 pub struct Member {
     /// Where it meets the data plane.
     pub port: Arc<ApplicationPort>,
-    /// Between two of its cycles.
-    pub period: Duration,
+    /// Its times.
+    pub times: MemberTimes,
     /// Whether readiness takes a fresh state of it.
     pub counts: Counts,
 }
@@ -33,8 +53,10 @@ pub struct Members {
     places: Vec<Option<Member>>,
     /// Those that are taken, longest period first.
     by_period: Vec<usize>,
-    /// Until when the newest state of each that counts may be used.
+    /// Until when the newest state of each that counts is fresh.
     freshness: IndexedHeap<Instant>,
+    /// Until when it is young enough to go on from.
+    usability: IndexedHeap<Instant>,
     counting: usize,
 }
 
@@ -45,6 +67,7 @@ impl Members {
             places: vec![None; places.max(members.len())],
             by_period: Vec::with_capacity(places.max(members.len())),
             freshness: IndexedHeap::new(places.max(members.len())),
+            usability: IndexedHeap::new(places.max(members.len())),
             counting: 0,
         };
         for (place, member) in members.into_iter().enumerate() {
@@ -55,16 +78,16 @@ impl Members {
 
     /// Has `member` at `place`, or nobody; returns who was there.
     pub fn put(&mut self, place: usize, member: Option<Member>) -> Option<Member> {
-        self.freshness.remove(place);
+        self.forget(place);
         let before = std::mem::replace(&mut self.places[place], member);
         self.recount();
         before
     }
 
-    /// Its cycles follow each other at another `period`.
-    pub fn set_period(&mut self, place: usize, period: Duration) {
+    /// It goes on with other times.
+    pub fn set_times(&mut self, place: usize, times: MemberTimes) {
         if let Some(Some(member)) = self.places.get_mut(place) {
-            member.period = period;
+            member.times = times;
         }
         self.recount();
     }
@@ -74,7 +97,7 @@ impl Members {
         if let Some(Some(member)) = self.places.get_mut(place) {
             member.counts = Counts::No;
         }
-        self.freshness.remove(place);
+        self.forget(place);
         self.recount();
     }
 
@@ -94,7 +117,11 @@ impl Members {
         self.by_period.clear();
         self.by_period
             .extend((0..self.places.len()).filter(present));
-        let period = |place: &usize| self.places[*place].as_ref().map(|member| member.period);
+        let period = |place: &usize| {
+            self.places[*place]
+                .as_ref()
+                .map(|member| member.times.period)
+        };
         self.by_period
             .sort_unstable_by_key(|place| (std::cmp::Reverse(period(place)), *place));
         let counts = |member: &&Member| member.counts == Counts::Yes;
@@ -122,9 +149,14 @@ impl Members {
         self.places.get(place)?.as_ref()
     }
 
-    /// The newest state of the application at `place` may be used until then. One that did not count
-    /// does from its first state on.
-    pub fn note_fresh(&mut self, place: usize, until: Instant) {
+    fn forget(&mut self, place: usize) {
+        self.freshness.remove(place);
+        self.usability.remove(place);
+    }
+
+    /// A state of the application at `place` has come at `now`, and is fresh until then. One that did not count does
+    /// from its first state on.
+    pub fn note_received(&mut self, place: usize, fresh_until: Instant, now: Instant) {
         let Some(Some(member)) = self.places.get_mut(place) else {
             return;
         };
@@ -136,33 +168,38 @@ impl Members {
                 self.counting += 1;
             }
         }
-        self.freshness.set(place, until);
+        self.freshness.set(place, fresh_until);
+        self.usability.set(place, now + member.times.hot_restart);
     }
 
-    /// Forgets which states are fresh.
-    pub fn forget_freshness(&mut self) {
-        (0..self.places.len()).for_each(|place| {
-            self.freshness.remove(place);
-        });
-    }
-
-    /// What this node has made itself is at its successor: its own states count.
-    pub fn own_is_fresh(&mut self) {
+    /// A role of primary has ended: what this node has made in it counts, where it has made anything; else what
+    /// it began with still does.
+    pub fn own_counts(&mut self) {
         for (place, member) in self.places.iter().enumerate() {
-            if let Some(member) = member
-                .as_ref()
-                .filter(|member| member.counts == Counts::Yes)
-            {
-                self.freshness.set(place, member.port.fresh_until());
+            let counts = |member: &&Member| member.counts == Counts::Yes;
+            if let Some(member) = member.as_ref().filter(counts) {
+                let life = member.port.own_life();
+                let later = |heap: &mut IndexedHeap<Instant>, until: Instant| {
+                    let known = heap.key(place).unwrap_or(Instant::ZERO);
+                    heap.set(place, known.max(until));
+                };
+                later(&mut self.freshness, life.fresh_until);
+                later(&mut self.usability, life.usable_until);
             }
         }
     }
 
-    /// Until when there is a fresh state of every application that counts; `None` if there is not.
-    pub fn fresh_until(&self) -> Option<Instant> {
-        let whole = self.freshness.len() == self.counting;
-        let (until, _) = self.freshness.first()?;
-        whole.then_some(until)
+    /// What there is of a state of every application that counts.
+    pub fn holding(&self, fit: bool) -> Holding {
+        let first = |heap: &IndexedHeap<Instant>| {
+            let whole = heap.len() == self.counting;
+            heap.first().map(|(until, _)| until).filter(|_| whole)
+        };
+        Holding {
+            fresh_until: first(&self.freshness),
+            usable_until: first(&self.usability),
+            fit,
+        }
     }
 
     /// When the state at `place` ceases to be fresh.

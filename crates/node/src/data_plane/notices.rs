@@ -2,7 +2,7 @@
 
 use bumpless_base::{Instant, LinkId, PeerId};
 use bumpless_redundancy::{
-    Event, GroupId, RedundancyCause, RedundancyLevel, ReferenceId, RoleCause, WaitCause,
+    Event, GroupId, InForce, RedundancyCause, RedundancyLevel, ReferenceId, RoleCause, WaitCause,
 };
 use bumpless_transfer::{FailureCause, ReceiverEvent, SenderEvent};
 use bumpless_wire::Role;
@@ -118,7 +118,12 @@ impl<D: Drivers> DataPlane<D> {
                 runtime.snapshot.received_cycle = Some(cycle);
                 runtime.snapshot.received_at = Some(now);
                 let (application, (group, member)) = (runtime.application, runtime.group);
-                self.groups[group].note_fresh(member, expires_at, &mut self.cores.redundancy, now);
+                self.groups[group].note_received(
+                    member,
+                    expires_at,
+                    &mut self.cores.redundancy,
+                    now,
+                );
                 if self.surroundings.log_transfers {
                     self.record(now, NodeEvent::Received { application, cycle });
                 }
@@ -197,14 +202,34 @@ impl<D: Drivers> DataPlane<D> {
             }
             Event::LinkUp { peer, link } => self.link_changed(peer, link, true, now),
             Event::LinkDown { peer, link } => self.link_changed(peer, link, false, now),
+            Event::LinkNarrow { peer, link, narrow } => {
+                self.link_narrowed(peer, link, narrow, now);
+            }
             Event::PartnerHeard { peer } => self.partner_notice("partner_heard", peer, now),
             Event::PartnerSilent { peer } => self.partner_notice("partner_silent", peer, now),
             Event::SessionChanged { peer, tag } => {
                 self.cores.sender.set_session(peer, tag, now);
                 self.cores.receiver.set_session(peer, tag, now);
             }
-            Event::ConfigurationDiffers { peer } => {
-                self.partner_notice("configuration_differs", peer, now)
+            Event::ConfigurationDiffers { peer, in_force } => {
+                let name = self.partner_names.get(usize::from(peer.0));
+                let name = name.map_or("?", String::as_str);
+                let (before, after) = match in_force {
+                    InForce::Ours => (
+                        "",
+                        " runs another one and takes no part; this node's is in force",
+                    ),
+                    InForce::Theirs => (
+                        "that of ",
+                        " is in force; this node takes no part: give it the same one",
+                    ),
+                    InForce::Neither => (
+                        "",
+                        " runs another one; neither takes a role: give both the same one",
+                    ),
+                };
+                let cause = ShortText::of(format_args!("{before}{name}{after}"));
+                self.notice("configuration_differs", None, cause, now);
             }
             Event::ConfigurationDue => self.surroundings.board.set_due(),
             Event::ChangeWithdrawn => self.surroundings.board.set_withdrawn(),
@@ -243,12 +268,12 @@ impl<D: Drivers> DataPlane<D> {
     }
 
     fn link_changed(&mut self, peer: PeerId, link: LinkId, up: bool, now: Instant) {
-        self.cores.sender.set_link_healthy(peer, link, up, now);
         let at = usize::from(peer.0) * self.ports.len() + usize::from(link.0);
         if let Some(snapshot) = self.link_snapshots.get_mut(at) {
             snapshot.up = up;
             snapshot.came_up |= up;
         }
+        self.choose_links(peer, now);
         self.record(
             now,
             NodeEvent::Link {
@@ -257,6 +282,41 @@ impl<D: Drivers> DataPlane<D> {
                 up,
             },
         );
+    }
+
+    /// States go over links that pass them whole, and over others only as long as there is none.
+    fn choose_links(&mut self, peer: PeerId, now: Instant) {
+        let links = self.ports.len();
+        let first = usize::from(peer.0) * links;
+        let Some(states) = self.link_snapshots.get(first..first + links) else {
+            return;
+        };
+        let wide = states.iter().any(|link| link.up && !link.narrow);
+        for (link, state) in (0..).zip(states) {
+            let healthy = state.up && !(state.narrow && wide);
+            let sender = &mut self.cores.sender;
+            sender.set_link_healthy(peer, LinkId(link), healthy, now);
+        }
+    }
+
+    fn link_narrowed(&mut self, peer: PeerId, link: LinkId, narrow: bool, now: Instant) {
+        let at = usize::from(peer.0) * self.ports.len() + usize::from(link.0);
+        if let Some(snapshot) = self.link_snapshots.get_mut(at) {
+            snapshot.narrow = narrow;
+        }
+        self.choose_links(peer, now);
+        let network = self.link_name(link);
+        let (passes, remedy) = match narrow {
+            true => ("short packets only: ", NARROW),
+            false => ("packets of full length again", ""),
+        };
+        let cause = ShortText::of(format_args!("network {network} passes {passes}{remedy}"));
+        self.notice("link_narrow", None, cause, now);
+    }
+
+    fn link_name(&self, link: LinkId) -> &str {
+        let name = self.link_names.get(usize::from(link.0));
+        name.map_or("?", String::as_str)
     }
 
     fn level_changed(&mut self, group: GroupId, level: RedundancyLevel, now: Instant) {
@@ -308,6 +368,26 @@ impl<D: Drivers> DataPlane<D> {
         ))
     }
 
+    /// The slowest network to a partner whose answers come too late, and what it exceeds.
+    fn late_answers(&self) -> ShortText {
+        let redundancy = &self.cores.redundancy;
+        let peers = 0..self.partner_names.len() as u8;
+        let links = 0..self.link_names.len() as u8;
+        let all =
+            peers.flat_map(|peer| links.clone().map(move |link| (PeerId(peer), LinkId(link))));
+        let measured =
+            all.filter_map(|(peer, link)| Some((redundancy.round_trip(peer, link)?, link)));
+        let lease = redundancy.timing().lease.as_millis_f64();
+        match measured.max() {
+            Some((span, link)) => ShortText::of(format_args!(
+                "the partner's answers take {:.1} ms on network {}; lease_ms, {lease}, must exceed that",
+                span.as_millis_f64(),
+                self.link_name(link)
+            )),
+            None => ShortText::of("the partner's answers come too late"),
+        }
+    }
+
     fn wait_cause(&self, cause: WaitCause) -> ShortText {
         match cause {
             WaitCause::NotSynced => {
@@ -322,6 +402,10 @@ impl<D: Drivers> DataPlane<D> {
                 self.reference_name(reference)
             )),
             WaitCause::LeaseRefused(reference) => self.refused_lease(reference),
+            WaitCause::ReferenceLate(reference) => ShortText::of(format_args!(
+                "reference point {} answers when the lease that it grants is over; lease_ms must exceed the round trip",
+                self.reference_name(reference)
+            )),
         }
     }
 
@@ -334,19 +418,24 @@ impl<D: Drivers> DataPlane<D> {
             RedundancyCause::BackupNotSynced => {
                 ShortText::of("the backup has no fresh state of every application")
             }
+            RedundancyCause::BackupUnfit => {
+                ShortText::of("a field device does not answer the backup")
+            }
+            RedundancyCause::AnswersLate => self.late_answers(),
             RedundancyCause::ConfigurationDiffers => {
                 ShortText::of("the partner runs another configuration")
             }
             RedundancyCause::DuplicateNode => {
                 ShortText::of("another process uses this node's name")
             }
-            RedundancyCause::LinkDown(link) => {
-                let name = self
-                    .link_names
-                    .get(usize::from(link.0))
-                    .map_or("?", String::as_str);
-                ShortText::of(format_args!("network {name} to the partner is down"))
-            }
+            RedundancyCause::LinkDown(link) => ShortText::of(format_args!(
+                "network {} to the partner is down",
+                self.link_name(link)
+            )),
+            RedundancyCause::LinkNarrow(link) => ShortText::of(format_args!(
+                "network {} passes short packets only: {NARROW}",
+                self.link_name(link)
+            )),
             RedundancyCause::ReferenceSilent(reference) => ShortText::of(format_args!(
                 "reference point {} does not answer",
                 self.reference_name(reference)
@@ -359,6 +448,9 @@ impl<D: Drivers> DataPlane<D> {
         }
     }
 }
+
+/// What a link that passes short packets only needs.
+const NARROW: &str = "mend its MTU, or lower mtu";
 
 const fn failure(cause: FailureCause) -> &'static str {
     match cause {
@@ -384,5 +476,8 @@ const fn role_cause(cause: RoleCause) -> &'static str {
         RoleCause::ConfigurationDiffers => "the partner runs another configuration",
         RoleCause::DuplicateNode => "another process uses this node's name",
         RoleCause::EpochsExhausted => "the range of epochs is used up",
+        RoleCause::StateTooOld => {
+            "the newest state is older than hot_restart_ms; start a node again to begin anew"
+        }
     }
 }

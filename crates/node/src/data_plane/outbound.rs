@@ -21,14 +21,22 @@ impl<D: Drivers> DataPlane<D> {
         let (cores, buffer) = (&mut self.cores, &mut self.scratch.message);
         while let Some(outgoing) = cores.redundancy.poll_transmit(now, buffer) {
             match outgoing {
-                Outgoing::Heartbeat { peer, link, len } => {
+                Outgoing::Heartbeat {
+                    peer,
+                    link,
+                    len,
+                    padded,
+                } => {
                     let stopped = deliberate(Fault::FailedLinkStopsOthers)
                         && link.0 > 0
                         && cores.counters.get(Counter::SendFailures) > 0;
                     if let Some(port) = port(&mut self.ports, link).filter(|_| !stopped) {
                         let bytes = &buffer[..len];
                         let (sender, counters) = (&mut cores.sender, &mut cores.counters);
-                        port.send_to_partner(peer, bytes, now, sender, counters);
+                        match padded {
+                            true => port.send_at_full_length(peer, bytes, now, sender, counters),
+                            false => port.send_to_partner(peer, bytes, now, sender, counters),
+                        }
                     }
                 }
                 Outgoing::Witness { reference, len } => {

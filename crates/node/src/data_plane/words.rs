@@ -100,10 +100,10 @@ impl Words {
 
 #[cfg(test)]
 mod tests {
-    use bumpless_base::{Duration, Instant, Random};
-    use bumpless_meeting::ApplicationPort;
+    use bumpless_base::{Duration, Random};
+    use bumpless_meeting::{ApplicationPort, StateLife};
 
-    use super::super::members::{Counts, Member};
+    use super::super::members::{Counts, Member, MemberTimes};
     use super::*;
 
     #[test]
@@ -112,7 +112,10 @@ mod tests {
         let marks = Arc::new(Marks::new(COUNT));
         let member = |at| Member {
             port: Arc::new(ApplicationPort::marking(Arc::clone(&marks), at)),
-            period: Duration::from_millis(1),
+            times: MemberTimes {
+                period: Duration::from_millis(1),
+                hot_restart: Duration::from_secs(5),
+            },
             counts: Counts::Yes,
         };
         let mut members = Members::new((0..COUNT).map(member).collect(), COUNT);
@@ -131,7 +134,7 @@ mod tests {
                 continue;
             };
             match random.below(6) {
-                0 => port.note_published(round, Instant::ZERO),
+                0 => port.note_published(round, StateLife::default()),
                 1 => port.settle(round, random.chance(0.5)),
                 2 => port.set_fit(random.chance(0.5)),
                 3 => port.ask_alone(),

@@ -1,7 +1,9 @@
 use super::*;
 use crate::agreement::Agreement;
 use crate::id::GroupId;
+use crate::setup::GroupSetup;
 use alloc::vec;
+use bumpless_base::NodeId;
 use bumpless_wire::NO_REFERENCE;
 
 fn surroundings(timing: &Timing, now: Instant) -> Surroundings<'_> {
@@ -13,7 +15,9 @@ fn surroundings(timing: &Timing, now: Instant) -> Surroundings<'_> {
         unreachable_since: Instant::ZERO,
         session: 7,
         duplicate_partner: false,
-        barred: None,
+        duplicate_self: false,
+        conflict: None,
+        late: false,
     }
 }
 
@@ -25,7 +29,7 @@ fn entry(role: Role, flags: GroupFlags) -> GroupEntry {
         flags,
         reference: NO_REFERENCE,
         reference_version: 0,
-        reference_accepted: 0,
+        used: Epoch(0),
         token: 3,
     }
 }
@@ -33,13 +37,15 @@ fn entry(role: Role, flags: GroupFlags) -> GroupEntry {
 /// Candidate 1, which has promised the role to its partner.
 fn promised(until: Instant) -> RoleMachine {
     let agreement = Agreement::new(vec![], Instant::ZERO);
-    let mut machine = RoleMachine::new(
-        GroupId(0),
-        0,
-        1,
-        agreement,
-        (&Timing::default(), Instant::ZERO),
-    );
+    let setup = GroupSetup {
+        id: GroupId(0),
+        candidates: [NodeId(0), NodeId(1)],
+        references: vec![],
+        without_reference: true,
+        stop_when_old: false,
+    };
+    let mut machine =
+        RoleMachine::new(&setup, 0, 1, agreement, (&Timing::default(), Instant::ZERO));
     machine.promised_until = until;
     machine
 }
@@ -127,7 +133,7 @@ fn only_a_later_primary_makes_it_history_that_this_node_was_ahead() {
         machine.declare(true, &timing, now);
         let heard = entry(role, GroupFlags::EMPTY);
         machine.partner = Some(GroupEntry {
-            epoch: Epoch(epoch),
+            used: Epoch(epoch),
             ..heard
         });
         machine.fall_behind();

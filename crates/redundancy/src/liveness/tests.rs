@@ -17,6 +17,8 @@ fn heartbeat(sent_at: u64, echo_sent_at: u64, echo_delay: u32) -> HeartbeatHeade
         echo_delay,
         lease_echo: 0,
         next: 0,
+        full_echo: 0,
+        padded: false,
     }
 }
 

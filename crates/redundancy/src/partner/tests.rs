@@ -27,6 +27,8 @@ struct End {
     setup: Setup,
     partner: Partner,
     change: Change,
+    /// It has a role.
+    established: bool,
     out: Outbox,
 }
 
@@ -39,6 +41,7 @@ impl End {
             setup,
             partner,
             change,
+            established: false,
             out: Outbox::new(16),
         }
     }
@@ -57,13 +60,14 @@ impl End {
         copies
     }
     fn hear(&mut self, link: u8, bytes: &[u8; MAX_HEARTBEAT_LEN], now: Instant) -> Heard {
-        let Ok(Packet::Heartbeat(heartbeat)) = parse(&bytes[..88]) else {
+        let Ok(Packet::Heartbeat(heartbeat)) = parse(&bytes[..bumpless_wire::heartbeat_len(0)])
+        else {
             unreachable!()
         };
         self.partner.hear(
             LinkId(link),
             &heartbeat,
-            (&self.setup.timing, &mut self.change),
+            (&self.setup.timing, &mut self.change, self.established),
             now,
             &mut self.out,
         )
@@ -132,7 +136,8 @@ fn promises_count_from_the_newest_heartbeat_and_from_when_its_first_copy_came() 
     a.hear(1, &newer[1], at(14));
     assert_eq!(a.partner.latest_heard_at(), Some(at(12)));
     let said = a.round(at(15));
-    let Ok(Packet::Heartbeat(heartbeat)) = parse(&said[0][..88]) else {
+    let Ok(Packet::Heartbeat(heartbeat)) = parse(&said[0][..bumpless_wire::heartbeat_len(0)])
+    else {
         unreachable!()
     };
     assert_eq!(heartbeat.lease_echo, at(11).as_nanos());
@@ -148,7 +153,7 @@ fn the_copies_of_a_round_say_the_same_about_leases() {
     a.hear(0, &news[0], at(21));
     let mut second = [0; MAX_HEARTBEAT_LEN];
     a.partner.poll_transmit(&a.setup, at(22), &mut second);
-    let echo = |bytes: &[u8]| match parse(&bytes[..88]) {
+    let echo = |bytes: &[u8]| match parse(&bytes[..bumpless_wire::heartbeat_len(0)]) {
         Ok(Packet::Heartbeat(heartbeat)) => (heartbeat.sent_at, heartbeat.lease_echo),
         _ => unreachable!(),
     };

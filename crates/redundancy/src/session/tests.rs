@@ -27,6 +27,8 @@ impl End {
             echo_delay: 0,
             lease_echo: 0,
             next: 0,
+            full_echo: 0,
+            padded: false,
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use WitnessKind::{Acquire, AcquireLone, Observe, Release, Renew, RenewAlone};
+use WitnessKind::{Acquire, AcquireLone, Observe, Release, Renew, RenewAlone, Yield};
 use proptest::prelude::*;
 use std::vec::Vec;
 
@@ -212,8 +212,13 @@ fn while_its_holder_goes_on_alone_the_role_goes_only_to_who_claims_no_state() {
         "what others hold stays old"
     );
     assert!(!ask(&mut w, 600_000, request(0, Acquire, 4)).granted);
-    assert!(!ask(&mut w, 600_100, request(1, Renew, 3)).alone);
+    ask(&mut w, 600_100, request(1, Renew, 3));
     assert!(ask(&mut w, 700_000, request(0, Acquire, 4)).granted);
+}
+
+/// Whether another node than the holder hears that what it has is old.
+fn is_marked(w: &mut Witness, us: u64) -> bool {
+    ask(w, us, request(1, Observe, 0)).alone
 }
 
 #[test]
@@ -221,10 +226,47 @@ fn the_holder_that_lapsed_gets_its_role_back_and_the_mark_stays() {
     let mut w = held();
     ask(&mut w, 101_000, request(0, RenewAlone, 2));
     let reply = ask(&mut w, 300_000, request(0, Acquire, 2));
-    assert!(reply.granted && reply.alone);
+    assert!(
+        reply.granted && !reply.alone,
+        "what the holder has is the newest"
+    );
+    assert!(is_marked(&mut w, 300_050));
     ask(&mut w, 300_100, request(0, Renew, 2));
-    let reply = ask(&mut w, 400_000, request(0, Acquire, 2));
-    assert!(reply.granted && !reply.alone);
+    assert!(ask(&mut w, 400_000, request(0, Acquire, 2)).granted);
+    assert!(!is_marked(&mut w, 400_100));
+}
+
+#[test]
+fn a_holder_that_yields_lets_who_has_a_fresh_state_take_over_at_once_and_stays_on_record() {
+    let mut w = held();
+    ask(&mut w, 101_000, request(0, RenewAlone, 2));
+    assert!(!ask(&mut w, 101_100, request(1, Acquire, 3)).granted);
+    assert!(ask(&mut w, 101_200, request(0, Yield, 2)).granted);
+    assert!(!is_marked(&mut w, 101_300));
+    let mut back = w.clone();
+    assert!(
+        ask(&mut back, 101_400, request(0, Acquire, 2)).granted,
+        "its own epoch"
+    );
+    assert!(ask(&mut w, 101_400, request(1, Acquire, 3)).granted);
+    assert!(!ask(&mut w, 101_500, request(0, Acquire, 2)).granted);
+    assert!(
+        !ask(&mut w, 101_600, request(0, Yield, 2)).granted,
+        "the role is another's"
+    );
+}
+
+#[test]
+fn a_yield_that_was_overtaken_neither_ends_a_promise_nor_clears_the_mark() {
+    let mut w = held();
+    let session = w.session();
+    ask(&mut w, 105_000, request(0, RenewAlone, 2));
+    let late = ask_late(&mut w, 106_000, 104_000, session, request(0, Yield, 2));
+    assert!(!late.granted && is_marked(&mut w, 106_100));
+    assert!(
+        !ask(&mut w, 106_200, request(1, AcquireLone, 3)).granted,
+        "promised"
+    );
 }
 
 #[test]
@@ -232,27 +274,32 @@ fn a_request_that_was_overtaken_neither_sets_nor_clears_the_mark() {
     let mut w = held();
     let session = w.session();
     ask(&mut w, 105_000, request(0, RenewAlone, 2));
-    assert!(ask_late(&mut w, 106_000, 104_000, session, request(0, Renew, 2)).alone);
-    assert!(!ask(&mut w, 107_000, request(0, Renew, 2)).alone);
-    assert!(!ask_late(&mut w, 108_000, 105_000, session, request(0, RenewAlone, 2)).alone);
+    ask_late(&mut w, 106_000, 104_000, session, request(0, Renew, 2));
+    assert!(is_marked(&mut w, 106_100));
+    ask(&mut w, 107_000, request(0, Renew, 2));
+    assert!(!is_marked(&mut w, 107_100));
+    ask_late(&mut w, 108_000, 105_000, session, request(0, RenewAlone, 2));
+    assert!(!is_marked(&mut w, 108_100));
 }
 
 #[test]
 fn a_witness_that_has_forgotten_believes_only_what_was_sent_to_its_present_life() {
     let mut w = witness();
-    assert!(ask(&mut w, 30_000, request(1, Observe, 0)).alone);
+    assert!(is_marked(&mut w, 30_000));
     assert!(
         !ask(&mut w, 31_000, request(1, Acquire, 3)).granted,
         "nothing is known"
     );
     let earlier = w.session() ^ 1;
-    assert!(ask_late(&mut w, 32_000, 9_000, earlier, request(0, Renew, 2)).alone);
+    ask_late(&mut w, 32_000, 9_000, earlier, request(0, Renew, 2));
+    assert!(is_marked(&mut w, 32_100));
     assert!(ask_late(&mut w, 33_000, 32_500, earlier, request(0, Renew, 2)).granted);
     assert!(
         !ask(&mut w, 60_000, request(1, Acquire, 3)).granted,
         "still nothing"
     );
-    assert!(!ask(&mut w, 61_000, request(0, Renew, 2)).alone);
+    ask(&mut w, 61_000, request(0, Renew, 2));
+    assert!(!is_marked(&mut w, 61_100));
     assert!(ask(&mut w, 90_000, request(1, Acquire, 3)).granted);
 }
 

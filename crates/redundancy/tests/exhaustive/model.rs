@@ -2,9 +2,10 @@
 
 use super::plan::{Budget, Fault, GROUP, Plan};
 use super::world::{End, World, path};
+use bumpless_base::Instant;
 #[cfg(bumpless_deliberate_faults)]
 use bumpless_base::fault::Fault as Deliberate;
-use bumpless_redundancy::{ReferenceKind, Role, RoleCause};
+use bumpless_redundancy::{Holding, ReferenceKind, Role, RoleCause};
 use stateright::{Model, Property};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -69,7 +70,8 @@ impl Roles {
         );
         let mut first = vec![a, b];
         for world in &mut first {
-            (world.budget, world.seen.forgotten) = (budget, false);
+            (world.seen.forgotten, world.seen.lost) = (false, false);
+            world.budget = budget;
         }
         Self {
             first,
@@ -263,7 +265,11 @@ impl World {
             Action::Expire => {
                 self.disturb(Fault::Expiry);
                 let now = self.clock(node);
-                self.core(node).set_synced_until(GROUP, None, now);
+                let holding = Holding {
+                    fresh_until: None,
+                    ..Holding::until(Some(Instant::FAR_FUTURE))
+                };
+                self.core(node).set_holding(GROUP, holding, now);
                 self.settle(node);
             }
             Action::OrderSwitchover => {

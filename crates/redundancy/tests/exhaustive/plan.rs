@@ -64,6 +64,8 @@ impl Plan {
                 drift_ppm: 0,
                 start_wait: quanta(6),
                 hand_over: quanta(6),
+                // They decide nothing here.
+                full_length: Duration::ZERO,
             },
             steps: [QUANTUM; 4],
         }
@@ -112,6 +114,7 @@ impl Plan {
                 candidates: [NodeId(0), NodeId(1)],
                 references: ids.map(|r| ReferenceId(r as u8)).collect(),
                 without_reference: self.references.is_empty(),
+                stop_when_old: false,
             }],
             lone_start_without: false,
         }

@@ -147,12 +147,15 @@ impl World {
             Event::HandOverBegun { .. } => self.nodes[node].draining = true,
             Event::HandOverAborted { .. } => self.nodes[node].draining = false,
             Event::LeaseRegained { .. } => self.seen.regained = true,
-            Event::RoleChanged { cause, .. } => {
+            Event::RoleChanged { from, to, .. } => {
                 self.nodes[node].draining = false;
-                if *cause == RoleCause::HandOver {
-                    // What it has just made safe at its successor is the newest state there is.
-                    let until = Some(Instant::FAR_FUTURE);
-                    self.core(node).set_synced_until(GROUP, until, now);
+                if *to == Role::Primary && self.core(node).is_cold(GROUP) {
+                    self.begin_anew();
+                }
+                if *from == Role::Primary {
+                    let until = self.nodes[node].holds.then_some(Instant::FAR_FUTURE);
+                    self.core(node)
+                        .set_holding(GROUP, Holding::until(until), now);
                 }
             }
             _ => {}
@@ -203,9 +206,20 @@ impl World {
     /// A state arrives whole. How long it is good is the adversary's choice.
     pub fn receive_state(&mut self, node: End) {
         let now = self.clock(node);
+        self.nodes[node].holds = true;
+        let until = Some(Instant::FAR_FUTURE);
         self.core(node)
-            .set_synced_until(GROUP, Some(Instant::FAR_FUTURE), now);
+            .set_holding(GROUP, Holding::until(until), now);
         self.settle(node);
+    }
+
+    /// A primary begins from the initial state. While all that have ever held a state live, none does.
+    fn begin_anew(&mut self) {
+        if self.seen.written && !self.seen.lost {
+            self.violate("continues: a primary begins anew although no process has ended");
+        }
+        self.seen.lost = false;
+        self.seen.fresh = [false; 2];
     }
 
     /// An output leaves. A role that began without a state begins anew, any other goes on from what
@@ -218,6 +232,8 @@ impl World {
         if !cold && !self.seen.fresh[node] {
             self.violate("no bump: an output follows from a state older than the last output");
         }
+        self.nodes[node].holds = true;
+        self.seen.written = true;
         self.seen.fresh[node] = true;
         self.seen.fresh[1 - node] = safe;
     }

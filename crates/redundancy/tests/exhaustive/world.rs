@@ -52,6 +52,8 @@ pub struct Node {
     pub draining: bool,
     /// Its application has published a state in the present sessions of the two.
     pub published: bool,
+    /// Its application has a state, made here or received.
+    pub holds: bool,
     /// The sequence number of the next echo request to each reference point.
     pub pings: [u16; 2],
 }
@@ -66,6 +68,10 @@ pub struct Seen {
     pub forgotten: bool,
     /// Whether what each node holds includes the last output.
     pub fresh: [bool; 2],
+    /// An output has left.
+    pub written: bool,
+    /// A process has ended, so that the newest state may be gone or nobody may know who holds it.
+    pub lost: bool,
     /// Quanta since the last fault ended, as long as the pair is not redundant again.
     pub ailing: u8,
     /// A right that had lapsed has come back at the last step.
@@ -110,6 +116,7 @@ impl World {
             paused: false,
             draining: false,
             published: false,
+            holds: false,
             pings: [0; 2],
         };
         let mut world = Self {
@@ -128,6 +135,8 @@ impl World {
                 writer: (0, 0),
                 forgotten: false,
                 fresh: [false; 2],
+                written: false,
+                lost: false,
                 ailing: 0,
                 regained: false,
                 repeated: false,
@@ -174,8 +183,9 @@ impl World {
     pub fn crash(&mut self, node: End) {
         let state = &mut self.nodes[node];
         (state.core, state.paused, state.draining) = (None, false, false);
+        state.holds = false;
         self.seen.fresh[node] = false;
-        self.seen.forgotten = true;
+        (self.seen.forgotten, self.seen.lost) = (true, true);
         self.end_sessions();
     }
 
@@ -185,7 +195,7 @@ impl World {
             let witness = Witness::new(self.plan.witness(), seed, now).expect("setup");
             assert!(witness.session() >= LOWEST_IDENTITY);
             self.witnesses[at] = Some(Arc::new(witness));
-            self.seen.forgotten = true;
+            (self.seen.forgotten, self.seen.lost) = (true, true);
         }
     }
 
@@ -232,7 +242,7 @@ impl World {
         (self.turn, self.cuts, self.transfers, self.budget).hash(&mut r);
         for node in &self.nodes {
             (&node.core, node.paused, node.draining).hash(&mut r);
-            node.published.hash(&mut r);
+            (node.published, node.holds).hash(&mut r);
             (node.incarnation == 0).hash(&mut r);
         }
         self.witnesses.hash(&mut r);
@@ -245,7 +255,7 @@ impl World {
         let present = self.nodes[writer].incarnation == incarnation;
         (seen.epoch % 2, writer, present, seen.forgotten).hash(&mut r);
         (seen.fresh, seen.ailing, seen.violation.is_some()).hash(&mut r);
-        (seen.regained, seen.repeated).hash(&mut r);
+        (seen.regained, seen.repeated, seen.written, seen.lost).hash(&mut r);
         let clocks: Vec<_> = (0..2 + self.witnesses.len())
             .map(|end| self.clock(end))
             .collect();

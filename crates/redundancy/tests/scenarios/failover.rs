@@ -103,7 +103,7 @@ fn an_unsynced_backup_does_not_take_over_at_once() {
         // What was under way has come.
         world.run_for(2 * MS);
         let now = world.local(1);
-        world.core(1).set_synced_until(GROUP, None, now);
+        world.core(1).set_holding(GROUP, Holding::until(None), now);
         world.run_for(60 * MS);
         assert!(world.writes(1).is_none(), "seed {seed}");
         assert!(world.had(1, |e| matches!(
@@ -265,13 +265,18 @@ fn long_delays_on_the_networks_are_no_fault_if_the_lease_allows_them() {
 fn a_node_that_has_promised_waits_for_the_end_of_its_promise_even_if_the_partner_agrees() {
     for seed in 0..10 {
         let mut world = World::settled(Plan::default(), 25 + seed);
-        // The primary leaves its role for a reason of its own, without handing over.
         let now = world.local(0);
-        world.core(0).observe_epoch(GROUP, Epoch(1001), now);
-        let took = world.run_until(100 * MS, |w| w.writes(1).is_some());
+        world.core(0).command_switchover(GROUP, now).unwrap();
+        world.run_for(100 * MS);
+        assert!(world.writes(1).is_some());
+        // The primary leaves its role without handing over: somebody has written in a higher epoch, so neither
+        // claims to have the newest state, and the preferred one takes the role.
+        let now = world.local(1);
+        world.core(1).observe_epoch(GROUP, Epoch(1001), now);
+        let took = world.run_until(100 * MS, |w| w.writes(0).is_some());
         // The backup's last promise left at most a heartbeat before.
         assert!((7 * MS..TAKEOVER).contains(&took), "{took}");
-        assert!(world.had(1, became(Role::Primary, RoleCause::Start)));
+        assert!(world.had(0, became(Role::Primary, RoleCause::Start)));
         world.expect_no_violation("promised");
     }
 }

@@ -57,7 +57,7 @@ fn a_switchover_is_refused_with_the_reason() {
     );
     world.run_for(100 * MS);
     let now = world.local(1);
-    world.core(1).set_synced_until(GROUP, None, now);
+    world.core(1).set_holding(GROUP, Holding::until(None), now);
     assert_eq!(
         world.command_switchover(1),
         Err(SwitchoverRefused::BackupNotSynced)

@@ -210,7 +210,9 @@ impl World {
 
     fn transmit(&mut self, node: End, outgoing: Outgoing, buffer: &[u8]) {
         match outgoing {
-            Outgoing::Heartbeat { peer, link, len } => {
+            Outgoing::Heartbeat {
+                peer, link, len, ..
+            } => {
                 assert_eq!(peer, PeerId(0));
                 let bytes = buffer[..len].to_vec();
                 self.check_promise(node, &bytes);

@@ -3,7 +3,7 @@
 
 use super::{End, GROUP, MS, PERIOD, What, World};
 use bumpless_base::{Duration, Epoch, PeerId};
-use bumpless_redundancy::{Event, RoleCause};
+use bumpless_redundancy::{Event, Holding, RoleCause};
 use bumpless_wire::Role;
 
 /// For how long a state may take to become safe before the output leaves without it.
@@ -30,6 +30,8 @@ pub struct Application {
     tag: Option<u32>,
     /// Newest state received, and when it was sent.
     received: Option<(u64, Cycle)>,
+    /// Newest state computed by this process.
+    computed: Option<Cycle>,
     pub draining: bool,
 }
 
@@ -49,7 +51,7 @@ impl World {
         let application = &mut self.nodes[node].application;
         (application.draining, application.pending) = (false, false);
         if to != Role::Primary {
-            return;
+            return self.say_what_it_holds(node);
         }
         self.serial += 1;
         let anew = Cycle {
@@ -57,11 +59,20 @@ impl World {
             number: 0,
         };
         application.safe = None;
-        application.cycle = match application.received {
-            Some((_, cycle)) if !cold => cycle,
-            _ => anew,
-        };
+        let received = application.received.map(|(_, cycle)| cycle);
+        let newest = received.max(application.computed);
+        application.cycle = newest.filter(|_| !cold).unwrap_or(anew);
         self.warm_starts += u64::from(!cold && cause != RoleCause::HandedOver);
+    }
+
+    /// What a node has computed or received it may go on from for a while.
+    fn say_what_it_holds(&mut self, node: End) {
+        let application = &self.nodes[node].application;
+        let holds = application.received.is_some() || application.computed.is_some();
+        let now = self.local(node);
+        let until = holds.then(|| now + Duration::from_nanos(self.plan.expiry));
+        self.core(node)
+            .set_holding(GROUP, Holding::until(until), now);
     }
 
     /// The tag of state transfer; what is safe at an earlier incarnation of the partner is not.
@@ -90,6 +101,7 @@ impl World {
             let settled = application.safe == Some(application.cycle);
             if !(application.draining && settled) {
                 application.cycle.number += 1;
+                application.computed = Some(application.cycle);
                 (application.pending, application.overdue) = (true, false);
             }
         }
@@ -121,9 +133,7 @@ impl World {
             return;
         }
         self.nodes[node].application.received = Some((sent, cycle));
-        let now = self.local(node);
-        let until = now + Duration::from_nanos(self.plan.expiry);
-        self.core(node).set_synced_until(GROUP, Some(until), now);
+        self.say_what_it_holds(node);
         let link = (0..self.plan.links).find(|&l| !self.cuts.contains(&(node, 1 - node, l)));
         if link.is_some() && !self.random.chance(self.loss * self.loss) {
             let delay = self.random_delay();

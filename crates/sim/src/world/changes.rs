@@ -242,7 +242,8 @@ impl World {
                 let executor = executor_settings(&settings, bumpless_base::NodeId(node as u8));
                 let tuned = app.machine.tune(executor, build(&settings));
                 let channel = &mut app.machine.replication().inner;
-                let times = channel.set_times(settings.deadline, settings.expiry);
+                let life = (settings.expiry, settings.hot_restart);
+                let times = channel.set_times(settings.deadline, life);
                 let tuned = tuned.map_err(|(error, _)| error.to_string());
                 process.change.changer.tuned(tuned.map(drop).and(times));
             }

@@ -1,8 +1,8 @@
 //! Requests to field devices, and their answers.
 
+use bumpless_controller::FieldErrorKind;
 use bumpless_controller::executor::Answer;
 use bumpless_controller::executor::Need;
-use bumpless_controller::{FieldErrorKind, FieldSample};
 
 use super::World;
 use super::applications::failed;
@@ -183,10 +183,8 @@ fn answer(need: &Need, reply: Reply) -> Answer {
         (Need::Write { .. }, Reply::OlderCycle) => {
             failed(need, FieldErrorKind::Exception(ILLEGAL_VALUE))
         }
-        (Need::KeepWarm { .. }, Reply::Inputs(epoch_seen)) => {
-            Answer::Warm(Ok(FieldSample { epoch_seen }))
-        }
-        (_, Reply::Inputs(epoch_seen)) => Answer::Read(Ok(FieldSample { epoch_seen })),
+        (Need::KeepWarm { .. }, Reply::Inputs(sample)) => Answer::Warm(Ok(sample)),
+        (_, Reply::Inputs(sample)) => Answer::Read(Ok(sample)),
         (need, _) => failed(need, FieldErrorKind::Malformed),
     }
 }

@@ -47,12 +47,17 @@ impl Subscriber {
     /// Keep the view short: while it is there and a newer state is whole already, the receiver
     /// has no buffer for the one after that.
     pub fn read(&mut self, now: Instant) -> Option<StateView<'_>> {
-        let view = StateView {
+        // An expired one goes back as the view is dropped: the receiver needs it as its next spare.
+        self.newest().filter(|view| view.expires_at() > now)
+    }
+
+    /// The newest whole state, whatever its age; for who judges by something else than the expiry whether it may
+    /// be used. Keep the view short, as that of [`read`](Self::read).
+    pub fn newest(&mut self) -> Option<StateView<'_>> {
+        Some(StateView {
             buffer: Some(self.delivery.newest.take()?),
             delivery: &self.delivery,
-        };
-        // An expired one goes back as the view is dropped: the receiver needs it as its next spare.
-        (view.expires_at() > now).then_some(view)
+        })
     }
 }
 

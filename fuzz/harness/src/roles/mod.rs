@@ -121,6 +121,7 @@ impl World {
                 drift_ppm: DRIFT_BOUND,
                 start_wait: Duration::from_millis(30),
                 hand_over: Duration::from_millis(40),
+                full_length: Duration::from_millis(100),
             },
             links: 1 + (shape >> 3 & 1),
             lone_start_without: false,
@@ -169,6 +170,7 @@ impl World {
                 candidates: [NodeId(0), NodeId(1)],
                 references: ids.map(ReferenceId).collect(),
                 without_reference: self.references.is_empty(),
+                stop_when_old: false,
             }],
             lone_start_without: self.lone_start_without,
         }

@@ -3,7 +3,7 @@
 use super::{Datagram, End, GROUP, MS, Message, NETWORK, World};
 use crate::input::Input;
 use bumpless_base::{Duration, Epoch, LinkId, NodeId};
-use bumpless_redundancy::Event;
+use bumpless_redundancy::{Event, Holding};
 use bumpless_wire::{
     GroupEntry, GroupFlags, HeartbeatHeader, MAX_HEARTBEAT_LEN, Packet, Role, WitnessKind,
     WitnessRequest, encode_heartbeat, parse,
@@ -139,7 +139,9 @@ impl World {
         if let Some(core) = &mut self.nodes[node].core {
             match core.role(GROUP) {
                 Some(Role::Primary) => core.set_alone(GROUP, false, now),
-                Some(Role::Backup) => core.set_synced_until(GROUP, Some(now + EXPIRY), now),
+                Some(Role::Backup) => {
+                    core.set_holding(GROUP, Holding::until(Some(now + EXPIRY)), now);
+                }
                 _ => {}
             }
         }
@@ -156,7 +158,7 @@ impl World {
             n => Some(now + Duration::from_millis(u64::from(n) * u64::from(n))),
         };
         if let Some(core) = &mut self.nodes[node].core {
-            core.set_synced_until(GROUP, until, now);
+            core.set_holding(GROUP, Holding::until(until), now);
         }
         self.drain(node);
         self.check();
@@ -272,6 +274,8 @@ impl World {
             lease_echo: self.nodes[to].clock.local(self.now).as_nanos(),
             echo_delay: input.u16().into(),
             next: if input.flag() { 77 } else { 0 },
+            full_echo: 0,
+            padded: false,
         };
         let entry = GroupEntry {
             group: GROUP.0,
@@ -280,7 +284,7 @@ impl World {
             flags: flags(input.u8()),
             reference: input.u8(),
             reference_version: input.u16(),
-            reference_accepted: input.u16(),
+            used: Epoch(input.u16().into()),
             token: input.u32(),
         };
         let mut out = [0; MAX_HEARTBEAT_LEN];
@@ -316,7 +320,12 @@ fn flags(bits: u8) -> GroupFlags {
         GroupFlags::ELIGIBLE,
         GroupFlags::ALONE,
         GroupFlags::DUPLICATE,
+        GroupFlags::LAPSED,
+        GroupFlags::NEWEST,
+        GroupFlags::UNFIT,
     ];
+    // Two more than there are bits come with the lowest two.
+    let bits = u16::from(bits) | u16::from(bits & 3) << 8;
     all.into_iter()
         .filter(|flag| bits & flag.bits() != 0)
         .fold(GroupFlags::EMPTY, |set, flag| set.with(flag, true))
@@ -330,6 +339,7 @@ fn forged_request(input: &mut Input<'_>) -> Vec<u8> {
         WitnessKind::Observe,
         WitnessKind::RenewAlone,
         WitnessKind::AcquireLone,
+        WitnessKind::Yield,
     ];
     let request = WitnessRequest {
         pair: 9 + u32::from(input.u8() / 128),

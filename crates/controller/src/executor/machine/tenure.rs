@@ -4,17 +4,20 @@ use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counters, Epoch, Instant};
 
 use super::{CycleMachine, Phase};
-use crate::LoadError;
 use crate::executor::handover::load_if_newer;
 use crate::executor::{
-    CycleReport, FailCause, HoldCause, Outcome, OutputGate, Replication, Resumed,
+    CommitMode, CycleReport, FailCause, HoldCause, Outcome, OutputGate, Replication, Resumed,
 };
 use crate::state::Progress;
+use crate::{FieldSample, LoadError};
 
 /// In which capacity the machine has last run a cycle.
 #[derive(Clone, Debug)]
 pub(super) enum Tenure {
     Standby,
+    /// The role began without the certainty that this node has the newest state; the field device's answer to the
+    /// first copy-in decides.
+    Deciding(Epoch),
     Acting(Epoch),
     Failed(FailCause),
 }
@@ -53,9 +56,42 @@ where
         if matches!(self.tenure, Tenure::Acting(held) if held == epoch) {
             return Ok(());
         }
-        self.report.resumed = Some(self.load_newest()?);
-        self.tenure = Tenure::Acting(epoch);
         self.inputs_valid = false;
+        if self.gate.began_cold() && !self.uninterrupted {
+            self.tenure = Tenure::Deciding(epoch);
+            return Ok(());
+        }
+        self.take_up(epoch, now, &|_| true)
+    }
+
+    /// The first copy-in of a tenure that is to be decided: a state that includes everything that the device has
+    /// accepted is the newest, whatever nodes and witnesses have forgotten (F-27).
+    pub(super) fn decide_tenure(
+        &mut self,
+        sample: FieldSample,
+        now: Instant,
+    ) -> Result<(), LoadError> {
+        let Tenure::Deciding(epoch) = self.tenure else {
+            return Ok(());
+        };
+        let behind = u64::from(self.settings.commit == CommitMode::Async);
+        let accepted = sample.epoch_seen.zip(sample.cycle_seen);
+        self.take_up(epoch, now, &|progress| {
+            accepted.is_some_and(|(epoch, cycle)| {
+                let written = epoch != Epoch(0);
+                written && (progress.epoch, progress.cycle + behind) >= (epoch, cycle)
+            })
+        })
+    }
+
+    fn take_up(
+        &mut self,
+        epoch: Epoch,
+        now: Instant,
+        includes: &dyn Fn(Progress) -> bool,
+    ) -> Result<(), LoadError> {
+        self.report.resumed = Some(self.load_newest(includes)?);
+        self.tenure = Tenure::Acting(epoch);
         if !self.uninterrupted {
             self.published = None;
         }
@@ -63,7 +99,8 @@ where
         Ok(())
     }
 
-    fn load_newest(&mut self) -> Result<Resumed, LoadError> {
+    /// `includes`: whether a state that has come so far includes every output that was written.
+    fn load_newest(&mut self, includes: &dyn Fn(Progress) -> bool) -> Result<Resumed, LoadError> {
         // What is older than this node's own state is never gone on from, even where that itself is
         // too old.
         let own = self.progress;
@@ -71,7 +108,7 @@ where
         let own = own.filter(|_| !deliberate(Fault::OlderStateLoaded));
         let mut loaded = Ok(None);
         self.replication.read_latest(&mut |state, _| {
-            loaded = load_if_newer(application.as_mut(), outputs, state, own);
+            loaded = load_if_newer(application.as_mut(), outputs, state, (own, includes));
         });
         if let Some(progress) = loaded?.filter(|_| !deliberate(Fault::ColdStartWithState)) {
             self.progress = Some(progress);
@@ -79,7 +116,8 @@ where
             let Progress { epoch, cycle } = progress;
             return Ok(Resumed::Loaded { epoch, cycle });
         }
-        if let Some(Progress { cycle, .. }) = own.filter(|_| self.may_keep()) {
+        let kept = own.filter(|&own| self.may_keep() && includes(own));
+        if let Some(Progress { cycle, .. }) = kept {
             return Ok(Resumed::Kept { cycle });
         }
         self.progress = None;
@@ -88,13 +126,10 @@ where
         Ok(Resumed::ColdStart)
     }
 
-    /// Whether this node's own state may be gone on from. One from an earlier term in the role is as
-    /// old as any other: the partner may have gone on since, unheard. Like a received one, it counts
-    /// if it was fresh when the role was taken, however long this thread takes to see that.
+    /// Whether this node's own state may be gone on from. Like a received one, it counts if it was young enough
+    /// when the role was taken, however long this thread takes to see that.
     fn may_keep(&self) -> bool {
-        let fresh = self.gate.role_since() < self.replication.own_fresh_until();
-        self.uninterrupted
-            || deliberate(Fault::OwnStateAlwaysKept)
-            || (fresh && !self.gate.began_cold())
+        let usable = self.gate.role_since() < self.replication.own_usable_until();
+        self.uninterrupted || deliberate(Fault::OwnStateAlwaysKept) || usable
     }
 }

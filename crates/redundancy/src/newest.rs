@@ -1,0 +1,192 @@
+//! Which of two nodes holds the newest state, and whether anybody else can have written since.
+//!
+//! Outputs leave only while the state behind them is at the partner, or the partner can know that it is not
+//! . So what a node holds is the newest there is unless it has heard otherwise: from its partner, from a
+//! witness, or from a field device. Between two that hold a state the later primary role decides.
+
+use crate::id::ReferenceSet;
+use crate::role::{RoleMachine, Surroundings};
+use crate::setup::ReferenceKind;
+use bumpless_base::fault::{Fault, deliberate};
+use bumpless_base::{Epoch, Instant};
+use bumpless_wire::{GroupEntry, GroupFlags, Role};
+
+/// What the driver says of the states that this node holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Holding {
+    /// Until when the state of every application is fresh, as its channel's expiry has it.
+    pub fresh_until: Option<Instant>,
+    /// Until when the state of every application is young enough to go on from (`hot_restart_ms`). `None`:
+    /// some application has none.
+    pub usable_until: Option<Instant>,
+    /// Every application can run here: its field device answers.
+    pub fit: bool,
+}
+
+impl Holding {
+    /// No state at all.
+    pub const NOTHING: Self = Self {
+        fresh_until: None,
+        usable_until: None,
+        fit: true,
+    };
+
+    /// States that are fresh, and may be gone on from, until then.
+    pub const fn until(until: Option<Instant>) -> Self {
+        Self {
+            fresh_until: until,
+            usable_until: until,
+            fit: true,
+        }
+    }
+}
+
+impl Default for Holding {
+    fn default() -> Self {
+        Self::NOTHING
+    }
+}
+
+/// What a node knows of the newest state of its group.
+#[derive(Clone, Copy, Debug, Default, Hash)]
+pub(crate) struct Newest {
+    /// What this node holds, in the driver's words.
+    pub(crate) holding: Holding,
+    /// The highest epoch in which somebody is known to have been primary.
+    pub(crate) used: Epoch,
+    /// What this node holds lacks an output that may have been written since.
+    old: bool,
+    /// The partner's incarnation whose word on that is known.
+    vouched: u64,
+    /// The witnesses of which an earlier incarnation of the partner needed one to take the role unheard; `None`:
+    /// those that this node needs itself.
+    needed: Option<ReferenceSet>,
+}
+
+impl Newest {
+    /// What this node holds may lack an output.
+    pub(crate) fn doubt(&mut self) {
+        self.old = true;
+    }
+
+    /// This node is primary in `epoch`: what it makes is the newest.
+    pub(crate) fn make(&mut self, epoch: Epoch) {
+        self.used = self.used.max(epoch);
+        self.old = false;
+    }
+
+    /// The primary role ends. `ally`: the partner's incarnation that was known while the right was valid;
+    /// `mask`: the reference points of which it needed one to take over.
+    pub(crate) fn end_role(&mut self, ally: u64, mask: ReferenceSet) {
+        self.holding = Holding::NOTHING;
+        (self.vouched, self.needed) = (ally, Some(mask));
+    }
+
+    /// A field device has accepted `epoch`.
+    pub(crate) fn seen_at_device(&mut self, epoch: Epoch) {
+        if epoch > self.used {
+            self.used = epoch;
+            self.old = true;
+        }
+    }
+
+    /// The primary says what this node lacks.
+    fn follow(&mut self, entry: &GroupEntry, session: u64) {
+        self.used = entry.used;
+        self.old = entry.flags.contains(GroupFlags::ALONE);
+        (self.vouched, self.needed) = (session, None);
+    }
+
+    /// A partner that is not primary says what it knows.
+    fn compare(&mut self, entry: &GroupEntry) {
+        let said_old = entry.used >= self.used && entry.flags.contains(GroupFlags::ALONE);
+        self.old |= said_old || entry.used > self.used;
+        self.used = self.used.max(entry.used);
+    }
+}
+
+impl RoleMachine {
+    /// The primary role whose outputs the state that this node holds includes, if it may go on from it.
+    pub(crate) fn claim(&self, now: Instant) -> Option<Epoch> {
+        let newest = &self.newest;
+        let old = newest.old && !deliberate(Fault::OldStateTakesOver);
+        let usable = newest.holding.usable_until.is_some_and(|until| now < until);
+        (usable && !old).then_some(newest.used)
+    }
+
+    /// Whether this node could take over without a bump, and at once.
+    pub(crate) fn synced(&self, now: Instant) -> bool {
+        let holding = &self.newest.holding;
+        let fresh = holding.fresh_until.is_some_and(|until| now < until);
+        fresh && holding.fit && self.claim(now).is_some()
+    }
+
+    /// Whether this node holds a state that would be the newest, but for its age.
+    pub(crate) fn is_past_hot_restart(&self, now: Instant) -> bool {
+        let holding = &self.newest.holding;
+        !self.newest.old && holding.usable_until.is_some_and(|until| until <= now)
+    }
+
+    /// Takes what a heartbeat of the partner says about the newest state.
+    pub(crate) fn hear_newest(&mut self, entry: &GroupEntry, s: &Surroundings<'_>) {
+        match (self.role, entry.role) {
+            (Role::Primary, _) => {}
+            // One that has lapsed may not know yet who was primary after it.
+            (_, Role::Primary) if entry.used >= self.newest.used => {
+                self.newest.follow(entry, s.session);
+            }
+            _ => self.newest.compare(entry),
+        }
+    }
+
+    /// Both are here and neither is primary: whether this node is the one to take the role. Later states come
+    /// before earlier ones, a node that can run its applications before one that cannot, and of two that hold
+    /// the same the one that made it.
+    pub(crate) fn is_better(&self, partner: &GroupEntry, now: Instant) -> bool {
+        let says = |flag| partner.flags.contains(flag);
+        let ours = self.claim(now);
+        if self.hand_over.offered().is_some() {
+            return false;
+        }
+        if partner.role == Role::Stopped {
+            return true;
+        }
+        if says(GroupFlags::HANDING_OVER) {
+            return ours.is_some();
+        }
+        let theirs = says(GroupFlags::NEWEST).then_some(partner.used);
+        let fit = self.newest.holding.fit;
+        match ours.cmp(&theirs) {
+            core::cmp::Ordering::Greater => true,
+            core::cmp::Ordering::Less => false,
+            core::cmp::Ordering::Equal if fit == says(GroupFlags::UNFIT) => fit,
+            core::cmp::Ordering::Equal => self.index == ours.map_or(0, |used| (used.0 % 2) as u8),
+        }
+    }
+
+    /// Both are here and neither is primary: whether it is known that nobody has written since what this node
+    /// holds. The partner's incarnation of then says so itself; for an earlier one the witnesses do, and if one
+    /// of them doubts it, or does not answer for too long, this node claims nothing any more.
+    pub(crate) fn is_state_judged(&mut self, s: &Surroundings<'_>) -> bool {
+        if self.claim(s.now).is_none() || self.newest.vouched == s.session {
+            return true;
+        }
+        let needed = self.newest.needed.unwrap_or(self.agreement.needed());
+        let mut judged = true;
+        for reference in needed.iter() {
+            if self.agreement.kind(reference) != Some(ReferenceKind::Witness) {
+                continue;
+            }
+            let lease = self.agreement.lease(reference);
+            let asked_since = lease.answered_request() >= self.partner_since;
+            judged &= asked_since;
+            self.newest.old |= asked_since && lease.alone;
+        }
+        if judged {
+            self.newest.vouched = s.session;
+        } else if s.now >= self.partner_since + s.timing.start_wait {
+            self.newest.old = true;
+        }
+        judged || self.newest.old
+    }
+}
