@@ -47,7 +47,7 @@ impl Replication for Channel {
     fn publish(&mut self, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64 {
         fill(&mut self.0) as u64
     }
-    fn own_fresh_until(&self) -> Instant {
+    fn own_usable_until(&self) -> Instant {
         Instant::ZERO
     }
     fn wait_settled(&mut self, _: u64, _: Instant) -> Settled {

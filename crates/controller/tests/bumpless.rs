@@ -112,7 +112,7 @@ impl Replication for Node {
         self.lock().replicated.push(state);
         0
     }
-    fn own_fresh_until(&self) -> Instant {
+    fn own_usable_until(&self) -> Instant {
         Instant::ZERO
     }
     fn wait_settled(&mut self, _: u64, _: Instant) -> Settled {

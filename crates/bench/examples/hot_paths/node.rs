@@ -47,7 +47,7 @@ fn turns(applications: u16, rounds: u64) {
         parts
             .shared(application)
             .port
-            .note_published(round, StateLife::until(now));
+            .note_published(round, bumpless_meeting::StateLife::until(now));
         assert!(matches!(plane.turn(|| now), Turn::Wait(_)));
     }
 }

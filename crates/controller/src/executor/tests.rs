@@ -358,6 +358,74 @@ fn a_role_that_began_cold_goes_on_from_nothing_of_an_earlier_term() {
     }
 }
 
+/// What a role that began in doubt goes on from, whose node has executed cycles 1 to 3 in epoch 1.
+fn resumed_in_doubt(commit: CommitMode, told: Option<(u32, u64)>) -> Resumed {
+    let world = World::new();
+    world.schedule(at(25), |state| state.role = Role::Backup);
+    world.schedule(at(45), move |state| {
+        (state.cold, state.role) = (true, Role::Primary);
+        state.device_epoch = told.map(|(epoch, _)| Epoch(epoch));
+        state.device_cycle = told.map(|(_, cycle)| cycle);
+        state.permit = Some(Permit {
+            epoch: Epoch(3),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    let settings = ExecutorSettings {
+        commit,
+        ..settings()
+    };
+    let reports = world.run(settings, at(60));
+    let resumed = reports.iter().filter_map(|report| report.resumed);
+    resumed.last().unwrap()
+}
+
+#[test]
+fn in_doubt_the_field_device_shows_whether_what_a_node_holds_is_the_newest() {
+    use CommitMode::{Async, BeforeOutput};
+    let kept = Resumed::Kept { cycle: 3 };
+    for (commit, told, expected) in [
+        (BeforeOutput, Some((1, 3)), kept),
+        (BeforeOutput, Some((1, 2)), kept),
+        // Somebody has written what this node does not have.
+        (BeforeOutput, Some((1, 4)), Resumed::ColdStart),
+        (BeforeOutput, Some((2, 1)), Resumed::ColdStart),
+        // A backup may be a cycle behind.
+        (Async, Some((1, 4)), kept),
+        (Async, Some((1, 5)), Resumed::ColdStart),
+        // It tells nothing, or has forgotten what it accepted.
+        (BeforeOutput, None, Resumed::ColdStart),
+        (BeforeOutput, Some((0, 0)), Resumed::ColdStart),
+    ] {
+        assert_eq!(
+            resumed_in_doubt(commit, told),
+            expected,
+            "{commit:?} {told:?}"
+        );
+    }
+}
+
+#[test]
+fn in_doubt_a_device_that_does_not_answer_is_waited_for() {
+    let world = World::new();
+    world.schedule(at(25), |state| state.role = Role::Backup);
+    world.schedule(at(45), |state| {
+        (state.cold, state.role) = (true, Role::Primary);
+        state.input = Err(FieldErrorKind::Timeout);
+        state.permit = Some(Permit {
+            epoch: Epoch(3),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    world.schedule(at(95), |state| {
+        (state.device_epoch, state.device_cycle) = (Some(Epoch(1)), Some(3));
+        state.input = Ok(1.0);
+    });
+    let reports = world.run(settings(), at(120));
+    let resumed: Vec<_> = reports.iter().filter_map(|report| report.resumed).collect();
+    assert_eq!(resumed, [Resumed::ColdStart, Resumed::Kept { cycle: 3 }]);
+}
+
 #[test]
 fn a_pause_for_a_hand_over_that_is_abandoned_costs_no_state_however_long_it_was() {
     let world = World::new();

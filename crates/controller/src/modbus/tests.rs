@@ -37,6 +37,7 @@ fn device(address: SocketAddr) -> ModbusField<fn() -> Instant> {
             count: 4,
             inputs: vec![0],
             epoch: Some(2),
+            cycle: None,
         },
         reconnect_max: Duration::from_millis(64),
         ..ModbusSettings::quadruple_tank(address)

@@ -69,7 +69,10 @@ fn values_make_the_round_trip() {
     let mut client = plant.client();
     let mut inputs = [0.0; 5];
     let sample = client.read(&mut inputs, soon()).unwrap();
-    assert_eq!(sample.epoch_seen, Some(Epoch(0)));
+    assert_eq!(
+        (sample.epoch_seen, sample.cycle_seen),
+        (Some(Epoch(0)), Some(0))
+    );
     for (read, rest) in inputs.iter().zip(Process::at_operating_point().levels()) {
         assert!((read - rest).abs() < 1e-5, "{inputs:?}");
     }
@@ -169,6 +172,7 @@ fn registers_that_do_not_exist_are_an_illegal_address() {
             count,
             inputs: Vec::new(),
             epoch: None,
+            cycle: None,
         };
         let settings = ModbusSettings {
             map,

@@ -55,6 +55,7 @@ pub struct State {
     pub write_error: Option<FieldErrorKind>,
     pub execution: Duration,
     pub device_epoch: Option<Epoch>,
+    pub device_cycle: Option<u64>,
     pub writes: Vec<Write>,
     pub warmed: Vec<Instant>,
     pub executed: Vec<Instant>,
@@ -124,6 +125,7 @@ impl World {
             write_error: None,
             execution: Duration::ZERO,
             device_epoch: None,
+            device_cycle: None,
             writes: Vec::new(),
             warmed: Vec::new(),
             executed: Vec::new(),
@@ -245,7 +247,7 @@ impl Replication for World {
         state.published.push((now, buffer));
         state.published.len() as u64 - 1
     }
-    fn own_fresh_until(&self) -> Instant {
+    fn own_usable_until(&self) -> Instant {
         let state = self.lock();
         let published = state.published.last();
         published.map_or(Instant::ZERO, |(at, _)| *at + EXPIRY)
@@ -285,10 +287,13 @@ impl World {
             let span = until.since(state.now);
             state.pass(span);
         }
-        let epoch_seen = state.device_epoch;
+        let sample = FieldSample {
+            epoch_seen: state.device_epoch,
+            cycle_seen: state.device_cycle,
+        };
         let place = "device".into();
         result
-            .map(|()| FieldSample { epoch_seen })
+            .map(|()| sample)
             .map_err(|kind| FieldError { kind, place })
     }
 }
