@@ -37,6 +37,8 @@ pub struct Request {
     pub app: usize,
     /// Whose device.
     pub application: usize,
+    /// It goes to another one, which a wrong configuration names.
+    pub elsewhere: bool,
     /// What.
     pub ask: Ask,
     /// The answer, once the device has given it.

@@ -23,6 +23,9 @@ const BATCH: usize = 64;
 /// stands still.
 const SPARE: usize = 1 << 14;
 
+/// With this begins a heartbeat (`HType`).
+const HEARTBEAT: [u8; 2] = [0x20, 0x01];
+
 /// Empty datagrams, by kind of box.
 type Free = [Vec<Parcel>; 2];
 
@@ -75,6 +78,10 @@ pub struct Exchange {
     pub sent: Vec<Passed>,
     /// Room for the blocks of acknowledgements.
     blocks: Vec<Blocks>,
+    /// Whether somebody wants to know who hears whom.
+    pub listening: bool,
+    /// By node: when the latest heartbeat was sent that has come while somebody wanted to know.
+    heard: Vec<u64>,
 }
 
 /// The blocks of an acknowledgement.
@@ -103,6 +110,8 @@ impl Exchange {
             taken: Vec::new(),
             sent: Vec::new(),
             blocks: Vec::new(),
+            listening: false,
+            heard: vec![0; nodes],
         })))
     }
 
@@ -155,6 +164,11 @@ impl Exchange {
 
     /// Puts a datagram where the node finds it; returns whether it fits.
     pub fn deliver(&mut self, node: usize, parcel: Parcel) -> bool {
+        if self.listening && parcel.bytes.starts_with(&HEARTBEAT) {
+            let partner = self.directory.node_at(parcel.network, parcel.source);
+            let heard = &mut self.heard[node];
+            *heard = partner.map_or(*heard, |_| parcel.sent.max(*heard));
+        }
         let mailbox = self.mailbox(node, parcel.network);
         let size = footprint(&parcel);
         if mailbox.waiting + size > mailbox.capacity {
@@ -164,6 +178,11 @@ impl Exchange {
         mailbox.waiting += size;
         mailbox.inbox.push_back(parcel);
         true
+    }
+
+    /// When the latest heartbeat was sent that has come to `node`.
+    pub fn heard(&self, node: usize) -> u64 {
+        self.heard[node]
     }
 
     /// Puts an echo reply where the node finds it.

@@ -28,6 +28,7 @@ use crate::clock::LocalClock;
 use crate::echo::SimEcho;
 use crate::exchange::{Shared, SimLink};
 use crate::streams::{Purpose, stream};
+use crate::variants::Configuration;
 
 /// Orders that wait at a node.
 const ORDERS: usize = 8;
@@ -99,6 +100,8 @@ pub struct Host {
     pub sound_rate: i64,
     /// Its process.
     pub process: Option<Process>,
+    /// With what its process began.
+    pub configuration: Configuration,
     /// How many processes it has had.
     pub incarnation: u32,
     /// Ports' view.
@@ -175,6 +178,7 @@ impl Host {
             clock: LocalClock::new(0, shows, ppb),
             sound_rate: ppb,
             process: None,
+            configuration: Configuration::Right,
             incarnation: 0,
             environment: Environment::default(),
             paused_until: 0,

@@ -41,9 +41,11 @@ mod transits;
 pub mod variants;
 mod world;
 
+pub use check::Window;
 pub use run::{Report, Settings, faults, run, run_unless, shortest_storm};
 pub use script::{
-    Bursts, Class, Complaint, End, Fault, Junk, PathFault, Paths, Scenario, Timed, storm,
+    Bursts, Class, Complaint, End, Fault, Field, Junk, PathFault, Paths, Scenario, Timed, Wrong,
+    storm,
 };
 pub use shrink::{as_scenario, shrink};
 pub use size::Size;

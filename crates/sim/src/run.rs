@@ -7,10 +7,10 @@ use bumpless_base::Counters;
 use bumpless_config::Config;
 use serde_json::Value;
 
-use crate::check::Violation;
+use crate::check::{Forgiven, Seen, Violation, Window};
 use crate::script::{Timed, broken_assumptions, change_now_and_then, storm};
 use crate::trace::Trace;
-use crate::variants::with_guests;
+use crate::variants::Everybody;
 use crate::world::{World, heal_within};
 
 /// After the start, before the first fault of a storm.
@@ -34,6 +34,8 @@ pub struct Settings {
     pub storm: bool,
     /// The storm's operator changes the configuration now and then.
     pub changes: bool,
+    /// When outputs are counted.
+    pub window: Window,
     /// Write a packet capture to this file and an event log beside it.
     pub trace: Option<PathBuf>,
 }
@@ -59,6 +61,12 @@ pub struct Report {
     pub changes: u64,
     /// What the processes that run at the end have counted.
     pub counters: Counters,
+    /// By application, what was accepted of its outputs within the window.
+    pub outputs: Vec<Seen>,
+    /// How often an application began from its initial state after its first output.
+    pub cold_starts: u64,
+    /// What the checkers forgave.
+    pub forgiven: Forgiven,
     /// Datagrams handed to the networks.
     pub datagrams: u64,
     /// How many of them were lost.
@@ -111,8 +119,8 @@ pub fn run(settings: &Settings) -> Result<Report, String> {
 /// As [`run`].
 pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Report, String> {
     let faults = faults(settings);
-    let config = with_guests(&settings.config, &faults);
-    let mut trace = Trace::new(Arc::clone(&config));
+    let everybody = Everybody::of(&settings.config, &faults);
+    let mut trace = Trace::new(Arc::clone(&everybody.config));
     if let Some(path) = &settings.trace {
         let create = |path: PathBuf| -> Result<Box<dyn std::io::Write>, String> {
             let file = std::fs::File::create(&path)
@@ -125,8 +133,8 @@ pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Rep
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     let mut begun = faults.clone();
-    let stay = settings.config.applications.len();
-    let mut world = World::new((config, stay), settings.seed, faults, trace)?;
+    let happens = (faults, settings.window);
+    let mut world = World::new(&everybody, settings.seed, happens, trace)?;
     while world.now() < settings.time && world.checks.violations.is_empty() && !stopped() {
         world.run(settings.time.min(world.now() + SLICE));
     }
@@ -149,6 +157,13 @@ pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Rep
         faults: begun.len(),
         changes: world.changes,
         counters: world.counters(),
+        outputs: {
+            let mut seen = world.checks.outputs(world.now());
+            seen.truncate(everybody.stay);
+            seen
+        },
+        cold_starts: world.checks.cold_starts().iter().sum(),
+        forgiven: world.checks.forgiven(),
         datagrams: world.network.datagrams,
         lost: world.trace.lost,
     })

@@ -2,7 +2,7 @@
 //! whatever dies at whatever step, both nodes end alike and no invariant breaks.
 
 use bumpless_base::Counter;
-use bumpless_sim::{Fault, Report, Settings, Size, Timed, run};
+use bumpless_sim::{Fault, Report, Settings, Size, Timed, Window, run};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
@@ -15,6 +15,7 @@ fn settings(seed: u64, seconds: u64, script: Vec<Timed>) -> Settings {
         script,
         storm: false,
         changes: false,
+        window: Window::default(),
         trace: None,
     }
 }

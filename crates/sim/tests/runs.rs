@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bumpless_base::Counter;
-use bumpless_sim::{Report, Scenario, Settings, Size, run, run_unless};
+use bumpless_sim::{Report, Scenario, Settings, Size, Window, run, run_unless};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -17,6 +17,7 @@ fn settings(size: Size, seed: u64, seconds: u64) -> Settings {
         storm: true,
         trace: None,
         changes: false,
+        window: Window::default(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bumpless_sim::{Fault, PathFault, Scenario, Settings, Size, as_scenario, faults, run};
+use bumpless_sim::{Fault, PathFault, Scenario, Settings, Size, Window, as_scenario, faults, run};
 
 fn kept() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
@@ -27,6 +27,7 @@ fn every_scenario_that_is_kept_breaks_what_it_says_and_nothing_else() {
             storm: scenario.storm,
             trace: None,
             changes: false,
+            window: Window::default(),
         })
         .expect("the configuration is sound");
         let broken = report.violations.first();
@@ -86,6 +87,7 @@ fn a_clock_that_is_off_by_too_much_is_told_with_its_rate_and_with_the_limit_of_o
             storm: false,
             trace: None,
             changes: false,
+            window: Window::default(),
         };
         run(&settings).expect("a run").broken_assumptions.join("\n")
     };
@@ -107,6 +109,7 @@ fn no_storm_has_a_fault_that_lasts_no_time() {
             storm: true,
             trace: None,
             changes: seed % 3 == 0,
+            window: Window::default(),
         });
         for timed in drawn {
             let ends = timed.until > timed.at || timed.fault.is_instant();
@@ -125,6 +128,7 @@ fn a_storm_printed_as_a_scenario_is_the_same_storm() {
         storm: true,
         trace: None,
         changes: false,
+        window: Window::default(),
     };
     let script = faults(&settings);
     let told = Settings {
@@ -165,6 +169,7 @@ fn a_printed_scenario_finds_its_configuration_whatever_the_path_and_has_the_larg
         storm: false,
         trace: None,
         changes: false,
+        window: Window::default(),
     };
     let report = run(&settings).expect("a run");
     let printed = as_scenario(&settings, &report, &read.pair);

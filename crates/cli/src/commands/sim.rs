@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use bumpless_config::Config;
-use bumpless_sim::{Complaint, Report, Scenario, Settings, Size};
+use bumpless_sim::check::{Exemption, Forgiven};
+use bumpless_sim::{Complaint, Report, Scenario, Settings, Size, Window};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
@@ -17,6 +18,7 @@ use super::promise::Promise;
 use crate::output::{self, Failure, Outcome};
 
 const SECOND: f64 = 1e9;
+const MS: f64 = 1e6;
 
 /// Run the whole pair in a seeded, simulated world under faults, and judge it
 ///
@@ -126,7 +128,7 @@ impl Sim {
         if let (Some(error), None) = (&done.error, &done.failure) {
             return Err(Failure::refused(error));
         }
-        self.tell(&done, settings.seed, began.elapsed());
+        self.tell(&done, &settings, began.elapsed());
         if let Some(error) = &done.error {
             eprintln!("bumpless: {error}");
         }
@@ -175,6 +177,7 @@ impl Sim {
                 storm: scenario.storm,
                 trace: self.trace.clone(),
                 changes: self.changes,
+                window: Window::default(),
             };
             return Ok((settings, scenario.pair));
         }
@@ -191,6 +194,7 @@ impl Sim {
             storm: !self.calm,
             trace: self.trace.clone(),
             changes: self.changes,
+            window: Window::default(),
         };
         Ok((settings, format!("size = \"{name}\"")))
     }
@@ -205,11 +209,11 @@ impl Sim {
         Ok(ExitCode::from(1))
     }
 
-    fn tell(&self, done: &Done, first: u64, took: Duration) {
+    fn tell(&self, done: &Done, settings: &Settings, took: Duration) {
         let simulated = done.simulated as f64 / SECOND;
         let speed = simulated / took.as_secs_f64().max(1e-9);
         if self.json {
-            output::print_line(self.as_json(done, first, took, speed));
+            output::print_line(self.as_json(done, settings, (took, speed)));
             return;
         }
         if let Some(report) = &done.failure {
@@ -218,6 +222,8 @@ impl Sim {
         for assumption in &done.broken_assumptions {
             output::print_line(format_args!("assumption that does not hold: {assumption}"));
         }
+        tell_forgiven(&done.forgiven);
+        tell_outputs(done, &settings.config);
         let seeds = if done.runs == 1 { "seed" } else { "seeds" };
         output::print_line(format_args!(
             "{} {seeds}, {simulated:.1} simulated seconds in {:.1} s ({speed:.0} times real time), {} faults, \
@@ -278,7 +284,7 @@ impl Sim {
         command
     }
 
-    fn as_json(&self, done: &Done, first: u64, took: Duration, speed: f64) -> Value {
+    fn as_json(&self, done: &Done, settings: &Settings, (took, speed): (Duration, f64)) -> Value {
         let violations: Vec<Value> = done
             .failure
             .iter()
@@ -292,7 +298,7 @@ impl Sim {
         json!({
             "schema": "bumpless.sim/1",
             "ok": done.failure.is_none(),
-            "first_seed": first,
+            "first_seed": settings.seed,
             "seeds": done.runs,
             "simulated_s": done.simulated as f64 / SECOND,
             "wall_s": took.as_secs_f64(),
@@ -303,10 +309,47 @@ impl Sim {
             "trace_hash": format!("{:016x}", done.trace_hash),
             "violations": violations,
             "broken_assumptions": done.broken_assumptions,
+            "longest_gap_ms": gaps_in_json(done, &settings.config),
+            "cold_starts": done.cold_starts,
+            "exemptions": forgiven_in_json(&done.forgiven),
             "interrupted": done.interrupted,
             "last_events": done.failure.as_ref().map(|report| &report.last_events),
         })
     }
+}
+
+/// What the checkers forgave and how often, if anything.
+fn tell_forgiven(forgiven: &Forgiven) {
+    let used = forgiven.iter().filter(|(_, count)| *count > 0);
+    for (exemption, count) in used {
+        let (name, clause) = (exemption.name(), exemption.clause());
+        output::print_line(format_args!("forgiven: {count:>10}  {name} ({clause})"));
+    }
+}
+
+/// The longest gaps between outputs, and how often one began anew.
+fn tell_outputs(done: &Done, config: &Config) {
+    let names = config.applications.iter().map(|app| &app.name);
+    let gaps = names.zip(&done.longest_gaps);
+    let gaps: Vec<String> = gaps
+        .map(|(name, gap)| format!("{name} {:.1} ms", *gap as f64 / MS))
+        .collect();
+    output::print_line(format_args!(
+        "longest gaps between outputs: {}; begun anew {} times",
+        gaps.join(", "),
+        done.cold_starts
+    ));
+}
+
+fn forgiven_in_json(forgiven: &Forgiven) -> Vec<Value> {
+    let entry = |(exemption, count): (Exemption, u64)| json!({"name": exemption.name(), "clause": exemption.clause(), "count": count});
+    forgiven.iter().map(entry).collect()
+}
+
+fn gaps_in_json(done: &Done, config: &Config) -> Value {
+    let names = config.applications.iter().map(|app| app.name.clone());
+    let gaps = done.longest_gaps.iter().map(|&gap| json!(gap as f64 / MS));
+    Value::Object(names.zip(gaps).collect())
 }
 
 /// Why a storm had no fault.

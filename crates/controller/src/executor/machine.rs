@@ -12,7 +12,7 @@ use tenure::Tenure;
 
 use super::{
     CycleReport, ExecutorSettings, FailCause, HoldCause, OnFailure, Outcome, OutputGate, Permit,
-    Replication, Role, Settled, Wake,
+    Replication, Resumed, Role, Settled, Wake,
 };
 use crate::state::Progress;
 use crate::{Application, CycleContext, FieldError, FieldSample, OutputStamp};
@@ -183,6 +183,11 @@ where
     /// How far the application has come on this node.
     pub fn progress(&self) -> Option<Progress> {
         self.progress
+    }
+
+    /// With what the present cycle began, if it is the first as primary.
+    pub fn resumed(&self) -> Option<Resumed> {
+        self.report.resumed
     }
 
     /// Where [`Need::Read`] puts the inputs.

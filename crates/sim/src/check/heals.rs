@@ -52,12 +52,13 @@ impl Heals {
         }
     }
 
-    /// From `at` on, an application writes outputs, or it does not any more.
-    pub fn expect(&mut self, application: usize, outputs: bool, at: u64) {
+    /// From `at` on, an application writes outputs, or it does not any more; returns whether that is another than
+    /// before.
+    pub fn expect(&mut self, application: usize, outputs: bool, at: u64) -> bool {
         if outputs && !self.expected[application] {
             self.last_output[application] = at;
         }
-        self.expected[application] = outputs;
+        std::mem::replace(&mut self.expected[application], outputs) != outputs
     }
 
     /// An output was accepted.

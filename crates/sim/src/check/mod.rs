@@ -6,7 +6,9 @@
 
 mod bounded;
 mod channel;
+mod continues;
 mod earliest_first;
+mod exemption;
 mod forward;
 mod fresh;
 mod heals;
@@ -14,14 +16,18 @@ mod ledger;
 mod names;
 mod never_apart;
 mod no_bump;
+mod one_configuration;
 mod one_writer;
+mod outputs;
 mod whole;
 
 pub use self::bounded::{Bounded, Load};
 pub use self::channel::{
     Answer, ChannelTerms, Channels, Message, Passed, Sending, State, TransferTurn, full_payload,
 };
+pub use self::continues::{Continues, Continuing};
 pub use self::earliest_first::EarliestFirst;
+pub use self::exemption::{Exemption, Forgiven, Tally};
 pub use self::forward::Forward;
 pub use self::fresh::Fresh;
 pub use self::heals::{Heals, Health};
@@ -29,18 +35,22 @@ pub use self::ledger::{Delivered, Ledger, Published};
 pub use self::names::Names;
 pub use self::never_apart::NeverApart;
 pub use self::no_bump::{NoBump, Output};
+pub use self::one_configuration::{OneConfiguration, Together};
 pub use self::one_writer::{OneWriter, Permit};
+pub use self::outputs::{Outputs, Seen, Window};
 pub use self::whole::Whole;
 
 use bumpless_base::Epoch;
+use bumpless_controller::executor::Resumed;
 
 use crate::changing::Disk;
+use crate::variants::Configuration;
 
 /// The answer to an observation: what is wrong with it.
 pub type Verdict = Result<(), String>;
 
 /// The names of all invariants, as failures have them (spec/simulation.md).
-pub const INVARIANTS: [&str; 10] = [
+pub const INVARIANTS: [&str; 12] = [
     "whole",
     "forward",
     "never apart",
@@ -50,6 +60,8 @@ pub const INVARIANTS: [&str; 10] = [
     "channel",
     "one writer",
     "no bump",
+    "continues",
+    "one configuration",
     "heals",
 ];
 
@@ -71,6 +83,10 @@ pub struct Checks {
     fresh: Fresh,
     one_writer: OneWriter,
     no_bump: NoBump,
+    continues: Continues,
+    one_configuration: OneConfiguration,
+    outputs: Outputs,
+    tally: Tally,
     bounded: Bounded,
     heals: Heals,
     channels: Channels,
@@ -92,21 +108,57 @@ pub struct Terms {
     pub behind: Vec<bool>,
     /// What nodes, applications, groups and networks are called.
     pub names: Names,
+    /// For each application, how long after its last output its process bears a going on, nanoseconds.
+    pub hot_restart: Vec<u64>,
+    /// Whether going on later than that is a violation.
+    pub hot_restart_enforced: bool,
+    /// For how long a starting node listens before it may become primary, nanoseconds.
+    pub start_wait: u64,
     /// How long healing takes at most, nanoseconds.
     pub heal_within: u64,
     /// The applications' channels.
     pub channels: Vec<ChannelTerms>,
 }
 
+impl Terms {
+    fn continuing(&self) -> Vec<Continuing> {
+        let applications = self.behind.iter().zip(&self.hot_restart);
+        let waits = self.period.iter().zip(&self.channels);
+        let terms = applications
+            .zip(waits)
+            .map(|((&behind, &hot_restart), (&period, channel))| Continuing {
+                behind,
+                hot_restart,
+                unsure: period + channel.deadline.as_nanos(),
+            });
+        terms.collect()
+    }
+}
+
 impl Checks {
-    /// Checkers for a world on these terms.
-    pub fn new(terms: &Terms) -> Self {
+    /// Checkers for a world on these terms; outputs are counted within `window`.
+    pub fn new(terms: &Terms, window: Window) -> Self {
         let (applications, nodes) = (terms.period.len(), terms.names.nodes.len());
+        let groups = terms.names.groups.len();
+        let tally = Tally::default();
+        let together = Together {
+            patience: terms.start_wait,
+            heal_within: terms.heal_within,
+        };
+        let bears = (terms.drift_ppm, terms.hot_restart_enforced);
         Self {
+            continues: Continues::new(&terms.continuing(), nodes, bears, &tally),
+            one_configuration: OneConfiguration::new(
+                together,
+                terms.period.clone(),
+                (groups, nodes),
+                &tally,
+            ),
+            outputs: Outputs::new(window, applications),
             ledger: Ledger::new(applications),
             forward: Forward::new(applications, nodes),
             fresh: Fresh::new(terms.expiry.clone(), terms.drift_ppm),
-            one_writer: OneWriter::new(terms.names.groups.len(), nodes),
+            one_writer: OneWriter::new(groups, nodes),
             no_bump: NoBump::new(terms.behind.clone()),
             bounded: Bounded,
             heals: Heals::new(
@@ -117,7 +169,23 @@ impl Checks {
             channels: Channels::new(terms.channels.clone(), nodes),
             names: terms.names.clone(),
             violations: Vec::new(),
+            tally,
         }
+    }
+
+    /// What was forgiven so far.
+    pub fn forgiven(&self) -> Forgiven {
+        self.tally.forgiven()
+    }
+
+    /// What was seen of each application's outputs until `end`.
+    pub fn outputs(&self, end: u64) -> Vec<Seen> {
+        self.outputs.until(end)
+    }
+
+    /// How often each application began from its initial state after its first output.
+    pub fn cold_starts(&self) -> Vec<u64> {
+        self.continues.cold_starts().collect()
     }
 
     #[inline]
@@ -140,6 +208,7 @@ impl Checks {
     /// An application handed a state to its channel.
     pub fn published(&mut self, published: Published, state: State) {
         self.ledger.publish(published);
+        self.continues.published(&published);
         self.channels
             .published(published.node, published.application, state);
     }
@@ -150,6 +219,11 @@ impl Checks {
         let verdict = Whole.delivered(delivered, origin);
         self.note("whole", delivered.at, verdict);
         if let Some(origin) = origin {
+            let Delivered {
+                application, node, ..
+            } = *delivered;
+            self.continues.delivered(application, node, &origin);
+            self.one_configuration.delivered(node, origin.node);
             let verdict = self.forward.delivered(delivered, &origin);
             self.note("forward", delivered.at, verdict);
             let verdict = self.fresh.delivered(delivered, &origin);
@@ -180,16 +254,48 @@ impl Checks {
         }
     }
 
-    /// A node's process has started.
-    pub fn started(&mut self, node: usize) {
+    /// A node's process has started with this configuration.
+    pub fn started(&mut self, node: usize, configuration: Configuration, at: u64) {
         self.forward.started(node);
         self.channels.started(node);
+        self.continues.forgets(node);
+        self.one_configuration.started(node, configuration, at);
+    }
+
+    /// A node's process has ended.
+    pub fn ended(&mut self, node: usize) {
+        self.continues.forgets(node);
+        self.one_configuration.ended(node);
+    }
+
+    /// Whether two processes run with different configurations.
+    pub fn are_apart(&self) -> bool {
+        self.one_configuration.is_apart()
+    }
+
+    /// The last heartbeat that came to `node` of its partner was sent at `sent`.
+    pub fn hears(&mut self, node: usize, sent: u64) {
+        self.one_configuration.hears(node, sent);
+    }
+
+    /// A node becomes primary.
+    pub fn takes_role(&mut self, node: usize, at: u64) {
+        let verdict = self.one_configuration.takes_role(node, at);
+        self.note("one configuration", at, verdict);
+    }
+
+    /// An application goes on from this, or begins, as its executor reports, on a node that is primary.
+    pub fn begins(&mut self, application: usize, node: usize, with: Resumed, at: u64) {
+        let verdict = self.continues.begins(application, node, with, at);
+        self.note("continues", at, verdict);
     }
 
     /// A node has, from `at` on, this right to write the outputs of `group`.
     pub fn permit(&mut self, group: usize, node: usize, permit: Option<Permit>, at: u64) {
         let verdict = self.one_writer.permit(group, node, permit, at);
         self.note("one writer", at, verdict);
+        let verdict = self.one_configuration.permit(group, node, permit, at);
+        self.note("one configuration", at, verdict);
     }
 
     /// A field device has accepted an output.
@@ -199,12 +305,18 @@ impl Checks {
         self.note("one writer", at, verdict);
         let verdict = self.no_bump.accepted(output);
         self.note("no bump", at, verdict);
+        self.continues.accepted(output, at);
+        self.outputs.accepted(output.application, output.epoch, at);
+        let verdict = (self.one_configuration).accepted(output.application, output.node, at);
+        self.note("one configuration", at, verdict);
     }
 
     /// A node sends an output of `group` in this epoch.
     pub fn writes(&mut self, group: usize, node: usize, epoch: Epoch, at: u64) {
         let verdict = self.one_writer.writes(group, node, epoch, at);
         self.note("one writer", at, verdict);
+        let verdict = self.one_configuration.writes(node, at);
+        self.note("one configuration", at, verdict);
     }
 
     /// An application begins from its initial state, on a node that has taken the role with a fresh
@@ -217,16 +329,22 @@ impl Checks {
     /// A node has taken an application's role by an ordered hand-over.
     pub fn handed_over(&mut self, application: usize) {
         self.no_bump.handed_over(application);
+        self.continues.handed_over(application);
     }
 
     /// The executor of `application` runs on `node`, or it does not.
     pub fn reads(&mut self, node: usize, application: usize, reads: bool) {
         self.channels.reads(node, application, reads);
+        if !reads {
+            self.continues.leaves(application, node);
+        }
     }
 
     /// From `at` on, an application writes outputs, or it does not any more.
     pub fn expect_outputs(&mut self, application: usize, outputs: bool, at: u64) {
-        self.heals.expect(application, outputs, at);
+        if self.heals.expect(application, outputs, at) {
+            self.outputs.expect(application);
+        }
     }
 
     /// A node has made a change of its configuration last; these are the disks, by node.
@@ -246,9 +364,16 @@ impl Checks {
         self.heals.faults_end(network, at);
     }
 
+    /// Something goes wrong that is no matter of configurations, and is felt until `felt`.
+    pub fn another_fault(&mut self, felt: u64) {
+        self.one_configuration.another_fault(felt);
+    }
+
     /// How the groups are at `at`.
     pub fn health(&mut self, health: &Health, at: u64) {
         let verdict = self.heals.look(health, at);
         self.note("heals", at, verdict);
+        let verdict = self.one_configuration.look(at);
+        self.note("one configuration", at, verdict);
     }
 }

@@ -1,12 +1,15 @@
 //! one writer: at no instant of true time do two nodes have the right to write the outputs of a
 //! group, nobody sends one without that right, no two have outputs accepted in one epoch, and
-//! accepted epochs only grow.
+//! accepted epochs only grow, by no more than roles can have been asked for.
 
 use std::collections::BTreeMap;
 
 use bumpless_base::Epoch;
 
 use super::{Output, Verdict};
+
+/// More epochs than roles are asked for between two outputs: the range of 32 bits must last.
+const LEAP: u32 = 1 << 16;
 
 /// A right to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +95,13 @@ impl OneWriter {
                 output.application, output.node, output.epoch
             ));
         }
+        let leap = output.epoch.0 - highest.0;
+        if leap > LEAP {
+            return Err(format!(
+                "application {}: node {} had an output of epoch {} accepted after one of epoch {highest}, {leap} below it",
+                output.application, output.node, output.epoch
+            ));
+        }
         *highest = output.epoch;
         Ok(())
     }
@@ -144,5 +154,7 @@ mod tests {
         assert!(accept(0, 2).is_ok() && accept(1, 3).is_ok());
         assert!(accept(0, 3).is_err());
         assert!(accept(0, 2).is_err());
+        assert!(accept(1, 65_539).is_ok());
+        assert!(accept(0, 1 << 31).is_err());
     }
 }

@@ -234,7 +234,7 @@ impl Network {
             return false;
         }
         let random = &mut self.random[place];
-        if path.is_cut(at) {
+        if path.is_cut(at) || bytes.len() > path.mtu {
             return true;
         }
         if let Some(bursts) = path.bursts {
@@ -270,14 +270,13 @@ impl Network {
             self.launch(queue, arrival, it);
             return None;
         }
-        if path.corrupt != (0.0, 0.0) || path.truncate > 0.0 {
-            // One bit turned is one that both frame check sequence and checksum find.
-            if random.chance(path.corrupt.0) {
+        if path.corrupt > 0.0 || path.truncate > 0.0 || !path.bent.is_empty() {
+            // Turned bits are found by frame check sequence and checksum.
+            if random.chance(path.corrupt) {
                 return Some(it);
             }
-            if random.chance(path.corrupt.1) && !it.bytes.is_empty() {
-                let bit = random.below(it.bytes.len() as u64 * 8) as usize;
-                it.bytes[bit / 8] ^= 1 << (bit % 8);
+            for bent in &path.bent {
+                bent.bend(random, &mut it.bytes);
             }
             if random.chance(path.truncate) {
                 let len = random.below(it.bytes.len() as u64) as usize;

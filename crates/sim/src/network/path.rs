@@ -1,8 +1,40 @@
 //! What one path does to datagrams at present: the sum of the faults on it.
 
+use bumpless_base::Random;
 use bumpless_wire::{Packet, parse};
 
-use crate::script::{Bursts, Class, PathFault};
+use crate::script::{Bursts, Class, Field, PathFault};
+
+/// Bits that turn over in a share of a class.
+#[derive(Clone, Copy, Debug)]
+pub struct Bent {
+    share: f64,
+    class: Class,
+    bit: Option<(Field, u8)>,
+}
+
+/// Most bits that turn over at once.
+const MOST_BITS: u64 = 4;
+
+impl Bent {
+    /// Turns bits of a datagram over, if it is hit.
+    pub fn bend(&self, random: &mut Random, bytes: &mut [u8]) {
+        if bytes.is_empty() || !random.chance(self.share) || !is_of(self.class, bytes) {
+            return;
+        }
+        if let Some((field, bit)) = self.bit {
+            let last = field.offset() + usize::from(field.bits() / 8) - 1;
+            if let Some(byte) = bytes.get_mut(last - usize::from(bit / 8)) {
+                *byte ^= 1 << (bit % 8);
+            }
+            return;
+        }
+        for _ in 0..=random.below(MOST_BITS) {
+            let bit = random.below(bytes.len() as u64 * 8) as usize;
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+    }
+}
 
 /// The present properties of one direction between two ends of one network.
 #[derive(Clone, Debug)]
@@ -25,8 +57,12 @@ pub struct Path {
     pub duplicate: f64,
     /// Share that is overtaken, and by how much at most.
     pub reorder: (f64, u64),
-    /// Share with turned bits, and with bits that no checksum notices.
-    pub corrupt: (f64, f64),
+    /// Share with turned bits.
+    pub corrupt: f64,
+    /// Turned bits that no checksum notices.
+    pub bent: Vec<Bent>,
+    /// What is longer is lost.
+    pub mtu: usize,
     /// Share that loses its end.
     pub truncate: f64,
     /// Bit/s of the sender's interface; zero: as fast as you like.
@@ -50,7 +86,9 @@ impl Path {
             in_burst: false,
             duplicate: 0.0,
             reorder: (0.0, 0),
-            corrupt: (0.0, 0.0),
+            corrupt: 0.0,
+            bent: Vec::new(),
+            mtu: usize::MAX,
             truncate: 0.0,
             bandwidth,
             sound: true,
@@ -80,14 +118,18 @@ impl Path {
             PathFault::Reorder { share, by } => {
                 self.reorder = (self.reorder.0.max(share), self.reorder.1.max(by));
             }
-            PathFault::Corrupt { share, unnoticed } => {
-                let slot = if unnoticed {
-                    &mut self.corrupt.1
-                } else {
-                    &mut self.corrupt.0
-                };
-                *slot = slot.max(share);
-            }
+            PathFault::Corrupt {
+                share,
+                unnoticed,
+                class,
+                bit,
+            } => match (unnoticed, class) {
+                (true, _) => self.bent.push(Bent { share, class, bit }),
+                (false, Class::All) => self.corrupt = self.corrupt.max(share),
+                // What a checksum finds is lost.
+                (false, _) => self.losses.push((share, class)),
+            },
+            PathFault::Mtu { bytes } => self.mtu = self.mtu.min(bytes),
             PathFault::Truncate { share } => self.truncate = self.truncate.max(share),
             PathFault::Bandwidth { bits } => {
                 self.bandwidth = match self.bandwidth {

@@ -3,7 +3,7 @@
 
 use bumpless_config::{Config, ReferenceKind};
 
-use super::{End, Fault, Junk, PathFault, Timed};
+use super::{Class, End, Fault, Junk, PathFault, Timed};
 
 /// The assumptions that `config` does without and that `faults` break, each in words.
 pub fn broken_assumptions(config: &Config, faults: &[Timed]) -> Vec<String> {
@@ -51,11 +51,17 @@ fn breaks(config: &Config, fault: &Fault) -> Option<String> {
             "R-2, forgery: datagrams come from a partner's address that it did not send".into(),
         ),
         Fault::Path {
-            fault: PathFault::Corrupt {
-                unnoticed: true, ..
-            },
+            fault:
+                PathFault::Corrupt {
+                    unnoticed: true,
+                    class,
+                    ..
+                },
             ..
-        } => Some("R-2 and T-37, integrity: bits turn over behind the checksums' back".into()),
+            // Heartbeats and messages of witnesses have a check of their own.
+        } if !matches!(class, Class::Heartbeats | Class::Witness) => {
+            Some("R-2 and T-37, integrity: bits turn over behind the checksums' back".into())
+        }
         _ => None,
     }
 }

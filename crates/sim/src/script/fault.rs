@@ -1,5 +1,7 @@
 //! What can go wrong in the world. Positions are those of the configuration.
 
+use bumpless_wire::heartbeat_len;
+
 /// One end of a path: nodes first, then reference points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
@@ -55,6 +57,36 @@ pub struct Bursts {
     pub between: f64,
 }
 
+/// A field of a heartbeat.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// When it was sent.
+    SentAt,
+    /// The highest `SentAt` heard.
+    LeaseEcho,
+    /// The epoch of the first group entry.
+    Epoch,
+}
+
+impl Field {
+    /// How many bits it has.
+    pub const fn bits(self) -> u8 {
+        match self {
+            Self::SentAt | Self::LeaseEcho => 64,
+            Self::Epoch => 32,
+        }
+    }
+
+    /// Where it begins in a heartbeat (`spec/wire.md`, W-21 and W-25).
+    pub const fn offset(self) -> usize {
+        match self {
+            Self::SentAt => 52,
+            Self::LeaseEcho => 68,
+            Self::Epoch => heartbeat_len(0) + 4,
+        }
+    }
+}
+
 /// What happens to the datagrams of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PathFault {
@@ -88,12 +120,21 @@ pub enum PathFault {
         /// By how much it is late, at most.
         by: u64,
     },
-    /// Bits turn over in this share; checksums find it unless `unnoticed`.
+    /// One to four bits turn over in this share of a class; UDP's checksum finds it unless `unnoticed`.
     Corrupt {
         /// 0 to 1.
         share: f64,
-        /// Behind the checksums' back.
+        /// Behind the checksum's back.
         unnoticed: bool,
+        /// Which.
+        class: Class,
+        /// Only this bit, counted from the lowest, of this field of heartbeats.
+        bit: Option<(Field, u8)>,
+    },
+    /// What is longer does not pass, and nobody is told.
+    Mtu {
+        /// Bytes of a datagram, without its UDP and IP headers.
+        bytes: usize,
     },
     /// This share loses its end.
     Truncate {
@@ -121,6 +162,19 @@ pub enum Junk {
     Forged,
     /// What was sent before, also in earlier sessions, from its true source.
     Replay,
+}
+
+/// In what a configuration differs from the partner's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrong {
+    /// The first application has a period longer by a tenth.
+    Period,
+    /// There is one application more.
+    Application,
+    /// Each group lacks its first reference point, or has its only one at another address.
+    References,
+    /// Every application has its field device at another address, where another one answers.
+    Field,
 }
 
 /// One fault.
@@ -177,6 +231,14 @@ pub enum Fault {
     OldConfiguration {
         /// The node.
         node: usize,
+    },
+    /// A node's process is restarted with a configuration that differs from its partner's, and at the end of the
+    /// fault with the right one.
+    WrongConfiguration {
+        /// The node.
+        node: usize,
+        /// In what.
+        what: Wrong,
     },
     /// Every thread of a node goes on later by up to this.
     Slow {
@@ -301,7 +363,18 @@ impl Fault {
     pub fn restarts(&self) -> bool {
         matches!(
             self,
-            Self::Crash { .. } | Self::OldConfiguration { .. } | Self::Witness { .. }
+            Self::Crash { .. }
+                | Self::OldConfiguration { .. }
+                | Self::WrongConfiguration { .. }
+                | Self::Witness { .. }
         )
+    }
+
+    /// The node that it restarts with another configuration.
+    pub fn reconfigures(&self) -> Option<usize> {
+        match self {
+            Self::OldConfiguration { node } | Self::WrongConfiguration { node, .. } => Some(*node),
+            _ => None,
+        }
     }
 }

@@ -8,15 +8,17 @@ use super::entry::Entry;
 use super::path_kinds::{PATH_KINDS, no_faster, path_fault, paths};
 use super::places::{Names, ends_on};
 use super::scenario::Reader;
-use super::{Fault, Junk, PathFault, Timed};
+use super::words::WRONG;
+use super::{Fault, Junk, PathFault, Timed, Wrong};
 
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "junk",
     "buffer",
     "unreachable",
     "pause",
     "crash",
     "old_configuration",
+    "wrong_configuration",
     "slow",
     "clock",
     "witness",
@@ -111,6 +113,7 @@ fn other_fault(
         "pause" => &["node", "in_turn"],
         "crash" => &["node", "reboot"],
         "old_configuration" => &["node"],
+        "wrong_configuration" => &["node", "what"],
         "slow" => &["node", "by_ms"],
         "clock" => &["of", "ppm", "ahead_ms"],
         "witness" => &["reference"],
@@ -147,6 +150,10 @@ fn other_fault(
             reboot: entry.truth(reader, "reboot"),
         },
         "old_configuration" => Fault::OldConfiguration { node: node(true)? },
+        "wrong_configuration" => Fault::WrongConfiguration {
+            node: node(true)?,
+            what: wrong(reader, entry)?,
+        },
         "slow" => Fault::Slow {
             node: node(true)?,
             by: entry.span(reader, "by_ms")?,
@@ -192,6 +199,13 @@ fn other_fault(
             group: entry.named(reader, "group", &names.groups, true)?,
         },
     })
+}
+
+fn wrong(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Wrong> {
+    let names = WRONG.map(|(name, _)| name);
+    entry
+        .named(reader, "what", &names, true)
+        .map(|at| WRONG[at].1)
 }
 
 fn junk(

@@ -4,6 +4,7 @@ mod assumptions;
 mod entry;
 mod fault;
 mod kinds;
+mod outages;
 mod overlap;
 mod path_kinds;
 mod places;
@@ -12,7 +13,7 @@ mod storm;
 mod words;
 
 pub use self::assumptions::broken_assumptions;
-pub use self::fault::{Bursts, Class, End, Fault, Junk, PathFault, Paths, Timed};
+pub use self::fault::{Bursts, Class, End, Fault, Field, Junk, PathFault, Paths, Timed, Wrong};
 pub use self::scenario::{Complaint, Scenario};
 pub use self::storm::{change_now_and_then, storm};
 pub use self::words::words;

@@ -30,19 +30,15 @@ fn clash(config: &Config, one: &Fault, other: &Fault) -> Option<String> {
             ));
         }
     }
+    if let Some(node) = restarted_twice(one, other) {
+        return Some(format!(
+            "node {} is restarted at the end of the other fault",
+            name(node)
+        ));
+    }
     match (one, other) {
         (Fault::Crash { node: a, .. }, Fault::Crash { node: b, .. }) if a == b => {
             Some(format!("node {} is down already", name(*a)))
-        }
-        (Fault::OldConfiguration { node: a }, Fault::OldConfiguration { node: b })
-        | (Fault::OldConfiguration { node: a }, Fault::Crash { node: b, .. })
-        | (Fault::Crash { node: a, .. }, Fault::OldConfiguration { node: b })
-            if a == b =>
-        {
-            Some(format!(
-                "node {} is restarted at the end of the other fault",
-                name(*a)
-            ))
         }
         (Fault::Clock { end: a, .. }, Fault::Clock { end: b, .. }) if a == b => {
             let whose = match *a {
@@ -129,6 +125,13 @@ fn is_down(fault: &Fault) -> Option<usize> {
     }
 }
 
+/// The node that one of them restarts with another configuration while the other one restarts it, too.
+fn restarted_twice(one: &Fault, other: &Fault) -> Option<usize> {
+    let restarts = |fault: &Fault| fault.reconfigures().or(is_down(fault));
+    let node = one.reconfigures().or(other.reconfigures())?;
+    (restarts(one) == Some(node) && restarts(other) == Some(node)).then_some(node)
+}
+
 /// The node that must run for `fault` to make sense. Who is slow is so in the next process, too.
 fn needs(fault: &Fault) -> Option<usize> {
     match fault {
@@ -142,13 +145,14 @@ fn needs(fault: &Fault) -> Option<usize> {
 
 /// Whether two faults of paths are of one kind of which a path has one: losses and delays add up, these do not.
 fn is_one_at_a_time(one: &PathFault, other: &PathFault) -> bool {
-    use PathFault::{Bandwidth, Bursts, Cut, Flap};
+    use PathFault::{Bandwidth, Bursts, Cut, Flap, Mtu};
     matches!(
         (one, other),
         (Cut, Cut)
             | (Bandwidth { .. }, Bandwidth { .. })
             | (Bursts(_), Bursts(_))
             | (Flap { .. }, Flap { .. })
+            | (Mtu { .. }, Mtu { .. })
     )
 }
 

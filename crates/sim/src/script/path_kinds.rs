@@ -5,9 +5,10 @@ use bumpless_config::Config;
 use super::entry::Entry;
 use super::places::{Names, ends_on};
 use super::scenario::Reader;
-use super::{Bursts, Class, End, PathFault, Paths};
+use super::words::{CLASSES, FIELDS};
+use super::{Bursts, Class, End, Field, PathFault, Paths};
 
-pub(super) const PATH_KINDS: [&str; 10] = [
+pub(super) const PATH_KINDS: [&str; 11] = [
     "cut",
     "loss",
     "bursts",
@@ -15,6 +16,7 @@ pub(super) const PATH_KINDS: [&str; 10] = [
     "duplicate",
     "reorder",
     "corrupt",
+    "mtu",
     "truncate",
     "bandwidth",
     "flap",
@@ -163,10 +165,13 @@ pub(super) fn path_fault(
             }
         }
         "corrupt" => {
-            allow(&["share", "unnoticed"]);
-            PathFault::Corrupt {
-                share: entry.share(reader, "share")?,
-                unnoticed: entry.truth(reader, "unnoticed"),
+            allow(&["share", "unnoticed", "of", "field", "bit"]);
+            corrupt(reader, entry)?
+        }
+        "mtu" => {
+            allow(&["bytes"]);
+            PathFault::Mtu {
+                bytes: entry.whole(reader, "bytes", 0, 65_535)? as usize,
             }
         }
         "truncate" => {
@@ -190,6 +195,34 @@ pub(super) fn path_fault(
     })
 }
 
+/// Bits that turn over: one of one field of heartbeats, or any of a class.
+fn corrupt(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<PathFault> {
+    let share = entry.share(reader, "share")?;
+    let unnoticed = entry.truth(reader, "unnoticed");
+    let (class, bit) = match (entry.item("field"), entry.item("bit")) {
+        (None, None) => (class(reader, entry)?, None),
+        _ => (Class::Heartbeats, Some(bit(reader, entry)?)),
+    };
+    Some(PathFault::Corrupt {
+        share,
+        unnoticed,
+        class,
+        bit,
+    })
+}
+
+fn bit(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<(Field, u8)> {
+    if entry.item("of").is_some() {
+        let what = "field says already which datagrams: heartbeats";
+        entry.wrong(reader, "of", what.into());
+    }
+    let names = FIELDS.map(|(name, _)| name);
+    let field = FIELDS[entry.named(reader, "field", &names, true)?].1;
+    let last = field.bits() - 1;
+    let bit = entry.whole(reader, "bit", 0, last.into())?;
+    Some((field, bit as u8))
+}
+
 /// A period that has two halves.
 fn period(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<u64> {
     let period = entry.span(reader, "period_ms")?;
@@ -201,15 +234,6 @@ fn period(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<u64> {
 }
 
 fn class(reader: &mut Reader<'_>, entry: &Entry<'_>) -> Option<Class> {
-    const CLASSES: [(&str, Class); 7] = [
-        ("all", Class::All),
-        ("first", Class::First),
-        ("last", Class::Last),
-        ("middle", Class::Middle),
-        ("acknowledgements", Class::Acknowledgements),
-        ("heartbeats", Class::Heartbeats),
-        ("witness", Class::Witness),
-    ];
     if entry.item("of").is_none() {
         return Some(Class::All);
     }

@@ -15,11 +15,11 @@ const LAST_CUT: u64 = 700 * MS;
 
 /// How rough a storm is, drawn with it.
 #[derive(Clone, Copy)]
-struct Roughness {
+pub(super) struct Roughness {
     /// Between two faults on average.
-    gap: u64,
+    pub(super) gap: u64,
     /// How long one lasts at most.
-    longest: u64,
+    pub(super) longest: u64,
 }
 
 const ROUGHNESS: [Roughness; 3] = [
@@ -40,10 +40,13 @@ const ROUGHNESS: [Roughness; 3] = [
 /// The faults of `seed` between `from` and `until`; all of them have ended by then. What the pair must
 /// bear goes on until `end`.
 pub fn storm(config: &Config, seed: u64, from: u64, until: u64, end: u64) -> Vec<Timed> {
-    let mut random = stream(seed, Purpose::Storm, 0);
-    let roughness = ROUGHNESS[random.below(3) as usize];
-    let mut draw = Draw { config, random };
     let mut faults = Vec::new();
+    // From a stream of their own, so that the other faults stay what they are.
+    let random = stream(seed, Purpose::Storm, 2);
+    Draw { config, random }.outages(from, until, &mut faults);
+    let random = stream(seed, Purpose::Storm, 0);
+    let mut draw = Draw { config, random };
+    let roughness = draw.roughness();
     let mut at = from;
     loop {
         at += 1 + draw.random.below(2 * roughness.gap);
@@ -72,7 +75,7 @@ pub fn storm(config: &Config, seed: u64, from: u64, until: u64, end: u64) -> Vec
 /// An operator changes the configuration now and then, node by node, and some processes die while they
 /// take its steps. Nobody runs with an old configuration besides.
 pub fn change_now_and_then(seed: u64, (from, until): (u64, u64), faults: &mut Vec<Timed>) {
-    faults.retain(|timed| !matches!(timed.fault, Fault::OldConfiguration { .. }));
+    faults.retain(|timed| timed.fault.reconfigures().is_none());
     let mut random = stream(seed, Purpose::Storm, 1);
     let mut at = from;
     for number in 1..=LAST {
@@ -101,28 +104,33 @@ pub fn change_now_and_then(seed: u64, (from, until): (u64, u64), faults: &mut Ve
     }
 }
 
-struct Draw<'a> {
-    config: &'a Config,
-    random: Random,
+/// What draws faults.
+pub(super) struct Draw<'a> {
+    pub(super) config: &'a Config,
+    pub(super) random: Random,
 }
 
 impl Draw<'_> {
+    pub(super) fn roughness(&mut self) -> Roughness {
+        ROUGHNESS[self.random.below(3) as usize]
+    }
+
     /// Mostly short, sometimes long: each power of two is as likely.
-    fn span(&mut self, longest: u64) -> u64 {
+    pub(super) fn span(&mut self, longest: u64) -> u64 {
         let doublings = (longest / MS).max(1).ilog2() + 1;
         let scale = MS << self.random.below(doublings.into());
         (scale + self.random.below(scale)).min(longest)
     }
 
-    fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
+    pub(super) fn one_of<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.random.below(choices.len() as u64) as usize]
     }
 
-    fn node(&mut self) -> usize {
+    pub(super) fn node(&mut self) -> usize {
         self.random.below(self.config.nodes.len() as u64) as usize
     }
 
-    fn network(&mut self) -> usize {
+    pub(super) fn network(&mut self) -> usize {
         self.random.below(self.config.networks.len() as u64) as usize
     }
 
@@ -130,7 +138,7 @@ impl Draw<'_> {
         self.random.below(self.config.applications.len() as u64) as usize
     }
 
-    fn end(&mut self) -> End {
+    pub(super) fn end(&mut self) -> End {
         let references = self.config.references.len();
         if references > 0 && self.random.chance(0.3) {
             End::Reference(self.random.below(references as u64) as usize)
@@ -139,7 +147,7 @@ impl Draw<'_> {
         }
     }
 
-    fn paths(&mut self) -> Paths {
+    pub(super) fn paths(&mut self) -> Paths {
         let network = self.network();
         let from = self.end();
         let to = self.end();
@@ -305,6 +313,8 @@ impl Draw<'_> {
             12 => PathFault::Corrupt {
                 share: self.one_of(&[0.05, 0.5]),
                 unnoticed: false,
+                class: Class::All,
+                bit: None,
             },
             13 => PathFault::Truncate {
                 share: self.one_of(&[0.05, 0.5]),

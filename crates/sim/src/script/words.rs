@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use bumpless_config::Config;
 
-use super::{Class, End, Fault, Junk, PathFault, Paths};
+use super::{Class, End, Fault, Field, Junk, PathFault, Paths, Wrong};
 
 /// The fields of `fault`, each as `key = value`.
 pub fn words(config: &Config, fault: &Fault) -> Vec<String> {
@@ -147,6 +147,11 @@ impl Fields<'_> {
                 self.kind("old_configuration");
                 self.node(node);
             }
+            Fault::WrongConfiguration { node, what } => {
+                self.kind("wrong_configuration");
+                self.node(node);
+                self.text("what", name_of(&WRONG, what));
+            }
             Fault::Slow { node, by } => {
                 self.kind("slow");
                 self.node(node);
@@ -201,6 +206,12 @@ impl Fields<'_> {
         }
     }
 
+    fn class(&mut self, class: Class) {
+        if class != Class::All {
+            self.text("of", name_of(&CLASSES, class));
+        }
+    }
+
     fn paths(&mut self, paths: &Paths) {
         if let Some(network) = paths.network {
             self.network(network);
@@ -220,9 +231,7 @@ impl Fields<'_> {
             PathFault::Loss { share, class } => {
                 self.kind("loss");
                 self.plain("share", share);
-                if class != Class::All {
-                    self.text("of", class_name(class));
-                }
+                self.class(class);
             }
             PathFault::Bursts(bursts) => {
                 self.kind("bursts");
@@ -245,10 +254,26 @@ impl Fields<'_> {
                 self.plain("share", share);
                 self.ms("by_ms", by);
             }
-            PathFault::Corrupt { share, unnoticed } => {
+            PathFault::Corrupt {
+                share,
+                unnoticed,
+                class,
+                bit,
+            } => {
                 self.kind("corrupt");
                 self.plain("share", share);
                 self.truth("unnoticed", unnoticed);
+                match bit {
+                    Some((field, bit)) => {
+                        self.text("field", name_of(&FIELDS, field));
+                        self.plain("bit", bit);
+                    }
+                    None => self.class(class),
+                }
+            }
+            PathFault::Mtu { bytes } => {
+                self.kind("mtu");
+                self.plain("bytes", bytes);
             }
             PathFault::Truncate { share } => {
                 self.kind("truncate");
@@ -266,14 +291,33 @@ impl Fields<'_> {
     }
 }
 
-fn class_name(class: Class) -> &'static str {
-    match class {
-        Class::All => "all",
-        Class::First => "first",
-        Class::Last => "last",
-        Class::Middle => "middle",
-        Class::Acknowledgements => "acknowledgements",
-        Class::Heartbeats => "heartbeats",
-        Class::Witness => "witness",
-    }
+/// The names of classes.
+pub(super) const CLASSES: [(&str, Class); 7] = [
+    ("all", Class::All),
+    ("first", Class::First),
+    ("last", Class::Last),
+    ("middle", Class::Middle),
+    ("acknowledgements", Class::Acknowledgements),
+    ("heartbeats", Class::Heartbeats),
+    ("witness", Class::Witness),
+];
+
+/// The names of fields.
+pub(super) const FIELDS: [(&str, Field); 3] = [
+    ("sent_at", Field::SentAt),
+    ("lease_echo", Field::LeaseEcho),
+    ("epoch", Field::Epoch),
+];
+
+/// The names of what is wrong with a configuration.
+pub(super) const WRONG: [(&str, Wrong); 4] = [
+    ("period", Wrong::Period),
+    ("application", Wrong::Application),
+    ("references", Wrong::References),
+    ("field", Wrong::Field),
+];
+
+fn name_of<T: PartialEq>(names: &[(&'static str, T)], wanted: T) -> &'static str {
+    let mut fitting = names.iter().filter(|(_, it)| *it == wanted);
+    fitting.next().map_or("", |(name, _)| name)
 }

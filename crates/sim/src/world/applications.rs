@@ -148,6 +148,9 @@ impl World {
                     let with_state = !thread.began_cold();
                     self.checks.cold_start(thread.index, with_state, now);
                 }
+                if let (Need::Read { .. }, Some(with)) = (need, thread.machine.resumed()) {
+                    self.checks.begins(thread.index, node, with, now);
+                }
                 (Ask::Read, until)
             }
             Need::Write { stamp, until } => (Ask::Write(stamp), until),

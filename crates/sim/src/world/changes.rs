@@ -13,7 +13,7 @@ use super::World;
 use crate::application::App;
 use crate::host::position;
 use crate::queue::What;
-use crate::variants::{LAST, variant};
+use crate::variants::{Everybody, LAST, variant};
 
 /// A step is taken at most so long after the one before.
 const STEP: u64 = 2_000_000;
@@ -22,15 +22,11 @@ const LOOK_AGAIN: u64 = 300_000;
 /// After the change is made, an application that came has begun.
 const BEGINS_WITHIN: u64 = 500_000_000;
 
-/// The configurations that are made of `all`; with no guests, only the one.
-pub(super) fn variants(all: &Config, stay: usize) -> Vec<Config> {
-    let last = if all.applications.len() > stay {
-        LAST
-    } else {
-        0
-    };
+/// The configurations between which `everybody` changes; with no guests, only the one.
+pub(super) fn variants(everybody: &Everybody) -> Vec<Config> {
+    let last = if everybody.guests > 0 { LAST } else { 0 };
     (0..=last)
-        .map(|number| variant(all, stay, number))
+        .map(|number| variant(&everybody.config, everybody.stay, number))
         .collect()
 }
 

@@ -12,6 +12,7 @@ use crate::network::Parcel;
 use crate::queue::What;
 use crate::script::{End, Fault, Junk};
 use crate::trace::Happening;
+use crate::variants::Configuration;
 
 /// Where noise comes from.
 const NOBODY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 66)), 6666);
@@ -22,6 +23,9 @@ impl World {
         if !timed.fault.must_do_no_harm() {
             let felt = timed.until.saturating_add(timed.fault.outlasts_by());
             self.checks.faults_end(timed.fault.network(), felt);
+            if timed.fault.reconfigures().is_none() {
+                self.checks.another_fault(felt);
+            }
         }
         self.tell(Happening::FaultBegins {
             fault: at as u32,
@@ -44,7 +48,9 @@ impl World {
                     self.hosts[node].reboot(now);
                 }
             }
-            Fault::OldConfiguration { node } => self.run_anew(node),
+            Fault::OldConfiguration { node } | Fault::WrongConfiguration { node, .. } => {
+                self.run_anew(node);
+            }
             Fault::Apply { node, number } => self.apply(node, number),
             Fault::CrashInChange { node, steps } => self.arm(node, steps),
             Fault::Witness { reference } => {
@@ -77,7 +83,9 @@ impl World {
             {
                 self.restart(node);
             }
-            Fault::OldConfiguration { node } => self.run_anew(node),
+            Fault::OldConfiguration { node } | Fault::WrongConfiguration { node, .. } => {
+                self.run_anew(node);
+            }
             Fault::CrashInChange { node, .. } => self.disarm(node),
             Fault::Witness { reference } if !self.is_witness_held_down(reference) => {
                 self.start_witness(reference);
@@ -114,9 +122,14 @@ impl World {
         }
     }
 
-    pub(super) fn has_old_configuration(&self, node: usize) -> bool {
-        self.active_faults()
-            .any(|fault| matches!(fault, Fault::OldConfiguration { node: n } if *n == node))
+    /// With what a process of `node` that starts at present begins.
+    pub(super) fn configuration_of(&self, node: usize) -> Configuration {
+        let reconfigures = |fault: &&Fault| fault.reconfigures() == Some(node);
+        match self.active_faults().find(reconfigures) {
+            Some(Fault::WrongConfiguration { what, .. }) => Configuration::Wrong(*what),
+            Some(_) => Configuration::Old,
+            None => Configuration::Right,
+        }
     }
 
     fn is_witness_held_down(&self, reference: usize) -> bool {

@@ -10,8 +10,9 @@ use crate::application::Waiting;
 use crate::check::Output;
 use crate::device::{Ask, Reply, Request};
 use crate::queue::What;
-use crate::script::Fault;
+use crate::script::{Fault, Wrong};
 use crate::trace::{Happening, Judgement};
+use crate::variants::Configuration;
 
 /// Illegal data value: what a device answers to an older cycle (F-6).
 const ILLEGAL_VALUE: u8 = 3;
@@ -33,6 +34,7 @@ impl World {
             incarnation: self.hosts[node].incarnation,
             app,
             application,
+            elsewhere: self.hosts[node].configuration == Configuration::Wrong(Wrong::Field),
             ask,
             reply: None,
         };
@@ -79,10 +81,16 @@ impl World {
             }
             return;
         }
-        let device = &mut self.devices[request.application];
+        let devices = match request.elsewhere {
+            true => &mut self.other_devices,
+            false => &mut self.devices,
+        };
+        let device = &mut devices[request.application];
         let reply = device.serve(request.ask);
         let way = device.way();
-        if let Ask::Write(stamp) = request.ask {
+        if let Ask::Write(stamp) = request.ask
+            && !request.elsewhere
+        {
             self.judge_write(&request, stamp, reply);
         }
         request.reply = Some(reply);
@@ -118,6 +126,9 @@ impl World {
     /// Whether the device leaves the request without an answer; if so, whether it does what was
     /// asked later, and when.
     fn hangs(&self, request: &Request) -> Option<(bool, u64)> {
+        if request.elsewhere {
+            return None;
+        }
         self.active.iter().find_map(|&at| {
             let timed = &self.script[at];
             let Fault::Device {

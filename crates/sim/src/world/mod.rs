@@ -17,7 +17,7 @@ use bumpless_config::{Config, ReferenceKind};
 use bumpless_redundancy::{Witness, WitnessSetup};
 
 use crate::changing::Disk;
-use crate::check::{Checks, Names, Terms};
+use crate::check::{Checks, Names, Terms, Window};
 use crate::clock::LocalClock;
 use crate::device::{Device, Request};
 use crate::exchange::{Exchange, Shared};
@@ -27,12 +27,16 @@ use crate::queue::{Queue, What};
 use crate::script::{Fault, Junk, Timed};
 use crate::streams::{Purpose, stream};
 use crate::trace::{Happening, Trace};
-use crate::variants::variant;
+use crate::variants::{Configuration, Everybody, variant, wrong};
 
 /// The longest lease that a witness grants unless it is told otherwise.
 const LONGEST_LEASE: Duration = Duration::from_secs(1);
 /// Bytes in a receive buffer.
 const RECEIVE_BUFFER: usize = 4 << 20;
+/// How long after the last output the process in the field bears a going on, nanoseconds.
+const HOT_RESTART: u64 = 5_000_000_000;
+/// Whether nodes know that.
+const HOT_RESTART_ENFORCED: bool = false;
 /// Between two looks at the pair's health.
 const LOOK: u64 = 50_000_000;
 
@@ -67,6 +71,8 @@ pub struct World {
     turns: Vec<u64>,
     witnesses: Vec<WitnessHost>,
     devices: Vec<Device>,
+    /// What answers where a wrong configuration says that they are.
+    other_devices: Vec<Device>,
     requests: Vec<Option<Request>>,
     vacant_requests: Vec<u32>,
     script: Vec<Timed>,
@@ -81,17 +87,18 @@ pub struct World {
 }
 
 impl World {
-    /// A world of `config` in which `script` happens; nothing runs yet. Of the applications in `config`, the
-    /// first `stay` run from the start, and those beyond come with changes.
+    /// A world of `everybody` in which `script` happens; nothing runs yet. Of the applications, the first run from
+    /// the start, and the others come with changes or mistakes. Outputs are counted within `window`.
     ///
     /// # Errors
     /// What a core refuses of its setup.
     pub fn new(
-        (config, stay): (Arc<Config>, usize),
+        everybody: &Everybody,
         seed: u64,
-        script: Vec<Timed>,
+        (script, window): (Vec<Timed>, Window),
         trace: Trace,
     ) -> Result<Self, String> {
+        let (config, stay) = (Arc::clone(&everybody.config), everybody.stay);
         let nodes = config.nodes.len();
         let exchange = Exchange::shared(&config, RECEIVE_BUFFER);
         let mut world = Self {
@@ -102,20 +109,19 @@ impl World {
                 .collect(),
             turns: vec![u64::MAX; nodes],
             witnesses: witnesses(&config, seed),
-            devices: (0..config.applications.len())
-                .map(|at| Device::new(true, stream(seed, Purpose::Device, at)))
-                .collect(),
+            devices: devices(&config, seed, 0),
+            other_devices: devices(&config, seed, config.applications.len()),
             requests: Vec::new(),
             vacant_requests: Vec::new(),
             active: Vec::new(),
             script,
             junk: stream(seed, Purpose::Junk, 1),
-            checks: Checks::new(&terms(&config)),
+            checks: Checks::new(&terms(&config), window),
             trace,
             exchange,
             outbox: Vec::new(),
             old_config: before_the_last_change(&variant(&config, stay, 0)),
-            variants: changes::variants(&config, stay),
+            variants: changes::variants(everybody),
             disks: vec![Disk::default(); nodes],
             delays: stream(seed, Purpose::Changes, 0),
             changes: 0,
@@ -203,18 +209,27 @@ impl World {
         let now = self.now();
         // Nobody was there to take it.
         self.take_in(node);
-        let config = match self.has_old_configuration(node) {
-            true => &self.old_config,
-            false => &self.variants[self.disks[node].current],
+        let right = &self.variants[self.disks[node].current];
+        let configuration = self.configuration_of(node);
+        let mistaken;
+        let config = match configuration {
+            Configuration::Right => right,
+            Configuration::Old => &self.old_config,
+            Configuration::Wrong(what) => {
+                mistaken = wrong(right, &self.config, what);
+                &mistaken
+            }
         };
         let host = &mut self.hosts[node];
+        host.configuration = configuration;
         host.start((config, &self.config), &self.exchange, now)?;
         let incarnation = host.incarnation;
         let apps = host
             .process
             .as_ref()
             .map_or(0, |process| process.apps.len());
-        self.checks.started(node);
+        self.checks.started(node, configuration, now);
+        self.exchange.get().listening = self.checks.are_apart();
         // Whoever starts into a fault has it from the start.
         self.refresh_hosts();
         self.tell(Happening::Started { node, incarnation });
@@ -243,6 +258,8 @@ impl World {
             self.hosts[node].permits[group] = (None, 0);
             self.checks.permit(group, node, None, now);
         }
+        self.checks.ended(node);
+        self.exchange.get().listening = self.checks.are_apart();
         self.tell(Happening::Ended { node });
     }
 
@@ -277,6 +294,12 @@ fn before_the_last_change(config: &Config) -> Config {
     let mut old = config.clone();
     old.timing.start_wait = old.timing.start_wait + Duration::from_millis(1);
     old
+}
+
+fn devices(config: &Config, seed: u64, first: usize) -> Vec<Device> {
+    let places = first..first + config.applications.len();
+    let device = |at| Device::new(true, stream(seed, Purpose::Device, at));
+    places.map(device).collect()
 }
 
 fn witnesses(config: &Config, seed: u64) -> Vec<WitnessHost> {
@@ -324,6 +347,9 @@ fn terms(config: &Config) -> Terms {
             groups: config.groups.iter().map(|it| it.name.clone()).collect(),
             networks: config.networks.iter().map(|it| it.name.clone()).collect(),
         },
+        hot_restart: vec![HOT_RESTART; config.applications.len()],
+        hot_restart_enforced: HOT_RESTART_ENFORCED,
+        start_wait: nanos(config.timing.start_wait),
         heal_within: nanos(heal_within(config)),
         channels: transfers::terms(config),
     }

@@ -88,6 +88,10 @@ impl World {
     fn take_turn(&mut self, node: usize) -> Turn {
         let now = self.queue.now();
         self.take_in(node);
+        if self.checks.are_apart() {
+            let heard = self.exchange.get().heard(node);
+            self.checks.hears(node, heard);
+        }
         let host = &mut self.hosts[node];
         let departs = std::mem::take(&mut host.stalled_until).max(now);
         host.received_at = now;
@@ -163,14 +167,17 @@ impl World {
         let (trace, checks, config) = (&mut self.trace, &mut self.checks, &self.config);
         process.log.drain(|names, _, event| {
             trace.log(now, node, names, event);
-            if let NodeEvent::Role {
+            let NodeEvent::Role {
                 group,
                 to: Role::Primary,
                 cause,
                 ..
             } = event
-                && cause.as_str() == HANDED_OVER
-            {
+            else {
+                return;
+            };
+            checks.takes_role(node, now);
+            if cause.as_str() == HANDED_OVER {
                 let applications = config.applications.iter().enumerate();
                 let channels = &process.channels;
                 applications

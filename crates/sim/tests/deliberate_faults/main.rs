@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bumpless_base::fault::{Fault, switch_on};
 use bumpless_config::Config;
-use bumpless_sim::{Scenario, Settings, Size, Timed, run};
+use bumpless_sim::{Scenario, Settings, Size, Timed, Window, run};
 
 use expected::{EXPECTED, Expected, World};
 use record::{Found, compare_or_write};
@@ -56,6 +56,7 @@ impl World {
                 script: script.clone(),
                 trace: None,
                 changes: false,
+                window: Window::default(),
             });
             let report = report.expect("the configuration is sound");
             let violation = report.violations.into_iter().next()?;

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bumpless_sim::check::Forgiven;
 use bumpless_sim::{Report, Settings};
 
 use super::SECOND;
@@ -38,6 +39,10 @@ struct Run {
     datagrams: u64,
     lost: u64,
     trace_hash: u64,
+    /// By application, nanoseconds.
+    longest_gaps: Vec<u64>,
+    cold_starts: u64,
+    forgiven: Forgiven,
 }
 
 /// What came of them: of those up to the first that failed, so that it does not depend on which thread was quicker.
@@ -55,6 +60,12 @@ pub struct Done {
     pub lost: u64,
     /// All runs' digests combined by exclusive or.
     pub trace_hash: u64,
+    /// By application: the longest time between two outputs of a run, nanoseconds.
+    pub longest_gaps: Vec<u64>,
+    /// How often an application began from its initial state after its first output.
+    pub cold_starts: u64,
+    /// What the checkers forgave.
+    pub forgiven: Forgiven,
     /// The user ended it.
     pub interrupted: bool,
     /// Of the first run whose faults break any, and of the failed one if it breaks any.
@@ -170,6 +181,9 @@ impl Ended {
             datagrams: report.datagrams,
             lost: report.lost,
             trace_hash: report.trace_hash,
+            longest_gaps: report.outputs.iter().map(|seen| seen.longest_gap).collect(),
+            cold_starts: report.cold_starts,
+            forgiven: report.forgiven,
         });
         if report.trace_error.is_some() {
             self.error.clone_from(&report.trace_error);
@@ -197,6 +211,12 @@ impl Ended {
             done.datagrams += run.datagrams;
             done.lost += run.lost;
             done.trace_hash ^= run.trace_hash;
+            done.cold_starts += run.cold_starts;
+            done.forgiven.merge(&run.forgiven);
+            done.longest_gaps.resize(run.longest_gaps.len(), 0);
+            for (longest, gap) in done.longest_gaps.iter_mut().zip(&run.longest_gaps) {
+                *longest = (*longest).max(*gap);
+            }
         }
         let breaks = self.breaks.filter(|(at, _)| *at <= last);
         done.broken_assumptions = breaks.map_or_else(Vec::new, |(_, broken)| broken);

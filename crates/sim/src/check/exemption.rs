@@ -1,0 +1,130 @@
+//! What the checkers forgive: one list, each entry with its clause and its reason, and a count of how often it was
+//! used. A run prints the counts (spec/simulation.md, S-12): a checker that forgives unseen is a hole.
+//!
+//! An entry counts when something was seen that its checker would have named a violation without it.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+macro_rules! exemptions {
+    ($( $variant:ident, $name:literal, $clause:literal, $reason:literal; )*) => {
+        /// What is forgiven.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Exemption { $( #[doc = $reason] $variant, )* }
+
+        impl Exemption {
+            /// Every one, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+            /// Its name, which does not change.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name),* }
+            }
+            /// The clause that makes it unavoidable.
+            pub const fn clause(self) -> &'static str {
+                match self { $(Self::$variant => $clause),* }
+            }
+            /// Why.
+            pub const fn reason(self) -> &'static str {
+                match self { $(Self::$variant => $reason),* }
+            }
+        }
+    };
+}
+
+exemptions! {
+    NothingWritten, "continues: nothing written", "S-13",
+        "before its first output an application has nothing to go on from";
+    NobodyHolds, "continues: nobody holds it", "S-13",
+        "no process that lives has the newest state, so nobody can go on from it";
+    HotRestartOver, "continues: hot restart over", "S-13",
+        "since the last output more has passed than the process bears, so nobody may go on";
+    LastCycleAgain, "continues: last cycle again", "S-13",
+        "a backup of an application that commits async may be a cycle behind, but not after an ordered hand-over";
+    CutOffFromPartner, "one configuration: cut off", "R-30",
+        "who has heard nothing of its partner for start_wait cannot tell one that is cut off from one that is dead";
+}
+
+/// How many entries the list has.
+const COUNT: usize = Exemption::ALL.len();
+
+/// How often each exemption was used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forgiven([u64; COUNT]);
+
+impl Default for Forgiven {
+    fn default() -> Self {
+        Self([0; COUNT])
+    }
+}
+
+impl Forgiven {
+    /// How often `exemption` was used.
+    pub const fn get(&self, exemption: Exemption) -> u64 {
+        self.0[exemption as usize]
+    }
+
+    /// Adds what another run has forgiven.
+    pub fn merge(&mut self, other: &Self) {
+        for (count, more) in self.0.iter_mut().zip(&other.0) {
+            *count += more;
+        }
+    }
+
+    /// Every exemption with its count, in the order of the list.
+    pub fn iter(&self) -> impl Iterator<Item = (Exemption, u64)> {
+        Exemption::ALL.iter().copied().zip(self.0)
+    }
+}
+
+/// Where the checkers of one world count what they forgive.
+#[derive(Clone, Debug)]
+pub struct Tally(Rc<[Cell<u64>; COUNT]>);
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self(Rc::new([const { Cell::new(0) }; COUNT]))
+    }
+}
+
+impl Tally {
+    /// `exemption` was used.
+    #[inline]
+    pub fn count(&self, exemption: Exemption) {
+        let count = &self.0[exemption as usize];
+        count.set(count.get() + 1);
+    }
+
+    /// What was forgiven so far.
+    pub fn forgiven(&self) -> Forgiven {
+        Forgiven(std::array::from_fn(|at| self.0[at].get()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_differ_and_every_entry_has_its_clause_and_its_reason() {
+        let mut names: Vec<_> = Exemption::ALL.iter().map(|it| it.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), COUNT);
+        for exemption in Exemption::ALL {
+            assert!(!exemption.clause().is_empty() && exemption.reason().len() > 20);
+        }
+    }
+
+    #[test]
+    fn whoever_forgives_counts_in_the_same_tally_and_runs_add_up() {
+        let tally = Tally::default();
+        let other = tally.clone();
+        tally.count(Exemption::NobodyHolds);
+        other.count(Exemption::NobodyHolds);
+        other.count(Exemption::HotRestartOver);
+        let mut all = tally.forgiven();
+        all.merge(&other.forgiven());
+        assert_eq!(all.get(Exemption::NobodyHolds), 4);
+        assert_eq!(all.iter().map(|(_, count)| count).sum::<u64>(), 6);
+    }
+}
