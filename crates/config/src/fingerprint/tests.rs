@@ -55,7 +55,10 @@ fn what_both_nodes_must_share_changes_the_fingerprint() {
         ("#gain =", "gain = [1.5, 1.36]"),
         ("#check_epoch = true", "check_epoch = false"),
         ("#hot_restart_ms = ", "hot_restart_ms = 9000 #"),
-        ("#after_hot_restart = \"cold\"", "after_hot_restart = \"stop\""),
+        (
+            "#after_hot_restart = \"cold\"",
+            "after_hot_restart = \"stop\"",
+        ),
     ] {
         assert_ne!(with(from, to).fingerprint(), original, "{from} -> {to}");
     }

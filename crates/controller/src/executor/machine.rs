@@ -117,6 +117,7 @@ pub struct CycleMachine<R, G, O> {
     next: Instant,
     woken: bool,
     tenure: Tenure,
+    begun_with: Option<Resumed>,
     progress: Option<Progress>,
     inputs: Box<[f64]>,
     inputs_valid: bool,
@@ -162,6 +163,7 @@ where
             next: now,
             woken: false,
             tenure: Tenure::Standby,
+            begun_with: None,
             progress: None,
             inputs,
             inputs_valid: false,
@@ -185,9 +187,9 @@ where
         self.progress
     }
 
-    /// With what the present cycle began, if it is the first as primary.
-    pub fn resumed(&self) -> Option<Resumed> {
-        self.report.resumed
+    /// With what a tenure as primary has begun since this was asked last.
+    pub fn take_resumed(&mut self) -> Option<Resumed> {
+        self.begun_with.take()
     }
 
     /// Where [`Need::Read`] puts the inputs.

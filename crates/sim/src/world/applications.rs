@@ -1,6 +1,6 @@
 //! The executors' threads: when they go on, and what they need then.
 
-use bumpless_controller::executor::{Answer, Need};
+use bumpless_controller::executor::{Answer, Need, Resumed};
 use bumpless_controller::{FieldError, FieldErrorKind};
 use bumpless_node::executor::ALONE_POLL;
 
@@ -131,6 +131,14 @@ impl World {
         let Some(thread) = process.app(app) else {
             return;
         };
+        // Its cycle says so when it ends; its output comes before.
+        if let Some(with) = thread.machine.take_resumed() {
+            if with == Resumed::ColdStart {
+                let with_state = !thread.began_cold();
+                self.checks.cold_start(thread.index, with_state, now);
+            }
+            self.checks.begins(thread.index, node, with, now);
+        }
         let (ask, until) = match need {
             Need::Sleep { until } | Need::Settle { until, .. } => {
                 thread.waiting = Waiting::For(need, until);
@@ -141,18 +149,7 @@ impl World {
                 thread.waiting = Waiting::For(need, until);
                 return self.wait(node, app);
             }
-            Need::Read { until } | Need::KeepWarm { until } => {
-                // A cycle that begins from nothing says so when it ends; its output comes before.
-                let cold = matches!(need, Need::Read { .. }) && thread.machine.progress().is_none();
-                if cold {
-                    let with_state = !thread.began_cold();
-                    self.checks.cold_start(thread.index, with_state, now);
-                }
-                if let (Need::Read { .. }, Some(with)) = (need, thread.machine.resumed()) {
-                    self.checks.begins(thread.index, node, with, now);
-                }
-                (Ask::Read, until)
-            }
+            Need::Read { until } | Need::KeepWarm { until } => (Ask::Read, until),
             Need::Write { stamp, until } => (Ask::Write(stamp), until),
         };
         let application = thread.index;

@@ -33,10 +33,6 @@ use crate::variants::{Configuration, Everybody, variant, wrong};
 const LONGEST_LEASE: Duration = Duration::from_secs(1);
 /// Bytes in a receive buffer.
 const RECEIVE_BUFFER: usize = 4 << 20;
-/// How long after the last output the process in the field bears a going on, nanoseconds.
-const HOT_RESTART: u64 = 5_000_000_000;
-/// Whether nodes know that.
-const HOT_RESTART_ENFORCED: bool = false;
 /// Between two looks at the pair's health.
 const LOOK: u64 = 50_000_000;
 
@@ -347,8 +343,12 @@ fn terms(config: &Config) -> Terms {
             groups: config.groups.iter().map(|it| it.name.clone()).collect(),
             networks: config.networks.iter().map(|it| it.name.clone()).collect(),
         },
-        hot_restart: vec![HOT_RESTART; config.applications.len()],
-        hot_restart_enforced: HOT_RESTART_ENFORCED,
+        hot_restart: config
+            .applications
+            .iter()
+            .map(|app| app.hot_restart.as_nanos())
+            .collect(),
+        hot_restart_enforced: true,
         start_wait: nanos(config.timing.start_wait),
         heal_within: nanos(heal_within(config)),
         channels: transfers::terms(config),

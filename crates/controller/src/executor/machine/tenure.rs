@@ -91,6 +91,7 @@ where
         includes: &dyn Fn(Progress) -> bool,
     ) -> Result<(), LoadError> {
         self.report.resumed = Some(self.load_newest(includes)?);
+        self.begun_with = self.report.resumed;
         self.tenure = Tenure::Acting(epoch);
         if !self.uninterrupted {
             self.published = None;
