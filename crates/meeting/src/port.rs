@@ -48,6 +48,8 @@ pub struct Word {
     pub epoch_spent: Epoch,
     /// It can run here.
     pub fit: bool,
+    /// Its field device has accepted an output later than the newest state that is here.
+    pub outdated: bool,
     /// Outputs are to be written although their state is not safe.
     pub behind: bool,
     /// Its newest published state is at the backup.
@@ -61,6 +63,7 @@ impl Default for Word {
             epoch_seen: Epoch::default(),
             epoch_spent: Epoch::default(),
             fit: true,
+            outdated: false,
             behind: false,
             safe: true,
         }
@@ -88,6 +91,7 @@ pub struct ApplicationPort {
     epoch_seen: AtomicU32,
     epoch_spent: AtomicU32,
     unfit: AtomicBool,
+    outdated: AtomicBool,
     executor: OnceLock<Thread>,
     /// Where the data plane finds that something is to be looked at here, and this port's number there.
     marks: Option<(Arc<Marks>, usize)>,
@@ -115,6 +119,7 @@ impl ApplicationPort {
             epoch_seen: Epoch(self.epoch_seen.load(Ordering::SeqCst)),
             epoch_spent: Epoch(self.epoch_spent.load(Ordering::SeqCst)),
             fit: !self.unfit.load(Ordering::SeqCst),
+            outdated: self.outdated.load(Ordering::SeqCst),
             behind: self.behind(),
             safe: self.newest_is_safe(),
         }
@@ -284,6 +289,12 @@ impl ApplicationPort {
         let higher = self.epoch_spent.fetch_max(epoch.0, Ordering::SeqCst) < epoch.0;
         self.mark();
         higher
+    }
+
+    /// Notes whether the field device has accepted an output later than the newest state that is here.
+    pub fn set_outdated(&self, outdated: bool) {
+        self.outdated.store(outdated, Ordering::SeqCst);
+        self.mark();
     }
 
     /// Notes whether the application can run here: its field answers and its state was loaded.

@@ -136,6 +136,8 @@ fn redundancy_setup(config: &Config, wiring: &Wiring) -> redundancy::Setup {
 
 fn group_setup(config: &Config, group: usize) -> redundancy::GroupSetup {
     let settings = &config.groups[group];
+    let applications = config.applications.iter().filter(|app| app.group == group);
+    let hot_restart = applications.map(|app| app.hot_restart).min();
     redundancy::GroupSetup {
         id: GroupId(group as u16),
         candidates: [settings.candidates[0], settings.candidates[1]],
@@ -145,6 +147,7 @@ fn group_setup(config: &Config, group: usize) -> redundancy::GroupSetup {
             .map(|&index| ReferenceId(index as u8))
             .collect(),
         without_reference: settings.references.is_empty(),
+        hot_restart: hot_restart.unwrap_or_default(),
         stop_when_old: settings.after_hot_restart == AfterHotRestart::Stop,
     }
 }

@@ -302,6 +302,11 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
         }
     }
 
+    fn outdated_changed(&mut self, outdated: bool) {
+        self.port.set_outdated(outdated);
+        self.environment.wake_data_plane();
+    }
+
     fn fit_changed(&mut self, fit: bool) {
         self.port.set_fit(fit);
         self.environment.wake_data_plane();

@@ -328,12 +328,16 @@ impl RoleMachine {
         }
     }
 
-    /// The witness that knows of a primary within the last `start_wait`. A node without fresh state
-    /// leaves the role to it: its lease may have lapsed for a moment, and it knows more.
+    /// The witness that knows of a primary not long ago. A node without a claim leaves the role to it: its lease may
+    /// have lapsed for a moment, and it knows more. One that holds nothing does so for as long as that
+    /// primary could still go on; one that holds something may find at the field device that this is the newest.
     fn lately_held(&self, s: &Surroundings<'_>) -> Option<crate::id::ReferenceId> {
         let needed = self.agreement.needed();
-        self.agreement
-            .lately_leased(needed, s.timing.start_wait, s.now)
+        let span = match self.newest.holds_some(s.now) {
+            true => s.timing.start_wait,
+            false => s.timing.start_wait.max(self.hot_restart),
+        };
+        self.agreement.lately_leased(needed, span, s.now)
     }
 
     /// Whatever was granted before this moment says nothing about this partition.
@@ -433,7 +437,11 @@ impl RoleMachine {
         consider(self.partner_since + timing.start_wait);
         consider(unreachable_since + timing.start_wait);
         let holding = &self.newest.holding;
-        let ends = [holding.fresh_until, holding.usable_until];
+        let ends = [
+            holding.fresh_until,
+            holding.usable_until,
+            holding.some_usable_until,
+        ];
         ends.into_iter().flatten().for_each(&mut consider);
         if self
             .partner

@@ -19,6 +19,9 @@ pub struct Holding {
     /// Until when the state of every application is young enough to go on from (`hot_restart_ms`). `None`:
     /// some application has none.
     pub usable_until: Option<Instant>,
+    /// Until when the state of at least one application is. In doubt, its field device may show that it is the
+    /// newest.
+    pub some_usable_until: Option<Instant>,
     /// Every application can run here: its field device answers.
     pub fit: bool,
 }
@@ -28,6 +31,7 @@ impl Holding {
     pub const NOTHING: Self = Self {
         fresh_until: None,
         usable_until: None,
+        some_usable_until: None,
         fit: true,
     };
 
@@ -36,6 +40,7 @@ impl Holding {
         Self {
             fresh_until: until,
             usable_until: until,
+            some_usable_until: until,
             fit: true,
         }
     }
@@ -64,6 +69,12 @@ pub(crate) struct Newest {
 }
 
 impl Newest {
+    /// Whether this node holds a state of some application that is young enough to go on from, old or not.
+    pub(crate) fn holds_some(&self, now: Instant) -> bool {
+        let until = self.holding.some_usable_until;
+        until.is_some_and(|until| now < until)
+    }
+
     /// What this node holds may lack an output.
     pub(crate) fn doubt(&mut self) {
         self.old = true;
@@ -140,11 +151,12 @@ impl RoleMachine {
     }
 
     /// Both are here and neither is primary: whether this node is the one to take the role. Later states come
-    /// before earlier ones, a node that can run its applications before one that cannot, and of two that hold
-    /// the same the one that made it.
+    /// before earlier ones, one that may be old before none, since the field device may show that it is not; then a
+    /// node that can run its applications comes before one that cannot, and of two that hold the same the one that
+    /// made it.
     pub(crate) fn is_better(&self, partner: &GroupEntry, now: Instant) -> bool {
         let says = |flag| partner.flags.contains(flag);
-        let ours = self.claim(now);
+        let claim = self.claim(now);
         if self.hand_over.offered().is_some() {
             return false;
         }
@@ -152,15 +164,22 @@ impl RoleMachine {
             return true;
         }
         if says(GroupFlags::HANDING_OVER) {
-            return ours.is_some();
+            return claim.is_some();
         }
-        let theirs = says(GroupFlags::NEWEST).then_some(partner.used);
+        let rank = |newest: bool, held: bool, used: Epoch| {
+            let state = u8::from(held) + u8::from(newest);
+            (state, used.0 * u32::from(state > 0))
+        };
+        let (held, used) = (self.newest.holds_some(now), self.newest.used);
+        let ours = rank(claim.is_some(), held, used);
+        let (newest, held) = (says(GroupFlags::NEWEST), says(GroupFlags::HELD));
+        let theirs = rank(newest, held, partner.used);
         let fit = self.newest.holding.fit;
         match ours.cmp(&theirs) {
             core::cmp::Ordering::Greater => true,
             core::cmp::Ordering::Less => false,
             core::cmp::Ordering::Equal if fit == says(GroupFlags::UNFIT) => fit,
-            core::cmp::Ordering::Equal => self.index == ours.map_or(0, |used| (used.0 % 2) as u8),
+            core::cmp::Ordering::Equal => u32::from(self.index) == ours.1 % 2,
         }
     }
 

@@ -226,8 +226,9 @@ impl Redundancy {
         };
         self.with_group(index, now, |group, s, out| {
             let says = |group: &RoleMachine| {
-                let fit = group.newest.holding.fit;
-                (group.synced(s.now), group.claim(s.now), fit)
+                let newest = &group.newest;
+                let held = (newest.holds_some(s.now), newest.holding.fit);
+                (group.synced(s.now), group.claim(s.now), held)
             };
             let before = says(group);
             group.newest.holding = holding;

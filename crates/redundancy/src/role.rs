@@ -11,7 +11,7 @@ use crate::id::{GroupId, ReferenceId, ReferenceSet};
 use crate::newest::Newest;
 use crate::setup::{GroupSetup, MAX_REFERENCES, Timing};
 use bumpless_base::fault::{Fault, deliberate};
-use bumpless_base::{Counter, Epoch, Instant};
+use bumpless_base::{Counter, Duration, Epoch, Instant};
 use bumpless_wire::{GroupEntry, GroupFlags, NO_REFERENCE, Role, WitnessKind, WitnessReply};
 
 /// The right to write outputs. Look at it right before each output: it may have ended.
@@ -80,6 +80,8 @@ pub(crate) struct RoleMachine {
     pub(crate) peer: usize,
     /// 0 for the preferred candidate, 1 for the other.
     pub(crate) index: u8,
+    /// For how long after the last output a node may go on from the newest state.
+    pub(crate) hot_restart: Duration,
     /// The group goes no further when nobody holds a state that is young enough.
     pub(crate) stop_when_old: bool,
     pub(crate) started: Instant,
@@ -136,6 +138,7 @@ impl RoleMachine {
     ) -> Self {
         Self {
             id: setup.id,
+            hot_restart: setup.hot_restart,
             stop_when_old: setup.stop_when_old,
             peer,
             index,
@@ -283,7 +286,8 @@ impl RoleMachine {
                 GroupFlags::NEWEST,
                 self.role == Role::Primary || self.claim(s.now).is_some(),
             )
-            .with(GroupFlags::UNFIT, !self.newest.holding.fit);
+            .with(GroupFlags::UNFIT, !self.newest.holding.fit)
+            .with(GroupFlags::HELD, self.newest.holds_some(s.now));
         GroupEntry {
             group: self.id.0,
             role: self.role,
@@ -396,7 +400,7 @@ impl RoleMachine {
         if leased && !reply.granted && !deliberate(Fault::EpochsNotApart) {
             self.notice_spent(reply.epoch);
         }
-        let retry = s.now + bumpless_base::Duration::from_micros(reply.retry_after_us.into());
+        let retry = s.now + Duration::from_micros(reply.retry_after_us.into());
         let surpassed = self.observed > known;
         let worthwhile = surpassed || waits(reply);
         if self.wants(reference) && !reply.granted && leased && worthwhile {

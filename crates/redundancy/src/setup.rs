@@ -106,6 +106,9 @@ pub struct GroupSetup {
     /// Must be set if `references` is empty. **Hazard**: two controllers write as soon as they
     /// cannot hear each other.
     pub without_reference: bool,
+    /// For how long after the last output a node may go on from the newest state. Until it has passed, a node that
+    /// holds nothing leaves the role to whom a witness knows to have had it.
+    pub hot_restart: Duration,
     /// A node whose state would be the newest, but is too old to go on from, stops instead of beginning anew.
     pub stop_when_old: bool,
 }

@@ -31,7 +31,7 @@
 //!      3     2 Flags             0x001 synced, 0x002 granting, 0x004 switchover request,
 //!                                0x008 handing over, 0x010 eligible, 0x020 alone,
 //!                                0x040 duplicate, 0x080 lapsed, 0x100 newest, 0x200 unfit,
-//!                                others 0
+//!                                0x400 held, others 0
 //!      5     4 Epoch             highest known
 //!      9     4 Used              highest in which somebody is known to have been primary
 //!     13     4 Token             of the switchover in progress
@@ -126,8 +126,11 @@ impl GroupFlags {
     pub const NEWEST: Self = Self(256);
     /// Some application of the group cannot run on the sender: its field device does not answer.
     pub const UNFIT: Self = Self(512);
+    /// The sender holds a state of some application that is young enough to go on from, whether or not it is the
+    /// newest.
+    pub const HELD: Self = Self(1024);
 
-    const ALL: u16 = 0x3FF;
+    const ALL: u16 = 0x7FF;
 
     /// Whether every flag of `other` is set.
     pub const fn contains(self, other: Self) -> bool {

@@ -132,6 +132,8 @@ pub struct CycleMachine<R, G, O> {
     /// The epoch of the last output that was sent, whatever became of it.
     wrote_in: Option<Epoch>,
     fit: bool,
+    /// The device has accepted an output later than the newest state that is here.
+    outdated: bool,
 }
 
 impl<R, G, O> CycleMachine<R, G, O>
@@ -174,6 +176,7 @@ where
             uninterrupted: false,
             wrote_in: None,
             fit: true,
+            outdated: false,
         }
     }
 
@@ -258,6 +261,9 @@ where
             (Phase::Between, Answer::Slept(wake)) => self.woken = wake == Wake::Woken,
             (Phase::Warming(outcome), Answer::Warm(result)) => {
                 let noted = self.note(result);
+                if let (None, Ok(sample)) = (&outcome, &noted) {
+                    self.compare_with_device(*sample);
+                }
                 let as_backup = noted.map_or_else(Outcome::Cold, |_| Outcome::Warm);
                 self.finish(outcome.unwrap_or(as_backup), now);
             }

@@ -41,6 +41,8 @@ pub struct GroupRuntime {
     /// acted upon.
     unfit_since: Option<Instant>,
     unfit: bool,
+    /// The field device of some application has accepted an output later than the newest state here.
+    outdated: bool,
     relieved_at: Option<Instant>,
     epoch_seen: Epoch,
     epoch_spent: Epoch,
@@ -70,6 +72,7 @@ impl GroupRuntime {
             partner_role: None,
             unfit_since: None,
             unfit: false,
+            outdated: false,
             relieved_at: None,
             epoch_seen: Epoch::default(),
             epoch_spent: Epoch::default(),
@@ -113,7 +116,11 @@ impl GroupRuntime {
     }
 
     fn tell_holding(&self, redundancy: &mut Redundancy, now: Instant) {
-        let holding = self.members.holding(!self.unfit);
+        let mut holding = self.members.holding(!self.unfit);
+        if self.words.any_outdated() {
+            // Whoever has written later has the newest state, if he lives.
+            holding.some_usable_until = None;
+        }
         redundancy.set_holding(self.id, holding, now);
     }
 
@@ -200,6 +207,10 @@ impl GroupRuntime {
         if spent > self.epoch_spent {
             self.epoch_spent = spent;
             redundancy.observe_spent_epoch(self.id, self.epoch_spent, now);
+        }
+        if self.words.any_outdated() != self.outdated {
+            self.outdated = !self.outdated;
+            self.tell_holding(redundancy, now);
         }
         let fit = self.words.all_fit();
         if fit == self.unfit_since.is_some() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bumpless_base::{Duration, IndexedHeap, Instant};
 use bumpless_config as config;
-use bumpless_meeting::ApplicationPort;
+use bumpless_meeting::{ApplicationPort, StateLife};
 use bumpless_redundancy::Holding;
 
 /// Whether a node is ready to take over only with a fresh state of an application.
@@ -57,6 +57,8 @@ pub struct Members {
     freshness: IndexedHeap<Instant>,
     /// Until when it is young enough to go on from.
     usability: IndexedHeap<Instant>,
+    /// Until when the last of them is.
+    latest_usable: Option<Instant>,
     counting: usize,
 }
 
@@ -68,6 +70,7 @@ impl Members {
             by_period: Vec::with_capacity(places.max(members.len())),
             freshness: IndexedHeap::new(places.max(members.len())),
             usability: IndexedHeap::new(places.max(members.len())),
+            latest_usable: None,
             counting: 0,
         };
         for (place, member) in members.into_iter().enumerate() {
@@ -152,6 +155,14 @@ impl Members {
     fn forget(&mut self, place: usize) {
         self.freshness.remove(place);
         self.usability.remove(place);
+        let kept = (0..self.places.len()).filter_map(|place| self.usability.key(place));
+        self.latest_usable = kept.max();
+    }
+
+    fn set_life(&mut self, place: usize, life: StateLife) {
+        self.freshness.set(place, life.fresh_until);
+        self.usability.set(place, life.usable_until);
+        self.latest_usable = self.latest_usable.max(Some(life.usable_until));
     }
 
     /// A state of the application at `place` has come at `now`, and is fresh until then. One that did not count does
@@ -168,23 +179,39 @@ impl Members {
                 self.counting += 1;
             }
         }
-        self.freshness.set(place, fresh_until);
-        self.usability.set(place, now + member.times.hot_restart);
+        let usable_until = now + member.times.hot_restart;
+        self.set_life(
+            place,
+            StateLife {
+                fresh_until,
+                usable_until,
+            },
+        );
     }
 
     /// A role of primary has ended: what this node has made in it counts, where it has made anything; else what
     /// it began with still does.
     pub fn own_counts(&mut self) {
-        for (place, member) in self.places.iter().enumerate() {
+        for place in 0..self.places.len() {
             let counts = |member: &&Member| member.counts == Counts::Yes;
-            if let Some(member) = member.as_ref().filter(counts) {
-                let life = member.port.own_life();
-                let later = |heap: &mut IndexedHeap<Instant>, until: Instant| {
-                    let known = heap.key(place).unwrap_or(Instant::ZERO);
-                    heap.set(place, known.max(until));
-                };
-                later(&mut self.freshness, life.fresh_until);
-                later(&mut self.usability, life.usable_until);
+            let Some(member) = self.places[place].as_ref().filter(counts) else {
+                continue;
+            };
+            let own = member.port.own_life();
+            let later = |heap: &IndexedHeap<Instant>, until: Instant| {
+                let made = (until != Instant::ZERO).then_some(until);
+                heap.key(place).max(made)
+            };
+            let fresh_until = later(&self.freshness, own.fresh_until);
+            let usable_until = later(&self.usability, own.usable_until);
+            if let (Some(fresh_until), Some(usable_until)) = (fresh_until, usable_until) {
+                self.set_life(
+                    place,
+                    StateLife {
+                        fresh_until,
+                        usable_until,
+                    },
+                );
             }
         }
     }
@@ -198,6 +225,7 @@ impl Members {
         Holding {
             fresh_until: first(&self.freshness),
             usable_until: first(&self.usability),
+            some_usable_until: self.latest_usable,
             fit,
         }
     }

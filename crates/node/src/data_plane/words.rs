@@ -14,6 +14,7 @@ pub struct Words {
     marks: Arc<Marks>,
     known: Vec<Word>,
     unfit: usize,
+    outdated: usize,
     behind: usize,
     awaiting: usize,
     epoch_seen: Epoch,
@@ -27,6 +28,7 @@ impl Words {
             marks,
             known: vec![Word::default(); count],
             unfit: 0,
+            outdated: 0,
             behind: 0,
             awaiting: 0,
             epoch_seen: Epoch::default(),
@@ -66,6 +68,7 @@ impl Words {
             *sum = *sum + usize::from(after) - usize::from(before);
         };
         count(&mut self.unfit, !before.fit, !after.fit);
+        count(&mut self.outdated, before.outdated, after.outdated);
         count(&mut self.behind, before.behind, after.behind);
         count(&mut self.awaiting, !before.safe, !after.safe);
         self.epoch_seen = self.epoch_seen.max(after.epoch_seen);
@@ -85,6 +88,11 @@ impl Words {
     /// Whether every application can run here.
     pub fn all_fit(&self) -> bool {
         self.unfit == 0
+    }
+
+    /// Whether the field device of some application has accepted an output later than the newest state here.
+    pub fn any_outdated(&self) -> bool {
+        self.outdated > 0
     }
 
     /// Whether some outputs are to be written although their state is not safe.

@@ -42,6 +42,7 @@ fn promised(until: Instant) -> RoleMachine {
         candidates: [NodeId(0), NodeId(1)],
         references: vec![],
         without_reference: true,
+        hot_restart: Duration::from_secs(5),
         stop_when_old: false,
     };
     let mut machine =

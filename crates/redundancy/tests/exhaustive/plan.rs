@@ -114,6 +114,7 @@ impl Plan {
                 candidates: [NodeId(0), NodeId(1)],
                 references: ids.map(|r| ReferenceId(r as u8)).collect(),
                 without_reference: self.references.is_empty(),
+                hot_restart: self.timing.start_wait,
                 stop_when_old: false,
             }],
             lone_start_without: false,

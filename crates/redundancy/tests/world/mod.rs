@@ -238,6 +238,7 @@ impl World {
                 candidates: [NodeId(0), NodeId(1)],
                 references: ids.map(|r| ReferenceId(r as u8)).collect(),
                 without_reference: self.plan.references.is_empty(),
+                hot_restart: Duration::from_nanos(self.plan.expiry),
                 stop_when_old: false,
             }],
             lone_start_without: self.plan.lone_start_without,

@@ -277,6 +277,7 @@ fn describe_entry(entry: &GroupEntry) -> String {
         (GroupFlags::LAPSED, "lapsed"),
         (GroupFlags::NEWEST, "newest"),
         (GroupFlags::UNFIT, "unfit"),
+        (GroupFlags::HELD, "held"),
     ];
     let set = names.iter().filter(|(flag, _)| entry.flags.contains(*flag));
     let set: Vec<&str> = set.map(|(_, name)| *name).collect();

@@ -323,9 +323,10 @@ fn flags(bits: u8) -> GroupFlags {
         GroupFlags::LAPSED,
         GroupFlags::NEWEST,
         GroupFlags::UNFIT,
+        GroupFlags::HELD,
     ];
-    // Two more than there are bits come with the lowest two.
-    let bits = u16::from(bits) | u16::from(bits & 3) << 8;
+    // Three more than there are bits come with the lowest three.
+    let bits = u16::from(bits) | u16::from(bits & 7) << 8;
     all.into_iter()
         .filter(|flag| bits & flag.bits() != 0)
         .fold(GroupFlags::EMPTY, |set, flag| set.with(flag, true))

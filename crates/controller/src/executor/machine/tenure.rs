@@ -8,7 +8,7 @@ use crate::executor::handover::load_if_newer;
 use crate::executor::{
     CommitMode, CycleReport, FailCause, HoldCause, Outcome, OutputGate, Replication, Resumed,
 };
-use crate::state::Progress;
+use crate::state::{Envelope, Progress};
 use crate::{FieldSample, LoadError};
 
 /// In which capacity the machine has last run a cycle.
@@ -20,6 +20,28 @@ pub(super) enum Tenure {
     Deciding(Epoch),
     Acting(Epoch),
     Failed(FailCause),
+}
+
+/// The last output that a device has accepted, as it tells itself.
+#[derive(Clone, Copy, Debug)]
+struct Accepted {
+    epoch: Epoch,
+    /// The cycle from which its writer, or a successor, may go on.
+    least_cycle: u64,
+}
+
+impl Accepted {
+    /// What `sample` tells, if the device has accepted anything; with `async` a backup may be a cycle behind.
+    fn told(sample: FieldSample, commit: CommitMode) -> Option<Self> {
+        let (epoch, cycle) = sample.epoch_seen.zip(sample.cycle_seen)?;
+        let least_cycle = cycle.saturating_sub(u64::from(commit == CommitMode::Async));
+        (epoch != Epoch(0)).then_some(Self { epoch, least_cycle })
+    }
+
+    /// Whether a state that has come so far includes it.
+    fn is_in(self, progress: Progress) -> bool {
+        (progress.epoch, progress.cycle) >= (self.epoch, self.least_cycle)
+    }
 }
 
 impl<R, G, O> CycleMachine<R, G, O>
@@ -74,14 +96,33 @@ where
         let Tenure::Deciding(epoch) = self.tenure else {
             return Ok(());
         };
-        let behind = u64::from(self.settings.commit == CommitMode::Async);
-        let accepted = sample.epoch_seen.zip(sample.cycle_seen);
+        let accepted = Accepted::told(sample, self.settings.commit);
         self.take_up(epoch, now, &|progress| {
-            accepted.is_some_and(|(epoch, cycle)| {
-                let written = epoch != Epoch(0);
-                written && (progress.epoch, progress.cycle + behind) >= (epoch, cycle)
-            })
+            accepted.is_some_and(|accepted| accepted.is_in(progress))
         })
+    }
+
+    /// As backup: whether the device has accepted an output later than the newest state that is here. Then somebody
+    /// else has a later one, if he lives.
+    pub(super) fn compare_with_device(&mut self, sample: FieldSample) {
+        let mut newest = self.progress;
+        self.replication.read_latest(&mut |state, _| {
+            let received = Envelope::parse(state).ok().map(|state| state.progress);
+            newest = newest.max(received);
+        });
+        let accepted = Accepted::told(sample, self.settings.commit);
+        self.set_outdated(
+            newest
+                .zip(accepted)
+                .is_some_and(|(newest, accepted)| !accepted.is_in(newest)),
+        );
+    }
+
+    fn set_outdated(&mut self, outdated: bool) {
+        if self.outdated != outdated {
+            self.outdated = outdated;
+            self.gate.outdated_changed(outdated);
+        }
     }
 
     fn take_up(
@@ -91,6 +132,7 @@ where
         includes: &dyn Fn(Progress) -> bool,
     ) -> Result<(), LoadError> {
         self.report.resumed = Some(self.load_newest(includes)?);
+        self.set_outdated(false);
         self.begun_with = self.report.resumed;
         self.tenure = Tenure::Acting(epoch);
         if !self.uninterrupted {
