@@ -113,6 +113,7 @@ pub fn trial(evidence: &Evidence, fault: &Fault, limits: &Limits) -> Trial {
             .map(|at| to_ms(at.saturating_sub(fault.to_ns))),
         writes: evidence.count,
         initial_starts: evidence.initial_starts(),
+        planned_cold_starts: limits.memory_lost.into(),
         takeovers: evidence.takeovers(),
         wants,
         said: Vec::new(),

@@ -246,17 +246,15 @@ impl<'a> Pair<'a> {
             .for_each(Process::stop);
     }
 
-    /// Sends a signal to a node.
-    pub fn signal_node(&mut self, node: usize, signal: i32) {
-        if let Some(process) = &mut self.nodes[node].process {
-            process.signal(signal);
-        }
-    }
-
     /// The number of a node's process; `None` if it has ended.
     pub fn node_pid(&mut self, node: usize) -> Option<u32> {
         let process = self.nodes[node].process.as_mut()?;
         process.ended().is_none().then(|| process.id())
+    }
+
+    /// The log of a node's latest process.
+    pub fn node_log(&self, node: usize) -> Option<&Path> {
+        self.nodes[node].logs.last().map(Tail::path)
     }
 
     /// The processes that nothing kills: names and numbers.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ledger::Count;
+use super::switch::Tally;
 
 /// The schema's name.
 pub const SCHEMA: &str = "bumpless.torture/1";
@@ -90,6 +91,8 @@ pub struct Trial {
     pub writes: Count,
     /// Starts from the initial state that the nodes reported, of the application that had most.
     pub initial_starts: u64,
+    /// Starts from the initial state by plan, because no state was left anywhere: 0 or 1.
+    pub planned_cold_starts: u64,
     /// Role changes to primary.
     pub takeovers: u64,
     /// The promises.
@@ -110,9 +113,10 @@ impl Trial {
         outcomes.max().unwrap_or(Outcome::Broken)
     }
 
-    /// Times that the process began anew.
+    /// Times that the process began anew or went back, but for a start by plan.
     pub fn resets(&self) -> u64 {
-        self.writes.resets.max(self.initial_starts)
+        let all = self.writes.resets.max(self.initial_starts);
+        all.saturating_sub(self.planned_cold_starts)
     }
 }
 
@@ -233,6 +237,8 @@ pub struct TortureResult {
     pub held: bool,
     /// Stalls that the meter saw: how many, and the longest, in milliseconds.
     pub stalls: (usize, f64),
+    /// What the switch did to frames.
+    pub frames: Tally,
     /// The cases.
     pub cases: Vec<CaseResult>,
     /// The long run, if it was one.
@@ -246,3 +252,6 @@ impl TortureResult {
             .map(|outcome| self.cases.iter().map(|case| case.count(outcome)).sum())
     }
 }
+
+#[cfg(test)]
+pub mod tests;

@@ -15,6 +15,7 @@ use super::leftovers::Directory;
 use super::pair::Pair;
 use super::result::{CaseResult, Outcome, SCHEMA, TortureResult};
 use super::stage::{Stage, Waiter};
+use super::switch::Tally;
 use super::{TortureError, TortureOptions, configuration, page, soak, table};
 use crate::demo::progress::Progress;
 use crate::demo::result::about;
@@ -50,6 +51,11 @@ pub fn run_torture(options: &TortureOptions) -> Result<TortureResult, TortureErr
             &mut stalls,
         )?,
     }
+    result.frames = hosts
+        .switch
+        .report()
+        .map(|report| report.tally)
+        .unwrap_or_default();
     result.interrupted = options.stop.load(Ordering::Relaxed);
     result.seconds = began.elapsed().as_secs_f64();
     let longest = stalls
@@ -111,6 +117,7 @@ fn empty(options: &TortureOptions) -> TortureResult {
         seconds: 0.0,
         held: false,
         stalls: (0, 0.0),
+        frames: Tally::default(),
         cases: Vec::new(),
         soak: None,
     }

@@ -76,6 +76,17 @@ fn matrix(text: &mut String, result: &TortureResult) {
          second writer in an epoch or of an older epoch;\n  anew: times that the pair did not come back \
          by itself; gap: longest time between two accepted outputs, ms.\n"
     );
+    let cold: u64 = result
+        .cases
+        .iter()
+        .map(|case| case.sum(|trial| trial.planned_cold_starts))
+        .sum();
+    if cold > 0 {
+        let _ = writeln!(
+            text,
+            "  {cold} cold starts are not counted as resets: both nodes had lost their power.\n"
+        );
+    }
     for case in result.cases.iter().filter(|case| !case.held()) {
         broken_promises(text, case);
     }
@@ -142,7 +153,8 @@ fn broken_promises(text: &mut String, case: &CaseResult) {
     }
 }
 
-fn soak(text: &mut String, soak: &Soak) {
+/// The figures of the long run.
+pub fn soak(text: &mut String, soak: &Soak) {
     let [p50, p99, longest] = soak.gaps_ms;
     let _ = writeln!(
         text,

@@ -7,7 +7,7 @@ use crate::torture::stage::{MS, Stage};
 use crate::torture::switch::faults::{Cut, Faults, WITNESS};
 
 /// How long the ways are cut.
-pub const LENGTH_MS: u64 = 500;
+pub const LENGTH_MS: u64 = 1_500;
 /// Longest gap of a failover (spec/demo.md, D-14).
 pub const FAILOVER_NS: u64 = 40 * MS;
 

@@ -63,7 +63,7 @@ pub fn stall(stage: &mut Stage<'_>, number: u32, count: u32) -> Done {
     let scene = stage.open()?;
     let (shortest, longest) = STALL_NS;
     let step = (longest - shortest) / u64::from(count.max(2) - 1);
-    let length_ns = shortest + step * u64::from(number.saturating_sub(1));
+    let length_ns = longest - step * u64::from(number.saturating_sub(1));
     let pid = stage.pair.node_pid(scene.primary);
     let fault = match pid {
         Some(pid) => stand_still(pid, length_ns)?,

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 
 use bumpless_base::Random;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::faults::{Episode, NETWORKS, PORTS};
 use super::frame;
@@ -16,7 +16,7 @@ const OVERTAKEN_NS: Range<u64> = 200_000..3_000_000;
 const WAITING_MAX: usize = 1 << 14;
 
 /// What has become of frames so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Passed on, second copies not counted.
     pub passed: u64,
@@ -52,7 +52,7 @@ pub struct Flip {
 }
 
 /// A bit that was inverted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flipped {
     /// When.
     pub at_ns: u64,
