@@ -59,8 +59,8 @@ impl Hosts {
         let witnesses = [host()?, host()?];
         let field = host()?;
         let mut ports = Vec::new();
-        for network in 0..NETWORKS {
-            let at = |port: usize| nodes.get(port).unwrap_or(&witnesses[network]);
+        for (network, witness) in witnesses.iter().enumerate() {
+            let at = |port: usize| nodes.get(port).unwrap_or(witness);
             let ends: Result<Vec<_>, _> = (0..PORTS)
                 .map(|port| attach(at(port), network, port))
                 .collect();
