@@ -61,6 +61,8 @@ pub struct Evidence {
     pub count: Count,
     /// What the nodes logged.
     pub events: Vec<NodeEvent>,
+    /// Lines of the logs that could not be understood.
+    pub strange: u64,
     /// When the pair was seen redundant again.
     pub healed_ns: Option<u64>,
     /// Until when the logs are known to be whole.
@@ -99,7 +101,7 @@ pub fn trial(evidence: &Evidence, fault: &Fault, limits: &Limits) -> Trial {
     let (gap, gap_want) = gap(evidence, fault, limits);
     let mut wants = vec![no_reset(evidence, limits), one_writer(&evidence.count)];
     wants.extend(gap_want);
-    wants.push(heals(evidence, fault, limits));
+    wants.extend([heals(evidence, fault, limits), record(evidence)]);
     let to_ms = |ns: u64| ns as f64 / 1e6;
     Trial {
         number: 0,
@@ -155,6 +157,15 @@ pub fn one_writer(count: &Count) -> Want {
     )
 }
 
+/// How much longer a gap may be for the stalls in it: a cycle that a stall hits misses its deadline, so a
+/// whole period goes with it.
+pub fn excused_ns(stalled_ns: u64) -> u64 {
+    match stalled_ns {
+        0 => 0,
+        stalled => stalled + PERIOD_MS * 1_000_000,
+    }
+}
+
 /// The longest gap with the stalls in it, and the promise about the one that is closest to its limit.
 fn gap(evidence: &Evidence, fault: &Fault, limits: &Limits) -> (Option<(u64, u64)>, Option<Want>) {
     let run = &evidence.run;
@@ -167,7 +178,7 @@ fn gap(evidence: &Evidence, fault: &Fault, limits: &Limits) -> (Option<(u64, u64
         let worst = gaps
             .iter()
             .copied()
-            .max_by_key(|(length, stalled)| length - stalled);
+            .max_by_key(|&(length, stalled)| length.saturating_sub(excused_ns(stalled)));
         let promised = format!("outputs go on within {}", ms(limit));
         let Some((length, stalled)) = worst else {
             return Want::strict("gap", promised, false, "no accepted output");
@@ -181,13 +192,34 @@ fn gap(evidence: &Evidence, fault: &Fault, limits: &Limits) -> (Option<(u64, u64
                 ms(stalled)
             );
         }
-        let mut want = Want::strict("gap", promised, length - stalled <= limit, seen);
+        let held = length <= limit + excused_ns(stalled);
+        let mut want = Want::strict("gap", promised, held, seen);
         if want.outcome == Outcome::Held && longest > limit {
             want.outcome = Outcome::Explained;
         }
         want
     });
     (longest, want)
+}
+
+/// A log with holes could hide a broken promise.
+fn record(evidence: &Evidence) -> Want {
+    let of_nodes = evidence
+        .events
+        .iter()
+        .filter(|event| event.text("event") == "events_lost");
+    let lost: u64 = of_nodes
+        .map(|event| event.line["count"].as_u64().unwrap_or(1))
+        .sum();
+    Want::strict(
+        "record",
+        "the logs that this judgement rests on have no hole",
+        lost == 0 && evidence.strange == 0,
+        format!(
+            "{lost} events lost, {} lines not understood",
+            evidence.strange
+        ),
+    )
 }
 
 fn heals(evidence: &Evidence, fault: &Fault, limits: &Limits) -> Want {

@@ -27,7 +27,7 @@ pub fn page(result: &TortureResult) -> String {
             "<section class=\"card\"><h3>Longest time between two accepted outputs, each run</h3>\
              <p>Milliseconds on the plant's own clock, logarithmic.</p>\
              <div class=\"key\"><span><i class=\"held\"></i>held</span>\
-             <span><i class=\"explained\"></i>missed by no more than the machine stood still</span>\
+             <span><i class=\"explained\"></i>missed by no more than stalls of the machine explain</span>\
              <span><i class=\"broken\"></i>a promise was broken</span></div>\
              <div class=\"scroll\">{}</div></section>",
             gaps(result)
@@ -65,7 +65,7 @@ fn verdict(page: &mut String, result: &TortureResult) {
     let _ = writeln!(
         page,
         "<section class=\"verdict {class}\"><h1>{headline}</h1><p>{} cases: {held} runs held, \
-         {explained} missed a limit by no more than the machine stood still, {broken} broke a promise; \
+         {explained} missed a limit by no more than stalls of the machine explain, {broken} broke a promise; \
          {resets} resets of the process.{early}</p></section>",
         result.cases.len()
     );

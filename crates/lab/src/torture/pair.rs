@@ -318,6 +318,13 @@ impl<'a> Pair<'a> {
         writes
     }
 
+    /// Lines of the logs of all processes that could not be understood, since the last call.
+    pub fn take_strange(&mut self) -> u64 {
+        let nodes = self.nodes.iter_mut().flat_map(|node| &mut node.logs);
+        let tails = nodes.chain([&mut self.plant_log]);
+        tails.map(|tail| std::mem::take(&mut tail.strange)).sum()
+    }
+
     /// The highest epoch that the plant has accepted.
     pub fn epoch(&self) -> u64 {
         self.ledger.epoch()

@@ -245,6 +245,7 @@ impl Stage<'_> {
                 ..Run::default()
             },
             count: scene.count,
+            strange: self.pair.take_strange(),
             events: self.pair.take_events(),
             healed_ns,
             until_ns: now_ns() - LOG_LAG_NS,

@@ -71,8 +71,8 @@ fn matrix(text: &mut String, result: &TortureResult) {
     let [held, explained, broken] = result.counts();
     let _ = writeln!(
         text,
-        "\n  {held} trials held, {explained} missed a limit by no more than the machine stood still \
-         (\"stalled\"), {broken} BROKEN.\n  resets: times that the process went back; writers: outputs of a \
+        "\n  {held} trials held, {explained} missed a limit by no more than stalls of the machine \
+         explain (\"stalled\"), {broken} BROKEN.\n  resets: times that the process went back; writers: outputs of a \
          second writer in an epoch or of an older epoch;\n  anew: times that the pair did not come back \
          by itself; gap: longest time between two accepted outputs, ms.\n"
     );

@@ -31,6 +31,7 @@ fn evidence(gap_ms: u64) -> Evidence {
             ..Count::default()
         },
         events: Vec::new(),
+        strange: 0,
         healed_ns: Some(1_400 * MS),
         until_ns: 1_990 * MS,
     }
@@ -69,7 +70,7 @@ fn a_trial_that_keeps_its_promises_is_held() {
 
 #[test]
 fn a_gap_beyond_its_limit_is_broken_unless_the_meter_saw_as_much() {
-    let mut late = evidence(57);
+    let mut late = evidence(67);
     assert_eq!(
         outcome(&trial(&late, &FAULT, &limits()), "gap"),
         Outcome::Broken
@@ -82,7 +83,11 @@ fn a_gap_beyond_its_limit_is_broken_unless_the_meter_saw_as_much() {
         }];
         outcome(&trial(&late, &FAULT, &limits()), "gap")
     };
-    assert_eq!(stall(1_005, 8), Outcome::Explained);
+    assert_eq!(
+        stall(1_005, 8),
+        Outcome::Explained,
+        "with the cycle that it hits"
+    );
     assert_eq!(stall(1_005, 6), Outcome::Broken, "too short a stall");
     assert_eq!(stall(1_100, 8), Outcome::Broken, "a stall at another time");
 }
@@ -170,6 +175,23 @@ fn a_pair_that_is_not_whole_again_in_time_is_broken() {
     slow.healed_ns = None;
     assert_eq!(
         outcome(&trial(&slow, &FAULT, &limits()), "heals"),
+        Outcome::Broken
+    );
+}
+
+#[test]
+fn a_log_with_a_hole_proves_nothing() {
+    let mut lost = evidence(50);
+    lost.events
+        .push(event(json!({"event": "events_lost", "count": 3})));
+    assert_eq!(
+        outcome(&trial(&lost, &FAULT, &limits()), "record"),
+        Outcome::Broken
+    );
+    let mut strange = evidence(50);
+    strange.strange = 1;
+    assert_eq!(
+        outcome(&trial(&strange, &FAULT, &limits()), "record"),
         Outcome::Broken
     );
 }
