@@ -215,7 +215,7 @@ pub struct Soak {
 /// Everything.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TortureResult {
-    /// [`SCHEMA`].
+    /// `bumpless.torture/1`.
     pub schema: String,
     /// Version of the program.
     pub version: String,
