@@ -33,6 +33,7 @@ enum Command {
     Check(commands::check::Check),
     Plan(commands::plan::Plan),
     Sim(commands::sim::Sim),
+    Torture(commands::torture::Torture),
     Bench(Box<commands::bench::Bench>),
     #[command(hide = true)]
     CalibrationEnd(commands::plan::calibrate::CalibrationEnd),
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Command::Check(command) => command.run(),
         Command::Plan(command) => command.run(),
         Command::Sim(command) => command.run(),
+        Command::Torture(command) => command.run(),
         Command::Bench(command) => command.run(),
         Command::CalibrationEnd(command) => command.run(),
         Command::DemoNode(command) => command.run(),

@@ -23,9 +23,9 @@ const LAYERS: &[(&str, u8)] = &[
     ("bumpless-controller", 4),
     ("bumpless-node", 5),
     ("bumpless-bench", 6),
-    ("bumpless-lab", 6),
     ("bumpless-sim", 6),
-    ("bumpless-cli", 7),
+    ("bumpless-lab", 7),
+    ("bumpless-cli", 8),
 ];
 
 /// Crates that run on anything: no standard library, no unsafe code.

@@ -9,3 +9,4 @@ pub mod evaluate;
 pub mod fault;
 pub mod report;
 pub mod runlog;
+pub mod torture;

@@ -69,7 +69,8 @@ impl Lab {
     /// # Errors
     /// The process is not root, or the kernel or iproute2 lacks what is needed.
     pub fn new(shape: Shape) -> Result<Self, String> {
-        let (sender, receiver) = (Namespace::new()?, Namespace::new()?);
+        let host = || Namespace::new().map_err(|error| format!("{error}, or use --quick"));
+        let (sender, receiver) = (host()?, host()?);
         let mut filters = Vec::new();
         for network in 1..=NETWORKS as u8 {
             connect(&sender, &receiver, network, shape)?;

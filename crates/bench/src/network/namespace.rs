@@ -28,9 +28,7 @@ impl Namespace {
         })
         .join()
         .map_err(|_| "a thread ended by a panic".to_owned())?
-        .map_err(|error| {
-            format!("cannot make a network namespace: {error}; run as root, or use --quick")
-        })?;
+        .map_err(|error| format!("cannot make a network namespace: {error}; run as root"))?;
         let namespace = Self(descriptor.into());
         namespace.tool("ip", "link set lo up")?;
         Ok(namespace)

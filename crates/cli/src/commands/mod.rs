@@ -11,4 +11,5 @@ pub mod run;
 pub mod sim;
 pub mod status;
 pub mod switchover;
+pub mod torture;
 pub mod witness;

@@ -3,16 +3,16 @@
 //! [`run_demo`] needs no rights beyond the user's own. Everything it starts ends with it, and its
 //! temporary directory goes too.
 
-mod addresses;
-mod configuration;
+pub(crate) mod addresses;
+pub(crate) mod configuration;
 mod follow;
 mod gather;
 mod laboratory;
-mod meter;
-mod processes;
-mod progress;
+pub(crate) mod meter;
+pub(crate) mod processes;
+pub(crate) mod progress;
 mod repeat;
-mod result;
+pub(crate) mod result;
 mod script;
 
 use std::fmt;

@@ -33,12 +33,20 @@ impl Process {
         name: &str,
         arguments: &[String],
     ) -> io::Result<Self> {
+        let mut command = Command::new(binary);
+        command.args(arguments);
+        Self::spawn(command, directory, name)
+    }
+
+    /// Starts `command`; what it says goes to `NAME.out` in `directory`.
+    ///
+    /// # Errors
+    /// If the program cannot be started.
+    pub fn spawn(mut command: Command, directory: &Path, name: &str) -> io::Result<Self> {
         let words = directory.join(format!("{name}.out"));
         let out = File::options().create(true).append(true).open(&words)?;
         let parent = std::process::id();
-        let mut command = Command::new(binary);
         command
-            .args(arguments)
             .stdin(Stdio::null())
             .stdout(out.try_clone()?)
             .stderr(out);
@@ -65,6 +73,19 @@ impl Process {
         })
     }
 
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends it a signal, if it has not ended.
+    pub fn signal(&mut self, signal: i32) {
+        if self.ended().is_none() {
+            // SAFETY: the child has not been waited for, so its number is still its own.
+            unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
+        }
+    }
+
     /// How it ended, if it has.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
@@ -81,10 +102,7 @@ impl Process {
 
     /// Asks it to end, and ends it if it does not.
     pub fn stop(mut self) {
-        if self.ended().is_none() {
-            // SAFETY: the child has not been waited for, so its number is still its own.
-            unsafe { libc::kill(self.child.id() as libc::pid_t, libc::SIGTERM) };
-        }
+        self.signal(libc::SIGTERM);
         let since = Instant::now();
         while self.ended().is_none() && since.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(5));

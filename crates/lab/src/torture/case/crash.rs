@@ -1,0 +1,135 @@
+//! The primary dies, hands over on order, or loses its power together with the backup.
+
+use super::Done;
+use super::one_way::FAILOVER_NS;
+use crate::torture::judge::{Fault, Limits};
+use crate::torture::result::Want;
+use crate::torture::stage::{MS, Scene, Stage};
+use crate::torture::{TortureError, now_ns};
+use bumpless_node::control::{self, Request};
+
+/// How long the primary is dead before it is started again.
+const DEAD_MS: u64 = 1_000;
+/// How long both are without power.
+const POWERLESS_MS: u64 = 500;
+/// Longest gap of an ordered switchover (spec/demo.md, D-14).
+const SWITCHOVER_NS: u64 = 30 * MS;
+/// Within this a node that was started again is a backup in step, and a pair writes again that knows
+/// nothing any more.
+const RETURN_NS: u64 = 3_000 * MS;
+
+/// What goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crash {
+    /// The primary's process.
+    Kill,
+    /// Its role, on order.
+    Switchover,
+    /// Both nodes.
+    PowerCut,
+}
+
+impl Crash {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Kill, Self::Switchover, Self::PowerCut];
+
+    /// The case's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Kill => "kill",
+            Self::Switchover => "switchover",
+            Self::PowerCut => "power-cut",
+        }
+    }
+
+    /// What people read.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Kill => "the primary is killed and started again",
+            Self::Switchover => "the roles change on order",
+            Self::PowerCut => "both nodes are killed and started again",
+        }
+    }
+
+    /// What is promised.
+    pub const fn promised(self) -> &'static str {
+        match self {
+            Self::Kill => "outputs again within 40 ms, from the newest state",
+            Self::Switchover => "outputs again within 30 ms, from the newest state",
+            Self::PowerCut => "one cold start within 3 s of the power's return; epochs go on",
+        }
+    }
+}
+
+/// Does it.
+pub fn run(stage: &mut Stage<'_>, crash: Crash) -> Done {
+    let scene = stage.open()?;
+    match crash {
+        Crash::Kill => kill(stage, scene),
+        Crash::Switchover => switch_over(stage, scene),
+        Crash::PowerCut => power_cut(stage, scene),
+    }
+}
+
+fn returning(gap_ns: u64) -> Limits {
+    Limits {
+        heal_ns: RETURN_NS,
+        ..Limits::gap(gap_ns)
+    }
+}
+
+fn kill(stage: &mut Stage<'_>, scene: Scene) -> Done {
+    let primary = scene.primary;
+    let from_ns = stage.pair.kill_node(primary);
+    stage.waiter.ms(DEAD_MS)?;
+    let config = stage.pair.config();
+    stage.pair.start_node(primary, &config)?;
+    let fault = Fault {
+        from_ns,
+        to_ns: now_ns(),
+    };
+    let finding = stage.close(scene, fault, &returning(FAILOVER_NS))?;
+    Ok((finding, fault))
+}
+
+fn switch_over(stage: &mut Stage<'_>, scene: Scene) -> Done {
+    let primary = scene.primary;
+    let from_ns = now_ns();
+    let order = Request::Switchover { group: None };
+    let reply = control::request(&stage.pair.control(primary), &order)
+        .map_err(|error| TortureError::system("an ordered switchover", error))?;
+    let fault = Fault {
+        from_ns,
+        to_ns: now_ns(),
+    };
+    let mut finding = stage.close(scene, fault, &Limits::gap(SWITCHOVER_NS))?;
+    let changed = stage.pair.redundant(0).is_some_and(|now| now != primary);
+    finding.trial.wants.push(Want::strict(
+        "switched-over",
+        "the order is taken and the roles change",
+        changed,
+        match reply["error"].as_str() {
+            Some(error) => format!("refused: {error}"),
+            None => format!("taken; roles changed: {changed}"),
+        },
+    ));
+    Ok((finding, fault))
+}
+
+fn power_cut(stage: &mut Stage<'_>, scene: Scene) -> Done {
+    let from_ns = stage.pair.kill_node(scene.primary);
+    stage.pair.kill_node(1 - scene.primary);
+    stage.waiter.ms(POWERLESS_MS)?;
+    let config = stage.pair.config();
+    (0..2).try_for_each(|node| stage.pair.start_node(node, &config))?;
+    let fault = Fault {
+        from_ns,
+        to_ns: now_ns(),
+    };
+    let limits = Limits {
+        memory_lost: true,
+        ..returning(fault.length_ns() + RETURN_NS)
+    };
+    let finding = stage.close(scene, fault, &limits)?;
+    Ok((finding, fault))
+}
