@@ -23,7 +23,8 @@ pub(crate) struct Lease {
     pub(crate) session: u64,
     /// A witness that has just started grants nothing before.
     quiet_until: Instant,
-    /// When anybody last held or renewed the lease, as far as the witness said.
+    /// When anybody last held or renewed the lease, as far as the witness said; but for what it granted to this
+    /// node since.
     pub(crate) last_renewal: Option<Instant>,
     /// When the last answer came.
     pub(crate) answered_at: Option<Instant>,
@@ -233,8 +234,10 @@ impl Agreement {
         if !leased {
             lease.quiet_until = now + Duration::from_micros(reply.retry_after_us.into());
         }
-        let silent = Duration::from_micros(reply.holder_silent_us.into());
-        lease.last_renewal = (reply.epoch != Epoch(0)).then(|| now.before(silent));
+        if !lease.granted {
+            let silent = Duration::from_micros(reply.holder_silent_us.into());
+            lease.last_renewal = (reply.epoch != Epoch(0)).then(|| now.before(silent));
+        }
         if lease.granted && sent > since.max(lease.yielded_at) {
             let from = match deliberate(Fault::LeaseCountedFromAnswer) {
                 false => sent,

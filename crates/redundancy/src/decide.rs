@@ -293,7 +293,7 @@ impl RoleMachine {
         if self.attempt_lone == failover {
             self.attempt = None;
         }
-        if !failover && s.now < s.unreachable_since + s.timing.start_wait {
+        if !failover && s.now < s.unreachable_since + self.lone_start_wait(s) {
             self.attempt = None;
             if self.role == Role::Backup {
                 self.wait(WaitCause::NotSynced, out);
@@ -303,10 +303,11 @@ impl RoleMachine {
         if !failover && self.stops_for_age(s, out) {
             return;
         }
+        if let (false, Some(reference)) = (failover, self.lately_held(s)) {
+            self.attempt = None;
+            return self.wait(WaitCause::ReferenceRefuses(reference), out);
+        }
         if self.attempt.is_none() {
-            if let (false, Some(reference)) = (failover, self.lately_held(s)) {
-                return self.wait(WaitCause::ReferenceRefuses(reference), out);
-            }
             self.begin_attempt(!failover, s);
         }
         let Some(candidate) = self.next_epoch() else {
@@ -329,15 +330,24 @@ impl RoleMachine {
     }
 
     /// The witness that knows of a primary not long ago. A node without a claim leaves the role to it: its lease may
-    /// have lapsed for a moment, and it knows more. One that holds nothing does so for as long as that
-    /// primary could still go on; one that holds something may find at the field device that this is the newest.
+    /// have lapsed for a moment, and it knows more. One that holds nothing, or less than was written, does so
+    /// for as long as that primary could still go on; another may find at the field device that it has the newest.
     fn lately_held(&self, s: &Surroundings<'_>) -> Option<crate::id::ReferenceId> {
         let needed = self.agreement.needed();
         let span = match self.newest.holds_some(s.now) {
-            true => s.timing.start_wait,
+            true => self.lone_start_wait(s),
             false => s.timing.start_wait.max(self.hot_restart),
         };
         self.agreement.lately_leased(needed, span, s.now)
+    }
+
+    /// How long a node without a claim waits for its partner. Where a field device shows outputs that this node lacks,
+    /// for as long as whoever has written them could still go on.
+    fn lone_start_wait(&self, s: &Surroundings<'_>) -> Duration {
+        match self.newest.holding.outdated {
+            true => s.timing.start_wait.max(self.hot_restart),
+            false => s.timing.start_wait,
+        }
     }
 
     /// Whatever was granted before this moment says nothing about this partition.
@@ -436,6 +446,7 @@ impl RoleMachine {
         consider(self.started + timing.start_wait);
         consider(self.partner_since + timing.start_wait);
         consider(unreachable_since + timing.start_wait);
+        consider(unreachable_since + self.hot_restart);
         let holding = &self.newest.holding;
         let ends = [
             holding.fresh_until,

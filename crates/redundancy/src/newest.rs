@@ -19,9 +19,11 @@ pub struct Holding {
     /// Until when the state of every application is young enough to go on from (`hot_restart_ms`). `None`:
     /// some application has none.
     pub usable_until: Option<Instant>,
-    /// Until when the state of at least one application is. In doubt, its field device may show that it is the
-    /// newest.
+    /// Until when the state of at least one application is whose field device shows no later output. In doubt,
+    /// the device may show that it is the newest.
     pub some_usable_until: Option<Instant>,
+    /// The field device of some application has accepted an output later than its state here.
+    pub outdated: bool,
     /// Every application can run here: its field device answers.
     pub fit: bool,
 }
@@ -32,6 +34,7 @@ impl Holding {
         fresh_until: None,
         usable_until: None,
         some_usable_until: None,
+        outdated: false,
         fit: true,
     };
 
@@ -41,6 +44,7 @@ impl Holding {
             fresh_until: until,
             usable_until: until,
             some_usable_until: until,
+            outdated: false,
             fit: true,
         }
     }

@@ -41,8 +41,6 @@ pub struct GroupRuntime {
     /// acted upon.
     unfit_since: Option<Instant>,
     unfit: bool,
-    /// The field device of some application has accepted an output later than the newest state here.
-    outdated: bool,
     relieved_at: Option<Instant>,
     epoch_seen: Epoch,
     epoch_spent: Epoch,
@@ -72,7 +70,6 @@ impl GroupRuntime {
             partner_role: None,
             unfit_since: None,
             unfit: false,
-            outdated: false,
             relieved_at: None,
             epoch_seen: Epoch::default(),
             epoch_spent: Epoch::default(),
@@ -119,7 +116,10 @@ impl GroupRuntime {
         let mut holding = self.members.holding(!self.unfit);
         if self.words.any_outdated() {
             // Whoever has written later has the newest state, if he lives.
-            holding.some_usable_until = None;
+            let words = &self.words;
+            let counts = |place| !words.is_outdated(place);
+            holding.some_usable_until = self.members.latest_usable(counts);
+            holding.outdated = true;
         }
         redundancy.set_holding(self.id, holding, now);
     }
@@ -208,8 +208,7 @@ impl GroupRuntime {
             self.epoch_spent = spent;
             redundancy.observe_spent_epoch(self.id, self.epoch_spent, now);
         }
-        if self.words.any_outdated() != self.outdated {
-            self.outdated = !self.outdated;
+        if self.words.take_outdated_changed() {
             self.tell_holding(redundancy, now);
         }
         let fit = self.words.all_fit();

@@ -155,8 +155,7 @@ impl Members {
     fn forget(&mut self, place: usize) {
         self.freshness.remove(place);
         self.usability.remove(place);
-        let kept = (0..self.places.len()).filter_map(|place| self.usability.key(place));
-        self.latest_usable = kept.max();
+        self.latest_usable = self.latest_usable(|_| true);
     }
 
     fn set_life(&mut self, place: usize, life: StateLife) {
@@ -216,6 +215,12 @@ impl Members {
         }
     }
 
+    /// Until when the last of the states is young enough to go on from, of those at places that count.
+    pub fn latest_usable(&self, counts: impl Fn(usize) -> bool) -> Option<Instant> {
+        let places = (0..self.places.len()).filter(|&place| counts(place));
+        places.filter_map(|place| self.usability.key(place)).max()
+    }
+
     /// What there is of a state of every application that counts.
     pub fn holding(&self, fit: bool) -> Holding {
         let first = |heap: &IndexedHeap<Instant>| {
@@ -226,6 +231,7 @@ impl Members {
             fresh_until: first(&self.freshness),
             usable_until: first(&self.usability),
             some_usable_until: self.latest_usable,
+            outdated: false,
             fit,
         }
     }

@@ -15,6 +15,7 @@ pub struct Words {
     known: Vec<Word>,
     unfit: usize,
     outdated: usize,
+    outdated_changed: bool,
     behind: usize,
     awaiting: usize,
     epoch_seen: Epoch,
@@ -29,6 +30,7 @@ impl Words {
             known: vec![Word::default(); count],
             unfit: 0,
             outdated: 0,
+            outdated_changed: false,
             behind: 0,
             awaiting: 0,
             epoch_seen: Epoch::default(),
@@ -69,6 +71,7 @@ impl Words {
         };
         count(&mut self.unfit, !before.fit, !after.fit);
         count(&mut self.outdated, before.outdated, after.outdated);
+        self.outdated_changed |= before.outdated != after.outdated;
         count(&mut self.behind, before.behind, after.behind);
         count(&mut self.awaiting, !before.safe, !after.safe);
         self.epoch_seen = self.epoch_seen.max(after.epoch_seen);
@@ -93,6 +96,16 @@ impl Words {
     /// Whether the field device of some application has accepted an output later than the newest state here.
     pub fn any_outdated(&self) -> bool {
         self.outdated > 0
+    }
+
+    /// Whether that of the application at `place` has.
+    pub fn is_outdated(&self, place: usize) -> bool {
+        self.known.get(place).is_some_and(|word| word.outdated)
+    }
+
+    /// Whether that has changed for some application since this was asked last.
+    pub fn take_outdated_changed(&mut self) -> bool {
+        std::mem::take(&mut self.outdated_changed)
     }
 
     /// Whether some outputs are to be written although their state is not safe.

@@ -170,7 +170,7 @@ impl World {
                 candidates: [NodeId(0), NodeId(1)],
                 references: ids.map(ReferenceId).collect(),
                 without_reference: self.references.is_empty(),
-                hot_restart: EXPIRY,
+                hot_restart: steps::EXPIRY,
                 stop_when_old: false,
             }],
             lone_start_without: self.lone_start_without,

@@ -10,7 +10,7 @@ use bumpless_wire::{
 };
 
 /// How long a state stays fresh.
-const EXPIRY: Duration = Duration::from_millis(60);
+pub(super) const EXPIRY: Duration = Duration::from_millis(60);
 
 impl World {
     pub(super) fn step(&mut self, input: &mut Input<'_>) {

@@ -111,11 +111,8 @@ where
             newest = newest.max(received);
         });
         let accepted = Accepted::told(sample, self.settings.commit);
-        self.set_outdated(
-            newest
-                .zip(accepted)
-                .is_some_and(|(newest, accepted)| !accepted.is_in(newest)),
-        );
+        let lacks = |accepted: Accepted| !newest.is_some_and(|newest| accepted.is_in(newest));
+        self.set_outdated(accepted.is_some_and(lacks));
     }
 
     fn set_outdated(&mut self, outdated: bool) {
