@@ -142,7 +142,7 @@ fn no_storm_has_a_fault_that_lasts_no_time() {
 
 #[test]
 fn a_storm_printed_as_a_scenario_is_the_same_storm() {
-    let settings = Settings {
+    let mut settings = Settings {
         config: Size::Small.config(),
         seed: 17,
         time: 60_000_000_000,
@@ -152,7 +152,22 @@ fn a_storm_printed_as_a_scenario_is_the_same_storm() {
         changes: false,
         window: Window::default(),
     };
-    let script = faults(&settings);
+    let mut script = faults(&settings);
+    // Of several storms, so that every kind is among them.
+    for seed in 18..24 {
+        settings.seed = seed;
+        script.extend(faults(&settings));
+    }
+    script.sort_by_key(|timed| (timed.at, timed.until));
+    for kind in [
+        "Mtu",
+        "WrongConfiguration",
+        "unnoticed: true",
+        "Cut",
+        "Flap",
+    ] {
+        assert!(format!("{script:?}").contains(kind), "{kind}");
+    }
     let told = Settings {
         script: script.clone(),
         ..settings

@@ -130,7 +130,9 @@ impl GroupRuntime {
             self.gate.set_permit(None);
         }
         self.gate.set_alone(false);
-        self.gate.set_cold(redundancy.is_cold(self.id));
+        let thrown_away = deliberate(Fault::FreshStateThrownAway);
+        self.gate
+            .set_cold(redundancy.is_cold(self.id) || thrown_away);
         if to == Role::Primary || self.gate.is_primary() {
             // What was received before this node was primary is older than what it made itself.
             self.members.forget_freshness();
