@@ -148,13 +148,26 @@ impl Continues {
 
     /// At `at`, `application` begins on `node` `with` this.
     pub fn begins(&mut self, application: usize, node: usize, with: Resumed, at: u64) -> Verdict {
-        let line = &mut self.lines[application];
+        let own = self.lines[application].own[node];
         let from = match with {
             Resumed::Loaded { epoch, cycle } => Some(Progress { epoch, cycle }),
-            Resumed::Kept { .. } => line.own[node],
+            Resumed::Kept { .. } => own,
             Resumed::ColdStart => None,
         };
-        line.own[node] = from;
+        let verdict = self.judge(application, node, from, at);
+        // What it had before is gone.
+        self.lines[application].own[node] = from;
+        verdict
+    }
+
+    fn judge(
+        &mut self,
+        application: usize,
+        node: usize,
+        from: Option<Progress>,
+        at: u64,
+    ) -> Verdict {
+        let line = &mut self.lines[application];
         let Some((newest, written_at)) = line.newest else {
             self.tally.count(Exemption::NothingWritten);
             return Ok(());
