@@ -60,6 +60,7 @@ faults! {
     AloneUnasked, "redundancy", "outputs leave without anybody knowing that the backup's state is old";
     OneSilentLinkIsEnough, "redundancy", "the partner counts as silent when one link is";
     ChangeMadeAlone, "redundancy", "the node that decides changes the configuration without the other's being ready";
+    ConfigurationNotCompared, "redundancy", "a partner with another configuration is taken for one with the same";
     WitnessGrantsTwice, "redundancy, witness", "the role is granted while another node's lease runs";
     WitnessIgnoresMark, "redundancy, witness", "the role is granted to a node whose state is old";
     OutputBeforeAck, "controller, executor", "before_output does not wait for the acknowledgement";
@@ -72,6 +73,7 @@ faults! {
     FailedLinkStopsOthers, "node", "an error on one link keeps the other from sending";
     SecondLinkNotRead, "node", "what the second link receives is not read";
     HandOverUndrained, "meeting", "the role is handed over before the last state is safe";
+    FreshStateThrownAway, "node", "executors are told to begin anew whenever their node takes the role";
     PermitLeftBehind, "node", "the executor keeps the right that its node has given up";
 }
 

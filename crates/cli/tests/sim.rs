@@ -98,6 +98,33 @@ fn a_series_that_fails_tells_the_same_however_many_jobs_there_are() {
 }
 
 #[test]
+fn what_checkers_forgive_is_told_in_words_and_in_json_and_adds_up_over_seeds() {
+    let result = |seeds| -> Value {
+        let output = sim(&["--calm", "--seeds", seeds, "--time", "4", "--json"]);
+        serde_json::from_slice(&output.stdout).expect("one JSON object")
+    };
+    let count = |result: &Value| {
+        let exemptions = result["exemptions"].as_array().expect("a list");
+        let name = "continues: nothing written";
+        let entry = exemptions.iter().find(|entry| entry["name"] == name);
+        let entry = entry.expect("every exemption");
+        assert_eq!(entry["clause"], "S-13");
+        entry["count"].as_u64().expect("a number")
+    };
+    // Each application begins once.
+    let (one, three) = (result("1"), result("3"));
+    assert_eq!((count(&one), count(&three)), (2, 6));
+    assert_eq!(one["cold_starts"], 0);
+    let gap = one["longest_gap_ms"]["swift"].as_f64();
+    assert!(gap.is_some_and(|gap| (9.0..12.0).contains(&gap)), "{gap:?}");
+    let output = sim(&["--calm", "--time", "4"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let line = "forgiven:          2  continues: nothing written (S-13)";
+    assert!(said.lines().any(|it| it == line), "{said}");
+    assert!(said.contains("begun anew 0 times"), "{said}");
+}
+
+#[test]
 fn a_storm_without_room_says_how_long_it_takes() {
     let output = sim(&["--time", "3"]);
     assert!(output.status.success());

@@ -134,6 +134,7 @@ impl Change {
         partner.current == self.current
             || self.next == Some(partner.current)
             || partner.next == self.current
+            || deliberate(Fault::ConfigurationNotCompared)
     }
 
     /// Prepares `next`; `resumed` after a restart, before which this node may have said so already.

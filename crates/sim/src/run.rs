@@ -140,6 +140,12 @@ pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Rep
     }
     // What would have come later has broken nothing.
     begun.retain(|timed| timed.at <= world.now());
+    let broken = broken_assumptions(&settings.config, &begun);
+    if !world.checks.violations.is_empty() {
+        broken
+            .iter()
+            .for_each(|(exemption, _)| world.checks.forgives(*exemption));
+    }
     // What was found counts, whether or not it can be written down.
     let trace_error = world.trace.finish().err();
     Ok(Report {
@@ -147,7 +153,7 @@ pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Rep
         seed: settings.seed,
         trace_hash: world.trace.digest(),
         simulated: world.now(),
-        broken_assumptions: broken_assumptions(&settings.config, &begun),
+        broken_assumptions: broken.into_iter().map(|(_, what)| what).collect(),
         last_events: if world.checks.violations.is_empty() {
             Vec::new()
         } else {

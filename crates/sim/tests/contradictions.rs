@@ -257,3 +257,52 @@ fn a_device_may_treat_the_requests_of_two_nodes_differently() {
         assert_refused(&faults_of(&[&left, &other]), 8, "cannot both do and not do");
     }
 }
+
+#[test]
+fn what_is_wrong_with_bits_packets_and_configurations_is_refused_with_its_line() {
+    let of = |lines: &str| format!("[[fault]]\nat_ms = 3000\nfor_ms = 9\nkind = {lines}\n");
+    for (lines, line, reason) in [
+        (
+            "'wrong_configuration'\nnode = 'left'",
+            1,
+            "needs what: one of period, application, references, field",
+        ),
+        (
+            "'wrong_configuration'\nnode = 'left'\nwhat = 'colour'",
+            6,
+            "no what is called \"colour\"",
+        ),
+        ("'mtu'", 1, "needs bytes"),
+        ("'mtu'\nbytes = 99999", 5, "from 0 to 65535"),
+        (
+            "'corrupt'\nshare = 1\nfield = 'epoch'\nbit = 32",
+            7,
+            "from 0 to 31",
+        ),
+        ("'corrupt'\nshare = 1\nfield = 'epoch'", 1, "needs bit"),
+        ("'corrupt'\nshare = 1\nbit = 3", 1, "needs field"),
+        (
+            "'corrupt'\nshare = 1\nfield = 'sent_at'\nbit = 3\nof = 'witness'",
+            8,
+            "field says already",
+        ),
+        ("'corrupt'\nshare = 1\nof = 'some'", 6, "no of is called"),
+    ] {
+        assert_refused(&of(lines), line, reason);
+    }
+    let wrong = "kind = 'wrong_configuration', node = 'left', what = 'field'";
+    let old = "kind = 'old_configuration', node = 'left'";
+    let crash = "kind = 'crash', node = 'left'";
+    for (earlier, later, line) in [
+        (wrong, wrong, 7),
+        (wrong, old, 7),
+        (wrong, crash, 7),
+        (crash, wrong, 6),
+    ] {
+        let text = faults_of(&[earlier, later]);
+        assert_refused(&text, line, "at the end of the other fault");
+    }
+    let mtu = "kind = 'mtu', bytes = 300";
+    assert_refused(&faults_of(&[mtu, mtu]), 6, "cannot have two of these");
+    assert_accepted(&faults_of(&[wrong, mtu, "kind = 'crash', node = 'right'"]));
+}

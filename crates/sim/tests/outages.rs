@@ -243,6 +243,24 @@ fn a_newcomer_with_another_field_address_writes_nothing_and_the_primary_notices_
 }
 
 #[test]
+fn when_the_primary_comes_back_with_a_wrong_configuration_its_backup_goes_on() {
+    let config = Size::Small.config();
+    let wrong_in = [
+        Wrong::Period,
+        Wrong::Application,
+        Wrong::References,
+        Wrong::Field,
+    ];
+    assert_with_every_seed(|seed| {
+        let what = wrong_in[seed as usize % wrong_in.len()];
+        let comes = Fault::WrongConfiguration { node: LEFT, what };
+        let comes = fault(moment(seed), 3 * SECOND / 2, comes);
+        let report = simulate(&config, seed, vec![comes], SECOND / 2);
+        wrong(&report, PERIOD * 5 / 2 + LEASE)
+    });
+}
+
+#[test]
 fn of_a_primary_that_hears_nothing_its_backup_takes_over_as_of_a_dead_one() {
     let config = Size::Small.config();
     assert_with_every_seed(|seed| {

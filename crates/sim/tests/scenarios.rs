@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use bumpless_sim::check::Exemption;
 use bumpless_sim::{Fault, PathFault, Scenario, Settings, Size, Window, as_scenario, faults, run};
 
 fn kept() -> Vec<PathBuf> {
@@ -40,6 +41,27 @@ fn every_scenario_that_is_kept_breaks_what_it_says_and_nothing_else() {
         if scenario.breaks.is_some() {
             assert!(!report.broken_assumptions.is_empty(), "{}", path.display());
         }
+    }
+}
+
+#[test]
+fn every_exemption_of_the_checkers_names_a_clause_that_is_there() {
+    let specs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec");
+    let pages = std::fs::read_dir(specs).expect("the specs");
+    let pages = pages.map(|page| page.expect("a page").path());
+    let pages = pages.filter(|path| path.extension().is_some_and(|ending| ending == "md"));
+    let pages: Vec<String> = pages
+        .map(|path| std::fs::read_to_string(path).expect("text"))
+        .collect();
+    for exemption in Exemption::ALL {
+        let begins = format!("**{}", exemption.clause());
+        let stands = |page: &String| {
+            let mut found = page.match_indices(&begins);
+            let digit = |c: char| c.is_ascii_digit();
+            found.any(|(at, _)| !page[at + begins.len()..].starts_with(digit))
+        };
+        let name = exemption.name();
+        assert!(pages.iter().any(stands), "{name}: {}", exemption.clause());
     }
 }
 
@@ -120,7 +142,7 @@ fn no_storm_has_a_fault_that_lasts_no_time() {
 
 #[test]
 fn a_storm_printed_as_a_scenario_is_the_same_storm() {
-    let settings = Settings {
+    let mut settings = Settings {
         config: Size::Small.config(),
         seed: 17,
         time: 60_000_000_000,
@@ -130,7 +152,22 @@ fn a_storm_printed_as_a_scenario_is_the_same_storm() {
         changes: false,
         window: Window::default(),
     };
-    let script = faults(&settings);
+    let mut script = faults(&settings);
+    // Of several storms, so that every kind is among them.
+    for seed in 18..24 {
+        settings.seed = seed;
+        script.extend(faults(&settings));
+    }
+    script.sort_by_key(|timed| (timed.at, timed.until));
+    for kind in [
+        "Mtu",
+        "WrongConfiguration",
+        "unnoticed: true",
+        "Cut",
+        "Flap",
+    ] {
+        assert!(format!("{script:?}").contains(kind), "{kind}");
+    }
     let told = Settings {
         script: script.clone(),
         ..settings

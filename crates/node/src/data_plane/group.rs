@@ -136,7 +136,9 @@ impl GroupRuntime {
             self.gate.set_permit(None);
         }
         self.gate.set_alone(false);
-        self.gate.set_cold(redundancy.is_cold(self.id));
+        let thrown_away = deliberate(Fault::FreshStateThrownAway);
+        self.gate
+            .set_cold(redundancy.is_cold(self.id) || thrown_away);
         let was_primary = self.gate.is_primary();
         if to == Role::Primary || was_primary {
             self.members.all_there();

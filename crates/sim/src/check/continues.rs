@@ -148,13 +148,26 @@ impl Continues {
 
     /// At `at`, `application` begins on `node` `with` this.
     pub fn begins(&mut self, application: usize, node: usize, with: Resumed, at: u64) -> Verdict {
-        let line = &mut self.lines[application];
+        let own = self.lines[application].own[node];
         let from = match with {
             Resumed::Loaded { epoch, cycle } => Some(Progress { epoch, cycle }),
-            Resumed::Kept { .. } => line.own[node],
+            Resumed::Kept { .. } => own,
             Resumed::ColdStart => None,
         };
-        line.own[node] = from;
+        let verdict = self.judge(application, node, from, at);
+        // What it had before is gone.
+        self.lines[application].own[node] = from;
+        verdict
+    }
+
+    fn judge(
+        &mut self,
+        application: usize,
+        node: usize,
+        from: Option<Progress>,
+        at: u64,
+    ) -> Verdict {
+        let line = &mut self.lines[application];
         let Some((newest, written_at)) = line.newest else {
             self.tally.count(Exemption::NothingWritten);
             return Ok(());
@@ -169,8 +182,11 @@ impl Continues {
             return Ok(());
         };
         let terms = line.terms;
-        if idle + self.drift(terms) + terms.unsure > terms.hot_restart {
-            self.tally.count(Exemption::HotRestartOver);
+        if idle + self.unsure(terms) > terms.hot_restart {
+            self.tally.count(match idle > terms.hot_restart {
+                true => Exemption::HotRestartOver,
+                false => Exemption::HotRestartUnsure,
+            });
             return Ok(());
         }
         let what = match from {
@@ -200,7 +216,11 @@ impl Continues {
             self.tally.count(Exemption::LastCycleAgain);
         }
         let terms = self.lines[application].terms;
-        if self.enforced && idle > terms.hot_restart + self.drift(terms) + terms.unsure {
+        if self.enforced && idle > terms.hot_restart {
+            if idle <= terms.hot_restart + self.unsure(terms) {
+                self.tally.count(Exemption::HotRestartUnsure);
+                return Ok(());
+            }
             return Err(format!(
                 "application {application} goes on at node {node} {} ms after its last output; its process bears {} ms",
                 idle / 1_000_000,
@@ -210,9 +230,9 @@ impl Continues {
         Ok(())
     }
 
-    /// By how much a clock is wrong about `hot_restart`.
-    fn drift(&self, terms: Continuing) -> u64 {
-        terms.hot_restart / 1_000_000 * u64::from(self.drift_ppm)
+    /// By how much a node can be wrong about `hot_restart`.
+    fn unsure(&self, terms: Continuing) -> u64 {
+        terms.hot_restart / 1_000_000 * u64::from(self.drift_ppm) + terms.unsure
     }
 }
 

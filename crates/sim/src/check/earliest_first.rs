@@ -5,12 +5,21 @@
 //! follows from what was published, what was handed to each link before, what acknowledgements that
 //! arrived have said, and the in-flight limit.
 
-use super::{Sending, Verdict};
+use super::channel::Ready;
+use super::{Exemption, Sending, Tally, Verdict};
 
 /// The checker.
-pub struct EarliestFirst;
+pub struct EarliestFirst {
+    tally: Tally,
+}
 
 impl EarliestFirst {
+    /// The checker, which counts in `tally`.
+    pub fn new(tally: &Tally) -> Self {
+        let tally = tally.clone();
+        Self { tally }
+    }
+
     /// A packet of `application` is handed to `network`; `channels` lead to its partner.
     pub fn leaves<'a>(
         &self,
@@ -21,23 +30,38 @@ impl EarliestFirst {
         let Some((_, own)) = channels.clone().find(|(at, _)| *at == application) else {
             return Ok(());
         };
-        let Some(deadline) = own.earliest_deadline() else {
+        let Some((deadline, latest)) = own.deadlines() else {
             return Ok(());
         };
         let in_flight: u32 = channels.clone().map(|(_, c)| c.in_flight_at_most()).sum();
         let room = in_flight < own.in_flight_max();
-        // Which links work is known for those that have the same.
-        let others =
-            channels.filter(|(at, other)| *at != application && other.networks() == own.networks());
+        let on_it = |channel: &Sending| channel.networks().contains(&network);
+        let others = channels.filter(|(at, other)| *at != application && on_it(other));
         for (other, channel) in others {
-            let Some((state, earlier)) = channel.is_ready(network, room) else {
+            let Some(Ready {
+                state,
+                deadline: theirs,
+                may_end,
+            }) = channel.is_ready(network, room)
+            else {
                 continue;
             };
-            if earlier < deadline {
+            if theirs >= deadline {
+                if channel
+                    .deadlines()
+                    .is_some_and(|(theirs, _)| theirs < latest)
+                {
+                    self.tally.count(Exemption::DeadlineInherited);
+                }
+            } else if may_end {
+                self.tally.count(Exemption::GivenUpInThisTurn);
+            } else if channel.networks() != own.networks() {
+                self.tally.count(Exemption::LinksUnknown);
+            } else {
                 return Err(format!(
                     "application {application} sends on network {network} while application {other} has \
                      a packet of state {state} ready, whose deadline is {} earlier",
-                    deadline.since(earlier)
+                    deadline.since(theirs)
                 ));
             }
         }

@@ -32,16 +32,64 @@ macro_rules! exemptions {
 }
 
 exemptions! {
+    HealingTakesTime, "heals: healing takes time", "R-48",
+        "after the last fault the pair has time until it must be redundant";
+    OutputsReturn, "heals: outputs return", "R-48",
+        "after the last fault that is not of one network alone, outputs have time until they must come";
+    OutputsPause, "heals: outputs pause", "C-10",
+        "a sound pair that loses a network may write nothing for as long as a failover takes";
+    NewcomerBegins, "heals: a newcomer begins", "A-11",
+        "an application that has come with a change takes a moment until it writes";
+    ProcessEndsItself, "heals: a process ends by itself", "S-6",
+        "a process whose cycle hangs ends itself, which is a fault like another";
+    ClocksDiffer, "fresh: clocks differ", "R-1",
+        "the age of a state is reckoned by two clocks, and in whole microseconds";
+    InTransit, "fresh: under way", "T-33",
+        "a receiver does not know how long the quickest packet was under way";
+    TransitUnknown, "fresh: transit unknown", "T-33",
+        "how long a packet was under way that came with the turn that began its session, nobody has noted";
+    LastCycleWrittenAgain, "no bump: last cycle again", "R-49",
+        "a new writer of an application that commits async may be a cycle behind, but not after an ordered hand-over";
+    BegunAnew, "no bump: begun anew", "R-55",
+        "who begins from the initial state and says so counts cycles from one; whether it may, continues judges";
+    BeginsBesideOthers, "no bump: begins beside others", "R-53",
+        "an application that has never written begins from its initial state beside others that go on";
+    DeadlineInherited, "channel: deadline inherited", "T-3",
+        "which states a transfer has replaced, and so whose deadline it has, is known to within what was published";
+    GivenUpInThisTurn, "channel: given up in this turn", "T-24",
+        "what is given up for want of time at the end of a turn is told as that in the next";
+    SessionEnded, "channel: session ended", "T-5",
+        "a session that ends takes with it what was under way, though there was time";
+    AsksMoreSlowly, "channel: asks more slowly", "T-23",
+        "a sender that is not answered asks more and more slowly";
+    LinksUnknown, "earliest first: links unknown", "T-9",
+        "a channel none of whose networks is up sends on all of them, while one that has another one leaves them alone";
+    NobodyReads, "channel: nobody reads", "A-11",
+        "an application that does not run here reads nothing of what comes for it";
     NothingWritten, "continues: nothing written", "S-13",
         "before its first output an application has nothing to go on from";
     NobodyHolds, "continues: nobody holds it", "S-13",
         "no process that lives has the newest state, so nobody can go on from it";
+    HotRestartUnsure, "continues: hot restart about to be over", "S-13",
+        "within the drift of clocks, a period and a deadline nobody knows whether the hot restart is over";
     HotRestartOver, "continues: hot restart over", "S-13",
         "since the last output more has passed than the process bears, so nobody may go on";
     LastCycleAgain, "continues: last cycle again", "S-13",
         "a backup of an application that commits async may be a cycle behind, but not after an ordered hand-over";
     CutOffFromPartner, "one configuration: cut off", "R-30",
         "who has heard nothing of its partner for start_wait cannot tell one that is cut off from one that is dead";
+    DisturbedByOthers, "one configuration: other faults", "S-14",
+        "what a primary loses while something else is wrong may be due to that";
+    ClockJumps, "assumption: clocks run", "R-1",
+        "a clock that jumps, of which leases know nothing";
+    ClockDrifts, "assumption: clocks agree", "R-1",
+        "a clock that is off by more than leases reckon with";
+    Forged, "assumption: nobody forges", "R-2",
+        "datagrams from a partner's address that it did not send";
+    Bent, "assumption: checksums find it", "T-37",
+        "bits that turn over in states or acknowledgements where no checksum notices";
+    NoLease, "assumption: somebody grants a lease", "R-46",
+        "a group without a witness, in which nobody decides between two sides of a split";
 }
 
 /// How many entries the list has.

@@ -3,7 +3,7 @@
 //! Datagrams that nobody sent are no fault: they must do no harm. Nor is one network for the outputs:
 //! as long as every fault is one of the same network, they go on.
 
-use super::Verdict;
+use super::{Exemption, Tally, Verdict};
 
 /// Periods that may pass between two outputs of a sound pair.
 const PERIODS: u64 = 5;
@@ -27,11 +27,12 @@ pub struct Heals {
     last_fault: u64,
     /// By network: when the last fault ends that is not one of this network alone.
     last_elsewhere: Vec<u64>,
+    tally: Tally,
 }
 
 impl Heals {
     /// Healing takes at most `within`; applications write in these periods.
-    pub fn new(within: u64, periods: Vec<u64>, networks: usize) -> Self {
+    pub fn new(within: u64, periods: Vec<u64>, networks: usize, tally: &Tally) -> Self {
         Self {
             within,
             last_output: vec![0; periods.len()],
@@ -39,6 +40,7 @@ impl Heals {
             periods,
             last_fault: 0,
             last_elsewhere: vec![0; networks],
+            tally: tally.clone(),
         }
     }
 
@@ -69,34 +71,46 @@ impl Heals {
     /// Looks at the pair.
     pub fn look(&self, health: &Health, at: u64) -> Verdict {
         let since = at.saturating_sub(self.last_fault);
-        if let Some(first) = health.not_redundant.first()
-            && since > self.within
-        {
+        if let Some(first) = health.not_redundant.first() {
+            if since <= self.within {
+                self.tally.count(Exemption::HealingTakesTime);
+                return self.look_at_outputs(at);
+            }
             return Err(format!(
                 "{} ms after the last fault (healing takes {} ms at most): {first}",
                 since / 1_000_000,
                 self.within / 1_000_000
             ));
         }
+        self.look_at_outputs(at)
+    }
+
+    fn look_at_outputs(&self, at: u64) -> Verdict {
         // Without its only network the pair may stand still.
         let elsewhere = self.last_elsewhere.iter().copied().min();
         let elsewhere = elsewhere.filter(|_| self.last_elsewhere.len() > 1);
         let last = elsewhere.unwrap_or(self.last_fault).min(self.last_fault);
-        if at.saturating_sub(last) > self.within {
-            return self.look_at_outputs(at);
-        }
-        Ok(())
-    }
-
-    fn look_at_outputs(&self, at: u64) -> Verdict {
+        let healed = at.saturating_sub(last) > self.within;
         let outputs = self.last_output.iter().zip(&self.periods).enumerate();
         for (application, (&last, period)) in outputs {
-            if self.expected[application] && at.saturating_sub(last) > period * PERIODS + SLACK {
+            if !self.expected[application] {
+                continue;
+            }
+            let nothing = at.saturating_sub(last);
+            if nothing > period * PERIODS + SLACK {
+                if !healed {
+                    self.tally.count(Exemption::OutputsReturn);
+                    continue;
+                }
                 return Err(format!(
                     "application {application} has written nothing for {} ms although the pair is sound, \
                      or all of it but one network",
-                    at.saturating_sub(last) / 1_000_000
+                    nothing / 1_000_000
                 ));
+            } else if nothing > period * 2 && healed {
+                self.tally.count(Exemption::OutputsPause);
+            } else if last > at {
+                self.tally.count(Exemption::NewcomerBegins);
             }
         }
         Ok(())
@@ -109,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_pair_that_is_not_redundant_or_writes_nothing_is_found_once_its_time_is_over() {
-        let mut heals = Heals::new(1_000_000_000, vec![10_000_000], 2);
+        let mut heals = Heals::new(1_000_000_000, vec![10_000_000], 2, &Tally::default());
         heals.faults_end(None, 5);
         let ill = Health {
             not_redundant: vec!["group 0: no primary".into()],
@@ -126,7 +140,7 @@ mod tests {
 
     #[test]
     fn outputs_may_stop_with_the_only_network() {
-        let mut heals = Heals::new(1_000_000_000, vec![10_000_000], 1);
+        let mut heals = Heals::new(1_000_000_000, vec![10_000_000], 1, &Tally::default());
         heals.faults_end(Some(0), 5_000_000_000);
         assert!(heals.look(&Health::default(), 6_000_000_000).is_ok());
         assert!(heals.look(&Health::default(), 6_000_000_001).is_err());
@@ -136,7 +150,7 @@ mod tests {
     fn outputs_that_stop_with_one_network_are_found_and_with_both_they_may() {
         let sound = Health::default();
         let after = |faults: &[usize]| {
-            let mut heals = Heals::new(1_000_000_000, vec![10_000_000], 2);
+            let mut heals = Heals::new(1_000_000_000, vec![10_000_000], 2, &Tally::default());
             faults
                 .iter()
                 .for_each(|&network| heals.faults_end(Some(network), 2_000_000_000));

@@ -157,20 +157,26 @@ impl Checks {
             outputs: Outputs::new(window, applications),
             ledger: Ledger::new(applications),
             forward: Forward::new(applications, nodes),
-            fresh: Fresh::new(terms.expiry.clone(), terms.drift_ppm),
+            fresh: Fresh::new(terms.expiry.clone(), terms.drift_ppm, &tally),
             one_writer: OneWriter::new(groups, nodes),
-            no_bump: NoBump::new(terms.behind.clone()),
+            no_bump: NoBump::new(terms.behind.clone(), &tally),
             bounded: Bounded,
             heals: Heals::new(
                 terms.heal_within,
                 terms.period.clone(),
                 terms.names.networks.len(),
+                &tally,
             ),
-            channels: Channels::new(terms.channels.clone(), nodes),
+            channels: Channels::new(terms.channels.clone(), nodes, &tally),
             names: terms.names.clone(),
             violations: Vec::new(),
             tally,
         }
+    }
+
+    /// Something is forgiven that no checker of its own judges.
+    pub fn forgives(&self, exemption: Exemption) {
+        self.tally.count(exemption);
     }
 
     /// What was forgiven so far.

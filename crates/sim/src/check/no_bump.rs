@@ -7,7 +7,7 @@
 
 use bumpless_base::Epoch;
 
-use super::Verdict;
+use super::{Exemption, Tally, Verdict};
 
 /// An output that a field device has accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,20 +33,19 @@ pub struct NoBump {
     /// epoch that a device held back is not the first output after it; one of the partner may be,
     /// which has gone on from the begun state.
     cold: Vec<Vec<Epoch>>,
-    /// Cold starts after the first output of an application.
-    pub cold_starts: u64,
+    tally: Tally,
 }
 
 impl NoBump {
     /// A checker that has seen nothing; `behind`: by application, whether it commits `async`.
-    pub fn new(behind: Vec<bool>) -> Self {
+    pub fn new(behind: Vec<bool>, tally: &Tally) -> Self {
         let applications = behind.len();
         Self {
             behind,
             last: vec![None; applications],
             handed_over: vec![false; applications],
             cold: vec![Vec::new(); applications],
-            cold_starts: 0,
+            tally: tally.clone(),
         }
     }
 
@@ -58,11 +57,11 @@ impl NoBump {
     /// The application begins from its initial state on some node, which took the role with a fresh
     /// state of every application, or not.
     pub fn cold_start(&mut self, application: usize, with_state: bool) -> Verdict {
-        self.cold_starts += u64::from(self.last[application].is_some());
         let accepted = self.last[application].map_or(Epoch(0), |last| last.epoch);
         self.cold[application].push(accepted);
-        // One that has never written anything may begin beside those that have.
-        if with_state && self.last[application].is_some() {
+        if with_state && self.last[application].is_none() {
+            self.tally.count(Exemption::BeginsBesideOthers);
+        } else if with_state {
             return Err(format!(
                 "application {application} begins from its initial state although its node took the role \
                  with a fresh one"
@@ -82,7 +81,9 @@ impl NoBump {
         let handed_over = other && std::mem::take(&mut self.handed_over[output.application]);
         let same_again = other && self.behind[output.application] && !handed_over;
         let least = last.cycle + u64::from(!same_again);
-        if output.cycle < least && !begins {
+        if output.cycle < least && begins {
+            self.tally.count(Exemption::BegunAnew);
+        } else if output.cycle < least {
             return Err(format!(
                 "application {}: node {} wrote cycle {} in epoch {} after node {} had written cycle {} \
                  in epoch {}",
@@ -94,6 +95,8 @@ impl NoBump {
                 last.cycle,
                 last.epoch
             ));
+        } else if output.cycle == last.cycle {
+            self.tally.count(Exemption::LastCycleWrittenAgain);
         }
         Ok(())
     }
@@ -114,7 +117,7 @@ mod tests {
 
     #[test]
     fn an_older_output_is_found_unless_its_writer_reported_a_cold_start() {
-        let mut no_bump = NoBump::new(vec![true]);
+        let mut no_bump = NoBump::new(vec![true], &Tally::default());
         assert!(no_bump.accepted(&output(0, 1, 10)).is_ok());
         assert!(no_bump.accepted(&output(1, 2, 10)).is_ok());
         assert!(no_bump.accepted(&output(1, 2, 9)).is_err());
@@ -132,21 +135,21 @@ mod tests {
             (true, true, false),
             (false, false, false),
         ] {
-            let mut no_bump = NoBump::new(vec![behind]);
+            let mut no_bump = NoBump::new(vec![behind], &Tally::default());
             assert!(no_bump.accepted(&output(0, 1, 10)).is_ok());
             if handed_over {
                 no_bump.handed_over(0);
             }
             assert_eq!(no_bump.accepted(&output(1, 2, 10)).is_ok(), again);
         }
-        let mut no_bump = NoBump::new(vec![true]);
+        let mut no_bump = NoBump::new(vec![true], &Tally::default());
         assert!(no_bump.accepted(&output(0, 1, 10)).is_ok());
         assert!(no_bump.accepted(&output(0, 1, 10)).is_err());
     }
 
     #[test]
     fn a_cold_start_with_a_fresh_state_is_found() {
-        let mut no_bump = NoBump::new(vec![true]);
+        let mut no_bump = NoBump::new(vec![true], &Tally::default());
         assert!(no_bump.cold_start(0, true).is_ok(), "it comes");
         assert!(no_bump.accepted(&output(0, 1, 1)).is_ok());
         assert!(no_bump.cold_start(0, true).is_err());
@@ -154,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_write_that_a_device_held_back_does_not_use_up_a_cold_start() {
-        let mut no_bump = NoBump::new(vec![true]);
+        let mut no_bump = NoBump::new(vec![true], &Tally::default());
         assert!(no_bump.accepted(&output(0, 4, 20)).is_ok());
         assert!(no_bump.cold_start(0, false).is_ok());
         assert!(no_bump.accepted(&output(0, 4, 21)).is_ok());

@@ -90,10 +90,13 @@ impl OneConfiguration {
             held.any(|permits| permits[rival].is_some_and(|permit| permit.until > at))
         });
         let calm = at > self.others_until + self.terms.heal_within;
-        self.guard = primary.filter(|_| calm).map(|primary| Guard {
+        self.guard = primary.map(|primary| Guard {
             primary,
             newcomer: node,
         });
+        if !calm {
+            self.let_go();
+        }
     }
 
     /// The process of `node` has ended.
@@ -116,7 +119,13 @@ impl OneConfiguration {
     /// Something else goes wrong, until `felt`: the primary may notice that.
     pub fn another_fault(&mut self, felt: u64) {
         self.others_until = self.others_until.max(felt);
-        self.guard = None;
+        self.let_go();
+    }
+
+    fn let_go(&mut self) {
+        if self.guard.take().is_some() {
+            self.tally.count(Exemption::DisturbedByOthers);
+        }
     }
 
     /// What `node` took last of its partner's heartbeats was sent at `sent`.

@@ -29,9 +29,12 @@ impl Bent {
             }
             return;
         }
+        // Far apart or side by side, and none twice.
+        let bits = bytes.len() as u64 * 8;
+        let mut bit = random.below(bits);
         for _ in 0..=random.below(MOST_BITS) {
-            let bit = random.below(bytes.len() as u64 * 8) as usize;
-            bytes[bit / 8] ^= 1 << (bit % 8);
+            bytes[bit as usize / 8] ^= 1 << (bit % 8);
+            bit = (bit + 1 + random.below(bits / MOST_BITS)) % bits;
         }
     }
 }
@@ -176,4 +179,88 @@ fn is_last(header: &bumpless_wire::DataHeader, payload: &[u8]) -> bool {
             let each = before / sequence;
             each >= len && each > 0
         }
+}
+
+#[cfg(test)]
+mod tests {
+    use bumpless_base::{Epoch, LinkId, NodeId};
+    use bumpless_wire::{
+        GroupEntry, GroupFlags, HeartbeatHeader, MAX_HEARTBEAT_LEN, Role, encode_heartbeat,
+    };
+
+    use super::*;
+
+    /// A heartbeat with one group entry.
+    fn heartbeat(sent_at: u64, lease_echo: u64, epoch: u32) -> Vec<u8> {
+        let header = HeartbeatHeader {
+            pair: 1,
+            fingerprint: 2,
+            from: NodeId(0),
+            to: NodeId(1),
+            link: LinkId(0),
+            session: 3,
+            challenge: 4,
+            echo_session: 5,
+            echo_challenge: 6,
+            sent_at,
+            echo_sent_at: 8,
+            echo_delay: 9,
+            lease_echo,
+            next: 0,
+        };
+        let entry = GroupEntry {
+            group: 0,
+            role: Role::Primary,
+            epoch: Epoch(epoch),
+            flags: GroupFlags::EMPTY,
+            reference: 0,
+            reference_version: 0,
+            reference_accepted: 0,
+            token: 0,
+        };
+        let mut bytes = [0; MAX_HEARTBEAT_LEN];
+        let len = encode_heartbeat(&header, [entry], &mut bytes);
+        bytes[..len].to_vec()
+    }
+
+    #[test]
+    fn a_turned_bit_of_a_field_makes_it_another_value_and_leaves_the_rest() {
+        let plain = heartbeat(7, 10, 2);
+        for (field, bit, turned) in [
+            (Field::SentAt, 0, heartbeat(6, 10, 2)),
+            (Field::SentAt, 61, heartbeat(7 | 1 << 61, 10, 2)),
+            (Field::LeaseEcho, 9, heartbeat(7, 10 | 1 << 9, 2)),
+            (Field::Epoch, 31, heartbeat(7, 10, 2 | 1 << 31)),
+        ] {
+            let bent = Bent {
+                share: 1.0,
+                class: Class::Heartbeats,
+                bit: Some((field, bit)),
+            };
+            let mut bytes = plain.clone();
+            bent.bend(&mut Random::new(1), &mut bytes);
+            // What checks the whole differs as well, and stands behind the fields.
+            let end = Field::Epoch.offset() + 4;
+            assert_eq!(bytes[..end], turned[..end], "{field:?} {bit}");
+        }
+    }
+
+    #[test]
+    fn one_to_four_bits_of_the_class_that_is_meant_turn_over() {
+        let bent = |class| Bent {
+            share: 1.0,
+            class,
+            bit: None,
+        };
+        let mut random = Random::new(1);
+        let plain = heartbeat(7, 10, 2);
+        for _ in 0..1000 {
+            let mut bytes = plain.clone();
+            bent(Class::Witness).bend(&mut random, &mut bytes);
+            assert_eq!(bytes, plain);
+            bent(Class::Heartbeats).bend(&mut random, &mut bytes);
+            let turned = bytes.iter().zip(&plain).map(|(a, b)| (a ^ b).count_ones());
+            assert!((1..=4).contains(&turned.sum::<u32>()));
+        }
+    }
 }

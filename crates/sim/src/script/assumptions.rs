@@ -4,52 +4,60 @@
 use bumpless_config::{Config, ReferenceKind};
 
 use super::{Class, End, Fault, Junk, PathFault, Timed};
+use crate::check::Exemption;
 
-/// The assumptions that `config` does without and that `faults` break, each in words.
-pub fn broken_assumptions(config: &Config, faults: &[Timed]) -> Vec<String> {
+/// The assumptions that `config` does without and that `faults` break, each in words: what is violated under them is
+/// forgiven.
+pub fn broken_assumptions(config: &Config, faults: &[Timed]) -> Vec<(Exemption, String)> {
     let breaking = faults
         .iter()
         .filter_map(|timed| breaks(config, &timed.fault));
-    let mut broken: Vec<String> = breaking.chain(without_lease(config)).collect();
+    let mut broken: Vec<_> = breaking.chain(without_lease(config)).collect();
     broken.sort();
     broken.dedup();
     broken
 }
 
 /// Groups for whose role nobody grants a lease.
-fn without_lease(config: &Config) -> impl Iterator<Item = String> {
+fn without_lease(config: &Config) -> impl Iterator<Item = (Exemption, String)> {
     let grants = |&at: &usize| matches!(config.references[at].kind, ReferenceKind::Witness(_));
     let groups = config.groups.iter();
     groups.filter(move |group| !group.references.iter().any(grants)).map(|group| {
-        format!(
+        let what = format!(
             "R-46, lease: no witness is among the reference points of group {}, so nobody decides between two sides of a split",
             group.name
-        )
+        );
+        (Exemption::NoLease, what)
     })
 }
 
-fn breaks(config: &Config, fault: &Fault) -> Option<String> {
+fn breaks(config: &Config, fault: &Fault) -> Option<(Exemption, String)> {
     let bound = config.timing.clock_drift_ppm;
     match *fault {
-        Fault::Clock { end, ahead, .. } if ahead > 0 => Some(format!(
-            "R-1, clock: {}'s jumps ahead by {} ms; clocks run, they do not jump",
-            name(config, end),
-            ahead as f64 / 1e6
-        )),
+        Fault::Clock { end, ahead, .. } if ahead > 0 => {
+            let what = format!(
+                "R-1, clock: {}'s jumps ahead by {} ms; clocks run, they do not jump",
+                name(config, end),
+                ahead as f64 / 1e6
+            );
+            Some((Exemption::ClockJumps, what))
+        }
         Fault::Clock { end, ppb, .. } if ppb.unsigned_abs() * 2 > u64::from(bound) * 1000 => {
             let whose = name(config, end);
-            Some(format!(
+            let what = format!(
                 "R-1, clock drift: {whose}'s clock is {} ppm off; with clock_drift_ppm = {bound} one clock \
                  may be off by {}, so that two differ by no more than {bound}",
                 ppb as f64 / 1e3,
                 f64::from(bound) / 2.0
-            ))
+            );
+            Some((Exemption::ClockDrifts, what))
         }
         Fault::Junk {
             kind: Junk::Forged, ..
-        } => Some(
-            "R-2, forgery: datagrams come from a partner's address that it did not send".into(),
-        ),
+        } => {
+            let what = "R-2, forgery: datagrams come from a partner's address that it did not send";
+            Some((Exemption::Forged, what.into()))
+        }
         Fault::Path {
             fault:
                 PathFault::Corrupt {
@@ -60,7 +68,8 @@ fn breaks(config: &Config, fault: &Fault) -> Option<String> {
             ..
             // Heartbeats and messages of witnesses have a check of their own.
         } if !matches!(class, Class::Heartbeats | Class::Witness) => {
-            Some("R-2 and T-37, integrity: bits turn over behind the checksums' back".into())
+            let what = "R-2 and T-37, integrity: bits turn over behind the checksums' back";
+            Some((Exemption::Bent, what.into()))
         }
         _ => None,
     }

@@ -15,9 +15,9 @@ use std::collections::{BTreeSet, VecDeque};
 
 use self::node::Node;
 pub use self::receiving::full_payload;
-pub use self::sending::Sending;
+pub use self::sending::{Ready, Sending};
 pub use self::told::{Answer, ChannelTerms, Message, Passed, State, TransferTurn};
-use super::{Delivered, EarliestFirst, Verdict, Violation};
+use super::{Delivered, EarliestFirst, Exemption, Tally, Verdict, Violation};
 
 /// A transfer cycle of a session, and what it carries.
 #[derive(Clone, Copy)]
@@ -28,8 +28,9 @@ struct Carried {
     digest: u64,
 }
 
-/// Cycles of a channel that are remembered.
-const REMEMBERED: usize = 64;
+/// Cycles of a channel that are remembered: as many as states in the ledger, since a node that stood still takes what
+/// came meanwhile.
+const REMEMBERED: usize = 65_536;
 
 /// The checker.
 pub struct Channels {
@@ -40,23 +41,25 @@ pub struct Channels {
     /// By application: what the latest cycles of any sender carry.
     carried: Vec<VecDeque<Carried>>,
     earliest_first: EarliestFirst,
+    tally: Tally,
 }
 
 impl Channels {
     /// A checker of channels on these terms, by application, between `nodes` nodes.
-    pub fn new(terms: Vec<ChannelTerms>, nodes: usize) -> Self {
+    pub fn new(terms: Vec<ChannelTerms>, nodes: usize, tally: &Tally) -> Self {
         Self {
             carried: terms.iter().map(|_| VecDeque::new()).collect(),
             nodes: (0..nodes).map(|_| Node::default()).collect(),
             blind: BTreeSet::new(),
             terms,
-            earliest_first: EarliestFirst,
+            earliest_first: EarliestFirst::new(tally),
+            tally: tally.clone(),
         }
     }
 
     /// The process of `node` is a new one.
     pub fn started(&mut self, node: usize) {
-        self.nodes[node] = Node::new(node, &self.terms);
+        self.nodes[node] = Node::new(node, &self.terms, &self.tally);
     }
 
     /// An application handed a state to its channel.
@@ -74,14 +77,18 @@ impl Channels {
         let Some(Some(end)) = node.ends.get_mut(delivered.application) else {
             return Ok(());
         };
-        let (from, session) = (end.partner, end.receiving.session());
-        end.receiving.delivered(delivered)?;
-        // Packets of a cycle that nobody began were forged, or changed on their way.
+        let from = end.partner;
+        let session = end.receiving.delivered(delivered)?;
         let cycle = delivered.transfer_cycle;
         let carried = self.carried[delivered.application]
             .iter()
             .rfind(|it| (it.from, it.session, it.cycle) == (from, session, cycle));
         match carried {
+            None => Err(format!(
+                "application {} of node {} can read transfer cycle {cycle}, which node {from} has not begun in \
+                 this session",
+                delivered.application, delivered.node
+            )),
             Some(carried) if carried.digest != delivered.digest => Err(format!(
                 "application {} of node {} can read, as transfer cycle {cycle}, another state than \
                  that cycle carries",
@@ -99,7 +106,9 @@ impl Channels {
         for (application, end) in self.nodes[node].ends.iter().enumerate() {
             let looked_at = !self.blind.contains(&(node, application));
             let missing = end.as_ref().and_then(|end| end.receiving.is_missing());
-            if let Some(cycle) = missing.filter(|_| looked_at) {
+            if missing.is_some() && !looked_at {
+                self.tally.count(Exemption::NobodyReads);
+            } else if let Some(cycle) = missing {
                 return Err(format!(
                     "application {application} of node {node}: transfer cycle {cycle} has come whole and \
                      in time, and cannot be read"

@@ -6,7 +6,7 @@ use bumpless_wire::DataHeader;
 use super::receiving::Receiving;
 use super::sending::Sending;
 use super::told::{ChannelTerms, Message, Passed, TransferTurn};
-use crate::check::Verdict;
+use crate::check::{Exemption, Tally, Verdict};
 
 /// A channel at one of its nodes.
 pub(super) struct End {
@@ -35,11 +35,12 @@ pub(super) struct Node {
     longest_round_trip: Duration,
     /// The networks on which it heard its partners after the turn before.
     up: LinkSet,
+    tally: Tally,
 }
 
 impl Node {
     /// A process of `node` that has done nothing yet.
-    pub(super) fn new(node: usize, all: &[ChannelTerms]) -> Self {
+    pub(super) fn new(node: usize, all: &[ChannelTerms], tally: &Tally) -> Self {
         let end = |terms: &ChannelTerms| {
             let at = terms
                 .nodes
@@ -47,7 +48,7 @@ impl Node {
                 .position(|&candidate| candidate == node)?;
             Some(End {
                 partner: terms.nodes[1 - at],
-                sending: Sending::new(terms),
+                sending: Sending::new(terms, tally),
                 receiving: Receiving::new(terms),
                 quiet: false,
             })
@@ -67,6 +68,7 @@ impl Node {
             repeated: 0,
             longest_round_trip: first.unwrap_or_default(),
             up: LinkSet::EMPTY,
+            tally: tally.clone(),
         }
     }
 
@@ -123,13 +125,14 @@ impl Node {
     /// Longer than the sender can wait before it asks (T-23): its smoothed round trip and one variation,
     /// until twelve questions of a channel, or 64 of all, have no answer, or a channel's networks are all
     /// down; then up to 16 times its patience.
-    fn silence(&self, up: LinkSet) -> Duration {
+    fn silence(&self, up: LinkSet) -> (Duration, Duration) {
+        let answered = self.longest_round_trip * 2 + Duration::from_micros(100);
         let mut sendings = self.ends.iter().flatten().map(|end| &end.sending);
         let presses = |sending: &Sending| sending.repeated() < 12 && sending.is_reached(up);
         if self.repeated < 64 && sendings.all(presses) {
-            self.longest_round_trip * 2 + Duration::from_micros(100)
+            (answered, answered)
         } else {
-            self.patience() * 16
+            (answered, self.patience() * 16)
         }
     }
 
@@ -236,11 +239,17 @@ impl Node {
             if (0..at).any(|before| self.partner(before) == Some(partner)) {
                 continue;
             }
-            let in_flight: u32 = self
-                .sendings(partner)
-                .map(|(_, sending)| sending.in_flight_at_least())
-                .sum();
-            if in_flight > terms.in_flight_max {
+            let sum = |of: fn(&Sending) -> u32| -> u32 {
+                let sendings = self.sendings(partner);
+                sendings.map(|(_, sending)| of(sending)).sum()
+            };
+            if sum(Sending::in_flight_at_most) <= terms.in_flight_max {
+                continue;
+            }
+            let in_flight = sum(Sending::in_flight_at_least);
+            if in_flight <= terms.in_flight_max {
+                self.tally.count(Exemption::GivenUpInThisTurn);
+            } else {
                 return Err(format!(
                     "{in_flight} packets are sent and not acknowledged, {} are allowed",
                     terms.in_flight_max

@@ -34,8 +34,9 @@ pub struct Receiving {
     beyond: usize,
     /// The blocks of packets that are there, as an acknowledgement shows them.
     blocks: Vec<(u32, u32)>,
-    /// What became whole and was not looked at yet.
+    /// What became whole and was not looked at yet, and in which session it came.
     ready: Option<(u32, Instant)>,
+    ready_in: Option<u32>,
     /// It must acknowledge in this turn, and has.
     owes: bool,
     paid: bool,
@@ -54,6 +55,7 @@ impl Receiving {
             beyond: 0,
             blocks: Vec::new(),
             ready: None,
+            ready_in: None,
             owes: false,
             paid: false,
         }
@@ -107,6 +109,7 @@ impl Receiving {
             } else {
                 cycle.stage = Stage::Complete;
                 self.ready = Some((cycle.number, cycle.expires_at));
+                self.ready_in = self.session;
             }
         }
     }
@@ -215,12 +218,15 @@ impl Receiving {
         Ok(())
     }
 
-    /// A state lies ready.
-    pub fn delivered(&mut self, delivered: &Delivered) -> Verdict {
+    /// A state lies ready. Returns the session in which it came: in the same turn the next one may have begun.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn delivered(&mut self, delivered: &Delivered) -> Result<Option<u32>, String> {
         let expected = self.ready.take();
         let seen = (delivered.transfer_cycle, delivered.expires_at);
         if expected == Some(seen) {
-            return Ok(());
+            return Ok(self.ready_in);
         }
         let whose = format!(
             "application {} of node {}",

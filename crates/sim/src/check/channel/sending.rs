@@ -8,7 +8,7 @@ use bumpless_base::{Duration, Instant};
 use bumpless_wire::{AckHeader, DataHeader, Version, packet_count};
 
 use super::{Answer, ChannelTerms, State};
-use crate::check::Verdict;
+use crate::check::{Tally, Verdict};
 
 /// A transfer whose first packet has left.
 #[derive(Clone, Debug)]
@@ -32,6 +32,17 @@ struct Open {
     ends: bool,
     /// It may be given up in this turn when it comes to send, which is told in the next one.
     doubtful: bool,
+}
+
+/// A state of which a packet is ready to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Ready {
+    /// The state.
+    pub state: u64,
+    /// The latest that its deadline can be.
+    pub deadline: Instant,
+    /// It was given up in this turn, or may be.
+    pub may_end: bool,
 }
 
 /// What a node has published and sent on a channel.
@@ -60,11 +71,12 @@ pub struct Sending {
     cut_short: Option<u64>,
     /// The newest state was, or may be, given up in this turn.
     newest_fails: bool,
+    tally: Tally,
 }
 
 impl Sending {
     /// Nothing has been published.
-    pub fn new(terms: &ChannelTerms) -> Self {
+    pub fn new(terms: &ChannelTerms, tally: &Tally) -> Self {
         let networks = terms.networks.iter().max().map_or(0, |&last| last + 1);
         Self {
             terms: terms.clone(),
@@ -83,6 +95,7 @@ impl Sending {
             cut_off: false,
             cut_short: None,
             newest_fails: false,
+            tally: tally.clone(),
         }
     }
 
@@ -387,28 +400,33 @@ impl Sending {
         &self.terms.networks
     }
 
-    /// The earliest that the deadline of what is being sent can be.
-    pub fn earliest_deadline(&self) -> Option<Instant> {
+    /// The earliest that the deadline of what is being sent can be, and the latest.
+    pub fn deadlines(&self) -> Option<(Instant, Instant)> {
         match &self.open {
-            Some(open) if !open.ends => Some(open.earliest),
-            _ => self.states.front().map(|state| self.deadline(state)),
+            Some(open) if !open.ends => Some((open.earliest, self.deadline(&open.state))),
+            _ => {
+                let (first, last) = (self.states.front()?, self.states.back()?);
+                Some((self.deadline(first), self.deadline(last)))
+            }
         }
     }
 
-    /// The state of which a packet is ready for `network` whatever happens otherwise, and its
-    /// deadline; `room`: whether the in-flight limit lets a packet go for the first time.
-    pub fn is_ready(&self, network: usize, room: bool) -> Option<(u64, Instant)> {
-        let (state, first_time) = match &self.open {
-            Some(open) if open.ends || open.doubtful => return None,
+    /// The state of which a packet is ready for `network`; `room`: whether the in-flight limit lets a packet go for
+    /// the first time.
+    pub fn is_ready(&self, network: usize, room: bool) -> Option<Ready> {
+        let (state, first_time, may_end) = match &self.open {
+            Some(open) if open.ends => return None,
             Some(open) => {
                 let from = self.unsent[network].max(open.low) as usize;
                 let next = (from..self.acknowledged.len()).find(|&at| !self.acknowledged[at])?;
-                (open.state, next as u32 >= open.started)
+                (open.state, next as u32 >= open.started, open.doubtful)
             }
-            None if self.newest_fails => return None,
-            None => (self.waiting()?, true),
+            None => (self.waiting()?, true, self.newest_fails),
         };
-        (self.session.is_some() && (room || !first_time))
-            .then(|| (state.ticket, self.deadline(&state)))
+        (self.session.is_some() && (room || !first_time)).then(|| Ready {
+            state: state.ticket,
+            deadline: self.deadline(&state),
+            may_end,
+        })
     }
 }

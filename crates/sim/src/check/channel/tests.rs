@@ -82,7 +82,7 @@ struct Bench {
 
 impl Bench {
     fn new(terms: Vec<ChannelTerms>) -> Self {
-        let mut channels = Channels::new(terms, 2);
+        let mut channels = Channels::new(terms, 2, &Tally::default());
         channels.started(0);
         channels.started(1);
         let mut bench = Self {
@@ -376,7 +376,11 @@ fn what_has_come_whole_must_be_shown_and_nothing_else() {
         expires_at: ms(51),
         ..Delivered::default()
     };
-    let whole = || receive(&[2, 0, 1], &[ack(9, &[(0, 2)])]).0;
+    let whole = || {
+        let mut channels = receive(&[2, 0, 1], &[ack(9, &[(0, 2)])]).0;
+        partner_begins(&mut channels);
+        channels
+    };
     assert!(whole().delivered(&seen(9)).is_ok());
     assert!(whole().delivered(&seen(8)).is_err());
     let later = Delivered {
@@ -389,6 +393,48 @@ fn what_has_come_whole_must_be_shown_and_nothing_else() {
     assert!(shown.delivered(&seen(9)).is_ok() && shown.looked(0).is_ok());
     let mut part = receive(&[0, 1], &[]).0;
     assert!(part.looked(0).is_ok() && part.delivered(&seen(9)).is_err());
+}
+
+/// Node 1 begins transfer cycle 9 to node 0.
+fn partner_begins(channels: &mut Channels) {
+    let state = State {
+        ticket: 1,
+        at: Instant::ZERO,
+        len: 250,
+        digest: 0,
+    };
+    channels.published(1, 0, state);
+    let first = Passed {
+        partner: 0,
+        ..data(0, packet(0, ms(1)))
+    };
+    let mut found = Vec::new();
+    let turn = TransferTurn {
+        node: 1,
+        received: ms(1),
+        acted: ms(1),
+        taken: &[],
+        sent: &[first],
+        round_trip: Duration::ZERO,
+        up: LinkSet::first(2),
+        sessions: &[Some(SESSION)],
+        answer: &|_, _| Answer::Pending,
+        at: 0,
+    };
+    channels.turn(&turn, &mut found);
+    assert_eq!(found, []);
+}
+
+#[test]
+fn a_cycle_that_nobody_began_is_found() {
+    let mut channels = receive(&[2, 0, 1], &[ack(9, &[(0, 2)])]).0;
+    let seen = Delivered {
+        transfer_cycle: 9,
+        expires_at: ms(51),
+        ..Delivered::default()
+    };
+    let found = channels.delivered(&seen).expect_err("nobody sent it");
+    assert!(found.contains("node 1 has not begun"), "{found}");
 }
 
 #[test]

@@ -88,6 +88,9 @@ fn a_beginning_from_the_initial_state_is_found_while_anybody_alive_holds_the_new
     let mut pair = Pair::running(false, 10);
     pair.checker.forgets(0);
     assert!(pair.begins(1, COLD, 4_000).is_err(), "as long as it bears");
+    let mut pair = Pair::running(false, 9);
+    pair.checker.forgets(1);
+    assert!(pair.begins(0, COLD, 120).is_err(), "it throws its own away");
     assert_eq!(pair.tally.forgiven(), Default::default());
     assert_eq!(pair.checker.cold_starts().collect::<Vec<_>>(), [1]);
 }
@@ -136,7 +139,9 @@ fn what_is_forgiven_is_counted() {
 
     let mut pair = Pair::running(false, 10);
     assert!(pair.begins(1, COLD, 5_070).is_err());
-    assert!(pair.begins(1, COLD, 5_100).is_ok());
+    assert!(pair.begins(1, COLD, 5_090).is_ok());
+    assert_eq!(pair.forgave(Exemption::HotRestartUnsure), 1);
+    assert!(pair.begins(1, COLD, 5_101).is_ok());
     assert_eq!(pair.forgave(Exemption::HotRestartOver), 1);
 }
 

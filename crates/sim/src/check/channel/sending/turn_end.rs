@@ -6,7 +6,7 @@ use bumpless_wire::packet_count;
 
 use super::super::{Answer, State};
 use super::{Open, Sending};
-use crate::check::Verdict;
+use crate::check::{Exemption, Verdict};
 
 impl Sending {
     /// The turn is over: what applications are told must be what the acknowledgements say.
@@ -50,11 +50,33 @@ impl Sending {
                     ));
                 }
                 Answer::Safe | Answer::Failed => {
+                    if let Some(forgiven) = self.forgives(&state, told, (cut_off, now)) {
+                        self.tally.count(forgiven);
+                    }
                     self.states.pop_front();
                 }
             }
         }
         Ok(())
+    }
+
+    /// What is forgiven if a state is told as this.
+    fn forgives(
+        &self,
+        state: &State,
+        told: Answer,
+        (cut_off, now): (bool, Instant),
+    ) -> Option<Exemption> {
+        let covered = |safe: Option<u64>| safe.is_some_and(|safe| state.ticket <= safe);
+        if covered(self.perhaps_safe) {
+            return (!covered(self.safe)).then_some(Exemption::DeadlineInherited);
+        }
+        let had_time = self.had_time(state, Some(self.deadline(state)), now);
+        match told {
+            Answer::Failed if had_time && cut_off => Some(Exemption::SessionEnded),
+            Answer::Failed if had_time => Some(Exemption::DeadlineInherited),
+            _ => None,
+        }
     }
 
     /// Whether all of a state could be sent before the earliest deadline that it can have (T-24).
@@ -81,19 +103,29 @@ impl Sending {
 
     /// T-23: whoever waits for an acknowledgement asks for it, or another channel does at the in-flight
     /// limit. `sent_at`: when this node last sent a packet of any state; `patience`: longer than the
-    /// sender's can be.
-    pub fn keeps_silent(&self, sent_at: Instant, now: Instant, patience: Duration) -> Verdict {
-        let waits = |open: &&Open| open.started > open.acknowledged && !open.doubtful;
+    /// sender's can be while it is answered, and at present.
+    pub fn keeps_silent(
+        &self,
+        sent_at: Instant,
+        now: Instant,
+        (answered, patience): (Duration, Duration),
+    ) -> Verdict {
+        let waits = |open: &&Open| open.started > open.acknowledged;
         let Some(open) = self.open.as_ref().filter(waits) else {
             return Ok(());
         };
-        let since = sent_at.max(open.heard);
-        let patience = patience + self.terms.pacing;
-        if now.since(since) > patience {
+        let silent = now.since(sent_at.max(open.heard));
+        if silent <= answered + self.terms.pacing {
+            return Ok(());
+        }
+        if open.doubtful {
+            self.tally.count(Exemption::GivenUpInThisTurn);
+        } else if silent <= patience + self.terms.pacing {
+            self.tally.count(Exemption::AsksMoreSlowly);
+        } else {
             return Err(format!(
                 "waits for an acknowledgement of transfer cycle {} and has not asked for {}",
-                open.cycle,
-                now.since(since)
+                open.cycle, silent
             ));
         }
         Ok(())
