@@ -161,21 +161,6 @@ fn an_open_bracket_ends_the_reading_with_one_error() {
 }
 
 #[test]
-fn a_file_that_cannot_be_read_is_one_problem() {
-    let folder = tempfile::tempdir().unwrap();
-    let missing = folder.path().join("none.toml");
-    let found = Config::load(&missing).unwrap_err();
-    assert_eq!((found.len(), found[0].line), (1, 0));
-    let binary = folder.path().join("binary.toml");
-    std::fs::write(&binary, [0xff, 0xfe, 0x00]).unwrap();
-    assert!(
-        Config::load(&binary).unwrap_err()[0]
-            .right
-            .contains("UTF-8")
-    );
-}
-
-#[test]
 fn a_dozen_mistakes_are_reported_in_one_go_in_the_order_of_lines() {
     let found = problems(include_str!("data/dozen.toml"));
     let text: Vec<String> = found.iter().map(ToString::to_string).collect();

@@ -89,11 +89,13 @@ impl Operator {
 
     fn apply(&self, file: &Path) -> Value {
         let name = file.display().to_string();
-        let text = match std::fs::read_to_string(file) {
+        let text = match Config::read_text(file) {
             Ok(text) => text,
-            Err(error) => {
+            Err(problems) => {
+                let said: Vec<_> = problems.iter().map(ToString::to_string).collect();
                 return refusal(format_args!(
-                    "{name} cannot be read by the node: {error}; put it where the node's user can read it"
+                    "the node cannot take it: {}; put it where the node's user can read it",
+                    said.join("; ")
                 ));
             }
         };
