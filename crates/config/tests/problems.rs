@@ -20,7 +20,52 @@ fn a_misspelt_field_is_named_with_the_right_one() {
         "application[1].periods",
         "",
         "period_ms?",
-    )
+    );
+    one(
+        "#check_epoch = true",
+        "chek_epoch = true",
+        "application[1].field.chek_epoch",
+        "not a field",
+        "mean check_epoch?",
+    );
+}
+
+#[test]
+fn a_field_that_is_misspelt_in_the_wrong_section_is_sent_home_too() {
+    one(
+        "#lease_ms = 10",
+        "bandwith_mbit = 10",
+        "timing.bandwith_mbit",
+        "not a field",
+        "did you mean bandwidth_mbit of [[network]]?",
+    );
+}
+
+#[test]
+fn a_misspelt_address_is_named_with_the_right_one_wherever_it_stands() {
+    for (from, field, right) in [
+        (
+            "addresses = { A = \"127.0.1.1:4700\"",
+            "node[1].adress",
+            "addresses",
+        ),
+        (
+            "address = \"127.0.1.9:4710\"",
+            "reference[1].adress",
+            "address",
+        ),
+        (
+            "address = \"127.0.0.10:5502\"",
+            "application[1].field.adress",
+            "address",
+        ),
+    ] {
+        let to = from.replacen(right, "adress", 1);
+        let found = problems(&sample().replacen(from, &to, 1));
+        let named = found.iter().find(|problem| problem.field == field);
+        let named = named.unwrap_or_else(|| panic!("{field} is not in {found:#?}"));
+        assert_eq!(named.right, format!("did you mean {right}?"));
+    }
 }
 
 #[test]
