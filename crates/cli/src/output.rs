@@ -107,6 +107,11 @@ impl Failure {
     }
 }
 
+/// Says `message` on standard error, where that can be written.
+pub fn warn(message: impl Display) {
+    let _ = writeln!(io::stderr(), "bumpless: {message}");
+}
+
 fn error_object(error: &str) -> Value {
     json!({"schema": "bumpless.error/1", "error": error})
 }

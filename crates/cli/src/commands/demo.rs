@@ -55,7 +55,7 @@ impl DemoNode {
 ///
 /// Starts a simulated plant, two witnesses and two controllers as processes on loopback addresses of
 /// their own, makes faults, and compares what was promised with what was seen. Takes under a minute,
-/// needs no root. Exit status 0 only if every promise held.
+/// needs no root. Exit status 0 only if every promise held and the report was written.
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Write the report to this file
@@ -105,6 +105,10 @@ impl Demo {
         } else {
             output::print_line(outcome.text.trim_end());
         }
-        Ok(ExitCode::from(u8::from(!outcome.held)))
+        if let Some(failure) = &outcome.report_failure {
+            output::warn(failure);
+        }
+        let done = outcome.held && outcome.report_failure.is_none();
+        Ok(ExitCode::from(u8::from(!done)))
     }
 }
