@@ -26,7 +26,7 @@ pub mod wiring;
 pub mod witness;
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -137,6 +137,12 @@ pub fn run(
 pub fn lock(config: &Config, node: NodeId) -> Result<InstanceLock, LockError> {
     let socket = config.control_socket(node);
     InstanceLock::take(&PathBuf::from(format!("{}.lock", socket.display())))
+}
+
+/// Says `message` on standard error. Where that cannot be written (a terminal that is gone) nothing is said, and
+/// nothing else happens.
+fn warn(message: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "bumpless: {message}");
 }
 
 /// Opens a UDP socket for `settings`: what the product passes to [`run`]. An address that is not on

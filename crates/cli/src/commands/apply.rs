@@ -13,6 +13,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::output::{self, Failure, Outcome};
+use crate::stop;
 
 const LOOK: Duration = Duration::from_millis(5);
 /// Between two lines about what is waited for.
@@ -100,7 +101,7 @@ impl Apply {
         }
         let change = Change::between(&old, &next, &new.display().to_string())
             .map_err(|problems| Failure::configuration_change(&problems, self.json))?;
-        let stop = output::stop_flag()?;
+        let stop = stop::stop_flag()?;
         let began = Instant::now();
         let fingerprint = format!("{:016x}", next.fingerprint());
         let mut prepared = Vec::new();
@@ -194,10 +195,10 @@ impl Apply {
             }
             if told.elapsed() >= PROGRESS {
                 told = Instant::now();
-                eprintln!(
-                    "bumpless: '{name}': {doing}; given up in {} s",
+                output::warn(format_args!(
+                    "'{name}': {doing}; given up in {} s",
                     self.wait.saturating_sub(waited.as_secs())
-                );
+                ));
             }
             thread::sleep(LOOK);
         }

@@ -9,6 +9,7 @@ use bumpless_node::{OpenedLink, RunOptions};
 use clap::Args;
 
 use crate::output::{self, Failure, Outcome};
+use crate::stop;
 
 /// Run one node with faults injected into its links (used by `demo`)
 #[derive(Debug, Args)]
@@ -37,7 +38,7 @@ impl DemoNode {
             log_stdout: None,
             log_transfers: true,
             log_outputs: true,
-            stop: output::stop_flag()?,
+            stop: stop::stop_flag()?,
         };
         bumpless_node::run(&config, node, options, &mut |link, settings| {
             let opened = bumpless_node::open_udp(link, settings)?;
@@ -97,7 +98,7 @@ impl Demo {
             repeat: self.repeat,
             fault: self.fault,
             keep: self.keep,
-            stop: output::stop_flag()?,
+            stop: stop::stop_flag()?,
         })
         .map_err(Failure::refused)?;
         if self.json {

@@ -12,6 +12,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::output::{self, Failure, Outcome};
+use crate::stop;
 
 /// Longest file of costs, bytes.
 const COSTS_MAX: usize = 16 << 20;
@@ -133,7 +134,7 @@ impl Calibrate {
             here,
             rounds: self.rounds as usize,
             silent: false,
-            stop: output::stop_flag()?,
+            stop: stop::stop_flag()?,
         })
     }
 }
