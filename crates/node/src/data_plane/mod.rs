@@ -316,14 +316,17 @@ impl<D: Drivers> DataPlane<D> {
         self.refreshed = now;
         self.measure_round_trips();
         self.measure_drops();
-        // Contended: the control thread is reading; the next turn will do.
-        let snapshot = Arc::clone(&self.surroundings.snapshot);
-        if let Ok(mut snapshot) = snapshot.try_lock() {
-            self.fill(&mut snapshot, now);
-        }
+        self.show(now);
         self.groups
             .iter()
             .find_map(|group| group.hung(self.stalled_at, now))
+    }
+
+    /// Shows status how things are, unless it is just being read: the next turn will do.
+    pub fn show(&self, now: Instant) {
+        if let Ok(mut snapshot) = self.surroundings.snapshot.try_lock() {
+            self.fill(&mut snapshot, now);
+        }
     }
 
     /// Heartbeats measure the round trip of links that carry no states.
