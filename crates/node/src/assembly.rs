@@ -6,14 +6,14 @@ use std::thread::{self, JoinHandle};
 
 use bumpless_base::NodeId;
 use bumpless_config::{Config, Realtime};
-use bumpless_net_linux::{Clock, Waker, random};
+use bumpless_net_linux::{Clock, Waker, open_files, random};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::admission::Admission;
 use crate::build::{Ends, Parts, build_cores};
 use crate::change::store::Store;
 use crate::change::{Changer, RunningChanges, Tools};
-use crate::control::ControlServer;
+use crate::control::{CALLERS_MAX, ControlServer};
 use crate::data_plane::change::ChangeBoard;
 use crate::data_plane::drivers::{Pingers, Ports, Sockets};
 use crate::data_plane::group::GroupRuntime;
@@ -42,6 +42,7 @@ pub fn run(
     let socket = config.control_socket(node);
     let _lock = crate::lock(config, node).map_err(RunError::Lock)?;
     let wiring = Wiring::new(config, node);
+    open_files::ensure(files_needed(config, &wiring)).map_err(RunError::OpenFiles)?;
     let mut notes = Vec::new();
     let drivers = open_drivers(config, &wiring, open_link, &mut notes)?;
     let (cores, ends) = build_cores(config, &wiring, seed()?, Clock.now())?;
@@ -93,6 +94,23 @@ pub fn run(
     let data_plane = start_data_plane(plane, &shared, config.realtime.clone(), weaknesses)
         .map_err(|error| system("start the data plane", error))?;
     data_plane.join().map_err(|_| RunError::Panicked)
+}
+
+/// Files that `wiring` takes, those included with which a process starts, and those that come and go: callers of the
+/// control socket, the log opened again, a configuration that is read.
+fn files_needed(config: &Config, wiring: &Wiring) -> u64 {
+    /// The standard ones; lock, wake-up, wake latency, log, control socket.
+    const ALWAYS: usize = 3 + 5;
+    /// Poll descriptor, its copy, wake-up and connection.
+    const PER_FIELD: usize = 4;
+    const FOR_A_WHILE: usize = 8;
+    let fields = wiring
+        .applications
+        .iter()
+        .filter(|&&at| config.applications[at].field.is_some());
+    let networks = config.networks.len() + config.references.len();
+    let needed = ALWAYS + networks + PER_FIELD * fields.count() + CALLERS_MAX + FOR_A_WHILE;
+    needed as u64
 }
 
 /// What the threads of a node share.
