@@ -20,7 +20,7 @@ use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::waiter::Waiter;
 use crate::data_plane::{Command, DataPlane, Surroundings};
 use crate::directory::Directory;
-use crate::log::{EventLog, EventSink, LogOutput, LogRegistry, Names};
+use crate::log::{EventLog, EventSink, LogHealth, LogOutput, LogRegistry, Names};
 use crate::note::Note;
 use crate::opening::{open_links, open_pingers, prepare_thread};
 use crate::operator::Operator;
@@ -58,7 +58,7 @@ pub fn run(
         cores.redundancy.session(),
         Clock.now(),
     );
-    let (shared, commands) = Shared::new(directory, snapshot, notes)?;
+    let (shared, commands) = Shared::new(directory, snapshot, notes, log.health())?;
     let surroundings = shared.surroundings(commands, log.sink(), &options);
     let plane = parts.data_plane(config, cores, drivers, surroundings, Clock.now());
 
@@ -122,6 +122,8 @@ struct Shared {
     directory: Arc<Mutex<Directory>>,
     /// What was not granted at the start.
     notes: Arc<Mutex<Vec<Note>>>,
+    /// How the event log does.
+    log: LogHealth,
 }
 
 impl Shared {
@@ -130,6 +132,7 @@ impl Shared {
         directory: Directory,
         snapshot: Snapshot,
         notes: Vec<Note>,
+        log: LogHealth,
     ) -> Result<(Self, Consumer<Command>), RunError> {
         let waker =
             Waker::new().map_err(|errno| system("make a wake-up descriptor", errno.into()))?;
@@ -141,6 +144,7 @@ impl Shared {
             board: Arc::default(),
             directory: Arc::new(Mutex::new(directory)),
             notes: Arc::new(Mutex::new(notes)),
+            log,
         };
         Ok((shared, commands))
     }
@@ -169,7 +173,7 @@ impl Shared {
             Arc::clone(&self.orders),
             changes.entrance(),
             self.waker.clone(),
-            Arc::clone(&self.notes),
+            (Arc::clone(&self.notes), Arc::clone(&self.log)),
         )
     }
 }
@@ -266,7 +270,11 @@ fn system(what: &'static str, cause: io::Error) -> RunError {
 fn outputs(options: &RunOptions) -> Result<Vec<LogOutput>, RunError> {
     let mut outputs = Vec::new();
     if let Some(path) = &options.log_file {
-        outputs.push(LogOutput::file(path).map_err(|error| system("open the log file", error))?);
+        let output = LogOutput::file(path).map_err(|cause| RunError::Log {
+            path: path.clone(),
+            cause,
+        })?;
+        outputs.push(output);
     }
     outputs.extend(options.log_stdout.map(LogOutput::stdout));
     Ok(outputs)

@@ -76,6 +76,13 @@ pub enum RunError {
     Setup(String),
     /// The system permits fewer open files than the node needs.
     OpenFiles(TooFew),
+    /// The event log's file cannot be made or opened.
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
     /// Something of the system's was refused.
     System {
         /// What was attempted.
@@ -95,6 +102,13 @@ impl fmt::Display for RunError {
             Self::Link { network, cause } => write!(f, "network '{network}': {cause}"),
             Self::Setup(cause) => write!(f, "the configuration cannot be run: {cause}"),
             Self::OpenFiles(error) => error.fmt(f),
+            Self::Log { path, cause } => write!(
+                f,
+                "cannot write the event log {}: {}; give another file with --log, or make its folder, writable for \
+                 this user",
+                path.display(),
+                explained(cause)
+            ),
             Self::System { what, cause } => write!(f, "cannot {what}: {}", explained(cause)),
             Self::Panicked => f.write_str(
                 "the data plane ended by a panic, so this node has ended; start it again, and report this with \

@@ -16,7 +16,7 @@ use crate::change::ChangeRequest;
 use crate::control::{Handler, Request, refusal};
 use crate::data_plane::Command;
 use crate::directory::Directory;
-use crate::log::Names;
+use crate::log::{LogHealth, Names, OutputState};
 use crate::note::Note;
 use crate::status::{self, Snapshot};
 
@@ -33,6 +33,7 @@ pub struct Operator {
     changes: (Sender<ChangeRequest>, Thread),
     waker: Waker,
     notes: Arc<Mutex<Vec<Note>>>,
+    log: LogHealth,
 }
 
 impl Operator {
@@ -44,7 +45,7 @@ impl Operator {
         orders: Arc<Mutex<Producer<Command>>>,
         changes: (Sender<ChangeRequest>, Thread),
         waker: Waker,
-        notes: Arc<Mutex<Vec<Note>>>,
+        (notes, log): (Arc<Mutex<Vec<Note>>>, LogHealth),
     ) -> Self {
         Self {
             directory,
@@ -54,6 +55,7 @@ impl Operator {
             changes,
             waker,
             notes,
+            log,
         }
     }
 
@@ -74,11 +76,21 @@ impl Operator {
         let directory = self.directory();
         let mut weaknesses = directory.weaknesses();
         weaknesses.extend(notes.map(|note| note.text));
+        let log = self.log();
+        weaknesses.extend(log.iter().filter_map(OutputState::weakness));
         weaknesses.dedup();
         let mut status =
             status::render(&snapshot, &directory, &self.names, &weaknesses, Clock.now());
         status["plan"] = directory.admission.json();
+        status["log"] = log.iter().map(OutputState::json).collect();
         status
+    }
+
+    fn log(&self) -> Vec<OutputState> {
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn directory(&self) -> MutexGuard<'_, Directory> {
