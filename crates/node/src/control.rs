@@ -2,6 +2,7 @@
 //! only the owner of the process may open.
 
 mod client;
+mod holder;
 mod server;
 
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-pub use self::client::request;
+pub use self::client::{Station, request};
 pub use self::server::{CALLERS_MAX, ControlServer};
 
 /// What can be asked of a running node.

@@ -1,9 +1,9 @@
 //! `bumpless status`: what a running node says of itself.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bumpless_node::control::{self, Request};
+use bumpless_node::control::{Request, Station};
 use clap::Args;
 use serde_json::Value;
 
@@ -27,13 +27,6 @@ pub struct Status {
     json: bool,
 }
 
-/// The control socket of `node` in the configuration at `config`.
-fn socket_of(config: &Path, node: &str, as_json: bool) -> Result<PathBuf, Failure> {
-    let config = output::load(config, as_json)?;
-    let id = output::find_node(&config, node)?;
-    Ok(config.control_socket(id))
-}
-
 impl Status {
     /// Runs the command.
     pub fn run(self) -> Outcome {
@@ -42,8 +35,9 @@ impl Status {
     }
 
     fn execute(self) -> Outcome {
-        let socket = socket_of(&self.config, &self.node, self.json)?;
-        let status = control::request(&socket, &Request::Status).map_err(Failure::refused)?;
+        let config = output::load(&self.config, self.json)?;
+        let node = Station::of(&config, output::find_node(&config, &self.node)?);
+        let status = node.request(&Request::Status).map_err(Failure::refused)?;
         if self.json {
             output::print_line(&status);
         } else {

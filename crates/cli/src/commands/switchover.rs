@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bumpless_node::control::{self, Request};
+use bumpless_node::control::{Request, Station};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -39,23 +39,19 @@ impl Switchover {
 
     fn execute(self) -> Outcome {
         let config = output::load(&self.config, self.json)?;
-        let socket = config.control_socket(output::find_node(&config, &self.node)?);
+        let node = Station::of(&config, output::find_node(&config, &self.node)?);
         let patience = Duration::from_nanos(config.hand_over_time().as_nanos()) + ON_THE_WAY;
-        let before =
-            self.role(&control::request(&socket, &Request::Status).map_err(Failure::refused)?)?;
-        let reply = control::request(
-            &socket,
-            &Request::Switchover {
-                group: self.group.clone(),
-            },
-        )
-        .map_err(Failure::refused)?;
+        let before = self.role(&node.request(&Request::Status).map_err(Failure::refused)?)?;
+        let order = Request::Switchover {
+            group: self.group.clone(),
+        };
+        let reply = node.request(&order).map_err(Failure::refused)?;
         if let Some(error) = reply["error"].as_str() {
             return Err(Failure::refused(error));
         }
         let started = Instant::now();
         while started.elapsed() < patience {
-            let status = control::request(&socket, &Request::Status).map_err(Failure::refused)?;
+            let status = node.request(&Request::Status).map_err(Failure::refused)?;
             let role = self.role(&status)?;
             if role != before && (role == "primary" || role == "backup") {
                 return Ok(self.done(&before, &role, started.elapsed()));
