@@ -19,11 +19,15 @@ pub use self::server::{CALLERS_MAX, ControlServer};
 pub enum Request {
     /// The node's state, as `bumpless.status/1`.
     Status,
-    /// Hand the primary role of `group` to the other node.
+    /// Hand the primary role of `group` over.
     Switchover {
         /// Name of the group; may be left out where the configuration has only one.
         #[serde(default)]
         group: Option<String>,
+        /// The node that is to be primary, so that two orders of the same wish are one. Left out: whichever of the two
+        /// is not primary when the order is carried out.
+        #[serde(default)]
+        to: Option<String>,
     },
     /// Prepare the change to another configuration, which is made when the partner has prepared it, too.
     Apply {
@@ -69,6 +73,7 @@ mod tests {
         let server = ControlServer::start(&path, Echo).unwrap();
         let order = Request::Switchover {
             group: Some("tank".into()),
+            to: None,
         };
         assert_eq!(request(&path, &order).unwrap()["group"], "tank");
         drop(server);

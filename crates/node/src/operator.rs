@@ -9,6 +9,7 @@ use std::time::Duration;
 use bumpless_config::Config;
 use bumpless_net_linux::{Clock, Waker};
 use bumpless_redundancy::GroupId;
+use bumpless_wire::Role;
 use rtrb::Producer;
 use serde_json::{Value, json};
 
@@ -148,13 +149,19 @@ impl Operator {
             .unwrap_or_else(|_| Err("the node takes too long to prepare; see its status".into()))
     }
 
-    fn switchover(&mut self, name: Option<String>) -> Value {
-        let group = match self.find_group(name.as_deref()) {
-            Ok(group) => group,
+    fn switchover(&mut self, name: Option<&str>, to: Option<&str>) -> Value {
+        let found = self
+            .find_group(name)
+            .and_then(|group| Ok((group, self.wanted_role(group, to)?)));
+        let (group, role) = match found {
+            Ok(found) => found,
             Err(refused) => return refused,
         };
         let (reply, answer) = sync_channel(1);
-        let order = Command::Switchover { group, reply };
+        let order = match role {
+            Some(role) => Command::TakeRole { group, role, reply },
+            None => Command::Switchover { group, reply },
+        };
         if self
             .orders
             .lock()
@@ -168,6 +175,27 @@ impl Operator {
             Ok(Err(refused)) => refusal(format_args!("no switchover: {refused}")),
             Err(_) => refusal("the data plane does not answer; see the node's log"),
         }
+    }
+
+    /// The role that this node has when the node `to` is primary of `group`.
+    fn wanted_role(&self, group: GroupId, to: Option<&str>) -> Result<Option<Role>, Value> {
+        let Some(to) = to else {
+            return Ok(None);
+        };
+        let directory = self.directory();
+        let config = &directory.config;
+        let candidates = config.groups[usize::from(group.0)].candidates.iter();
+        let names: Vec<_> = candidates
+            .map(|node| config.nodes[usize::from(node.0)].name.as_str())
+            .collect();
+        if !names.contains(&to) {
+            return Err(refusal(format_args!(
+                "'{to}' is no candidate of the group; name one of {}",
+                names.join(", ")
+            )));
+        }
+        let own = self.names.node == to;
+        Ok(Some(if own { Role::Primary } else { Role::Backup }))
     }
 
     fn find_group(&self, name: Option<&str>) -> Result<GroupId, Value> {
@@ -203,7 +231,7 @@ impl Handler for Operator {
     fn handle(&mut self, request: Request) -> Value {
         match request {
             Request::Status => self.status(),
-            Request::Switchover { group } => self.switchover(group),
+            Request::Switchover { group, to } => self.switchover(group.as_deref(), to.as_deref()),
             Request::Apply { file } => self.apply(&file),
             Request::Withdraw => self.withdraw(),
         }

@@ -56,6 +56,16 @@ pub enum Command {
         /// Where the answer goes; has room for it.
         reply: SyncSender<Result<(), SwitchoverRefused>>,
     },
+    /// Have this node take the role, primary or backup, by a switchover if it has the other one. One that is under way
+    /// to there, or was made, is what is wanted.
+    TakeRole {
+        /// The group.
+        group: GroupId,
+        /// The role.
+        role: Role,
+        /// Where the answer goes; has room for it.
+        reply: SyncSender<Result<(), SwitchoverRefused>>,
+    },
     /// Take a step in a change of the configuration.
     Change {
         /// The step.
@@ -260,6 +270,15 @@ impl<D: Drivers> DataPlane<D> {
             Command::Switchover { group, reply } => {
                 let answer = self.cores.redundancy.command_switchover(group, now);
                 let _ = reply.try_send(answer);
+            }
+            Command::TakeRole { group, role, reply } => {
+                let redundancy = &mut self.cores.redundancy;
+                let answer = match redundancy.role(group) == Some(role) {
+                    true => Ok(()),
+                    false => redundancy.command_switchover(group, now),
+                };
+                let wanted = answer == Err(SwitchoverRefused::InProgress);
+                let _ = reply.try_send(if wanted { Ok(()) } else { answer });
             }
             Command::Change { mut order, reply } => {
                 // What has happened until here is of those who are there until here.
