@@ -127,8 +127,17 @@ fn print_link(link: &Value) {
     let dropped = dropped.map_or(String::new(), |count| {
         format!(", {count} datagrams of the network dropped by the kernel")
     });
+    let failure = &link["last_send_failure"];
+    let refused = link["send_failures"].as_u64().filter(|&count| count > 0);
+    let refused = refused.map_or(String::new(), |count| {
+        format!(
+            ", {count} datagrams of the network not taken by the kernel (last {:.1} s ago: {})",
+            number(&failure["ago_s"]),
+            text(&failure["cause"]),
+        )
+    });
     output::print_line(format_args!(
-        "  network {} to {}: {}{trip}{dropped}",
+        "  network {} to {}: {}{trip}{dropped}{refused}",
         text(&link["network"]),
         text(&link["partner"]),
         if link["up"] == true { "up" } else { "down" },

@@ -372,6 +372,7 @@ impl<D: Drivers> DataPlane<D> {
             port.measure_drops();
             for snapshot in self.link_snapshots.iter_mut().skip(at).step_by(links) {
                 snapshot.receive_drops = port.receive_drops();
+                snapshot.send_failures = port.send_failures();
             }
         }
     }
