@@ -3,6 +3,7 @@
 mod commands;
 mod output;
 mod progress;
+mod stop;
 
 use std::env;
 use std::process::ExitCode;

@@ -1,12 +1,10 @@
-//! What every subcommand shares: failures with an exit status, stop signals, reading the
-//! configuration.
+//! What every subcommand shares: failures with an exit status, what is printed, reading the configuration.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 use bumpless_base::NodeId;
 use bumpless_config::{Config, Problem};
@@ -107,6 +105,11 @@ impl Failure {
     }
 }
 
+/// Says `message` on standard error, where that can be written.
+pub fn warn(message: impl Display) {
+    let _ = writeln!(io::stderr(), "bumpless: {message}");
+}
+
 fn error_object(error: &str) -> Value {
     json!({"schema": "bumpless.error/1", "error": error})
 }
@@ -179,17 +182,4 @@ pub fn find_node(config: &Config, name: &str) -> Result<NodeId, Failure> {
             names.join(", ")
         ))
     })
-}
-
-/// A flag that SIGINT and SIGTERM set. The second signal ends the process at once.
-pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&stop)))
-            .map_err(|error| {
-                Failure::refused(format_args!("cannot install the signal handler: {error}"))
-            })?;
-    }
-    Ok(stop)
 }

@@ -83,6 +83,23 @@ fn the_demonstration_keeps_the_promises_that_nothing_excuses_and_shows_them() {
     assert_eq!(left, ["report.html"], "nothing else is left behind");
 }
 
+#[test]
+fn a_report_that_cannot_be_written_is_refused_before_anything_starts() {
+    let directory = tempfile::tempdir().unwrap();
+    for place in ["missing/report.html", "."] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+        command.args(["demo", "--report", place]);
+        command.env("TMPDIR", directory.path());
+        let output = command.current_dir(directory.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        for words in [place, "--report", "nothing was started"] {
+            assert!(said.contains(words), "{words} is not in {said}");
+        }
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+}
+
 fn interrupt(child: &Child) {
     assert!(signal(child.id(), libc::SIGINT));
 }

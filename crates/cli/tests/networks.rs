@@ -219,6 +219,44 @@ fn cutting_one_network_fails_no_transfer_and_makes_none_late() {
 }
 
 #[test]
+fn why_the_system_does_not_send_on_a_network_is_told_for_as_long_as_it_does_not() {
+    with_hosts(|hosts| {
+        let mut plan = pair_on_hosts().tank(50, "");
+        plan = plan.synthetic("tank", LARGE, 200, "commit = \"async\"");
+        let mut site = Site::new(plan).on(hosts);
+        site.start_surroundings();
+        site.start("left");
+        site.start("right");
+        let (primary, ..) = site.await_redundant("tank");
+        let told = |status: &serde_json::Value| {
+            let weaknesses = status["weaknesses"].as_array().unwrap().iter();
+            let mut told = weaknesses.filter_map(|text| text.as_str());
+            told.any(|text| text.contains("network 'B'") && text.contains("check the mtu setting"))
+        };
+        site.hosts().shorten_b(&primary, 1280);
+        let status = site.await_status("it tells of the MTU", &primary, told);
+        let link = &status["links"][1];
+        assert!(link["send_failures"].as_u64() > Some(0), "{link}");
+        assert!(
+            link["last_send_failure"]["cause"]
+                .as_str()
+                .unwrap()
+                .contains("MTU"),
+            "{link}"
+        );
+        assert_eq!(status["links"][0]["send_failures"], 0);
+        let config = site.config();
+        let arguments = ["status", config.to_str().unwrap(), "--node", &primary];
+        let (words, ..) = site
+            .hosts()
+            .at(&primary, || support::process::said(&arguments));
+        assert!(words.contains("not taken by the kernel"), "{words}");
+        site.hosts().shorten_b(&primary, 1500);
+        site.await_status("it is mended", &primary, |status| !told(status));
+    });
+}
+
+#[test]
 fn two_writers_after_link_loss() {
     with_hosts(|hosts| {
         let mut site = start_on_hosts(hosts, 50, "");

@@ -79,6 +79,36 @@ fn status_and_switchover_speak_to_people_and_to_programs() {
 }
 
 #[test]
+fn the_first_answer_of_a_node_tells_of_its_groups() {
+    let mut site = Site::new(Plan::pair(2).tank(50, ""));
+    for _ in 0..5 {
+        site.start("left");
+        let status = try_for_at_once(|| site.status("left"));
+        let groups = status["groups"].as_array().unwrap();
+        assert_eq!(groups.len(), 1, "{status}");
+        assert_eq!(groups[0]["role"], "starting", "{status}");
+        assert!(
+            groups[0]["last_change"]["ago_s"].as_f64() < Some(30.0),
+            "{status}"
+        );
+        assert_eq!(status["applications"].as_array().unwrap().len(), 1);
+        site.kill("left");
+    }
+}
+
+/// What `condition` gives first, without a pause between two attempts.
+fn try_for_at_once<T>(mut condition: impl FnMut() -> Option<T>) -> T {
+    let started = std::time::Instant::now();
+    loop {
+        if let Some(got) = condition() {
+            return got;
+        }
+        assert!(started.elapsed() < support::PATIENCE, "nothing answers");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
 fn lost_redundancy_and_silence_end_status_with_1() {
     let mut site = Site::new(Plan::pair(2).tank(50, ""));
     site.start_surroundings();

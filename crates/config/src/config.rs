@@ -7,9 +7,10 @@ use bumpless_base::{Duration, NodeId};
 
 use crate::check::{self, Room};
 use crate::file;
-use crate::model::Config;
+use crate::model::{Config, MAX_FILE_LEN};
 use crate::problem::Problem;
 use crate::reader::Reader;
+use crate::text::read_text_file;
 
 impl Config {
     /// Reads and checks `text`; `name` is the file's name in messages.
@@ -32,23 +33,23 @@ impl Config {
     /// Reads and checks the file at `path`.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse); a file that cannot be read is one problem on line 0.
+    /// As [`parse`](Self::parse) and [`read_text`](Self::read_text).
     pub fn load(path: &Path) -> Result<Self, Vec<Problem>> {
         Self::parse(&Self::read_text(path)?, &path.display().to_string())
     }
 
-    /// The text of the file at `path`.
+    /// The text of the file at `path`, which must be a regular one of at most [`MAX_FILE_LEN`] bytes.
     ///
     /// # Errors
-    /// One problem on line 0.
+    /// One problem: on the line of a byte that is no text, else on line 0.
     pub fn read_text(path: &Path) -> Result<String, Vec<Problem>> {
-        std::fs::read_to_string(path).map_err(|error| {
+        read_text_file(path, MAX_FILE_LEN).map_err(|error| {
             vec![Problem {
                 file: path.display().to_string(),
-                line: 0,
+                line: error.line,
                 field: String::new(),
-                wrong: format!("cannot be read: {error}"),
-                right: "give the path of a readable file in UTF-8".into(),
+                wrong: error.wrong,
+                right: error.right,
             }]
         })
     }

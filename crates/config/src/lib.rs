@@ -17,10 +17,12 @@ mod problem;
 mod reader;
 mod schema;
 mod suggest;
+mod text;
 mod weakness;
 
 pub use change::{Change, Tuned, restart};
 pub use document::{reference, sample};
 pub use model::*;
 pub use problem::Problem;
+pub use text::{Unreadable, read_text_file};
 pub use weakness::{Weakness, WeaknessCode};

@@ -241,6 +241,14 @@ fn explain_unknown(key: &str, known: &[&str]) -> (String, String) {
     if let Some(home) = SECTIONS.iter().find(has) {
         return (wrong, format!("{key} belongs in {}", home.header()));
     }
+    let all = SECTIONS.iter().flat_map(|section| section.fields);
+    if let Some(near) = nearest(key, all.map(|field| field.key))
+        && let Some(home) = SECTIONS
+            .iter()
+            .find(|section| section.fields.iter().any(|field| field.key == near))
+    {
+        return (wrong, format!("did you mean {near} of {}?", home.header()));
+    }
     (
         wrong,
         format!("remove it; the fields here are {}", known.join(", ")),

@@ -17,22 +17,34 @@ pub(crate) fn nearest<'a>(
     };
     candidates
         .into_iter()
-        .map(|candidate| {
-            let extended = candidate.starts_with(&given) && given.len() >= 3
-                || given.starts_with(candidate) && candidate.len() >= 3;
-            let distance = distance(&given, &candidate.to_ascii_lowercase());
-            // A unit left off or added (`period` for `period_ms`) is as likely as one wrong letter.
-            (if extended { distance.min(1) } else { distance }, candidate)
-        })
+        .map(|candidate| (cost(&given, &candidate.to_ascii_lowercase()), candidate))
         .filter(|&(distance, _)| distance <= limit)
         .min_by_key(|&(distance, _)| distance)
         .map(|(_, candidate)| candidate)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`
-/// (optimal string alignment).
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+/// Shorter beginnings of names are like those of too many others.
+const BEGINNING_MIN: usize = 3;
+
+/// How unlikely it is that `given` was meant to be `candidate`: slips of the keyboard, an end left off or added.
+fn cost(given: &str, candidate: &str) -> usize {
+    let (given, candidate): (Vec<char>, Vec<char>) =
+        (given.chars().collect(), candidate.chars().collect());
+    let added = given.starts_with(&candidate) && candidate.len() >= BEGINNING_MIN;
+    let distances = distances_to_beginnings(&given, &candidate);
+    let whole = distances[candidate.len()];
+    let left_off = (BEGINNING_MIN..candidate.len()).map(|end| match candidate[end] {
+        // A unit left off (`period` for `period_ms`) is as likely as one wrong letter, and goes with one.
+        '_' => distances[end].max(1),
+        _ => distances[end] + 1,
+    });
+    let least = left_off.min().unwrap_or(whole).min(whole);
+    if added { least.min(1) } else { least }
+}
+
+/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into the first letters of `b`
+/// (optimal string alignment), by the number of those.
+fn distances_to_beginnings(a: &[char], b: &[char]) -> Vec<usize> {
     let mut before: Vec<usize> = Vec::new();
     let mut last: Vec<usize> = (0..=b.len()).collect();
     for i in 1..=a.len() {
@@ -47,7 +59,7 @@ fn distance(a: &str, b: &str) -> usize {
         }
         before = std::mem::replace(&mut last, row);
     }
-    last[b.len()]
+    last
 }
 
 #[cfg(test)]
@@ -66,5 +78,24 @@ mod tests {
         assert_eq!(nearest("", known), None);
         assert_eq!(nearest("C", ["A", "B"]), None);
         assert_eq!(nearest("a", ["A", "B"]), Some("A"));
+    }
+
+    #[test]
+    fn a_slip_in_a_name_whose_end_is_left_off_is_recognised() {
+        let node = ["name", "addresses", "control"];
+        assert_eq!(nearest("adress", node), Some("addresses"));
+        assert_eq!(nearest("adresses", node), Some("addresses"));
+        assert_eq!(nearest("address", node), Some("addresses"));
+        assert_eq!(
+            nearest("perid", ["period_ms", "expiry_ms"]),
+            Some("period_ms")
+        );
+        assert_eq!(
+            nearest("periods", ["period_ms", "expiry_ms"]),
+            Some("period_ms")
+        );
+        for stranger in ["nothing", "contents", "ad", "mtu"] {
+            assert_eq!(nearest(stranger, node), None, "{stranger}");
+        }
     }
 }

@@ -20,7 +20,52 @@ fn a_misspelt_field_is_named_with_the_right_one() {
         "application[1].periods",
         "",
         "period_ms?",
-    )
+    );
+    one(
+        "#check_epoch = true",
+        "chek_epoch = true",
+        "application[1].field.chek_epoch",
+        "not a field",
+        "mean check_epoch?",
+    );
+}
+
+#[test]
+fn a_field_that_is_misspelt_in_the_wrong_section_is_sent_home_too() {
+    one(
+        "#lease_ms = 10",
+        "bandwith_mbit = 10",
+        "timing.bandwith_mbit",
+        "not a field",
+        "did you mean bandwidth_mbit of [[network]]?",
+    );
+}
+
+#[test]
+fn a_misspelt_address_is_named_with_the_right_one_wherever_it_stands() {
+    for (from, field, right) in [
+        (
+            "addresses = { A = \"127.0.1.1:4700\"",
+            "node[1].adress",
+            "addresses",
+        ),
+        (
+            "address = \"127.0.1.9:4710\"",
+            "reference[1].adress",
+            "address",
+        ),
+        (
+            "address = \"127.0.0.10:5502\"",
+            "application[1].field.adress",
+            "address",
+        ),
+    ] {
+        let to = from.replacen(right, "adress", 1);
+        let found = problems(&sample().replacen(from, &to, 1));
+        let named = found.iter().find(|problem| problem.field == field);
+        let named = named.unwrap_or_else(|| panic!("{field} is not in {found:#?}"));
+        assert_eq!(named.right, format!("did you mean {right}?"));
+    }
 }
 
 #[test]
@@ -158,21 +203,6 @@ fn syntax_errors_are_all_found_and_do_not_hide_the_rest() {
 fn an_open_bracket_ends_the_reading_with_one_error() {
     let found = problems("[pair]\nname = \"x\"\nlist = [1,\n[timing]\nlease_ms = 1\n");
     assert_eq!(found.len(), 1, "{found:#?}");
-}
-
-#[test]
-fn a_file_that_cannot_be_read_is_one_problem() {
-    let folder = tempfile::tempdir().unwrap();
-    let missing = folder.path().join("none.toml");
-    let found = Config::load(&missing).unwrap_err();
-    assert_eq!((found.len(), found[0].line), (1, 0));
-    let binary = folder.path().join("binary.toml");
-    std::fs::write(&binary, [0xff, 0xfe, 0x00]).unwrap();
-    assert!(
-        Config::load(&binary).unwrap_err()[0]
-            .right
-            .contains("UTF-8")
-    );
 }
 
 #[test]

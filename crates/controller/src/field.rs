@@ -70,6 +70,8 @@ pub enum FieldErrorKind {
     },
     /// There is no connection, or it broke.
     NotConnected(std::io::ErrorKind),
+    /// There is no connection, since this process or the system has no file left to open.
+    OutOfFiles,
     /// The answer does not fit the request.
     Malformed,
 }
@@ -94,6 +96,9 @@ impl fmt::Display for FieldError {
             FieldErrorKind::NotConnected(cause) => write!(
                 f,
                 "not connected ({cause}); check address and port, and that the device runs"
+            ),
+            FieldErrorKind::OutOfFiles => f.write_str(
+                "not connected, this process has too many open files; raise their limit (`ulimit -n`)",
             ),
             FieldErrorKind::Malformed => f.write_str(
                 "the answer does not fit the request; check that it is a Modbus TCP device",

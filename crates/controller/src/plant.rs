@@ -78,7 +78,10 @@ impl fmt::Display for PlantError {
                 "plant: cannot write the log {}: {error}; choose a writable place with room",
                 path.display()
             ),
-            Self::System(error) => write!(f, "plant: {error}; check this process's limits"),
+            Self::System(error) => write!(
+                f,
+                "plant: {error}; raise this process's limits (`ulimit -n` for open files)"
+            ),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The kernel's error numbers, as a value that costs nothing to pass around.
 
+use crate::open_files;
 use std::fmt;
 use std::io;
 
@@ -16,7 +17,15 @@ impl Errno {
 
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        io::Error::from_raw_os_error(self.0).fmt(f)
+        io::Error::from_raw_os_error(self.0).fmt(f)?;
+        match open_files::limit().filter(|_| self.0 == libc::EMFILE) {
+            Some(limit) => write!(
+                f,
+                "; this process may have {limit} at a time: raise the limit (`ulimit -n`, or LimitNOFILE= of \
+                 the service)"
+            ),
+            None => Ok(()),
+        }
     }
 }
 
@@ -25,5 +34,20 @@ impl std::error::Error for Errno {}
 impl From<Errno> for io::Error {
     fn from(errno: Errno) -> Self {
         Self::from_raw_os_error(errno.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lack_of_descriptors_is_told_with_limit_and_remedy() {
+        let told = Errno(libc::EMFILE).to_string();
+        let limit = open_files::limit().unwrap().to_string();
+        for words in ["Too many open files", &limit, "ulimit -n"] {
+            assert!(told.contains(words), "{told}");
+        }
+        assert!(!Errno(libc::EPERM).to_string().contains("ulimit"));
     }
 }

@@ -9,6 +9,7 @@ pub mod clock;
 pub mod errno;
 pub mod jitter;
 pub mod link;
+pub mod open_files;
 pub mod pace;
 pub mod ping;
 pub mod poll;

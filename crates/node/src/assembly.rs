@@ -6,21 +6,21 @@ use std::thread::{self, JoinHandle};
 
 use bumpless_base::NodeId;
 use bumpless_config::{Config, Realtime};
-use bumpless_net_linux::{Clock, Waker, random};
+use bumpless_net_linux::{Clock, Waker, open_files, random};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::admission::Admission;
 use crate::build::{Ends, Parts, build_cores};
 use crate::change::store::Store;
 use crate::change::{Changer, RunningChanges, Tools};
-use crate::control::ControlServer;
+use crate::control::{CALLERS_MAX, ControlServer};
 use crate::data_plane::change::ChangeBoard;
 use crate::data_plane::drivers::{Pingers, Ports, Sockets};
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::waiter::Waiter;
 use crate::data_plane::{Command, DataPlane, Surroundings};
 use crate::directory::Directory;
-use crate::log::{EventLog, EventSink, LogOutput, LogRegistry, Names};
+use crate::log::{EventLog, EventSink, LogHealth, LogOutput, LogRegistry, Names};
 use crate::note::Note;
 use crate::opening::{open_links, open_pingers, prepare_thread};
 use crate::operator::Operator;
@@ -42,6 +42,7 @@ pub fn run(
     let socket = config.control_socket(node);
     let _lock = crate::lock(config, node).map_err(RunError::Lock)?;
     let wiring = Wiring::new(config, node);
+    open_files::ensure(files_needed(config, &wiring)).map_err(RunError::OpenFiles)?;
     let mut notes = Vec::new();
     let drivers = open_drivers(config, &wiring, open_link, &mut notes)?;
     let (cores, ends) = build_cores(config, &wiring, seed()?, Clock.now())?;
@@ -57,7 +58,7 @@ pub fn run(
         cores.redundancy.session(),
         Clock.now(),
     );
-    let (shared, commands) = Shared::new(directory, snapshot, notes)?;
+    let (shared, commands) = Shared::new(directory, snapshot, notes, log.health())?;
     let surroundings = shared.surroundings(commands, log.sink(), &options);
     let plane = parts.data_plane(config, cores, drivers, surroundings, Clock.now());
 
@@ -95,6 +96,23 @@ pub fn run(
     data_plane.join().map_err(|_| RunError::Panicked)
 }
 
+/// Files that `wiring` takes, those included with which a process starts, and those that come and go: callers of the
+/// control socket, the log opened again, a configuration that is read.
+fn files_needed(config: &Config, wiring: &Wiring) -> u64 {
+    /// The standard ones; lock, wake-up, wake latency, log, control socket.
+    const ALWAYS: usize = 3 + 5;
+    /// Poll descriptor, its copy, wake-up and connection.
+    const PER_FIELD: usize = 4;
+    const FOR_A_WHILE: usize = 8;
+    let fields = wiring
+        .applications
+        .iter()
+        .filter(|&&at| config.applications[at].field.is_some());
+    let networks = config.networks.len() + config.references.len();
+    let needed = ALWAYS + networks + PER_FIELD * fields.count() + CALLERS_MAX + FOR_A_WHILE;
+    needed as u64
+}
+
 /// What the threads of a node share.
 struct Shared {
     waker: Waker,
@@ -104,6 +122,8 @@ struct Shared {
     directory: Arc<Mutex<Directory>>,
     /// What was not granted at the start.
     notes: Arc<Mutex<Vec<Note>>>,
+    /// How the event log does.
+    log: LogHealth,
 }
 
 impl Shared {
@@ -112,6 +132,7 @@ impl Shared {
         directory: Directory,
         snapshot: Snapshot,
         notes: Vec<Note>,
+        log: LogHealth,
     ) -> Result<(Self, Consumer<Command>), RunError> {
         let waker =
             Waker::new().map_err(|errno| system("make a wake-up descriptor", errno.into()))?;
@@ -123,6 +144,7 @@ impl Shared {
             board: Arc::default(),
             directory: Arc::new(Mutex::new(directory)),
             notes: Arc::new(Mutex::new(notes)),
+            log,
         };
         Ok((shared, commands))
     }
@@ -151,7 +173,7 @@ impl Shared {
             Arc::clone(&self.orders),
             changes.entrance(),
             self.waker.clone(),
-            Arc::clone(&self.notes),
+            (Arc::clone(&self.notes), Arc::clone(&self.log)),
         )
     }
 }
@@ -248,7 +270,11 @@ fn system(what: &'static str, cause: io::Error) -> RunError {
 fn outputs(options: &RunOptions) -> Result<Vec<LogOutput>, RunError> {
     let mut outputs = Vec::new();
     if let Some(path) = &options.log_file {
-        outputs.push(LogOutput::file(path).map_err(|error| system("open the log file", error))?);
+        let output = LogOutput::file(path).map_err(|cause| RunError::Log {
+            path: path.clone(),
+            cause,
+        })?;
+        outputs.push(output);
     }
     outputs.extend(options.log_stdout.map(LogOutput::stdout));
     Ok(outputs)

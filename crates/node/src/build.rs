@@ -233,9 +233,13 @@ impl Parts {
         now: Instant,
     ) -> DataPlane<D> {
         let names = &self.wiring.names;
-        DataPlane {
+        let mut groups = self.groups(config);
+        for group in &mut groups {
+            group.snapshot.changed_at = now;
+        }
+        let plane = DataPlane {
             cores,
-            groups: self.groups(config),
+            groups,
             channels: self.channels(),
             link_names: names.links.clone(),
             partner_names: names.partners.clone(),
@@ -262,7 +266,10 @@ impl Parts {
             stalls: (0, Duration::ZERO),
             stalled_at: now,
             refreshed: now,
-        }
+        };
+        // Whoever asks before the first turn hears of groups that start.
+        plane.show(now);
+        plane
     }
 
     fn groups(&self, config: &Config) -> Vec<GroupRuntime> {

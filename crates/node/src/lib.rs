@@ -26,14 +26,15 @@ pub mod wiring;
 pub mod witness;
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use bumpless_base::{LinkId, NodeId};
 use bumpless_config::Config;
-use bumpless_net_linux::{Link, OpenError, UdpConfig, UdpLink};
+use bumpless_net_linux::open_files::TooFew;
+use bumpless_net_linux::{Errno, Link, OpenError, UdpConfig, UdpLink};
 
 pub use instance_lock::{InstanceLock, LockError};
 pub use log::LogFormat;
@@ -73,6 +74,15 @@ pub enum RunError {
     Refused(String),
     /// A core refused its setup; the configuration let something through that it should not have.
     Setup(String),
+    /// The system permits fewer open files than the node needs.
+    OpenFiles(TooFew),
+    /// The event log's file cannot be made or opened.
+    Log {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
     /// Something of the system's was refused.
     System {
         /// What was attempted.
@@ -91,7 +101,15 @@ impl fmt::Display for RunError {
             Self::Refused(reasons) => f.write_str(reasons),
             Self::Link { network, cause } => write!(f, "network '{network}': {cause}"),
             Self::Setup(cause) => write!(f, "the configuration cannot be run: {cause}"),
-            Self::System { what, cause } => write!(f, "cannot {what}: {cause}"),
+            Self::OpenFiles(error) => error.fmt(f),
+            Self::Log { path, cause } => write!(
+                f,
+                "cannot write the event log {}: {}; give another file with --log, or make its folder, writable for \
+                 this user",
+                path.display(),
+                explained(cause)
+            ),
+            Self::System { what, cause } => write!(f, "cannot {what}: {}", explained(cause)),
             Self::Panicked => f.write_str(
                 "the data plane ended by a panic, so this node has ended; start it again, and report this with \
                  the log and what was said on standard error",
@@ -137,6 +155,18 @@ pub fn run(
 pub fn lock(config: &Config, node: NodeId) -> Result<InstanceLock, LockError> {
     let socket = config.control_socket(node);
     InstanceLock::take(&PathBuf::from(format!("{}.lock", socket.display())))
+}
+
+/// What the system said, with what remedy there is.
+fn explained(error: &io::Error) -> String {
+    let errno = error.raw_os_error();
+    errno.map_or_else(|| error.to_string(), |errno| Errno(errno).to_string())
+}
+
+/// Says `message` on standard error. Where that cannot be written (a terminal that is gone) nothing is said, and
+/// nothing else happens.
+fn warn(message: impl fmt::Display) {
+    let _ = writeln!(io::stderr(), "bumpless: {message}");
 }
 
 /// Opens a UDP socket for `settings`: what the product passes to [`run`]. An address that is not on

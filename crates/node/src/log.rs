@@ -2,23 +2,22 @@
 //! of its own so that a slow disk never holds up the data plane.
 
 mod line;
+mod output;
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
-use std::sync::Arc;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use bumpless_base::Instant;
 use bumpless_meeting::{Entrance, Recorder, Records, Ring};
 use bumpless_net_linux::Clock;
-use serde_json::Value;
 
+use self::line::weakness;
 pub use self::line::{Names, render, role_name};
-use self::line::{events_lost, plain, weakness};
+pub use self::output::{LogHealth, LogOutput, OutputState};
 use crate::event::NodeEvent;
 
 const RING_CAPACITY: usize = 4096;
@@ -45,75 +44,13 @@ pub enum LogFormat {
     Plain,
 }
 
-/// One place that the log goes to.
-pub struct LogOutput {
-    format: LogFormat,
-    writer: Box<dyn Write + Send>,
-    failed: u64,
-}
-
-impl std::fmt::Debug for LogOutput {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("LogOutput")
-            .field("format", &self.format)
-            .finish_non_exhaustive()
-    }
-}
-
-impl LogOutput {
-    /// Appends JSON lines to the file `path`.
-    pub fn file(path: &Path) -> io::Result<Self> {
-        let file = File::options().create(true).append(true).open(path)?;
-        Ok(Self {
-            format: LogFormat::Json,
-            writer: Box::new(BufWriter::new(file)),
-            failed: 0,
-        })
-    }
-
-    /// Writes to standard output.
-    pub fn stdout(format: LogFormat) -> Self {
-        Self {
-            format,
-            writer: Box::new(BufWriter::new(io::stdout())),
-            failed: 0,
-        }
-    }
-
-    fn write(&mut self, line: &Value) {
-        let written = match self.format {
-            LogFormat::Json => writeln!(self.writer, "{line}"),
-            LogFormat::Plain => writeln!(self.writer, "{}", plain(line)),
-        };
-        // A full disk or a closed pipe must not stop a controller; the rings keep draining, and what
-        // could not be written is told as lost when there is room again.
-        self.failed += u64::from(written.is_err());
-    }
-
-    fn flush(&mut self) {
-        if self.writer.flush().is_err() {
-            self.failed += 1;
-        }
-    }
-
-    /// Tells what the rings lost and what could not be written here, as soon as that can be written.
-    fn tell_lost(&mut self, lost: u64, node: &str) {
-        let count = lost + std::mem::take(&mut self.failed);
-        if count > 0 {
-            self.write(&events_lost(node, Clock.now(), count));
-            if self.failed > 0 {
-                self.failed = count;
-            }
-        }
-    }
-}
-
 /// The log's thread and the rings into it.
 #[derive(Debug)]
 pub struct EventLog {
     names: Names,
     records: Records<(Instant, NodeEvent)>,
     messages: (Sender<Message>, Receiver<Message>),
+    health: LogHealth,
 }
 
 /// What comes to the log on another way than its rings, from threads that may take memory.
@@ -176,6 +113,7 @@ impl EventLog {
             names,
             records: Records::default(),
             messages: mpsc::channel(),
+            health: LogHealth::default(),
         }
     }
 
@@ -185,6 +123,11 @@ impl EventLog {
             entrance: self.records.entrance(),
             messages: self.messages.0.clone(),
         }
+    }
+
+    /// How its outputs do, once it has started.
+    pub fn health(&self) -> LogHealth {
+        Arc::clone(&self.health)
     }
 
     /// Admits newcomers; returns the next weakness that is to be told.
@@ -237,6 +180,23 @@ impl EventLog {
         })
     }
 
+    /// Writes everything; where one output begins to fail, the others tell.
+    fn flush(&self, outputs: &mut [LogOutput], lost: u64) {
+        for at in 0..outputs.len() {
+            if !outputs[at].flush(lost, &self.names.node) {
+                continue;
+            }
+            let Some(text) = outputs[at].state().weakness() else {
+                continue;
+            };
+            let line = weakness(&self.names, Clock.now(), &text);
+            let others = outputs.iter_mut().enumerate();
+            others
+                .filter(|&(other, _)| other != at)
+                .for_each(|(_, output)| output.write(&line));
+        }
+    }
+
     fn run(mut self, mut outputs: Vec<LogOutput>, stop: &AtomicBool) {
         let mut reported = 0;
         loop {
@@ -250,16 +210,22 @@ impl EventLog {
                 outputs.iter_mut().for_each(|output| output.write(&line));
             });
             let lost = self.records.lost();
-            for output in &mut outputs {
-                output.tell_lost(lost - reported, &self.names.node);
-            }
+            self.flush(&mut outputs, lost - reported);
             reported = lost;
-            outputs.iter_mut().for_each(LogOutput::flush);
+            show(&outputs, &self.health);
             if last {
                 return;
             }
             thread::park_timeout(DRAIN_INTERVAL);
         }
+    }
+}
+
+/// Shows how the outputs do, where that has changed.
+fn show(outputs: &[LogOutput], health: &LogHealth) {
+    let mut shown = health.lock().unwrap_or_else(PoisonError::into_inner);
+    if !outputs.iter().map(LogOutput::state).eq(shown.iter()) {
+        *shown = outputs.iter().map(LogOutput::state).cloned().collect();
     }
 }
 
@@ -275,6 +241,8 @@ impl Drop for RunningLog {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
     use crate::short_text::ShortText;
 
@@ -301,7 +269,11 @@ mod tests {
                 cause: ShortText::of("higher epoch"),
             },
         );
-        drop(log.start(vec![LogOutput::file(&path).unwrap()]).unwrap());
+        let health = log.health();
+        let outputs = vec![LogOutput::file(&path).unwrap()];
+        drop(log.start(outputs).unwrap());
+        assert_eq!(health.lock().unwrap()[0].lost, 1);
+        assert_eq!(health.lock().unwrap()[0].trouble, None);
         let text = std::fs::read_to_string(path).unwrap();
         let lines: Vec<Value> = text
             .lines()

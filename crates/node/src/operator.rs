@@ -9,6 +9,7 @@ use std::time::Duration;
 use bumpless_config::Config;
 use bumpless_net_linux::{Clock, Waker};
 use bumpless_redundancy::GroupId;
+use bumpless_wire::Role;
 use rtrb::Producer;
 use serde_json::{Value, json};
 
@@ -16,7 +17,7 @@ use crate::change::ChangeRequest;
 use crate::control::{Handler, Request, refusal};
 use crate::data_plane::Command;
 use crate::directory::Directory;
-use crate::log::Names;
+use crate::log::{LogHealth, Names, OutputState};
 use crate::note::Note;
 use crate::status::{self, Snapshot};
 
@@ -33,6 +34,7 @@ pub struct Operator {
     changes: (Sender<ChangeRequest>, Thread),
     waker: Waker,
     notes: Arc<Mutex<Vec<Note>>>,
+    log: LogHealth,
 }
 
 impl Operator {
@@ -44,7 +46,7 @@ impl Operator {
         orders: Arc<Mutex<Producer<Command>>>,
         changes: (Sender<ChangeRequest>, Thread),
         waker: Waker,
-        notes: Arc<Mutex<Vec<Note>>>,
+        (notes, log): (Arc<Mutex<Vec<Note>>>, LogHealth),
     ) -> Self {
         Self {
             directory,
@@ -54,6 +56,7 @@ impl Operator {
             changes,
             waker,
             notes,
+            log,
         }
     }
 
@@ -74,11 +77,22 @@ impl Operator {
         let directory = self.directory();
         let mut weaknesses = directory.weaknesses();
         weaknesses.extend(notes.map(|note| note.text));
+        weaknesses.extend(status::refused_by_the_kernel(&snapshot, &self.names));
+        let log = self.log();
+        weaknesses.extend(log.iter().filter_map(OutputState::weakness));
         weaknesses.dedup();
         let mut status =
             status::render(&snapshot, &directory, &self.names, &weaknesses, Clock.now());
         status["plan"] = directory.admission.json();
+        status["log"] = log.iter().map(OutputState::json).collect();
         status
+    }
+
+    fn log(&self) -> Vec<OutputState> {
+        self.log
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     fn directory(&self) -> MutexGuard<'_, Directory> {
@@ -89,11 +103,13 @@ impl Operator {
 
     fn apply(&self, file: &Path) -> Value {
         let name = file.display().to_string();
-        let text = match std::fs::read_to_string(file) {
+        let text = match Config::read_text(file) {
             Ok(text) => text,
-            Err(error) => {
+            Err(problems) => {
+                let said: Vec<_> = problems.iter().map(ToString::to_string).collect();
                 return refusal(format_args!(
-                    "{name} cannot be read by the node: {error}; put it where the node's user can read it"
+                    "the node cannot take it: {}; put it where the node's user can read it",
+                    said.join("; ")
                 ));
             }
         };
@@ -134,13 +150,19 @@ impl Operator {
             .unwrap_or_else(|_| Err("the node takes too long to prepare; see its status".into()))
     }
 
-    fn switchover(&mut self, name: Option<String>) -> Value {
-        let group = match self.find_group(name.as_deref()) {
-            Ok(group) => group,
+    fn switchover(&mut self, name: Option<&str>, to: Option<&str>) -> Value {
+        let found = self
+            .find_group(name)
+            .and_then(|group| Ok((group, self.wanted_role(group, to)?)));
+        let (group, role) = match found {
+            Ok(found) => found,
             Err(refused) => return refused,
         };
         let (reply, answer) = sync_channel(1);
-        let order = Command::Switchover { group, reply };
+        let order = match role {
+            Some(role) => Command::TakeRole { group, role, reply },
+            None => Command::Switchover { group, reply },
+        };
         if self
             .orders
             .lock()
@@ -154,6 +176,27 @@ impl Operator {
             Ok(Err(refused)) => refusal(format_args!("no switchover: {refused}")),
             Err(_) => refusal("the data plane does not answer; see the node's log"),
         }
+    }
+
+    /// The role that this node has when the node `to` is primary of `group`.
+    fn wanted_role(&self, group: GroupId, to: Option<&str>) -> Result<Option<Role>, Value> {
+        let Some(to) = to else {
+            return Ok(None);
+        };
+        let directory = self.directory();
+        let config = &directory.config;
+        let candidates = config.groups[usize::from(group.0)].candidates.iter();
+        let names: Vec<_> = candidates
+            .map(|node| config.nodes[usize::from(node.0)].name.as_str())
+            .collect();
+        if !names.contains(&to) {
+            return Err(refusal(format_args!(
+                "'{to}' is no candidate of the group; name one of {}",
+                names.join(", ")
+            )));
+        }
+        let own = self.names.node == to;
+        Ok(Some(if own { Role::Primary } else { Role::Backup }))
     }
 
     fn find_group(&self, name: Option<&str>) -> Result<GroupId, Value> {
@@ -189,7 +232,7 @@ impl Handler for Operator {
     fn handle(&mut self, request: Request) -> Value {
         match request {
             Request::Status => self.status(),
-            Request::Switchover { group } => self.switchover(group),
+            Request::Switchover { group, to } => self.switchover(group.as_deref(), to.as_deref()),
             Request::Apply { file } => self.apply(&file),
             Request::Withdraw => self.withdraw(),
         }

@@ -8,6 +8,7 @@ use bumpless_wire::Role;
 use serde_json::{Map, Value, json};
 
 use crate::build::ROOM;
+use crate::data_plane::link_port::SendFailures;
 use crate::directory::Directory;
 use crate::event::Redundancy;
 use crate::log::{Names, role_name};
@@ -73,6 +74,8 @@ pub struct LinkSnapshot {
     pub round_trip: Option<Duration>,
     /// Datagrams of the network, whoever sent them, that the kernel dropped for want of room.
     pub receive_drops: Option<u64>,
+    /// Datagrams of the network, whoever they were for, that the kernel did not take.
+    pub send_failures: SendFailures,
 }
 
 /// Everything, sized once.
@@ -140,7 +143,7 @@ pub fn render(
         "groups": groups(snapshot, config, names, now),
         "applications": applications(snapshot, directory, names, now),
         "configuration": configuration(snapshot, directory),
-        "links": links(snapshot, names),
+        "links": links(snapshot, names, now),
         "weaknesses": weaknesses,
         "stalls": {"count": snapshot.stalls, "longest_ms": millis(snapshot.longest_stall)},
         "counters": counters(&snapshot.counters),
@@ -245,7 +248,24 @@ fn applications(
         .collect()
 }
 
-fn links(snapshot: &Snapshot, names: &Names) -> Vec<Value> {
+/// A network on which the kernel did not take a datagram so recently weakens the node.
+const RECENT_FAILURE: Duration = Duration::from_secs(1);
+
+/// What keeps datagrams from leaving, network by network.
+pub fn refused_by_the_kernel(snapshot: &Snapshot, names: &Names) -> Vec<String> {
+    // Each partner has the figures of the networks, and these are the same for all.
+    let networks = snapshot.links.iter().zip(&names.links);
+    let told = networks.filter_map(|(link, name)| {
+        let (at, cause) = link.send_failures.last?;
+        let recent = snapshot.at.since(at) < RECENT_FAILURE;
+        recent.then(|| {
+            format!("network '{name}': the system does not send what this node gives it: {cause}")
+        })
+    });
+    told.collect()
+}
+
+fn links(snapshot: &Snapshot, names: &Names, now: Instant) -> Vec<Value> {
     let pairs = names
         .partners
         .iter()
@@ -262,6 +282,11 @@ fn links(snapshot: &Snapshot, names: &Names) -> Vec<Value> {
                 "passes_full_length": state.up && !state.narrow,
                 "round_trip_us": state.round_trip.map(|span| span.as_nanos() as f64 / 1e3),
                 "receive_drops": state.receive_drops,
+                "send_failures": state.send_failures.count,
+                "last_send_failure": state.send_failures.last.map(|(at, failure)| json!({
+                    "cause": failure.to_string(),
+                    "ago_s": now.since(at).as_secs_f64(),
+                })),
             })
         })
         .collect()

@@ -19,6 +19,7 @@ use bumpless_redundancy::{Witness, WitnessSetup};
 use bumpless_wire::{Packet, WitnessReply, WitnessRequest, parse};
 
 use self::journal::{Entry, Journal};
+use crate::{explained, warn};
 
 /// Groups of all pairs that one witness serves.
 const CAPACITY: usize = 1024;
@@ -65,7 +66,7 @@ impl fmt::Display for WitnessError {
         match self {
             Self::Open(error) => error.fmt(f),
             Self::Setup(cause) => write!(f, "witness: {cause}"),
-            Self::System(error) => write!(f, "witness: {error}"),
+            Self::System(error) => write!(f, "witness: {}", explained(error)),
         }
     }
 }
@@ -101,7 +102,7 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
             .tell(Entry::Listening(Clock.now(), socket.local_address()));
     }
     for refused in prepare(options.priority) {
-        eprintln!("witness: {refused}");
+        warn(refused);
     }
     while !options.stop.load(Ordering::Acquire) {
         let now = Clock.now();

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
 use bumpless_base::{ChannelId, Counter, Counters, Duration, Instant, LinkId, LinkSet, PeerId};
-use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendOutcome};
+use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
 use bumpless_node::data_plane::link_port::{Addresses, LinkPort, SendState};
 use bumpless_node::wiring::LinkSettings;
 use bumpless_transfer::{
@@ -27,13 +27,16 @@ struct Swallow {
     asked: Cell<usize>,
     /// More are refused in one call.
     most: Option<usize>,
+    /// Why.
+    failure: Option<SendFailure>,
 }
 
 impl Link for Swallow {
     fn send(&mut self, _: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
+        let sent = packets.len().min(self.most.unwrap_or(usize::MAX));
         SendOutcome {
-            sent: packets.len().min(self.most.unwrap_or(usize::MAX)),
-            failure: None,
+            sent,
+            failure: self.failure.filter(|_| sent < packets.len()),
         }
     }
     fn receive(&mut self, _: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
@@ -166,4 +169,40 @@ fn of_a_burst_that_the_kernel_took_in_part_the_bytes_of_that_part_are_counted() 
     assert_eq!(counters.get(Counter::SendFailures), 1);
     let datagram = 1442 + DataHeader::MAX_LEN as u64;
     assert_eq!(counters.get(Counter::BytesSent), 2 * datagram);
+}
+
+#[test]
+fn what_the_kernel_does_not_take_is_kept_with_its_cause_until_another_comes() {
+    let (mut sender, mut publisher) = sender(3 * 1442 - 42);
+    let mut port = port(
+        Swallow {
+            most: Some(2),
+            failure: Some(SendFailure::TooBig),
+            ..Swallow::default()
+        },
+        0,
+    );
+    assert_eq!(
+        (port.send_failures().count, port.send_failures().last),
+        (0, None)
+    );
+    let mut counters = Counters::default();
+    publisher.publish(BEGIN, |buffer| buffer.len());
+    sender.handle_published(BEGIN);
+    port.send_states(&mut sender, BEGIN, &mut counters);
+    let failures = port.send_failures();
+    assert_eq!(failures.last, Some((BEGIN, SendFailure::TooBig)));
+    assert_eq!(
+        (failures.count, counters.get(Counter::SendFailures)),
+        (1, 1)
+    );
+    // What is taken does not hide what was not.
+    port.send_to_partner(
+        PEER,
+        &[1; 60],
+        BEGIN + Duration::from_millis(1),
+        &mut sender,
+        &mut counters,
+    );
+    assert_eq!(port.send_failures().last, failures.last);
 }

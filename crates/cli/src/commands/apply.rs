@@ -8,11 +8,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bumpless_config::{Change, Config};
-use bumpless_node::control::{self, Request};
+use bumpless_node::control::{Request, Station};
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::output::{self, Failure, Outcome};
+use crate::stop;
 
 const LOOK: Duration = Duration::from_millis(5);
 /// Between two lines about what is waited for.
@@ -52,12 +53,14 @@ pub struct Apply {
 /// A node that is asked.
 struct Asked {
     name: String,
-    socket: PathBuf,
+    station: Station,
 }
 
 impl Asked {
     fn request(&self, request: &Request) -> Result<Value, Failure> {
-        let reply = control::request(&self.socket, request)
+        let reply = self
+            .station
+            .request(request)
             .map_err(|error| Failure::refused(format_args!("'{}': {error}", self.name)))?;
         match reply["error"].as_str() {
             Some(error) => Err(Failure::refused(format_args!("'{}': {error}", self.name))),
@@ -100,7 +103,7 @@ impl Apply {
         }
         let change = Change::between(&old, &next, &new.display().to_string())
             .map_err(|problems| Failure::configuration_change(&problems, self.json))?;
-        let stop = output::stop_flag()?;
+        let stop = stop::stop_flag()?;
         let began = Instant::now();
         let fingerprint = format!("{:016x}", next.fingerprint());
         let mut prepared = Vec::new();
@@ -126,16 +129,16 @@ impl Apply {
     fn nodes(&self, config: &Config) -> Result<Vec<Asked>, Failure> {
         if let Some(name) = &self.node {
             let node = output::find_node(config, name)?;
-            let socket = config.control_socket(node);
+            let station = Station::of(config, node);
             let name = name.clone();
-            return Ok(vec![Asked { name, socket }]);
+            return Ok(vec![Asked { name, station }]);
         }
         let mut here = Vec::new();
         for (at, node) in config.nodes.iter().enumerate() {
-            let socket = config.control_socket(bumpless_base::NodeId(at as u8));
-            if socket.exists() {
+            let station = Station::of(config, bumpless_base::NodeId(at as u8));
+            if station.exists() {
                 let name = node.name.clone();
-                here.push(Asked { name, socket });
+                here.push(Asked { name, station });
             }
         }
         if here.is_empty() {
@@ -194,10 +197,10 @@ impl Apply {
             }
             if told.elapsed() >= PROGRESS {
                 told = Instant::now();
-                eprintln!(
-                    "bumpless: '{name}': {doing}; given up in {} s",
+                output::warn(format_args!(
+                    "'{name}': {doing}; given up in {} s",
                     self.wait.saturating_sub(waited.as_secs())
-                );
+                ));
             }
             thread::sleep(LOOK);
         }
@@ -277,7 +280,7 @@ impl Apply {
 /// As far as that can be: who decides may have decided, and who follows must.
 fn withdraw(prepared: &[&Asked]) {
     for node in prepared {
-        let _ = control::request(&node.socket, &Request::Withdraw);
+        let _ = node.station.request(&Request::Withdraw);
     }
 }
 

@@ -14,6 +14,7 @@ use bumpless_bench::{bench, report};
 use clap::{Args, Subcommand, ValueEnum};
 
 use crate::output::{self, Failure, Outcome};
+use crate::stop;
 
 /// Measure state transfer beside TCP, MPTCP and whatever else one would use for it
 ///
@@ -231,7 +232,7 @@ impl Bench {
             span: Span::from_secs(self.seconds),
             wake_latency: self.wake_latency,
             silent: false,
-            stop: output::stop_flag()?,
+            stop: stop::stop_flag()?,
         })
     }
 }

@@ -9,6 +9,7 @@ use bumpless_node::{OpenedLink, RunOptions};
 use clap::Args;
 
 use crate::output::{self, Failure, Outcome};
+use crate::stop;
 
 /// Run one node with faults injected into its links (used by `demo`)
 #[derive(Debug, Args)]
@@ -37,7 +38,7 @@ impl DemoNode {
             log_stdout: None,
             log_transfers: true,
             log_outputs: true,
-            stop: output::stop_flag()?,
+            stop: stop::stop_flag()?,
         };
         bumpless_node::run(&config, node, options, &mut |link, settings| {
             let opened = bumpless_node::open_udp(link, settings)?;
@@ -55,7 +56,7 @@ impl DemoNode {
 ///
 /// Starts a simulated plant, two witnesses and two controllers as processes on loopback addresses of
 /// their own, makes faults, and compares what was promised with what was seen. Takes under a minute,
-/// needs no root. Exit status 0 only if every promise held.
+/// needs no root. Exit status 0 only if every promise held and the report was written.
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Write the report to this file
@@ -97,7 +98,7 @@ impl Demo {
             repeat: self.repeat,
             fault: self.fault,
             keep: self.keep,
-            stop: output::stop_flag()?,
+            stop: stop::stop_flag()?,
         })
         .map_err(Failure::refused)?;
         if self.json {
@@ -105,6 +106,10 @@ impl Demo {
         } else {
             output::print_line(outcome.text.trim_end());
         }
-        Ok(ExitCode::from(u8::from(!outcome.held)))
+        if let Some(failure) = &outcome.report_failure {
+            output::warn(failure);
+        }
+        let done = outcome.held && outcome.report_failure.is_none();
+        Ok(ExitCode::from(u8::from(!done)))
     }
 }

@@ -11,6 +11,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::output::{self, Failure, Outcome};
+use crate::stop;
 
 /// Run the simulated quadruple-tank process as a Modbus TCP server
 #[derive(Debug, Args)]
@@ -68,7 +69,7 @@ impl Plant {
     }
 
     fn execute(self) -> Outcome {
-        let stop = output::stop_flag()?;
+        let stop = stop::stop_flag()?;
         let process = Process::bind(PlantOptions {
             time_scale: self.time_scale,
             check_epoch: self.check_epoch,
@@ -87,7 +88,7 @@ impl Plant {
             output::print_line(format_args!("plant listens on {address} (Modbus TCP)"));
         }
         if let Some(Err(refused)) = self.priority.map(realtime::set_fifo) {
-            eprintln!("plant: {refused}");
+            output::warn(refused);
         }
         process.run(now, &stop).map_err(Failure::refused)?;
         Ok(ExitCode::SUCCESS)

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::output::{self, Outcome};
 use crate::progress::ProgressLine;
+use crate::stop;
 
 /// Which sets to judge.
 pub struct Promise {
@@ -70,7 +71,7 @@ fn progress(done: u64, all: u64, spent: Duration) -> String {
 impl Promise {
     /// Runs the command.
     pub fn run(&self) -> Outcome {
-        let stop = output::stop_flag()?;
+        let stop = stop::stop_flag()?;
         let (next, failed) = (AtomicU64::new(0), AtomicBool::new(false));
         let done = Mutex::new(Done::default());
         let began = Instant::now();

@@ -7,8 +7,13 @@ use bumpless_node::{LogFormat, RunOptions};
 use clap::Args;
 
 use crate::output::{self, Failure, Outcome};
+use crate::stop;
 
 /// Run one controller of the pair until Ctrl-C
+///
+/// SIGINT (Ctrl-C), SIGTERM, SIGQUIT and SIGHUP (a closed terminal; ignored under nohup) end it in order: a
+/// primary hands over to its backup first. A second one of the first three ends it at once. SIGUSR1 and
+/// SIGUSR2 do nothing.
 #[derive(Debug, Args)]
 pub struct Run {
     /// The pair's configuration file, the same on every node
@@ -43,7 +48,7 @@ impl Log {
         self.json
     }
 
-    /// The options of a run that stops on SIGINT and SIGTERM.
+    /// The options of a run that stops on a signal.
     pub fn options(self) -> Result<RunOptions, Failure> {
         Ok(RunOptions {
             config_file: None,
@@ -55,7 +60,7 @@ impl Log {
             }),
             log_transfers: self.log_transfers,
             log_outputs: self.log_outputs,
-            stop: output::stop_flag()?,
+            stop: stop::stop_flag()?,
         })
     }
 }

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use self::runs::{Done, Runs};
 use super::promise::Promise;
 use crate::output::{self, Failure, Outcome};
+use crate::stop;
 
 const SECOND: f64 = 1e9;
 const MS: f64 = 1e6;
@@ -118,7 +119,7 @@ impl Sim {
         if self.shrink {
             return self.shrink(&settings, &pair);
         }
-        let stop = output::stop_flag()?;
+        let stop = stop::stop_flag()?;
         let began = Instant::now();
         let count = match self.until_failure {
             true => u64::MAX,
@@ -130,7 +131,7 @@ impl Sim {
         }
         self.tell(&done, &settings, began.elapsed());
         if let Some(error) = &done.error {
-            eprintln!("bumpless: {error}");
+            output::warn(error);
         }
         if settings.storm && done.faults == 0 && !done.interrupted {
             eprintln!("{}", too_short(&settings));

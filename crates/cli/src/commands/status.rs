@@ -1,9 +1,9 @@
 //! `bumpless status`: what a running node says of itself.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bumpless_node::control::{self, Request};
+use bumpless_node::control::{Request, Station};
 use clap::Args;
 use serde_json::Value;
 
@@ -27,13 +27,6 @@ pub struct Status {
     json: bool,
 }
 
-/// The control socket of `node` in the configuration at `config`.
-fn socket_of(config: &Path, node: &str, as_json: bool) -> Result<PathBuf, Failure> {
-    let config = output::load(config, as_json)?;
-    let id = output::find_node(&config, node)?;
-    Ok(config.control_socket(id))
-}
-
 impl Status {
     /// Runs the command.
     pub fn run(self) -> Outcome {
@@ -42,8 +35,9 @@ impl Status {
     }
 
     fn execute(self) -> Outcome {
-        let socket = socket_of(&self.config, &self.node, self.json)?;
-        let status = control::request(&socket, &Request::Status).map_err(Failure::refused)?;
+        let config = output::load(&self.config, self.json)?;
+        let node = Station::of(&config, output::find_node(&config, &self.node)?);
+        let status = node.request(&Request::Status).map_err(Failure::refused)?;
         if self.json {
             output::print_line(&status);
         } else {
@@ -133,8 +127,17 @@ fn print_link(link: &Value) {
     let dropped = dropped.map_or(String::new(), |count| {
         format!(", {count} datagrams of the network dropped by the kernel")
     });
+    let failure = &link["last_send_failure"];
+    let refused = link["send_failures"].as_u64().filter(|&count| count > 0);
+    let refused = refused.map_or(String::new(), |count| {
+        format!(
+            ", {count} datagrams of the network not taken by the kernel (last {:.1} s ago: {})",
+            number(&failure["ago_s"]),
+            text(&failure["cause"]),
+        )
+    });
     output::print_line(format_args!(
-        "  network {} to {}: {}{trip}{dropped}",
+        "  network {} to {}: {}{trip}{dropped}{refused}",
         text(&link["network"]),
         text(&link["partner"]),
         if link["up"] == true { "up" } else { "down" },

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bumpless_node::control::{self, Request};
+use bumpless_node::control::{Request, Station};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -14,7 +14,61 @@ use crate::output::{self, Failure, Outcome};
 /// How long an order and its answer may be under way beyond the hand-over itself.
 const ON_THE_WAY: Duration = Duration::from_secs(2);
 
+/// A role as status names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Role {
+    Primary,
+    Backup,
+    /// On the way to one, or to the end.
+    Other(String),
+}
+
+impl Role {
+    fn of(name: &str) -> Self {
+        match name {
+            "primary" => Self::Primary,
+            "backup" => Self::Backup,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Primary => "primary",
+            Self::Backup => "backup",
+            Self::Other(name) => name,
+        }
+    }
+
+    fn is_settled(&self) -> bool {
+        !matches!(self, Self::Other(_))
+    }
+}
+
+/// How a node stands in the group.
+struct Standing {
+    role: Role,
+    partner: Option<String>,
+    changed_ago: Duration,
+    cause: String,
+}
+
+impl Standing {
+    fn of(group: &Value) -> Option<Self> {
+        let change = &group["last_change"];
+        Some(Self {
+            role: Role::of(group["role"].as_str()?),
+            partner: group["partner"].as_str().map(str::to_owned),
+            changed_ago: Duration::try_from_secs_f64(change["ago_s"].as_f64()?).ok()?,
+            cause: change["cause"].as_str().unwrap_or_default().to_owned(),
+        })
+    }
+}
+
 /// Hand the primary role to the other node without a bump
+///
+/// The wish is fixed by the roles that the command finds: given on both nodes at once, it is one wish and one switchover.
+/// Exit status 1 with the reason if it was refused or did not come about.
 #[derive(Debug, Args)]
 pub struct Switchover {
     /// The pair's configuration file
@@ -39,51 +93,65 @@ impl Switchover {
 
     fn execute(self) -> Outcome {
         let config = output::load(&self.config, self.json)?;
-        let socket = config.control_socket(output::find_node(&config, &self.node)?);
+        let node = Station::of(&config, output::find_node(&config, &self.node)?);
         let patience = Duration::from_nanos(config.hand_over_time().as_nanos()) + ON_THE_WAY;
-        let before =
-            self.role(&control::request(&socket, &Request::Status).map_err(Failure::refused)?)?;
-        let reply = control::request(
-            &socket,
-            &Request::Switchover {
-                group: self.group.clone(),
+        let before = self.standing(&node)?;
+        let order = Request::Switchover {
+            group: self.group.clone(),
+            to: match before.role {
+                Role::Primary => before.partner.clone(),
+                Role::Backup => Some(self.node.clone()),
+                Role::Other(_) => None,
             },
-        )
-        .map_err(Failure::refused)?;
+        };
+        let ordered = Instant::now();
+        let reply = node.request(&order).map_err(Failure::refused)?;
         if let Some(error) = reply["error"].as_str() {
             return Err(Failure::refused(error));
         }
-        let started = Instant::now();
-        while started.elapsed() < patience {
-            let status = control::request(&socket, &Request::Status).map_err(Failure::refused)?;
-            let role = self.role(&status)?;
-            if role != before && (role == "primary" || role == "backup") {
-                return Ok(self.done(&before, &role, started.elapsed()));
+        self.await_change(&node, &before, (ordered, patience))
+    }
+
+    fn await_change(
+        &self,
+        node: &Station,
+        before: &Standing,
+        (ordered, patience): (Instant, Duration),
+    ) -> Outcome {
+        while ordered.elapsed() < patience {
+            let now = self.standing(node)?;
+            if now.role != before.role && now.role.is_settled() {
+                return Ok(self.done(before.role.name(), now.role.name(), ordered.elapsed()));
+            }
+            if now.role == before.role && now.changed_ago < ordered.elapsed() {
+                return Err(Failure::refused(format_args!(
+                    "'{}' is {} again: the roles have changed and changed back ({}); another order came, or a fault",
+                    self.node,
+                    now.role.name(),
+                    now.cause,
+                )));
             }
             thread::sleep(Duration::from_millis(5));
         }
         Err(Failure::refused(format_args!(
-            "'{}' is still {before} after {:.1} s; see `bumpless status` on both nodes for the cause",
+            "'{}' is still {} after {:.1} s; see `bumpless status` on both nodes for the cause",
             self.node,
+            before.role.name(),
             patience.as_secs_f64()
         )))
     }
 
-    fn role(&self, status: &Value) -> Result<String, Failure> {
-        let groups = status["groups"]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
+    fn standing(&self, node: &Station) -> Result<Standing, Failure> {
+        let status = node.request(&Request::Status).map_err(Failure::refused)?;
         let wanted = |group: &&Value| {
             self.group
                 .as_deref()
                 .is_none_or(|name| group["name"] == name)
         };
-        groups
-            .iter()
-            .find(wanted)
-            .and_then(|group| group["role"].as_str())
-            .map(str::to_owned)
+        let groups = status["groups"].as_array();
+        let group = groups.and_then(|groups| groups.iter().find(wanted));
+        group
+            .and_then(Standing::of)
             .ok_or_else(|| Failure::usage(format_args!("node '{}' has no such group", self.node)))
     }
 

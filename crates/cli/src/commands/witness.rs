@@ -6,12 +6,14 @@ use std::process::ExitCode;
 use bumpless_node::witness::{self, WitnessOptions};
 use clap::Args;
 
-use crate::output::{self, Failure, Outcome};
+use crate::output::{Failure, Outcome};
+use crate::stop;
 
 /// Run a reference point that leases the primary role
 ///
 /// Serves any number of pairs. Run one on each network, on computers that are neither controller.
 /// After a start it grants nothing for one longest lease, since it may have promised before.
+/// Ends as `bumpless run` does, also when its terminal is closed; start it by a service manager or with nohup.
 #[derive(Debug, Args)]
 pub struct Witness {
     /// Address and UDP port to answer on; give several for several networks
@@ -41,7 +43,7 @@ impl Witness {
             longest_lease: bumpless_base::Duration::from_millis(self.longest_lease_ms.into()),
             priority: self.priority,
             json: self.json,
-            stop: output::stop_flag()?,
+            stop: stop::stop_flag()?,
         };
         witness::run(&options).map_err(Failure::refused)?;
         Ok(ExitCode::SUCCESS)

@@ -139,6 +139,11 @@ impl Hosts {
         self.ip("switch", &format!("link set dev {network} up\n"));
     }
 
+    /// Has `host` send no datagram longer than fits into `mtu` bytes on network B.
+    pub fn shorten_b(&self, host: &str, mtu: u32) {
+        self.ip(host, &format!("link set dev nb mtu {mtu}\n"));
+    }
+
     /// Takes `left` off network B and puts `twin` there, which has the same addresses.
     pub fn put_twin_on_b(&self) {
         let twin = format!("/proc/{}/fd/{}", std::process::id(), self.twin.as_raw_fd());

@@ -81,7 +81,12 @@ impl Site {
     }
 
     pub fn kill_witness(&mut self, number: usize) {
-        self.witnesses.remove(&number).unwrap().kill();
+        self.take_witness(number).kill();
+    }
+
+    /// A witness's process, to be waited for.
+    pub fn take_witness(&mut self, number: usize) -> Process {
+        self.witnesses.remove(&number).unwrap()
     }
 
     pub fn witness(&mut self, number: usize) -> &mut Process {
@@ -105,7 +110,12 @@ impl Site {
     }
 
     pub fn kill_plant(&mut self) {
-        self.plant.take().unwrap().kill();
+        self.take_plant().kill();
+    }
+
+    /// The plant's process, to be waited for.
+    pub fn take_plant(&mut self) -> Process {
+        self.plant.take().unwrap()
     }
 
     pub fn plant(&mut self) -> &mut Process {
@@ -144,12 +154,17 @@ impl Site {
     }
 
     pub fn kill(&mut self, node: &str) {
-        self.nodes.remove(node).unwrap().kill();
+        self.take(node).kill();
+    }
+
+    /// The process of `node`, to be waited for.
+    pub fn take(&mut self, node: &str) -> Process {
+        self.nodes.remove(node).unwrap()
     }
 
     /// SIGINT; returns when the node has ended in order.
     pub fn interrupt(&mut self, node: &str) {
-        self.nodes.remove(node).unwrap().interrupt();
+        self.take(node).interrupt();
     }
 
     /// SIGINT to all nodes at once.

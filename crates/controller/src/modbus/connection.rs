@@ -11,9 +11,11 @@ use tokio::task::JoinHandle;
 use tokio_modbus::client::{Client as _, Context, tcp};
 use tokio_modbus::{Error as ModbusError, Request, Response, Slave};
 
+const NOT_CONNECTED: FieldErrorKind = FieldErrorKind::NotConnected(io::ErrorKind::NotConnected);
+
 enum State {
     /// No attempt before this instant; what ended the last one.
-    Waiting(Instant, io::ErrorKind),
+    Waiting(Instant, FieldErrorKind),
     /// An attempt is under way. It goes on whenever the runtime runs, in any later call.
     Connecting(JoinHandle<io::Result<TcpStream>>),
     Connected(Context),
@@ -47,7 +49,7 @@ impl<T: TimeSource> Connection<T> {
             wait_min,
             wait_max: settings.reconnect_max,
             wait: wait_min,
-            state: State::Waiting(Instant::ZERO, io::ErrorKind::NotConnected),
+            state: State::Waiting(Instant::ZERO, NOT_CONNECTED),
         })
     }
 
@@ -60,7 +62,7 @@ impl<T: TimeSource> Connection<T> {
         self.connect(until)?;
         let left = time_left(&self.clock, until)?;
         let State::Connected(context) = &mut self.state else {
-            return Err(FieldErrorKind::NotConnected(io::ErrorKind::NotConnected));
+            return Err(NOT_CONNECTED);
         };
         let answer = self
             .runtime
@@ -77,7 +79,7 @@ impl<T: TimeSource> Connection<T> {
             Ok(Err(ModbusError::Protocol(_))) => Err(self.distrust()),
             Ok(Err(ModbusError::Transport(error))) => Err(self.broken(&error)),
             Err(_elapsed) => {
-                self.give_up(io::ErrorKind::TimedOut);
+                self.give_up(FieldErrorKind::NotConnected(io::ErrorKind::TimedOut));
                 Err(FieldErrorKind::Timeout)
             }
         }
@@ -85,7 +87,7 @@ impl<T: TimeSource> Connection<T> {
 
     /// The answer did not fit the request: nothing more on this connection can be trusted.
     pub(super) fn distrust(&mut self) -> FieldErrorKind {
-        self.give_up(io::ErrorKind::InvalidData);
+        self.give_up(FieldErrorKind::NotConnected(io::ErrorKind::InvalidData));
         FieldErrorKind::Malformed
     }
 
@@ -105,23 +107,23 @@ impl<T: TimeSource> Connection<T> {
             | io::ErrorKind::TimedOut) => kind,
             _ => io::ErrorKind::UnexpectedEof,
         };
-        self.give_up(kind);
-        FieldErrorKind::NotConnected(kind)
+        self.give_up(FieldErrorKind::NotConnected(kind))
     }
 
-    /// Closes the connection or attempt; the next one may start after the current wait.
-    fn give_up(&mut self, cause: io::ErrorKind) {
+    /// Closes the connection or attempt; the next one may start after the current wait. Returns `cause`.
+    fn give_up(&mut self, cause: FieldErrorKind) -> FieldErrorKind {
         if let State::Connecting(attempt) = &self.state {
             attempt.abort();
         }
         self.state = State::Waiting(self.clock.now() + self.wait, cause);
         self.wait = (self.wait * 2).min(self.wait_max);
+        cause
     }
 
     pub(super) fn connect(&mut self, until: Instant) -> Result<(), FieldErrorKind> {
         if let State::Waiting(not_before, cause) = self.state {
             if self.clock.now() < not_before {
-                return Err(FieldErrorKind::NotConnected(cause));
+                return Err(cause);
             }
             let attempt = open(self.address, self.connect_timeout);
             self.state = State::Connecting(self.runtime.spawn(attempt));
@@ -141,14 +143,24 @@ impl<T: TimeSource> Connection<T> {
                 Ok(())
             }
             Ok(failed) => {
-                let kind = match failed {
-                    Ok(Err(error)) => error.kind(),
-                    _ => io::ErrorKind::Other,
+                let cause = match failed {
+                    Ok(Err(error)) => cause_of(&error),
+                    _ => FieldErrorKind::NotConnected(io::ErrorKind::Other),
                 };
-                self.give_up(kind);
-                Err(FieldErrorKind::NotConnected(kind))
+                Err(self.give_up(cause))
             }
         }
+    }
+}
+
+/// Why an attempt to connect failed.
+fn cause_of(error: &io::Error) -> FieldErrorKind {
+    // Linux numbers; the standard library has no kind for them.
+    const ENFILE: i32 = 23;
+    const EMFILE: i32 = 24;
+    match error.raw_os_error() {
+        Some(ENFILE | EMFILE) => FieldErrorKind::OutOfFiles,
+        _ => FieldErrorKind::NotConnected(error.kind()),
     }
 }
 
@@ -176,4 +188,26 @@ async fn open(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
     // was given up, and a mended network would bring an output of long ago.
     stream.set_zero_linger()?;
     Ok(stream)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FieldError;
+
+    #[test]
+    fn a_process_without_files_left_is_not_told_to_look_at_its_device() {
+        let kind = cause_of(&io::Error::from_raw_os_error(24));
+        let place = "10.0.0.1:502".into();
+        let told = FieldError { kind, place }.to_string();
+        assert!(
+            told.contains("too many open files") && told.contains("ulimit -n"),
+            "{told}"
+        );
+        let refused = cause_of(&io::ErrorKind::ConnectionRefused.into());
+        assert_eq!(
+            refused,
+            FieldErrorKind::NotConnected(io::ErrorKind::ConnectionRefused)
+        );
+    }
 }

@@ -227,7 +227,8 @@ impl Laboratory {
     /// If the node goes on refusing.
     pub fn switch_over(&mut self, node: usize) -> Result<u64, DemoError> {
         let group = Some(GROUP.into());
-        self.order(node, &Request::Switchover { group }, "the switchover")
+        let order = Request::Switchover { group, to: None };
+        self.order(node, &order, "the switchover")
     }
 
     /// Gives a node an order and says when; again while it refuses, as an operator would.

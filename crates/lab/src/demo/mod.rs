@@ -12,6 +12,7 @@ pub(crate) mod meter;
 pub(crate) mod processes;
 pub(crate) mod progress;
 mod repeat;
+mod report_file;
 pub(crate) mod result;
 mod script;
 
@@ -31,6 +32,7 @@ use crate::report;
 use crate::runlog::{LogError, PhaseKind};
 use laboratory::{Laboratory, Waiter};
 use progress::Progress;
+use report_file::ReportFile;
 
 /// What to demonstrate, and where to put what comes of it.
 #[derive(Clone, Debug)]
@@ -115,6 +117,8 @@ pub struct DemoOutcome {
     pub json: Value,
     /// The report, where one was written.
     pub report: Option<PathBuf>,
+    /// Why the report was not written, if it should have been.
+    pub report_failure: Option<String>,
 }
 
 /// Why a demonstration gave no verdict.
@@ -197,19 +201,28 @@ impl std::error::Error for DemoError {}
 /// Shows progress on standard error, prints nothing else.
 ///
 /// # Errors
-/// Whatever keeps it from giving a verdict. Broken promises are no error but in the outcome.
+/// Whatever keeps it from giving a verdict. Broken promises are no error but in the outcome, and so is a
+/// report that could be written at the beginning and cannot be at the end.
 pub fn run_demo(options: &DemoOptions) -> Result<DemoOutcome, DemoError> {
-    let directory = Directory::new(options.keep.as_deref())?;
     match (options.repeat, options.fault) {
-        (None, None) => run_course(options, &directory.path),
+        (None, None) => {
+            let report = ReportFile::find(&options.report)?;
+            let directory = Directory::new(options.keep.as_deref())?;
+            run_course(options, &directory.path, &report)
+        }
         (count, fault) => {
+            let directory = Directory::new(options.keep.as_deref())?;
             let fault = fault.unwrap_or(FaultKind::Kill);
             repeat::run(options, &directory.path, fault, count.unwrap_or(1).max(1))
         }
     }
 }
 
-fn run_course(options: &DemoOptions, directory: &Path) -> Result<DemoOutcome, DemoError> {
+fn run_course(
+    options: &DemoOptions,
+    directory: &Path,
+    report: &ReportFile,
+) -> Result<DemoOutcome, DemoError> {
     let tank = configuration::controller(&script::SET_POINT_STEPS);
     let waiter = Waiter::new(Arc::clone(&options.stop), Progress::new(script::planned()));
     let mut laboratory = Laboratory::start(&options.binary, directory, &tank, waiter)?;
@@ -218,9 +231,8 @@ fn run_course(options: &DemoOptions, directory: &Path) -> Result<DemoOutcome, De
     let limits = Limits::default();
     let promises = evaluate(&run, &limits);
     let page = report::render(&run, &promises, &limits, &result::about());
-    fs::write(&options.report, page)
-        .map_err(|error| DemoError::system(options.report.display().to_string(), error))?;
-    Ok(result::of_course(&run, &promises, &options.report))
+    let written = report.write(&page);
+    Ok(result::of_course(&run, &promises, (report.path(), written)))
 }
 
 /// The place for configuration, sockets and logs.

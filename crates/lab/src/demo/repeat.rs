@@ -146,6 +146,7 @@ fn outcome(run: &Run, fault: FaultKind) -> DemoOutcome {
             "promises": promises,
         }),
         report: None,
+        report_failure: None,
     }
 }
 

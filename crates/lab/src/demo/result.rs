@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::thread;
 
@@ -23,8 +24,18 @@ pub fn about() -> About {
     }
 }
 
-/// The outcome of the whole course.
-pub fn of_course(run: &Run, promises: &[Promise], report: &Path) -> DemoOutcome {
+/// The outcome of the whole course, whose report is at this path if it was written.
+pub fn of_course(
+    run: &Run,
+    promises: &[Promise],
+    (report, written): (&Path, io::Result<()>),
+) -> DemoOutcome {
+    let name = report.display().to_string();
+    let failure = written.err().map(|error| {
+        format!(
+            "the report could not be written to {name}: {error}; the judgement stands without it"
+        )
+    });
     let held = promises.iter().all(|promise| promise.held);
     let origin = run.phases.first().map_or(0, |phase| phase.from_ns);
     let seconds = |time_ns: u64| time_ns.saturating_sub(origin) as f64 / 1e9;
@@ -46,7 +57,11 @@ pub fn of_course(run: &Run, promises: &[Promise], report: &Path) -> DemoOutcome 
         .collect();
     DemoOutcome {
         held,
-        text: format!("{}\nreport: {}", table(run, promises), report.display()),
+        text: format!(
+            "{}\n{}",
+            table(run, promises),
+            failure.clone().unwrap_or_else(|| format!("report: {name}"))
+        ),
         json: json!({
             "schema": "bumpless.demo/1",
             "held": held,
@@ -54,9 +69,11 @@ pub fn of_course(run: &Run, promises: &[Promise], report: &Path) -> DemoOutcome 
             "phases": phases,
             "packets_taken_away": run.injected,
             "stalls": stalls(run),
-            "report": report.display().to_string(),
+            "report": failure.is_none().then_some(name),
+            "report_failure": failure,
         }),
-        report: Some(report.to_owned()),
+        report: failure.is_none().then(|| report.to_owned()),
+        report_failure: failure,
     }
 }
 
@@ -94,4 +111,29 @@ pub fn table(run: &Run, promises: &[Promise]) -> String {
         n => write!(text, "{n} of {} promises BROKEN", promises.len()),
     };
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::{Limits, evaluate};
+    use crate::runlog::synthetic;
+
+    #[test]
+    fn a_report_that_cannot_be_written_at_the_end_does_not_take_the_judgement_with_it() {
+        let run = synthetic::run();
+        let promises = evaluate(&run, &Limits::default());
+        let path = Path::new("/full/report.html");
+        let whole = of_course(&run, &promises, (path, Ok(())));
+        let full = Err(io::ErrorKind::StorageFull.into());
+        let without = of_course(&run, &promises, (path, full));
+        assert_eq!(without.held, whole.held);
+        assert_eq!(without.json["promises"], whole.json["promises"]);
+        assert!(without.text.starts_with(&table(&run, &promises)));
+        let failure = without.report_failure.expect("it is told");
+        assert!(failure.contains("/full/report.html"), "{failure}");
+        assert_eq!(without.json["report_failure"], failure.as_str());
+        assert!(without.text.contains(&failure) && without.json["report"].is_null());
+        assert_eq!((whole.report_failure, without.report), (None, None));
+    }
 }

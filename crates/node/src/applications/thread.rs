@@ -17,6 +17,7 @@ use super::tuning::TuningSlots;
 use crate::executor::{ChannelReplication, GroupOutputGate, ThreadClock, Threads};
 use crate::log::EventSink;
 use crate::opening::prepare_executor_thread;
+use crate::warn;
 
 /// Everything that one application's thread takes with it.
 pub struct ApplicationThread {
@@ -114,9 +115,7 @@ struct AbortOnPanic;
 impl Drop for AbortOnPanic {
     fn drop(&mut self) {
         if thread::panicking() {
-            eprintln!(
-                "bumpless: an application panicked; this node ends so that its partner takes over"
-            );
+            warn("an application panicked; this node ends so that its partner takes over");
             std::process::abort();
         }
     }

@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use bumpless_config::Config;
+use bumpless_config::{Config, MAX_FILE_LEN, read_text_file};
 
 /// The file of a node's configuration, which it shares with other nodes on the same machine, and one beside
 /// it that is the node's own.
@@ -46,11 +46,11 @@ impl Store {
     pub fn next(&self) -> io::Result<Option<String>> {
         // Of a process that was killed while it wrote; nobody was told of it.
         let _ = fs::remove_file(&self.draft);
-        match fs::read_to_string(&self.next) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+        if !self.next.try_exists()? {
+            return Ok(None);
         }
+        let text = read_text_file(&self.next, MAX_FILE_LEN).map_err(io::Error::other)?;
+        Ok(Some(text))
     }
 
     /// Puts `text` beside the file: after a power failure it is there whole, or not at all.

@@ -33,6 +33,15 @@ impl Addresses {
     }
 }
 
+/// What the kernel did not take of a network's datagrams, whoever they were for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SendFailures {
+    /// How many, since the start.
+    pub count: u64,
+    /// When and why last.
+    pub last: Option<(Instant, SendFailure)>,
+}
+
 /// A network's driver with what is needed to send on it.
 pub struct LinkPort<L = Box<dyn Link + Send>> {
     id: LinkId,
@@ -45,6 +54,7 @@ pub struct LinkPort<L = Box<dyn Link + Send>> {
     burst: Vec<Transmit>,
     /// What the driver said last of datagrams lost before it could receive them, and their sum.
     drops: (u32, Option<u64>),
+    failures: SendFailures,
     /// Set when the kernel's queue was full; cleared when it can take more.
     pub full: bool,
 }
@@ -83,6 +93,7 @@ impl<L: Link> LinkPort<L> {
             zeros: vec![0; settings.datagram_max.into()].into_boxed_slice(),
             burst: Vec::with_capacity(BURST),
             drops: (0, None),
+            failures: SendFailures::default(),
             full: false,
         }
     }
@@ -116,6 +127,11 @@ impl<L: Link> LinkPort<L> {
     /// the driver does not know.
     pub fn receive_drops(&self) -> Option<u64> {
         self.drops.1
+    }
+
+    /// Datagrams of this network that the kernel did not take.
+    pub fn send_failures(&self) -> SendFailures {
+        self.failures
     }
 
     /// Sends one datagram to a partner at once; small and rare ones (heartbeats, acknowledgements)
@@ -180,7 +196,7 @@ impl<L: Link> LinkPort<L> {
             header: bytes,
             payload: &padding[..zeros],
         };
-        self.hand_over(to, &[segment], len, counters);
+        self.hand_over(to, &[segment], (len, now), counters);
         self.zeros = padding;
     }
 
@@ -300,20 +316,25 @@ impl<L: Link> LinkPort<L> {
         }
         self.pacer
             .spent(self.pacer.wire_bytes(burst.len(), bytes), now);
-        self.hand_over(to, &segments[..burst.len()], bytes, counters);
+        self.hand_over(to, &segments[..burst.len()], (bytes, now), counters);
     }
 
     fn hand_over(
         &mut self,
         to: SocketAddr,
         segments: &[Segment<'_>],
-        bytes: usize,
+        (bytes, now): (usize, Instant),
         counters: &mut Counters,
     ) {
         let outcome = self.driver.send(to, segments);
         let sent = outcome.sent.min(segments.len());
         counters.add(Counter::DatagramsSent, sent as u64);
-        counters.add(Counter::SendFailures, (segments.len() - sent) as u64);
+        let left = (segments.len() - sent) as u64;
+        counters.add(Counter::SendFailures, left);
+        self.failures.count += left;
+        if let Some(failure) = outcome.failure {
+            self.failures.last = Some((now, failure));
+        }
         let sent_bytes = match sent == segments.len() {
             true => bytes,
             false => segments[..sent].iter().map(Segment::len).sum(),

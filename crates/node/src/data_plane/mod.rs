@@ -56,6 +56,16 @@ pub enum Command {
         /// Where the answer goes; has room for it.
         reply: SyncSender<Result<(), SwitchoverRefused>>,
     },
+    /// Have this node take the role, primary or backup, by a switchover if it has the other one. One that is under way
+    /// to there, or was made, is what is wanted.
+    TakeRole {
+        /// The group.
+        group: GroupId,
+        /// The role.
+        role: Role,
+        /// Where the answer goes; has room for it.
+        reply: SyncSender<Result<(), SwitchoverRefused>>,
+    },
     /// Take a step in a change of the configuration.
     Change {
         /// The step.
@@ -261,6 +271,15 @@ impl<D: Drivers> DataPlane<D> {
                 let answer = self.cores.redundancy.command_switchover(group, now);
                 let _ = reply.try_send(answer);
             }
+            Command::TakeRole { group, role, reply } => {
+                let redundancy = &mut self.cores.redundancy;
+                let answer = match redundancy.role(group) == Some(role) {
+                    true => Ok(()),
+                    false => redundancy.command_switchover(group, now),
+                };
+                let wanted = answer == Err(SwitchoverRefused::InProgress);
+                let _ = reply.try_send(if wanted { Ok(()) } else { answer });
+            }
             Command::Change { mut order, reply } => {
                 // What has happened until here is of those who are there until here.
                 self.drain_events(now);
@@ -316,14 +335,17 @@ impl<D: Drivers> DataPlane<D> {
         self.refreshed = now;
         self.measure_round_trips();
         self.measure_drops();
-        // Contended: the control thread is reading; the next turn will do.
-        let snapshot = Arc::clone(&self.surroundings.snapshot);
-        if let Ok(mut snapshot) = snapshot.try_lock() {
-            self.fill(&mut snapshot, now);
-        }
+        self.show(now);
         self.groups
             .iter()
             .find_map(|group| group.hung(self.stalled_at, now))
+    }
+
+    /// Shows status how things are, unless it is just being read: the next turn will do.
+    pub fn show(&self, now: Instant) {
+        if let Ok(mut snapshot) = self.surroundings.snapshot.try_lock() {
+            self.fill(&mut snapshot, now);
+        }
     }
 
     /// Heartbeats measure the round trip of links that carry no states.
@@ -350,6 +372,7 @@ impl<D: Drivers> DataPlane<D> {
             port.measure_drops();
             for snapshot in self.link_snapshots.iter_mut().skip(at).step_by(links) {
                 snapshot.receive_drops = port.receive_drops();
+                snapshot.send_failures = port.send_failures();
             }
         }
     }

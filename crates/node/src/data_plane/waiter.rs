@@ -6,6 +6,7 @@ use bumpless_net_linux::{Clock, Poller, Waker};
 use super::link_port::LinkPort;
 use super::{DataPlane, Turn};
 use crate::event::NodeEvent;
+use crate::warn;
 
 /// What the data-plane thread waits with.
 pub struct Waiter {
@@ -46,10 +47,10 @@ impl Waiter {
                 Turn::Wait(until) => self.wait(plane, until),
                 Turn::Ended => break,
                 Turn::Hung(period) => {
-                    eprintln!(
-                        "bumpless: a cycle of an application with a period of {period} does not \
-                         end; this node ends so that its partner takes over"
-                    );
+                    warn(format_args!(
+                        "a cycle of an application with a period of {period} does not end; this node ends so \
+                         that its partner takes over"
+                    ));
                     std::process::abort();
                 }
             }

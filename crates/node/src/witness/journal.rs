@@ -3,6 +3,8 @@
 
 use std::io::{self, Write};
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use bumpless_wire::{WitnessReply, WitnessRequest};
 use serde_json::{Map, Value, json};
 
 use super::CAPACITY;
+use crate::warn;
 
 const SCHEMA: &str = "bumpless.witness/1";
 /// How long the end waits for lines that are not written yet: whoever reads them may have stopped.
@@ -51,7 +54,7 @@ pub(super) struct Journal {
     entries: SyncSender<Entry>,
     ended: Receiver<()>,
     last: Vec<Grant>,
-    lost: u64,
+    pub(super) lost: Arc<AtomicU64>,
 }
 
 pub(super) enum Entry {
@@ -72,12 +75,19 @@ impl Journal {
     pub(super) fn start(json: bool, mut output: impl Write + Send + 'static) -> io::Result<Self> {
         let (entries, received) = sync_channel::<Entry>(CAPACITY);
         let (end, ended) = sync_channel(1);
+        let lost = Arc::new(AtomicU64::new(0));
+        let unwritten = Arc::clone(&lost);
         std::thread::Builder::new()
             .name("journal".into())
             .spawn(move || {
                 for entry in received {
-                    // Nobody reading is no reason to stop answering.
-                    let _ = writeln!(output, "{}", entry.line(json));
+                    // Nobody reading is no reason to stop answering, and none to complain.
+                    match writeln!(output, "{}", entry.line(json)) {
+                        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                            complain(&error, unwritten.fetch_add(1, Ordering::Relaxed));
+                        }
+                        _ => {}
+                    }
                 }
                 let _ = end.try_send(());
             })?;
@@ -85,20 +95,20 @@ impl Journal {
             entries,
             ended,
             last: Vec::with_capacity(CAPACITY),
-            lost: 0,
+            lost,
         })
     }
 
     pub(super) fn tell(&mut self, entry: Entry) {
         // Full: the terminal has blocked for a thousand lines.
         if let Err(TrySendError::Full(_)) = self.entries.try_send(entry) {
-            self.lost += 1;
+            self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Lines that nobody took.
-    pub(super) const fn lost(&self) -> u64 {
-        self.lost
+    /// Lines that nobody took, or that could not be written.
+    pub(super) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
     }
 
     /// Tells the last, and waits a moment until it is written.
@@ -126,6 +136,16 @@ impl Journal {
             None => return,
         }
         self.tell(Entry::Granted(Clock.now(), grant));
+    }
+}
+
+/// Says on standard error that lines cannot be written, at the first of them.
+fn complain(error: &io::Error, before: u64) {
+    if before == 0 {
+        warn(format_args!(
+            "the witness cannot write to standard output: {error}; make room there or send it elsewhere. It \
+             serves on, and counts what it could not write as events_lost"
+        ));
     }
 }
 

@@ -204,3 +204,24 @@ fn what_was_discarded_is_not_looked_at_with_every_request() {
     assert_eq!(quiet[0].asked.get(), 3);
     server.end(&quiet, Instant::ZERO);
 }
+
+/// An output without room.
+struct Full;
+
+impl io::Write for Full {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(io::ErrorKind::StorageFull.into())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn lines_that_cannot_be_written_are_counted_as_lost() {
+    let mut journal = Journal::start(true, Full).unwrap();
+    let lost = Arc::clone(&journal.lost);
+    journal.tell(Entry::Counted(Instant::ZERO, Box::default()));
+    journal.end(Entry::Counted(Instant::ZERO, Box::default()));
+    assert_eq!(lost.load(Ordering::Relaxed), 2);
+}

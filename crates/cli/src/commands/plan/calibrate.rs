@@ -6,12 +6,16 @@ use std::process::ExitCode;
 use bumpless_bench::calibrate::{self, Options, Row, Session, Verification};
 use bumpless_bench::peer::Side;
 use bumpless_bench::run::Trouble;
-use bumpless_config::Config;
+use bumpless_config::{Config, read_text_file};
 use bumpless_plan::cost::Costs;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
 use crate::output::{self, Failure, Outcome};
+use crate::stop;
+
+/// Longest file of costs, bytes.
+const COSTS_MAX: usize = 16 << 20;
 
 /// What belongs to measuring, among the options of `bumpless plan`.
 #[derive(Debug, Args)]
@@ -57,7 +61,7 @@ impl Calibrate {
                 file.display()
             ))
         };
-        let text = std::fs::read_to_string(&file).map_err(|error| wrong(&error))?;
+        let text = read_text_file(&file, COSTS_MAX).map_err(|error| wrong(&error))?;
         let costs: Costs = serde_json::from_str(&text).map_err(|error| {
             wrong(&format_args!(
                 "{error}; calibrate again, or delete the file"
@@ -130,7 +134,7 @@ impl Calibrate {
             here,
             rounds: self.rounds as usize,
             silent: false,
-            stop: output::stop_flag()?,
+            stop: stop::stop_flag()?,
         })
     }
 }

@@ -95,7 +95,10 @@ fn kill(stage: &mut Stage<'_>, scene: Scene) -> Done {
 fn switch_over(stage: &mut Stage<'_>, scene: Scene) -> Done {
     let primary = scene.primary;
     let from_ns = now_ns();
-    let order = Request::Switchover { group: None };
+    let order = Request::Switchover {
+        group: None,
+        to: None,
+    };
     let reply = control::request(&stage.pair.control(primary), &order)
         .map_err(|error| TortureError::system("an ordered switchover", error))?;
     let fault = Fault {

@@ -16,7 +16,7 @@ const REQUEST: u16 = 0x2002;
 const REPLY: u16 = 0x2003;
 /// Where fields of a heartbeat lie (W-21, W-25).
 const SENT_AT: Range<usize> = 52..60;
-const EPOCH: Range<usize> = 92..96;
+const EPOCH: Range<usize> = 106..110;
 /// How long is waited for a message that fits.
 const PATIENCE_MS: u64 = 300;
 /// A strange value is outlived in a second; then the pair must be whole.

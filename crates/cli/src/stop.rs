@@ -1,0 +1,74 @@
+//! Which signals end a command in order, and which do nothing.
+
+use std::fs;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+use signal_hook::flag;
+
+use crate::output::Failure;
+
+/// Exit status of what was ended at once.
+const AT_ONCE: i32 = 130;
+
+/// A flag that SIGINT, SIGTERM, SIGQUIT and SIGHUP set; a second one of the first three ends the process at once.
+///
+/// A second SIGHUP does not: a closing terminal sends several, one of the kernel's and one of the shell's, and service
+/// managers may send one after SIGTERM. Who had SIGHUP or SIGQUIT ignored at the start (`nohup`) has it ignored. SIGUSR1
+/// and SIGUSR2, which would kill, do nothing.
+pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    install(&stop, ignored_signals()).map_err(|error| {
+        Failure::refused(format_args!("cannot install the signal handlers: {error}"))
+    })?;
+    Ok(stop)
+}
+
+fn install(stop: &Arc<AtomicBool>, ignored: u64) -> io::Result<()> {
+    let is_ignored = |signal: i32| ignored >> (signal - 1) & 1 == 1;
+    let asked = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM, SIGQUIT] {
+        if signal == SIGQUIT && is_ignored(signal) {
+            continue;
+        }
+        flag::register_conditional_shutdown(signal, AT_ONCE, Arc::clone(&asked))?;
+        flag::register(signal, Arc::clone(&asked))?;
+        flag::register(signal, Arc::clone(stop))?;
+    }
+    if !is_ignored(SIGHUP) {
+        flag::register(SIGHUP, Arc::clone(stop))?;
+    }
+    for signal in [SIGUSR1, SIGUSR2] {
+        flag::register(signal, Arc::default())?;
+    }
+    Ok(())
+}
+
+/// The signals that this process was started with as ignored, a bit each, the first signal's the lowest.
+fn ignored_signals() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    mask_in(&status)
+}
+
+fn mask_in(status: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_ignored_is_read_as_the_kernel_writes_it() {
+        assert_eq!(
+            mask_in("SigBlk:\t0000000000000000\nSigIgn:\t0000000000001001\n"),
+            0x1001
+        );
+        assert_eq!(mask_in("SigIgn:\tnonsense\n"), 0);
+        assert_eq!(mask_in(""), 0);
+    }
+}

@@ -1,0 +1,87 @@
+//! Commands of a user who is not the one who runs the node.
+
+mod support;
+
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use support::have_root;
+use support::plan::Plan;
+use support::process::{BUMPLESS, Process, outcome};
+use support::site::Site;
+use support::wait_until;
+
+/// A user without any rights.
+const NOBODY: u32 = 65_534;
+
+fn may_be_seen(path: &Path) {
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// What another user is told who asks for the status of `left`.
+fn asked_by_another_user(site: &Site, config: &Path) -> String {
+    // The other user may not be able to come to where this one builds.
+    let program = site.path("program");
+    std::fs::copy(BUMPLESS, &program).unwrap();
+    for path in [&site.path(""), &program, config] {
+        may_be_seen(path);
+    }
+    let mut command = Command::new(program);
+    command.args(["status", config.to_str().unwrap(), "--node", "left"]);
+    command
+        .uid(NOBODY)
+        .gid(NOBODY)
+        .env_remove("XDG_RUNTIME_DIR");
+    let (stdout, stderr, status) = outcome(&command.output().unwrap());
+    assert_eq!((status, &*stdout), (Some(1), ""), "{stderr}");
+    stderr
+}
+
+fn tells_of_the_other_user(said: &str) {
+    for words in ["it runs as another user", "sudo -u '#0'"] {
+        assert!(said.contains(words), "{words} is not in {said}");
+    }
+}
+
+#[test]
+fn who_may_not_open_the_control_socket_is_told_that_the_node_runs_as_another_user() {
+    if !have_root() {
+        return;
+    }
+    let mut site = Site::new(Plan::pair(2).tank(50, ""));
+    site.start("left");
+    wait_until("left answers", || site.status("left").is_some());
+    tells_of_the_other_user(&asked_by_another_user(&site, &site.config()));
+}
+
+#[test]
+fn who_looks_for_the_control_socket_in_the_own_place_is_told_that_the_node_runs_as_another_user() {
+    if !have_root() {
+        return;
+    }
+    let site = Site::new(Plan::pair(2).tank(50, ""));
+    let text = std::fs::read_to_string(site.config()).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with("control"));
+    let config = site.path("default.toml");
+    std::fs::write(&config, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    let said = asked_by_another_user(&site, &config);
+    assert!(said.contains("is the node running?"), "{said}");
+    let runtime = site.path("runtime");
+    let mut command = Command::new(BUMPLESS);
+    command
+        .args(["run", config.to_str().unwrap(), "--node", "left"])
+        .env("XDG_RUNTIME_DIR", &runtime)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null());
+    let _node = Process::spawn(command, &site.path("left.said"));
+    wait_until("left listens", || {
+        let found = std::fs::read_dir(runtime.join("bumpless"))
+            .into_iter()
+            .flatten();
+        let mut names = found.flatten().map(|entry| entry.file_name());
+        names.any(|name| name.to_string_lossy().ends_with(".sock"))
+    });
+    tells_of_the_other_user(&asked_by_another_user(&site, &config));
+}

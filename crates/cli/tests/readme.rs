@@ -1,0 +1,137 @@
+//! README's "Two computers", followed word for word with the configuration that it names, on loopback addresses.
+
+mod support;
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use support::addresses::Addresses;
+use support::process::{BUMPLESS, Process, outcome};
+use support::wait_until;
+use support::writes::Writes;
+
+const README: &str = include_str!("../../../README.md");
+const EXAMPLE: &str = include_str!("../../../examples/two-computers.toml");
+
+/// The commands of the section, in order, without their comments.
+fn commands() -> Vec<String> {
+    let (_, section) = README.split_once("\n## Two computers\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let lines = section.lines().filter(|line| line.starts_with("       "));
+    lines
+        .map(|line| line.split(" # ").next().unwrap().trim().to_owned())
+        .collect()
+}
+
+/// What the section says, on a machine that has none of the addresses.
+struct Bench {
+    directory: tempfile::TempDir,
+    addresses: Vec<(&'static str, String)>,
+}
+
+impl Bench {
+    fn new() -> Self {
+        let free = Addresses::find();
+        let addresses = [
+            ("192.0.2.11:4700", free.node(0, 0)),
+            ("192.0.2.12:4700", free.node(0, 1)),
+            ("[2001:db8:b::11]:4700", free.node(1, 0)),
+            ("[2001:db8:b::12]:4700", free.node(1, 1)),
+            ("192.0.2.13:4710", free.witness(0)),
+            ("[2001:db8:b::13]:4710", free.witness(1)),
+            ("198.51.100.20:5502", free.plant()),
+        ];
+        Self {
+            directory: tempfile::tempdir().unwrap(),
+            addresses: addresses
+                .map(|(named, here)| (named, here.to_string()))
+                .into(),
+        }
+    }
+
+    /// `text` with addresses that are here.
+    fn here(&self, text: &str) -> String {
+        let replace = |text: String, (named, here): &(&str, String)| text.replace(named, here);
+        self.addresses.iter().fold(text.to_owned(), replace)
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
+    fn command(&self, line: &str, more: &[&str]) -> Command {
+        let line = self.here(line);
+        let mut words = line.split_whitespace().map(|word| word.trim_matches('\''));
+        assert_eq!(words.next(), Some("bumpless"), "{line}");
+        let mut command = Command::new(BUMPLESS);
+        command
+            .args(words)
+            .args(more)
+            .current_dir(self.path())
+            .env("XDG_RUNTIME_DIR", self.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command
+    }
+
+    fn start(&self, line: &str, more: &[&str]) -> Process {
+        Process::spawn(self.command(line, more), &self.path().join("said"))
+    }
+
+    fn output(&self, line: &str) -> Output {
+        let mut command = self.command(line, &[]);
+        let command = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        support::addresses::spawn(command)
+            .unwrap()
+            .wait_with_output()
+            .unwrap()
+    }
+}
+
+#[test]
+fn who_follows_the_readme_word_for_word_has_a_pair_that_writes_switches_over_and_changes() {
+    let bench = Bench::new();
+    // What it asks of the system is for computers that do nothing else.
+    let (before, realtime) = EXAMPLE.split_once("[realtime]").unwrap();
+    let (_, after) = realtime.split_once("[plan]").unwrap();
+    let text = bench.here(&format!("{before}[plan]{after}"));
+    let mut commands = commands().into_iter();
+    let copied = commands.next();
+    assert_eq!(
+        copied.as_deref(),
+        Some("cp examples/two-computers.toml pair.toml")
+    );
+    std::fs::write(bench.path().join("pair.toml"), &text).unwrap();
+    std::fs::write(bench.path().join("next.toml"), text.replace("13.4", "13.6")).unwrap();
+    let (mut services, mut changes, mut done) = (Vec::new(), Vec::new(), Vec::new());
+    let writes = || Writes::read(&bench.path().join("plant.jsonl"));
+    for line in commands {
+        let command = line.split_whitespace().nth(1).unwrap().to_owned();
+        match &*command {
+            "plant" => services.push(bench.start(&line, &["--log", "plant.jsonl"])),
+            "witness" | "run" => services.push(bench.start(&line, &[])),
+            "apply" => changes.push(bench.start(&line, &[])),
+            // Answers come when the pair has found its roles.
+            _ => wait_until(&line, || {
+                let (_, _, status) = outcome(&bench.output(&line));
+                status == Some(0)
+            }),
+        }
+        if command == "status" {
+            wait_until("outputs reach the plant", || {
+                writes().accepted().count() > 10
+            });
+        }
+        done.push(command);
+    }
+    for change in changes {
+        assert!(change.wait().success(), "the pair did not change");
+    }
+    let all = "check plan witness plant run run status switchover apply apply";
+    assert_eq!(done.join(" "), all);
+    let now = std::fs::read_to_string(bench.path().join("pair.toml")).unwrap();
+    assert!(now.contains("13.6"), "{now}");
+    writes().judge();
+    services.into_iter().rev().for_each(Process::interrupt);
+}

@@ -1,0 +1,110 @@
+//! Signals to running processes: what ends them does so in order, and what is no order does nothing.
+
+mod support;
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use support::plan::Plan;
+use support::process::{BUMPLESS, Process};
+use support::site::Site;
+use support::{let_run, wait_until};
+
+fn running() -> Site {
+    let mut site = Site::new(Plan::pair(2).tank(50, ""));
+    site.start_surroundings();
+    site.start("left");
+    site.start("right");
+    site
+}
+
+/// The primary gets `signal`, so many times: it hands over, and ends as if it had done what it was asked for.
+fn hands_over(signal: i32, times: usize) {
+    let mut site = running();
+    let (primary, backup, epoch) = site.await_redundant("tank");
+    site.await_writes(3);
+    for _ in 0..times {
+        site.node(&primary).signal(signal);
+    }
+    site.await_event(&primary, "role", |role| {
+        role["from"] == "primary" && role["cause"] == "handed over to the partner"
+    });
+    site.await_event(&primary, "stopping", |_| true);
+    assert!(site.await_primary(&backup, "tank") > epoch);
+    wait_until("its process has ended", || {
+        !site.node(&primary).is_running()
+    });
+    let status = site.take(&primary).wait();
+    assert!(status.success(), "signal {signal}: {status:?}");
+    site.await_writes(3);
+    site.writes().judge();
+}
+
+#[test]
+fn a_node_whose_terminal_is_closed_hands_over_and_ends_in_order() {
+    // The kernel sends one, the shell another.
+    hands_over(libc::SIGHUP, 3);
+}
+
+#[test]
+fn a_node_that_is_told_to_quit_hands_over_and_ends_in_order() {
+    hands_over(libc::SIGQUIT, 1);
+}
+
+#[test]
+fn signals_without_a_meaning_do_nothing() {
+    let mut site = running();
+    let before = site.await_redundant("tank");
+    for signal in [libc::SIGUSR1, libc::SIGUSR2] {
+        for node in ["left", "right"] {
+            site.node(node).signal(signal);
+        }
+        site.plant().signal(signal);
+        site.witness(0).signal(signal);
+    }
+    // A process that such a signal ends has ended by then.
+    let_run(100);
+    site.await_writes(3);
+    assert_eq!(site.await_redundant("tank"), before);
+    for node in ["left", "right"] {
+        assert!(site.node(node).is_running());
+    }
+    assert!(site.plant().is_running() && site.witness(0).is_running());
+    // What closes its terminal ends each of them as Ctrl-C does.
+    let (witness, plant) = (site.take_witness(0), site.take_plant());
+    for process in [witness, plant] {
+        process.signal(libc::SIGHUP);
+        let status = process.wait();
+        assert!(status.success(), "{status:?}");
+    }
+}
+
+#[test]
+fn a_node_that_was_started_to_outlive_its_terminal_does() {
+    let mut site = Site::new(Plan::pair(2).tank(50, ""));
+    site.start_surroundings();
+    let config = site.config();
+    let said = site.path("left.said");
+    let mut command = Command::new(BUMPLESS);
+    command
+        .args(["run", config.to_str().unwrap(), "--node", "left"])
+        .stdin(Stdio::null())
+        .stdout(std::fs::File::create(&said).unwrap())
+        .stderr(Stdio::null());
+    // As `nohup` does it.
+    // SAFETY: between fork and exec only signal() is called, which is async-signal-safe and takes integers.
+    unsafe {
+        command.pre_exec(|| {
+            libc::signal(libc::SIGHUP, libc::SIG_IGN);
+            Ok(())
+        });
+    }
+    let mut node = Process::spawn(command, &said);
+    let epoch = site.await_primary("left", "tank");
+    node.signal(libc::SIGHUP);
+    let_run(100);
+    site.await_writes(3);
+    assert!(node.is_running());
+    assert_eq!(site.await_primary("left", "tank"), epoch);
+    node.interrupt();
+}
