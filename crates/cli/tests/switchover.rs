@@ -2,7 +2,11 @@
 
 mod support;
 
+use std::process::{Command, Stdio};
+use std::thread;
+
 use support::plan::Plan;
+use support::process::{BUMPLESS, outcome};
 use support::site::Site;
 use support::wait_until;
 
@@ -53,5 +57,55 @@ fn the_same_wish_given_again_while_it_is_carried_out_and_afterwards_is_one_switc
     site.await_writes(3);
     // Each change of roles takes the next epoch.
     assert_eq!(site.await_redundant("tank"), (backup, primary, epoch + 1));
+    site.writes().judge();
+}
+
+#[test]
+fn of_both_nodes_ordered_at_once_each_tells_the_truth_and_the_roles_change_no_oftener_than_told() {
+    let site = running();
+    let config = site.config();
+    let switch = |node: &str| {
+        let mut command = Command::new(BUMPLESS);
+        command.args(["switchover", config.to_str().unwrap(), "--node", node]);
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        child.unwrap()
+    };
+    for _ in 0..5 {
+        let (primary, backup, epoch) = site.await_redundant("tank");
+        let both = ["left", "right"].map(switch);
+        let told = both.map(|child| thread::spawn(|| outcome(&child.wait_with_output().unwrap())));
+        let told = told.map(|one| one.join().unwrap());
+        let succeeded: Vec<_> = told.iter().filter(|one| one.2 == Some(0)).collect();
+        assert!(!succeeded.is_empty(), "both failed: {told:?}");
+        let first = format!("'{primary}' went from primary to backup");
+        let second = format!("'{backup}' went from backup to primary");
+        let whole = site.await_redundant("tank");
+        // Each change of roles takes the next epoch.
+        match whole.2 - epoch {
+            // One wish; or an order that found the roles on their way was refused, since it would have been another.
+            1 => {
+                assert_eq!(whole.0, backup);
+                for (said, why, _) in &told {
+                    let came_true = said.contains(&first) || said.contains(&second);
+                    assert!(came_true || why.contains("no switchover: "), "{told:?}");
+                }
+            }
+            // One order found the roles as the other one had left them: two wishes, and whoever did not see the
+            // first come true is told that it was undone.
+            2 => {
+                assert_eq!(whole.0, primary);
+                for (said, why, _) in &told {
+                    assert!(
+                        said.contains("went from") || why.contains("changed back"),
+                        "{told:?}"
+                    );
+                }
+            }
+            changed => panic!("{changed} changes: {told:?}"),
+        }
+    }
     site.writes().judge();
 }

@@ -223,6 +223,11 @@ impl RoleMachine {
         let asks = says(GroupFlags::SWITCHOVER_REQUEST) && self.hand_over.served != request;
         if asks && self.role == Role::Primary {
             self.hand_over.served = request;
+            // Ordered here as well: the same wish, which is under way. An abandonment told now would let the driver
+            // go on while this core waits for it to drain.
+            if self.hand_over.is_draining() {
+                return;
+            }
             // A refusal shows at the backup as a request that nobody serves.
             if let Err(cause) = self.begin_draining(s, out) {
                 out.event(Event::HandOverAborted {

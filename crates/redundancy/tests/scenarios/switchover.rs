@@ -26,6 +26,33 @@ fn a_switchover_costs_no_lease_and_both_nodes_can_order_it() {
 }
 
 #[test]
+fn a_switchover_that_both_nodes_are_ordered_at_once_is_one_and_is_not_abandoned() {
+    for seed in (0..200).step_by(5) {
+        for first in 0..2 {
+            let mut world = World::settled(Plan::default(), seed);
+            // At any moment of a cycle: a state may be on its way to the backup.
+            world.run_for(seed * MS / 20);
+            let before = world.writes(0).unwrap();
+            world.command_switchover(first).unwrap();
+            world.command_switchover(1 - first).unwrap();
+            world.run_for(30 * MS);
+            assert!(
+                world.writes(1).is_some_and(|epoch| epoch > before),
+                "seed {seed}"
+            );
+            let abandoned = |event: &Event| matches!(event, Event::HandOverAborted { .. });
+            assert!(!world.had(0, abandoned), "seed {seed}");
+            world.run_for(300 * MS);
+            assert!(
+                world.is_healed() && world.writes(0).is_none(),
+                "seed {seed}"
+            );
+            world.expect_no_violation("switchover ordered on both");
+        }
+    }
+}
+
+#[test]
 fn a_switchover_with_any_share_of_messages_lost_leaves_one_writer_and_heals() {
     for seed in 0..40 {
         let mut world = World::settled(Plan::default(), seed);
