@@ -50,6 +50,7 @@ impl RoleMachine {
         }
         self.lapse = Some(Lapse {
             since: s.now,
+            ended: self.right_until(),
             ally: self.ally,
             mask: self.agreement.mask(),
             witnesses,
@@ -93,6 +94,10 @@ impl RoleMachine {
             .filter(|_| s.session == lapse.ally && lapse.ally != 0);
         if ally.is_some_and(|ally| ally.used > self.epoch) {
             return self.resign(Role::Starting, RoleCause::HigherEpoch, s, out);
+        }
+        // Nobody may go on after so long, not even who wrote last.
+        if s.now >= lapse.ended + self.hot_restart {
+            return self.resign(Role::Starting, RoleCause::LapsedTooLong, s, out);
         }
         let mask = lapse.mask.union(self.agreement.mask());
         let same_witnesses = mask.iter().all(|r| {
@@ -468,6 +473,7 @@ impl RoleMachine {
             Some(lapse) => {
                 consider(lapse.since + timing.start_wait);
                 consider(lapse.since + timing.promise());
+                consider(lapse.ended + self.hot_restart);
             }
             None if self.role == Role::Primary => consider(self.right_until()),
             None => {}

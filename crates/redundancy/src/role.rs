@@ -54,7 +54,10 @@ pub(crate) struct Conflict {
 /// The primary's right has run out.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Lapse {
+    /// When that was noticed.
     pub(crate) since: Instant,
+    /// When it ended.
+    pub(crate) ended: Instant,
     /// The partner's incarnation that was known before.
     pub(crate) ally: u64,
     /// The reference points of which the partner may have needed one to take over since: a later

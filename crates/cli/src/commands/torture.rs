@@ -94,7 +94,7 @@ impl Torture {
             soak: self.soak,
             seed: self.seed.unwrap_or_else(time_as_seed),
             keep: self.keep,
-            stop: output::stop_flag()?,
+            stop: crate::stop::stop_flag()?,
         };
         run_torture(&options).map_err(|error| match error.is_usage() {
             true => Failure::usage(error),

@@ -64,11 +64,15 @@ impl Line {
         state.is_some_and(|state| state.epoch >= self.begun && state.cycle + behind >= newest.cycle)
     }
 
-    /// Who holds `newest`, and how far it has come.
+    /// Who holds `newest`, and how far it has come; those who have all of it before those who are a cycle behind.
     fn holder(&self, newest: Progress) -> Option<(usize, Progress)> {
         let both = self.own.iter().zip(&self.received).enumerate();
-        let mut held = both.flat_map(|(node, (own, received))| [(node, *own), (node, *received)]);
-        held.find(|(_, state)| self.suffices(*state, newest))
+        let held = both.flat_map(|(node, (own, received))| [(node, *own), (node, *received)]);
+        let whole =
+            |state: &Option<Progress>| state.is_some_and(|state| state.cycle >= newest.cycle);
+        { held }
+            .filter(|(_, state)| self.suffices(*state, newest))
+            .max_by_key(|(_, state)| whole(state))
             .and_then(|(node, state)| Some((node, state?)))
     }
 }
@@ -182,6 +186,10 @@ impl Continues {
             return Ok(());
         };
         let terms = line.terms;
+        if held.cycle < newest.cycle && held.epoch != newest.epoch {
+            self.tally.count(Exemption::BehindAcrossRoles);
+            return Ok(());
+        }
         if idle + self.unsure(terms) > terms.hot_restart {
             self.tally.count(match idle > terms.hot_restart {
                 true => Exemption::HotRestartOver,

@@ -76,6 +76,8 @@ exemptions! {
         "since the last output more has passed than the process bears, so nobody may go on";
     LastCycleAgain, "continues: last cycle again", "S-13",
         "a backup of an application that commits async may be a cycle behind, but not after an ordered hand-over";
+    BehindAcrossRoles, "continues: behind across a change of primary", "F-27",
+        "whether a cycle of a new primary follows the last one that a backup has, or begins anew, neither shows";
     CutOffFromPartner, "one configuration: cut off", "R-30",
         "who has heard nothing of its partner for start_wait cannot tell one that is cut off from one that is dead";
     DisturbedByOthers, "one configuration: other faults", "S-14",

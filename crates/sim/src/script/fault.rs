@@ -82,7 +82,7 @@ impl Field {
         match self {
             Self::SentAt => 52,
             Self::LeaseEcho => 68,
-            Self::Epoch => heartbeat_len(0) + 4,
+            Self::Epoch => heartbeat_len(0) + 5,
         }
     }
 }

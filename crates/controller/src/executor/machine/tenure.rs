@@ -146,8 +146,10 @@ where
         let own = self.progress;
         let (application, outputs) = (&mut self.application, &mut self.outputs);
         let own = own.filter(|_| !deliberate(Fault::OlderStateLoaded));
-        let mut loaded = Ok(None);
+        let (mut loaded, mut same) = (Ok(None), false);
         self.replication.read_latest(&mut |state, _| {
+            let received = Envelope::parse(state).ok().map(|state| state.progress);
+            same = own.is_some() && own == received;
             loaded = load_if_newer(application.as_mut(), outputs, state, (own, includes));
         });
         if let Some(progress) = loaded?.filter(|_| !deliberate(Fault::ColdStartWithState)) {
@@ -156,7 +158,8 @@ where
             let Progress { epoch, cycle } = progress;
             return Ok(Resumed::Loaded { epoch, cycle });
         }
-        let kept = own.filter(|&own| self.may_keep() && includes(own));
+        // What was taken up from a received state and not executed yet is as young as that.
+        let kept = own.filter(|&own| (same || self.may_keep()) && includes(own));
         if let Some(Progress { cycle, .. }) = kept {
             return Ok(Resumed::Kept { cycle });
         }
