@@ -83,6 +83,8 @@ pub struct ApplicationPort {
     fresh_until: AtomicU64,
     /// Until when it may be gone on from.
     usable_until: AtomicU64,
+    /// Until when the newest received state may.
+    received_usable_until: AtomicU64,
     /// Since when the present cycle runs, zero between cycles.
     cycle_since: AtomicU64,
     behind: AtomicBool,
@@ -176,6 +178,20 @@ impl ApplicationPort {
         self.usable_until
             .store(usable_until.as_nanos(), Ordering::SeqCst);
         self.mark();
+    }
+
+    /// Notes until when the newest received state is young enough to go on from. Whether the field device has
+    /// accepted an output later than that one is to be seen.
+    pub fn note_received(&self, usable_until: Instant) {
+        self.set_outdated(false);
+        self.received_usable_until
+            .store(usable_until.as_nanos(), Ordering::SeqCst);
+    }
+
+    /// Until when the newest received state is young enough to go on from; an instant that has passed if there is
+    /// none.
+    pub fn received_usable_until(&self) -> Instant {
+        Instant::from_nanos(self.received_usable_until.load(Ordering::SeqCst))
     }
 
     /// For how long this node's own newest state counts; instants that have passed if there is none.
@@ -291,10 +307,14 @@ impl ApplicationPort {
         higher
     }
 
-    /// Notes whether the field device has accepted an output later than the newest state that is here.
-    pub fn set_outdated(&self, outdated: bool) {
-        self.outdated.store(outdated, Ordering::SeqCst);
-        self.mark();
+    /// Notes whether the field device has accepted an output later than the newest state that is here; returns
+    /// whether that has changed.
+    pub fn set_outdated(&self, outdated: bool) -> bool {
+        let changed = self.outdated.swap(outdated, Ordering::SeqCst) != outdated;
+        if changed {
+            self.mark();
+        }
+        changed
     }
 
     /// Notes whether the application can run here: its field answers and its state was loaded.

@@ -263,6 +263,7 @@ impl Parts {
             awaits_partner: false,
             redundancy_due: now,
             turn_began: now,
+            arrived_since: now,
             stalls: (0, Duration::ZERO),
             stalled_at: now,
             refreshed: now,

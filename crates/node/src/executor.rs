@@ -189,8 +189,8 @@ impl<E: Environment> Replication for ChannelReplication<E> {
     fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
         // What was young enough when the role was taken is what it was taken with.
         let taken_at = self.gate.role_since().min(self.environment.now());
-        let newest = self.subscriber.newest();
-        match newest.filter(|view| taken_at < view.received_at() + self.hot_restart) {
+        let usable = taken_at < self.port.received_usable_until();
+        match self.subscriber.newest().filter(|_| usable) {
             Some(view) => {
                 let info = StateInfo {
                     transfer_cycle: view.cycle(),
@@ -302,9 +302,10 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
         }
     }
 
-    fn outdated_changed(&mut self, outdated: bool) {
-        self.port.set_outdated(outdated);
-        self.environment.wake_data_plane();
+    fn note_outdated(&mut self, outdated: bool) {
+        if self.port.set_outdated(outdated) {
+            self.environment.wake_data_plane();
+        }
     }
 
     fn fit_changed(&mut self, fit: bool) {

@@ -27,9 +27,9 @@ struct Width {
     echoed: Instant,
     /// Of our own since then.
     unanswered: u8,
-    /// Since then, heartbeats that were sent and heard on this link, whatever their length.
+    /// Since then, heartbeats that were sent on this link, whatever their length, and heard ones that answered one.
     sent: u16,
-    received: u16,
+    answers: u16,
     narrow: bool,
 }
 
@@ -42,8 +42,9 @@ impl Width {
         self.sent = self.sent.saturating_add(1);
     }
 
-    fn hear(&mut self, heartbeat: &HeartbeatHeader, now: Instant) {
-        self.received = self.received.saturating_add(1);
+    /// `answers`: it echoes a later heartbeat than all before.
+    fn hear(&mut self, heartbeat: &HeartbeatHeader, answers: bool, now: Instant) {
+        self.answers = self.answers.saturating_add(answers.into());
         if heartbeat.padded {
             self.heard = heartbeat.sent_at;
         }
@@ -59,7 +60,7 @@ impl Width {
     }
 
     fn is_narrow(&self) -> bool {
-        let short_pass = u32::from(self.received) * 2 >= u32::from(self.sent);
+        let short_pass = u32::from(self.answers) * 2 >= u32::from(self.sent);
         self.unanswered > Self::UNANSWERED && short_pass
     }
 }
@@ -95,13 +96,14 @@ impl LinkState {
         self.heard_at = now;
         let echo = Instant::from_nanos(heartbeat.echo_sent_at);
         // An echo from the future is a lie or of another incarnation's clock.
-        if addressed && heartbeat.echo_sent_at != 0 && echo <= now && echo > self.echoed {
+        let answers = addressed && heartbeat.echo_sent_at != 0 && echo <= now && echo > self.echoed;
+        if answers {
             self.echoed = echo;
             let held = Duration::from_micros(heartbeat.echo_delay.into());
             self.measure(now.since(echo).saturating_sub(held));
         }
         if addressed {
-            self.width.hear(heartbeat, now);
+            self.width.hear(heartbeat, answers, now);
         }
         true
     }
@@ -116,9 +118,13 @@ impl LinkState {
         self.width.heard
     }
 
-    /// Whether short packets alone pass; `Some` if that has changed since the last call.
+    /// Whether short packets alone pass; `Some` if that has changed since the last call. Of a link that is down
+    /// nothing is known.
     pub(crate) fn narrow_changed(&mut self) -> Option<bool> {
-        let narrow = self.up && self.width.is_narrow();
+        if !self.up {
+            return None;
+        }
+        let narrow = self.width.is_narrow();
         (core::mem::replace(&mut self.width.narrow, narrow) != narrow).then_some(narrow)
     }
 

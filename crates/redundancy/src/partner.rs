@@ -160,6 +160,10 @@ impl Partner {
         out.count(Counter::HeartbeatsReceived);
         self.conflict = None;
         self.raise_link(link, timing, now, out);
+        let peer = self.peer;
+        if let Some(narrow) = self.states[usize::from(link.0)].narrow_changed() {
+            out.event(Event::LinkNarrow { peer, link, narrow });
+        }
         let newest = heartbeat.sent_at > self.latest;
         if newest {
             (self.latest, self.latest_at) = (heartbeat.sent_at, now);
@@ -301,9 +305,6 @@ impl Partner {
             if state.is_up() && now >= grace && !state.works(timing, now) {
                 state.set_up(false);
                 out.event(Event::LinkDown { peer, link });
-            }
-            if let Some(narrow) = state.narrow_changed() {
-                out.event(Event::LinkNarrow { peer, link, narrow });
             }
             any |= state.is_up();
             if !state.is_up() && deliberate(Fault::OneSilentLinkIsEnough) {

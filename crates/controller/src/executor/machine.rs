@@ -132,8 +132,6 @@ pub struct CycleMachine<R, G, O> {
     /// The epoch of the last output that was sent, whatever became of it.
     wrote_in: Option<Epoch>,
     fit: bool,
-    /// The device has accepted an output later than the newest state that is here.
-    outdated: bool,
 }
 
 impl<R, G, O> CycleMachine<R, G, O>
@@ -176,7 +174,6 @@ where
             uninterrupted: false,
             wrote_in: None,
             fit: true,
-            outdated: false,
         }
     }
 

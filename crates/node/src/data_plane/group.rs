@@ -76,16 +76,16 @@ impl GroupRuntime {
         }
     }
 
-    /// Notes that a state of the group's application `member` has come, which is fresh until then, and tells the
-    /// core what this node holds.
+    /// Notes that a state of the group's application `member` has come, at `came_at` at the earliest, which is fresh
+    /// until then, and tells the core what this node holds.
     pub fn note_received(
         &mut self,
         member: usize,
-        fresh_until: Instant,
+        (fresh_until, came_at): (Instant, Instant),
         redundancy: &mut Redundancy,
         now: Instant,
     ) {
-        self.members.note_received(member, fresh_until, now);
+        self.members.note_received(member, fresh_until, came_at);
         self.tell_holding(redundancy, now);
     }
 
@@ -404,7 +404,7 @@ size = "1 kB"
         group.role_changed(Role::Backup, true, redundancy, at(20));
         assert_eq!(group.members.freshness(0), Some(at(50)));
         assert_eq!(group.members.freshness(1), Some(at(2000)));
-        group.note_received(0, at(70), redundancy, at(30));
+        group.note_received(0, (at(70), at(30)), redundancy, at(30));
         assert_eq!(group.members.holding(true).fresh_until, Some(at(70)));
     }
 }

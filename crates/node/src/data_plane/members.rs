@@ -164,9 +164,9 @@ impl Members {
         self.latest_usable = self.latest_usable.max(Some(life.usable_until));
     }
 
-    /// A state of the application at `place` has come at `now`, and is fresh until then. One that did not count does
-    /// from its first state on.
-    pub fn note_received(&mut self, place: usize, fresh_until: Instant, now: Instant) {
+    /// A state of the application at `place` has come, at `came_at` at the earliest, and is fresh until then. One that
+    /// did not count does from its first state on.
+    pub fn note_received(&mut self, place: usize, fresh_until: Instant, came_at: Instant) {
         let Some(Some(member)) = self.places.get_mut(place) else {
             return;
         };
@@ -178,7 +178,8 @@ impl Members {
                 self.counting += 1;
             }
         }
-        let usable_until = now + member.times.hot_restart;
+        let usable_until = came_at + member.times.hot_restart;
+        member.port.note_received(usable_until);
         self.set_life(
             place,
             StateLife {

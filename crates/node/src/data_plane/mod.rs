@@ -169,6 +169,8 @@ pub struct DataPlane<D: Drivers = Sockets> {
     pub redundancy_due: Instant,
     /// When the last wait ended.
     pub turn_began: Instant,
+    /// What this turn takes from the links has come since then: this thread may have stood still.
+    pub arrived_since: Instant,
     /// Stalls seen and the longest.
     pub stalls: (u64, Duration),
     /// When the last stall ended.
@@ -181,7 +183,8 @@ impl<D: Drivers> DataPlane<D> {
     /// One turn: takes what has come, acts, sends. `clock` is read before receiving, before acting,
     /// and at the end.
     pub fn turn(&mut self, clock: impl Fn() -> Instant) -> Turn {
-        let more = self.receive(clock());
+        let received = clock();
+        let more = self.receive(received);
         let now = clock();
         self.act(now);
         if self.surroundings.stop.load(Ordering::Acquire) && self.has_left(now) {
@@ -191,6 +194,9 @@ impl<D: Drivers> DataPlane<D> {
         let paced = self.transmit(now);
         let hung = self.publish(now);
         self.note_stall(self.turn_began, clock());
+        if !more {
+            self.arrived_since = received;
+        }
         if let Some(period) = hung {
             return Turn::Hung(period);
         }

@@ -118,12 +118,9 @@ impl<D: Drivers> DataPlane<D> {
                 runtime.snapshot.received_cycle = Some(cycle);
                 runtime.snapshot.received_at = Some(now);
                 let (application, (group, member)) = (runtime.application, runtime.group);
-                self.groups[group].note_received(
-                    member,
-                    expires_at,
-                    &mut self.cores.redundancy,
-                    now,
-                );
+                let times = (expires_at, self.arrived_since);
+                let redundancy = &mut self.cores.redundancy;
+                self.groups[group].note_received(member, times, redundancy, now);
                 if self.surroundings.log_transfers {
                     self.record(now, NodeEvent::Received { application, cycle });
                 }

@@ -13,7 +13,7 @@ use bumpless_base::Epoch;
 use bumpless_controller::executor::Resumed;
 use bumpless_controller::state::Progress;
 
-use super::{Exemption, Output, Published, Tally, Verdict};
+use super::{Delivered, Exemption, Output, Published, Tally, Verdict};
 
 /// What the checker has to know of an application.
 #[derive(Clone, Copy, Debug, Default)]
@@ -41,6 +41,8 @@ struct Line {
     own: Vec<Option<Progress>>,
     /// By node: what lies ready for it.
     received: Vec<Option<Progress>>,
+    /// And how long that had been under way, or had waited for a node that stood still, nanoseconds.
+    late: Vec<u64>,
     /// Beginnings from the initial state after the first output.
     cold_starts: u64,
 }
@@ -54,6 +56,7 @@ impl Line {
             begun: Epoch(0),
             own: vec![None; nodes],
             received: vec![None; nodes],
+            late: vec![0; nodes],
             cold_starts: 0,
         }
     }
@@ -110,10 +113,12 @@ impl Continues {
         self.lines[published.application].own[published.node] = Some(Progress { epoch, cycle });
     }
 
-    /// This state lies ready for `application` on `node`.
-    pub fn delivered(&mut self, application: usize, node: usize, origin: &Published) {
+    /// This state lies ready, made by `origin`.
+    pub fn delivered(&mut self, delivered: &Delivered, origin: &Published) {
         let (epoch, cycle) = (origin.epoch, origin.cycle);
-        self.lines[application].received[node] = Some(Progress { epoch, cycle });
+        let line = &mut self.lines[delivered.application];
+        line.received[delivered.node] = Some(Progress { epoch, cycle });
+        line.late[delivered.node] = delivered.transit;
     }
 
     /// The process of `node` has ended, or is a new one.
@@ -188,6 +193,14 @@ impl Continues {
         let terms = line.terms;
         if held.cycle < newest.cycle && held.epoch != newest.epoch {
             self.tally.count(Exemption::BehindAcrossRoles);
+            return Ok(());
+        }
+        let late = match line.own[holder] == Some(held) {
+            true => 0,
+            false => line.late[holder],
+        };
+        if idle + self.unsure(terms) <= terms.hot_restart && idle + late > terms.hot_restart {
+            self.tally.count(Exemption::CameLate);
             return Ok(());
         }
         if idle + self.unsure(terms) > terms.hot_restart {

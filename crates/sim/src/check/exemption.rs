@@ -76,6 +76,8 @@ exemptions! {
         "since the last output more has passed than the process bears, so nobody may go on";
     LastCycleAgain, "continues: last cycle again", "S-13",
         "a backup of an application that commits async may be a cycle behind, but not after an ordered hand-over";
+    CameLate, "continues: came late", "R-67",
+        "a node cannot know how long a state had waited for it while it stood still, and takes it for as old as can be";
     BehindAcrossRoles, "continues: behind across a change of primary", "F-27",
         "whether a cycle of a new primary follows the last one that a backup has, or begins anew, neither shows";
     CutOffFromPartner, "one configuration: cut off", "R-30",

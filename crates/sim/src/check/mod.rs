@@ -226,9 +226,9 @@ impl Checks {
         self.note("whole", delivered.at, verdict);
         if let Some(origin) = origin {
             let Delivered {
-                application, node, ..
+                node, ..
             } = *delivered;
-            self.continues.delivered(application, node, &origin);
+            self.continues.delivered(delivered, &origin);
             self.one_configuration.delivered(node, origin.node);
             let verdict = self.forward.delivered(delivered, &origin);
             self.note("forward", delivered.at, verdict);

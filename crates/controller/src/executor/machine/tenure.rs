@@ -112,14 +112,7 @@ where
         });
         let accepted = Accepted::told(sample, self.settings.commit);
         let lacks = |accepted: Accepted| !newest.is_some_and(|newest| accepted.is_in(newest));
-        self.set_outdated(accepted.is_some_and(lacks));
-    }
-
-    fn set_outdated(&mut self, outdated: bool) {
-        if self.outdated != outdated {
-            self.outdated = outdated;
-            self.gate.outdated_changed(outdated);
-        }
+        self.gate.note_outdated(accepted.is_some_and(lacks));
     }
 
     fn take_up(
@@ -129,7 +122,7 @@ where
         includes: &dyn Fn(Progress) -> bool,
     ) -> Result<(), LoadError> {
         self.report.resumed = Some(self.load_newest(includes)?);
-        self.set_outdated(false);
+        self.gate.note_outdated(false);
         self.begun_with = self.report.resumed;
         self.tenure = Tenure::Acting(epoch);
         if !self.uninterrupted {

@@ -43,7 +43,11 @@ impl Pair {
 
     fn receives(&mut self, node: usize, epoch: u32, cycle: u64) {
         let origin = published(1 - node, epoch, cycle);
-        self.checker.delivered(0, node, &origin);
+        let delivered = Delivered {
+            node,
+            ..Delivered::default()
+        };
+        self.checker.delivered(&delivered, &origin);
     }
 
     fn writes(&mut self, node: usize, epoch: u32, cycle: u64, at: u64) {
