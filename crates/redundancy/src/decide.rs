@@ -51,15 +51,12 @@ impl RoleMachine {
         self.lapse = Some(Lapse {
             since: s.now,
             ended: self.right_until(),
+            said: false,
             ally: self.ally,
             mask: self.agreement.mask(),
             witnesses,
         });
         self.candidate = None;
-        // What was asked for until here is given up, so that who hears of the lapse may count on it.
-        self.right = Instant::ZERO;
-        self.rights_since = s.now;
-        self.agreement.renounce();
         self.declare(self.alone.is_ahead(), s.timing, s.now);
         out.count(Counter::LeaseLapses);
         out.event(Event::LeaseLapsed { group: self.id });
@@ -133,8 +130,10 @@ impl RoleMachine {
             self.agreement.answers(r, s.timing, s.now) && !lapse.is_known(r, witness)
         };
         let other_partner = s.session != lapse.ally && self.partner.is_some();
+        // Somebody has asked for the role. Who lives says soon whether he has had it.
+        let surpassed = self.observed > self.epoch && waited(s.timing.promise() * 4);
         match s.reachable {
-            false if self.observed > self.epoch => Some(RoleCause::HigherEpoch),
+            false if surpassed => Some(RoleCause::HigherEpoch),
             false => (waited(s.timing.start_wait) && mask.iter().any(forgotten))
                 .then_some(RoleCause::LapsedTooLong),
             true => (waited(s.timing.start_wait) || other_partner && waited(s.timing.promise()))
@@ -473,6 +472,7 @@ impl RoleMachine {
             Some(lapse) => {
                 consider(lapse.since + timing.start_wait);
                 consider(lapse.since + timing.promise());
+                consider(lapse.since + timing.promise() * 4);
                 consider(lapse.ended + self.hot_restart);
             }
             None if self.role == Role::Primary => consider(self.right_until()),

@@ -59,7 +59,7 @@ impl RoleMachine {
     fn lapsed_request(&self, reference: ReferenceId, deaf: bool) -> Option<WitnessKind> {
         let lapse = self.lapse.as_ref()?;
         let unheard = self.agreement.lease(reference).answered_request() < lapse.since;
-        match self.alone.has_written() {
+        match self.alone.has_written() || !lapse.said {
             true => deaf.then_some(WitnessKind::Observe),
             false => (deaf || unheard).then_some(WitnessKind::Yield),
         }

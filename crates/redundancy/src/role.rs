@@ -44,6 +44,9 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) late: bool,
 }
 
+/// Leases for which a primary without a right hurries at most.
+const HASTE_LEASES: u64 = 10;
+
 /// A partner with another configuration, as one of its groups sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Conflict {
@@ -58,6 +61,8 @@ pub(crate) struct Lapse {
     pub(crate) since: Instant,
     /// When it ended.
     pub(crate) ended: Instant,
+    /// The partner has been told, and may count on it that no earlier promise is used any more.
+    pub(crate) said: bool,
     /// The partner's incarnation that was known before.
     pub(crate) ally: u64,
     /// The reference points of which the partner may have needed one to take over since: a later
@@ -258,6 +263,7 @@ impl RoleMachine {
 
     /// What the next round of heartbeats says. If it promises, the promise is given here.
     pub(crate) fn entry(&mut self, heard_at: Option<Instant>, s: &Surroundings<'_>) -> GroupEntry {
+        let lapsed = self.say_lapse(s);
         let only_one = !s.duplicate_partner && s.now >= self.grant_from;
         let granting = self.granting && heard_at.is_some() && only_one;
         self.note_said(s.now);
@@ -266,7 +272,7 @@ impl RoleMachine {
         {
             self.promised_until = self.promised_until.max(at + s.timing.promise());
         }
-        self.urgent = false;
+        self.urgent = self.is_in_haste(s);
         let (reference, version) = self.agreement.stated(self.role == Role::Primary);
         let reaches = self
             .agreement
@@ -284,7 +290,7 @@ impl RoleMachine {
             .with(GroupFlags::ELIGIBLE, self.role != Role::Stopped && reaches)
             .with(GroupFlags::ALONE, self.says_alone())
             .with(GroupFlags::DUPLICATE, s.duplicate_partner)
-            .with(GroupFlags::LAPSED, self.lapse.is_some())
+            .with(GroupFlags::LAPSED, lapsed)
             .with(
                 GroupFlags::NEWEST,
                 self.role == Role::Primary || self.claim(s.now).is_some(),
@@ -301,6 +307,30 @@ impl RoleMachine {
             reference_version: version,
             token: self.hand_over.token(),
         }
+    }
+
+    /// Whether the round that is sent at `s.now` says that the right has run out: not at once, since what brings it
+    /// back is mostly on its way. From the first on that does, no promise that names an earlier one is used.
+    fn say_lapse(&mut self, s: &Surroundings<'_>) -> bool {
+        let Some(lapse) = &mut self.lapse else {
+            return false;
+        };
+        if !lapse.said && s.now >= lapse.since + s.timing.heartbeat / 2 {
+            lapse.said = true;
+            self.right = Instant::ZERO;
+            self.rights_since = s.now.before(Duration::from_nanos(1));
+            self.agreement.renounce();
+        }
+        lapse.said
+    }
+
+    /// A right has run out not long ago, here or at the partner: the sooner one of many heartbeats gets through, the
+    /// sooner outputs go on.
+    fn is_in_haste(&self, s: &Surroundings<'_>) -> bool {
+        let lapsed = |lapse: &Lapse| s.now < lapse.since + s.timing.lease * HASTE_LEASES;
+        let partner_lapsed = |p: GroupEntry| p.flags.contains(GroupFlags::LAPSED);
+        let partner = self.partner.filter(|_| s.reachable);
+        self.lapse.as_ref().is_some_and(lapsed) || partner.is_some_and(partner_lapsed)
     }
 
     /// Takes what the partner says; `lease_echo` is from when its promise counts, our clock.

@@ -41,7 +41,7 @@ struct Line {
     own: Vec<Option<Progress>>,
     /// By node: what lies ready for it.
     received: Vec<Option<Progress>>,
-    /// And how long that had been under way, or had waited for a node that stood still, nanoseconds.
+    /// And how much earlier the node may believe it to have come: how long it had not looked before, nanoseconds.
     late: Vec<u64>,
     /// Beginnings from the initial state after the first output.
     cold_starts: u64,
@@ -67,7 +67,8 @@ impl Line {
         state.is_some_and(|state| state.epoch >= self.begun && state.cycle + behind >= newest.cycle)
     }
 
-    /// Who holds `newest`, and how far it has come; those who have all of it before those who are a cycle behind.
+    /// Who has come as far as `newest`, and how far; those who have it itself before those who are a cycle behind,
+    /// or went another way from before it.
     fn holder(&self, newest: Progress) -> Option<(usize, Progress)> {
         let both = self.own.iter().zip(&self.received).enumerate();
         let held = both.flat_map(|(node, (own, received))| [(node, *own), (node, *received)]);
@@ -113,12 +114,12 @@ impl Continues {
         self.lines[published.application].own[published.node] = Some(Progress { epoch, cycle });
     }
 
-    /// This state lies ready, made by `origin`.
-    pub fn delivered(&mut self, delivered: &Delivered, origin: &Published) {
+    /// This state lies ready, made by `origin`; its node had not looked since `looked`.
+    pub fn delivered(&mut self, delivered: &Delivered, origin: &Published, looked: u64) {
         let (epoch, cycle) = (origin.epoch, origin.cycle);
         let line = &mut self.lines[delivered.application];
         line.received[delivered.node] = Some(Progress { epoch, cycle });
-        line.late[delivered.node] = delivered.transit;
+        line.late[delivered.node] = delivered.at.saturating_sub(looked);
     }
 
     /// The process of `node` has ended, or is a new one.
@@ -191,7 +192,7 @@ impl Continues {
             return Ok(());
         };
         let terms = line.terms;
-        if held.cycle < newest.cycle && held.epoch != newest.epoch {
+        if held.epoch < newest.epoch {
             self.tally.count(Exemption::BehindAcrossRoles);
             return Ok(());
         }

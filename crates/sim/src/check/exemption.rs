@@ -79,7 +79,7 @@ exemptions! {
     CameLate, "continues: came late", "R-67",
         "a node cannot know how long a state had waited for it while it stood still, and takes it for as old as can be";
     BehindAcrossRoles, "continues: behind across a change of primary", "F-27",
-        "whether a cycle of a new primary follows the last one that a backup has, or begins anew, neither shows";
+        "whether an output of a new primary went on from the state that another holds, or began anew, neither shows";
     CutOffFromPartner, "one configuration: cut off", "R-30",
         "who has heard nothing of its partner for start_wait cannot tell one that is cut off from one that is dead";
     DisturbedByOthers, "one configuration: other faults", "S-14",

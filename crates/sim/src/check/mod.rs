@@ -46,6 +46,9 @@ use bumpless_controller::executor::Resumed;
 use crate::changing::Disk;
 use crate::variants::Configuration;
 
+/// Longer between two turns of a data plane, nanoseconds, it has stood still.
+const PAUSE: u64 = 20_000_000;
+
 /// The answer to an observation: what is wrong with it.
 pub type Verdict = Result<(), String>;
 
@@ -84,6 +87,9 @@ pub struct Checks {
     one_writer: OneWriter,
     no_bump: NoBump,
     continues: Continues,
+    /// When each node's data plane last ended a turn, true time, and the last time that was followed by a pause.
+    looked_at: Vec<u64>,
+    paused_from: Vec<u64>,
     one_configuration: OneConfiguration,
     outputs: Outputs,
     tally: Tally,
@@ -147,6 +153,8 @@ impl Checks {
         };
         let bears = (terms.drift_ppm, terms.hot_restart_enforced);
         Self {
+            looked_at: vec![0; nodes],
+            paused_from: vec![0; nodes],
             continues: Continues::new(&terms.continuing(), nodes, bears, &tally),
             one_configuration: OneConfiguration::new(
                 together,
@@ -225,10 +233,13 @@ impl Checks {
         let verdict = Whole.delivered(delivered, origin);
         self.note("whole", delivered.at, verdict);
         if let Some(origin) = origin {
-            let Delivered {
-                node, ..
-            } = *delivered;
-            self.continues.delivered(delivered, &origin);
+            let Delivered { node, .. } = *delivered;
+            // What has waited may have come at any time of the pause, as far as its node knows.
+            let looked = match delivered.transit > PAUSE {
+                true => self.paused_from[node].min(self.looked_at[node]),
+                false => self.looked_at[node],
+            };
+            self.continues.delivered(delivered, &origin, looked);
             self.one_configuration.delivered(node, origin.node);
             let verdict = self.forward.delivered(delivered, &origin);
             self.note("forward", delivered.at, verdict);
@@ -241,6 +252,10 @@ impl Checks {
 
     /// All that lies ready at `node` was shown.
     pub fn looked(&mut self, node: usize, at: u64) {
+        let before = std::mem::replace(&mut self.looked_at[node], at);
+        if at - before > PAUSE {
+            self.paused_from[node] = before;
+        }
         let verdict = self.channels.looked(node);
         self.note("channel", at, verdict);
     }

@@ -47,7 +47,7 @@ impl Pair {
             node,
             ..Delivered::default()
         };
-        self.checker.delivered(&delivered, &origin);
+        self.checker.delivered(&delivered, &origin, 0);
     }
 
     fn writes(&mut self, node: usize, epoch: u32, cycle: u64, at: u64) {
