@@ -134,6 +134,14 @@ fn redundancy_setup(config: &Config, wiring: &Wiring) -> redundancy::Setup {
     }
 }
 
+/// The field device of an application, in words.
+fn field_name(settings: &bumpless_config::Application) -> String {
+    match &settings.field {
+        Some(field) => format!("field device {} of '{}'", field.address, settings.name),
+        None => format!("application '{}'", settings.name),
+    }
+}
+
 fn group_setup(config: &Config, group: usize) -> redundancy::GroupSetup {
     let settings = &config.groups[group];
     let applications = config.applications.iter().filter(|app| app.group == group);
@@ -248,6 +256,7 @@ impl Parts {
                 .iter()
                 .map(|reference| reference.name.clone())
                 .collect(),
+            field_names: config.applications.iter().map(field_name).collect(),
             link_snapshots: vec![LinkSnapshot::default(); names.partners.len() * ports.len()],
             reference_links: config
                 .references

@@ -77,6 +77,7 @@ impl Operator {
         let directory = self.directory();
         let mut weaknesses = directory.weaknesses();
         weaknesses.extend(notes.map(|note| note.text));
+        weaknesses.extend(status::silent_fields(&snapshot, &directory));
         weaknesses.extend(status::refused_by_the_kernel(&snapshot, &self.names));
         let log = self.log();
         weaknesses.extend(log.iter().filter_map(OutputState::weakness));

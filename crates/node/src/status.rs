@@ -59,6 +59,8 @@ pub struct ApplicationSnapshot {
     pub received_cycle: Option<u32>,
     /// When the newest received state came.
     pub received_at: Option<Instant>,
+    /// Its field device did not answer this node last, or its state could not be loaded.
+    pub field_silent: bool,
 }
 
 /// One link to one partner.
@@ -68,6 +70,8 @@ pub struct LinkSnapshot {
     pub up: bool,
     /// Whether short packets pass and none as long as those of states.
     pub narrow: bool,
+    /// Whether states go over it: it is up, and passes them whole or none does.
+    pub carries: bool,
     /// Whether they ever could, since the start.
     pub came_up: bool,
     /// Smoothed round trip.
@@ -243,6 +247,10 @@ fn applications(
                 "slowest_transfer_ms": millis(app.slowest_transfer),
                 "received_cycle": app.received_cycle,
                 "received_age_ms": app.received_at.map(|at| millis(now.since(at))),
+                "field": settings.field.as_ref().map(|field| json!({
+                    "address": field.address.to_string(),
+                    "answers": !app.field_silent,
+                })),
             })
         })
         .collect()
@@ -250,6 +258,23 @@ fn applications(
 
 /// A network on which the kernel did not take a datagram so recently weakens the node.
 const RECENT_FAILURE: Duration = Duration::from_secs(1);
+
+/// Field devices that do not answer this node.
+pub fn silent_fields(snapshot: &Snapshot, directory: &Directory) -> Vec<String> {
+    let config = &directory.config;
+    let numbered = snapshot.applications.iter().enumerate();
+    let silent = numbered.filter(|(_, app)| app.field_silent);
+    let told = silent.filter_map(|(number, _)| {
+        let settings = config.applications.get((*directory.applications.get(number)?)?)?;
+        let address = settings.field.as_ref()?.address;
+        Some(format!(
+            "field device {address} of '{}' does not answer this node: its outputs do not get there; check the \
+             device and its network",
+            settings.name
+        ))
+    });
+    told.collect()
+}
 
 /// What keeps datagrams from leaving, network by network.
 pub fn refused_by_the_kernel(snapshot: &Snapshot, names: &Names) -> Vec<String> {
@@ -280,6 +305,7 @@ fn links(snapshot: &Snapshot, names: &Names, now: Instant) -> Vec<Value> {
                 "network": link,
                 "up": state.up,
                 "passes_full_length": state.up && !state.narrow,
+                "carries_states": state.carries,
                 "round_trip_us": state.round_trip.map(|span| span.as_nanos() as f64 / 1e3),
                 "receive_drops": state.receive_drops,
                 "send_failures": state.send_failures.count,

@@ -63,6 +63,8 @@ pub enum RedundancyCause {
     BackupNotSynced,
     /// Some application cannot run on the backup: its field device does not answer it.
     BackupUnfit,
+    /// Some application cannot run on this node: its field device does not answer.
+    FieldSilent,
     /// The partner is heard, and its answers come too late to count.
     AnswersLate,
     /// The partner runs another configuration.

@@ -197,7 +197,9 @@ impl RoleMachine {
                 .partner
                 .is_some_and(|p| p.flags.contains(GroupFlags::ELIGIBLE));
         let silent = self.silent_reference(s.timing, s.now);
-        if let Some(link) = links.first_down() {
+        if !self.newest.holding.fit {
+            RedundancyLevel::Degraded(RedundancyCause::FieldSilent)
+        } else if let Some(link) = links.first_down() {
             RedundancyLevel::Degraded(RedundancyCause::LinkDown(link))
         } else if let Some(link) = links.narrow.iter().next() {
             RedundancyLevel::Degraded(RedundancyCause::LinkNarrow(link))
@@ -239,7 +241,10 @@ impl RoleMachine {
             return Some(RedundancyCause::NoPermit);
         }
         if backup_unfit {
-            return Some(RedundancyCause::BackupUnfit);
+            return Some(match self.newest.holding.fit {
+                true => RedundancyCause::BackupUnfit,
+                false => RedundancyCause::FieldSilent,
+            });
         }
         if !backup_synced {
             return Some(RedundancyCause::BackupNotSynced);

@@ -60,7 +60,10 @@ impl Status {
         if let Some(change) = status["configuration"]["change"].as_str() {
             output::print_line(format_args!("  change of the configuration: {change}"));
         }
-        list(&status["groups"]).iter().for_each(print_group);
+        let applications = list(&status["applications"]);
+        for group in list(&status["groups"]) {
+            print_group(group, silent_field(applications, group));
+        }
         list(&status["applications"])
             .iter()
             .for_each(print_application);
@@ -72,17 +75,32 @@ impl Status {
     }
 }
 
-fn print_group(group: &Value) {
+/// The field device of the group that does not answer the node, if there is one.
+fn silent_field<'a>(applications: &'a [Value], group: &Value) -> Option<&'a str> {
+    let of_group = applications
+        .iter()
+        .filter(|app| app["group"] == group["name"]);
+    let mut silent = of_group.filter(|app| app["field"]["answers"] == false);
+    silent.next()?["field"]["address"].as_str()
+}
+
+fn print_group(group: &Value, silent_field: Option<&str>) {
+    let writes = match (group["writes_outputs"] == true, silent_field) {
+        (true, None) => "writes outputs".to_owned(),
+        (true, Some(address)) => {
+            format!("may write outputs, and field device {address} does not answer")
+        }
+        (false, None) => "does not write outputs".to_owned(),
+        (false, Some(address)) => {
+            format!("does not write outputs, and field device {address} does not answer")
+        }
+    };
     output::print_line(format_args!(
         "  group {}: {} in epoch {}, {}; redundancy {}{}",
         text(&group["name"]),
         text(&group["role"]),
         group["epoch"],
-        if group["writes_outputs"] == true {
-            "writes outputs"
-        } else {
-            "does not write outputs"
-        },
+        writes,
         text(&group["redundancy"]),
         because(&group["cause"]),
     ));

@@ -153,6 +153,8 @@ pub struct DataPlane<D: Drivers = Sockets> {
     pub partner_names: Vec<String>,
     /// Reference points in configuration order.
     pub reference_names: Vec<String>,
+    /// Field devices, by number of their applications at the start.
+    pub field_names: Vec<String>,
     /// Links, partner by partner, as status shows them.
     pub link_snapshots: Vec<LinkSnapshot>,
     /// Orders, log, status, end.
@@ -408,7 +410,10 @@ impl<D: Drivers> DataPlane<D> {
         snapshot.applications.fill(ApplicationSnapshot::default());
         for channel in self.channels.iter().flatten() {
             channel.board.add_to(&mut counters);
-            snapshot.applications[usize::from(channel.application)] = channel.snapshot;
+            snapshot.applications[usize::from(channel.application)] = ApplicationSnapshot {
+                field_silent: !channel.port.word().fit,
+                ..channel.snapshot
+            };
         }
         snapshot.configurations = self.cores.redundancy.configurations();
         snapshot.counters = counters;

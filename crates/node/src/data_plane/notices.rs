@@ -285,14 +285,14 @@ impl<D: Drivers> DataPlane<D> {
     fn choose_links(&mut self, peer: PeerId, now: Instant) {
         let links = self.ports.len();
         let first = usize::from(peer.0) * links;
-        let Some(states) = self.link_snapshots.get(first..first + links) else {
+        let Some(states) = self.link_snapshots.get_mut(first..first + links) else {
             return;
         };
         let wide = states.iter().any(|link| link.up && !link.narrow);
         for (link, state) in (0..).zip(states) {
-            let healthy = state.up && !(state.narrow && wide);
+            state.carries = state.up && !(state.narrow && wide);
             let sender = &mut self.cores.sender;
-            sender.set_link_healthy(peer, LinkId(link), healthy, now);
+            sender.set_link_healthy(peer, LinkId(link), state.carries, now);
         }
     }
 
@@ -320,9 +320,9 @@ impl<D: Drivers> DataPlane<D> {
         let (state, cause) = match level {
             RedundancyLevel::Ok => (Redundancy::Ok, ShortText::EMPTY),
             RedundancyLevel::Degraded(cause) => {
-                (Redundancy::Degraded, self.redundancy_cause(cause))
+                (Redundancy::Degraded, self.redundancy_cause(group, cause))
             }
-            RedundancyLevel::Lost(cause) => (Redundancy::Lost, self.redundancy_cause(cause)),
+            RedundancyLevel::Lost(cause) => (Redundancy::Lost, self.redundancy_cause(group, cause)),
         };
         if let Some(runtime) = self.group(group) {
             runtime.snapshot.redundancy = state;
@@ -363,6 +363,16 @@ impl<D: Drivers> DataPlane<D> {
             "reference point {} refuses the lease: longer than its --longest-lease-ms, or no room",
             self.reference_name(reference)
         ))
+    }
+
+    /// The first field device of the group that does not answer this node.
+    fn silent_field(&self, group: GroupId) -> ShortText {
+        let of_group = |group_at: usize| self.groups.get(group_at).is_some_and(|g| g.id == group);
+        let mut channels = self.channels.iter().flatten();
+        let silent = channels.find(|c| of_group(c.group.0) && !c.port.word().fit);
+        let name = silent.and_then(|c| self.field_names.get(usize::from(c.application)));
+        let name = name.map_or("a field device", String::as_str);
+        ShortText::of(format_args!("{name} does not answer"))
     }
 
     /// The slowest network to a partner whose answers come too late, and what it exceeds.
@@ -406,7 +416,7 @@ impl<D: Drivers> DataPlane<D> {
         }
     }
 
-    fn redundancy_cause(&self, cause: RedundancyCause) -> ShortText {
+    fn redundancy_cause(&self, group: GroupId, cause: RedundancyCause) -> ShortText {
         match cause {
             RedundancyCause::PartnerSilent => {
                 ShortText::of("the partner is silent on every network")
@@ -418,6 +428,7 @@ impl<D: Drivers> DataPlane<D> {
             RedundancyCause::BackupUnfit => {
                 ShortText::of("a field device does not answer the backup")
             }
+            RedundancyCause::FieldSilent => self.silent_field(group),
             RedundancyCause::AnswersLate => self.late_answers(),
             RedundancyCause::ConfigurationDiffers => {
                 ShortText::of("the partner runs another configuration")

@@ -51,7 +51,11 @@ impl World {
         };
         let networks = plane.ports.len().max(1);
         let partners = plane.link_snapshots.chunks(networks);
-        let is_up = |link: &LinkId| partners.clone().all(|links| links[usize::from(link.0)].up);
+        let is_up = |link: &LinkId| {
+            partners
+                .clone()
+                .all(|links| links[usize::from(link.0)].carries)
+        };
         let exchange = &mut *self.exchange.get();
         self.checks.turn(&TransferTurn {
             node,
