@@ -225,13 +225,13 @@ fn without_a_witness_a_primary_is_alone_at_once() {
 
 #[test]
 fn who_has_asked_without_a_claim_makes_none_when_a_late_state_arrives() {
-    let mut world = World::settled(lasting(), 7);
+    let mut world = World::settled(Plan::default(), 7);
     world.kill(0);
     world.cut_reference(1, 0);
     world.cut_reference(1, 1);
     let now = world.local(1);
     world.core(1).set_holding(GROUP, Holding::until(None), now);
-    world.run_for(300 * MS);
+    world.run_for(600 * MS);
     let now = world.local(1);
     let until = now + bumpless_base::Duration::from_secs(1);
     world

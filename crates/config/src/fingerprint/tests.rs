@@ -54,7 +54,7 @@ fn what_both_nodes_must_share_changes_the_fingerprint() {
         ("tank1_cm = 13.4", "tank1_cm = 13.5"),
         ("#gain =", "gain = [1.5, 1.36]"),
         ("#check_epoch = true", "check_epoch = false"),
-        ("#hot_restart_ms = ", "hot_restart_ms = 9000 #"),
+        ("#hot_restart_ms =", "hot_restart_ms = 9000 #"),
         (
             "#after_hot_restart = \"cold\"",
             "after_hot_restart = \"stop\"",

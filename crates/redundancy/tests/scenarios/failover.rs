@@ -270,9 +270,9 @@ fn a_node_that_has_promised_waits_for_the_end_of_its_promise_even_if_the_partner
         world.run_for(100 * MS);
         assert!(world.writes(1).is_some());
         // The primary leaves its role without handing over: somebody has written in a higher epoch, so neither
-        // claims to have the newest state, and the preferred one takes the role.
+        // claims to have the newest state, and the one takes the role to which that epoch belongs.
         let now = world.local(1);
-        world.core(1).observe_epoch(GROUP, Epoch(1001), now);
+        world.core(1).observe_epoch(GROUP, Epoch(1000), now);
         let took = world.run_until(100 * MS, |w| w.writes(0).is_some());
         // The backup's last promise left at most a heartbeat before.
         assert!((7 * MS..TAKEOVER).contains(&took), "{took}");

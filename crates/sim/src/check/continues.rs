@@ -39,6 +39,8 @@ struct Line {
     begun: Epoch,
     /// By node: what it has executed itself.
     own: Vec<Option<Progress>>,
+    /// By node: when what it has executed, and what lies ready for it, was made.
+    made: Vec<[u64; 2]>,
     /// By node: what lies ready for it.
     received: Vec<Option<Progress>>,
     /// And how much earlier the node may believe it to have come: how long it had not looked before, nanoseconds.
@@ -55,6 +57,7 @@ impl Line {
             handed_over: false,
             begun: Epoch(0),
             own: vec![None; nodes],
+            made: vec![[0; 2]; nodes],
             received: vec![None; nodes],
             late: vec![0; nodes],
             cold_starts: 0,
@@ -111,7 +114,9 @@ impl Continues {
     /// An application has executed a cycle on a node.
     pub fn published(&mut self, published: &Published) {
         let (epoch, cycle) = (published.epoch, published.cycle);
-        self.lines[published.application].own[published.node] = Some(Progress { epoch, cycle });
+        let line = &mut self.lines[published.application];
+        line.own[published.node] = Some(Progress { epoch, cycle });
+        line.made[published.node][0] = published.at;
     }
 
     /// This state lies ready, made by `origin`; its node had not looked since `looked`.
@@ -119,6 +124,7 @@ impl Continues {
         let (epoch, cycle) = (origin.epoch, origin.cycle);
         let line = &mut self.lines[delivered.application];
         line.received[delivered.node] = Some(Progress { epoch, cycle });
+        line.made[delivered.node][1] = origin.at;
         line.late[delivered.node] = delivered.at.saturating_sub(looked);
     }
 
@@ -185,7 +191,7 @@ impl Continues {
         line.cold_starts += u64::from(from.is_none());
         let idle = at.saturating_sub(written_at);
         if line.suffices(from, newest) {
-            return self.goes_on(application, node, from, newest, idle);
+            return self.goes_on((application, node), from, newest, (idle, at));
         }
         let Some((holder, held)) = line.holder(newest) else {
             self.tally.count(Exemption::NobodyHolds);
@@ -228,16 +234,20 @@ impl Continues {
 
     fn goes_on(
         &self,
-        application: usize,
-        node: usize,
+        (application, node): (usize, usize),
         from: Option<Progress>,
         newest: Progress,
-        idle: u64,
+        (idle, at): (u64, u64),
     ) -> Verdict {
         if from.is_some_and(|from| from.cycle < newest.cycle) {
             self.tally.count(Exemption::LastCycleAgain);
         }
-        let terms = self.lines[application].terms;
+        let line = &self.lines[application];
+        let terms = line.terms;
+        // A state that was executed since is no older than that, though its outputs were held.
+        let own = line.own[node] == from;
+        let made = line.made[node][usize::from(!own)];
+        let idle = idle.min(at.saturating_sub(made));
         if self.enforced && idle > terms.hot_restart {
             if idle <= terms.hot_restart + self.unsure(terms) {
                 self.tally.count(Exemption::HotRestartUnsure);
