@@ -1,10 +1,7 @@
 //! States on disk: what the file must say of them, and what is refused.
 
-mod common;
-
 use bumpless_base::Duration;
-use bumpless_config::{Config, sample};
-use common::problems;
+use bumpless_config::{Config, Problem, sample};
 
 const PERSIST: &str = "persist = \"file\"";
 
@@ -21,6 +18,10 @@ fn with(application: &str, left: &str, right: &str) -> String {
 
 fn folder(path: &str) -> String {
     format!("state_dir = \"{path}\"")
+}
+
+fn problems(text: &str) -> Vec<Problem> {
+    Config::parse(text, "test").err().unwrap_or_default()
 }
 
 /// The fields that are wrong in `text`; each with a remedy.
