@@ -150,7 +150,9 @@ impl Continues {
     pub fn begins(&mut self, application: usize, node: usize, with: Resumed, at: u64) -> Verdict {
         let line = &mut self.lines[application];
         let from = match with {
-            Resumed::Loaded { epoch, cycle } => Some(Progress { epoch, cycle }),
+            Resumed::Loaded { epoch, cycle } | Resumed::Restored { epoch, cycle } => {
+                Some(Progress { epoch, cycle })
+            }
             Resumed::Kept { .. } => line.own[node],
             Resumed::ColdStart => None,
         };
