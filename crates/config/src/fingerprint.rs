@@ -34,25 +34,6 @@ impl Config {
         self.pair.bytes().fold(FNV32_OFFSET, step)
     }
 
-    /// Hash of what the program of `application` is, as far as its states look alike: FNV-1a, 64 bits, over its
-    /// name, its kind and the size of its state. A tuned application goes on from a state of the one before, so it
-    /// has the same.
-    pub fn program(&self, application: &Application) -> u64 {
-        let Application {
-            name,
-            kind,
-            state_max,
-            ..
-        } = application;
-        let kind = match kind {
-            ApplicationKind::QuadrupleTank(_) => "quadruple_tank",
-            ApplicationKind::Synthetic(_) => "synthetic",
-        };
-        hash(&format!(
-            "bumpless program 1\n{name:?}\n{kind}\n{state_max}\n"
-        ))
-    }
-
     /// The text over which [`fingerprint`](Self::fingerprint) is computed.
     pub fn canonical(&self) -> String {
         // Every struct is taken apart by name, so that a field added later must be placed here.
@@ -83,6 +64,26 @@ impl Config {
             .iter()
             .for_each(|application| text.application(application));
         text.0
+    }
+}
+
+impl Application {
+    /// Hash of what its program is, as far as its states look alike: FNV-1a, 64 bits, over its name, its kind and
+    /// the size of its state. A tuned application goes on from a state of the one before, so it has the same.
+    pub fn program(&self) -> u64 {
+        let Self {
+            name,
+            kind,
+            state_max,
+            ..
+        } = self;
+        let kind = match kind {
+            ApplicationKind::QuadrupleTank(_) => "quadruple_tank",
+            ApplicationKind::Synthetic(_) => "synthetic",
+        };
+        hash(&format!(
+            "bumpless program 1\n{name:?}\n{kind}\n{state_max}\n"
+        ))
     }
 }
 

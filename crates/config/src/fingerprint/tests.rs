@@ -83,14 +83,14 @@ fn whether_and_how_often_a_state_is_kept_on_disk_is_the_same_on_both_nodes() {
 fn a_tuned_application_is_the_same_program_and_another_one_is_not() {
     let config = Config::parse(&sample(), "sample").unwrap();
     let application = &config.applications[0];
-    let program = config.program(application);
+    let program = application.program();
     let mut tuned = application.clone();
     tuned.period = tuned.period * 2;
     tuned.persist = Some(Duration::from_millis(100));
     if let ApplicationKind::QuadrupleTank(tank) = &mut tuned.kind {
         tank.loops[0].gain = 7.0;
     }
-    assert_eq!(config.program(&tuned), program);
+    assert_eq!(tuned.program(), program);
     let (mut named, mut sized, mut other) = (
         application.clone(),
         application.clone(),
@@ -103,7 +103,7 @@ fn a_tuned_application_is_the_same_program_and_another_one_is_not() {
         changed_share: 0.5,
     });
     for another in [named, sized, other] {
-        assert_ne!(config.program(&another), program);
+        assert_ne!(another.program(), program);
     }
 }
 

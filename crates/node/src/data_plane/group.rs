@@ -92,6 +92,20 @@ impl GroupRuntime {
         self.tell_holding(redundancy, now);
     }
 
+    /// An earlier process of this node has left a state of `epoch` of one of the applications, which may be gone on
+    /// from until then.
+    pub fn restore(
+        &mut self,
+        epoch: Epoch,
+        usable_until: Instant,
+        redundancy: &mut Redundancy,
+        now: Instant,
+    ) {
+        self.members.note_restored(usable_until);
+        redundancy.restore(self.id, epoch, now);
+        self.tell_holding(redundancy, now);
+    }
+
     /// An application comes to a vacant place. Its executor has not begun.
     pub fn arrive(&mut self, place: usize, mut member: Member) {
         member.counts = Counts::OnceThere;
@@ -140,6 +154,10 @@ impl GroupRuntime {
         let was_primary = self.gate.is_primary();
         if to == Role::Primary || was_primary {
             self.members.all_there();
+        }
+        if to == Role::Backup && self.members.forget_restored() {
+            // What the primary makes is later than what lies on disk.
+            self.tell_holding(redundancy, now);
         }
         self.gate.set_role(to, now);
         self.members.ports().for_each(|port| port.in_step());
