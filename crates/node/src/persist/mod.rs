@@ -3,6 +3,7 @@
 
 pub mod folder;
 pub mod format;
+pub mod identity;
 pub mod restore;
 pub mod way;
 mod writer;
@@ -17,6 +18,7 @@ use bumpless_config::{self as config, Config};
 use bumpless_net_linux::Clock;
 
 use self::folder::{Folder, FolderError};
+use self::identity::Identity;
 use self::restore::{Refusal, Restored, judge};
 pub use self::way::Keeper;
 use self::way::{Bell, way};
@@ -171,12 +173,8 @@ impl Keeping {
     /// one of a name gets what was found of it.
     pub fn keeper(&self, application: u16, settings: &config::Application) -> Option<Keeper> {
         let every = settings.persist?;
-        let name = settings.name.clone();
-        let left = self
-            .left
-            .lock()
-            .ok()
-            .and_then(|mut left| left.remove(&name));
+        let name = &settings.name;
+        let left = self.left.lock().ok().and_then(|mut left| left.remove(name));
         let (restored, refused) = left.map_or((None, None), |left| (left.restored, left.refused));
         let restored = restored
             .as_ref()
@@ -184,10 +182,8 @@ impl Keeping {
         let (keeper, outlet) = way(settings.state_max as usize, every, restored, &self.bell);
         let client = Client {
             application,
-            file: file_name(&self.prefix, &name),
-            name,
-            pair: self.pair,
-            program: settings.program(),
+            file: file_name(&self.prefix, name),
+            identity: Identity::new(self.pair, settings),
             outlet,
             refused,
         };

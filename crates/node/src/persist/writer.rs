@@ -8,11 +8,11 @@ use std::thread;
 use std::time::{Duration, SystemTime};
 
 use bumpless_base::Instant;
-use bumpless_controller::state::Envelope;
 use bumpless_net_linux::Clock;
 
 use super::folder::{Folder, FolderError};
-use super::format::{StateFile, encode};
+use super::format::encode;
+use super::identity::Identity;
 use super::way::{Bell, Outlet, StateCopy};
 use crate::event::NodeEvent;
 use crate::log::{EventSink, LogRegistry};
@@ -30,14 +30,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub struct Client {
     /// Its number, for the log.
     pub application: u16,
-    /// Its name.
-    pub name: String,
+    /// Whose states they are.
+    pub identity: Identity,
     /// What its file is called.
     pub file: String,
-    /// Hash of the pair's name.
-    pub pair: u32,
-    /// Hash of what its program is.
-    pub program: u64,
     /// Where its states come from.
     pub outlet: Outlet,
     /// What status says until a state has been written.
@@ -194,7 +190,7 @@ impl Served {
             return;
         };
         let client = &self.client;
-        let file = client.file(&copy, wall_ns());
+        let file = client.identity.file(&copy, (Clock.now(), wall_ns()));
         let result = file.map(|file| {
             encode(&file, bytes);
             folder.replace(&client.file, bytes)
@@ -215,7 +211,7 @@ impl Served {
     }
 
     fn failed(&mut self, folder: &Folder, error: &FolderError, tellers: &mut Tellers) {
-        let name = &self.client.name;
+        let name = &self.client.identity.application;
         let text = format!(
             "the state of '{name}' is not kept on disk, so a power failure of both nodes loses it: {}: {error}; make \
              that a folder on a disk with room where this node's user may write",
@@ -252,22 +248,6 @@ impl Served {
             cause,
         };
         tellers.sink.record(Clock.now(), notice);
-    }
-}
-
-impl Client {
-    /// What the file of `copy` says; `None` if it is no state.
-    fn file<'a>(&'a self, copy: &'a StateCopy, wall_ns: u64) -> Option<StateFile<'a>> {
-        let envelope = Envelope::parse(copy.state()).ok()?;
-        let age = Clock.now().since(copy.published_at).as_nanos();
-        Some(StateFile {
-            pair: self.pair,
-            program: self.program,
-            application: &self.name,
-            progress: envelope.progress,
-            published_ns: wall_ns.saturating_sub(age),
-            state: copy.state(),
-        })
     }
 }
 

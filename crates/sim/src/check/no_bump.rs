@@ -59,8 +59,7 @@ impl NoBump {
     /// state of every application, or not.
     pub fn cold_start(&mut self, application: usize, with_state: bool) -> Verdict {
         self.cold_starts += u64::from(self.last[application].is_some());
-        let accepted = self.last[application].map_or(Epoch(0), |last| last.epoch);
-        self.cold[application].push(accepted);
+        self.begins_older(application);
         // One that has never written anything may begin beside those that have.
         if with_state && self.last[application].is_some() {
             return Err(format!(
@@ -69,6 +68,12 @@ impl NoBump {
             ));
         }
         Ok(())
+    }
+
+    /// The application begins from a state that may be older than its last output, and its node says so.
+    pub fn begins_older(&mut self, application: usize) {
+        let accepted = self.last[application].map_or(Epoch(0), |last| last.epoch);
+        self.cold[application].push(accepted);
     }
 
     /// A field device has accepted an output.
