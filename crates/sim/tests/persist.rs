@@ -126,7 +126,9 @@ fn while_one_lives_what_lies_on_the_disk_of_the_other_changes_nothing() {
         let begun = (report.restored, report.cold_starts);
         assert_eq!(begun, (0, 0), "seed {seed}");
         assert_eq!(
-            report.forgiven.get(bumpless_sim::check::Exemption::NobodyHolds),
+            report
+                .forgiven
+                .get(bumpless_sim::check::Exemption::NobodyHolds),
             0,
             "seed {seed}"
         );
