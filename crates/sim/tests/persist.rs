@@ -104,6 +104,21 @@ fn when_it_lasts_longer_than_the_process_permits_the_disk_is_not_gone_on_from() 
 }
 
 #[test]
+fn a_state_that_grows_too_old_before_the_role_begins_is_not_gone_on_from() {
+    for seed in 0..SEEDS {
+        // Young enough at the start of the process, and not any more when it has waited for its partner.
+        let [returns, stays_away] = [4_500 * MS, 30 * SECOND];
+        let lasts = match seed % 2 == 0 {
+            true => [returns, stays_away],
+            false => [stays_away, returns],
+        };
+        let report = simulate(kept(), seed, power_failure(seed, lasts));
+        let begun = (report.restored, report.cold_starts);
+        assert_eq!(begun, (0, APPLICATIONS), "seed {seed}");
+    }
+}
+
+#[test]
 fn without_a_disk_a_power_failure_of_both_is_a_cold_start() {
     let lasts = [800 * MS, 900 * MS];
     let report = simulate(Size::Small.config(), 1, power_failure(1, lasts));

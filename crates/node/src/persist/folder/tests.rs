@@ -78,6 +78,18 @@ fn one_that_is_removed_or_replaced_is_an_error_until_it_is_there_again() {
 }
 
 #[test]
+fn one_that_another_took_the_place_of_is_left_for_that() {
+    let (directory, mut folder) = folder();
+    folder.replace("a", b"1").unwrap();
+    fs::rename(&folder.path, directory.path().join("away")).unwrap();
+    fs::create_dir(&folder.path).unwrap();
+    folder.replace("a", b"2").unwrap();
+    let mut other = Folder::new(folder.path.clone());
+    assert!(matches!(other.make(), Err(FolderError::InUse)));
+    assert!(Folder::new(directory.path().join("away")).make().is_ok());
+}
+
+#[test]
 fn one_that_cannot_be_written_leaves_the_file_before_and_no_leftover() {
     let (_directory, mut folder) = folder();
     folder.replace("a", b"1").unwrap();
