@@ -182,6 +182,7 @@ fn stays(before: &Application, after: &Application, to: usize, problems: &mut Pr
         deadline: _,
         expiry: _,
         hot_restart: _,
+        persist,
         commit: _,
         distribution,
         networks,
@@ -198,6 +199,8 @@ fn stays(before: &Application, after: &Application, to: usize, problems: &mut Pr
         ("networks", *networks != after.networks),
         ("size", *state_max != after.state_max),
         ("kind", !same_states(kind, &after.kind)),
+        // How often may change; the buffers that it takes are there from the start or not at all.
+        ("persist", persist.is_some() != after.persist.is_some()),
     ];
     for (field, _) in fields.iter().filter(|(_, differs)| *differs) {
         problems.add(

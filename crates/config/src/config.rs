@@ -75,7 +75,10 @@ impl Config {
         let of = |app: &crate::Application| {
             let candidates = &self.groups[app.group].candidates;
             let runs = candidates.contains(&node);
-            runs.then(|| check::buffers(app.state_max, candidates.len()))
+            runs.then(|| {
+                let persist = app.persist.is_some();
+                check::buffers(app.state_max, candidates.len(), persist)
+            })
         };
         let bytes: u128 = self.applications.iter().filter_map(of).sum();
         u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -87,7 +90,8 @@ impl Config {
         let candidates = &self.groups[application.group].candidates;
         let used = candidates.iter().map(|node| self.state_memory(*node)).max();
         let free = self.transfer.memory_max.saturating_sub(used.unwrap_or(0));
-        let more = u128::from(free) / check::buffers(1, candidates.len()).max(1);
+        let more = u128::from(free)
+            / check::buffers(1, candidates.len(), application.persist.is_some()).max(1);
         let payload = u128::from(self.transfer.payload_size);
         let numbered = u128::from(self.transfer.version.max_packets()) * payload;
         let most = (u128::from(application.state_max) + more).min(numbered);

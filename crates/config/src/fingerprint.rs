@@ -5,7 +5,7 @@
 //! numbers as the 16 hexadecimal digits of their IEEE 754 form, in the order below. Comments,
 //! formatting and whether a default is written out do not matter; the order of networks, nodes,
 //! references and groups does, because their numbers go over the wire. Left out is what is local,
-//! `[realtime]` and the control sockets, and what only the plan reads: better knowledge of a network's
+//! `[realtime]`, the control sockets and the folders for states, and what only the plan reads: better knowledge of a network's
 //! losses is no reason to stop a pair.
 
 use std::fmt::Write;
@@ -24,8 +24,7 @@ impl Config {
     /// Hash of everything that must be equal on all nodes: FNV-1a, 64 bits, over
     /// [`canonical`](Self::canonical). It finds mistakes, not forgeries.
     pub fn fingerprint(&self) -> u64 {
-        let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV64_PRIME);
-        self.canonical().bytes().fold(FNV64_OFFSET, step)
+        hash(&self.canonical())
     }
 
     /// Hash of the pair's name: FNV-1a, 32 bits. Heartbeats carry it, so that pairs on the same
@@ -66,6 +65,31 @@ impl Config {
             .for_each(|application| text.application(application));
         text.0
     }
+}
+
+impl Application {
+    /// Hash of what its program is, as far as its states look alike: FNV-1a, 64 bits, over its name, its kind and
+    /// the size of its state. A tuned application goes on from a state of the one before, so it has the same.
+    pub fn program(&self) -> u64 {
+        let Self {
+            name,
+            kind,
+            state_max,
+            ..
+        } = self;
+        let kind = match kind {
+            ApplicationKind::QuadrupleTank(_) => "quadruple_tank",
+            ApplicationKind::Synthetic(_) => "synthetic",
+        };
+        hash(&format!(
+            "bumpless program 1\n{name:?}\n{kind}\n{state_max}\n"
+        ))
+    }
+}
+
+fn hash(text: &str) -> u64 {
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV64_PRIME);
+    text.bytes().fold(FNV64_OFFSET, step)
 }
 
 struct Canonical(String);
@@ -135,6 +159,7 @@ impl Canonical {
             name,
             addresses,
             control: _,
+            state_dir: _,
         } = node;
         self.line("node.name", format_args!("{name:?}"));
         for address in addresses {
@@ -198,6 +223,7 @@ impl Canonical {
             expiry,
             // Follows from its group and its expiry.
             hot_restart: _,
+            persist,
             commit,
             distribution,
             networks,
@@ -216,6 +242,10 @@ impl Canonical {
             format_args!("{}", deadline.as_nanos()),
         );
         self.line("application.expiry", format_args!("{}", expiry.as_nanos()));
+        match persist {
+            Some(every) => self.line("application.persist", format_args!("{}", every.as_nanos())),
+            None => self.line("application.persist", format_args!("none")),
+        }
         self.line("application.commit", format_args!("{commit:?}"));
         self.line("application.distribution", format_args!("{distribution:?}"));
         self.line("application.networks", format_args!("{:08b}", networks.0));

@@ -253,6 +253,8 @@ pub struct Node {
     pub addresses: Vec<Option<SocketAddr>>,
     /// The control socket's path as configured; [`Config::control_socket`] gives the default.
     pub control: Option<PathBuf>,
+    /// Where it keeps states on disk; `None`: no application of it persists.
+    pub state_dir: Option<PathBuf>,
 }
 
 /// A point outside the nodes that decides who may be primary when they do not hear each other.
@@ -336,6 +338,8 @@ pub struct Application {
     /// From the publication of a state until nobody may go on from it: as its group says, else 5 s, or three times
     /// the expiry if that is longer.
     pub hot_restart: Duration,
+    /// Its state is kept on disk as well, written at most once in this time; `None`: in memory alone.
+    pub persist: Option<Duration>,
     /// When outputs may be written.
     pub commit: Commit,
     /// How its packets use the networks.

@@ -24,6 +24,7 @@ use crate::log::{EventLog, EventSink, LogHealth, LogOutput, LogRegistry, Names};
 use crate::note::Note;
 use crate::opening::{open_links, open_pingers, prepare_thread};
 use crate::operator::Operator;
+use crate::persist::{Disk, Found, Tellers};
 use crate::running::{Common, Running};
 use crate::status::Snapshot;
 use crate::wiring::Wiring;
@@ -44,6 +45,8 @@ pub fn run(
     let wiring = Wiring::new(config, node);
     open_files::ensure(files_needed(config, &wiring)).map_err(RunError::OpenFiles)?;
     let mut notes = Vec::new();
+    let disk = Disk::open(config, node, &wiring)?;
+    let found = read_disk(disk.as_ref(), &mut notes);
     let drivers = open_drivers(config, &wiring, open_link, &mut notes)?;
     let (cores, ends) = build_cores(config, &wiring, seed()?, Clock.now())?;
 
@@ -59,20 +62,32 @@ pub fn run(
         Clock.now(),
     );
     let (shared, commands) = Shared::new(directory, snapshot, notes, log.health())?;
+    let tellers = Tellers {
+        notes: Arc::clone(&shared.notes),
+        log: ways.registry.clone(),
+        sink: log.sink(),
+    };
     let surroundings = shared.surroundings(commands, log.sink(), &options);
-    let plane = parts.data_plane(config, cores, drivers, surroundings, Clock.now());
+    let mut plane = parts.data_plane(config, cores, drivers, surroundings, Clock.now());
+    plane.restore(&found, Clock.now());
 
     let store = find_store(&options, &wiring)?;
     // From here on threads run. What is declared first ends last, whatever goes wrong: the data plane, which
-    // hands over with the executors' help; the control socket; changes and executors; the log.
+    // hands over with the executors' help; the control socket; changes and executors; the way to the disk; the log.
     let _log = log
         .start(outputs(&options)?)
         .map_err(|error| system("start the log", error))?;
+    let (_writer, keeping) = disk
+        .map(|disk| disk.start(tellers))
+        .transpose()
+        .map_err(|error| system("start the thread that writes states", error))?
+        .unzip();
     let common = Common {
         node,
         waker: shared.waker.clone(),
         log_outputs: options.log_outputs,
         priority: config.realtime.priority,
+        keeping,
     };
     let weaknesses = ways.registry.clone();
     let running = start_applications(config, &wiring, &parts, common, (ends, ways.executors))?;
@@ -209,6 +224,18 @@ fn open_drivers(
     // Echo requests show their nonce to everybody on their way; it must tell nothing of the cores' seed.
     let pingers = open_pingers(config, wiring, seed()?, notes)?;
     Ok((links, pingers))
+}
+
+/// What may be gone on from; what is refused is said here, in `notes`, and by them in log and status.
+fn read_disk(disk: Option<&Disk>, notes: &mut Vec<Note>) -> Vec<Found> {
+    let Some(disk) = disk else {
+        return Vec::new();
+    };
+    for refusal in disk.refusals() {
+        eprintln!("bumpless: {refusal}");
+        notes.push(Note::lasting(refusal.clone()));
+    }
+    disk.found().to_vec()
 }
 
 fn find_store(options: &RunOptions, wiring: &Wiring) -> Result<Option<Store>, RunError> {

@@ -11,6 +11,8 @@ use bumpless_meeting::{ApplicationPort, GroupGate, Outcome, StateLife};
 use bumpless_net_linux::Waker;
 use bumpless_transfer::{Publisher, Subscriber};
 
+use crate::persist::Keeper;
+
 /// How often a waiting executor looks again whether it may go alone.
 pub const ALONE_POLL: Duration = Duration::from_millis(1);
 
@@ -111,6 +113,8 @@ pub struct ChannelReplication<E> {
     pub expiry: Duration,
     /// How long it is young enough to go on from.
     pub hot_restart: Duration,
+    /// The way to the disk; `None`: states are kept in memory alone.
+    pub keeper: Option<Keeper>,
     /// Where outcomes are told.
     pub port: Arc<ApplicationPort>,
     /// Whether anybody is there to acknowledge.
@@ -136,6 +140,13 @@ impl<E: Environment> ChannelReplication<E> {
         Ok(())
     }
 
+    /// States are written to disk at most once in `every` from here on.
+    pub fn set_persist(&mut self, every: Option<Duration>) {
+        if let Some((keeper, every)) = self.keeper.as_mut().zip(every) {
+            keeper.set_every(every);
+        }
+    }
+
     /// What became of `ticket`; failed also if nobody is there to acknowledge it any more.
     pub fn settled_or_lost(&self, ticket: u64) -> Settled {
         match self.port.outcome(ticket) {
@@ -150,7 +161,14 @@ impl<E: Environment> ChannelReplication<E> {
 impl<E: Environment> Replication for ChannelReplication<E> {
     fn publish(&mut self, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64 {
         let now = self.environment.now();
-        let published = self.publisher.publish(now, fill);
+        let keeper = &mut self.keeper;
+        let published = self.publisher.publish(now, |buffer| {
+            let len = fill(buffer);
+            if let Some((keeper, state)) = keeper.as_mut().zip(buffer.get(..len)) {
+                keeper.keep(state, now);
+            }
+            len
+        });
         let life = StateLife {
             fresh_until: now + self.expiry,
             usable_until: now + self.hot_restart,
@@ -200,6 +218,23 @@ impl<E: Environment> Replication for ChannelReplication<E> {
                 true
             }
             None => false,
+        }
+    }
+
+    fn read_restored(&mut self, load: &mut dyn FnMut(&[u8])) -> bool {
+        let taken_at = self.gate.role_since().min(self.environment.now());
+        let keeper = self.keeper.as_ref();
+        let restored = keeper.and_then(|keeper| keeper.restored(taken_at));
+        restored.map(load).is_some()
+    }
+
+    fn keep_received(&mut self) {
+        let now = self.environment.now();
+        let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.is_due(now)) else {
+            return;
+        };
+        if let Some(view) = self.subscriber.newest() {
+            keeper.keep_received(view.data(), view.cycle(), view.received_at(), now);
         }
     }
 }

@@ -19,6 +19,7 @@ pub mod log;
 pub mod note;
 pub mod opening;
 mod operator;
+pub mod persist;
 mod running;
 pub mod short_text;
 pub mod status;
@@ -70,6 +71,8 @@ pub enum RunError {
         /// What the system or driver said, with a remedy.
         cause: String,
     },
+    /// Another node keeps its states in this node's folder.
+    StateDir(PathBuf),
     /// The plan refuses the configuration; why, and what to do.
     Refused(String),
     /// A core refused its setup; the configuration let something through that it should not have.
@@ -98,6 +101,7 @@ impl fmt::Display for RunError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Lock(error) => error.fmt(f),
+            Self::StateDir(path) => f.write_str(&persist::in_use(path)),
             Self::Refused(reasons) => f.write_str(reasons),
             Self::Link { network, cause } => write!(f, "network '{network}': {cause}"),
             Self::Setup(cause) => write!(f, "the configuration cannot be run: {cause}"),

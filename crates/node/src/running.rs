@@ -17,6 +17,7 @@ use crate::applications::{ApplicationThread, Tuning, TuningSlots};
 use crate::build::Shared;
 use crate::executor::{ChannelReplication, Threads};
 use crate::log::EventSink;
+use crate::persist::Keeping;
 
 /// Between two looks at whether a thread has taken its new settings.
 const LOOK: Duration = Duration::from_millis(1);
@@ -34,6 +35,8 @@ pub struct Common {
     pub log_outputs: bool,
     /// Priority of the data plane's thread; the applications' is one lower.
     pub priority: Option<u8>,
+    /// The way to the disk, if the node has a folder for states.
+    pub keeping: Option<Keeping>,
 }
 
 struct RunningApplication {
@@ -79,6 +82,8 @@ impl Running {
         } = shared;
         let stop = Arc::new(AtomicBool::new(false));
         let tuning = Arc::new(TuningSlots::default());
+        let keeping = self.common.keeping.as_ref();
+        let keeper = keeping.and_then(|keeping| keeping.keeper(index as u16, settings));
         let thread = ApplicationThread {
             index,
             node: self.common.node,
@@ -87,6 +92,7 @@ impl Running {
                 subscriber,
                 expiry: settings.expiry,
                 hot_restart: settings.hot_restart,
+                keeper,
                 port: Arc::clone(&port),
                 gate: Arc::clone(&gate),
                 environment: Threads(self.common.waker.clone()),

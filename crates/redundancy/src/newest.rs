@@ -84,6 +84,12 @@ impl Newest {
         self.old = true;
     }
 
+    /// An earlier process of this node has left a state of `epoch`, which may lack outputs written since.
+    pub(crate) fn restore(&mut self, epoch: Epoch) {
+        self.used = self.used.max(epoch);
+        self.old = true;
+    }
+
     /// This node is primary in `epoch`: what it makes is the newest.
     pub(crate) fn make(&mut self, epoch: Epoch) {
         self.used = self.used.max(epoch);

@@ -239,6 +239,21 @@ impl Redundancy {
         self.after(Some(peer), now);
     }
 
+    /// Tells, before anything is heard, that an earlier process of this node has left a state of `epoch` where it
+    /// survives, a disk say. It may lack outputs written since, so it is no claim to the newest state: what
+    /// [`set_holding`](Self::set_holding) says of it belongs in `some_usable_until` alone. A partner that holds
+    /// the newest state goes before, and of two that have nothing else the one that was primary in the latest
+    /// epoch of them.
+    pub fn restore(&mut self, group: GroupId, epoch: Epoch, now: Instant) {
+        let Some(index) = self.index_of(group) else {
+            return;
+        };
+        self.with_group(index, now, |group, _, _| {
+            group.observe(epoch);
+            group.newest.restore(epoch);
+        });
+    }
+
     /// As primary: `false` says that the last state of every application of the group, as far as
     /// outputs have been written from it, is safe at the partner's present incarnation; `true`
     /// that outputs are to be written although it is not. While `true`, partner and witnesses are

@@ -11,12 +11,14 @@ use bumpless_node::applications::{FollowUp, Reporter, build, executor_settings};
 use bumpless_node::build::Shared;
 use bumpless_node::executor::{ChannelReplication, GroupOutputGate, Situation};
 use bumpless_node::log::EventSink;
+use bumpless_node::persist::Keeper;
 use bumpless_transfer::{Publisher, Subscriber};
 use std::sync::Arc;
 
 use crate::check::State;
 use crate::digest::digest;
 use crate::host::{Environment, Slot};
+use crate::kept::{Saver, StateDisk};
 
 /// The seed of all digests of states.
 pub const STATE: u64 = 0x7374_6174_6500;
@@ -85,6 +87,12 @@ impl Replication for WatchedChannel {
     fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
         self.inner.read_latest(load)
     }
+    fn read_restored(&mut self, load: &mut dyn FnMut(&[u8])) -> bool {
+        self.inner.read_restored(load)
+    }
+    fn keep_received(&mut self) {
+        self.inner.keep_received();
+    }
 }
 
 type Observer = Box<dyn FnMut(&CycleReport, &Counters)>;
@@ -134,16 +142,19 @@ pub struct App {
     port: Arc<ApplicationPort>,
     seen: Situation,
     deeds: Slot<Deed>,
+    /// Where its way to the disk ends.
+    saver: Option<Saver>,
 }
 
 impl App {
-    /// The executor of the application at position `index` among all that there ever are, on `node`.
+    /// The executor of the application at position `index` among all that there ever are, on `node`, with its way to
+    /// the disk.
     pub fn new(
         (index, settings): (usize, &config::Application),
         shared: Shared,
         (publisher, subscriber): (Publisher, Subscriber),
         sink: EventSink,
-        environment: &Environment,
+        (environment, keeper, saver): (&Environment, Option<Keeper>, Option<Saver>),
         node: usize,
     ) -> Self {
         let deeds = Slot::default();
@@ -153,6 +164,7 @@ impl App {
                 subscriber,
                 expiry: settings.expiry,
                 hot_restart: settings.hot_restart,
+                keeper,
                 port: Arc::clone(&shared.port),
                 gate: Arc::clone(&shared.gate),
                 environment: environment.clone(),
@@ -199,6 +211,14 @@ impl App {
             port: shared.port,
             seen: Situation::default(),
             deeds,
+            saver,
+        }
+    }
+
+    /// At true time `now`, what waits for the disk is written.
+    pub fn save(&self, disk: &mut StateDisk, now: (u64, Instant)) {
+        if let Some(saver) = &self.saver {
+            disk.save(self.index, saver, now);
         }
     }
 

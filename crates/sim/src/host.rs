@@ -27,6 +27,7 @@ use crate::changing::Changing;
 use crate::clock::LocalClock;
 use crate::echo::SimEcho;
 use crate::exchange::{Shared, SimLink};
+use crate::kept::StateDisk;
 use crate::streams::{Purpose, stream};
 use crate::variants::Configuration;
 
@@ -102,6 +103,8 @@ pub struct Host {
     pub process: Option<Process>,
     /// With what its process began.
     pub configuration: Configuration,
+    /// States on its disk.
+    pub disk: StateDisk,
     /// How many processes it has had.
     pub incarnation: u32,
     /// Ports' view.
@@ -179,6 +182,7 @@ impl Host {
             sound_rate: ppb,
             process: None,
             configuration: Configuration::Right,
+            disk: StateDisk::default(),
             incarnation: 0,
             environment: Environment::default(),
             paused_until: 0,
@@ -270,13 +274,16 @@ impl Host {
             .sink
             .record(local, NodeEvent::Started { session });
         let ends = ends.0.into_iter().zip(ends.1).enumerate();
+        let mut found = Vec::new();
         let apps = ends
             .map(|(at, ends)| {
                 let settings = &config.applications[wiring.applications[at]];
                 let index = position(all, &settings.name)?;
+                let opened = self.disk.open(config, (index, at, settings), (now, local));
+                found.extend(opened.found);
                 let sink = log.sink();
                 let shared = parts.shared(at);
-                let environment = &self.environment;
+                let environment = (&self.environment, opened.keeper, opened.saver);
                 Some(App::new(
                     (index, settings),
                     shared,
@@ -287,6 +294,7 @@ impl Host {
                 ))
             })
             .collect();
+        plane.restore(&found, local);
         let admission = Admission::unplanned();
         let changer = Changer::new((config, admission), parts, factories);
         self.incarnation += 1;

@@ -27,6 +27,7 @@ mod digest;
 mod echo;
 mod exchange;
 mod host;
+mod kept;
 mod network;
 mod pcap;
 pub mod promise;

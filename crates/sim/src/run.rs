@@ -65,6 +65,8 @@ pub struct Report {
     pub outputs: Vec<Seen>,
     /// How often an application began from its initial state after its first output.
     pub cold_starts: u64,
+    /// How often an application began from a state that was on disk.
+    pub restored: u64,
     /// What the checkers forgave.
     pub forgiven: Forgiven,
     /// Datagrams handed to the networks.
@@ -169,6 +171,7 @@ pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Rep
             seen
         },
         cold_starts: world.checks.cold_starts().iter().sum(),
+        restored: world.checks.restored_starts(),
         forgiven: world.checks.forgiven(),
         datagrams: world.network.datagrams,
         lost: world.trace.lost,

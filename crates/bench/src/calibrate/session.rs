@@ -254,6 +254,7 @@ impl Session {
             // The newest state stays readable: only the session ends it.
             expiry: PATIENCE * 2,
             hot_restart: PATIENCE * 2,
+            persist: None,
             commit: Commit::BeforeOutput,
             distribution: if self.spread {
                 Distribution::Spread

@@ -106,6 +106,7 @@ impl Node {
                 subscriber,
                 expiry,
                 hot_restart: expiry,
+                keeper: None,
                 port: shared.port,
                 gate: shared.gate,
                 environment: Threads(self.waker.clone()),

@@ -40,6 +40,10 @@ pub struct Plan {
     pub groups: Vec<Group>,
     pub applications: Vec<String>,
     pub plant: SocketAddr,
+    /// Each node has a folder for states beside its control socket.
+    pub keeps: bool,
+    /// Further lines of each group.
+    pub group: String,
 }
 
 impl Plan {
@@ -78,6 +82,8 @@ impl Plan {
                 .collect(),
             applications: Vec::new(),
             plant: at.plant(),
+            keeps: false,
+            group: String::new(),
         }
     }
 
@@ -99,6 +105,16 @@ impl Plan {
             "[[application]]\nname = \"s{channel}\"\ngroup = \"{group}\"\nkind = \"synthetic\"\n\
              channel = {channel}\nperiod_ms = {period_ms}\nsize = {size}\n{more}\n"
         ));
+        self
+    }
+
+    /// Keeps the states of the applications that are there on disk, as `lines` of each say.
+    pub fn keeping(mut self, lines: &str) -> Self {
+        self.keeps = true;
+        for application in &mut self.applications {
+            let place = application.find("channel = ").unwrap();
+            application.insert_str(place, &format!("persist = \"file\"\n{lines}\n"));
+        }
         self
     }
 
@@ -124,9 +140,14 @@ impl Plan {
                 .map(|(network, address)| format!("{network} = \"{address}\""))
                 .collect();
             let control = directory.join(format!("{name}.sock"));
+            let states = directory.join(format!("{name}.states"));
+            let states = match self.keeps {
+                true => format!("state_dir = '{}'\n", states.display()),
+                false => String::new(),
+            };
             let _ = writeln!(
                 file,
-                "[[node]]\nname = \"{name}\"\naddresses = {{ {} }}\ncontrol = '{}'\n",
+                "[[node]]\nname = \"{name}\"\naddresses = {{ {} }}\ncontrol = '{}'\n{states}",
                 addresses.join(", "),
                 control.display()
             );
@@ -143,10 +164,11 @@ impl Plan {
         for Group { name, nodes } in &self.groups {
             let _ = writeln!(
                 file,
-                "[[group]]\nname = \"{name}\"\nnodes = [\"{}\", \"{}\"]\nreferences = [{}]\n",
+                "[[group]]\nname = \"{name}\"\nnodes = [\"{}\", \"{}\"]\nreferences = [{}]\n{}\n",
                 nodes[0],
                 nodes[1],
-                references.join(", ")
+                references.join(", "),
+                self.group
             );
         }
         file + &self.applications.join("\n")

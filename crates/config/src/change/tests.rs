@@ -1,3 +1,5 @@
+use bumpless_base::Duration;
+
 use super::*;
 
 const OLD: &str = include_str!("../../../../examples/table20.toml");
@@ -102,6 +104,26 @@ fn what_only_the_plan_reads_and_what_tunes_an_application_may_change() {
             .collect::<Vec<_>>(),
         [0, 1]
     );
+}
+
+#[test]
+fn how_often_a_state_is_written_to_disk_may_change_and_whether_may_not() {
+    let mut old = parsed(OLD);
+    old.applications[0].persist = Some(Duration::from_millis(100));
+    let mut new = old.clone();
+    new.applications[0].persist = Some(Duration::from_millis(200));
+    let change = Change::between(&old, &new, "new.toml").unwrap();
+    assert_eq!(change.tuned.len(), 1);
+    for (at, persist) in [(0, None), (1, Some(Duration::from_millis(100)))] {
+        let mut new = old.clone();
+        new.applications[at].persist = persist;
+        let problems = Change::between(&old, &new, "new.toml").unwrap_err();
+        assert_eq!(problems.len(), 1);
+        assert_eq!(
+            problems[0].field,
+            format!("application[{}].persist", at + 1)
+        );
+    }
 }
 
 #[test]

@@ -282,6 +282,7 @@ pub(crate) fn nodes(file: &File, map: &Map) -> Option<Vec<Node>> {
             name: given.name.clone()?,
             addresses: addresses.clone(),
             control: given.control.clone()?.map(Into::into),
+            state_dir: given.state_dir.clone()?.map(Into::into),
         })
     };
     file.nodes.iter().zip(&map.nodes).map(node).collect()

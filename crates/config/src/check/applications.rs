@@ -4,7 +4,7 @@ use bumpless_base::{ChannelId, Duration, LinkSet};
 
 use super::addresses::Map;
 use super::timing::ms;
-use super::{Known, groups, kinds, link};
+use super::{Known, groups, kinds, link, persist};
 use crate::file::{ApplicationEntry, File};
 use crate::model::{Application, ApplicationKind, Commit, Distribution, FieldIo, Timing};
 use crate::reader::{Place, Reader};
@@ -19,6 +19,8 @@ pub(crate) struct Draft {
     pub(crate) period: Option<Duration>,
     pub(crate) deadline: Option<Duration>,
     pub(crate) expiry: Option<Duration>,
+    /// Once in how long its state is written to disk, if it is.
+    pub(crate) persist: Option<Option<Duration>>,
     commit: Option<Commit>,
     pub(crate) distribution: Option<Distribution>,
     pub(crate) networks: Option<LinkSet>,
@@ -40,6 +42,7 @@ impl Draft {
             expiry: self.expiry?,
             // Its group's word comes when all are known.
             hot_restart: Duration::ZERO,
+            persist: self.persist?,
             commit: self.commit?,
             distribution: self.distribution?,
             networks: self.networks?,
@@ -115,6 +118,7 @@ fn application(
         period: fields.period,
         deadline,
         expiry: expiry(reader, fields, deadline, timing),
+        persist: persist::of_application(reader, fields),
         commit: fields.commit,
         distribution: fields.distribution,
         networks,

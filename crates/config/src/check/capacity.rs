@@ -18,11 +18,15 @@ const BUFFERS_PER_PARTNER: u128 = 6;
 /// Buffers of one state in the application.
 const BUFFERS_OF_APPLICATION: u128 = 2;
 
+/// Buffers of one state on its way to the disk: two between the executor and the thread that writes, and the file.
+const BUFFERS_TO_DISK: u128 = 3;
+
 /// Bytes of all buffers on one node for states of `size` bytes that it exchanges with the other of so many
-/// `candidates`.
-pub(crate) fn buffers(size: u32, candidates: usize) -> u128 {
+/// `candidates`, and with `persist` writes to its disk.
+pub(crate) fn buffers(size: u32, candidates: usize, persist: bool) -> u128 {
     let partners = candidates.saturating_sub(1) as u128;
-    u128::from(size) * (BUFFERS_PER_PARTNER * partners + BUFFERS_OF_APPLICATION)
+    let to_disk = BUFFERS_TO_DISK * u128::from(persist);
+    u128::from(size) * (BUFFERS_PER_PARTNER * partners + BUFFERS_OF_APPLICATION + to_disk)
 }
 
 /// What the sums need of one network.
@@ -307,9 +311,10 @@ fn memory(
     let need = |id: NodeId| -> u128 {
         let of = |draft: &applications::Draft| -> Option<u128> {
             let candidates = groups.get(draft.group?)?.candidates.as_deref()?;
+            let persist = draft.persist?.is_some();
             candidates
                 .contains(&id)
-                .then_some(buffers(draft.state_max?, candidates.len()))
+                .then_some(buffers(draft.state_max?, candidates.len(), persist))
         };
         drafts.iter().filter_map(of).sum()
     };

@@ -46,10 +46,15 @@ const USUAL: Duration = Duration::from_secs(5);
 /// And at least as many expiries.
 const EXPIRIES: u64 = 3;
 
+/// For how long an application with this expiry may be gone on with where the file says nothing.
+pub(crate) fn usual(expiry: Duration) -> Duration {
+    USUAL.max(expiry * EXPIRIES)
+}
+
 /// Gives each application what its group says, or what is usual.
 pub(crate) fn spread(config: &mut Config) {
     for application in &mut config.applications {
         let given = config.groups[application.group].hot_restart;
-        application.hot_restart = given.unwrap_or(USUAL.max(application.expiry * EXPIRIES));
+        application.hot_restart = given.unwrap_or(usual(application.expiry));
     }
 }

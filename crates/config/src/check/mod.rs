@@ -11,6 +11,7 @@ mod groups;
 mod hot_restart;
 mod kinds;
 mod names;
+mod persist;
 mod timing;
 
 use bumpless_base::{LinkId, NodeId};
@@ -54,6 +55,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
     let groups = groups::check(reader, file, &known, &map);
     let drafts = applications::check(reader, file, &known, &map, &groups, timing.as_ref());
     hot_restart::check(reader, file, &drafts, timing.as_ref());
+    persist::check(reader, file, &drafts, &groups);
     let transfer = capacity::check(reader, file, &drafts, &groups, &map, room);
     let realtime = realtime(&file.realtime);
     let plan = plan(&file.plan);

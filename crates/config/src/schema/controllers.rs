@@ -69,6 +69,15 @@ const DISTRIBUTION_WORDS: Choice<Distribution> = Choice(&[
     ("replicate", Distribution::Replicate),
     ("spread", Distribution::Spread),
 ]);
+/// Where else than in memory a state is kept, as the file names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PersistWord {
+    None,
+    File,
+}
+
+const PERSIST_WORDS: Choice<PersistWord> =
+    Choice(&[("none", PersistWord::None), ("file", PersistWord::File)]);
 const AFTER_WORDS: Choice<AfterHotRestart> = Choice(&[
     ("cold", AfterHotRestart::Cold),
     ("stop", AfterHotRestart::Stop),
@@ -121,6 +130,21 @@ section! {
         /// Cost: `before_output` delays the output by the transfer time.
         /// Hazard: with `async` a failover may repeat the last cycle.
         commit: Commit = "commit", "none", COMMIT_WORDS, default("\"before_output\"");
+        /// Where its state is kept besides the memory of both nodes: `none`, nowhere; `file`, also in a file in
+        /// the `state_dir` of each node, so that it goes on from there after a power failure of both, within
+        /// `hot_restart_ms`. Files are written beside the cycle, which never waits for a disk.
+        /// Cost: with `file`, three more buffers of one state on each node, and a write to its disk every
+        /// `persist_every_ms`.
+        /// Hazard: with `file`, a pair that has lost its memory goes on from a state that is up to
+        /// `persist_every_ms`, and what its disk takes, older than the last output; a process that cannot bear
+        /// that must begin anew.
+        persist: PersistWord = "persist", "none", PERSIST_WORDS, default("\"none\"");
+        /// With `persist = "file"`: at most one file is written in so many milliseconds, the newest state at that
+        /// moment. Shorter than `hot_restart_ms`.
+        /// Cost: the shorter, the more the disk has to do, and the sooner a flash memory is worn out.
+        /// Hazard: the longer, the older the state from which a pair goes on that has lost its memory.
+        persist_every: Duration = "persist_every_ms", "milliseconds", Millis { min: 1.0, max: 3_600_000.0 },
+            computed("100");
         /// Networks that carry the state.
         /// Cost: with `replicate`, the whole state on each.
         /// Hazard: with one alone, its failure ends the redundancy of this application.

@@ -12,8 +12,8 @@ mod pair;
 pub(crate) mod shape;
 
 pub(crate) use addresses::{Address, unusable};
-pub(crate) use controllers::KindWord;
 pub(crate) use controllers::{Application, FieldIo, Group, SetPoint};
+pub(crate) use controllers::{KindWord, PersistWord};
 pub(crate) use pair::{
     Network, Node, Pair, PlanSettings, Realtime, Reference, ReferenceWord, Timing, Transfer,
 };

@@ -71,7 +71,7 @@ section! {
         in_flight_max: u64 = "in_flight_max", "packets", Whole { min: 5, max: IN_FLIGHT_MAX as u64 }, default("512");
         /// Most memory that the state buffers of one node may take. Each state counts six times
         /// per partner of its group and twice more: double buffers with one spare on the sending and
-        /// on the receiving side, and the application's own.
+        /// on the receiving side, and the application's own; three times more with `persist = "file"`.
         /// Cost: memory is taken at start, and kept.
         /// Hazard: more than the computer has free ends the process when it is locked, or swaps it.
         memory_max: u64 = "memory_max", "bytes", Bytes { max: 1 << 40 }, default("\"1 GiB\"");
@@ -217,6 +217,13 @@ section! {
         /// Hazard: whoever may write to its directory may order a switchover.
         control: String = "control", "path", Text { what: "a path", max: 100 },
             computed("$XDG_RUNTIME_DIR/bumpless/PAIR-NODE.sock, or below /tmp/bumpless-UID/");
+        /// Folder on a disk of the node's own for the states of applications with `persist = "file"`; made at the
+        /// start if it is not there. No two nodes may have the same. Local: not compared between nodes.
+        /// Cost: room for two files of each such state.
+        /// Hazard: on a disk that both nodes share, one disk loses both files; in memory that a power failure
+        /// empties, nothing is kept; whoever may write to it may give the process another state.
+        state_dir: String = "state_dir", "path", Text { what: "a path", max: 200 },
+            computed("must be given where an application of the node has persist = \"file\"");
     }
 }
 

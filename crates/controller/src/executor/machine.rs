@@ -310,7 +310,10 @@ where
         self.report = CycleReport::new(acting, cycle, self.next, now);
         match acting {
             Role::Primary => self.begin_as_primary(now),
-            Role::Backup => self.phase = Phase::Warming(None),
+            Role::Backup => {
+                self.replication.keep_received();
+                self.phase = Phase::Warming(None);
+            }
             Role::Inactive => self.finish(Outcome::Idle, now),
         }
         None

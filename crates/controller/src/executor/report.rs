@@ -65,6 +65,14 @@ pub enum Resumed {
         /// Last cycle in the state.
         cycle: u64,
     },
+    /// With a state that an earlier process of this node has left on disk, since nothing newer is left anywhere: it
+    /// may lack outputs that were written later.
+    Restored {
+        /// Epoch in which the state's cycle ran.
+        epoch: Epoch,
+        /// Last cycle in the state.
+        cycle: u64,
+    },
     /// From the initial state.
     ColdStart,
 }

@@ -175,6 +175,12 @@ impl std::fmt::Display for Describe<Resumed> {
                 )
             }
             Resumed::Kept { cycle } => write!(f, "goes on from its own cycle {cycle}"),
+            Resumed::Restored { epoch, cycle } => {
+                write!(
+                    f,
+                    "goes on from cycle {cycle} of epoch {epoch}, read from its disk; later outputs may be undone"
+                )
+            }
             Resumed::ColdStart => f.write_str("starts from the initial state"),
         }
     }

@@ -19,6 +19,8 @@ pub struct Tuning {
     field: Box<dyn FieldIo>,
     /// How long a state is young enough to go on from.
     hot_restart: Duration,
+    /// Once in how long its state is written to disk, if it is.
+    persist: Option<Duration>,
     /// What is told of the executor's thread when it has taken them, or not.
     result: Result<(), String>,
 }
@@ -34,6 +36,7 @@ impl Tuning {
             application: build(settings),
             field: open_field(settings)?,
             hot_restart: settings.hot_restart,
+            persist: settings.persist,
             result: Ok(()),
         })
     }
@@ -88,11 +91,13 @@ where
         application,
         field,
         hot_restart,
+        persist,
         ..
     } = *tuning;
     tuning.result = match executor.tune(settings, application, field) {
         Ok((application, field)) => {
             (tuning.application, tuning.field) = (application, field);
+            executor.replication().set_persist(persist);
             executor
                 .replication()
                 .set_times(settings.deadline, (settings.expiry, hot_restart))

@@ -89,6 +89,20 @@ impl GroupRuntime {
         self.tell_holding(redundancy, now);
     }
 
+    /// An earlier process of this node has left a state of `epoch` of one of the applications, which may be gone on
+    /// from until then.
+    pub fn restore(
+        &mut self,
+        epoch: Epoch,
+        usable_until: Instant,
+        redundancy: &mut Redundancy,
+        now: Instant,
+    ) {
+        self.members.note_restored(usable_until);
+        redundancy.restore(self.id, epoch, now);
+        self.tell_holding(redundancy, now);
+    }
+
     /// An application comes to a vacant place. Its executor has not begun.
     pub fn arrive(&mut self, place: usize, mut member: Member) {
         member.counts = Counts::OnceThere;
@@ -118,8 +132,10 @@ impl GroupRuntime {
             // Whoever has written later has the newest state, if he lives.
             let words = &self.words;
             let counts = |place| !words.is_outdated(place);
-            holding.some_usable_until = self.members.latest_usable(counts);
-            holding.outdated = true;
+            let restored = self.members.restored_usable().filter(|&until| now < until);
+            holding.some_usable_until = self.members.latest_usable(counts).max(restored);
+            // What lies on a disk is meant for when everything else is lost, and ages meanwhile.
+            holding.outdated = restored.is_none();
         }
         redundancy.set_holding(self.id, holding, now);
     }
@@ -142,6 +158,10 @@ impl GroupRuntime {
         let was_primary = self.gate.is_primary();
         if to == Role::Primary || was_primary {
             self.members.all_there();
+        }
+        if to == Role::Backup && self.members.forget_restored() {
+            // What the primary makes is later than what lies on disk.
+            self.tell_holding(redundancy, now);
         }
         self.gate.set_role(to, now);
         self.members.ports().for_each(|port| port.in_step());

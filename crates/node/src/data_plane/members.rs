@@ -59,6 +59,8 @@ pub struct Members {
     usability: IndexedHeap<Instant>,
     /// Until when the last of them is.
     latest_usable: Option<Instant>,
+    /// Until when the last of those is that an earlier process of this node has left on disk.
+    restored_usable: Option<Instant>,
     counting: usize,
 }
 
@@ -71,6 +73,7 @@ impl Members {
             freshness: IndexedHeap::new(places.max(members.len())),
             usability: IndexedHeap::new(places.max(members.len())),
             latest_usable: None,
+            restored_usable: None,
             counting: 0,
         };
         for (place, member) in members.into_iter().enumerate() {
@@ -222,6 +225,21 @@ impl Members {
         places.filter_map(|place| self.usability.key(place)).max()
     }
 
+    /// An earlier process of this node has left a state that may be gone on from until then.
+    pub fn note_restored(&mut self, usable_until: Instant) {
+        self.restored_usable = self.restored_usable.max(Some(usable_until));
+    }
+
+    /// Until when what an earlier process of this node has left may be gone on from.
+    pub fn restored_usable(&self) -> Option<Instant> {
+        self.restored_usable
+    }
+
+    /// What earlier processes have left does not count any more; returns whether it did.
+    pub fn forget_restored(&mut self) -> bool {
+        self.restored_usable.take().is_some()
+    }
+
     /// What there is of a state of every application that counts.
     pub fn holding(&self, fit: bool) -> Holding {
         let first = |heap: &IndexedHeap<Instant>| {
@@ -231,7 +249,7 @@ impl Members {
         Holding {
             fresh_until: first(&self.freshness),
             usable_until: first(&self.usability),
-            some_usable_until: self.latest_usable,
+            some_usable_until: self.latest_usable.max(self.restored_usable),
             outdated: false,
             fit,
         }

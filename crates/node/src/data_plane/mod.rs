@@ -41,6 +41,7 @@ use self::inbound::Cores;
 use crate::applications::CounterBoard;
 use crate::event::NodeEvent;
 use crate::log::EventSink;
+use crate::persist::Found;
 use crate::status::{ApplicationSnapshot, LinkSnapshot, Snapshot};
 
 /// A wake-up later than this, or a turn longer than this, is a stall worth telling.
@@ -182,6 +183,18 @@ pub struct DataPlane<D: Drivers = Sockets> {
 }
 
 impl<D: Drivers> DataPlane<D> {
+    /// Before the first turn: an earlier process of this node has left these states on disk.
+    pub fn restore(&mut self, found: &[Found], now: Instant) {
+        for found in found {
+            let channel = self.channels.get(found.place).and_then(Option::as_ref);
+            let group = channel.and_then(|channel| self.groups.get_mut(channel.group.0));
+            if let Some(group) = group {
+                let redundancy = &mut self.cores.redundancy;
+                group.restore(found.epoch, found.usable_until, redundancy, now);
+            }
+        }
+    }
+
     /// One turn: takes what has come, acts, sends. `clock` is read before receiving, before acting,
     /// and at the end.
     pub fn turn(&mut self, clock: impl Fn() -> Instant) -> Turn {

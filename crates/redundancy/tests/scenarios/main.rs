@@ -5,6 +5,7 @@ mod failover;
 mod heartbeats;
 mod references;
 mod replays;
+mod restored;
 mod start;
 mod switchover;
 #[path = "../world/mod.rs"]

@@ -268,6 +268,20 @@ impl World {
         self.settle(node);
     }
 
+    /// Starts `node`, on whose disk a state of `epoch` lies that may be gone on from for `usable`.
+    pub fn start_with_file(&mut self, node: End, epoch: Epoch, usable: u64) {
+        self.start(node);
+        let now = self.local(node);
+        let core = self.core(node);
+        core.restore(GROUP, epoch, now);
+        let holding = Holding {
+            some_usable_until: Some(now + Duration::from_nanos(usable)),
+            ..Holding::NOTHING
+        };
+        core.set_holding(GROUP, holding, now);
+        self.settle(node);
+    }
+
     pub fn kill(&mut self, node: End) {
         self.nodes[node].core = None;
         self.nodes[node].held.clear();

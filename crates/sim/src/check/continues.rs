@@ -166,7 +166,9 @@ impl Continues {
     pub fn begins(&mut self, application: usize, node: usize, with: Resumed, at: u64) -> Verdict {
         let own = self.lines[application].own[node];
         let from = match with {
-            Resumed::Loaded { epoch, cycle } => Some(Progress { epoch, cycle }),
+            Resumed::Loaded { epoch, cycle } | Resumed::Restored { epoch, cycle } => {
+                Some(Progress { epoch, cycle })
+            }
             Resumed::Kept { .. } => own,
             Resumed::ColdStart => None,
         };

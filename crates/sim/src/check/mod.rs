@@ -93,6 +93,7 @@ pub struct Checks {
     one_configuration: OneConfiguration,
     outputs: Outputs,
     tally: Tally,
+    restored: u64,
     bounded: Bounded,
     heals: Heals,
     channels: Channels,
@@ -179,6 +180,7 @@ impl Checks {
             names: terms.names.clone(),
             violations: Vec::new(),
             tally,
+            restored: 0,
         }
     }
 
@@ -200,6 +202,11 @@ impl Checks {
     /// How often each application began from its initial state after its first output.
     pub fn cold_starts(&self) -> Vec<u64> {
         self.continues.cold_starts().collect()
+    }
+
+    /// How often an application began from a state that was on disk.
+    pub const fn restored_starts(&self) -> u64 {
+        self.restored
     }
 
     #[inline]
@@ -345,6 +352,12 @@ impl Checks {
     pub fn cold_start(&mut self, application: usize, with_state: bool, at: u64) {
         let verdict = self.no_bump.cold_start(application, with_state);
         self.note("no bump", at, verdict);
+    }
+
+    /// An application begins from a state that was on disk, which may be older than its last output.
+    pub fn restored(&mut self, application: usize) {
+        self.restored += 1;
+        self.no_bump.begins_older(application);
     }
 
     /// A node has taken an application's role by an ordered hand-over.

@@ -57,8 +57,7 @@ impl NoBump {
     /// The application begins from its initial state on some node, which took the role with a fresh
     /// state of every application, or not.
     pub fn cold_start(&mut self, application: usize, with_state: bool) -> Verdict {
-        let accepted = self.last[application].map_or(Epoch(0), |last| last.epoch);
-        self.cold[application].push(accepted);
+        self.begins_older(application);
         if with_state && self.last[application].is_none() {
             self.tally.count(Exemption::BeginsBesideOthers);
         } else if with_state {
@@ -68,6 +67,12 @@ impl NoBump {
             ));
         }
         Ok(())
+    }
+
+    /// The application begins from a state that may be older than its last output, and its node says so.
+    pub fn begins_older(&mut self, application: usize) {
+        let accepted = self.last[application].map_or(Epoch(0), |last| last.epoch);
+        self.cold[application].push(accepted);
     }
 
     /// A field device has accepted an output.

@@ -116,6 +116,7 @@ impl World {
             }
         }
         let need = thread.machine.poll(local);
+        thread.save(&mut host.disk, (now, local));
         self.meet(node, app, need);
         self.take_deeds(node, app);
         if self.hosts[node].environment.woken.replace(false) {
@@ -136,6 +137,9 @@ impl World {
             if with == Resumed::ColdStart {
                 let with_state = !thread.began_cold();
                 self.checks.cold_start(thread.index, with_state, now);
+            }
+            if matches!(with, Resumed::Restored { .. }) {
+                self.checks.restored(thread.index);
             }
             self.checks.begins(thread.index, node, with, now);
         }

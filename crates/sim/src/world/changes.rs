@@ -294,7 +294,14 @@ impl World {
             .registry
             .register(place as u16, &settings.name, channel);
         let ours = (index, &settings);
-        let mut app = App::new(ours, shared, ends, sink, &host.environment, node);
+        let mut app = App::new(
+            ours,
+            shared,
+            ends,
+            sink,
+            (&host.environment, None, None),
+            node,
+        );
         app.machine.comes_late();
         // What came before it began is not looked at.
         if let Some(channel) = process.plane.channels.get(place).and_then(Option::as_ref) {

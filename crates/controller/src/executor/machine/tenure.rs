@@ -156,10 +156,31 @@ where
         if let Some(Progress { cycle, .. }) = kept {
             return Ok(Resumed::Kept { cycle });
         }
+        if let Some(Progress { epoch, cycle }) = self.load_restored(own) {
+            return Ok(Resumed::Restored { epoch, cycle });
+        }
         self.progress = None;
         self.application.reset();
         self.outputs.fill(0.0);
         Ok(Resumed::ColdStart)
+    }
+
+    /// Where memory has lost everything, what lies on disk is better than the initial state. One that does not fit
+    /// after all is not.
+    fn load_restored(&mut self, own: Option<Progress>) -> Option<Progress> {
+        if own.is_some() {
+            return None;
+        }
+        let (application, outputs) = (&mut self.application, &mut self.outputs);
+        let mut loaded = None;
+        self.replication.read_restored(&mut |state| {
+            let includes = &|_: Progress| true;
+            let result = load_if_newer(application.as_mut(), outputs, state, (None, includes));
+            loaded = result.ok().flatten();
+        });
+        self.progress = loaded;
+        self.newcomer &= loaded.is_none();
+        loaded
     }
 
     /// Whether this node's own state may be gone on from. Like a received one, it counts if it was young enough

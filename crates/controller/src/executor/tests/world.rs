@@ -51,6 +51,10 @@ pub struct State {
     /// When each published state becomes safe and failed.
     fates: Vec<(Option<Instant>, Option<Instant>)>,
     pub received: Option<Vec<u8>>,
+    /// What lies on disk, and until when it may be gone on from.
+    pub restored: Option<(Vec<u8>, Instant)>,
+    /// How often a backup's cycle kept what has come.
+    pub kept: u64,
     pub input: Result<f64, FieldErrorKind>,
     pub write_error: Option<FieldErrorKind>,
     pub execution: Duration,
@@ -121,6 +125,8 @@ impl World {
             published: Vec::new(),
             fates: Vec::new(),
             received: None,
+            restored: None,
+            kept: 0,
             input: Ok(0.0),
             write_error: None,
             execution: Duration::ZERO,
@@ -273,6 +279,17 @@ impl Replication for World {
             expires_at: Instant::FAR_FUTURE,
         };
         received.inspect(|state| load(state, info)).is_some()
+    }
+    fn read_restored(&mut self, load: &mut dyn FnMut(&[u8])) -> bool {
+        let state = self.lock();
+        let since = state.role_since;
+        let restored = state.restored.clone();
+        drop(state);
+        let young = restored.filter(|(_, until)| since < *until);
+        young.inspect(|(state, _)| load(state)).is_some()
+    }
+    fn keep_received(&mut self) {
+        self.lock().kept += 1;
     }
 }
 

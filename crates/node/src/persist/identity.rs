@@ -1,0 +1,49 @@
+//! Whose state a file holds.
+
+use bumpless_base::Instant;
+use bumpless_config as config;
+use bumpless_controller::state::Envelope;
+
+use super::format::StateFile;
+use super::way::StateCopy;
+
+/// What the files of one application say besides its states.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Hash of the pair's name.
+    pub pair: u32,
+    /// Hash of what its program is.
+    pub program: u64,
+    /// Its name.
+    pub application: String,
+}
+
+impl Identity {
+    /// Of the application with these `settings`, of `pair`.
+    pub fn new(pair: u32, settings: &config::Application) -> Self {
+        Self {
+            pair,
+            program: settings.program(),
+            application: settings.name.clone(),
+        }
+    }
+
+    /// What the file of `copy` says, written at `now`, when the computer's clock shows `wall_ns` since 1970; `None`
+    /// if it is no state.
+    pub fn file<'a>(
+        &'a self,
+        copy: &'a StateCopy,
+        (now, wall_ns): (Instant, u64),
+    ) -> Option<StateFile<'a>> {
+        let envelope = Envelope::parse(copy.state()).ok()?;
+        let age = now.since(copy.published_at).as_nanos();
+        Some(StateFile {
+            pair: self.pair,
+            program: self.program,
+            application: &self.application,
+            progress: envelope.progress,
+            published_ns: wall_ns.saturating_sub(age),
+            state: copy.state(),
+        })
+    }
+}

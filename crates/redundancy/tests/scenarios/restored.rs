@@ -1,0 +1,117 @@
+//! What a state is worth that an earlier process has left on disk.
+
+use super::became;
+use super::world::{GROUP, MS, Plan, World};
+use bumpless_base::{Duration, Epoch};
+use bumpless_redundancy::*;
+
+const YOUNG: u64 = 400 * MS;
+
+fn plan() -> Plan {
+    Plan {
+        // As long as a state may be gone on from.
+        expiry: 500 * MS,
+        ..Plan::default()
+    }
+}
+
+#[test]
+fn a_partner_that_lives_and_holds_the_state_goes_before_a_file() {
+    for seed in 0..40 {
+        let mut world = World::settled(plan(), seed);
+        let epoch = world.writes(0).unwrap();
+        world.kill(0);
+        // Before, while and after the other one takes over.
+        world.run_for(seed * MS);
+        world.start_with_file(0, epoch, YOUNG);
+        world.run_for(300 * MS);
+        assert_eq!(
+            world.roles(),
+            [Some(Role::Backup), Some(Role::Primary)],
+            "seed {seed}"
+        );
+        assert!(!world.core(1).is_cold(GROUP), "seed {seed}: begun anew");
+        assert!(world.is_healed(), "seed {seed}");
+        world.expect_no_violation("a file beside a state in memory");
+    }
+}
+
+#[test]
+fn a_partner_that_lives_goes_before_a_file_although_all_networks_were_silent_meanwhile() {
+    for seed in 0..40 {
+        let mut world = World::settled(plan(), seed);
+        let epoch = world.writes(0).unwrap();
+        world.split();
+        (0..2).for_each(|reference| {
+            world.cut_reference(0, reference);
+            world.cut_reference(1, reference);
+        });
+        world.run_for(5 * MS);
+        world.kill(0);
+        world.run_for(seed * MS);
+        world.start_with_file(0, epoch, YOUNG);
+        world.run_for(10 * MS);
+        world.cuts.clear();
+        world.run_for(300 * MS);
+        assert_eq!(
+            world.roles(),
+            [Some(Role::Backup), Some(Role::Primary)],
+            "seed {seed}"
+        );
+        assert!(!world.core(1).is_cold(GROUP), "seed {seed}: begun anew");
+    }
+}
+
+#[test]
+fn of_two_that_have_nothing_but_files_the_one_that_was_primary_last_takes_the_role_above_it() {
+    for seed in 0..20 {
+        for (epochs, primary) in [([100, 101], 1), ([102, 101], 0), ([101, 101], 1)] {
+            let mut world = World::new(plan(), seed);
+            world.run_for(60 * MS);
+            for node in 0..2 {
+                world.start_with_file(node, Epoch(epochs[node]), YOUNG);
+            }
+            world.run_for(200 * MS);
+            let epoch = world.writes(primary).expect("the one whose epoch it was");
+            assert!(epochs.iter().all(|&file| epoch > Epoch(file)), "{epoch}");
+            assert!(world.core(primary).is_cold(GROUP), "a file is no claim");
+        }
+    }
+}
+
+#[test]
+fn a_file_goes_before_nothing_at_all() {
+    for seed in 0..20 {
+        let mut world = World::new(plan(), seed);
+        world.run_for(60 * MS);
+        world.start(0);
+        world.start_with_file(1, Epoch(7), YOUNG);
+        world.run_for(200 * MS);
+        assert_eq!(world.roles(), [Some(Role::Backup), Some(Role::Primary)]);
+    }
+}
+
+#[test]
+fn a_lone_node_with_a_file_starts_while_that_is_young_although_a_witness_knows_of_a_primary() {
+    let hot_restart = Duration::from_millis(1_000);
+    for (file, starts) in [(true, true), (false, false)] {
+        let mut world = World::settled(
+            Plan {
+                expiry: hot_restart.as_nanos(),
+                ..plan()
+            },
+            3,
+        );
+        let epoch = world.writes(0).unwrap();
+        world.kill(0);
+        world.kill(1);
+        match file {
+            true => world.start_with_file(0, epoch, 900 * MS),
+            false => world.start(0),
+        }
+        world.run_for(400 * MS);
+        assert_eq!(world.writes(0).is_some(), starts);
+        let lone = became(Role::Primary, RoleCause::LoneStart);
+        assert_eq!(world.had(0, lone), starts);
+    }
+}
