@@ -61,12 +61,17 @@ faults! {
     OneSilentLinkIsEnough, "redundancy", "the partner counts as silent when one link is";
     ChangeMadeAlone, "redundancy", "the node that decides changes the configuration without the other's being ready";
     ConfigurationNotCompared, "redundancy", "a partner with another configuration is taken for one with the same";
+    PromisesKeptAtLapse, "redundancy", "a primary that has said that its right has run out goes on using earlier promises";
+    LeaseKeptAtYield, "redundancy", "a primary that has yielded at a witness goes on using its lease";
+    AloneForgottenAtLapse, "redundancy", "a primary without a right says that nothing has left that the backup lacks";
+    ClaimNotJudged, "redundancy", "a claim counts although nobody is asked what an earlier process of the partner did";
     WitnessGrantsTwice, "redundancy, witness", "the role is granted while another node's lease runs";
     WitnessIgnoresMark, "redundancy, witness", "the role is granted to a node whose state is old";
     OutputBeforeAck, "controller, executor", "before_output does not wait for the acknowledgement";
     TwoCyclesBehind, "controller, executor", "async does not wait for the cycle before";
     OlderStateLoaded, "controller, executor", "an older received state replaces the node's own";
     ColdStartWithState, "controller, executor", "the application starts anew although a state was received";
+    DeviceNotAsked, "controller, executor", "in doubt a state is gone on from whatever the device shows";
     PermitNotAskedAgain, "controller, executor", "the right to write is not looked at right before the write";
     CycleNotCounted, "controller, executor", "one cycle's number is used for all";
     OwnStateAlwaysKept, "controller, executor", "the node's own state of an earlier term is gone on from";
@@ -74,6 +79,7 @@ faults! {
     SecondLinkNotRead, "node", "what the second link receives is not read";
     HandOverUndrained, "meeting", "the role is handed over before the last state is safe";
     FreshStateThrownAway, "node", "executors are told to begin anew whenever their node takes the role";
+    OwnStateForgotten, "node", "who leaves the role tells nobody what it holds";
     PermitLeftBehind, "node", "the executor keeps the right that its node has given up";
 }
 

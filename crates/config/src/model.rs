@@ -75,6 +75,11 @@ impl Timing {
         self.lease.stretched(self.clock_drift_ppm) * 2 + self.heartbeat * 3
     }
 
+    /// Between two heartbeats of full length on a link, which show whether packets as long as those of states pass.
+    pub fn full_length_interval(&self) -> Duration {
+        Duration::from_millis(100).max(self.heartbeat)
+    }
+
     /// The shortest expiry of states that come each `period` and are given up after `deadline`, whole milliseconds:
     /// the last one must not expire before the backup takes over.
     pub fn least_expiry(&self, period: Duration, deadline: Duration) -> Duration {

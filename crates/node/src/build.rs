@@ -24,8 +24,6 @@ use crate::wiring::{self, Wiring};
 
 /// Applications that can come while a node of a pair runs, before as many have gone.
 pub const ROOM: usize = 64;
-/// Between two heartbeats of full length.
-const FULL_LENGTH: Duration = Duration::from_millis(100);
 /// Heartbeats that a link may miss before it counts as down.
 const MISSED_HEARTBEATS: u64 = 3;
 
@@ -107,7 +105,7 @@ fn redundancy_setup(config: &Config, wiring: &Wiring) -> redundancy::Setup {
             drift_ppm: config.timing.clock_drift_ppm,
             start_wait: config.timing.start_wait,
             hand_over: config.hand_over_time(),
-            full_length: FULL_LENGTH.max(config.timing.heartbeat),
+            full_length: config.timing.full_length_interval(),
         },
         partners: wiring
             .partners

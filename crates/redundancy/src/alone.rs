@@ -85,7 +85,7 @@ impl RoleMachine {
     pub(crate) fn says_alone(&self) -> bool {
         match self.role == Role::Primary && self.lapse.is_none() {
             true => self.alone.ahead,
-            false => self.alone.written,
+            false => self.alone.written && !deliberate(Fault::AloneForgottenAtLapse),
         }
     }
 

@@ -197,7 +197,8 @@ impl RoleMachine {
     /// holds. The partner's incarnation of then says so itself; for an earlier one the witnesses do, and if one
     /// of them doubts it, or does not answer for too long, this node claims nothing any more.
     pub(crate) fn is_state_judged(&mut self, s: &Surroundings<'_>) -> bool {
-        if self.claim(s.now).is_none() || self.newest.vouched == s.session {
+        let known = self.newest.vouched == s.session || deliberate(Fault::ClaimNotJudged);
+        if self.claim(s.now).is_none() || known {
             return true;
         }
         let needed = self.newest.needed.unwrap_or(self.agreement.needed());

@@ -317,6 +317,9 @@ impl RoleMachine {
         };
         if !lapse.said && s.now >= lapse.since + s.timing.heartbeat / 2 {
             lapse.said = true;
+            if deliberate(Fault::PromisesKeptAtLapse) {
+                return true;
+            }
             self.right = Instant::ZERO;
             self.rights_since = s.now.before(Duration::from_nanos(1));
             self.agreement.renounce();

@@ -3,6 +3,7 @@
 use crate::id::ReferenceId;
 use crate::redundancy::Redundancy;
 use crate::setup::ReferenceKind;
+use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Instant, LinkId, PeerId};
 use bumpless_wire::{MAX_HEARTBEAT_LEN, WitnessKind, WitnessRequest};
 
@@ -89,7 +90,7 @@ impl Redundancy {
         let witness_session = lease.witness;
         let group = self.groups[index].id;
         let (kind, epoch) = self.groups[index].request(reference, &timing, now);
-        if kind == WitnessKind::Yield {
+        if kind == WitnessKind::Yield && !deliberate(Fault::LeaseKeptAtYield) {
             self.groups[index]
                 .agreement
                 .lease_mut(reference)

@@ -166,7 +166,7 @@ impl GroupRuntime {
         self.gate.set_role(to, now);
         self.members.ports().for_each(|port| port.in_step());
         self.offered = handed_over;
-        if was_primary && to != Role::Primary {
+        if was_primary && to != Role::Primary && !deliberate(Fault::OwnStateForgotten) {
             self.members.own_counts();
             self.tell_holding(redundancy, now);
         }

@@ -38,6 +38,15 @@ pub(super) fn of(
             period: heartbeat / HASTE,
             acknowledges: None,
         });
+        all.push(Background {
+            bytes: datagram(
+                config.networks[usize::from(network.0)]
+                    .datagram_max()
+                    .into(),
+            ),
+            period: config.timing.full_length_interval(),
+            acknowledges: None,
+        });
     }
     let mine = || {
         config

@@ -100,6 +100,14 @@ pub const EXPECTED: &[Expected] = &[
         Scenario("newcomer"),
         &["one configuration"],
     ),
+    expect(Fault::PromisesKeptAtLapse, Small, &["one writer"]),
+    expect(Fault::LeaseKeptAtYield, Small, &["one writer"]),
+    expect(
+        Fault::AloneForgottenAtLapse,
+        Small,
+        &["no bump", "continues"],
+    ),
+    expect(Fault::ClaimNotJudged, Small, &["no bump", "continues"]),
     expect(Fault::WitnessGrantsTwice, Small, &["one writer"]),
     expect(
         Fault::WitnessIgnoresMark,
@@ -110,6 +118,7 @@ pub const EXPECTED: &[Expected] = &[
     expect(Fault::TwoCyclesBehind, Busy, &["no bump", "continues"]),
     expect(Fault::OlderStateLoaded, Small, &["no bump", "continues"]),
     expect(Fault::ColdStartWithState, Small, &["no bump"]),
+    expect(Fault::DeviceNotAsked, Small, &["no bump", "continues"]),
     expect(Fault::PermitNotAskedAgain, Small, &["one writer"]),
     expect(Fault::CycleNotCounted, Small, &["no bump"]),
     expect(Fault::OwnStateAlwaysKept, Small, &["no bump", "continues"]),
@@ -125,5 +134,6 @@ pub const EXPECTED: &[Expected] = &[
         Scenario("failover"),
         &["continues"],
     ),
+    expect(Fault::OwnStateForgotten, Small, &["continues"]),
     expect(Fault::PermitLeftBehind, Small, &["one writer"]),
 ];

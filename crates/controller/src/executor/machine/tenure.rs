@@ -98,7 +98,8 @@ where
         };
         let accepted = Accepted::told(sample, self.settings.commit);
         self.take_up(epoch, now, &|progress| {
-            accepted.is_some_and(|accepted| accepted.is_in(progress))
+            let shown = accepted.is_some_and(|accepted| accepted.is_in(progress));
+            shown || deliberate(Fault::DeviceNotAsked)
         })
     }
 
