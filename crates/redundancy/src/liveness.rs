@@ -14,7 +14,10 @@ pub(crate) struct LinkState {
     /// Latest of our own send times that the partner echoed on this link.
     echoed: Instant,
     up: bool,
+    /// Smoothed.
     round_trip: Option<Duration>,
+    /// The last one, not smoothed, and when it was measured.
+    latest: Option<(Duration, Instant)>,
     width: Width,
 }
 
@@ -74,6 +77,7 @@ impl Hash for LinkState {
             echoed,
             up,
             round_trip: _,
+            latest: _,
             width: _,
         } = self;
         (heard_sent_at, heard_at, echoed, up).hash(state);
@@ -100,7 +104,9 @@ impl LinkState {
         if answers {
             self.echoed = echo;
             let held = Duration::from_micros(heartbeat.echo_delay.into());
-            self.measure(now.since(echo).saturating_sub(held));
+            let sample = now.since(echo).saturating_sub(held);
+            self.latest = Some((sample, now));
+            self.measure(sample);
         }
         if addressed {
             self.width.hear(heartbeat, answers, now);
@@ -133,10 +139,11 @@ impl LinkState {
         self.width.narrow
     }
 
-    /// Whether the partner is heard, and answers too late for this link to be up.
-    pub(crate) fn is_late(&self, timing: &Timing, now: Instant) -> bool {
-        let heard = self.heard_sent_at != 0 && now <= self.heard_at + timing.peer_timeout;
-        heard && self.echoed != Instant::ZERO && !self.works(timing, now)
+    /// The round trip of a link on which the partner answers, and too late for the link to be up.
+    pub(crate) fn late(&self, timing: &Timing, now: Instant) -> Option<Duration> {
+        let (round_trip, at) = self.latest?;
+        let answers = now <= at + timing.peer_timeout;
+        (answers && !self.works(timing, now)).then_some(round_trip)
     }
 
     /// Smooths by an eighth, as RFC 6298 does.
@@ -163,6 +170,7 @@ impl LinkState {
     pub(crate) fn forget_session(&mut self) {
         self.heard_sent_at = 0;
         self.echoed = Instant::ZERO;
+        self.latest = None;
         self.width = Width {
             narrow: self.width.narrow,
             ..Width::default()

@@ -345,10 +345,10 @@ impl Partner {
     pub(crate) fn conflict(&self) -> Option<Conflict> {
         self.conflict.map(|(_, conflict)| conflict)
     }
-    /// Whether no link is up, and on some the partner is heard and answers too late.
-    pub(crate) fn is_late(&self, timing: &Timing, now: Instant) -> bool {
-        let late = |link: LinkId| self.states[usize::from(link.0)].is_late(timing, now);
-        !self.reachable && self.links.iter().any(late)
+    /// Where no link is up: one on which the partner answers too late, and after how long.
+    pub(crate) fn late(&self, timing: &Timing, now: Instant) -> Option<(LinkId, Duration)> {
+        let late = |link: LinkId| Some((link, self.states[usize::from(link.0)].late(timing, now)?));
+        self.links.iter().filter(|_| !self.reachable).find_map(late)
     }
     pub(crate) fn is_narrow(&self, link: LinkId) -> bool {
         self.states

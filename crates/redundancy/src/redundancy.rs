@@ -421,6 +421,12 @@ impl Redundancy {
         self.partners.get(usize::from(peer.0))?.round_trip(link)
     }
 
+    /// Where no link to a partner is up: one on which it answers too late, and after how long.
+    pub fn late_link(&self, peer: PeerId) -> Option<(LinkId, Duration)> {
+        let partner = self.partners.get(usize::from(peer.0))?;
+        partner.late(&self.setup.timing, self.now)
+    }
+
     /// The times that this node was set up with.
     pub const fn timing(&self) -> &Timing {
         &self.setup.timing

@@ -180,6 +180,6 @@ fn surroundings<'a>(
         duplicate_partner: partner.is_duplicate(),
         duplicate_self: duplicate,
         conflict: partner.conflict(),
-        late: partner.is_late(&setup.timing, now),
+        late: partner.late(&setup.timing, now).is_some(),
     }
 }
