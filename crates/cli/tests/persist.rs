@@ -80,11 +80,13 @@ fn first_after(site: &Site, before: usize) -> u64 {
     })
 }
 
-/// What the newest `resumed` of `node` says.
-fn resumed(site: &Site, node: &str) -> String {
-    let events = site.events_of(node, "resumed");
-    let last = events.last().expect("a role has begun");
-    last["cause"].as_str().unwrap().to_owned()
+/// Waits until the newest `resumed` of `node` says `word`.
+fn await_resumed(site: &Site, node: &str, word: &str) {
+    wait_until(&format!("{node} goes on: {word}"), || {
+        let events = site.events_of(node, "resumed");
+        let last = events.last().and_then(|event| event["cause"].as_str());
+        last.is_some_and(|cause| cause.contains(word))
+    });
 }
 
 fn weaknesses(site: &Site, node: &str) -> Vec<String> {
@@ -122,8 +124,7 @@ fn a_pair_killed_as_a_whole_goes_on_from_its_disks() {
         assert!(kept.contains(&Some(first - 1)), "{first} after {kept:?}");
         assert!(first > 1 && first <= last + 2, "{first} after {last}");
         let (primary, ..) = site.await_redundant("tank");
-        let cause = resumed(&site, &primary);
-        assert!(cause.contains("read from its disk"), "{cause}");
+        await_resumed(&site, &primary, "read from its disk");
         site.await_writes(5);
     }
     site.writes().judge_epochs();
@@ -155,8 +156,7 @@ fn what_lies_on_the_disk_of_one_that_returns_is_nothing_beside_a_partner_that_li
         site.start(&primary);
         let (now, ..) = site.await_redundant("tank");
         assert_eq!(now, backup);
-        let cause = resumed(&site, &backup);
-        assert!(cause.contains("received from the partner"), "{cause}");
+        await_resumed(&site, &backup, "received from the partner");
         site.await_writes(5);
     }
     site.writes().judge();
@@ -179,7 +179,7 @@ fn refused(word: &str, spoil: impl Fn(&Site, &str)) {
     site.start("right");
     assert_eq!(first_after(&site, before), 1, "{word}");
     let (primary, ..) = site.await_redundant("tank");
-    assert!(resumed(&site, &primary).contains("initial state"));
+    await_resumed(&site, &primary, "initial state");
     for (node, spoilt) in NODES.into_iter().zip(spoilt) {
         let said = site.node(node).said();
         assert!(said.contains(word), "{node} said nothing: {said}");

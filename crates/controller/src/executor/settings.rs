@@ -33,7 +33,7 @@ pub struct ExecutorSettings {
     /// How long after publishing its state a cycle waits for the backup at most.
     pub deadline: Duration,
     /// How long after it was published a state may be used; the channel's
-    /// ([`Replication::own_usable_until`](super::Replication::own_fresh_until)).
+    /// ([`Replication::own_usable_until`](super::Replication::own_usable_until)).
     pub expiry: Duration,
     /// How long a field request may take.
     pub field_timeout: Duration,

@@ -9,7 +9,7 @@ pub mod way;
 mod writer;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
@@ -198,7 +198,7 @@ fn file_name(prefix: &str, application: &str) -> String {
 }
 
 /// What the start of a node says whose folder another one has.
-pub(crate) fn in_use(path: &PathBuf) -> String {
+pub(crate) fn in_use(path: &Path) -> String {
     format!(
         "state_dir {}: another node keeps its states there, maybe by another path; give each node a folder of its own",
         path.display()

@@ -68,8 +68,8 @@ fn of_two_that_have_nothing_but_files_the_one_that_was_primary_last_takes_the_ro
         for (epochs, primary) in [([100, 101], 1), ([102, 101], 0), ([101, 101], 1)] {
             let mut world = World::new(plan(), seed);
             world.run_for(60 * MS);
-            for node in 0..2 {
-                world.start_with_file(node, Epoch(epochs[node]), YOUNG);
+            for (node, epoch) in epochs.into_iter().enumerate() {
+                world.start_with_file(node, Epoch(epoch), YOUNG);
             }
             world.run_for(200 * MS);
             let epoch = world.writes(primary).expect("the one whose epoch it was");
