@@ -57,7 +57,7 @@ fn simulate(config: Arc<Config>, seed: u64, script: Vec<Timed>) -> Report {
 fn power_failure(seed: u64, lasts: [u64; 2]) -> Vec<Timed> {
     let at = SETTLED + seed * 1_370_001 % (20 * MS);
     let apart = seed % 5 * MS;
-    let [left, right] = match seed % 2 == 0 {
+    let [left, right] = match seed.is_multiple_of(2) {
         true => [at, at + apart],
         false => [at + apart, at],
     };
@@ -108,7 +108,7 @@ fn a_state_that_grows_too_old_before_the_role_begins_is_not_gone_on_from() {
     for seed in 0..SEEDS {
         // Young enough at the start of the process, and not any more when it has waited for its partner.
         let [returns, stays_away] = [4_500 * MS, 30 * SECOND];
-        let lasts = match seed % 2 == 0 {
+        let lasts = match seed.is_multiple_of(2) {
             true => [returns, stays_away],
             false => [stays_away, returns],
         };

@@ -377,8 +377,8 @@ fn resumed_in_doubt(commit: CommitMode, told: Option<(u32, u64)>) -> Resumed {
         ..settings()
     };
     let reports = world.run(settings, at(60));
-    let resumed = reports.iter().filter_map(|report| report.resumed);
-    resumed.last().unwrap()
+    let mut resumed = reports.iter().filter_map(|report| report.resumed);
+    resumed.next_back().unwrap()
 }
 
 #[test]

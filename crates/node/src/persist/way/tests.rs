@@ -56,7 +56,9 @@ fn whatever_the_writer_holds_the_executor_finds_a_buffer_and_the_newest_state_wa
             keeper.keep(&[state], at(1 + u64::from(state)));
             waits = Some(state);
         }
-        held.map(|copy| outlet.give_back(copy));
+        if let Some(copy) = held {
+            outlet.give_back(copy);
+        }
         assert_eq!(taken(&outlet), Some(vec![7]), "{order:x}");
     }
 }
