@@ -312,7 +312,8 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
         self.ask_alone();
         while !self.alone_or_safe() {
             let left = until.since(self.environment.now());
-            if left == Duration::ZERO {
+            // A node that ends takes the right back, however long it was given for.
+            if left == Duration::ZERO || self.gate.permit().is_none() {
                 return false;
             }
             thread::park_timeout(left.min(ALONE_POLL).to_std());
