@@ -226,7 +226,7 @@ fn two_nodes_with_different_configurations_both_say_so_and_neither_writes() {
 }
 
 #[test]
-fn a_primary_that_hears_a_differing_partner_stops_writing() {
+fn a_newcomer_with_another_configuration_yields_and_the_primary_goes_on_writing() {
     let mut site = Site::new(Plan::pair(2).tank(50, ""));
     site.start_surroundings();
     let other = changed(&site, "period_ms = 50", "period_ms = 60");
@@ -234,7 +234,17 @@ fn a_primary_that_hears_a_differing_partner_stops_writing() {
     let epoch = site.await_primary("left", "tank");
     site.await_write_in(epoch);
     site.start_with("right", &other);
-    neither_writes(&site, "configuration_differs", "another configuration");
+    for node in ["left", "right"] {
+        site.await_event(node, "configuration_differs", |_| true);
+    }
+    site.await_status("the newcomer says why it does nothing", "right", |status| {
+        let group = &status["groups"][0];
+        let cause = group["cause"].as_str().unwrap();
+        group["role"] != "primary" && cause.contains("another configuration")
+    });
+    site.await_writes(3);
+    assert_eq!(site.await_primary("left", "tank"), epoch);
+    site.writes().judge();
 }
 
 #[test]

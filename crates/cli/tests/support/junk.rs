@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use bumpless_base::{ChannelId, Duration, LinkId, NodeId, Random};
+use bumpless_base::{ChannelId, Duration, Epoch, LinkId, NodeId, Random};
 use bumpless_config::Config;
 use bumpless_wire::{
     Ack, AckHeader, DataHeader, HeartbeatHeader, MAX_ACK_LEN, MAX_HEARTBEAT_LEN, Packet, Version,
-    encode_ack, encode_heartbeat, parse,
+    WitnessKind, WitnessReply, encode_ack, encode_heartbeat, parse,
 };
+
+/// Where `Flags` stand in a data packet of version 2.
+const FLAGS_AT: usize = 11;
 
 /// A datagram and the counter that must show it.
 pub type Case = (&'static str, Vec<u8>);
@@ -81,11 +84,13 @@ pub fn blind_cases(config: &Path) -> Vec<Case> {
         ("discard_truncated", data(&header, &[])[..29].to_vec()),
         ("discard_unknown_type", vec![0x77; 60]),
         ("discard_unknown_version", vec![0, 1, 0, 9, 0, 0, 0, 0]),
-        ("discard_malformed", [&good[..], &[0; 100]].concat()),
+        ("discard_corrupt", [&good[..], &[0; 100]].concat()),
         (
-            "discard_malformed",
+            "discard_corrupt",
             [&good[..], &vec![0; 60_000][..]].concat(),
         ),
+        ("discard_corrupt", with_a_turned_bit(&good)),
+        ("discard_malformed", with_an_unknown_flag(&header)),
         ("discard_wrong_session", data(&header, &[0; 100])),
         ("discard_wrong_session", good.clone()),
     ];
@@ -106,19 +111,39 @@ pub fn blind_cases(config: &Path) -> Vec<Case> {
     cases
 }
 
+fn with_a_turned_bit(datagram: &[u8]) -> Vec<u8> {
+    let mut turned = datagram.to_vec();
+    let middle = turned.len() / 2;
+    turned[middle] ^= 4;
+    turned
+}
+
+fn with_an_unknown_flag(header: &DataHeader) -> Vec<u8> {
+    let mut datagram = data(header, &[0; 100]);
+    datagram[FLAGS_AT] |= 0x40;
+    datagram
+}
+
 /// A witness's grant for which nobody asked.
 pub fn grant(pair: u32) -> Vec<u8> {
-    // By hand, as spec/wire.md says: an acquisition by node 0 is granted, in epoch 1,000,000.
-    let mut reply = vec![0x20, 0x03, 0, 1];
-    reply.extend(pair.to_be_bytes());
-    reply.extend([0, 0, 0, 2, 1, 0]);
-    reply.extend(1_000_000u32.to_be_bytes());
-    reply.extend([0; 8]);
-    // The request's send time, the witness's session, the request's token.
-    for number in [1u64, 1, 1] {
-        reply.extend(number.to_be_bytes());
-    }
-    reply
+    let reply = WitnessReply {
+        pair,
+        group: 0,
+        node: NodeId(0),
+        kind: WitnessKind::Acquire,
+        granted: true,
+        alone: false,
+        holder: 0,
+        epoch: Epoch(1_000_000),
+        echo_sent_at: 1,
+        holder_silent_us: 0,
+        retry_after_us: 0,
+        witness_session: 1,
+        token: 1,
+    };
+    let mut bytes = [0; WitnessReply::LEN];
+    let length = reply.encode(&mut bytes);
+    bytes[..length].to_vec()
 }
 
 /// What somebody can send who has heard a data packet of the primary.
