@@ -52,11 +52,11 @@ fn both_nodes_of_a_pair_may_have_the_same_to_send() {
 #[test]
 fn heartbeats_and_requests_to_witnesses_have_their_real_sizes() {
     let plan = planned(&example("table20.toml"));
-    let [heartbeat, request] = plan.senders[0].scenario.links[0].background[..] else {
+    let [heartbeat, full_length, request] = plan.senders[0].scenario.links[0].background[..] else {
         panic!("{plan:#?}")
     };
-    // One group: 105 bytes of heartbeat, 53 of request, 66 of headers; every 2 ms, more often in haste.
-    let (bytes, period) = (105 + 66, Duration::from_micros(250));
+    // One group: 121 bytes of heartbeat, 57 of request, 66 of headers; every 2 ms, more often in haste.
+    let (bytes, period) = (121 + 66, Duration::from_micros(250));
     assert_eq!(
         heartbeat,
         Background {
@@ -65,7 +65,17 @@ fn heartbeats_and_requests_to_witnesses_have_their_real_sizes() {
             acknowledges: None
         }
     );
-    let (bytes, period) = (53 + 66, Duration::from_millis(1));
+    // What fills a packet of 1500 bytes, ten times a second.
+    let (bytes, period) = (1472 + 66, Duration::from_millis(100));
+    assert_eq!(
+        full_length,
+        Background {
+            bytes,
+            period,
+            acknowledges: None
+        }
+    );
+    let (bytes, period) = (57 + 66, Duration::from_millis(1));
     assert_eq!(
         request,
         Background {
@@ -118,10 +128,10 @@ fn a_node_of_two_groups_may_send_both_and_acknowledge_both() {
     assert_eq!(south.scenario.links.len(), 1);
     let link = &south.scenario.links[0];
     assert_eq!(link.name, "A");
-    // Two partners, a witness for two groups, two channels to acknowledge.
-    assert_eq!(link.background.len(), 2 + 2 + 2);
+    // Two heartbeats to each of two partners, a witness for two groups, two channels to acknowledge.
+    assert_eq!(link.background.len(), 2 * 2 + 2 + 2);
     let one = &plan.senders[0].scenario.links[0];
-    assert_eq!(one.background.len(), 2);
+    assert_eq!(one.background.len(), 2 + 1);
     assert_eq!(link.burst(), 2 * one.burst());
     // To north, an acknowledgement of south's may stand behind a state of south's; to south, neither of
     // its partners has a state to send beside.

@@ -189,6 +189,7 @@ impl RoleMachine {
             let lapsed = self.lapse.map(|lapse| (lapse.ally, lapse.mask.union(mask)));
             let (ally, mask) = lapsed.unwrap_or((self.ally, mask));
             self.newest.end_role(ally, mask);
+            self.resigned_at = s.now;
         }
         self.right = Instant::ZERO;
         self.rights_since = s.now;
@@ -297,7 +298,7 @@ impl RoleMachine {
         if self.attempt_lone == failover {
             self.attempt = None;
         }
-        if !failover && s.now < s.unreachable_since + self.lone_start_wait(s) {
+        if !failover && s.now < self.alone_since(s.unreachable_since) + self.lone_start_wait(s) {
             self.attempt = None;
             if self.role == Role::Backup {
                 self.wait(WaitCause::NotSynced, out);
@@ -343,6 +344,12 @@ impl RoleMachine {
             false => s.timing.start_wait.max(self.hot_restart),
         };
         self.agreement.lately_leased(needed, span, s.now)
+    }
+
+    /// Since when this node is without its partner and not primary: one that learns late that it has lost the role
+    /// knows as little then as one that starts.
+    fn alone_since(&self, unreachable_since: Instant) -> Instant {
+        unreachable_since.max(self.resigned_at)
     }
 
     /// How long a node without a claim waits for its partner. Where a field device shows outputs that this node lacks,
@@ -449,8 +456,8 @@ impl RoleMachine {
         consider(self.quiet_until());
         consider(self.started + timing.start_wait);
         consider(self.partner_since + timing.start_wait);
-        consider(unreachable_since + timing.start_wait);
-        consider(unreachable_since + self.hot_restart);
+        consider(self.alone_since(unreachable_since) + timing.start_wait);
+        consider(self.alone_since(unreachable_since) + self.hot_restart);
         let holding = &self.newest.holding;
         let ends = [
             holding.fresh_until,

@@ -115,6 +115,8 @@ pub(crate) struct RoleMachine {
     pub(crate) right: Instant,
     /// Promises and leases asked for at or before this were renounced.
     pub(crate) rights_since: Instant,
+    /// When this node last ceased to be primary.
+    pub(crate) resigned_at: Instant,
     /// We promised not to take over before this.
     pub(crate) promised_until: Instant,
     /// An earlier session of the partner may count on a promise until this; no other gets one.
@@ -164,6 +166,7 @@ impl RoleMachine {
             ally: 0,
             right: Instant::ZERO,
             rights_since: Instant::ZERO,
+            resigned_at: Instant::ZERO,
             promised_until: Instant::ZERO,
             grant_from: Instant::ZERO,
             granting: false,

@@ -358,9 +358,12 @@ impl Sending {
 
     fn note_left(&mut self, network: usize, sequence: u32, now: Instant) {
         let packets = self.acknowledged.len();
-        let left = &mut self.left[network * packets + sequence as usize];
-        let again = *left != 0;
-        *left = now.as_nanos() + 1;
+        let at = |network: usize| network * packets + sequence as usize;
+        let again = self.left[at(network)] != 0;
+        // What was asked in vain elsewhere is a question too where it leaves for the first time.
+        let elsewhere = self.left.iter().skip(sequence as usize).step_by(packets);
+        let moved = elsewhere.copied().any(|left| left != 0);
+        self.left[at(network)] = now.as_nanos() + 1;
         if self.first[network] == Some(sequence) {
             self.first[network] = None;
         }
@@ -371,7 +374,7 @@ impl Sending {
             self.unsent.fill(next);
         }
         if let Some(open) = &mut self.open {
-            open.repeated += u32::from(again);
+            open.repeated += u32::from(again || (open.repeated > 0 && moved));
             open.started = open.started.max(sequence + 1);
         }
     }

@@ -124,8 +124,8 @@ impl Sending {
             self.tally.count(Exemption::AsksMoreSlowly);
         } else {
             return Err(format!(
-                "waits for an acknowledgement of transfer cycle {} and has not asked for {}",
-                open.cycle, silent
+                "waits for an acknowledgement of transfer cycle {} and has not asked for {}, {} at most are its patience",
+                open.cycle, silent, patience
             ));
         }
         Ok(())
