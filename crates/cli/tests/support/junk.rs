@@ -84,9 +84,9 @@ pub fn blind_cases(config: &Path) -> Vec<Case> {
         ("discard_truncated", data(&header, &[])[..29].to_vec()),
         ("discard_unknown_type", vec![0x77; 60]),
         ("discard_unknown_version", vec![0, 1, 0, 9, 0, 0, 0, 0]),
-        ("discard_corrupt", [&good[..], &[0; 100]].concat()),
+        ("discard_malformed", [&good[..], &[0; 100]].concat()),
         (
-            "discard_corrupt",
+            "discard_malformed",
             [&good[..], &vec![0; 60_000][..]].concat(),
         ),
         ("discard_corrupt", with_a_turned_bit(&good)),

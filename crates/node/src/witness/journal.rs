@@ -28,12 +28,13 @@ const TRAFFIC: [Counter; 3] = [
 ];
 
 /// Every cause for which a witness does not serve somebody.
-const DISCARDS: [Counter; 13] = [
+const DISCARDS: [Counter; 14] = [
     Counter::DiscardSocketFull,
     Counter::DiscardNoSource,
     Counter::DiscardTruncated,
     Counter::DiscardUnknownType,
     Counter::DiscardUnknownVersion,
+    Counter::DiscardCorrupt,
     Counter::DiscardMalformed,
     Counter::DiscardWrongKind,
     Counter::DiscardTooManyRequests,

@@ -10,6 +10,9 @@ use bumpless_wire::{AckHeader, DataHeader, Version, packet_count};
 use super::{Answer, ChannelTerms, State};
 use crate::check::{Tally, Verdict};
 
+/// The shortest time from sending to the first question (T-23).
+const LEAST_PATIENCE: Duration = Duration::from_micros(100);
+
 /// A transfer whose first packet has left.
 #[derive(Clone, Debug)]
 struct Open {
@@ -360,9 +363,11 @@ impl Sending {
         let packets = self.acknowledged.len();
         let at = |network: usize| network * packets + sequence as usize;
         let again = self.left[at(network)] != 0;
-        // What was asked in vain elsewhere is a question too where it leaves for the first time.
+        // What was sent in vain elsewhere is a question too where it leaves for the first time: not what leaves on
+        // all links, since no question comes within the least patience of T-23.
         let elsewhere = self.left.iter().skip(sequence as usize).step_by(packets);
-        let moved = elsewhere.copied().any(|left| left != 0);
+        let waited = now.before(LEAST_PATIENCE).as_nanos();
+        let moved = elsewhere.copied().any(|left| (1..=waited).contains(&left));
         self.left[at(network)] = now.as_nanos() + 1;
         if self.first[network] == Some(sequence) {
             self.first[network] = None;
@@ -374,7 +379,7 @@ impl Sending {
             self.unsent.fill(next);
         }
         if let Some(open) = &mut self.open {
-            open.repeated += u32::from(again || (open.repeated > 0 && moved));
+            open.repeated += u32::from(again || moved);
             open.started = open.started.max(sequence + 1);
         }
     }
