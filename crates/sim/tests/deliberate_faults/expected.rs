@@ -136,7 +136,11 @@ pub const EXPECTED: &[Expected] = &[
         Scenario("hand-overs"),
         &["no bump", "continues"],
     ),
-    not_shown(Fault::FreshStateThrownAway, DEVICE_DECIDES),
+    expect(
+        Fault::FreshStateThrownAway,
+        Small,
+        &["no bump", "continues"],
+    ),
     expect(Fault::OwnStateForgotten, Small, &["continues"]),
     expect(Fault::PermitLeftBehind, Small, &["one writer"]),
 ];
