@@ -21,7 +21,7 @@ const HEAD: &str = "\
 
 Checkers that have never failed prove little. So the shipped code can be made wrong in one place at a
 time (`bumpless_base::fault`, only in a build with `--cfg bumpless_deliberate_faults`), and a test shows
-that the simulator finds it, by a checker that it concerns, while the same worlds without the fault
+that the simulator finds it (but for those at the end), by a checker that it concerns, while the same worlds without the fault
 break no invariant:
 
     .ci/deliberate_faults.sh                    # fails if a fault is not found, or by another checker
