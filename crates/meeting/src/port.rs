@@ -180,10 +180,9 @@ impl ApplicationPort {
         self.mark();
     }
 
-    /// Notes until when the newest received state is young enough to go on from. Whether the field device has
-    /// accepted an output later than that one is to be seen.
+    /// Notes until when the newest received state is young enough to go on from. Where the field device has shown a
+    /// later output, that stands until the device is compared with this state: it may be one that was long on its way.
     pub fn note_received(&self, usable_until: Instant) {
-        self.set_outdated(false);
         self.received_usable_until
             .store(usable_until.as_nanos(), Ordering::SeqCst);
     }
