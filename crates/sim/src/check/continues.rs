@@ -45,6 +45,8 @@ struct Line {
     received: Vec<Option<Progress>>,
     /// And how much earlier the node may believe it to have come: how long it had not looked before, nanoseconds.
     late: Vec<u64>,
+    /// By node: when it last asked the field device in vain, with the right to write.
+    in_vain: Vec<u64>,
     /// Beginnings from the initial state after the first output.
     cold_starts: u64,
 }
@@ -60,6 +62,7 @@ impl Line {
             made: vec![[0; 2]; nodes],
             received: vec![None; nodes],
             late: vec![0; nodes],
+            in_vain: vec![0; nodes],
             cold_starts: 0,
         }
     }
@@ -137,6 +140,7 @@ impl Continues {
     pub fn leaves(&mut self, application: usize, node: usize) {
         let line = &mut self.lines[application];
         (line.own[node], line.received[node]) = (None, None);
+        line.in_vain[node] = 0;
     }
 
     /// The application's new writer has the role by an ordered hand-over.
@@ -155,6 +159,11 @@ impl Continues {
             }
         }
         line.newest = Some((Progress { epoch, cycle }, at));
+    }
+
+    /// The field device of `application` does not answer `node`, which has the right to write.
+    pub fn asks_in_vain(&mut self, application: usize, node: usize, at: u64) {
+        self.lines[application].in_vain[node] = at;
     }
 
     /// How often each application began from its initial state after its first output.
@@ -251,6 +260,10 @@ impl Continues {
         let made = line.made[node][usize::from(!own)];
         let idle = idle.min(at.saturating_sub(made));
         if self.enforced && idle > terms.hot_restart {
+            if own && at.saturating_sub(line.in_vain[node]) <= terms.hot_restart {
+                self.tally.count(Exemption::DeviceAway);
+                return Ok(());
+            }
             if idle <= terms.hot_restart + self.unsure(terms) {
                 self.tally.count(Exemption::HotRestartUnsure);
                 return Ok(());

@@ -78,6 +78,8 @@ exemptions! {
         "a backup of an application that commits async may be a cycle behind, but not after an ordered hand-over";
     CameLate, "continues: came late", "R-67",
         "a node cannot know how long a state had waited for it while it stood still, and takes it for as old as can be";
+    DeviceAway, "continues: device away", "F-17",
+        "a primary with the right to write whose field device does not answer is at work, and goes on from its own state";
     BehindAcrossRoles, "continues: behind across a change of primary", "F-27",
         "whether an output of a new primary went on from the state that another holds, or began anew, neither shows";
     CutOffFromPartner, "one configuration: cut off", "R-30",

@@ -347,6 +347,11 @@ impl Checks {
         self.note("one configuration", at, verdict);
     }
 
+    /// The field device of `application` does not answer `node`, which has the right to write.
+    pub fn asks_in_vain(&mut self, application: usize, node: usize, at: u64) {
+        self.continues.asks_in_vain(application, node, at);
+    }
+
     /// An application begins from its initial state, on a node that has taken the role with a fresh
     /// state or without.
     pub fn cold_start(&mut self, application: usize, with_state: bool, at: u64) {

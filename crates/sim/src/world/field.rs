@@ -78,6 +78,7 @@ impl World {
             } else {
                 self.requests[slot as usize] = None;
                 self.vacant_requests.push(slot);
+                self.asks_in_vain(&request);
             }
             return;
         }
@@ -97,6 +98,17 @@ impl World {
         self.requests[slot as usize] = Some(request);
         self.queue
             .push(self.now() + way, What::Request { request: slot });
+    }
+
+    fn asks_in_vain(&mut self, request: &Request) {
+        let now = self.queue.now();
+        let group = self.config.applications[request.application].group;
+        let host = &self.hosts[request.node];
+        let permitted = host.permits.get(group).is_some_and(|it| it.1 > now);
+        if permitted && host.incarnation == request.incarnation {
+            self.checks
+                .asks_in_vain(request.application, request.node, now);
+        }
     }
 
     fn judge_write(

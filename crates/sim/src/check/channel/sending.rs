@@ -363,11 +363,7 @@ impl Sending {
         let packets = self.acknowledged.len();
         let at = |network: usize| network * packets + sequence as usize;
         let again = self.left[at(network)] != 0;
-        // What was sent in vain elsewhere is a question too where it leaves for the first time: not what leaves on
-        // all links, since no question comes within the least patience of T-23.
-        let elsewhere = self.left.iter().skip(sequence as usize).step_by(packets);
-        let waited = now.before(LEAST_PATIENCE).as_nanos();
-        let moved = elsewhere.copied().any(|left| (1..=waited).contains(&left));
+        let moved = self.asks_elsewhere(sequence, now);
         self.left[at(network)] = now.as_nanos() + 1;
         if self.first[network] == Some(sequence) {
             self.first[network] = None;
@@ -382,6 +378,20 @@ impl Sending {
             open.repeated += u32::from(again || moved);
             open.started = open.started.max(sequence + 1);
         }
+    }
+
+    /// Whether a packet that leaves on a link for the first time is a question (T-23). It is if it is the last that is
+    /// not acknowledged, and was sent in vain elsewhere: no question comes within the least patience. *What leaves on
+    /// all links, one after the other, is none; of each transfer at most one packet for each further link is
+    /// mistaken for one.*
+    fn asks_elsewhere(&self, sequence: u32, now: Instant) -> bool {
+        let packets = self.acknowledged.len();
+        let started = self.open.as_ref().map_or(0, |open| open.started as usize);
+        let last = (0..started).rfind(|&at| !self.acknowledged[at]);
+        let elsewhere = self.left.iter().skip(sequence as usize).step_by(packets);
+        let waited = now.before(LEAST_PATIENCE).as_nanos();
+        let in_vain = |&left: &u64| (1..=waited).contains(&left);
+        last == Some(sequence as usize) && elsewhere.copied().any(|left| in_vain(&left))
     }
 
     /// Packets in flight, unless their transfer may end in this turn.
