@@ -65,6 +65,8 @@ faults! {
     LeaseKeptAtYield, "redundancy", "a primary that has yielded at a witness goes on using its lease";
     AloneForgottenAtLapse, "redundancy", "a primary without a right says that nothing has left that the backup lacks";
     ClaimNotJudged, "redundancy", "a claim counts although nobody is asked what an earlier process of the partner did";
+    WriterNotWaitedFor, "redundancy", "a node without a claim starts while whoever wrote what its field device shows could go on";
+    StallCountsAsWaiting, "redundancy", "a node that stands still waits for its partner meanwhile";
     WitnessGrantsTwice, "redundancy, witness", "the role is granted while another node's lease runs";
     WitnessIgnoresMark, "redundancy, witness", "the role is granted to a node whose state is old";
     OutputBeforeAck, "controller, executor", "before_output does not wait for the acknowledgement";

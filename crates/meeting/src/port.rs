@@ -48,8 +48,8 @@ pub struct Word {
     pub epoch_spent: Epoch,
     /// It can run here.
     pub fit: bool,
-    /// Its field device has accepted an output later than the newest state that is here.
-    pub outdated: bool,
+    /// Its field device has accepted an output later than the newest state that is here, and shows the same since then.
+    pub outdated: Option<Instant>,
     /// Outputs are to be written although their state is not safe.
     pub behind: bool,
     /// Its newest published state is at the backup.
@@ -63,7 +63,7 @@ impl Default for Word {
             epoch_seen: Epoch::default(),
             epoch_spent: Epoch::default(),
             fit: true,
-            outdated: false,
+            outdated: None,
             behind: false,
             safe: true,
         }
@@ -93,10 +93,16 @@ pub struct ApplicationPort {
     epoch_seen: AtomicU32,
     epoch_spent: AtomicU32,
     unfit: AtomicBool,
-    outdated: AtomicBool,
+    /// Since when the field device shows what lacks here, zero if nothing does.
+    outdated: AtomicU64,
     executor: OnceLock<Thread>,
     /// Where the data plane finds that something is to be looked at here, and this port's number there.
     marks: Option<(Arc<Marks>, usize)>,
+}
+
+/// Zero stands for none.
+fn instant_of(nanos: u64) -> Option<Instant> {
+    (nanos != 0).then(|| Instant::from_nanos(nanos))
 }
 
 impl ApplicationPort {
@@ -121,7 +127,7 @@ impl ApplicationPort {
             epoch_seen: Epoch(self.epoch_seen.load(Ordering::SeqCst)),
             epoch_spent: Epoch(self.epoch_spent.load(Ordering::SeqCst)),
             fit: !self.unfit.load(Ordering::SeqCst),
-            outdated: self.outdated.load(Ordering::SeqCst),
+            outdated: instant_of(self.outdated.load(Ordering::SeqCst)),
             behind: self.behind(),
             safe: self.newest_is_safe(),
         }
@@ -225,8 +231,7 @@ impl ApplicationPort {
 
     /// Since when the present cycle runs.
     pub fn cycle_since(&self) -> Option<Instant> {
-        let nanos = self.cycle_since.load(Ordering::SeqCst);
-        (nanos != 0).then(|| Instant::from_nanos(nanos))
+        instant_of(self.cycle_since.load(Ordering::SeqCst))
     }
 
     /// Whether the newest published state is at the backup.
@@ -306,14 +311,15 @@ impl ApplicationPort {
         higher
     }
 
-    /// Notes whether the field device has accepted an output later than the newest state that is here; returns
-    /// whether that has changed.
-    pub fn set_outdated(&self, outdated: bool) -> bool {
-        let changed = self.outdated.swap(outdated, Ordering::SeqCst) != outdated;
-        if changed {
+    /// Notes since when the field device shows that it has accepted an output later than the newest state that is
+    /// here, if it does; returns whether it does in place of not, or the reverse.
+    pub fn set_outdated(&self, since: Option<Instant>) -> bool {
+        let nanos = since.map_or(0, |since| since.as_nanos().max(1));
+        let before = self.outdated.swap(nanos, Ordering::SeqCst);
+        if before != nanos {
             self.mark();
         }
-        changed
+        (before == 0) != (nanos == 0)
     }
 
     /// Notes whether the application can run here: its field answers and its state was loaded.

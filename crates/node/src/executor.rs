@@ -338,8 +338,8 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
         }
     }
 
-    fn note_outdated(&mut self, outdated: bool) {
-        if self.port.set_outdated(outdated) {
+    fn note_outdated(&mut self, since: Option<Instant>) {
+        if self.port.set_outdated(since) {
             self.environment.wake_data_plane();
         }
     }

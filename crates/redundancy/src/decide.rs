@@ -298,7 +298,7 @@ impl RoleMachine {
         if self.attempt_lone == failover {
             self.attempt = None;
         }
-        if !failover && s.now < self.alone_since(s.unreachable_since) + self.lone_start_wait(s) {
+        if !failover && s.now < self.lone_start_at(s.unreachable_since, s.timing) {
             self.attempt = None;
             if self.role == Role::Backup {
                 self.wait(WaitCause::NotSynced, out);
@@ -340,7 +340,7 @@ impl RoleMachine {
     fn lately_held(&self, s: &Surroundings<'_>) -> Option<crate::id::ReferenceId> {
         let needed = self.agreement.needed();
         let span = match self.newest.holds_some(s.now) {
-            true => self.lone_start_wait(s),
+            true => self.lone_start_wait(s.timing),
             false => s.timing.start_wait.max(self.hot_restart),
         };
         self.agreement.lately_leased(needed, span, s.now)
@@ -354,11 +354,19 @@ impl RoleMachine {
 
     /// How long a node without a claim waits for its partner. Where a field device shows outputs that this node lacks,
     /// for as long as whoever has written them could still go on.
-    fn lone_start_wait(&self, s: &Surroundings<'_>) -> Duration {
-        match self.newest.holding.outdated {
-            true => s.timing.start_wait.max(self.hot_restart),
-            false => s.timing.start_wait,
+    fn lone_start_wait(&self, timing: &Timing) -> Duration {
+        match self.newest.holding.outdated_until {
+            Some(_) => timing.start_wait.max(self.hot_restart),
+            None => timing.start_wait,
         }
+    }
+
+    /// When a node without a claim may start alone.
+    fn lone_start_at(&self, unreachable_since: Instant, timing: &Timing) -> Instant {
+        let at = self.alone_since(unreachable_since) + self.lone_start_wait(timing);
+        let outdated_until = self.newest.holding.outdated_until;
+        let outdated_until = outdated_until.filter(|_| !deliberate(Fault::WriterNotWaitedFor));
+        outdated_until.map_or(at, |until| at.max(until))
     }
 
     /// Whatever was granted before this moment says nothing about this partition.
@@ -457,7 +465,7 @@ impl RoleMachine {
         consider(self.started + timing.start_wait);
         consider(self.partner_since + timing.start_wait);
         consider(self.alone_since(unreachable_since) + timing.start_wait);
-        consider(self.alone_since(unreachable_since) + self.hot_restart);
+        consider(self.lone_start_at(unreachable_since, timing));
         let holding = &self.newest.holding;
         let ends = [
             holding.fresh_until,

@@ -22,8 +22,9 @@ pub struct Holding {
     /// Until when the state of at least one application is whose field device shows no later output. In doubt,
     /// the device may show that it is the newest.
     pub some_usable_until: Option<Instant>,
-    /// The field device of some application has accepted an output later than its state here.
-    pub outdated: bool,
+    /// The field device of some application has accepted an output later than its state here: until when whoever has
+    /// written it could still go on, if he has written none since.
+    pub outdated_until: Option<Instant>,
     /// Every application can run here: its field device answers.
     pub fit: bool,
 }
@@ -34,7 +35,7 @@ impl Holding {
         fresh_until: None,
         usable_until: None,
         some_usable_until: None,
-        outdated: false,
+        outdated_until: None,
         fit: true,
     };
 
@@ -44,7 +45,7 @@ impl Holding {
             fresh_until: until,
             usable_until: until,
             some_usable_until: until,
-            outdated: false,
+            outdated_until: None,
             fit: true,
         }
     }

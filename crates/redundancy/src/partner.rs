@@ -315,6 +315,13 @@ impl Partner {
         self.set_reachable(any && self.duplicate_until.is_none(), now, out);
     }
 
+    /// This node stood still for `gap`: as long as that it has not looked for its partner.
+    pub(crate) fn discount_stall(&mut self, gap: Duration) {
+        if !self.reachable {
+            self.unreachable_since += gap;
+        }
+    }
+
     /// When [`check_links`](Self::check_links) may have something to do.
     pub(crate) fn next_check(&self, timing: &Timing, grace: Instant) -> Instant {
         let mut next = Instant::FAR_FUTURE;

@@ -7,8 +7,9 @@ use crate::redundancy::Redundancy;
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::Setup;
 use crate::status::LinksView;
+use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::random::mix64;
-use bumpless_base::{Counter, Instant};
+use bumpless_base::{Counter, Duration, Instant};
 use bumpless_wire::Heartbeat;
 
 impl Redundancy {
@@ -49,10 +50,28 @@ impl Redundancy {
     /// was stopped, and so may have been what it reads from: it cannot judge its partners yet.
     pub(crate) fn notice_stall(&mut self, now: Instant) {
         let heartbeat = self.setup.timing.heartbeat;
-        if now.since(self.now) > heartbeat * 2 {
+        let gap = now.since(self.now);
+        if gap > heartbeat * 2 {
             self.grace = now + heartbeat * 2;
+            self.discount_stall(gap);
         }
         self.now = self.now.max(now);
+    }
+
+    /// While it stands still, a node does not look for a partner that it has lost.
+    #[cold]
+    fn discount_stall(&mut self, gap: Duration) {
+        if deliberate(Fault::StallCountsAsWaiting) {
+            return;
+        }
+        for group in &mut self.groups {
+            if !self.partners[group.peer].is_reachable() {
+                group.resigned_at += gap;
+            }
+        }
+        for partner in &mut self.partners {
+            partner.discount_stall(gap);
+        }
     }
 
     pub(crate) fn index_of(&self, group: GroupId) -> Option<usize> {

@@ -55,6 +55,13 @@ pub struct Mailbox {
     pub unreachable: bool,
 }
 
+impl Mailbox {
+    /// Whether something has come that the node has not taken.
+    pub fn has_waiting(&self) -> bool {
+        !self.inbox.is_empty()
+    }
+}
+
 /// All mailboxes, and the datagrams that go round.
 #[derive(Debug)]
 pub struct Exchange {

@@ -128,6 +128,8 @@ pub struct CycleMachine<R, G, O> {
     /// When the state was last taken up or executed, and whether this node has been primary ever
     /// since.
     taken_up_at: Instant,
+    /// What the field device shows, as backup, and since when.
+    shown: (FieldSample, Instant),
     uninterrupted: bool,
     /// The epoch of the last output that was sent, whatever became of it.
     wrote_in: Option<Epoch>,
@@ -171,6 +173,7 @@ where
             published: None,
             newcomer: false,
             taken_up_at: Instant::ZERO,
+            shown: (FieldSample::default(), Instant::ZERO),
             uninterrupted: false,
             wrote_in: None,
             fit: true,
@@ -259,7 +262,7 @@ where
             (Phase::Warming(outcome), Answer::Warm(result)) => {
                 let noted = self.note(result);
                 if let (None, Ok(sample)) = (&outcome, &noted) {
-                    self.compare_with_device(*sample);
+                    self.compare_with_device(*sample, now);
                 }
                 let as_backup = noted.map_or_else(Outcome::Cold, |_| Outcome::Warm);
                 self.finish(outcome.unwrap_or(as_backup), now);

@@ -129,9 +129,9 @@ pub trait OutputGate {
     /// A device holds the present epoch although this process has written nothing in it: an earlier
     /// process of this node has. Outputs need a higher one.
     fn epoch_spent(&mut self, _epoch: Epoch) {}
-    /// Whether the field device has accepted an output later than the newest state that is here. Called in each cycle
-    /// as backup, and when a tenure begins.
-    fn note_outdated(&mut self, _outdated: bool) {}
+    /// The field device has accepted an output later than the newest state that is here; what it shows is the same
+    /// since then. `None`: it has not. Called in each cycle as backup, and when a tenure begins.
+    fn note_outdated(&mut self, _since: Option<Instant>) {}
     /// Whether this node can reach its field devices and run the application. Called on changes.
     fn fit_changed(&mut self, _fit: bool) {}
 }

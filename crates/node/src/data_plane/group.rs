@@ -128,14 +128,14 @@ impl GroupRuntime {
 
     fn tell_holding(&self, redundancy: &mut Redundancy, now: Instant) {
         let mut holding = self.members.holding(!self.unfit);
-        if self.words.any_outdated() {
+        if let Some(until) = self.words.outdated_until() {
             // Whoever has written later has the newest state, if he lives.
             let words = &self.words;
             let counts = |place| !words.is_outdated(place);
             let restored = self.members.restored_usable().filter(|&until| now < until);
             holding.some_usable_until = self.members.latest_usable(counts).max(restored);
             // What lies on a disk is meant for when everything else is lost, and ages meanwhile.
-            holding.outdated = restored.is_none();
+            holding.outdated_until = restored.is_none().then_some(until);
         }
         redundancy.set_holding(self.id, holding, now);
     }

@@ -250,7 +250,7 @@ impl Members {
             fresh_until: first(&self.freshness),
             usable_until: first(&self.usability),
             some_usable_until: self.latest_usable.max(self.restored_usable),
-            outdated: false,
+            outdated_until: None,
             fit,
         }
     }

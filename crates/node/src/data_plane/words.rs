@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bumpless_base::Epoch;
+use bumpless_base::{Epoch, Instant};
 use bumpless_exchange::Marks;
 use bumpless_meeting::Word;
 
@@ -15,6 +15,8 @@ pub struct Words {
     known: Vec<Word>,
     unfit: usize,
     outdated: usize,
+    /// Until when whoever has written what some field device shows, and what lacks here, could go on.
+    outdated_until: Instant,
     outdated_changed: bool,
     behind: usize,
     awaiting: usize,
@@ -30,6 +32,7 @@ impl Words {
             known: vec![Word::default(); count],
             unfit: 0,
             outdated: 0,
+            outdated_until: Instant::ZERO,
             outdated_changed: false,
             behind: 0,
             awaiting: 0,
@@ -53,6 +56,10 @@ impl Words {
                 let word = there.port.word();
                 self.known[member] = word;
                 self.count(known, word);
+                if let Some(since) = word.outdated {
+                    let until = since + there.times.hot_restart;
+                    self.outdated_until = self.outdated_until.max(until);
+                }
             }
         });
     }
@@ -70,7 +77,8 @@ impl Words {
             *sum = *sum + usize::from(after) - usize::from(before);
         };
         count(&mut self.unfit, !before.fit, !after.fit);
-        count(&mut self.outdated, before.outdated, after.outdated);
+        let (was, is) = (before.outdated, after.outdated);
+        count(&mut self.outdated, was.is_some(), is.is_some());
         self.outdated_changed |= before.outdated != after.outdated;
         count(&mut self.behind, before.behind, after.behind);
         count(&mut self.awaiting, !before.safe, !after.safe);
@@ -93,14 +101,17 @@ impl Words {
         self.unfit == 0
     }
 
-    /// Whether the field device of some application has accepted an output later than the newest state here.
-    pub fn any_outdated(&self) -> bool {
-        self.outdated > 0
+    /// The field device of some application has accepted an output later than the newest state here: until when
+    /// whoever has written it could still go on (`hot_restart_ms`).
+    pub fn outdated_until(&self) -> Option<Instant> {
+        (self.outdated > 0).then_some(self.outdated_until)
     }
 
-    /// Whether that of the application at `place` has.
+    /// Whether that of the application at `place` has accepted one.
     pub fn is_outdated(&self, place: usize) -> bool {
-        self.known.get(place).is_some_and(|word| word.outdated)
+        self.known
+            .get(place)
+            .is_some_and(|word| word.outdated.is_some())
     }
 
     /// Whether that has changed for some application since this was asked last.
@@ -142,6 +153,7 @@ mod tests {
         let mut members = Members::new((0..COUNT).map(member).collect(), COUNT);
         let mut words = Words::new(Arc::clone(&marks), COUNT);
         let mut random = Random::new(7);
+        let (mut shown, mut latest) = (0, Instant::ZERO);
         let (mut seen, mut spent) = (Epoch::default(), Epoch::default());
         for round in 0..2_000 {
             let at = random.below(COUNT as u64) as usize;
@@ -154,12 +166,17 @@ mod tests {
             let Some(Member { port, .. }) = members.at(at) else {
                 continue;
             };
-            match random.below(6) {
+            match random.below(7) {
                 0 => port.note_published(round, StateLife::default()),
                 1 => port.settle(round, random.chance(0.5)),
                 2 => port.set_fit(random.chance(0.5)),
                 3 => port.ask_alone(),
                 4 => port.in_step(),
+                5 => {
+                    shown += 1;
+                    let since = Instant::from_nanos(shown);
+                    port.set_outdated(random.chance(0.7).then_some(since));
+                }
                 _ => {
                     port.note_epoch_seen(Epoch(random.below(1 << 20) as u32));
                     port.note_epoch_spent(Epoch(random.below(1 << 20) as u32));
@@ -175,6 +192,14 @@ mod tests {
                     words.in_step(),
                     !behind && each.iter().all(|word| word.safe)
                 );
+                // The latest that any device has shown counts as long as one does.
+                let any = each.iter().any(|word| word.outdated.is_some());
+                latest = each
+                    .iter()
+                    .filter_map(|word| word.outdated)
+                    .fold(latest, Instant::max);
+                let until = latest + Duration::from_secs(5);
+                assert_eq!(words.outdated_until(), any.then_some(until));
                 // What a device holds stays true when its application has gone.
                 seen = each
                     .iter()

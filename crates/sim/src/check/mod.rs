@@ -90,6 +90,8 @@ pub struct Checks {
     /// When each node's data plane last ended a turn, true time, and the last time that was followed by a pause.
     looked_at: Vec<u64>,
     paused_from: Vec<u64>,
+    /// By node: since a pause it has never taken all that had come.
+    backlog: Vec<bool>,
     one_configuration: OneConfiguration,
     outputs: Outputs,
     tally: Tally,
@@ -156,6 +158,7 @@ impl Checks {
         Self {
             looked_at: vec![0; nodes],
             paused_from: vec![0; nodes],
+            backlog: vec![false; nodes],
             continues: Continues::new(&terms.continuing(), nodes, bears, &tally),
             one_configuration: OneConfiguration::new(
                 together,
@@ -242,7 +245,8 @@ impl Checks {
         if let Some(origin) = origin {
             let Delivered { node, .. } = *delivered;
             // What has waited may have come at any time of the pause, as far as its node knows.
-            let looked = match delivered.transit > PAUSE {
+            let waited = self.backlog[node] || delivered.transit > PAUSE;
+            let looked = match waited {
                 true => self.paused_from[node].min(self.looked_at[node]),
                 false => self.looked_at[node],
             };
@@ -257,12 +261,15 @@ impl Checks {
         self.note("channel", delivered.at, verdict);
     }
 
-    /// All that lies ready at `node` was shown.
-    pub fn looked(&mut self, node: usize, at: u64) {
+    /// All that lies ready at `node` was shown. `waits`: whether more has come for it that it has not taken.
+    pub fn looked(&mut self, node: usize, at: u64, waits: impl FnOnce() -> bool) {
         let before = std::mem::replace(&mut self.looked_at[node], at);
-        if at - before > PAUSE {
+        let paused = at - before > PAUSE;
+        if paused && !self.backlog[node] {
             self.paused_from[node] = before;
         }
+        // What waited behind what came in the pause may have come in it, too.
+        self.backlog[node] = (paused || self.backlog[node]) && waits();
         let verdict = self.channels.looked(node);
         self.note("channel", at, verdict);
     }

@@ -152,7 +152,11 @@ impl World {
         }
         self.observe_permits(node);
         self.observe_deliveries(node);
-        self.checks.looked(node, self.queue.now());
+        let (exchange, networks) = (&self.exchange, self.network.count());
+        self.checks.looked(node, self.queue.now(), || {
+            let mut exchange = exchange.get();
+            (0..networks).any(|network| exchange.mailbox(node, network).has_waiting())
+        });
         self.observe_load(node);
         self.stir_applications(node);
         self.stir_change(node);

@@ -104,8 +104,11 @@ where
     }
 
     /// As backup: whether the device has accepted an output later than the newest state that is here. Then somebody
-    /// else has a later one, if he lives.
-    pub(super) fn compare_with_device(&mut self, sample: FieldSample) {
+    /// else has a later one, if he lives, and had written the one that the device shows when it first showed it.
+    pub(super) fn compare_with_device(&mut self, sample: FieldSample, now: Instant) {
+        if sample != self.shown.0 {
+            self.shown = (sample, now);
+        }
         let mut newest = self.progress;
         self.replication.read_latest(&mut |state, _| {
             let received = Envelope::parse(state).ok().map(|state| state.progress);
@@ -113,7 +116,8 @@ where
         });
         let accepted = Accepted::told(sample, self.settings.commit);
         let lacks = |accepted: Accepted| !newest.is_some_and(|newest| accepted.is_in(newest));
-        self.gate.note_outdated(accepted.is_some_and(lacks));
+        let outdated = accepted.is_some_and(lacks);
+        self.gate.note_outdated(outdated.then_some(self.shown.1));
     }
 
     fn take_up(
@@ -123,7 +127,7 @@ where
         includes: &dyn Fn(Progress) -> bool,
     ) -> Result<(), LoadError> {
         self.report.resumed = Some(self.load_newest(includes)?);
-        self.gate.note_outdated(false);
+        self.gate.note_outdated(None);
         self.begun_with = self.report.resumed;
         self.tenure = Tenure::Acting(epoch);
         if !self.uninterrupted {
