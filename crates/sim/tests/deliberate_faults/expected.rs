@@ -13,8 +13,6 @@ pub enum World {
     Busy,
     /// What this script says.
     Scenario(&'static str),
-    /// No world shows it yet, for this reason: storms over the small pair do not.
-    NotShown(&'static str),
 }
 
 /// What is expected of a fault.
@@ -30,15 +28,6 @@ pub struct Expected {
 const fn expect(fault: Fault, world: World, by: &'static [&'static str]) -> Expected {
     Expected { fault, world, by }
 }
-
-const fn not_shown(fault: Fault, why: &'static str) -> Expected {
-    expect(fault, World::NotShown(why), &[])
-}
-
-/// Devices of the simulator tell the stamp of what they accepted, and in doubt the executor asks them (F-27).
-const DEVICE_DECIDES: &str = "the field device decides in its place (F-27)";
-/// Who uses a right that he has given back is not met by another who has got it meanwhile.
-const NO_SECOND_YET: &str = "no storm gives the right to another soon enough";
 
 use World::{Busy, Packets, Scenario, Small};
 
@@ -111,10 +100,36 @@ pub const EXPECTED: &[Expected] = &[
         Scenario("newcomer"),
         &["one configuration"],
     ),
-    not_shown(Fault::PromisesKeptAtLapse, NO_SECOND_YET),
-    not_shown(Fault::LeaseKeptAtYield, NO_SECOND_YET),
-    not_shown(Fault::AloneForgottenAtLapse, DEVICE_DECIDES),
-    not_shown(Fault::ClaimNotJudged, DEVICE_DECIDES),
+    expect(
+        Fault::PromisesKeptAtLapse,
+        Scenario("late-answers"),
+        &["one writer"],
+    ),
+    expect(
+        Fault::LeaseKeptAtYield,
+        Scenario("yielding"),
+        &["one writer"],
+    ),
+    expect(
+        Fault::AloneForgottenAtLapse,
+        Scenario("forgotten-alone"),
+        &["no bump", "continues"],
+    ),
+    expect(
+        Fault::ClaimNotJudged,
+        Scenario("unjudged-claim"),
+        &["no bump", "continues"],
+    ),
+    expect(
+        Fault::WriterNotWaitedFor,
+        Scenario("writer-cut-off"),
+        &["continues"],
+    ),
+    expect(
+        Fault::StallCountsAsWaiting,
+        Scenario("writer-long-unheard"),
+        &["continues"],
+    ),
     expect(Fault::WitnessGrantsTwice, Small, &["one writer"]),
     expect(
         Fault::WitnessIgnoresMark,
@@ -128,7 +143,11 @@ pub const EXPECTED: &[Expected] = &[
     expect(Fault::DeviceNotAsked, Small, &["no bump", "continues"]),
     expect(Fault::PermitNotAskedAgain, Small, &["one writer"]),
     expect(Fault::CycleNotCounted, Small, &["no bump"]),
-    not_shown(Fault::OwnStateAlwaysKept, DEVICE_DECIDES),
+    expect(
+        Fault::OwnStateAlwaysKept,
+        Scenario("long-outage"),
+        &["continues"],
+    ),
     expect(Fault::FailedLinkStopsOthers, Small, &["heals"]),
     expect(Fault::SecondLinkNotRead, Small, &["heals"]),
     expect(
