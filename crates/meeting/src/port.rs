@@ -50,6 +50,8 @@ pub struct Word {
     pub fit: bool,
     /// Its field device has accepted an output later than the newest state that is here, and shows the same since then.
     pub outdated: Option<Instant>,
+    /// No state has come since that was seen, which might include the output.
+    pub lacking: bool,
     /// Outputs are to be written although their state is not safe.
     pub behind: bool,
     /// Its newest published state is at the backup.
@@ -64,6 +66,7 @@ impl Default for Word {
             epoch_spent: Epoch::default(),
             fit: true,
             outdated: None,
+            lacking: false,
             behind: false,
             safe: true,
         }
@@ -93,6 +96,10 @@ pub struct ApplicationPort {
     epoch_seen: AtomicU32,
     epoch_spent: AtomicU32,
     unfit: AtomicBool,
+    /// How many states have come; how many had when the newest was looked at last, and when `outdated` was judged.
+    received: AtomicU64,
+    looked_at: AtomicU64,
+    judged: AtomicU64,
     /// Since when the field device shows what lacks here, zero if nothing does.
     outdated: AtomicU64,
     executor: OnceLock<Thread>,
@@ -123,11 +130,14 @@ impl ApplicationPort {
 
     /// What the data plane wants to know of each application.
     pub fn word(&self) -> Word {
+        let outdated = instant_of(self.outdated.load(Ordering::SeqCst));
+        let judged = self.judged.load(Ordering::SeqCst);
         Word {
             epoch_seen: Epoch(self.epoch_seen.load(Ordering::SeqCst)),
             epoch_spent: Epoch(self.epoch_spent.load(Ordering::SeqCst)),
             fit: !self.unfit.load(Ordering::SeqCst),
-            outdated: instant_of(self.outdated.load(Ordering::SeqCst)),
+            outdated,
+            lacking: outdated.is_some() && judged == self.received.load(Ordering::SeqCst),
             behind: self.behind(),
             safe: self.newest_is_safe(),
         }
@@ -191,6 +201,13 @@ impl ApplicationPort {
     pub fn note_received(&self, usable_until: Instant) {
         self.received_usable_until
             .store(usable_until.as_nanos(), Ordering::SeqCst);
+        self.received.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// The executor is about to look at the newest received state.
+    pub fn look_at_received(&self) {
+        let received = self.received.load(Ordering::SeqCst);
+        self.looked_at.store(received, Ordering::SeqCst);
     }
 
     /// Until when the newest received state is young enough to go on from; an instant that has passed if there is
@@ -311,12 +328,14 @@ impl ApplicationPort {
         higher
     }
 
-    /// Notes since when the field device shows that it has accepted an output later than the newest state that is
-    /// here, if it does; returns whether it does in place of not, or the reverse.
+    /// Notes since when the field device shows that it has accepted an output later than the newest state that was
+    /// looked at, if it does; returns whether it does in place of not, or the reverse.
     pub fn set_outdated(&self, since: Option<Instant>) -> bool {
         let nanos = since.map_or(0, |since| since.as_nanos().max(1));
+        let looked_at = self.looked_at.load(Ordering::SeqCst);
+        let judged = self.judged.swap(looked_at, Ordering::SeqCst);
         let before = self.outdated.swap(nanos, Ordering::SeqCst);
-        if before != nanos {
+        if before != nanos || (nanos != 0 && judged != looked_at) {
             self.mark();
         }
         (before == 0) != (nanos == 0)

@@ -208,6 +208,7 @@ impl<E: Environment> Replication for ChannelReplication<E> {
         // What was young enough when the role was taken is what it was taken with.
         let taken_at = self.gate.role_since().min(self.environment.now());
         let usable = taken_at < self.port.received_usable_until();
+        self.port.look_at_received();
         match self.subscriber.newest().filter(|_| usable) {
             Some(view) => {
                 let info = StateInfo {

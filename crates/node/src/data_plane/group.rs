@@ -86,6 +86,7 @@ impl GroupRuntime {
         now: Instant,
     ) {
         self.members.note_received(member, fresh_until, came_at);
+        self.words.note_received(member);
         self.tell_holding(redundancy, now);
     }
 
@@ -131,7 +132,7 @@ impl GroupRuntime {
         if let Some(until) = self.words.outdated_until() {
             // Whoever has written later has the newest state, if he lives.
             let words = &self.words;
-            let counts = |place| !words.is_outdated(place);
+            let counts = |place| !words.is_lacking(place);
             let restored = self.members.restored_usable().filter(|&until| now < until);
             holding.some_usable_until = self.members.latest_usable(counts).max(restored);
             // What lies on a disk is meant for when everything else is lost, and ages meanwhile.

@@ -79,6 +79,7 @@ impl Words {
         count(&mut self.unfit, !before.fit, !after.fit);
         let (was, is) = (before.outdated, after.outdated);
         count(&mut self.outdated, was.is_some(), is.is_some());
+        self.outdated_changed |= before.lacking != after.lacking;
         self.outdated_changed |= before.outdated != after.outdated;
         count(&mut self.behind, before.behind, after.behind);
         count(&mut self.awaiting, !before.safe, !after.safe);
@@ -107,11 +108,16 @@ impl Words {
         (self.outdated > 0).then_some(self.outdated_until)
     }
 
-    /// Whether that of the application at `place` has accepted one.
-    pub fn is_outdated(&self, place: usize) -> bool {
-        self.known
-            .get(place)
-            .is_some_and(|word| word.outdated.is_some())
+    /// Whether that of the application at `place` has accepted one, and no state has come since that was seen.
+    pub fn is_lacking(&self, place: usize) -> bool {
+        self.known.get(place).is_some_and(|word| word.lacking)
+    }
+
+    /// A state of the application at `place` has come: it may include what its field device shows.
+    pub fn note_received(&mut self, place: usize) {
+        if let Some(word) = self.known.get_mut(place) {
+            word.lacking = false;
+        }
     }
 
     /// Whether that has changed for some application since this was asked last.
@@ -166,13 +172,20 @@ mod tests {
             let Some(Member { port, .. }) = members.at(at) else {
                 continue;
             };
-            match random.below(7) {
+            match random.below(8) {
                 0 => port.note_published(round, StateLife::default()),
                 1 => port.settle(round, random.chance(0.5)),
                 2 => port.set_fit(random.chance(0.5)),
                 3 => port.ask_alone(),
                 4 => port.in_step(),
                 5 => {
+                    port.note_received(Instant::from_nanos(1));
+                    words.note_received(at);
+                }
+                6 => {
+                    if random.chance(0.5) {
+                        port.look_at_received();
+                    }
                     shown += 1;
                     let since = Instant::from_nanos(shown);
                     port.set_outdated(random.chance(0.7).then_some(since));
@@ -200,6 +213,9 @@ mod tests {
                     .fold(latest, Instant::max);
                 let until = latest + Duration::from_secs(5);
                 assert_eq!(words.outdated_until(), any.then_some(until));
+                for (place, word) in each.iter().enumerate() {
+                    assert_eq!(words.is_lacking(place), word.lacking);
+                }
                 // What a device holds stays true when its application has gone.
                 seen = each
                     .iter()
