@@ -147,6 +147,19 @@ fn after_an_outage_of_every_path_control_goes_on_from_the_newest_state_at_once()
 }
 
 #[test]
+fn so_it_does_outage_after_outage_wherever_in_a_cycle_they_begin() {
+    let config = Size::Small.config();
+    assert_with_every_seed(|seed| {
+        let lasts = outage(seed);
+        // Cycles begin anew after each outage, so that a fixed distance would meet them at the same moment.
+        let begins = |nth: u64| moment(seed) + nth * (300 * MS + 530_000);
+        let cut = |nth| fault(begins(nth), lasts, on(EVERYWHERE, PathFault::Cut));
+        let report = simulate(&config, seed, (0..12).map(cut).collect(), 4 * SECOND);
+        wrong(&report, lasts + 2 * PERIOD)
+    });
+}
+
+#[test]
 fn so_it_does_with_a_longer_lease() {
     let config = longer_lease();
     assert_with_every_seed(|seed| {

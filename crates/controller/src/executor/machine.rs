@@ -100,6 +100,8 @@ enum Phase {
     /// With the ticket of the state that was waited for in vain, if one was.
     GoingAlone(Permit, Option<u64>),
     CopyOut(Permit, Option<u64>),
+    /// This permit has ended before the outputs could leave, which are held for this unless another comes in time.
+    Lapsed(Permit, HoldCause),
     Writing,
 }
 
@@ -247,6 +249,7 @@ where
                 Phase::GoingAlone(permit, _) => Some(Need::Alone {
                     until: permit.until,
                 }),
+                Phase::Lapsed(permit, cause) => self.await_permit(permit, cause, now),
                 Phase::Writing => None,
             };
             if let Some(need) = need {
@@ -279,11 +282,10 @@ where
                 self.have_settled(permit, awaited, this, settled, now);
             }
             (Phase::GoingAlone(permit, lacked), Answer::Alone(certain)) => {
-                if certain {
-                    self.phase = Phase::CopyOut(permit, lacked);
-                } else {
-                    self.finish(Outcome::Held(HoldCause::BackupBehind), now);
-                }
+                self.phase = match certain {
+                    true => Phase::CopyOut(permit, lacked),
+                    false => Phase::Lapsed(permit, HoldCause::BackupBehind),
+                };
             }
             (Phase::Writing, Answer::Written(result)) => self.have_written(result, now),
             _ => {}

@@ -9,8 +9,9 @@ use super::{CycleMachine, Need, Phase, Published};
 use crate::executor::handover::fill;
 use crate::executor::{
     CommitMode, CycleReport, FailCause, HoldCause, OnFailure, Outcome, OutputGate, Permit,
-    Replication, Settled,
+    Replication, Role, Settled,
 };
+use crate::state::Progress;
 use crate::{FieldError, FieldErrorKind, OutputStamp};
 
 impl<R, G, O> CycleMachine<R, G, O>
@@ -110,8 +111,7 @@ where
             }),
         };
         let Some(permit) = permit.filter(|p| p.epoch == held.epoch && now < p.until) else {
-            self.tenure = Tenure::Standby;
-            self.finish(Outcome::Held(HoldCause::PermitLost), now);
+            self.phase = Phase::Lapsed(held, HoldCause::PermitLost);
             return None;
         };
         let stamp = OutputStamp {
@@ -126,6 +126,40 @@ where
         self.wrote_in = Some(permit.epoch);
         self.phase = Phase::Writing;
         Some(Need::Write { stamp, until })
+    }
+
+    /// The outputs of this cycle may not leave with the permit of `held`, which has ended. Until the next cycle is due a
+    /// later one may come, perhaps of a higher epoch of this node's own. If this node has been primary ever since, the
+    /// state goes to the backup once more, as one of the epoch in which its outputs will leave.
+    pub(super) fn await_permit(
+        &mut self,
+        held: Permit,
+        cause: HoldCause,
+        now: Instant,
+    ) -> Option<Need> {
+        let until = self.next + self.settings.period;
+        let kept_role = self.gate.role() == Role::Primary
+            && self.uninterrupted
+            && self.taken_up_at >= self.gate.role_since();
+        if !kept_role || self.gate.paused() || now >= until {
+            if cause == HoldCause::PermitLost {
+                self.tenure = Tenure::Standby;
+            }
+            // Who wakes a little late has not missed the next cycle.
+            self.finish(Outcome::Held(cause), now.min(until));
+            // Between two cycles the driver has its turn.
+            return Some(Need::Sleep { until: self.next });
+        }
+        let later = |p: &Permit| now < p.until && (p.epoch, p.until) > (held.epoch, held.until);
+        let Some(permit) = self.gate.permit().filter(later) else {
+            return Some(Need::Sleep { until });
+        };
+        let epoch = permit.epoch;
+        self.progress = self.progress.map(|progress| Progress { epoch, ..progress });
+        self.report.epoch = Some(epoch);
+        self.tenure = Tenure::Acting(epoch);
+        self.replicate(permit, None, now);
+        None
     }
 
     pub(super) fn have_written(&mut self, result: Result<(), FieldError>, now: Instant) {

@@ -1,6 +1,7 @@
 //! When copy-out may go ahead.
 
 use super::*;
+use crate::state::Envelope;
 
 fn before_output() -> ExecutorSettings {
     ExecutorSettings {
@@ -159,18 +160,40 @@ fn the_deadline_counts_from_the_publication() {
     assert_eq!(written(&world), [at(9)]);
 }
 
-#[test]
-fn the_wait_ends_with_the_permit_and_then_nothing_is_written() {
+/// `before_output` with a permit that ends at 5 ms, and no state that ever becomes safe.
+fn losing_its_permit() -> World {
     let world = World::new();
     world.lock().transfer = None;
     world.lock().permit = Some(Permit {
         epoch: Epoch(1),
         until: at(5),
     });
+    world
+}
+
+#[test]
+fn the_wait_ends_with_the_permit_and_without_another_nothing_is_written() {
+    let world = losing_its_permit();
     let reports = world.run(before_output(), at(10));
     assert_eq!(reports[0].outcome, Outcome::Held(HoldCause::PermitLost));
-    assert_eq!(reports[0].ended, at(5));
+    assert_eq!(reports[0].ended, at(10), "until the next cycle is due");
     assert!(written(&world).is_empty());
+}
+
+#[test]
+fn outputs_leave_late_in_their_cycle_if_the_permit_is_back_in_it() {
+    let world = losing_its_permit();
+    world.schedule(at(7), |state| {
+        state.transfer = Some(ms(1));
+        state.permit = Some(Permit {
+            epoch: Epoch(1),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    let reports = world.run(before_output(), at(10));
+    assert_eq!(reports[0].outcome, Outcome::Written);
+    assert_eq!(written(&world), [at(8)]);
+    assert_eq!(world.lock().executed.len(), 1, "no cycle is executed twice");
 }
 
 #[test]
@@ -185,25 +208,55 @@ fn a_permit_lost_between_execute_and_copy_out_holds_the_outputs() {
     assert_eq!(world.lock().executed.len(), 2, "it stops acting as primary");
 }
 
-#[test]
-fn an_epoch_changed_between_execute_and_copy_out_holds_the_outputs() {
-    let world = World::new();
-    world.lock().execution = ms(2);
-    world.schedule(at(11), |state| {
+/// The permit's epoch is another from `when` on; with `left`, the role was left in between.
+fn another_epoch(world: &World, when: Instant, epoch: u32, left: bool) {
+    world.schedule(when, move |state| {
         state.permit = Some(Permit {
-            epoch: Epoch(7),
+            epoch: Epoch(epoch),
             until: Instant::FAR_FUTURE,
         });
+        if left {
+            state.role_since = when;
+        }
     });
-    let reports = world.run(settings(), at(30));
-    assert_eq!(reports[1].outcome, Outcome::Held(HoldCause::PermitLost));
-    let epochs: Vec<_> = world
-        .lock()
-        .writes
-        .iter()
-        .map(|write| write.epoch)
-        .collect();
-    assert_eq!(epochs, [1, 7]);
+}
+
+#[test]
+fn an_epoch_raised_between_execute_and_copy_out_holds_no_outputs_and_their_state_goes_once_more() {
+    for commit in [CommitMode::BeforeOutput, CommitMode::Async] {
+        let world = World::new();
+        world.lock().execution = ms(2);
+        another_epoch(&world, at(11), 7, false);
+        let settings = ExecutorSettings {
+            commit,
+            ..settings()
+        };
+        let reports = world.run(settings, at(30));
+        assert!(reports.iter().all(|it| it.outcome == Outcome::Written));
+        let state = world.lock();
+        let stamps: Vec<_> = { state.writes.iter() }
+            .map(|it| (it.epoch, it.cycle))
+            .collect();
+        assert_eq!(stamps, [(1, 1), (7, 2), (7, 3)]);
+        let published = state.published.iter();
+        let states: Vec<_> = published
+            .map(|(_, state)| Envelope::parse(state).unwrap().progress)
+            .map(|it| (it.epoch.0, it.cycle))
+            .collect();
+        assert_eq!(states, [(1, 1), (1, 2), (7, 2), (7, 3)]);
+        assert_eq!(state.executed.len(), 3);
+    }
+}
+
+#[test]
+fn an_epoch_of_another_term_or_a_lower_one_holds_the_outputs() {
+    for (epoch, left) in [(7, true), (0, false)] {
+        let world = World::new();
+        world.lock().execution = ms(2);
+        another_epoch(&world, at(11), epoch, left);
+        let reports = world.run(settings(), at(30));
+        assert_eq!(reports[1].outcome, Outcome::Held(HoldCause::PermitLost));
+    }
 }
 
 #[test]
