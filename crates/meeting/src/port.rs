@@ -52,6 +52,8 @@ pub struct Word {
     pub outdated: Option<Instant>,
     /// No state has come since that was seen, which might include the output.
     pub lacking: bool,
+    /// Whether the state with which its role began is the newest has yet to be seen at the field device.
+    pub undecided: bool,
     /// Outputs are to be written although their state is not safe.
     pub behind: bool,
     /// Its newest published state is at the backup.
@@ -67,6 +69,7 @@ impl Default for Word {
             fit: true,
             outdated: None,
             lacking: false,
+            undecided: false,
             behind: false,
             safe: true,
         }
@@ -102,6 +105,8 @@ pub struct ApplicationPort {
     judged: AtomicU64,
     /// Since when the field device shows what lacks here, zero if nothing does.
     outdated: AtomicU64,
+    /// When the role was taken whose first state has yet to be made, zero if none has.
+    undecided: AtomicU64,
     executor: OnceLock<Thread>,
     /// Where the data plane finds that something is to be looked at here, and this port's number there.
     marks: Option<(Arc<Marks>, usize)>,
@@ -138,6 +143,7 @@ impl ApplicationPort {
             fit: !self.unfit.load(Ordering::SeqCst),
             outdated,
             lacking: outdated.is_some() && judged == self.received.load(Ordering::SeqCst),
+            undecided: self.undecided.load(Ordering::SeqCst) != 0,
             behind: self.behind(),
             safe: self.newest_is_safe(),
         }
@@ -339,6 +345,26 @@ impl ApplicationPort {
             self.mark();
         }
         (before == 0) != (nanos == 0)
+    }
+
+    /// A primary role was taken at `since` without the certainty that this node has the newest state: what the partner
+    /// holds of this application is in doubt, too, until a state of this role is there. `None`: there is no such role.
+    pub fn set_undecided(&self, since: Option<Instant>) {
+        let nanos = since.map_or(0, |since| since.as_nanos().max(1));
+        if self.undecided.swap(nanos, Ordering::SeqCst) != nanos {
+            self.mark();
+        }
+    }
+
+    /// The first state of the role that was taken at `since` has been published.
+    pub fn note_decided(&self, since: Instant) {
+        let nanos = since.as_nanos().max(1);
+        let decided = self
+            .undecided
+            .compare_exchange(nanos, 0, Ordering::SeqCst, Ordering::SeqCst);
+        if decided.is_ok() {
+            self.mark();
+        }
     }
 
     /// Notes whether the application can run here: its field answers and its state was loaded.

@@ -345,6 +345,10 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
         }
     }
 
+    fn note_decided(&mut self, since: Instant) {
+        self.port.note_decided(since);
+    }
+
     fn fit_changed(&mut self, fit: bool) {
         self.port.set_fit(fit);
         self.environment.wake_data_plane();

@@ -119,6 +119,8 @@ pub struct CycleMachine<R, G, O> {
     next: Instant,
     woken: bool,
     tenure: Tenure,
+    /// When the role was taken in which the tenure began.
+    tenure_since: Instant,
     begun_with: Option<Resumed>,
     progress: Option<Progress>,
     inputs: Box<[f64]>,
@@ -167,6 +169,7 @@ where
             next: now,
             woken: false,
             tenure: Tenure::Standby,
+            tenure_since: Instant::ZERO,
             begun_with: None,
             progress: None,
             inputs,

@@ -132,6 +132,8 @@ pub trait OutputGate {
     /// The field device has accepted an output later than the newest state that is here; what it shows is the same
     /// since then. `None`: it has not. Called in each cycle as backup, and when a tenure begins.
     fn note_outdated(&mut self, _since: Option<Instant>) {}
+    /// A state has been published in the role that was taken at `since`.
+    fn note_decided(&mut self, _since: Instant) {}
     /// Whether this node can reach its field devices and run the application. Called on changes.
     fn fit_changed(&mut self, _fit: bool) {}
 }

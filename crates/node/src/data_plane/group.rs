@@ -164,6 +164,11 @@ impl GroupRuntime {
             // What the primary makes is later than what lies on disk.
             self.tell_holding(redundancy, now);
         }
+        let doubtful = to == Role::Primary && redundancy.is_cold(self.id);
+        let undecided = doubtful.then_some(now);
+        self.members
+            .ports()
+            .for_each(|port| port.set_undecided(undecided));
         self.gate.set_role(to, now);
         self.members.ports().for_each(|port| port.in_step());
         self.offered = handed_over;

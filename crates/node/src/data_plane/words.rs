@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Epoch, Instant};
 use bumpless_exchange::Marks;
 use bumpless_meeting::Word;
@@ -19,6 +20,7 @@ pub struct Words {
     outdated_until: Instant,
     outdated_changed: bool,
     behind: usize,
+    undecided: usize,
     awaiting: usize,
     epoch_seen: Epoch,
     epoch_spent: Epoch,
@@ -35,6 +37,7 @@ impl Words {
             outdated_until: Instant::ZERO,
             outdated_changed: false,
             behind: 0,
+            undecided: 0,
             awaiting: 0,
             epoch_seen: Epoch::default(),
             epoch_spent: Epoch::default(),
@@ -82,6 +85,7 @@ impl Words {
         self.outdated_changed |= before.lacking != after.lacking;
         self.outdated_changed |= before.outdated != after.outdated;
         count(&mut self.behind, before.behind, after.behind);
+        count(&mut self.undecided, before.undecided, after.undecided);
         count(&mut self.awaiting, !before.safe, !after.safe);
         self.epoch_seen = self.epoch_seen.max(after.epoch_seen);
         self.epoch_spent = self.epoch_spent.max(after.epoch_spent);
@@ -130,9 +134,11 @@ impl Words {
         self.behind > 0
     }
 
-    /// Whether none is, and the newest state of each application is at the backup.
+    /// Whether none is, and of each application the newest state, made in the present role if there is doubt about
+    /// earlier ones, is at the backup.
     pub fn in_step(&self) -> bool {
-        self.behind == 0 && self.awaiting == 0
+        let decided = self.undecided == 0 || deliberate(Fault::DoubtNotPassedOn);
+        self.behind == 0 && decided && self.awaiting == 0
     }
 }
 
@@ -172,7 +178,7 @@ mod tests {
             let Some(Member { port, .. }) = members.at(at) else {
                 continue;
             };
-            match random.below(8) {
+            match random.below(9) {
                 0 => port.note_published(round, StateLife::default()),
                 1 => port.settle(round, random.chance(0.5)),
                 2 => port.set_fit(random.chance(0.5)),
@@ -183,6 +189,14 @@ mod tests {
                     words.note_received(at);
                 }
                 6 => {
+                    let since = Instant::from_nanos(random.below(3));
+                    if random.chance(0.5) {
+                        port.set_undecided(Some(since));
+                    } else {
+                        port.note_decided(since);
+                    }
+                }
+                7 => {
                     if random.chance(0.5) {
                         port.look_at_received();
                     }
@@ -203,7 +217,7 @@ mod tests {
                 assert_eq!(words.any_behind(), behind);
                 assert_eq!(
                     words.in_step(),
-                    !behind && each.iter().all(|word| word.safe)
+                    !behind && each.iter().all(|word| word.safe && !word.undecided)
                 );
                 // The latest that any device has shown counts as long as one does.
                 let any = each.iter().any(|word| word.outdated.is_some());

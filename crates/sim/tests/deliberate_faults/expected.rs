@@ -148,6 +148,11 @@ pub const EXPECTED: &[Expected] = &[
         Scenario("long-outage"),
         &["continues"],
     ),
+    expect(
+        Fault::DoubtNotPassedOn,
+        Scenario("device-away-in-doubt"),
+        &["no bump"],
+    ),
     expect(Fault::FailedLinkStopsOthers, Small, &["heals"]),
     expect(Fault::SecondLinkNotRead, Small, &["heals"]),
     expect(

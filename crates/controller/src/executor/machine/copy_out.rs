@@ -30,6 +30,7 @@ where
                 bytes
             });
             self.published = Some(Published { ticket, at: now });
+            self.gate.note_decided(self.tenure_since);
             self.report.published_at = Some(now);
             self.report.state_bytes = bytes;
         }

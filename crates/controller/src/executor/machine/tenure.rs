@@ -79,6 +79,7 @@ where
             return Ok(());
         }
         self.inputs_valid = false;
+        self.tenure_since = self.gate.role_since();
         if self.gate.began_cold() && !self.uninterrupted {
             self.tenure = Tenure::Deciding(epoch);
             return Ok(());
