@@ -61,7 +61,6 @@ impl RoleMachine {
             heard: false,
             written: self.alone.written && ahead,
         };
-        self.note_written();
         self.urgent = true;
         for at in 0..self.agreement.members().len() {
             let reference = self.agreement.members()[at].0;
@@ -70,6 +69,7 @@ impl RoleMachine {
             let soon = now.max(lease.requested_at + timing.rate_limit());
             lease.next_request = lease.next_request.min(soon);
         }
+        self.note_written();
     }
 
     /// This node follows a later primary: what it was ahead with is history.
@@ -131,7 +131,8 @@ impl RoleMachine {
     ) {
         let sent = Instant::from_nanos(reply.echo_sent_at);
         if self.role == Role::Primary {
-            if reply.kind == WitnessKind::RenewAlone && sent >= self.alone.since {
+            let asked_since = self.alone.ahead && sent >= self.alone.since;
+            if reply.kind == WitnessKind::RenewAlone && asked_since {
                 self.agreement.lease_mut(reference).marked = reply.granted && reply.alone;
                 self.note_written();
             }

@@ -28,6 +28,8 @@ pub enum Action {
     Release(usize),
     RestartWitness(usize),
     Cut(u64),
+    /// All of these paths at once.
+    Outage(u64),
     Mend(u64),
     StopTransfers,
     ResumeTransfers,
@@ -144,7 +146,16 @@ impl Roles {
     }
 
     fn network_actions(&self, world: &World, actions: &mut Vec<Action>) {
-        for cut in world.paths() {
+        let outages = world.outages();
+        let ended = outages.iter().copied().find(|out| world.cuts & out == *out);
+        if let Some(outage) = ended {
+            actions.push(Action::Mend(outage));
+        } else if world.budget.affords(Fault::Outage) {
+            actions.extend(outages.into_iter().map(Action::Outage));
+        }
+        // An outage ends on all its paths at once.
+        let whole = |cut: &u64| ended.is_none_or(|outage| outage & cut == 0);
+        for cut in world.paths().into_iter().filter(whole) {
             if world.cuts & cut == cut {
                 actions.push(Action::Mend(cut));
             } else if world.cuts & cut == 0 && world.budget.affords(Fault::Cut) {
@@ -175,6 +186,23 @@ impl World {
         paths
     }
 
+    /// What an outage can concern: everything, or all to one node, or all from it.
+    fn outages(&self) -> Vec<u64> {
+        let ends = 2 + self.witnesses.len();
+        let all = (0..ends).flat_map(|a| (0..ends).map(move |b| (a, b)));
+        let links = 0..self.plan.links;
+        let ways = all.flat_map(|(a, b)| links.clone().map(move |link| (a, b, link)));
+        let of = |which: &dyn Fn(End, End) -> bool| {
+            let chosen = ways.clone().filter(|&(a, b, _)| which(a, b));
+            chosen.fold(0, |mask, (a, b, link)| mask | path(a, b, link))
+        };
+        let mut outages = vec![of(&|_, _| true)];
+        for node in 0..2 {
+            outages.extend([of(&|_, to| to == node), of(&|from, _| from == node)]);
+        }
+        outages
+    }
+
     /// A state that was sent in the present sessions.
     fn may_get_late_state(&self, node: End) -> bool {
         let tag = |n: End| {
@@ -203,6 +231,7 @@ impl World {
             Action::Copy(at) => format!("copy {}", on_its_way(at, &self.flight)),
             Action::Release(at) => format!("release {}", on_its_way(at, &self.held)),
             Action::Cut(cut) => format!("cut {}", names_of(cut)),
+            Action::Outage(cut) => format!("outage of {}", names_of(cut)),
             Action::Mend(cut) => format!("mend {}", names_of(cut)),
             action => format!("{action:?}"),
         }
@@ -251,6 +280,10 @@ impl World {
             Action::Cut(cut) => {
                 self.disturb(Fault::Cut);
                 self.cuts |= cut;
+            }
+            Action::Outage(outage) => {
+                self.disturb(Fault::Outage);
+                self.cuts |= outage;
             }
             Action::Mend(cut) => self.cuts &= !cut,
             Action::StopTransfers => {
@@ -375,7 +408,7 @@ pub const ONE_WRITER: &str = "one writer: two nodes hold a permit at one instant
 pub const HISTORY: &str = "one writer, no bump: what was written stays in order";
 pub const BOUNDED: &str = "bounded: nothing grows for ever";
 /// Long after every way has come back to a state that was there before, in quanta.
-const LONGEST: u64 = 200;
+const LONGEST: u64 = 250;
 pub const HEALS: &str = "heals: redundant again in time";
 
 fn became(world: &World, node: End, cause: RoleCause) -> bool {

@@ -22,6 +22,8 @@ pub enum Fault {
     Copy,
     /// A path carries nothing, in one direction or both.
     Cut,
+    /// Nothing gets through any more: on all paths, on all to a node, or on all from it.
+    Outage,
     /// A node stands still.
     Pause,
     /// A node's process ends, and is started again later with another session.
@@ -38,7 +40,7 @@ pub enum Fault {
     Expiry,
 }
 
-pub const FAULTS: usize = 11;
+pub const FAULTS: usize = 12;
 
 /// Which pair.
 #[derive(Clone, Debug)]
@@ -91,10 +93,15 @@ impl Plan {
     pub fn old(&self) -> u64 {
         let timing = &self.timing;
         let longest = (timing.peer_timeout + timing.lease)
-            .max(timing.start_wait)
+            .max(self.hot_restart())
             .max(timing.hand_over)
             .max(timing.lease * 2);
         longest.as_nanos() + QUANTUM
+    }
+
+    /// Longer than a failover takes (C-23), which a deaf primary and `start_wait` make longest.
+    fn hot_restart(&self) -> Duration {
+        self.timing.start_wait * 2
     }
 
     pub fn setup(&self, node: usize) -> Setup {
@@ -114,7 +121,7 @@ impl Plan {
                 candidates: [NodeId(0), NodeId(1)],
                 references: ids.map(|r| ReferenceId(r as u8)).collect(),
                 without_reference: self.references.is_empty(),
-                hot_restart: self.timing.start_wait,
+                hot_restart: self.hot_restart(),
                 stop_when_old: false,
             }],
             lone_start_without: false,
