@@ -56,7 +56,7 @@ impl Replication for Channel {
     fn settled(&mut self, _: u64) -> Settled {
         Settled::Safe
     }
-    fn read_latest(&mut self, _: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
+    fn read_latest(&mut self, _: Instant, _: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
         false
     }
 }

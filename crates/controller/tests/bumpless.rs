@@ -121,7 +121,7 @@ impl Replication for Node {
     fn settled(&mut self, _: u64) -> Settled {
         Settled::Safe
     }
-    fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
+    fn read_latest(&mut self, _: Instant, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
         let shared = self.lock();
         let held = shared.replicated.len().saturating_sub(self.missing);
         let info = StateInfo {

@@ -204,10 +204,8 @@ impl<E: Environment> Replication for ChannelReplication<E> {
         }
     }
 
-    fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
-        // What was young enough when the role was taken is what it was taken with.
-        let taken_at = self.gate.role_since().min(self.environment.now());
-        let usable = taken_at < self.port.received_usable_until();
+    fn read_latest(&mut self, at: Instant, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
+        let usable = at < self.port.received_usable_until();
         self.port.look_at_received();
         match self.subscriber.newest().filter(|_| usable) {
             Some(view) => {
@@ -222,10 +220,9 @@ impl<E: Environment> Replication for ChannelReplication<E> {
         }
     }
 
-    fn read_restored(&mut self, load: &mut dyn FnMut(&[u8])) -> bool {
-        let taken_at = self.gate.role_since().min(self.environment.now());
+    fn read_restored(&mut self, at: Instant, load: &mut dyn FnMut(&[u8])) -> bool {
         let keeper = self.keeper.as_ref();
-        let restored = keeper.and_then(|keeper| keeper.restored(taken_at));
+        let restored = keeper.and_then(|keeper| keeper.restored(at));
         restored.map(load).is_some()
     }
 

@@ -84,11 +84,11 @@ impl Replication for WatchedChannel {
     fn settled(&mut self, ticket: u64) -> Settled {
         self.inner.settled(ticket)
     }
-    fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
-        self.inner.read_latest(load)
+    fn read_latest(&mut self, at: Instant, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
+        self.inner.read_latest(at, load)
     }
-    fn read_restored(&mut self, load: &mut dyn FnMut(&[u8])) -> bool {
-        self.inner.read_restored(load)
+    fn read_restored(&mut self, at: Instant, load: &mut dyn FnMut(&[u8])) -> bool {
+        self.inner.read_restored(at, load)
     }
     fn keep_received(&mut self) {
         self.inner.keep_received();

@@ -58,13 +58,13 @@ pub trait Replication {
     fn own_usable_until(&self) -> Instant;
 
     /// Shows the newest whole state that came from a partner, if there is one that was young enough to go on from
-    /// when this node took its present role. Returns whether `load` was called.
-    fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool;
+    /// at `at`. Returns whether `load` was called.
+    fn read_latest(&mut self, at: Instant, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool;
 
     /// Shows the state that an earlier process of this node has left on disk, if it was young enough to go on from
-    /// when this node took its present role, and neither a state of a partner nor an own one has come since. It may
+    /// at `at`, and neither a state of a partner nor an own one has come since. It may
     /// lack outputs that were written later. Returns whether `load` was called.
-    fn read_restored(&mut self, _load: &mut dyn FnMut(&[u8])) -> bool {
+    fn read_restored(&mut self, _at: Instant, _load: &mut dyn FnMut(&[u8])) -> bool {
         false
     }
 

@@ -45,7 +45,9 @@ struct Line {
     received: Vec<Option<Progress>>,
     /// And how much earlier the node may believe it to have come: how long it had not looked before, nanoseconds.
     late: Vec<u64>,
-    /// By node: when it last asked the field device in vain, with the right to write.
+    /// By node: it has begun in its present role.
+    acting: Vec<bool>,
+    /// By node: when it last asked the field device in vain, with the right to write, in a role in which it had begun.
     in_vain: Vec<u64>,
     /// Beginnings from the initial state after the first output.
     cold_starts: u64,
@@ -62,6 +64,7 @@ impl Line {
             made: vec![[0; 2]; nodes],
             received: vec![None; nodes],
             late: vec![0; nodes],
+            acting: vec![false; nodes],
             in_vain: vec![0; nodes],
             cold_starts: 0,
         }
@@ -140,7 +143,7 @@ impl Continues {
     pub fn leaves(&mut self, application: usize, node: usize) {
         let line = &mut self.lines[application];
         (line.own[node], line.received[node]) = (None, None);
-        line.in_vain[node] = 0;
+        (line.acting[node], line.in_vain[node]) = (false, 0);
     }
 
     /// The application's new writer has the role by an ordered hand-over.
@@ -163,7 +166,17 @@ impl Continues {
 
     /// The field device of `application` does not answer `node`, which has the right to write.
     pub fn asks_in_vain(&mut self, application: usize, node: usize, at: u64) {
-        self.lines[application].in_vain[node] = at;
+        let line = &mut self.lines[application];
+        if line.acting[node] {
+            line.in_vain[node] = at;
+        }
+    }
+
+    /// A node takes the role of primary.
+    pub fn takes_role(&mut self, node: usize) {
+        for line in &mut self.lines {
+            (line.acting[node], line.in_vain[node]) = (false, 0);
+        }
     }
 
     /// How often each application began from its initial state after its first output.
@@ -183,7 +196,8 @@ impl Continues {
         };
         let verdict = self.judge(application, node, from, at);
         // What it had before is gone.
-        self.lines[application].own[node] = from;
+        let line = &mut self.lines[application];
+        (line.own[node], line.acting[node]) = (from, true);
         verdict
     }
 

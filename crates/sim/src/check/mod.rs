@@ -315,6 +315,7 @@ impl Checks {
 
     /// A node becomes primary.
     pub fn takes_role(&mut self, node: usize, at: u64) {
+        self.continues.takes_role(node);
         let verdict = self.one_configuration.takes_role(node, at);
         self.note("one configuration", at, verdict);
     }

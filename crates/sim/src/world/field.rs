@@ -71,6 +71,7 @@ impl World {
 
     fn at_device(&mut self, slot: u32, mut request: Request) {
         if let Some((late, until)) = self.hangs(&request) {
+            self.asks_in_vain(&request);
             if late {
                 let way = self.devices[request.application].way();
                 self.queue
@@ -78,7 +79,6 @@ impl World {
             } else {
                 self.requests[slot as usize] = None;
                 self.vacant_requests.push(slot);
-                self.asks_in_vain(&request);
             }
             return;
         }

@@ -111,7 +111,8 @@ where
             self.shown = (sample, now);
         }
         let mut newest = self.progress;
-        self.replication.read_latest(&mut |state, _| {
+        let at = self.gate.role_since().min(now);
+        self.replication.read_latest(at, &mut |state, _| {
             let received = Envelope::parse(state).ok().map(|state| state.progress);
             newest = newest.max(received);
         });
@@ -127,7 +128,7 @@ where
         now: Instant,
         includes: &dyn Fn(Progress) -> bool,
     ) -> Result<(), LoadError> {
-        self.report.resumed = Some(self.load_newest(includes)?);
+        self.report.resumed = Some(self.load_newest(self.judged_at(now), includes)?);
         self.gate.note_outdated(None);
         self.begun_with = self.report.resumed;
         self.tenure = Tenure::Acting(epoch);
@@ -138,15 +139,29 @@ where
         Ok(())
     }
 
-    /// `includes`: whether a state that has come so far includes every output that was written.
-    fn load_newest(&mut self, includes: &dyn Fn(Progress) -> bool) -> Result<Resumed, LoadError> {
+    /// When a state must be young enough to be gone on from. What was when the role was taken is what it was taken
+    /// with, however long this thread takes to see that. In doubt, it was taken with nothing yet.
+    fn judged_at(&self, now: Instant) -> Instant {
+        match self.tenure {
+            Tenure::Deciding(_) => now,
+            _ => self.gate.role_since().min(now),
+        }
+    }
+
+    /// Goes on from the newest state that is young enough at `at`. `includes`: whether a state that has come so far
+    /// includes every output that was written.
+    fn load_newest(
+        &mut self,
+        at: Instant,
+        includes: &dyn Fn(Progress) -> bool,
+    ) -> Result<Resumed, LoadError> {
         // What is older than this node's own state is never gone on from, even where that itself is
         // too old.
         let own = self.progress;
         let (application, outputs) = (&mut self.application, &mut self.outputs);
         let own = own.filter(|_| !deliberate(Fault::OlderStateLoaded));
         let (mut loaded, mut same) = (Ok(None), false);
-        self.replication.read_latest(&mut |state, _| {
+        self.replication.read_latest(at, &mut |state, _| {
             let received = Envelope::parse(state).ok().map(|state| state.progress);
             same = own.is_some() && own == received;
             loaded = load_if_newer(application.as_mut(), outputs, state, (own, includes));
@@ -158,11 +173,11 @@ where
             return Ok(Resumed::Loaded { epoch, cycle });
         }
         // What was taken up from a received state and not executed yet is as young as that.
-        let kept = own.filter(|&own| (same || self.may_keep()) && includes(own));
+        let kept = own.filter(|&own| (same || self.may_keep(at)) && includes(own));
         if let Some(Progress { cycle, .. }) = kept {
             return Ok(Resumed::Kept { cycle });
         }
-        if let Some(Progress { epoch, cycle }) = self.load_restored(own) {
+        if let Some(Progress { epoch, cycle }) = self.load_restored(at, own) {
             return Ok(Resumed::Restored { epoch, cycle });
         }
         self.progress = None;
@@ -173,13 +188,13 @@ where
 
     /// Where memory has lost everything, what lies on disk is better than the initial state. One that does not fit
     /// after all is not.
-    fn load_restored(&mut self, own: Option<Progress>) -> Option<Progress> {
+    fn load_restored(&mut self, at: Instant, own: Option<Progress>) -> Option<Progress> {
         if own.is_some() {
             return None;
         }
         let (application, outputs) = (&mut self.application, &mut self.outputs);
         let mut loaded = None;
-        self.replication.read_restored(&mut |state| {
+        self.replication.read_restored(at, &mut |state| {
             let includes = &|_: Progress| true;
             let result = load_if_newer(application.as_mut(), outputs, state, (None, includes));
             loaded = result.ok().flatten();
@@ -189,10 +204,9 @@ where
         loaded
     }
 
-    /// Whether this node's own state may be gone on from. Like a received one, it counts if it was young enough
-    /// when the role was taken, however long this thread takes to see that.
-    fn may_keep(&self) -> bool {
-        let usable = self.gate.role_since() < self.replication.own_usable_until();
+    /// Whether this node's own state may be gone on from: like a received one, if it was young enough at `at`.
+    fn may_keep(&self, at: Instant) -> bool {
+        let usable = at < self.replication.own_usable_until();
         self.uninterrupted || deliberate(Fault::OwnStateAlwaysKept) || usable
     }
 }

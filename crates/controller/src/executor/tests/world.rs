@@ -272,7 +272,7 @@ impl Replication for World {
     fn settled(&mut self, ticket: u64) -> Settled {
         self.lock().settled(ticket).0
     }
-    fn read_latest(&mut self, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
+    fn read_latest(&mut self, _: Instant, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
         let received = self.lock().received.clone();
         let info = StateInfo {
             transfer_cycle: 0,
@@ -280,12 +280,9 @@ impl Replication for World {
         };
         received.inspect(|state| load(state, info)).is_some()
     }
-    fn read_restored(&mut self, load: &mut dyn FnMut(&[u8])) -> bool {
-        let state = self.lock();
-        let since = state.role_since;
-        let restored = state.restored.clone();
-        drop(state);
-        let young = restored.filter(|(_, until)| since < *until);
+    fn read_restored(&mut self, at: Instant, load: &mut dyn FnMut(&[u8])) -> bool {
+        let restored = self.lock().restored.clone();
+        let young = restored.filter(|(_, until)| at < *until);
         young.inspect(|(state, _)| load(state)).is_some()
     }
     fn keep_received(&mut self) {

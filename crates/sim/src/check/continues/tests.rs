@@ -189,16 +189,20 @@ fn going_on_after_the_hot_restart_is_found_once_that_is_enforced() {
 
 #[test]
 fn a_primary_whose_device_was_away_goes_on_and_that_is_counted_only_while_it_had_the_right() {
-    let goes_on = |asked: Option<u64>| {
+    let goes_on = |asked: Option<u64>, acts: bool| {
         let mut pair = Pair::running(false, 10);
         pair.checker.enforced = true;
+        if acts {
+            let _ = pair.begins(0, Resumed::Kept { cycle: 10 }, 200);
+        }
         if let Some(at) = asked {
             pair.checker.asks_in_vain(0, 0, at * MS);
         }
         let verdict = pair.begins(0, Resumed::Kept { cycle: 10 }, 9_000);
         (verdict.is_ok(), pair.forgave(Exemption::DeviceAway))
     };
-    assert_eq!(goes_on(None), (false, 0));
-    assert_eq!(goes_on(Some(3_000)), (false, 0));
-    assert_eq!(goes_on(Some(8_500)), (true, 1));
+    assert_eq!(goes_on(None, true), (false, 0));
+    assert_eq!(goes_on(Some(3_000), true), (false, 0));
+    assert_eq!(goes_on(Some(8_500), true), (true, 1));
+    assert_eq!(goes_on(Some(8_500), false), (false, 0));
 }
