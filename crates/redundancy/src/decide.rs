@@ -353,11 +353,12 @@ impl RoleMachine {
     }
 
     /// How long a node without a claim waits for its partner. Where a field device shows outputs that this node lacks,
-    /// for as long as whoever has written them could still go on.
+    /// or is silent and may have taken such, for as long as whoever has written them could still go on.
     fn lone_start_wait(&self, timing: &Timing) -> Duration {
-        match self.newest.holding.outdated_until {
-            Some(_) => timing.start_wait.max(self.hot_restart),
-            None => timing.start_wait,
+        let holding = &self.newest.holding;
+        match holding.outdated_until.is_some() || !holding.fit {
+            true => timing.start_wait.max(self.hot_restart),
+            false => timing.start_wait,
         }
     }
 

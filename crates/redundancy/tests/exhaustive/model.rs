@@ -72,7 +72,7 @@ impl Roles {
         );
         let mut first = vec![a, b];
         for world in &mut first {
-            (world.seen.forgotten, world.seen.lost) = (false, false);
+            world.seen.forgotten = false;
             world.budget = budget;
         }
         Self {
@@ -297,13 +297,13 @@ impl World {
             }
             Action::Expire => {
                 self.disturb(Fault::Expiry);
-                let now = self.clock(node);
-                let holding = Holding {
-                    fresh_until: None,
-                    ..Holding::until(Some(Instant::FAR_FUTURE))
-                };
-                self.core(node).set_holding(GROUP, holding, now);
-                self.settle(node);
+                self.tell(
+                    node,
+                    Holding {
+                        fresh_until: None,
+                        ..Holding::until(Some(Instant::FAR_FUTURE))
+                    },
+                );
             }
             Action::OrderSwitchover => {
                 self.disturb(Fault::Order);

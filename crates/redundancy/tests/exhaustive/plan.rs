@@ -100,8 +100,13 @@ impl Plan {
     }
 
     /// Longer than a failover takes (C-23), which a deaf primary and `start_wait` make longest.
-    fn hot_restart(&self) -> Duration {
+    pub fn hot_restart(&self) -> Duration {
         self.timing.start_wait * 2
+    }
+
+    /// The same in quanta.
+    pub fn hot_restart_quanta(&self) -> u64 {
+        self.hot_restart().as_nanos() / QUANTUM
     }
 
     pub fn setup(&self, node: usize) -> Setup {

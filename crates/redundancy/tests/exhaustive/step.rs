@@ -24,6 +24,7 @@ impl World {
         } else if self.is_up(end) {
             self.nodes[end].paused = false;
             arrived.iter().for_each(|d| self.deliver(end, d));
+            self.look_at_device(end);
             let now = self.clock(end);
             self.core(end).handle_timeout(now);
             self.settle(end);
@@ -150,12 +151,11 @@ impl World {
             Event::RoleChanged { from, to, .. } => {
                 self.nodes[node].draining = false;
                 if *to == Role::Primary && self.core(node).is_cold(GROUP) {
-                    self.begin_anew();
+                    self.begin_in_doubt(node);
                 }
                 if *from == Role::Primary {
-                    let until = self.nodes[node].holds.then_some(Instant::FAR_FUTURE);
-                    self.core(node)
-                        .set_holding(GROUP, Holding::until(until), now);
+                    let holding = self.nodes[node].holding;
+                    self.core(node).set_holding(GROUP, holding, now);
                 }
             }
             _ => {}
@@ -205,20 +205,56 @@ impl World {
 
     /// A state arrives whole. How long it is good is the adversary's choice.
     pub fn receive_state(&mut self, node: End) {
+        self.tell(node, Holding::until(Some(Instant::FAR_FUTURE)));
+    }
+
+    /// The node is told what it holds.
+    pub fn tell(&mut self, node: End, holding: Holding) {
         let now = self.clock(node);
-        self.nodes[node].holds = true;
-        let until = Some(Instant::FAR_FUTURE);
-        self.core(node)
-            .set_holding(GROUP, Holding::until(until), now);
+        self.nodes[node].holding = holding;
+        self.core(node).set_holding(GROUP, holding, now);
         self.settle(node);
     }
 
-    /// A primary begins from the initial state. While all that have ever held a state live, none does.
-    fn begin_anew(&mut self) {
-        if self.seen.written && !self.seen.lost {
-            self.violate("continues: a primary begins anew although no process has ended");
+    /// As backup: whether the field device shows an output that the state that is here does not include (F-27).
+    fn look_at_device(&mut self, node: End) {
+        let lacking = self.seen.written.filter(|_| !self.seen.fresh[node]);
+        let seen_at = lacking.map(|written| {
+            let ago = self.time - written;
+            let step = self.plan.steps[node];
+            Instant::from_nanos(self.clock(node).as_nanos() - ago * step + step)
+        });
+        let outdated_until = seen_at.map(|seen_at| seen_at + self.plan.hot_restart());
+        let before = self.nodes[node].holding;
+        if self.role(node) != Some(Role::Primary) && before.outdated_until != outdated_until {
+            let some_usable_until = match outdated_until {
+                Some(_) => None,
+                None => before.usable_until,
+            };
+            self.tell(
+                node,
+                Holding {
+                    outdated_until,
+                    some_usable_until,
+                    ..before
+                },
+            );
         }
-        self.seen.lost = false;
+    }
+
+    /// A primary begins in doubt: the field device decides whether what it holds is the newest state. It is not
+    /// while another that lives holds that, until the hot restart is over.
+    fn begin_in_doubt(&mut self, node: End) {
+        if self.seen.fresh[node] {
+            return;
+        }
+        let over = self.plan.hot_restart_quanta();
+        let bears = self.idle().is_some_and(|idle| idle < over);
+        if bears && self.is_up(1 - node) && self.seen.fresh[1 - node] {
+            self.violate(
+                "continues: a primary begins anew although the other holds the newest state",
+            );
+        }
         self.seen.fresh = [false; 2];
     }
 
@@ -232,8 +268,8 @@ impl World {
         if !cold && !self.seen.fresh[node] {
             self.violate("no bump: an output follows from a state older than the last output");
         }
-        self.nodes[node].holds = true;
-        self.seen.written = true;
+        self.nodes[node].holding = Holding::until(Some(Instant::FAR_FUTURE));
+        self.seen.written = Some(self.time);
         self.seen.fresh[node] = true;
         self.seen.fresh[1 - node] = safe;
     }

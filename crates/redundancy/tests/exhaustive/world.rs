@@ -52,8 +52,8 @@ pub struct Node {
     pub draining: bool,
     /// Its application has published a state in the present sessions of the two.
     pub published: bool,
-    /// Its application has a state, made here or received.
-    pub holds: bool,
+    /// What it was told last of the state that its application has, made here or received.
+    pub holding: Holding,
     /// The sequence number of the next echo request to each reference point.
     pub pings: [u16; 2],
 }
@@ -68,10 +68,8 @@ pub struct Seen {
     pub forgotten: bool,
     /// Whether what each node holds includes the last output.
     pub fresh: [bool; 2],
-    /// An output has left.
-    pub written: bool,
-    /// A process has ended, so that the newest state may be gone or nobody may know who holds it.
-    pub lost: bool,
+    /// When the last output left, if any has.
+    pub written: Option<u64>,
     /// Quanta since the last fault ended, as long as the pair is not redundant again.
     pub ailing: u8,
     /// A right that had lapsed has come back at the last step.
@@ -116,7 +114,7 @@ impl World {
             paused: false,
             draining: false,
             published: false,
-            holds: false,
+            holding: Holding::NOTHING,
             pings: [0; 2],
         };
         let mut world = Self {
@@ -135,8 +133,7 @@ impl World {
                 writer: (0, 0),
                 forgotten: false,
                 fresh: [false; 2],
-                written: false,
-                lost: false,
+                written: None,
                 ailing: 0,
                 regained: false,
                 repeated: false,
@@ -183,9 +180,9 @@ impl World {
     pub fn crash(&mut self, node: End) {
         let state = &mut self.nodes[node];
         (state.core, state.paused, state.draining) = (None, false, false);
-        state.holds = false;
+        state.holding = Holding::NOTHING;
         self.seen.fresh[node] = false;
-        (self.seen.forgotten, self.seen.lost) = (true, true);
+        self.seen.forgotten = true;
         self.end_sessions();
     }
 
@@ -195,7 +192,7 @@ impl World {
             let witness = Witness::new(self.plan.witness(), seed, now).expect("setup");
             assert!(witness.session() >= LOWEST_IDENTITY);
             self.witnesses[at] = Some(Arc::new(witness));
-            (self.seen.forgotten, self.seen.lost) = (true, true);
+            self.seen.forgotten = true;
         }
     }
 
@@ -230,6 +227,11 @@ impl World {
         (0..2).any(|n| self.permit(n).is_some() && backup(1 - n) && synced(1 - n))
     }
 
+    /// Quanta since the last output.
+    pub fn idle(&self) -> Option<u64> {
+        self.seen.written.map(|written| self.time - written)
+    }
+
     /// Nothing is wrong with the world at present.
     pub fn is_calm(&self) -> bool {
         let stands = |node: &Node| node.core.is_some() && !node.paused;
@@ -242,7 +244,7 @@ impl World {
         (self.turn, self.cuts, self.transfers, self.budget).hash(&mut r);
         for node in &self.nodes {
             (&node.core, node.paused, node.draining).hash(&mut r);
-            (node.published, node.holds).hash(&mut r);
+            (node.published, node.holding).hash(&mut r);
             (node.incarnation == 0).hash(&mut r);
         }
         self.witnesses.hash(&mut r);
@@ -255,7 +257,11 @@ impl World {
         let present = self.nodes[writer].incarnation == incarnation;
         (seen.epoch % 2, writer, present, seen.forgotten).hash(&mut r);
         (seen.fresh, seen.ailing, seen.violation.is_some()).hash(&mut r);
-        (seen.regained, seen.repeated, seen.written, seen.lost).hash(&mut r);
+        (seen.regained, seen.repeated).hash(&mut r);
+        let ended = self.plan.hot_restart_quanta();
+        self.idle()
+            .map(|idle| idle.min(ended) as usize)
+            .hash(&mut r);
         let clocks: Vec<_> = (0..2 + self.witnesses.len())
             .map(|end| self.clock(end))
             .collect();
