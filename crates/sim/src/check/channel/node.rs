@@ -32,6 +32,8 @@ pub(super) struct Node {
     sent_at: Instant,
     /// How often something was sent again since any acknowledgement came.
     repeated: u32,
+    /// A wait that began while 64 questions had no answer may last until then.
+    slow_until: Instant,
     longest_round_trip: Duration,
     /// The networks on which it heard its partners after the turn before.
     up: LinkSet,
@@ -66,6 +68,7 @@ impl Node {
             shows: false,
             sent_at: Instant::ZERO,
             repeated: 0,
+            slow_until: Instant::ZERO,
             longest_round_trip: first.unwrap_or_default(),
             up: LinkSet::EMPTY,
             tally: tally.clone(),
@@ -100,7 +103,7 @@ impl Node {
     ) {
         // What is heard from this turn on can only be asked in the next.
         let up = std::mem::replace(&mut self.up, turn.up).intersection(turn.up);
-        let patience = self.silence(up);
+        let patience = self.silence(up, turn.acted);
         self.quiet = true;
         for (application, end) in self.ends.iter_mut().enumerate() {
             let Some(end) = end.as_mut().filter(|end| !end.quiet) else {
@@ -124,15 +127,18 @@ impl Node {
 
     /// Longer than the sender can wait before it asks (T-23): its smoothed round trip and one variation,
     /// until twelve questions of a channel, or 64 of all, have no answer, or a channel's networks are all
-    /// down; then up to 16 times its patience.
-    fn silence(&self, up: LinkSet) -> (Duration, Duration) {
+    /// down; then up to 16 times its patience. A wait that has begun behind those 64 is not cut short.
+    fn silence(&mut self, up: LinkSet, now: Instant) -> (Duration, Duration) {
         let answered = self.longest_round_trip * 2 + Duration::from_micros(100);
         let mut sendings = self.ends.iter().flatten().map(|end| &end.sending);
         let presses = |sending: &Sending| sending.repeated() < 12 && sending.is_reached(up);
-        if self.repeated < 64 && sendings.all(presses) {
-            (answered, answered)
-        } else {
-            (answered, self.patience() * 16)
+        let longest = self.patience() * 16;
+        if self.repeated >= 64 {
+            self.slow_until = now + longest;
+        }
+        match now < self.slow_until || !sendings.all(presses) {
+            true => (answered, longest),
+            false => (answered, answered),
         }
     }
 
