@@ -4,7 +4,7 @@ use bumpless_base::{ChannelId, Duration, Instant, LinkSet};
 use bumpless_wire::DataHeader;
 
 use super::receiving::Receiving;
-use super::sending::Sending;
+use super::sending::{Patience, Sending};
 use super::told::{ChannelTerms, Message, Passed, TransferTurn};
 use crate::check::{Exemption, Tally, Verdict};
 
@@ -32,8 +32,8 @@ pub(super) struct Node {
     sent_at: Instant,
     /// How often something was sent again since any acknowledgement came.
     repeated: u32,
-    /// A wait that began while 64 questions had no answer may last until then.
-    slow_until: Instant,
+    /// When 64 questions last had no answer: a wait that had begun by then is a slow one.
+    slow_at: Instant,
     longest_round_trip: Duration,
     /// The networks on which it heard its partners after the turn before.
     up: LinkSet,
@@ -68,7 +68,7 @@ impl Node {
             shows: false,
             sent_at: Instant::ZERO,
             repeated: 0,
-            slow_until: Instant::ZERO,
+            slow_at: Instant::ZERO,
             longest_round_trip: first.unwrap_or_default(),
             up: LinkSet::EMPTY,
             tally: tally.clone(),
@@ -128,17 +128,19 @@ impl Node {
     /// Longer than the sender can wait before it asks (T-23): its smoothed round trip and one variation,
     /// until twelve questions of a channel, or 64 of all, have no answer, or a channel's networks are all
     /// down; then up to 16 times its patience. A wait that has begun behind those 64 is not cut short.
-    fn silence(&mut self, up: LinkSet, now: Instant) -> (Duration, Duration) {
+    fn silence(&mut self, up: LinkSet, now: Instant) -> Patience {
         let answered = self.longest_round_trip * 2 + Duration::from_micros(100);
         let mut sendings = self.ends.iter().flatten().map(|end| &end.sending);
         let presses = |sending: &Sending| sending.repeated() < 12 && sending.is_reached(up);
-        let longest = self.patience() * 16;
+        let slowly = self.repeated >= 64 || !sendings.all(presses);
         if self.repeated >= 64 {
-            self.slow_until = now + longest;
+            self.slow_at = now;
         }
-        match now < self.slow_until || !sendings.all(presses) {
-            true => (answered, longest),
-            false => (answered, answered),
+        Patience {
+            answered,
+            unanswered: self.patience() * 16,
+            slowly,
+            slow_at: self.slow_at,
         }
     }
 

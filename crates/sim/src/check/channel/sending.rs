@@ -2,6 +2,8 @@
 
 mod turn_end;
 
+pub use turn_end::Patience;
+
 use std::collections::VecDeque;
 
 use bumpless_base::{Duration, Instant};

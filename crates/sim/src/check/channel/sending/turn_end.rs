@@ -8,7 +8,26 @@ use super::super::{Answer, State};
 use super::{Open, Sending};
 use crate::check::{Exemption, Verdict};
 
+/// How long may pass without a question (T-23).
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Longer than a sender can wait while it is answered.
+    pub answered: Duration,
+    /// And while it is not.
+    pub unanswered: Duration,
+    /// It is not.
+    pub slowly: bool,
+    /// A wait that had begun by then is as long as if it were not.
+    pub slow_at: Instant,
+}
+
 impl Sending {
+    /// When a packet of the open transfer last left.
+    fn last_left(&self) -> Option<Instant> {
+        let last = self.left.iter().max()?.checked_sub(1)?;
+        Some(Instant::from_nanos(last))
+    }
+
     /// The turn is over: what applications are told must be what the acknowledgements say.
     pub fn ends_turn(&mut self, now: Instant, answer: impl Fn(u64) -> Answer) -> Verdict {
         if self.open.as_ref().is_some_and(|open| open.ends) {
@@ -103,29 +122,29 @@ impl Sending {
 
     /// T-23: whoever waits for an acknowledgement asks for it, or another channel does at the in-flight
     /// limit. `sent_at`: when this node last sent a packet of any state; `patience`: longer than the
-    /// sender's can be while it is answered, and at present.
-    pub fn keeps_silent(
-        &self,
-        sent_at: Instant,
-        now: Instant,
-        (answered, patience): (Duration, Duration),
-    ) -> Verdict {
+    /// sender's can be.
+    pub fn keeps_silent(&self, sent_at: Instant, now: Instant, patience: Patience) -> Verdict {
         let waits = |open: &&Open| open.started > open.acknowledged;
         let Some(open) = self.open.as_ref().filter(waits) else {
             return Ok(());
         };
         let silent = now.since(sent_at.max(open.heard));
-        if silent <= answered + self.terms.pacing {
+        if silent <= patience.answered + self.terms.pacing {
             return Ok(());
         }
+        let slowly = patience.slowly || self.last_left() <= Some(patience.slow_at);
+        let most = match slowly {
+            true => patience.unanswered,
+            false => patience.answered,
+        };
         if open.doubtful {
             self.tally.count(Exemption::GivenUpInThisTurn);
-        } else if silent <= patience + self.terms.pacing {
+        } else if silent <= most + self.terms.pacing {
             self.tally.count(Exemption::AsksMoreSlowly);
         } else {
             return Err(format!(
                 "waits for an acknowledgement of transfer cycle {} and has not asked for {}, {} at most are its patience",
-                open.cycle, silent, patience
+                open.cycle, silent, most
             ));
         }
         Ok(())
