@@ -334,42 +334,6 @@ impl RoleMachine {
         }
     }
 
-    /// The witness that knows of a primary not long ago. A node without a claim leaves the role to it: its lease may
-    /// have lapsed for a moment, and it knows more. One that holds nothing, or less than was written, does so
-    /// for as long as that primary could still go on; another may find at the field device that it has the newest.
-    fn lately_held(&self, s: &Surroundings<'_>) -> Option<crate::id::ReferenceId> {
-        let needed = self.agreement.needed();
-        let span = match self.newest.holds_some(s.now) {
-            true => self.lone_start_wait(s.timing),
-            false => s.timing.start_wait.max(self.hot_restart),
-        };
-        self.agreement.lately_leased(needed, span, s.now)
-    }
-
-    /// Since when this node is without its partner and not primary: one that learns late that it has lost the role
-    /// knows as little then as one that starts.
-    fn alone_since(&self, unreachable_since: Instant) -> Instant {
-        unreachable_since.max(self.resigned_at)
-    }
-
-    /// How long a node without a claim waits for its partner. Where a field device shows outputs that this node lacks,
-    /// or is silent and may have taken such, for as long as whoever has written them could still go on.
-    fn lone_start_wait(&self, timing: &Timing) -> Duration {
-        let holding = &self.newest.holding;
-        match holding.outdated_until.is_some() || !holding.fit {
-            true => timing.start_wait.max(self.hot_restart),
-            false => timing.start_wait,
-        }
-    }
-
-    /// When a node without a claim may start alone.
-    fn lone_start_at(&self, unreachable_since: Instant, timing: &Timing) -> Instant {
-        let at = self.alone_since(unreachable_since) + self.lone_start_wait(timing);
-        let outdated_until = self.newest.holding.outdated_until;
-        let outdated_until = outdated_until.filter(|_| !deliberate(Fault::WriterNotWaitedFor));
-        outdated_until.map_or(at, |until| at.max(until))
-    }
-
     /// Whatever was granted before this moment says nothing about this partition.
     fn begin_attempt(&mut self, lone: bool, s: &Surroundings<'_>) {
         self.attempt = Some(s.now);

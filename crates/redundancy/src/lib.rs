@@ -33,6 +33,7 @@ mod event;
 mod hand_over;
 mod id;
 mod liveness;
+mod lone_start;
 mod newest;
 mod partner;
 mod ping;
