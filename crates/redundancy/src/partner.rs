@@ -56,6 +56,7 @@ pub(crate) struct Partner {
     session: Session,
     states: [LinkState; MAX_LINKS],
     reachable: bool,
+    /// Later by as long as this node has stood still since.
     unreachable_since: Instant,
     /// The partner's configuration differs, or did not long ago: until then, and how the partner stands.
     conflict: Option<(Instant, Conflict)>,

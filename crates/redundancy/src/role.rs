@@ -115,7 +115,7 @@ pub(crate) struct RoleMachine {
     pub(crate) right: Instant,
     /// Promises and leases asked for at or before this were renounced.
     pub(crate) rights_since: Instant,
-    /// When this node last ceased to be primary.
+    /// When this node last ceased to be primary; later by as long as it has stood still since without a partner.
     pub(crate) resigned_at: Instant,
     /// We promised not to take over before this.
     pub(crate) promised_until: Instant,
