@@ -77,6 +77,7 @@ faults! {
     PermitNotAskedAgain, "controller, executor", "the right to write is not looked at right before the write";
     CycleNotCounted, "controller, executor", "one cycle's number is used for all";
     OwnStateAlwaysKept, "controller, executor", "the node's own state of an earlier term is gone on from";
+    HeldNotCompared, "redundancy, role", "a node in doubt takes the role before it has looked at its field devices";
     DoubtNotPassedOn, "node", "a primary in doubt about an application says that its partner has all that was written";
     FailedLinkStopsOthers, "node", "an error on one link keeps the other from sending";
     SecondLinkNotRead, "node", "what the second link receives is not read";

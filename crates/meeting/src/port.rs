@@ -52,6 +52,8 @@ pub struct Word {
     pub outdated: Option<Instant>,
     /// No state has come since that was seen, which might include the output.
     pub lacking: bool,
+    /// The field device answers, and was compared with what is here since that was last void.
+    pub compared: bool,
     /// Whether the state with which its role began is the newest has yet to be seen at the field device.
     pub undecided: bool,
     /// Outputs are to be written although their state is not safe.
@@ -69,6 +71,7 @@ impl Default for Word {
             fit: true,
             outdated: None,
             lacking: false,
+            compared: false,
             undecided: false,
             behind: false,
             safe: true,
@@ -105,6 +108,9 @@ pub struct ApplicationPort {
     judged: AtomicU64,
     /// Since when the field device shows what lacks here, zero if nothing does.
     outdated: AtomicU64,
+    /// When the cycle began in which the field device was last compared, and before when a comparison says nothing.
+    compared: AtomicU64,
+    void_before: AtomicU64,
     /// When the role was taken whose first state has yet to be made, zero if none has.
     undecided: AtomicU64,
     executor: OnceLock<Thread>,
@@ -137,12 +143,14 @@ impl ApplicationPort {
     pub fn word(&self) -> Word {
         let outdated = instant_of(self.outdated.load(Ordering::SeqCst));
         let judged = self.judged.load(Ordering::SeqCst);
+        let fit = !self.unfit.load(Ordering::SeqCst);
         Word {
             epoch_seen: Epoch(self.epoch_seen.load(Ordering::SeqCst)),
             epoch_spent: Epoch(self.epoch_spent.load(Ordering::SeqCst)),
-            fit: !self.unfit.load(Ordering::SeqCst),
+            fit,
             outdated,
             lacking: outdated.is_some() && judged == self.received.load(Ordering::SeqCst),
+            compared: fit && self.is_compared(),
             undecided: self.undecided.load(Ordering::SeqCst) != 0,
             behind: self.behind(),
             safe: self.newest_is_safe(),
@@ -334,9 +342,29 @@ impl ApplicationPort {
         higher
     }
 
-    /// Notes since when the field device shows that it has accepted an output later than the newest state that was
-    /// looked at, if it does; returns whether it does in place of not, or the reverse.
-    pub fn set_outdated(&self, since: Option<Instant>) -> bool {
+    fn is_compared(&self) -> bool {
+        self.compared.load(Ordering::SeqCst) > self.void_before.load(Ordering::SeqCst)
+    }
+
+    /// What the field device showed in a cycle that began before `now` says nothing any more.
+    pub fn void_comparison(&self, now: Instant) {
+        self.void_before.store(now.as_nanos(), Ordering::SeqCst);
+    }
+
+    /// Notes what the field device showed in the cycle that began at `began`: since when it shows that it has accepted
+    /// an output later than the newest state that was looked at, if it does. Returns whether the data plane is to
+    /// know at once.
+    pub fn note_compared(&self, since: Option<Instant>, began: Instant) -> bool {
+        let compared = self.is_compared();
+        self.compared.store(began.as_nanos(), Ordering::SeqCst);
+        let first = !compared && self.is_compared();
+        if first {
+            self.mark();
+        }
+        self.set_outdated(since) || first
+    }
+
+    fn set_outdated(&self, since: Option<Instant>) -> bool {
         let nanos = since.map_or(0, |since| since.as_nanos().max(1));
         let looked_at = self.looked_at.load(Ordering::SeqCst);
         let judged = self.judged.swap(looked_at, Ordering::SeqCst);

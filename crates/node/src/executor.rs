@@ -336,8 +336,8 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
         }
     }
 
-    fn note_outdated(&mut self, since: Option<Instant>) {
-        if self.port.set_outdated(since) {
+    fn note_compared(&mut self, outdated: Option<Instant>, began: Instant) {
+        if self.port.note_compared(outdated, began) {
             self.environment.wake_data_plane();
         }
     }

@@ -247,7 +247,7 @@ impl RoleMachine {
         let better = self.is_better(&partner, s.now);
         self.granting = !better && quiet_over;
         let bound = s.now < self.promised_until || !quiet_over;
-        if !better || bound || !judged || !self.is_consulted(s) {
+        if !better || bound || !judged || !self.is_consulted(s) || !self.is_compared(s) {
             return;
         }
         let offered = partner.flags.contains(GroupFlags::HANDING_OVER);
@@ -273,6 +273,14 @@ impl RoleMachine {
             };
             self.begin(candidate, cause, s, out);
         }
+    }
+
+    /// In doubt, what a node holds may be older than what its field devices show; it has to have looked.
+    fn is_compared(&self, s: &Surroundings<'_>) -> bool {
+        let in_doubt = self.claim(s.now).is_none() && self.newest.holds_some(s.now);
+        let until = self.newest.comparison_awaited_until(s.timing);
+        let awaited = until.is_some_and(|until| s.now < until);
+        !(in_doubt && awaited) || deliberate(Fault::HeldNotCompared)
     }
 
     /// A node without state asks the witnesses for the highest epoch before it starts; one that
@@ -426,6 +434,8 @@ impl RoleMachine {
             }
         };
         consider(self.promised_until);
+        let comparison = self.newest.comparison_awaited_until(timing);
+        comparison.into_iter().for_each(&mut consider);
         consider(self.quiet_until());
         consider(self.started + timing.start_wait);
         consider(self.partner_since + timing.start_wait);

@@ -6,7 +6,7 @@
 
 use crate::id::ReferenceSet;
 use crate::role::{RoleMachine, Surroundings};
-use crate::setup::ReferenceKind;
+use crate::setup::{ReferenceKind, Timing};
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Epoch, Instant};
 use bumpless_wire::{GroupEntry, GroupFlags, Role};
@@ -25,6 +25,9 @@ pub struct Holding {
     /// The field device of some application has accepted an output later than its state here: until when whoever has
     /// written it could still go on, if he has written none since.
     pub outdated_until: Option<Instant>,
+    /// Since when some field device has not been compared with what is here: since this node last stood still, was
+    /// primary, or lost that device. `None`: all have.
+    pub uncompared_since: Option<Instant>,
     /// Every application can run here: its field device answers.
     pub fit: bool,
 }
@@ -36,6 +39,7 @@ impl Holding {
         usable_until: None,
         some_usable_until: None,
         outdated_until: None,
+        uncompared_since: None,
         fit: true,
     };
 
@@ -46,6 +50,7 @@ impl Holding {
             usable_until: until,
             some_usable_until: until,
             outdated_until: None,
+            uncompared_since: None,
             fit: true,
         }
     }
@@ -78,6 +83,12 @@ impl Newest {
     pub(crate) fn holds_some(&self, now: Instant) -> bool {
         let until = self.holding.some_usable_until;
         until.is_some_and(|until| now < until)
+    }
+
+    /// Until when the field devices are waited for, which have not been compared with what is here.
+    pub(crate) fn comparison_awaited_until(&self, timing: &Timing) -> Option<Instant> {
+        let since = self.holding.uncompared_since;
+        since.map(|since| since + timing.start_wait)
     }
 
     /// What this node holds may lack an output.

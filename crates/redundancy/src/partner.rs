@@ -58,6 +58,8 @@ pub(crate) struct Partner {
     reachable: bool,
     /// Later by as long as this node has stood still since.
     unreachable_since: Instant,
+    /// The latest of this node's own send times that any process of the partner had answered when it was lost.
+    answered: Instant,
     /// The partner's configuration differs, or did not long ago: until then, and how the partner stands.
     conflict: Option<(Instant, Conflict)>,
     /// When the next round is one of full length.
@@ -88,6 +90,7 @@ impl Partner {
             states: [LinkState::default(); MAX_LINKS],
             reachable: false,
             unreachable_since: now,
+            answered: Instant::ZERO,
             conflict: None,
             next_full: now,
             duplicate_until: None,
@@ -218,8 +221,20 @@ impl Partner {
             Event::PartnerHeard { peer }
         } else {
             self.unreachable_since = now;
+            self.note_answered();
             Event::PartnerSilent { peer }
         });
+    }
+
+    fn note_answered(&mut self) {
+        let latest = self.states.iter().map(LinkState::echoed).max();
+        self.answered = latest.map_or(self.answered, |latest| self.answered.max(latest));
+    }
+
+    /// When the partner is known to have been there last: `None` while it is, or if it never was.
+    pub(crate) fn last_there(&self) -> Option<Instant> {
+        let lost = !self.reachable && self.answered != Instant::ZERO;
+        lost.then_some(self.answered)
     }
 
     /// A differing configuration counts only from who proves to be there at present; a stray or
@@ -263,6 +278,7 @@ impl Partner {
 
     #[cold]
     fn forget_session(&mut self) {
+        self.note_answered();
         self.latest = 0;
         self.configurations = None;
         self.states.iter_mut().for_each(LinkState::forget_session);

@@ -427,6 +427,12 @@ impl Redundancy {
         partner.late(&self.setup.timing, self.now)
     }
 
+    /// When a partner that is not heard is known to have been there last; `None` of one that is heard, or never was.
+    /// What comes from it after that may have been sent before.
+    pub fn last_there(&self, peer: PeerId) -> Option<Instant> {
+        self.partners.get(usize::from(peer.0))?.last_there()
+    }
+
     /// The times that this node was set up with.
     pub const fn timing(&self) -> &Timing {
         &self.setup.timing

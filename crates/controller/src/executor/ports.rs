@@ -129,9 +129,10 @@ pub trait OutputGate {
     /// A device holds the present epoch although this process has written nothing in it: an earlier
     /// process of this node has. Outputs need a higher one.
     fn epoch_spent(&mut self, _epoch: Epoch) {}
-    /// The field device has accepted an output later than the newest state that is here; what it shows is the same
-    /// since then. `None`: it has not. Called in each cycle as backup, and when a tenure begins.
-    fn note_outdated(&mut self, _since: Option<Instant>) {}
+    /// The field device was compared with the newest state that is here, in the cycle that began at `began`. It has
+    /// accepted an output later than that, and shows the same since `outdated`; `None`: it has not. Called in each
+    /// cycle as backup, and when a tenure begins.
+    fn note_compared(&mut self, _outdated: Option<Instant>, _began: Instant) {}
     /// A state has been published in the role that was taken at `since`.
     fn note_decided(&mut self, _since: Instant) {}
     /// Whether this node can reach its field devices and run the application. Called on changes.

@@ -129,6 +129,7 @@ impl GroupRuntime {
 
     fn tell_holding(&self, redundancy: &mut Redundancy, now: Instant) {
         let mut holding = self.members.holding(!self.unfit);
+        holding.uncompared_since = self.words.uncompared_since(self.members.count());
         if let Some(until) = self.words.outdated_until() {
             // Whoever has written later has the newest state, if he lives.
             let words = &self.words;
@@ -174,9 +175,16 @@ impl GroupRuntime {
         self.offered = handed_over;
         if was_primary && to != Role::Primary && !deliberate(Fault::OwnStateForgotten) {
             self.members.own_counts();
-            self.tell_holding(redundancy, now);
+            self.void_comparisons(redundancy, now);
         }
         self.go_on();
+    }
+
+    /// This node goes on at `now` after standing still, or after a role in which it did not compare what it holds
+    /// with the field devices: they may have accepted outputs of somebody else.
+    pub fn void_comparisons(&mut self, redundancy: &mut Redundancy, now: Instant) {
+        self.words.void_comparisons(&self.members, now);
+        self.tell_holding(redundancy, now);
     }
 
     /// Starts an ordered hand-over.
@@ -225,7 +233,7 @@ impl GroupRuntime {
     /// Passes on what the executors have learned since the last call: epochs that devices hold, and
     /// whether the applications can run here.
     pub fn collect(&mut self, redundancy: &mut Redundancy, now: Instant) {
-        self.words.gather(&self.members);
+        self.words.gather(&self.members, now);
         let seen = self.words.epoch_seen();
         if seen > self.epoch_seen {
             self.epoch_seen = seen;

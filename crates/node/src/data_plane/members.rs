@@ -145,6 +145,11 @@ impl Members {
         self.by_period.iter().filter_map(member)
     }
 
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.by_period.len()
+    }
+
     /// Their ports.
     pub fn ports(&self) -> impl Iterator<Item = &Arc<ApplicationPort>> {
         self.present().map(|member| &member.port)
@@ -251,6 +256,7 @@ impl Members {
             usable_until: first(&self.usability),
             some_usable_until: self.latest_usable.max(self.restored_usable),
             outdated_until: None,
+            uncompared_since: None,
             fit,
         }
     }

@@ -333,6 +333,9 @@ impl<D: Drivers> DataPlane<D> {
     fn tell_stall(&mut self, length: Duration, now: Instant) {
         self.stalls = (self.stalls.0 + 1, self.stalls.1.max(length));
         self.stalled_at = now;
+        for group in &mut self.groups {
+            group.void_comparisons(&mut self.cores.redundancy, now);
+        }
         self.surroundings
             .sink
             .record(now, NodeEvent::Stall { length });

@@ -118,8 +118,11 @@ impl<D: Drivers> DataPlane<D> {
                 runtime.snapshot.received_cycle = Some(cycle);
                 runtime.snapshot.received_at = Some(now);
                 let (application, (group, member)) = (runtime.application, runtime.group);
-                let times = (expires_at, self.arrived_since);
                 let redundancy = &mut self.cores.redundancy;
+                let last_there = redundancy.last_there(self.groups[group].peer);
+                let came_at =
+                    last_there.map_or(self.arrived_since, |at| at.min(self.arrived_since));
+                let times = (expires_at, came_at);
                 self.groups[group].note_received(member, times, redundancy, now);
                 if self.surroundings.log_transfers {
                     self.record(now, NodeEvent::Received { application, cycle });

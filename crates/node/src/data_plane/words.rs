@@ -19,6 +19,8 @@ pub struct Words {
     /// Until when whoever has written what some field device shows, and what lacks here, could go on.
     outdated_until: Instant,
     outdated_changed: bool,
+    compared: usize,
+    uncompared_since: Instant,
     behind: usize,
     undecided: usize,
     awaiting: usize,
@@ -36,6 +38,8 @@ impl Words {
             outdated: 0,
             outdated_until: Instant::ZERO,
             outdated_changed: false,
+            compared: 0,
+            uncompared_since: Instant::ZERO,
             behind: 0,
             undecided: 0,
             awaiting: 0,
@@ -45,20 +49,23 @@ impl Words {
     }
 
     /// Takes what was said since the last call.
-    pub fn gather(&mut self, members: &Members) {
+    pub fn gather(&mut self, members: &Members, now: Instant) {
         if !self.marks.is_clear() {
-            self.take(members);
+            self.take(members, now);
         }
     }
 
     #[inline(never)] // Mostly nothing was said.
-    fn take(&mut self, members: &Members) {
+    fn take(&mut self, members: &Members, now: Instant) {
         let marks = Arc::clone(&self.marks);
         marks.take(|member| {
             if let (Some(there), Some(&known)) = (members.at(member), self.known.get(member)) {
                 let word = there.port.word();
                 self.known[member] = word;
                 self.count(known, word);
+                if known.compared && !word.compared {
+                    self.uncompared_since = now;
+                }
                 if let Some(since) = word.outdated {
                     let until = since + there.times.hot_restart;
                     self.outdated_until = self.outdated_until.max(until);
@@ -84,6 +91,8 @@ impl Words {
         count(&mut self.outdated, was.is_some(), is.is_some());
         self.outdated_changed |= before.lacking != after.lacking;
         self.outdated_changed |= before.outdated != after.outdated;
+        count(&mut self.compared, before.compared, after.compared);
+        self.outdated_changed |= before.compared != after.compared;
         count(&mut self.behind, before.behind, after.behind);
         count(&mut self.undecided, before.undecided, after.undecided);
         count(&mut self.awaiting, !before.safe, !after.safe);
@@ -122,6 +131,20 @@ impl Words {
         if let Some(word) = self.known.get_mut(place) {
             word.lacking = false;
         }
+    }
+
+    /// Since when some of the `count` that are there have not compared what is here with their field device.
+    pub fn uncompared_since(&self, count: usize) -> Option<Instant> {
+        (self.compared < count).then_some(self.uncompared_since)
+    }
+
+    /// What devices showed before `now` says nothing any more.
+    pub fn void_comparisons(&mut self, members: &Members, now: Instant) {
+        members.ports().for_each(|port| port.void_comparison(now));
+        for word in &mut self.known {
+            word.compared = false;
+        }
+        (self.compared, self.uncompared_since) = (0, now);
     }
 
     /// Whether that has changed for some application since this was asked last.
@@ -178,7 +201,7 @@ mod tests {
             let Some(Member { port, .. }) = members.at(at) else {
                 continue;
             };
-            match random.below(9) {
+            match random.below(10) {
                 0 => port.note_published(round, StateLife::default()),
                 1 => port.settle(round, random.chance(0.5)),
                 2 => port.set_fit(random.chance(0.5)),
@@ -202,15 +225,16 @@ mod tests {
                     }
                     shown += 1;
                     let since = Instant::from_nanos(shown);
-                    port.set_outdated(random.chance(0.7).then_some(since));
+                    port.note_compared(random.chance(0.7).then_some(since), since);
                 }
+                8 => words.void_comparisons(&members, Instant::from_nanos(shown)),
                 _ => {
                     port.note_epoch_seen(Epoch(random.below(1 << 20) as u32));
                     port.note_epoch_spent(Epoch(random.below(1 << 20) as u32));
                 }
             }
             if random.chance(0.3) {
-                words.gather(&members);
+                words.gather(&members, Instant::from_nanos(shown));
                 let each: Vec<_> = members.ports().map(|port| port.word()).collect();
                 let behind = each.iter().any(|word| word.behind);
                 assert_eq!(words.all_fit(), each.iter().all(|word| word.fit));
@@ -227,6 +251,8 @@ mod tests {
                     .fold(latest, Instant::max);
                 let until = latest + Duration::from_secs(5);
                 assert_eq!(words.outdated_until(), any.then_some(until));
+                let compared = each.iter().all(|word| word.compared);
+                assert_eq!(words.uncompared_since(each.len()).is_none(), compared);
                 for (place, word) in each.iter().enumerate() {
                     assert_eq!(words.is_lacking(place), word.lacking);
                 }

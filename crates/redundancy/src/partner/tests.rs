@@ -172,3 +172,19 @@ fn rounds_that_were_missed_are_not_made_up_for() {
     let soon = at(100) + timing.rate_limit();
     assert_eq!(a.partner.next_round(&timing), soon);
 }
+
+#[test]
+fn a_lost_partner_was_there_last_when_this_node_sent_what_it_has_answered() {
+    let (mut a, mut b) = acquainted();
+    assert_eq!(a.partner.last_there(), None, "it is there");
+    // What it sends on and on without hearing anything proves nothing.
+    let deaf = b.round(at(100));
+    a.hear(0, &deaf[0], at(6_000));
+    let timing = a.setup.timing;
+    a.partner
+        .check_links(&timing, Instant::ZERO, at(6_100), &mut a.out);
+    assert_eq!(a.partner.last_there(), Some(at(5)));
+    // Nor does a later process that has not answered yet.
+    a.partner.forget_session();
+    assert_eq!(a.partner.last_there(), Some(at(5)));
+}

@@ -115,3 +115,38 @@ fn a_lone_node_with_a_file_starts_while_that_is_young_although_a_witness_knows_o
         assert_eq!(world.had(0, lone), starts);
     }
 }
+
+#[test]
+fn in_doubt_a_node_takes_the_role_only_after_its_field_devices_were_compared_or_waited_for() {
+    // Whether what node 1 holds is found to be outdated when its device is looked at, and which node then takes the role.
+    for (outdated, primary) in [(Some(false), 1), (Some(true), 0), (None, 1)] {
+        let mut world = World::new(plan(), 5);
+        world.run_for(60 * MS);
+        world.start_with_file(0, Epoch(7), YOUNG);
+        world.start_with_file(1, Epoch(9), YOUNG);
+        let started = world.local(1);
+        let held = Holding {
+            some_usable_until: Some(started + Duration::from_nanos(YOUNG)),
+            uncompared_since: Some(started),
+            ..Holding::NOTHING
+        };
+        world.core(1).set_holding(GROUP, held, started);
+        world.run_for(60 * MS);
+        assert_eq!([0, 1].map(|node| world.writes(node)), [None, None]);
+        if let Some(outdated) = outdated {
+            let some_usable_until = held.some_usable_until.filter(|_| !outdated);
+            let now = world.local(1);
+            let compared = Holding {
+                some_usable_until,
+                uncompared_since: None,
+                ..held
+            };
+            world.core(1).set_holding(GROUP, compared, now);
+            world.run_for(20 * MS);
+        } else {
+            // No device answers.
+            world.run_for(60 * MS);
+        }
+        assert!(world.writes(primary).is_some(), "{outdated:?}");
+    }
+}

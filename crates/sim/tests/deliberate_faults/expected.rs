@@ -149,6 +149,11 @@ pub const EXPECTED: &[Expected] = &[
         &["continues"],
     ),
     expect(
+        Fault::HeldNotCompared,
+        Scenario("held-not-compared"),
+        &["continues"],
+    ),
+    expect(
         Fault::DoubtNotPassedOn,
         Scenario("device-away-in-doubt"),
         &["no bump"],

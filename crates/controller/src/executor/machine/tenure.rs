@@ -119,7 +119,8 @@ where
         let accepted = Accepted::told(sample, self.settings.commit);
         let lacks = |accepted: Accepted| !newest.is_some_and(|newest| accepted.is_in(newest));
         let outdated = accepted.is_some_and(lacks);
-        self.gate.note_outdated(outdated.then_some(self.shown.1));
+        let since = outdated.then_some(self.shown.1);
+        self.gate.note_compared(since, self.report.started);
     }
 
     fn take_up(
@@ -129,7 +130,7 @@ where
         includes: &dyn Fn(Progress) -> bool,
     ) -> Result<(), LoadError> {
         self.report.resumed = Some(self.load_newest(self.judged_at(now), includes)?);
-        self.gate.note_outdated(None);
+        self.gate.note_compared(None, self.report.started);
         self.begun_with = self.report.resumed;
         self.tenure = Tenure::Acting(epoch);
         if !self.uninterrupted {
