@@ -82,9 +82,10 @@ impl Plan {
     }
 
     /// Within how many quanta from the last fault the pair must be redundant again: an offer to a
-    /// backup that cannot take it stands for four leases, and a start takes its time.
+    /// backup that cannot take it stands for four leases, a start takes its time, and what both say after
+    /// that is a round on its way. R-48 allows more.
     pub fn heals_within(&self) -> u8 {
-        let longest = self.timing.lease * 4 + self.timing.start_wait;
+        let longest = self.timing.lease * 4 + self.timing.start_wait + self.timing.heartbeat;
         u8::try_from(longest.as_nanos() / QUANTUM).unwrap_or(u8::MAX)
     }
 
