@@ -25,25 +25,17 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
-mod agreement;
-mod alone;
 mod change;
-mod decide;
 mod event;
-mod hand_over;
 mod id;
 mod liveness;
-mod lone_start;
-mod newest;
 mod partner;
 mod ping;
 mod redundancy;
-mod request;
 mod role;
 mod route;
 mod session;
 mod setup;
-mod status;
 mod transmit;
 mod witness;
 
@@ -53,13 +45,13 @@ pub use event::{
     Event, InForce, RedundancyCause, RedundancyLevel, RoleCause, SwitchoverRefused, WaitCause,
 };
 pub use id::{GroupId, ReferenceId};
-pub use newest::Holding;
 pub use redundancy::Redundancy;
 pub use role::OutputPermit;
+pub use role::newest::Holding;
+pub use role::status::{Standing, Status, Weakness, Weaknesses};
 pub use setup::{
     GroupSetup, MAX_PARTNERS, MAX_REFERENCES, PartnerSetup, ReferenceKind, Setup, SetupError,
     Timing,
 };
-pub use status::{Standing, Status, Weakness, Weaknesses};
 pub use transmit::{MAX_MESSAGE_LEN, Outgoing};
 pub use witness::{Witness, WitnessSetup};

@@ -1,17 +1,18 @@
 //! The hub of one node: routes what arrives to partners, groups and reference points, and collects
 //! what is to be sent. It decides nothing itself.
 
-use crate::agreement::Agreement;
 use crate::change::Change;
 use crate::event::{Event, Outbox, RoleCause, SwitchoverRefused};
 use crate::id::{GroupId, ReferenceId};
-use crate::newest::Holding;
 use crate::partner::Partner;
 use crate::ping::PingState;
+use crate::role::agreement::Agreement;
+use crate::role::newest::Holding;
+use crate::role::state::Retreat;
+use crate::role::status::{Standing, Status};
 use crate::role::{OutputPermit, RoleMachine};
 use crate::session::nonzero;
 use crate::setup::{ReferenceKind, Setup, SetupError, Timing};
-use crate::status::{Standing, Status};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, LinkId, PeerId, Random};
@@ -132,14 +133,11 @@ impl Redundancy {
         let established = self
             .groups
             .iter()
-            .any(|g| g.peer == at && matches!(g.role, Role::Backup | Role::Primary));
+            .any(|g| g.terms.peer == at && matches!(g.role(), Role::Backup | Role::Primary));
         let own = (&self.setup.timing, &mut self.change, established);
         let heard = self.partners[at].hear(link, heartbeat, own, now, &mut self.out);
         if heard.session_changed && before != self.partners[at].session().adopted() {
-            self.each_group(Some(at), now, |group, s, out| {
-                group.forget_partner(s, out);
-                group.forget_requests();
-            });
+            self.each_group(Some(at), now, |group, s, out| group.forget_partner(s, out));
         }
         if heard.entries {
             let told = |entry: GroupEntry| entry.flags.contains(GroupFlags::DUPLICATE);
@@ -164,7 +162,7 @@ impl Redundancy {
     ) {
         let group = self.groups.iter().position(|g| {
             let kind = g.agreement.kind(reference);
-            g.id.0 == reply.group && kind == Some(ReferenceKind::Witness)
+            g.terms.id.0 == reply.group && kind == Some(ReferenceKind::Witness)
         });
         let ours = reply.pair == self.setup.pair && reply.node == self.setup.node;
         let token = self.token(
@@ -180,7 +178,7 @@ impl Redundancy {
         self.with_group(index, now, |group, s, out| {
             group.hear_witness(reference, reply, s, out);
         });
-        let peer = self.groups[index].peer;
+        let peer = self.groups[index].terms.peer;
         self.after(Some(peer), now);
     }
 
@@ -235,7 +233,7 @@ impl Redundancy {
             group.urgent |= before != says(group);
             group.decide(s, out);
         });
-        let peer = self.groups[index].peer;
+        let peer = self.groups[index].terms.peer;
         self.after(Some(peer), now);
     }
 
@@ -271,7 +269,7 @@ impl Redundancy {
             return;
         };
         self.with_group(index, now, |group, s, out| group.set_alone(wanted, s, out));
-        let peer = self.groups[index].peer;
+        let peer = self.groups[index].terms.peer;
         self.after(Some(peer), now);
     }
 
@@ -288,15 +286,15 @@ impl Redundancy {
     /// What [`set_alone`](Self::set_alone) said last, or the role began with.
     pub fn wants_alone(&self, group: GroupId) -> bool {
         let index = self.index_of(group);
-        index.is_some_and(|index| self.groups[index].alone.is_ahead())
+        index.is_some_and(|index| self.groups[index].wants_alone())
     }
 
     /// As primary: whether the role began without the certainty that this node holds the newest state (lone
     /// start, or both nodes started). Outputs then begin anew, unless the field devices show that what this node
-    /// holds is the newest after all.
+    /// holds is the newest after all. `true` of a node that is not primary.
     pub fn is_cold(&self, group: GroupId) -> bool {
         let index = self.index_of(group);
-        index.is_some_and(|index| self.groups[index].cold)
+        index.is_some_and(|index| self.groups[index].is_cold())
     }
 
     /// Tells of an epoch that a field device has seen. A primary that writes in a lower one steps
@@ -308,15 +306,15 @@ impl Redundancy {
         };
         self.with_group(index, now, |group, s, out| {
             group.notice_lapse(s, out);
-            let used = epoch > group.epoch;
+            let used = epoch > group.lasting.stamped;
             group.observe(epoch);
             group.newest.seen_at_device(epoch);
-            if used && group.role == Role::Primary {
-                group.resign(Role::Starting, RoleCause::HigherEpoch, s, out);
+            if used && group.role() == Role::Primary {
+                group.resign(Retreat::Starting, RoleCause::HigherEpoch, s, out);
             }
             group.decide(s, out);
         });
-        let peer = self.groups[index].peer;
+        let peer = self.groups[index].terms.peer;
         self.after(Some(peer), now);
     }
 
@@ -332,12 +330,12 @@ impl Redundancy {
             group.notice_lapse(s, out);
             // The next one is the partner's, and whoever knows of it goes above it.
             let above = Epoch(epoch.0.saturating_add(1));
-            let held = group.role == Role::Primary && group.epoch == epoch;
+            let held = group.role() == Role::Primary && group.lasting.stamped == epoch;
             group.observe(if held { above } else { epoch });
             group.urgent |= held;
             group.decide(s, out);
         });
-        let peer = self.groups[index].peer;
+        let peer = self.groups[index].terms.peer;
         self.after(Some(peer), now);
     }
 
@@ -359,7 +357,7 @@ impl Redundancy {
         self.with_group(index, now, |group, s, out| {
             result = group.command_switchover(s, out)
         });
-        let peer = self.groups[index].peer;
+        let peer = self.groups[index].terms.peer;
         self.after(Some(peer), now);
         result
     }
@@ -371,7 +369,7 @@ impl Redundancy {
             return;
         };
         self.with_group(index, now, |group, s, out| group.hand_over_ready(s, out));
-        let peer = self.groups[index].peer;
+        let peer = self.groups[index].terms.peer;
         self.after(Some(peer), now);
     }
 
@@ -388,7 +386,7 @@ impl Redundancy {
                 .min(partner.next_check(timing, self.grace));
         }
         for group in &self.groups {
-            let since = self.partners[group.peer].unreachable_since();
+            let since = self.partners[group.terms.peer].unreachable_since();
             next = next.min(group.next_decision(timing, since, now));
         }
         self.duplicate_until.map_or(next, |until| next.min(until))
@@ -407,7 +405,7 @@ impl Redundancy {
 
     /// The group's role on this node.
     pub fn role(&self, group: GroupId) -> Option<Role> {
-        Some(self.groups.get(self.index_of(group)?)?.role)
+        Some(self.groups.get(self.index_of(group)?)?.role())
     }
 
     /// The tag of state transfer with a partner: changes with each restart of either node, `None`
@@ -441,11 +439,11 @@ impl Redundancy {
     /// The group at `now`, for people.
     pub fn status(&self, group: GroupId, now: Instant) -> Option<Status> {
         let group = self.groups.get(self.index_of(group)?)?;
-        let peer = self.partners.get(group.peer)?.peer;
+        let peer = self.partners.get(group.terms.peer)?.peer;
         Some(group.status(
             peer,
-            self.links_view(group.peer),
-            &self.surroundings(group.peer, now),
+            self.links_view(group.terms.peer),
+            &self.surroundings(group.terms.peer, now),
         ))
     }
 
@@ -453,7 +451,7 @@ impl Redundancy {
     /// costs little.
     pub fn standing(&self, group: GroupId, now: Instant) -> Option<Standing> {
         let group = self.groups.get(self.index_of(group)?)?;
-        let partner = &self.partners[group.peer];
+        let partner = &self.partners[group.terms.peer];
         Some(group.standing(partner.is_reachable(), now))
     }
 
@@ -469,6 +467,6 @@ impl Redundancy {
 
     /// The groups of which this node is a candidate.
     pub fn groups(&self) -> impl Iterator<Item = GroupId> {
-        self.groups.iter().map(|group| group.id)
+        self.groups.iter().map(|group| group.terms.id)
     }
 }

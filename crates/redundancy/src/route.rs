@@ -4,9 +4,9 @@ use crate::event::{Event, Outbox};
 use crate::id::{GroupId, ReferenceId};
 use crate::partner::{Partner, conflict_hold};
 use crate::redundancy::Redundancy;
+use crate::role::status::LinksView;
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::Setup;
-use crate::status::LinksView;
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::random::mix64;
 use bumpless_base::{Counter, Duration, Instant};
@@ -20,7 +20,7 @@ impl Redundancy {
             let shared = self
                 .groups
                 .iter()
-                .position(|g| g.id == group && g.peer == at);
+                .position(|g| g.terms.id == group && g.terms.peer == at);
             match shared {
                 Some(index) => self.with_group(index, now, |group, s, out| {
                     group.hear_partner(entry, lease_echo, s, out);
@@ -65,8 +65,8 @@ impl Redundancy {
             return;
         }
         for group in &mut self.groups {
-            if !self.partners[group.peer].is_reachable() {
-                group.resigned_at += gap;
+            if !self.partners[group.terms.peer].is_reachable() {
+                group.lasting.resigned_at += gap;
             }
         }
         for partner in &mut self.partners {
@@ -75,7 +75,7 @@ impl Redundancy {
     }
 
     pub(crate) fn index_of(&self, group: GroupId) -> Option<usize> {
-        self.groups.iter().position(|g| g.id == group)
+        self.groups.iter().position(|g| g.terms.id == group)
     }
 
     pub(crate) fn links_view(&self, peer: usize) -> LinksView {
@@ -104,7 +104,7 @@ impl Redundancy {
         act: impl FnOnce(&mut RoleMachine, &Surroundings<'_>, &mut Outbox),
     ) {
         let group = &mut self.groups[index];
-        let partner = &self.partners[group.peer];
+        let partner = &self.partners[group.terms.peer];
         let s = surroundings(&self.setup, partner, self.duplicate_until.is_some(), now);
         act(group, &s, &mut self.out);
     }
@@ -116,7 +116,7 @@ impl Redundancy {
         mut act: impl FnMut(&mut RoleMachine, &Surroundings<'_>, &mut Outbox),
     ) {
         for index in 0..self.groups.len() {
-            if peer.is_none_or(|peer| self.groups[index].peer == peer) {
+            if peer.is_none_or(|peer| self.groups[index].terms.peer == peer) {
                 self.with_group(index, now, &mut act);
             }
         }
@@ -126,7 +126,7 @@ impl Redundancy {
     /// nothing when it changes.
     pub(crate) fn watch(&mut self, now: Instant) {
         for index in 0..self.groups.len() {
-            let links = self.links_view(self.groups[index].peer);
+            let links = self.links_view(self.groups[index].terms.peer);
             self.with_group(index, now, |group, s, out| group.watch(links, s, out));
         }
     }
@@ -140,8 +140,8 @@ impl Redundancy {
             self.each_group(None, now, |group, s, out| group.decide(s, out));
         }
         for group in &self.groups {
-            if group.urgent && peer.is_none_or(|peer| peer == group.peer) {
-                self.partners[group.peer].hurry();
+            if group.urgent && peer.is_none_or(|peer| peer == group.terms.peer) {
+                self.partners[group.terms.peer].hurry();
             }
         }
         self.open_rounds(now)
@@ -165,20 +165,26 @@ impl Redundancy {
         let partner = &mut self.partners[at];
         if partner.is_round_regular(now) {
             // One wake-up for all instead of one for each: requests leave with the heartbeats.
-            let groups = self.groups.iter_mut().filter(|group| group.peer == at);
+            let groups = self
+                .groups
+                .iter_mut()
+                .filter(|group| group.terms.peer == at);
             let s = surroundings(&self.setup, partner, duplicate, now);
             groups.for_each(|group| group.ask_at_round(&s));
         }
         let heard_at = partner.latest_heard_at();
         let s = surroundings(&self.setup, partner, duplicate, now);
-        let mut groups = self.groups.iter().filter(|group| group.peer == at);
+        let mut groups = self.groups.iter().filter(|group| group.terms.peer == at);
         let follows = groups.all(|group| group.follows(&s));
-        let groups = self.groups.iter_mut().filter(|group| group.peer == at);
+        let groups = self
+            .groups
+            .iter_mut()
+            .filter(|group| group.terms.peer == at);
         partner.open_round(
             (&self.setup.timing, follows),
             &mut self.change,
             now,
-            groups.map(|g| g.entry(heard_at, &s)),
+            groups.map(|g| g.promise_and_say(heard_at, &s)),
         );
     }
 }

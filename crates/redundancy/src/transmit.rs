@@ -82,13 +82,13 @@ impl Redundancy {
         out: &mut [u8; MAX_MESSAGE_LEN],
     ) -> usize {
         let timing = self.setup.timing;
-        let s = self.surroundings(self.groups[index].peer, now);
+        let s = self.surroundings(self.groups[index].terms.peer, now);
         let repeated_at = self.groups[index].repeated_at(reference, &s);
         let lease = self.groups[index].agreement.lease_mut(reference);
         lease.requested_at = now;
         lease.next_request = repeated_at;
         let witness_session = lease.witness;
-        let group = self.groups[index].id;
+        let group = self.groups[index].terms.id;
         let (kind, epoch) = self.groups[index].request(reference, &timing, now);
         if kind == WitnessKind::Yield && !deliberate(Fault::LeaseKeptAtYield) {
             self.groups[index]

@@ -1,6 +1,8 @@
 use super::*;
-use crate::agreement::Agreement;
 use crate::id::GroupId;
+use crate::role::agreement::Agreement;
+use crate::role::alone::Alone;
+use crate::role::state::Tenure;
 use crate::setup::GroupSetup;
 use alloc::vec;
 use bumpless_base::NodeId;
@@ -47,7 +49,7 @@ fn promised(until: Instant) -> RoleMachine {
     };
     let mut machine =
         RoleMachine::new(&setup, 0, 1, agreement, (&Timing::default(), Instant::ZERO));
-    machine.promised_until = until;
+    machine.lasting.promised_until = until;
     machine
 }
 
@@ -75,7 +77,11 @@ fn a_promise_is_void_only_when_its_beneficiary_says_that_it_hands_over() {
             let (mut machine, mut out) = (promised(until), Outbox::new(8));
             machine.hear_hand_over(&entry(role, flags), &surroundings(&timing, now), &mut out);
             let void = role == Role::Backup && flags.contains(GroupFlags::HANDING_OVER);
-            assert_eq!(machine.promised_until != until, void, "{role:?} {flags:?}");
+            assert_eq!(
+                machine.lasting.promised_until != until,
+                void,
+                "{role:?} {flags:?}"
+            );
         }
     }
 }
@@ -89,14 +95,20 @@ fn a_switchover_is_abandoned_when_no_epoch_is_left_to_offer() {
     for (epoch, aborted) in [(u32::MAX - 3, false), (u32::MAX - 1, true)] {
         let (mut machine, mut out) = (promised(Instant::ZERO), Outbox::new(8));
         // Candidate 0 of no reference point: it may write without asking anybody.
-        machine.index = 1;
-        (machine.role, machine.epoch, machine.observed) =
-            (Role::Primary, Epoch(epoch | 1), Epoch(epoch | 1));
-        machine.partner = Some(entry(Role::Backup, ready));
+        machine.terms.index = 1;
+        machine.state = RoleState::Primary(Tenure {
+            cold: false,
+            ally: s.session,
+            lapse: None,
+            alone: Alone::at_beginning(now),
+            draining: None,
+        });
+        (machine.lasting.stamped, machine.lasting.observed) = (Epoch(epoch | 1), Epoch(epoch | 1));
+        machine.counterpart.entry = Some(entry(Role::Backup, ready));
         machine.command_switchover(&s, &mut out).unwrap();
         machine.hand_over_ready(&s, &mut out);
-        assert_eq!(machine.role == Role::Primary, aborted, "{epoch}");
-        assert_eq!(machine.hand_over.offered().is_none(), aborted);
+        assert_eq!(machine.role() == Role::Primary, aborted, "{epoch}");
+        assert_eq!(machine.offered().is_none(), aborted);
     }
 }
 
@@ -105,14 +117,14 @@ fn another_session_is_promised_nothing_before_the_promise_to_the_one_before_has_
     let timing = Timing::default();
     let (now, until) = (Instant::from_nanos(1_000), Instant::from_nanos(9_000));
     let (mut machine, mut out) = (promised(until), Outbox::new(8));
-    machine.granting = true;
+    machine.state.set_granting(true);
     machine.forget_partner(&surroundings(&timing, now), &mut out);
     let mut grants = |now, duplicate_partner| {
         let s = Surroundings {
             duplicate_partner,
             ..surroundings(&timing, now)
         };
-        let entry = machine.entry(Some(now), &s);
+        let entry = machine.promise_and_say(Some(now), &s);
         entry.flags.contains(GroupFlags::GRANTING)
     };
     assert!(!grants(now, false));
@@ -122,22 +134,20 @@ fn another_session_is_promised_nothing_before_the_promise_to_the_one_before_has_
 
 #[test]
 fn only_a_later_primary_makes_it_history_that_this_node_was_ahead() {
-    let timing = Timing::default();
-    let now = Instant::from_nanos(1_000);
     for (epoch, role, history) in [
         (5, Role::Primary, true),
         (3, Role::Primary, false),
         (5, Role::Backup, false),
     ] {
         let mut machine = promised(Instant::ZERO);
-        machine.epoch = Epoch(4);
-        machine.declare(true, &timing, now);
+        machine.lasting.stamped = Epoch(4);
+        machine.lasting.left_ahead = true;
         let heard = entry(role, GroupFlags::EMPTY);
-        machine.partner = Some(GroupEntry {
+        machine.counterpart.entry = Some(GroupEntry {
             used: Epoch(epoch),
             ..heard
         });
         machine.fall_behind();
-        assert_eq!(!machine.alone.is_ahead(), history, "{epoch} {role:?}");
+        assert_eq!(!machine.says_alone(), history, "{epoch} {role:?}");
     }
 }

@@ -5,14 +5,15 @@
 //! role, or the partner itself has heard that its state is old.
 
 use crate::event::Outbox;
+use crate::role::state::Tenure;
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::{ReferenceKind, Timing};
 use bumpless_base::Instant;
 use bumpless_base::fault::{Fault, deliberate};
 use bumpless_wire::{GroupEntry, Role, WitnessKind, WitnessReply};
 
-/// What a node that is, or was last, primary says of its partner's state, and who has heard it.
-#[derive(Clone, Copy, Debug, Default, Hash)]
+/// What a primary says of its partner's state, and who has heard it.
+#[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Alone {
     /// The partner's state may be older than the last output.
     ahead: bool,
@@ -37,29 +38,42 @@ impl Alone {
         self.written
     }
 
-    /// A primary role begins: what the partner may hold is not known to be safe there.
-    pub(crate) fn begin(&mut self) {
-        self.written = true;
+    /// A primary role begins at `now`: what the partner may hold is not known to be safe there.
+    pub(crate) const fn at_beginning(now: Instant) -> Self {
+        Self {
+            ahead: true,
+            since: now,
+            said_at: None,
+            heard: false,
+            written: true,
+        }
     }
 }
 
 impl RoleMachine {
+    /// What the driver wished last, or the role began with.
+    pub(crate) fn wants_alone(&self) -> bool {
+        self.state.tenure().is_some_and(|tenure| tenure.alone.ahead)
+    }
+
     /// The driver's wish; see [`Redundancy::set_alone`](crate::Redundancy::set_alone).
     pub(crate) fn set_alone(&mut self, wanted: bool, s: &Surroundings<'_>, out: &mut Outbox) {
         self.notice_lapse(s, out);
-        if self.role == Role::Primary && self.alone.ahead != wanted {
+        let ahead = self.state.tenure().map(|tenure| tenure.alone.ahead);
+        if ahead.is_some_and(|ahead| ahead != wanted) {
             self.declare(wanted, s.timing, s.now);
         }
     }
 
     /// States anew whether the partner's state is old; nobody has heard it yet.
     pub(crate) fn declare(&mut self, ahead: bool, timing: &Timing, now: Instant) {
-        self.alone = Alone {
+        let Some(tenure) = self.state.tenure_mut() else {
+            return;
+        };
+        tenure.alone = Alone {
             ahead,
-            since: now,
-            said_at: None,
-            heard: false,
-            written: self.alone.written && ahead,
+            written: tenure.alone.written && ahead,
+            ..Alone::at_beginning(now)
         };
         self.urgent = true;
         for at in 0..self.agreement.members().len() {
@@ -72,53 +86,68 @@ impl RoleMachine {
         self.note_written();
     }
 
+    /// States anew what it stated.
+    pub(crate) fn declare_again(&mut self, s: &Surroundings<'_>) {
+        if let Some(tenure) = self.state.tenure() {
+            self.declare(tenure.alone.ahead, s.timing, s.now);
+        }
+    }
+
     /// This node follows a later primary: what it was ahead with is history.
     pub(crate) fn fall_behind(&mut self) {
-        let later = |p: GroupEntry| p.role == Role::Primary && p.used > self.epoch;
-        if self.partner.is_some_and(later) {
-            (self.alone.ahead, self.alone.written) = (false, false);
+        let later = |p: GroupEntry| p.role == Role::Primary && p.used > self.lasting.stamped;
+        if self.counterpart.entry.is_some_and(later) {
+            self.lasting.left_ahead = false;
         }
     }
 
     /// What heartbeats say: while there is a right, or may be one, what the driver wishes; else what has become
     /// of it.
     pub(crate) fn says_alone(&self) -> bool {
-        match self.role == Role::Primary && self.lapse.is_none() {
-            true => self.alone.ahead,
-            false => self.alone.written && !deliberate(Fault::AloneForgottenAtLapse),
-        }
+        let left = match self.state.tenure() {
+            Some(tenure) if tenure.lapse.is_none() => return tenure.alone.ahead,
+            Some(tenure) => tenure.alone.written,
+            None => self.lasting.left_ahead,
+        };
+        left && !deliberate(Fault::AloneForgottenAtLapse)
     }
 
     /// From the moment at which outputs may leave without a state at the partner, they may have left.
     pub(crate) fn note_written(&mut self) {
-        self.alone.written |= self.is_alone();
+        let alone = self.is_alone();
+        if let Some(tenure) = self.state.tenure_mut() {
+            tenure.alone.written |= alone;
+        }
     }
 
     /// Whether the partner can no longer take over with what it holds.
     pub(crate) fn is_alone(&self) -> bool {
-        let primary = self.role == Role::Primary && self.lapse.is_none();
+        let Some(Tenure { alone, .. }) = self.state.in_force() else {
+            return false;
+        };
         let mask = self.agreement.mask();
         let witness = |r| self.agreement.kind(r) == Some(ReferenceKind::Witness);
         let mut witnesses = mask.iter().filter(|&r| witness(r));
         let marked = witnesses.all(|r| self.agreement.lease(r).marked);
-        primary
-            && self.alone.ahead
-            && (marked || self.alone.heard || deliberate(Fault::AloneUnasked))
+        alone.ahead && (marked || alone.heard || deliberate(Fault::AloneUnasked))
     }
 
     /// The round of heartbeats that is sent at `now` says that this node is ahead.
     pub(crate) fn note_said(&mut self, now: Instant) {
-        if self.alone.ahead && self.lapse.is_none() {
-            self.alone
-                .said_at
-                .get_or_insert(now.max(Instant::from_nanos(1)));
+        let tenure = self.state.tenure_mut();
+        if let Some(tenure) = tenure.filter(|t| t.alone.ahead && t.lapse.is_none()) {
+            let now = now.max(Instant::from_nanos(1));
+            tenure.alone.said_at.get_or_insert(now);
         }
     }
 
     /// Takes what a heartbeat of the partner says of what it has heard: `asked` is the latest of our send times.
     pub(crate) fn hear_alone(&mut self, asked: Instant, s: &Surroundings<'_>) {
-        let said = self.alone.said_at.is_some_and(|said| said <= asked);
-        self.alone.heard |= self.alone.ahead && said && asked <= s.now;
+        let Some(Tenure { alone, .. }) = self.state.tenure_mut() else {
+            return;
+        };
+        let said = alone.said_at.is_some_and(|said| said <= asked);
+        alone.heard |= alone.ahead && said && asked <= s.now;
         self.note_written();
     }
 
@@ -130,8 +159,8 @@ impl RoleMachine {
         s: &Surroundings<'_>,
     ) {
         let sent = Instant::from_nanos(reply.echo_sent_at);
-        if self.role == Role::Primary {
-            let asked_since = self.alone.ahead && sent >= self.alone.since;
+        if let Some(Tenure { alone, .. }) = self.state.tenure() {
+            let asked_since = alone.ahead && sent >= alone.since;
             if reply.kind == WitnessKind::RenewAlone && asked_since {
                 self.agreement.lease_mut(reference).marked = reply.granted && reply.alone;
                 self.note_written();
@@ -139,7 +168,8 @@ impl RoleMachine {
             return;
         }
         // While the partner is heard, its own word is newer than that of a witness.
-        let asked = self.attempt.is_some_and(|since| sent >= since);
+        let attempt = self.state.attempt();
+        let asked = attempt.is_some_and(|attempt| sent >= attempt.since);
         let needed = self.agreement.needed().contains(reference);
         if reply.alone && asked && needed && !s.reachable {
             self.newest.doubt();

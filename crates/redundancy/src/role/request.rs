@@ -1,7 +1,8 @@
 //! What a node asks of its reference points, and how often.
 
-use crate::agreement::Lease;
 use crate::id::ReferenceId;
+use crate::role::agreement::Lease;
+use crate::role::state::{RoleState, Tenure};
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::Timing;
 use bumpless_base::{Duration, Epoch, Instant};
@@ -16,8 +17,8 @@ const ROUNDS_LEFT: u64 = 2;
 impl RoleMachine {
     /// Whether this node wants the lease of `reference`.
     pub(crate) fn wants(&self, reference: ReferenceId) -> bool {
-        self.role == Role::Primary
-            || (self.attempt.is_some() && self.agreement.needed().contains(reference))
+        let attempts = self.state.attempt().is_some();
+        self.role() == Role::Primary || (attempts && self.agreement.needed().contains(reference))
     }
 
     /// What to ask of a witness at `now`, and which epoch to put on record.
@@ -29,37 +30,44 @@ impl RoleMachine {
     ) -> (WitnessKind, Epoch) {
         // A node that does not hear the witness must not keep the lease from one that does.
         let deaf = !self.agreement.answers(reference, timing, now);
-        if self.role == Role::Primary {
-            let valid = self.lapse.is_none() && now < self.right_until();
-            if let Some(kind) = self.lapsed_request(reference, deaf).filter(|_| !valid) {
-                return (kind, self.observed);
+        if let Some(tenure) = self.state.tenure() {
+            let valid = tenure.lapse.is_none() && now < self.right_until();
+            let lapsed = self.lapsed_request(tenure, reference, deaf);
+            if let Some(kind) = lapsed.filter(|_| !valid) {
+                return (kind, self.lasting.observed);
             }
             // Only who holds a right may renew: a witness that has lost its memory believes it. One
             // whose right has lapsed neither sets nor clears the mark.
-            let kind = match (valid, self.alone.is_ahead()) {
+            let kind = match (valid, tenure.alone.is_ahead()) {
                 (true, true) => WitnessKind::RenewAlone,
                 (true, false) => WitnessKind::Renew,
                 (false, _) => WitnessKind::Acquire,
             };
-            return (kind, self.candidate.unwrap_or(self.epoch));
+            return (kind, self.lasting.candidate.unwrap_or(self.lasting.stamped));
         }
-        let acquire = match self.attempt_lone {
+        let attempt = self.state.attempt();
+        let acquire = match attempt.is_some_and(|attempt| attempt.lone) {
             true => WitnessKind::AcquireLone,
             false => WitnessKind::Acquire,
         };
-        match self.candidate {
+        match self.lasting.candidate {
             Some(candidate) if self.wants(reference) && !deaf => (acquire, candidate),
-            _ if self.hand_over.offered().is_some() => (WitnessKind::Release, self.observed),
-            _ => (WitnessKind::Observe, self.observed),
+            _ if self.offered().is_some() => (WitnessKind::Release, self.lasting.observed),
+            _ => (WitnessKind::Observe, self.lasting.observed),
         }
     }
 
     /// What a primary without a right asks of a witness that it does not hear: nothing, or, if the partner has
     /// all that was written, that nobody wait for it.
-    fn lapsed_request(&self, reference: ReferenceId, deaf: bool) -> Option<WitnessKind> {
-        let lapse = self.lapse.as_ref()?;
+    fn lapsed_request(
+        &self,
+        tenure: &Tenure,
+        reference: ReferenceId,
+        deaf: bool,
+    ) -> Option<WitnessKind> {
+        let lapse = tenure.lapse.as_ref()?;
         let unheard = self.agreement.lease(reference).answered_request() < lapse.since;
-        match self.alone.has_written() || !lapse.said {
+        match tenure.alone.has_written() || !lapse.said {
             true => deaf.then_some(WitnessKind::Observe),
             false => (deaf || unheard).then_some(WitnessKind::Yield),
         }
@@ -84,7 +92,7 @@ impl RoleMachine {
     /// restarted is told soon what it has forgotten. Else each round asks.
     fn suffices(&self, s: &Surroundings<'_>) -> impl Fn(&Lease) -> Duration + use<> {
         let heartbeat = s.timing.heartbeat;
-        let primary_in = (self.role == Role::Primary).then_some(self.epoch);
+        let primary_in = (self.role() == Role::Primary).then_some(self.lasting.stamped);
         let needed = match primary_in {
             Some(_) => s.timing.lease.saturating_sub(heartbeat * ROUNDS_LEFT),
             None => s.timing.lease,
@@ -104,14 +112,18 @@ impl RoleMachine {
     /// One of the two is primary on the other's promise and both are content: what the
     /// witnesses grant and answer is only held ready for when that ends.
     fn is_calm(&self, s: &Surroundings<'_>) -> bool {
-        let partner = self.partner.filter(|_| s.reachable).map(|p| p.role);
-        match (self.role, partner) {
-            (Role::Primary, Some(Role::Backup)) => {
-                let promised = self.lapse.is_none() && s.now < self.right;
-                promised && self.candidate.is_none() && !self.alone.is_ahead()
+        let partner = self
+            .counterpart
+            .entry
+            .filter(|_| s.reachable)
+            .map(|p| p.role);
+        match (&self.state, partner) {
+            (RoleState::Primary(tenure), Some(Role::Backup)) => {
+                let promised = tenure.lapse.is_none() && s.now < self.lasting.promised_right_until;
+                promised && self.lasting.candidate.is_none() && !tenure.alone.is_ahead()
             }
-            (Role::Backup, Some(Role::Primary)) => {
-                self.attempt.is_none() && self.hand_over.offered().is_none()
+            (RoleState::Backup(candidacy), Some(Role::Primary)) => {
+                candidacy.attempt.is_none() && self.offered().is_none()
             }
             _ => false,
         }

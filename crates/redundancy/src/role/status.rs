@@ -124,14 +124,14 @@ impl LinksView {
 impl RoleMachine {
     pub(crate) fn standing(&self, partner_reachable: bool, now: Instant) -> Standing {
         Standing {
-            role: self.role,
-            epoch: match self.role {
-                Role::Primary => self.epoch,
-                _ => self.observed,
+            role: self.role(),
+            epoch: match self.role() {
+                Role::Primary => self.lasting.stamped,
+                _ => self.lasting.observed,
             },
             synced: self.synced(now),
             partner_reachable,
-            partner_role: self.partner.map(|partner| partner.role),
+            partner_role: self.counterpart.entry.map(|partner| partner.role),
             reference: self.agreement.current(),
             permit: self.permit(),
             alone: self.is_alone(),
@@ -139,17 +139,20 @@ impl RoleMachine {
     }
 
     pub(crate) fn status(&self, peer: PeerId, links: LinksView, s: &Surroundings<'_>) -> Status {
-        let primary = self.role == Role::Primary;
+        let primary = self.role() == Role::Primary;
         let (stated, _) = self.agreement.stated(primary);
-        let partner = self.partner;
+        let partner = self.counterpart.entry;
         let standing = self.standing(s.reachable, s.now);
         Status {
-            group: self.id,
+            group: self.terms.id,
             role: standing.role,
             cause: self.cause,
             epoch: standing.epoch,
             permit: standing.permit.filter(|permit| s.now < permit.until),
-            waiting: self.waiting,
+            waiting: self
+                .state
+                .candidacy()
+                .and_then(|candidacy| candidacy.waiting),
             synced: standing.synced,
             peer,
             partner_reachable: standing.partner_reachable,
@@ -166,7 +169,7 @@ impl RoleMachine {
             } else {
                 stated != bumpless_wire::NO_REFERENCE
             },
-            handing_over: self.hand_over.is_draining(),
+            handing_over: self.is_draining(),
             weaknesses: self.weaknesses(links),
             redundancy: self.redundancy(links, s),
         }
@@ -192,9 +195,10 @@ impl RoleMachine {
         if let Some(cause) = self.loss(s) {
             return RedundancyLevel::Lost(cause);
         }
-        let partner_reaches = self.role != Role::Primary
+        let partner_reaches = self.role() != Role::Primary
             || self
-                .partner
+                .counterpart
+                .entry
                 .is_some_and(|p| p.flags.contains(GroupFlags::ELIGIBLE));
         let silent = self.silent_reference(s.timing, s.now);
         if !self.newest.holding.fit {
@@ -221,23 +225,23 @@ impl RoleMachine {
         if s.conflict.is_some() {
             return Some(RedundancyCause::ConfigurationDiffers);
         }
-        let Some(partner) = self.partner.filter(|_| s.reachable) else {
+        let Some(partner) = self.counterpart.entry.filter(|_| s.reachable) else {
             return Some(match s.late {
                 true => RedundancyCause::AnswersLate,
                 false => RedundancyCause::PartnerSilent,
             });
         };
-        let backup_unfit = match self.role {
+        let backup_unfit = match self.role() {
             Role::Primary => partner.flags.contains(GroupFlags::UNFIT),
             _ => !self.newest.holding.fit,
         };
-        let backup_synced = match (self.role, partner.role) {
+        let backup_synced = match (self.role(), partner.role) {
             (Role::Primary, Role::Backup) => partner.flags.contains(GroupFlags::SYNCED),
             (Role::Backup, Role::Primary) => self.synced(s.now),
             (Role::Primary, _) | (_, Role::Primary) => false,
             _ => return Some(RedundancyCause::NoPrimary),
         };
-        if self.lapse.is_some() {
+        if self.state.lapse().is_some() {
             return Some(RedundancyCause::NoPermit);
         }
         if backup_unfit {
@@ -261,7 +265,7 @@ impl RoleMachine {
     }
 
     fn is_refused_by(&self, reference: ReferenceId) -> bool {
-        self.role == Role::Primary && self.agreement.lease(reference).refused
+        self.role() == Role::Primary && self.agreement.lease(reference).refused
     }
 
     fn refusing_reference(&self) -> Option<ReferenceId> {
@@ -271,7 +275,7 @@ impl RoleMachine {
 
     /// Tells the driver of reference points that fell silent and of another level.
     pub(crate) fn watch(&mut self, links: LinksView, s: &Surroundings<'_>, out: &mut Outbox) {
-        let group = self.id;
+        let group = self.terms.id;
         for at in 0..self.agreement.members().len() {
             let reference = self.agreement.members()[at].0;
             let silent = !self.agreement.answers(reference, s.timing, s.now);

@@ -162,7 +162,7 @@ impl RoleMachine {
 
     /// Takes what a heartbeat of the partner says about the newest state.
     pub(crate) fn hear_newest(&mut self, entry: &GroupEntry, s: &Surroundings<'_>) {
-        match (self.role, entry.role) {
+        match (self.role(), entry.role) {
             (Role::Primary, _) => {}
             // One that has lapsed may not know yet who was primary after it.
             (_, Role::Primary) if entry.used >= self.newest.used => {
@@ -179,7 +179,7 @@ impl RoleMachine {
     pub(crate) fn is_better(&self, partner: &GroupEntry, now: Instant) -> bool {
         let says = |flag| partner.flags.contains(flag);
         let claim = self.claim(now);
-        if self.hand_over.offered().is_some() {
+        if self.offered().is_some() {
             return false;
         }
         if partner.role == Role::Stopped {
@@ -201,7 +201,7 @@ impl RoleMachine {
             core::cmp::Ordering::Greater => true,
             core::cmp::Ordering::Less => false,
             core::cmp::Ordering::Equal if fit == says(GroupFlags::UNFIT) => fit,
-            core::cmp::Ordering::Equal => u32::from(self.index) == ours.1 % 2,
+            core::cmp::Ordering::Equal => u32::from(self.terms.index) == ours.1 % 2,
         }
     }
 
@@ -220,13 +220,13 @@ impl RoleMachine {
                 continue;
             }
             let lease = self.agreement.lease(reference);
-            let asked_since = lease.answered_request() >= self.partner_since;
+            let asked_since = lease.answered_request() >= self.counterpart.since;
             judged &= asked_since;
             self.newest.old |= asked_since && lease.alone;
         }
         if judged {
             self.newest.vouched = s.session;
-        } else if s.now >= self.partner_since + s.timing.start_wait {
+        } else if s.now >= self.counterpart.since + s.timing.start_wait {
             self.newest.old = true;
         }
         judged || self.newest.old

@@ -15,7 +15,7 @@ impl RoleMachine {
         let needed = self.agreement.needed();
         let span = match self.newest.holds_some(s.now) {
             true => self.lone_start_wait(s.timing),
-            false => s.timing.start_wait.max(self.hot_restart),
+            false => s.timing.start_wait.max(self.terms.hot_restart),
         };
         self.agreement.lately_leased(needed, span, s.now)
     }
@@ -23,7 +23,7 @@ impl RoleMachine {
     /// Since when this node is without its partner and not primary: one that learns late that it has lost the role
     /// knows as little then as one that starts.
     pub(crate) fn alone_since(&self, unreachable_since: Instant) -> Instant {
-        unreachable_since.max(self.resigned_at)
+        unreachable_since.max(self.lasting.resigned_at)
     }
 
     /// How long a node without a claim waits for its partner. Where a field device shows outputs that this node lacks,
@@ -31,7 +31,7 @@ impl RoleMachine {
     fn lone_start_wait(&self, timing: &Timing) -> Duration {
         let holding = &self.newest.holding;
         match holding.outdated_until.is_some() || !holding.fit {
-            true => timing.start_wait.max(self.hot_restart),
+            true => timing.start_wait.max(self.terms.hot_restart),
             false => timing.start_wait,
         }
     }

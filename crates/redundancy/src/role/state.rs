@@ -1,0 +1,243 @@
+//! The role of a group on this node as a sum: each role owns what has a meaning in it alone. What outlasts a role
+//! stands beside it in [`Lasting`].
+
+use crate::event::WaitCause;
+use crate::id::{ReferenceId, ReferenceSet};
+use crate::role::alone::Alone;
+use crate::role::hand_over::Switchover;
+use crate::setup::MAX_REFERENCES;
+use bumpless_base::{Epoch, Instant};
+use bumpless_wire::Role;
+
+/// The role of a group on this node. Transitions take one and make the next.
+#[derive(Clone, Debug, Hash)]
+// The role is asked for many times in each turn: its tag is a byte of its own.
+#[repr(u8)]
+pub(crate) enum RoleState {
+    /// It has started, or has just left a role, and has not heard who is primary.
+    Starting(Candidacy),
+    /// It follows a primary, or would take over from one that is silent.
+    Backup(Candidacy),
+    Primary(Tenure),
+    /// It has no part in the group any more, but lets the partner take the role.
+    Stopped {
+        /// The next round of heartbeats promises the partner not to take over.
+        granting: bool,
+    },
+}
+
+impl Default for RoleState {
+    fn default() -> Self {
+        Self::Starting(Candidacy::default())
+    }
+}
+
+/// What a node becomes that leaves its role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retreat {
+    Starting,
+    Backup,
+    Stopped,
+}
+
+/// What a node has in mind that may become primary.
+#[derive(Clone, Copy, Debug, Default, Hash)]
+pub(crate) struct Candidacy {
+    /// The next round of heartbeats promises the partner not to take over.
+    pub(crate) granting: bool,
+    /// Trying to take the role by leases.
+    pub(crate) attempt: Option<Attempt>,
+    /// Why it should take the role and does not.
+    pub(crate) waiting: Option<WaitCause>,
+    pub(crate) switchover: Option<Switchover>,
+}
+
+/// Trying to become primary without the partner.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) struct Attempt {
+    pub(crate) since: Instant,
+    /// It makes no claim to the newest state.
+    pub(crate) lone: bool,
+}
+
+/// A primary role, from its beginning to its end.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) struct Tenure {
+    /// It began without the certainty that this node holds the newest state.
+    pub(crate) cold: bool,
+    /// The partner's incarnation that was last heard while the right was valid.
+    pub(crate) ally: u64,
+    /// The right has run out.
+    pub(crate) lapse: Option<Lapse>,
+    pub(crate) alone: Alone,
+    /// An ordered switchover waits since then for the driver to say that the last state is safe.
+    pub(crate) draining: Option<Instant>,
+}
+
+/// The primary's right has run out.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) struct Lapse {
+    /// When that was noticed.
+    pub(crate) since: Instant,
+    /// When it ended.
+    pub(crate) ended: Instant,
+    /// The partner has been told, and may count on it that no earlier promise is used any more.
+    pub(crate) said: bool,
+    /// The partner's incarnation that was known before.
+    pub(crate) ally: u64,
+    /// The reference points of which the partner may have needed one to take over since: a later
+    /// incarnation of the partner that agrees on another says nothing about them.
+    pub(crate) mask: ReferenceSet,
+    /// The witnesses' incarnations that had our epoch on record before, 0 for none.
+    pub(crate) witnesses: [u64; MAX_REFERENCES],
+}
+
+impl Lapse {
+    /// Whether this incarnation of the witness had our epoch on record before.
+    pub(crate) fn is_known(&self, reference: ReferenceId, session: u64) -> bool {
+        let before = self.witnesses[usize::from(reference.0) % MAX_REFERENCES];
+        before != 0 && before == session
+    }
+}
+
+/// What outlasts a role.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) struct Lasting {
+    /// Stamp of this node's outputs, in this role or the last one: no later role of anybody may have it again.
+    pub(crate) stamped: Epoch,
+    /// The highest epoch known, except an own candidate that was never used: whoever is primary next goes above it.
+    pub(crate) observed: Epoch,
+    /// The epoch that this node would use next, of its own residue, so nobody else's. It is asked for of partner and
+    /// witnesses, who answer later, and by one attempt after another: another each time would drive epochs up.
+    pub(crate) candidate: Option<Epoch>,
+    /// The partner will not take over before this instant of this node's clock. It promises that to a candidate, which
+    /// begins as primary with it.
+    pub(crate) promised_right_until: Instant,
+    /// Promises and leases asked for at or before this were renounced: their answers may come in the next role.
+    pub(crate) rights_since: Instant,
+    /// This node has promised not to take over before this, whatever its role was then.
+    pub(crate) promised_until: Instant,
+    /// An earlier session of the partner may count on a promise until this; no other gets one.
+    pub(crate) grant_from: Instant,
+    /// When this node last ceased to be primary; later by as long as it has stood still since without a partner. How
+    /// long it waits alone counts from then.
+    pub(crate) resigned_at: Instant,
+    /// Number of the last switchover that was asked for here: the partner tells a request from its repetitions by it.
+    pub(crate) requests: u32,
+    /// Outputs of the last primary role may have left whose state is not safe at the partner. Said until a later
+    /// primary is followed.
+    pub(crate) left_ahead: bool,
+}
+
+impl Lasting {
+    pub(crate) const NOTHING: Self = Self {
+        stamped: Epoch(0),
+        observed: Epoch(0),
+        candidate: None,
+        promised_right_until: Instant::ZERO,
+        rights_since: Instant::ZERO,
+        promised_until: Instant::ZERO,
+        grant_from: Instant::ZERO,
+        resigned_at: Instant::ZERO,
+        requests: 0,
+        left_ahead: false,
+    };
+}
+
+impl RoleState {
+    pub(crate) const fn role(&self) -> Role {
+        match self {
+            Self::Starting(_) => Role::Starting,
+            Self::Backup(_) => Role::Backup,
+            Self::Primary(_) => Role::Primary,
+            Self::Stopped { .. } => Role::Stopped,
+        }
+    }
+
+    pub(crate) const fn tenure(&self) -> Option<&Tenure> {
+        match self {
+            Self::Primary(tenure) => Some(tenure),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn tenure_mut(&mut self) -> Option<&mut Tenure> {
+        match self {
+            Self::Primary(tenure) => Some(tenure),
+            _ => None,
+        }
+    }
+
+    /// The primary role, while its right has not run out.
+    pub(crate) fn in_force(&self) -> Option<&Tenure> {
+        self.tenure().filter(|tenure| tenure.lapse.is_none())
+    }
+
+    pub(crate) const fn lapse(&self) -> Option<&Lapse> {
+        match self {
+            Self::Primary(tenure) => tenure.lapse.as_ref(),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn candidacy(&self) -> Option<&Candidacy> {
+        match self {
+            Self::Starting(candidacy) | Self::Backup(candidacy) => Some(candidacy),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn candidacy_mut(&mut self) -> Option<&mut Candidacy> {
+        match self {
+            Self::Starting(candidacy) | Self::Backup(candidacy) => Some(candidacy),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn attempt(&self) -> Option<Attempt> {
+        self.candidacy()?.attempt
+    }
+
+    pub(crate) fn switchover(&self) -> Option<Switchover> {
+        self.candidacy()?.switchover
+    }
+
+    /// Whether the next round of heartbeats promises the partner not to take over.
+    pub(crate) fn is_granting(&self) -> bool {
+        match self {
+            Self::Stopped { granting } => *granting,
+            _ => self.candidacy().is_some_and(|candidacy| candidacy.granting),
+        }
+    }
+
+    /// A primary cannot promise that.
+    pub(crate) const fn set_granting(&mut self, wanted: bool) {
+        match self {
+            Self::Starting(candidacy) | Self::Backup(candidacy) => candidacy.granting = wanted,
+            Self::Stopped { granting } => *granting = wanted,
+            Self::Primary(_) => {}
+        }
+    }
+
+    /// It has heard a primary.
+    pub(crate) fn following(self) -> Self {
+        match self {
+            Self::Starting(candidacy) => Self::Backup(candidacy),
+            other => other,
+        }
+    }
+
+    /// It leaves its role, and has nothing in mind yet.
+    pub(crate) fn resigned(self, to: Retreat) -> Self {
+        let waiting = self.candidacy().and_then(|candidacy| candidacy.waiting);
+        let candidacy = Candidacy {
+            waiting,
+            ..Candidacy::default()
+        };
+        match to {
+            Retreat::Stopped => Self::Stopped { granting: false },
+            Retreat::Backup => Self::Backup(candidacy),
+            Retreat::Starting => Self::Starting(candidacy),
+        }
+    }
+}
