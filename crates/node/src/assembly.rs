@@ -7,18 +7,17 @@ use std::thread::{self, JoinHandle};
 use bumpless_base::NodeId;
 use bumpless_config::{Config, Realtime};
 use bumpless_net_linux::{Clock, Waker, open_files, random};
-use rtrb::{Consumer, Producer, RingBuffer};
+use rtrb::Producer;
 
 use crate::admission::Admission;
-use crate::build::{Ends, Parts, build_cores};
+use crate::build::{Beginning, Ends, Node, Parts};
 use crate::change::store::Store;
 use crate::change::{Changer, RunningChanges, Tools};
 use crate::control::{CALLERS_MAX, ControlServer};
 use crate::data_plane::change::ChangeBoard;
 use crate::data_plane::drivers::{Pingers, Ports, Sockets};
-use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::waiter::Waiter;
-use crate::data_plane::{Command, DataPlane, Surroundings};
+use crate::data_plane::{Command, DataPlane};
 use crate::directory::Directory;
 use crate::log::{EventLog, EventSink, LogHealth, LogOutput, LogRegistry, Names};
 use crate::note::Note;
@@ -29,8 +28,6 @@ use crate::running::{Common, Running};
 use crate::status::Snapshot;
 use crate::wiring::Wiring;
 use crate::{OpenLink, RunError, RunOptions};
-
-const COMMANDS: usize = 8;
 
 /// Runs a node; see [`crate::run`].
 pub fn run(
@@ -48,27 +45,30 @@ pub fn run(
     let disk = Disk::open(config, node, &wiring)?;
     let found = read_disk(disk.as_ref(), &mut notes);
     let drivers = open_drivers(config, &wiring, open_link, &mut notes)?;
-    let (cores, ends) = build_cores(config, &wiring, seed()?, Clock.now())?;
-
-    let mut log = EventLog::new(wiring.names.clone());
+    let beginning = Beginning {
+        seed: seed()?,
+        now: Clock.now(),
+        stop: Arc::clone(&options.stop),
+        log_transfers: options.log_transfers,
+    };
+    let Node {
+        mut plane,
+        ends,
+        parts,
+        mut log,
+        orders,
+        snapshot,
+        board,
+        factories,
+    } = Node::new(config, &wiring, drivers, beginning)?;
     let ways = WaysIntoLog::new(&mut log, &wiring);
-    let parts = Parts::new(config, &wiring);
-    let factories = (cores.sender.factory(), cores.receiver.factory());
     let directory = Directory::new(config, admission.clone());
-    let snapshot = Snapshot::new(
-        config,
-        &wiring.names,
-        cores.redundancy.session(),
-        Clock.now(),
-    );
-    let (shared, commands) = Shared::new(directory, snapshot, notes, log.health())?;
+    let shared = Shared::new(directory, (orders, snapshot, board), notes, log.health())?;
     let tellers = Tellers {
         notes: Arc::clone(&shared.notes),
         log: ways.registry.clone(),
         sink: log.sink(),
     };
-    let surroundings = shared.surroundings(commands, log.sink(), &options);
-    let mut plane = parts.data_plane(config, cores, drivers, surroundings, Clock.now());
     plane.restore(&found, Clock.now());
 
     let store = find_store(&options, &wiring)?;
@@ -142,42 +142,23 @@ struct Shared {
 }
 
 impl Shared {
-    /// With the data plane's end of the orders.
     fn new(
         directory: Directory,
-        snapshot: Snapshot,
+        (orders, snapshot, board): (Producer<Command>, Arc<Mutex<Snapshot>>, Arc<ChangeBoard>),
         notes: Vec<Note>,
         log: LogHealth,
-    ) -> Result<(Self, Consumer<Command>), RunError> {
+    ) -> Result<Self, RunError> {
         let waker =
             Waker::new().map_err(|errno| system("make a wake-up descriptor", errno.into()))?;
-        let (orders, commands) = RingBuffer::new(COMMANDS);
-        let shared = Self {
+        Ok(Self {
             waker,
             orders: Arc::new(Mutex::new(orders)),
-            snapshot: Arc::new(Mutex::new(snapshot)),
-            board: Arc::default(),
+            snapshot,
+            board,
             directory: Arc::new(Mutex::new(directory)),
             notes: Arc::new(Mutex::new(notes)),
             log,
-        };
-        Ok((shared, commands))
-    }
-
-    fn surroundings(
-        &self,
-        commands: Consumer<Command>,
-        sink: EventSink,
-        options: &RunOptions,
-    ) -> Surroundings {
-        Surroundings {
-            commands,
-            sink,
-            snapshot: Arc::clone(&self.snapshot),
-            board: Arc::clone(&self.board),
-            stop: Arc::clone(&options.stop),
-            log_transfers: options.log_transfers,
-        }
+        })
     }
 
     fn operator(&self, names: Names, changes: &RunningChanges) -> Operator {
@@ -278,7 +259,7 @@ fn start_data_plane(
             let _held = prepare_thread(&realtime, &notes);
             tell(&notes, weaknesses);
             waiter.run(&mut plane);
-            plane.groups.iter().for_each(GroupRuntime::release);
+            plane.release();
         })
 }
 

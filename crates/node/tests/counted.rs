@@ -2,22 +2,18 @@
 
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bumpless_base::{Counter, Duration, Instant, LinkId};
 use bumpless_config::Config;
 use bumpless_net_linux::{
     Echo, EchoReply, Link, PassedOver, ReceiveOutcome, Segment, SendFailure, SendOutcome,
 };
-use bumpless_node::build::{Parts, build_cores};
+use bumpless_node::build::{Beginning, Node};
+use bumpless_node::data_plane::Turn;
 use bumpless_node::data_plane::drivers::Drivers;
 use bumpless_node::data_plane::link_port::{Addresses, LinkPort};
-use bumpless_node::data_plane::{Surroundings, Turn};
-use bumpless_node::log::EventLog;
-use bumpless_node::status::Snapshot;
 use bumpless_node::wiring::Wiring;
-use rtrb::RingBuffer;
 
 const PAIR: &str = "[pair]\nname = \"counted\"\n[[network]]\nname = \"A\"\nbandwidth_mbit = 1000\n\
     [[node]]\nname = \"left\"\naddresses = { A = \"127.0.0.1:4700\" }\n\
@@ -81,19 +77,6 @@ fn whatever_the_drivers_lose_is_counted_under_a_cause_of_its_own() {
     let config = Config::parse(PAIR, "counted.toml").unwrap_or_else(|all| panic!("{all:#?}"));
     let begin = Instant::from_nanos(1_000_000_000);
     let wiring = Wiring::new(&config, config.node("left").unwrap());
-    let (cores, _ends) = build_cores(&config, &wiring, 1, begin).unwrap();
-    let mut log = EventLog::new(wiring.names.clone());
-    let session = cores.redundancy.session();
-    let snapshot = Snapshot::new(&config, &wiring.names, session, begin);
-    let snapshot = Arc::new(Mutex::new(snapshot));
-    let surroundings = Surroundings {
-        commands: RingBuffer::new(1).1,
-        sink: log.sink(),
-        snapshot: Arc::clone(&snapshot),
-        stop: Arc::new(AtomicBool::new(false)),
-        log_transfers: false,
-        board: Arc::default(),
-    };
     let link = LinkId(0);
     let addresses = Addresses {
         partners: wiring.partner_addresses(&config, link),
@@ -103,13 +86,18 @@ fn whatever_the_drivers_lose_is_counted_under_a_cause_of_its_own() {
     let ports = vec![Some(LinkPort::new(link, Odd, &settings, addresses, begin))];
     let echo = Deaf(Some(EchoReply { sequence: 999 }));
     let drivers = (ports, vec![Some(echo)]);
-    let mut plane = Parts::new(&config, &wiring).data_plane::<Fake>(
-        &config,
-        cores,
-        drivers,
-        surroundings,
-        begin,
-    );
+    let beginning = Beginning {
+        seed: 1,
+        now: begin,
+        stop: Arc::default(),
+        log_transfers: false,
+    };
+    let node = Node::<Fake>::new(&config, &wiring, drivers, beginning);
+    let Node {
+        mut plane,
+        snapshot,
+        ..
+    } = node.unwrap();
     for turn in 0..30 {
         let now = begin + Duration::from_millis(turn);
         assert!(matches!(plane.turn(|| now), Turn::Wait(_)));

@@ -3,24 +3,19 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use bumpless_base::{Epoch, Instant, LinkId, NodeId, Random};
 use bumpless_config::{Config, ReferenceKind};
 use bumpless_node::admission::Admission;
-use bumpless_node::build::{self, Parts};
+use bumpless_node::build::{self, Beginning, Node};
 use bumpless_node::change::Changer;
-use bumpless_node::data_plane::change::ChangeBoard;
 use bumpless_node::data_plane::drivers::Drivers;
 use bumpless_node::data_plane::link_port::{Addresses, LinkPort};
-use bumpless_node::data_plane::{Command, DataPlane, Surroundings};
-use bumpless_node::event::NodeEvent;
+use bumpless_node::data_plane::{Command, DataPlane};
 use bumpless_node::log::EventLog;
-use bumpless_node::status::Snapshot;
 use bumpless_node::wiring::Wiring;
-use bumpless_transfer::Sender;
-use rtrb::{Producer, RingBuffer};
+use rtrb::Producer;
 
 use crate::application::App;
 use crate::changing::Changing;
@@ -31,8 +26,6 @@ use crate::kept::StateDisk;
 use crate::streams::{Purpose, stream};
 use crate::variants::Configuration;
 
-/// Orders that wait at a node.
-const ORDERS: usize = 8;
 /// Cycles before their wrap with which a channel may begin.
 const NEAR_WRAP: u64 = 1000;
 /// How late a thread goes on when nothing is wrong: a real-time thread on an ordinary kernel, behind an
@@ -138,9 +131,9 @@ pub struct Host {
 impl Process {
     /// Looks up the sessions; returns whether one is another than it was.
     pub fn follow_sessions(&mut self) -> bool {
-        let redundancy = &self.plane.cores.redundancy;
+        let redundancy = &self.plane.cores().redundancy;
         let mut changed = false;
-        for (known, group) in self.tags.iter_mut().zip(&self.plane.groups) {
+        for (known, group) in self.tags.iter_mut().zip(self.plane.groups()) {
             let tag = redundancy.transfer_tag(group.peer);
             changed |= std::mem::replace(known, tag) != tag;
         }
@@ -155,7 +148,7 @@ impl Process {
         self.followed = true;
         self.channels.fill(None);
         self.sessions.fill(None);
-        let places = self.change.applications.iter().zip(&self.plane.channels);
+        let places = self.change.applications.iter().zip(self.plane.channels());
         for (place, (application, channel)) in places.enumerate() {
             if let (Some(application), Some(channel)) = (application, channel) {
                 self.channels[*application] = Some(place);
@@ -243,36 +236,28 @@ impl Host {
         self.environment.now.set(local);
         let seed = self.seeds.next_u64();
         let wiring = Wiring::new(config, NodeId(self.node as u8));
-        let (mut cores, ends) =
-            build::build_cores(config, &wiring, seed, local).map_err(|error| error.to_string())?;
-        let session = cores.redundancy.session();
-        self.draw_cycles(&mut cores.sender, ends.0.len());
-        let parts = Parts::new(config, &wiring);
-        let mut log = EventLog::new(wiring.names.clone());
-        let (orders, commands) = RingBuffer::new(ORDERS);
-        let board = Arc::new(ChangeBoard::default());
-        let factories = (cores.sender.factory(), cores.receiver.factory());
-        let registry = log.registry();
-        let surroundings = Surroundings {
-            commands,
-            sink: log.sink(),
-            snapshot: Arc::new(Mutex::new(Snapshot::new(
-                config,
-                &wiring.names,
-                session,
-                local,
-            ))),
-            stop: Arc::new(AtomicBool::new(false)),
-            log_transfers: false,
-            board: Arc::clone(&board),
-        };
         let ports = self.ports(config, &wiring, exchange, local);
         let pingers = self.pingers(config, &wiring, exchange);
-        let mut plane = parts.data_plane(config, cores, (ports, pingers), surroundings, local);
-        plane
-            .surroundings
-            .sink
-            .record(local, NodeEvent::Started { session });
+        let beginning = Beginning {
+            seed,
+            now: local,
+            stop: Arc::default(),
+            log_transfers: false,
+        };
+        let Node {
+            mut plane,
+            ends,
+            parts,
+            mut log,
+            orders,
+            board,
+            factories,
+            ..
+        } = Node::new(config, &wiring, (ports, pingers), beginning)
+            .map_err(|error| error.to_string())?;
+        self.draw_cycles(&mut plane);
+        let registry = log.registry();
+        plane.tell_started(local);
         let ends = ends.0.into_iter().zip(ends.1).enumerate();
         let mut found = Vec::new();
         let apps = ends
@@ -301,7 +286,7 @@ impl Host {
         (self.due, self.wakes) = (local, None);
         self.owes_observation = false;
         let mut process = Process {
-            tags: vec![None; plane.groups.len()],
+            tags: vec![None; plane.groups().len()],
             sessions: vec![None; all.applications.len()],
             channels: vec![None; all.applications.len()],
             change: Changing::new(changer, board, registry),
@@ -341,11 +326,11 @@ impl Host {
     }
 
     /// Half of all channels begin so that their cycles wrap within seconds.
-    fn draw_cycles(&mut self, sender: &mut Sender, channels: usize) {
-        for channel in 0..channels {
+    fn draw_cycles(&mut self, plane: &mut DataPlane<Simulated>) {
+        for channel in 0..plane.channels().iter().flatten().count() {
             let before_wrap = self.cycles.below(2 * NEAR_WRAP);
             if before_wrap < NEAR_WRAP {
-                sender.set_last_cycle(channel, u32::MAX - before_wrap as u32);
+                plane.set_last_cycle(channel, u32::MAX - before_wrap as u32);
             }
         }
     }

@@ -11,16 +11,14 @@ use bumpless_config::Config;
 use bumpless_controller::Replication;
 use bumpless_meeting::{GroupGate, Outcome};
 use bumpless_net_linux::{Clock, Waker, random};
-use bumpless_node::build::{Ends, Parts, build_cores};
+use bumpless_node::build::{self, Beginning, Ends, Parts};
+use bumpless_node::data_plane::DataPlane;
 use bumpless_node::data_plane::waiter::Waiter;
-use bumpless_node::data_plane::{DataPlane, Surroundings};
 use bumpless_node::executor::{ChannelReplication, Threads};
 use bumpless_node::log::EventLog;
 use bumpless_node::opening::{open_links, prepare_thread};
-use bumpless_node::status::Snapshot;
 use bumpless_node::wiring::Wiring;
 use bumpless_transfer::Subscriber;
-use rtrb::RingBuffer;
 
 use super::ChannelSender;
 
@@ -49,23 +47,22 @@ impl Node {
         let mut notes = Vec::new();
         let links = open_links(&config, &wiring, &mut bumpless_node::open_udp, &mut notes)
             .map_err(|error| error.to_string())?;
-        let (cores, ends) =
-            build_cores(&config, &wiring, seed, Clock.now()).map_err(|error| error.to_string())?;
-        let mut log = EventLog::new(wiring.names.clone());
-        let parts = Parts::new(&config, &wiring);
         let stop = Arc::new(AtomicBool::new(false));
-        let session = cores.redundancy.session();
-        let snapshot = Snapshot::new(&config, &wiring.names, session, Clock.now());
-        let surroundings = Surroundings {
-            commands: RingBuffer::new(1).1,
-            sink: log.sink(),
-            snapshot: Arc::new(Mutex::new(snapshot)),
+        let beginning = Beginning {
+            seed,
+            now: Clock.now(),
             stop: Arc::clone(&stop),
             log_transfers: false,
-            board: Arc::default(),
         };
         let drivers = (links, Vec::new());
-        let plane = parts.data_plane(&config, cores, drivers, surroundings, Clock.now());
+        let build::Node {
+            plane,
+            ends,
+            parts,
+            log,
+            ..
+        } = build::Node::new(&config, &wiring, drivers, beginning)
+            .map_err(|error| error.to_string())?;
         let waiter = Waiter::new(&plane, waker.clone());
         let notes = notes.into_iter().map(|note| note.text).collect();
         Ok(Self {

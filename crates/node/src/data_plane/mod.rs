@@ -11,6 +11,7 @@
 //! The clock is read once before step 1 and once before step 2. What has arrived is always taken before
 //! time is acted upon, so that a pause of this thread is not mistaken for silence of the partner.
 
+mod causes;
 pub mod change;
 pub mod drivers;
 pub mod group;
@@ -19,18 +20,19 @@ pub mod link_port;
 pub mod members;
 mod notices;
 mod outbound;
+mod showing;
+mod turn;
 pub mod waiter;
 mod words;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
-use bumpless_base::fault::{Fault, deliberate};
-use bumpless_base::{Counter, Counters, Duration, Instant, LinkId, PeerId};
+use bumpless_base::{Duration, Instant};
+use bumpless_config::Config;
 use bumpless_meeting::ApplicationPort;
-use bumpless_net_linux::Echo;
-use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, ReferenceId, SwitchoverRefused};
+use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, SwitchoverRefused};
 use bumpless_wire::{MAX_ACK_LEN, Role};
 use rtrb::Consumer;
 
@@ -43,10 +45,7 @@ use crate::event::NodeEvent;
 use crate::log::EventSink;
 use crate::persist::Found;
 use crate::status::{ApplicationSnapshot, LinkSnapshot, Snapshot};
-
-/// A wake-up later than this, or a turn longer than this, is a stall worth telling.
-const STALL: Duration = Duration::from_millis(2);
-const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(20);
+use crate::wiring::Wiring;
 
 /// An order from the control thread.
 pub enum Command {
@@ -81,7 +80,7 @@ pub struct ChannelRuntime {
     /// The application's number: its position in the configuration with which the node started, or the place
     /// to which it came.
     pub application: u16,
-    /// Position of its group in [`DataPlane::groups`], and its own among the group's applications.
+    /// Position of its group among [`DataPlane::groups`], and its own among the group's applications.
     pub group: (usize, usize),
     /// Where outcomes are told.
     pub port: Arc<ApplicationPort>,
@@ -90,6 +89,9 @@ pub struct ChannelRuntime {
     /// What status shows.
     pub snapshot: ApplicationSnapshot,
 }
+
+/// The groups of which a node is a candidate, and its applications' channels.
+pub(crate) type Applications = (Vec<GroupRuntime>, Vec<Option<ChannelRuntime>>);
 
 /// What is shared with the control thread.
 pub struct Surroundings {
@@ -134,55 +136,171 @@ impl Default for Scratch {
     }
 }
 
+/// Names for causes in words, by number.
+struct Titles {
+    links: Vec<String>,
+    partners: Vec<String>,
+    /// In configuration order.
+    references: Vec<String>,
+    /// Field devices, by number of their applications at the start.
+    fields: Vec<String>,
+}
+
+impl Titles {
+    fn new(config: &Config, wiring: &Wiring) -> Self {
+        let references = config.references.iter();
+        Self {
+            links: wiring.names.links.clone(),
+            partners: wiring.names.partners.clone(),
+            references: references.map(|reference| reference.name.clone()).collect(),
+            fields: config.applications.iter().map(field_name).collect(),
+        }
+    }
+}
+
+/// The field device of an application, in words.
+fn field_name(settings: &bumpless_config::Application) -> String {
+    match &settings.field {
+        Some(field) => format!("field device {} of '{}'", field.address, settings.name),
+        None => format!("application '{}'", settings.name),
+    }
+}
+
+/// How long this thread has stood still, and when.
+struct Stalls {
+    count: u64,
+    longest: Duration,
+    /// When the last one ended.
+    ended_at: Instant,
+    /// When the last wait ended.
+    turn_began: Instant,
+    /// What this turn takes from the links has come since then: this thread may have stood still.
+    arrived_since: Instant,
+}
+
 /// Everything on the data-plane thread. All memory is taken before the first [`DataPlane::turn`].
 pub struct DataPlane<D: Drivers = Sockets> {
-    /// The cores.
-    pub cores: Cores,
-    /// The networks; `None` where this node has no address.
-    pub ports: Ports<D>,
-    /// ICMP echo, by reference point.
-    pub pingers: Pingers<D>,
+    cores: Cores,
+    /// `None` where this node has no address.
+    ports: Ports<D>,
+    /// By reference point.
+    pingers: Pingers<D>,
     /// The network of each reference point.
-    pub reference_links: Vec<usize>,
+    reference_links: Vec<usize>,
     /// The groups of which this node is a candidate.
-    pub groups: Vec<GroupRuntime>,
-    /// The applications' channels, by place; some are vacant.
-    pub channels: Vec<Option<ChannelRuntime>>,
-    /// Names for causes in words: networks, partners, reference points.
-    pub link_names: Vec<String>,
-    /// Partners by [`bumpless_base::PeerId`].
-    pub partner_names: Vec<String>,
-    /// Reference points in configuration order.
-    pub reference_names: Vec<String>,
-    /// Field devices, by number of their applications at the start.
-    pub field_names: Vec<String>,
-    /// Links, partner by partner, as status shows them.
-    pub link_snapshots: Vec<LinkSnapshot>,
-    /// Orders, log, status, end.
-    pub surroundings: Surroundings,
+    groups: Vec<GroupRuntime>,
+    /// By place; some are vacant.
+    channels: Vec<Option<ChannelRuntime>>,
+    titles: Titles,
+    /// Partner by partner, as status shows them.
+    link_snapshots: Vec<LinkSnapshot>,
+    surroundings: Surroundings,
     /// How long an orderly stop waits for the backup to take over.
-    pub hand_over_patience: Duration,
+    hand_over_patience: Duration,
     /// When an orderly stop gives up waiting.
-    pub leaving_until: Option<Instant>,
+    leaving_until: Option<Instant>,
     /// Not made anew for each message: it is two kilobytes.
-    pub scratch: Box<Scratch>,
+    scratch: Box<Scratch>,
     /// A change was made here, and the partner has not been heard to follow.
-    pub awaits_partner: bool,
+    awaits_partner: bool,
     /// When the redundancy core is to look after itself.
-    pub redundancy_due: Instant,
-    /// When the last wait ended.
-    pub turn_began: Instant,
-    /// What this turn takes from the links has come since then: this thread may have stood still.
-    pub arrived_since: Instant,
-    /// Stalls seen and the longest.
-    pub stalls: (u64, Duration),
-    /// When the last stall ended.
-    pub stalled_at: Instant,
+    redundancy_due: Instant,
+    stalls: Stalls,
     /// When status was last refreshed.
-    pub refreshed: Instant,
+    refreshed: Instant,
 }
 
 impl<D: Drivers> DataPlane<D> {
+    /// That of the node of `wiring`, with its cores, `groups` and `channels`.
+    pub(crate) fn new(
+        (config, wiring): (&Config, &Wiring),
+        (cores, (mut groups, channels)): (Cores, Applications),
+        (ports, pingers): (Ports<D>, Pingers<D>),
+        surroundings: Surroundings,
+        now: Instant,
+    ) -> Self {
+        for group in &mut groups {
+            group.snapshot.changed_at = now;
+        }
+        let links = wiring.names.partners.len() * ports.len();
+        let references = config.references.iter();
+        let plane = Self {
+            cores,
+            reference_links: references.map(|r| usize::from(r.network.0)).collect(),
+            ports,
+            pingers,
+            groups,
+            channels,
+            titles: Titles::new(config, wiring),
+            link_snapshots: vec![LinkSnapshot::default(); links],
+            surroundings,
+            hand_over_patience: config.hand_over_time(),
+            leaving_until: None,
+            scratch: Box::default(),
+            awaits_partner: false,
+            redundancy_due: now,
+            stalls: Stalls {
+                count: 0,
+                longest: Duration::ZERO,
+                ended_at: now,
+                turn_began: now,
+                arrived_since: now,
+            },
+            refreshed: now,
+        };
+        // Whoever asks before the first turn hears of groups that start.
+        plane.show(now);
+        plane
+    }
+
+    /// The cores, for whoever watches them.
+    pub const fn cores(&self) -> &Cores {
+        &self.cores
+    }
+
+    /// The groups of which this node is a candidate.
+    pub fn groups(&self) -> &[GroupRuntime] {
+        &self.groups
+    }
+
+    /// The applications' channels, by place; some are vacant.
+    pub fn channels(&self) -> &[Option<ChannelRuntime>] {
+        &self.channels
+    }
+
+    /// The links as status shows them: partner by partner, those of all networks.
+    pub fn links(&self) -> &[LinkSnapshot] {
+        &self.link_snapshots
+    }
+
+    /// How many networks there are.
+    pub fn networks(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// When status was last refreshed.
+    pub const fn refreshed(&self) -> Instant {
+        self.refreshed
+    }
+
+    /// Says that this process begins.
+    pub fn tell_started(&mut self, now: Instant) {
+        let session = self.cores.redundancy.session();
+        self.surroundings
+            .sink
+            .record(now, NodeEvent::Started { session });
+    }
+
+    /// The channel at `place` begins with the cycle after this.
+    pub fn set_last_cycle(&mut self, place: usize, cycle: u32) {
+        self.cores.sender.set_last_cycle(place, cycle);
+    }
+
+    /// Takes back every right to write, for good.
+    pub fn release(&self) {
+        self.groups.iter().for_each(GroupRuntime::release);
+    }
+
     /// Before the first turn: an earlier process of this node has left these states on disk.
     pub fn restore(&mut self, found: &[Found], now: Instant) {
         for found in found {
@@ -193,251 +311,6 @@ impl<D: Drivers> DataPlane<D> {
                 group.restore(found.epoch, found.usable_until, redundancy, now);
             }
         }
-    }
-
-    /// One turn: takes what has come, acts, sends. `clock` is read before receiving, before acting,
-    /// and at the end.
-    pub fn turn(&mut self, clock: impl Fn() -> Instant) -> Turn {
-        let received = clock();
-        let more = self.receive(received);
-        let now = clock();
-        self.act(now);
-        if self.surroundings.stop.load(Ordering::Acquire) && self.has_left(now) {
-            self.transmit(now);
-            return Turn::Ended;
-        }
-        let paced = self.transmit(now);
-        let hung = self.publish(now);
-        self.note_stall(self.turn_began, clock());
-        if !more {
-            self.arrived_since = received;
-        }
-        if let Some(period) = hung {
-            return Turn::Hung(period);
-        }
-        let next = self.next_deadline(now).min(paced);
-        Turn::Wait(if more { now } else { next })
-    }
-
-    /// Hands over what this node is primary of; returns whether it may end.
-    #[cold]
-    fn has_left(&mut self, now: Instant) -> bool {
-        for group in &mut self.groups {
-            group.leave(&mut self.cores.redundancy, now);
-        }
-        self.drain_events(now);
-        let deadline = *self
-            .leaving_until
-            .get_or_insert(now + self.hand_over_patience);
-        now >= deadline || self.groups.iter().all(GroupRuntime::may_leave)
-    }
-
-    /// Goes on after a wait until `due` that ended at `now`.
-    pub fn resume(&mut self, due: Instant, now: Instant) {
-        for port in self.ports.iter_mut().flatten() {
-            port.full = false;
-        }
-        self.note_stall(due, now);
-        self.turn_began = now;
-    }
-
-    fn receive(&mut self, now: Instant) -> bool {
-        let mut more = false;
-        for port in self.ports.iter_mut().flatten() {
-            if port.id().0 == 1 && deliberate(Fault::SecondLinkNotRead) {
-                continue;
-            }
-            more |= self.cores.receive(port, now);
-        }
-        for (index, pinger) in self.pingers.iter_mut().enumerate() {
-            while let Some(reply) = pinger.as_mut().and_then(Echo::receive) {
-                let reference = ReferenceId(index as u8);
-                self.cores
-                    .redundancy
-                    .handle_ping_reply(reference, reply.sequence, now);
-            }
-        }
-        more
-    }
-
-    fn act(&mut self, now: Instant) {
-        let cores = &mut self.cores;
-        // Whatever arrives is decided upon at once: what is left to do is due at a known time.
-        if now >= self.redundancy_due {
-            cores.redundancy.handle_timeout(now);
-        }
-        cores.sender.handle_timeout(now);
-        cores.receiver.handle_timeout(now);
-        cores.sender.handle_published(now);
-        while let Ok(command) = self.surroundings.commands.pop() {
-            self.obey(command, now);
-        }
-        for group in &mut self.groups {
-            group.collect(&mut self.cores.redundancy, now);
-        }
-        self.drain_events(now);
-        let mut handing_over = false;
-        for group in &mut self.groups {
-            handing_over |= group.drive_hand_over(&mut self.cores.redundancy, now);
-        }
-        if handing_over {
-            self.drain_events(now);
-        }
-    }
-
-    #[cold]
-    fn obey(&mut self, command: Command, now: Instant) {
-        match command {
-            Command::Switchover { group, reply } => {
-                let answer = self.cores.redundancy.command_switchover(group, now);
-                let _ = reply.try_send(answer);
-            }
-            Command::TakeRole { group, role, reply } => {
-                let redundancy = &mut self.cores.redundancy;
-                let answer = match redundancy.role(group) == Some(role) {
-                    true => Ok(()),
-                    false => redundancy.command_switchover(group, now),
-                };
-                let wanted = answer == Err(SwitchoverRefused::InProgress);
-                let _ = reply.try_send(if wanted { Ok(()) } else { answer });
-            }
-            Command::Change { mut order, reply } => {
-                // What has happened until here is of those who are there until here.
-                self.drain_events(now);
-                let result = self.change(&mut order, now);
-                let _ = reply.try_send(ChangeAnswer { order, result });
-            }
-        }
-    }
-
-    fn next_deadline(&mut self, now: Instant) -> Instant {
-        let cores = &self.cores;
-        self.redundancy_due = cores.redundancy.poll_timeout();
-        let sender = cores.sender.poll_timeout().unwrap_or(Instant::FAR_FUTURE);
-        let receiver = cores.receiver.poll_timeout();
-        sender
-            .min(receiver.unwrap_or(Instant::FAR_FUTURE))
-            .min(self.redundancy_due)
-            .min(now + SNAPSHOT_INTERVAL)
-    }
-
-    /// Tells when this thread went on later than `due`, whatever ended its wait.
-    fn note_stall(&mut self, due: Instant, now: Instant) {
-        let length = now.since(due);
-        if length > STALL {
-            self.tell_stall(length, now);
-        }
-    }
-
-    #[cold]
-    fn tell_stall(&mut self, length: Duration, now: Instant) {
-        self.stalls = (self.stalls.0 + 1, self.stalls.1.max(length));
-        self.stalled_at = now;
-        for group in &mut self.groups {
-            group.void_comparisons(&mut self.cores.redundancy, now);
-        }
-        self.surroundings
-            .sink
-            .record(now, NodeEvent::Stall { length });
-    }
-
-    /// Publishes rights to the executors and, now and then, the status; returns the period of an
-    /// application that hangs.
-    fn publish(&mut self, now: Instant) -> Option<Duration> {
-        for group in &mut self.groups {
-            group.publish(&self.cores.redundancy, now);
-        }
-        self.await_partner();
-        if now.since(self.refreshed) < SNAPSHOT_INTERVAL {
-            return None;
-        }
-        self.refresh(now)
-    }
-
-    #[inline(never)] // Only now and then.
-    fn refresh(&mut self, now: Instant) -> Option<Duration> {
-        self.refreshed = now;
-        self.measure_round_trips();
-        self.measure_drops();
-        self.show(now);
-        self.groups
-            .iter()
-            .find_map(|group| group.hung(self.stalled_at, now))
-    }
-
-    /// Shows status how things are, unless it is just being read: the next turn will do.
-    pub fn show(&self, now: Instant) {
-        if let Ok(mut snapshot) = self.surroundings.snapshot.try_lock() {
-            self.fill(&mut snapshot, now);
-        }
-    }
-
-    /// Heartbeats measure the round trip of links that carry no states.
-    fn measure_round_trips(&mut self) {
-        let links = self.ports.len().max(1);
-        for (at, snapshot) in self.link_snapshots.iter_mut().enumerate() {
-            let (peer, link) = (PeerId((at / links) as u8), LinkId((at % links) as u8));
-            snapshot.round_trip = self.cores.redundancy.round_trip(peer, link);
-            // A primary's own packets measure better.
-            let sends = self
-                .groups
-                .iter()
-                .any(|group| group.peer == peer && group.gate.is_primary());
-            if let Some(measured) = snapshot.round_trip.filter(|_| !sends) {
-                self.cores.sender.set_link_round_trip(peer, link, measured);
-            }
-        }
-    }
-
-    fn measure_drops(&mut self) {
-        let links = self.ports.len().max(1);
-        for (at, port) in self.ports.iter_mut().enumerate() {
-            let Some(port) = port else { continue };
-            port.measure_drops();
-            for snapshot in self.link_snapshots.iter_mut().skip(at).step_by(links) {
-                snapshot.receive_drops = port.receive_drops();
-                snapshot.send_failures = port.send_failures();
-            }
-        }
-    }
-
-    /// What the drivers below have lost or left out.
-    fn add_drivers(&self, counters: &mut Counters) {
-        for port in self.ports.iter().flatten() {
-            counters.add(
-                Counter::DiscardSocketFull,
-                port.receive_drops().unwrap_or(0),
-            );
-        }
-        for pinger in self.pingers.iter().flatten() {
-            let passed_over = pinger.passed_over();
-            counters.add(Counter::DiscardForeignIcmp, passed_over.foreign);
-            counters.add(Counter::ReceiveFailures, passed_over.failures);
-        }
-    }
-
-    fn fill(&self, snapshot: &mut Snapshot, now: Instant) {
-        snapshot.at = now;
-        let mut counters = self.cores.counters.clone();
-        counters.merge(self.cores.sender.counters());
-        counters.merge(self.cores.receiver.counters());
-        counters.merge(self.cores.redundancy.counters());
-        self.add_drivers(&mut counters);
-        snapshot.applications.fill(ApplicationSnapshot::default());
-        for channel in self.channels.iter().flatten() {
-            channel.board.add_to(&mut counters);
-            snapshot.applications[usize::from(channel.application)] = ApplicationSnapshot {
-                field_silent: !channel.port.word().fit,
-                ..channel.snapshot
-            };
-        }
-        snapshot.configurations = self.cores.redundancy.configurations();
-        snapshot.counters = counters;
-        for group in &self.groups {
-            snapshot.groups[usize::from(group.id.0)] = group.snapshot;
-        }
-        snapshot.links.copy_from_slice(&self.link_snapshots);
-        (snapshot.stalls, snapshot.longest_stall) = self.stalls;
     }
 
     /// The role of this node in the group at `position`.

@@ -1,13 +1,12 @@
 //! What the cores say, passed on: to the executors' gates and ports, to the log, to status.
 
 use bumpless_base::{Instant, LinkId, PeerId};
-use bumpless_redundancy::{
-    Event, GroupId, InForce, RedundancyCause, RedundancyLevel, ReferenceId, RoleCause, WaitCause,
-};
+use bumpless_redundancy::{Event, GroupId, InForce, RedundancyLevel, ReferenceId, RoleCause};
 use bumpless_transfer::{FailureCause, ReceiverEvent, SenderEvent};
 use bumpless_wire::Role;
 
 use super::DataPlane;
+use super::causes::{NARROW, failure, role_cause};
 use super::drivers::Drivers;
 use crate::event::{NodeEvent, Redundancy};
 use crate::short_text::ShortText;
@@ -120,8 +119,9 @@ impl<D: Drivers> DataPlane<D> {
                 let (application, (group, member)) = (runtime.application, runtime.group);
                 let redundancy = &mut self.cores.redundancy;
                 let last_there = redundancy.last_there(self.groups[group].peer);
-                let came_at =
-                    last_there.map_or(self.arrived_since, |at| at.min(self.arrived_since));
+                let came_at = last_there.map_or(self.stalls.arrived_since, |at| {
+                    at.min(self.stalls.arrived_since)
+                });
                 let times = (expires_at, came_at);
                 self.groups[group].note_received(member, times, redundancy, now);
                 if self.surroundings.log_transfers {
@@ -212,7 +212,7 @@ impl<D: Drivers> DataPlane<D> {
                 self.cores.receiver.set_session(peer, tag, now);
             }
             Event::ConfigurationDiffers { peer, in_force } => {
-                let name = self.partner_names.get(usize::from(peer.0));
+                let name = self.titles.partners.get(usize::from(peer.0));
                 let name = name.map_or("?", String::as_str);
                 let (before, after) = match in_force {
                     InForce::Ours => (
@@ -240,7 +240,7 @@ impl<D: Drivers> DataPlane<D> {
                 self.notice("duplicate_node", None, cause, now);
             }
             Event::DuplicatePartner { peer } => {
-                let name = self.partner_names.get(usize::from(peer.0));
+                let name = self.titles.partners.get(usize::from(peer.0));
                 let name = name.map_or("?", String::as_str);
                 let cause = ShortText::of(format_args!(
                     "two processes run as '{name}' and answer in turn; neither is believed: stop one"
@@ -314,11 +314,6 @@ impl<D: Drivers> DataPlane<D> {
         self.notice("link_narrow", None, cause, now);
     }
 
-    fn link_name(&self, link: LinkId) -> &str {
-        let name = self.link_names.get(usize::from(link.0));
-        name.map_or("?", String::as_str)
-    }
-
     fn level_changed(&mut self, group: GroupId, level: RedundancyLevel, now: Instant) {
         let (state, cause) = match level {
             RedundancyLevel::Ok => (Redundancy::Ok, ShortText::EMPTY),
@@ -343,7 +338,8 @@ impl<D: Drivers> DataPlane<D> {
 
     fn partner_notice(&mut self, name: &'static str, peer: PeerId, now: Instant) {
         let cause = ShortText::of(
-            self.partner_names
+            self.titles
+                .partners
                 .get(usize::from(peer.0))
                 .map_or("?", String::as_str),
         );
@@ -353,137 +349,5 @@ impl<D: Drivers> DataPlane<D> {
     fn reference(&mut self, group: GroupId, reference: ReferenceId, what: &str, now: Instant) {
         let cause = ShortText::of(format_args!("{} {what}", self.reference_name(reference)));
         self.notice("reference", Some(group), cause, now);
-    }
-
-    fn reference_name(&self, reference: ReferenceId) -> &str {
-        self.reference_names
-            .get(usize::from(reference.0))
-            .map_or("?", String::as_str)
-    }
-
-    fn refused_lease(&self, reference: ReferenceId) -> ShortText {
-        ShortText::of(format_args!(
-            "reference point {} refuses the lease: longer than its --longest-lease-ms, or no room",
-            self.reference_name(reference)
-        ))
-    }
-
-    /// The first field device of the group that does not answer this node.
-    fn silent_field(&self, group: GroupId) -> ShortText {
-        let of_group = |group_at: usize| self.groups.get(group_at).is_some_and(|g| g.id == group);
-        let mut channels = self.channels.iter().flatten();
-        let silent = channels.find(|c| of_group(c.group.0) && !c.port.word().fit);
-        let name = silent.and_then(|c| self.field_names.get(usize::from(c.application)));
-        let name = name.map_or("a field device", String::as_str);
-        ShortText::of(format_args!("{name} does not answer"))
-    }
-
-    /// A network on which a partner answers too late, and what that exceeds.
-    fn late_answers(&self) -> ShortText {
-        let redundancy = &self.cores.redundancy;
-        let mut peers = (0..self.partner_names.len() as u8).map(PeerId);
-        let lease = redundancy.timing().lease.as_millis_f64();
-        match peers.find_map(|peer| redundancy.late_link(peer)) {
-            Some((link, after)) => ShortText::of(format_args!(
-                "the partner answers too late, after {:.1} ms on network {}: lease_ms is {lease}",
-                after.as_millis_f64(),
-                self.link_name(link)
-            )),
-            None => ShortText::of("the partner answers too late"),
-        }
-    }
-
-    fn wait_cause(&self, cause: WaitCause) -> ShortText {
-        match cause {
-            WaitCause::NotSynced => {
-                ShortText::of("no fresh state of every application was received")
-            }
-            WaitCause::ReferenceSilent(reference) => ShortText::of(format_args!(
-                "reference point {} does not answer",
-                self.reference_name(reference)
-            )),
-            WaitCause::ReferenceRefuses(reference) => ShortText::of(format_args!(
-                "reference point {} has leased the role to the partner",
-                self.reference_name(reference)
-            )),
-            WaitCause::LeaseRefused(reference) => self.refused_lease(reference),
-            WaitCause::ReferenceLate(reference) => ShortText::of(format_args!(
-                "reference point {} answers when the lease that it grants is over; lease_ms must exceed the round trip",
-                self.reference_name(reference)
-            )),
-        }
-    }
-
-    fn redundancy_cause(&self, group: GroupId, cause: RedundancyCause) -> ShortText {
-        match cause {
-            RedundancyCause::PartnerSilent => {
-                ShortText::of("the partner is silent on every network")
-            }
-            RedundancyCause::NoPrimary => ShortText::of("no node is primary"),
-            RedundancyCause::BackupNotSynced => {
-                ShortText::of("the backup has no fresh state of every application")
-            }
-            RedundancyCause::BackupUnfit => {
-                ShortText::of("a field device does not answer the backup")
-            }
-            RedundancyCause::FieldSilent => self.silent_field(group),
-            RedundancyCause::AnswersLate => self.late_answers(),
-            RedundancyCause::ConfigurationDiffers => {
-                ShortText::of("the partner runs another configuration")
-            }
-            RedundancyCause::DuplicateNode => {
-                ShortText::of("another process uses this node's name")
-            }
-            RedundancyCause::LinkDown(link) => ShortText::of(format_args!(
-                "network {} to the partner is down",
-                self.link_name(link)
-            )),
-            RedundancyCause::LinkNarrow(link) => ShortText::of(format_args!(
-                "network {} passes short packets only: {NARROW}",
-                self.link_name(link)
-            )),
-            RedundancyCause::ReferenceSilent(reference) => ShortText::of(format_args!(
-                "reference point {} does not answer",
-                self.reference_name(reference)
-            )),
-            RedundancyCause::LeaseRefused(reference) => self.refused_lease(reference),
-            RedundancyCause::BackupWithoutReference => {
-                ShortText::of("the backup does not reach the agreed reference point")
-            }
-            RedundancyCause::NoPermit => ShortText::of("the primary's lease has run out"),
-        }
-    }
-}
-
-/// What a link that passes short packets only needs.
-const NARROW: &str = "mend its MTU, or lower mtu";
-
-const fn failure(cause: FailureCause) -> &'static str {
-    match cause {
-        FailureCause::DeadlineUnreachable => "the deadline could not be met",
-        FailureCause::Expired => "the state expired",
-        FailureCause::SessionEnded => "no session with the partner",
-        FailureCause::Withdrawn => "the channel was withdrawn",
-    }
-}
-
-const fn role_cause(cause: RoleCause) -> &'static str {
-    match cause {
-        RoleCause::Start => "both nodes started and agreed",
-        RoleCause::LoneStart => {
-            "nobody answered after the start, and every reference point granted"
-        }
-        RoleCause::PartnerSilent => "the partner was silent on every network",
-        RoleCause::HandedOver => "the partner handed over",
-        RoleCause::HandOver => "handed over to the partner",
-        RoleCause::PartnerIsPrimary => "the partner is primary",
-        RoleCause::HigherEpoch => "a higher epoch was seen",
-        RoleCause::LapsedTooLong => "the lease had lapsed and the partner may have written",
-        RoleCause::ConfigurationDiffers => "the partner runs another configuration",
-        RoleCause::DuplicateNode => "another process uses this node's name",
-        RoleCause::EpochsExhausted => "the range of epochs is used up",
-        RoleCause::StateTooOld => {
-            "the newest state is older than hot_restart_ms; start a node again to begin anew"
-        }
     }
 }

@@ -38,10 +38,7 @@ impl Waiter {
 
     /// Runs `plane` until it ends.
     pub fn run(&mut self, plane: &mut DataPlane) {
-        let started = NodeEvent::Started {
-            session: plane.cores.redundancy.session(),
-        };
-        plane.surroundings.sink.record(Clock.now(), started);
+        plane.tell_started(Clock.now());
         loop {
             match plane.turn(|| Clock.now()) {
                 Turn::Wait(until) => self.wait(plane, until),

@@ -304,7 +304,7 @@ impl World {
         );
         app.machine.comes_late();
         // What came before it began is not looked at.
-        if let Some(channel) = process.plane.channels.get(place).and_then(Option::as_ref) {
+        if let Some(channel) = process.plane.channels().get(place).and_then(Option::as_ref) {
             app.received_at = channel.snapshot.received_at;
             app.received_cycle = channel.snapshot.received_cycle;
         }
@@ -333,7 +333,7 @@ impl World {
     pub fn counters(&self) -> Counters {
         let mut counters = Counters::default();
         for process in self.hosts.iter().filter_map(|host| host.process.as_ref()) {
-            let cores = &process.plane.cores;
+            let cores = process.plane.cores();
             counters.merge(&cores.counters);
             counters.merge(cores.redundancy.counters());
             counters.merge(cores.sender.counters());

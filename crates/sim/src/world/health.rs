@@ -35,7 +35,7 @@ impl World {
     fn wrong_with(&self, node: usize, group: usize) -> Result<bool, String> {
         let process = self.hosts[node].process.as_ref();
         let plane = &process.ok_or("its process does not run")?.plane;
-        let runtime = plane.groups.iter().find(|g| usize::from(g.id.0) == group);
+        let runtime = plane.groups().iter().find(|g| usize::from(g.id.0) == group);
         let snapshot = &runtime.ok_or("is no candidate")?.snapshot;
         if snapshot.redundancy != Redundancy::Ok {
             return Err(format!(

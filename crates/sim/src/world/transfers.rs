@@ -23,8 +23,8 @@ impl World {
         let changed = process.follow_sessions();
         let followed = std::mem::take(&mut process.followed);
         // Status shows other round trips only when it is refreshed.
-        let refreshed = std::mem::replace(&mut process.refreshed, process.plane.refreshed);
-        let refreshed = refreshed != process.plane.refreshed;
+        let refreshed = std::mem::replace(&mut process.refreshed, process.plane.refreshed());
+        let refreshed = refreshed != process.plane.refreshed();
         let mut exchange = self.exchange.get();
         if changed {
             exchange.set_sessions(node, process.tags.iter().copied().flatten());
@@ -43,14 +43,14 @@ impl World {
             return;
         };
         let plane = &process.plane;
-        let links = plane.link_snapshots.iter().filter(|_| refreshed);
+        let links = plane.links().iter().filter(|_| refreshed);
         let round_trip = links.filter_map(|link| link.round_trip).max();
         let channel = |application: usize| {
             let at = process.channels.get(application).copied().flatten();
-            at.and_then(|at| plane.channels[at].as_ref())
+            at.and_then(|at| plane.channels()[at].as_ref())
         };
-        let networks = plane.ports.len().max(1);
-        let partners = plane.link_snapshots.chunks(networks);
+        let networks = plane.networks().max(1);
+        let partners = plane.links().chunks(networks);
         let is_up = |link: &LinkId| {
             partners
                 .clone()

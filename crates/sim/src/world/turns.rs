@@ -198,7 +198,7 @@ impl World {
         let Some(process) = host.process.as_ref() else {
             return;
         };
-        for group in &process.plane.groups {
+        for group in process.plane.groups() {
             let at = usize::from(group.id.0);
             let permit = group.gate.permit();
             if host.permits[at].0 != permit {
@@ -217,7 +217,7 @@ impl World {
         };
         let plane = &process.plane;
         let delivered = plane
-            .cores
+            .cores()
             .receiver
             .counters()
             .get(Counter::StatesDelivered);
@@ -234,15 +234,15 @@ impl World {
             return;
         };
         let plane = &process.plane;
-        for (app, channel) in process.apps.iter_mut().zip(&plane.channels) {
+        for (app, channel) in process.apps.iter_mut().zip(plane.channels()) {
             let (Some(app), Some(channel)) = (app, channel) else {
                 continue;
             };
             let cycle = channel.snapshot.received_cycle;
             if channel.snapshot.received_at != app.received_at || cycle != app.received_cycle {
                 (app.received_at, app.received_cycle) = (channel.snapshot.received_at, cycle);
-                let peer = plane.groups[channel.group.0].peer;
-                let tag = plane.cores.redundancy.transfer_tag(peer);
+                let peer = plane.groups()[channel.group.0].peer;
+                let tag = plane.cores().redundancy.transfer_tag(peer);
                 let session = tag.unwrap_or_default();
                 let id = self.config.applications[app.index].channel.get();
                 // Whatever its age: whether it is fresh is for the checker to say.
@@ -282,10 +282,10 @@ impl World {
         let Some(process) = self.hosts[node].process.as_ref() else {
             return;
         };
-        let cores = &process.plane.cores;
+        let cores = process.plane.cores();
         let in_flight = process
             .plane
-            .groups
+            .groups()
             .iter()
             .map(|group| cores.sender.in_flight(group.peer))
             .max()

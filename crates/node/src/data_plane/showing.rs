@@ -1,0 +1,96 @@
+//! What status shows, and the measurements for it, now and then.
+
+use bumpless_base::{Counter, Counters, Duration, Instant, LinkId, PeerId};
+use bumpless_net_linux::Echo;
+
+use super::DataPlane;
+use super::drivers::Drivers;
+use crate::status::{ApplicationSnapshot, Snapshot};
+
+impl<D: Drivers> DataPlane<D> {
+    #[inline(never)] // Only now and then.
+    pub(super) fn refresh(&mut self, now: Instant) -> Option<Duration> {
+        self.refreshed = now;
+        self.measure_round_trips();
+        self.measure_drops();
+        self.show(now);
+        self.groups
+            .iter()
+            .find_map(|group| group.hung(self.stalls.ended_at, now))
+    }
+
+    /// Shows status how things are, unless it is just being read: the next turn will do.
+    pub(super) fn show(&self, now: Instant) {
+        if let Ok(mut snapshot) = self.surroundings.snapshot.try_lock() {
+            self.fill(&mut snapshot, now);
+        }
+    }
+
+    /// Heartbeats measure the round trip of links that carry no states.
+    fn measure_round_trips(&mut self) {
+        let links = self.ports.len().max(1);
+        for (at, snapshot) in self.link_snapshots.iter_mut().enumerate() {
+            let (peer, link) = (PeerId((at / links) as u8), LinkId((at % links) as u8));
+            snapshot.round_trip = self.cores.redundancy.round_trip(peer, link);
+            // A primary's own packets measure better.
+            let sends = self
+                .groups
+                .iter()
+                .any(|group| group.peer == peer && group.gate.is_primary());
+            if let Some(measured) = snapshot.round_trip.filter(|_| !sends) {
+                self.cores.sender.set_link_round_trip(peer, link, measured);
+            }
+        }
+    }
+
+    fn measure_drops(&mut self) {
+        let links = self.ports.len().max(1);
+        for (at, port) in self.ports.iter_mut().enumerate() {
+            let Some(port) = port else { continue };
+            port.measure_drops();
+            for snapshot in self.link_snapshots.iter_mut().skip(at).step_by(links) {
+                snapshot.receive_drops = port.receive_drops();
+                snapshot.send_failures = port.send_failures();
+            }
+        }
+    }
+
+    /// What the drivers below have lost or left out.
+    fn add_drivers(&self, counters: &mut Counters) {
+        for port in self.ports.iter().flatten() {
+            counters.add(
+                Counter::DiscardSocketFull,
+                port.receive_drops().unwrap_or(0),
+            );
+        }
+        for pinger in self.pingers.iter().flatten() {
+            let passed_over = pinger.passed_over();
+            counters.add(Counter::DiscardForeignIcmp, passed_over.foreign);
+            counters.add(Counter::ReceiveFailures, passed_over.failures);
+        }
+    }
+
+    fn fill(&self, snapshot: &mut Snapshot, now: Instant) {
+        snapshot.at = now;
+        let mut counters = self.cores.counters.clone();
+        counters.merge(self.cores.sender.counters());
+        counters.merge(self.cores.receiver.counters());
+        counters.merge(self.cores.redundancy.counters());
+        self.add_drivers(&mut counters);
+        snapshot.applications.fill(ApplicationSnapshot::default());
+        for channel in self.channels.iter().flatten() {
+            channel.board.add_to(&mut counters);
+            snapshot.applications[usize::from(channel.application)] = ApplicationSnapshot {
+                field_silent: !channel.port.word().fit,
+                ..channel.snapshot
+            };
+        }
+        snapshot.configurations = self.cores.redundancy.configurations();
+        snapshot.counters = counters;
+        for group in &self.groups {
+            snapshot.groups[usize::from(group.id.0)] = group.snapshot;
+        }
+        snapshot.links.copy_from_slice(&self.link_snapshots);
+        (snapshot.stalls, snapshot.longest_stall) = (self.stalls.count, self.stalls.longest);
+    }
+}
