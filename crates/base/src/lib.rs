@@ -6,12 +6,11 @@
 #![forbid(unsafe_code)]
 
 extern crate alloc;
-#[cfg(any(test, bumpless_deliberate_faults))]
+#[cfg(test)]
 extern crate std;
 
 pub mod bitset;
 pub mod counter;
-pub mod fault;
 pub mod frame;
 pub mod heap;
 pub mod id;

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Epoch, Instant};
 use bumpless_exchange::Marks;
 
@@ -301,7 +300,7 @@ impl ApplicationPort {
         if self.paused() {
             return !self.in_cycle();
         }
-        let drained = || self.newest_is_safe() || deliberate(Fault::HandOverUndrained);
+        let drained = || self.newest_is_safe();
         if self.in_cycle() || !drained() {
             return false;
         }

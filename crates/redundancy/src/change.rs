@@ -8,7 +8,6 @@
 use core::fmt;
 
 use bumpless_base::Instant;
-use bumpless_base::fault::{Fault, deliberate};
 
 use crate::partner::Partner;
 use crate::redundancy::Redundancy;
@@ -134,7 +133,6 @@ impl Change {
         partner.current == self.current
             || self.next == Some(partner.current)
             || partner.next == self.current
-            || deliberate(Fault::ConfigurationNotCompared)
     }
 
     /// Prepares `next`; `resumed` after a restart, before which this node may have said so already.
@@ -218,7 +216,7 @@ impl Change {
         let ready = partner.current == self.current && partner.next == next;
         // What the partner said before it heard of the change may be of an earlier, withdrawn one.
         let answers = self.announced != 0 && echo >= self.announced;
-        let agreed = self.decides && (ready && answers || deliberate(Fault::ChangeMadeAlone));
+        let agreed = self.decides && ready && answers;
         if ahead || agreed {
             let told = core::mem::replace(&mut self.due, true);
             return if told { Follows::Nothing } else { Follows::Due };

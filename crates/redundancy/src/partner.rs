@@ -8,7 +8,6 @@ use crate::session::{Admission, Session};
 use crate::setup::{PartnerSetup, Setup, Timing};
 use crate::transmit::Outgoing;
 use alloc::vec::Vec;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Duration, Instant, LinkId, LinkSet, MAX_LINKS, NodeId, PeerId};
 use bumpless_wire::{
     GroupEntry, Heartbeat, HeartbeatHeader, MAX_GROUPS, MAX_HEARTBEAT_LEN, Role, encode_heartbeat,
@@ -324,10 +323,6 @@ impl Partner {
                 out.event(Event::LinkDown { peer, link });
             }
             any |= state.is_up();
-            if !state.is_up() && deliberate(Fault::OneSilentLinkIsEnough) {
-                any = false;
-                break;
-            }
         }
         self.set_reachable(any && self.duplicate_until.is_none(), now, out);
     }

@@ -10,7 +10,6 @@ use crate::role::agreement::Agreement;
 use crate::role::newest::Newest;
 use crate::role::state::{Lasting, RoleState};
 use crate::setup::{GroupSetup, Timing};
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Duration, Epoch, Instant};
 use bumpless_wire::{GroupEntry, Role};
 
@@ -188,9 +187,6 @@ impl RoleMachine {
 
     /// Until when this node may write, were it primary: the partner's promise or the leases.
     pub(crate) fn right_until(&self) -> Instant {
-        if deliberate(Fault::LeaseNeverEnds) {
-            return Instant::FAR_FUTURE;
-        }
         self.lasting
             .promised_right_until
             .max(self.agreement.lease_until(self.agreement.mask()))
@@ -252,11 +248,10 @@ impl RoleMachine {
 
     /// The epoch to use next; `None` when the range is used up.
     pub(crate) fn next_epoch(&mut self) -> Option<Epoch> {
-        let index = self.terms.index * u8::from(!deliberate(Fault::EpochsNotApart));
         self.lasting.candidate = self
             .lasting
             .candidate
-            .or(self.lasting.observed.next_for(index, 2));
+            .or(self.lasting.observed.next_for(self.terms.index, 2));
         self.lasting.candidate
     }
 

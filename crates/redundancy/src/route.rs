@@ -7,7 +7,6 @@ use crate::redundancy::Redundancy;
 use crate::role::status::LinksView;
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::Setup;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::random::mix64;
 use bumpless_base::{Counter, Duration, Instant};
 use bumpless_wire::Heartbeat;
@@ -61,9 +60,6 @@ impl Redundancy {
     /// While it stands still, a node does not look for a partner that it has lost.
     #[cold]
     fn discount_stall(&mut self, gap: Duration) {
-        if deliberate(Fault::StallCountsAsWaiting) {
-            return;
-        }
         for group in &mut self.groups {
             if !self.partners[group.terms.peer].is_reachable() {
                 group.lasting.resigned_at += gap;

@@ -7,7 +7,6 @@
 //! use the partner's name.
 
 use bumpless_base::Random;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::random::mix64;
 use bumpless_wire::HeartbeatHeader;
 
@@ -96,8 +95,7 @@ impl Session {
 
     /// Whether the heartbeat was provably sent after our latest challenge was drawn.
     pub(crate) fn is_fresh(&self, heartbeat: &HeartbeatHeader) -> bool {
-        (self.is_answered(heartbeat) || deliberate(Fault::EarlierProcessBelieved))
-            && heartbeat.session != 0
+        self.is_answered(heartbeat)
             && (heartbeat.echo_session == 0 || heartbeat.echo_session == self.own)
     }
 

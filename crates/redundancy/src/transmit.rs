@@ -3,7 +3,6 @@
 use crate::id::ReferenceId;
 use crate::redundancy::Redundancy;
 use crate::setup::ReferenceKind;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Instant, LinkId, PeerId};
 use bumpless_wire::{MAX_HEARTBEAT_LEN, WitnessKind, WitnessRequest};
 
@@ -90,7 +89,7 @@ impl Redundancy {
         let witness_session = lease.witness;
         let group = self.groups[index].terms.id;
         let (kind, epoch) = self.groups[index].request(reference, &timing, now);
-        if kind == WitnessKind::Yield && !deliberate(Fault::LeaseKeptAtYield) {
+        if kind == WitnessKind::Yield {
             self.groups[index]
                 .agreement
                 .lease_mut(reference)

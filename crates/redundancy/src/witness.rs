@@ -6,7 +6,6 @@
 
 use crate::setup::SetupError;
 use alloc::vec::Vec;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, NodeId, Random};
 use bumpless_wire::{NO_HOLDER, WitnessKind, WitnessReply, WitnessRequest};
 use core::hash::{Hash, Hasher};
@@ -303,9 +302,9 @@ impl Witness {
         }
         let lone = request.kind == WitnessKind::AcquireLone;
         now >= self.quiet_until
-            && (!entry.is_promised(now) || deliberate(Fault::WitnessGrantsTwice))
+            && !entry.is_promised(now)
             && request.epoch > entry.epoch
-            && (lone || entry.mark == Mark::Fresh || deliberate(Fault::WitnessIgnoresMark))
+            && (lone || entry.mark == Mark::Fresh)
     }
 
     fn reply(
@@ -326,8 +325,7 @@ impl Witness {
             node: request.node,
             kind: request.kind,
             granted,
-            alone: entry.is_none_or(|e| e.is_old_for(request))
-                && !(deliberate(Fault::WitnessIgnoresMark) && request.kind == WitnessKind::Acquire),
+            alone: entry.is_none_or(|e| e.is_old_for(request)),
             holder: holder.map_or(NO_HOLDER, |h| h.node.0),
             epoch: entry.map_or(Epoch(0), |e| e.epoch),
             echo_sent_at: request.sent_at,

@@ -33,7 +33,6 @@
 
 use crate::bytes::{Reader, Writer};
 use crate::error::{Field, WireError};
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{ChannelId, Duration, LinkId, MAX_LINKS};
 
 pub(crate) const HTYPE: u16 = 0x0001;
@@ -146,11 +145,7 @@ impl DataHeader {
         } else {
             0
         });
-        w.u32(if deliberate(Fault::CycleCutTo16Bits) {
-            self.cycle & 0xffff
-        } else {
-            self.cycle
-        });
+        w.u32(self.cycle);
         w.u32(self.sequence);
         w.u32(self.total_size);
         w.u32(self.expiry.as_micros().min(u64::from(u32::MAX)) as u32);
@@ -183,10 +178,7 @@ impl DataHeader {
             cycle: r.u32()?,
             sequence: r.u32()?,
             total_size: r.u32()?,
-            expiry: match deliberate(Fault::ExpiryInAnotherUnit) {
-                false => Duration::from_micros(r.u32()?.into()),
-                true => Duration::from_millis(r.u32()?.into()),
-            },
+            expiry: Duration::from_micros(r.u32()?.into()),
             force_ack: ChannelId::new(r.u16()?),
         })
     }

@@ -16,7 +16,6 @@ use super::{
 };
 use crate::state::Progress;
 use crate::{Application, CycleContext, FieldError, FieldSample, OutputStamp};
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Counters, Epoch, Instant};
 
 /// What a cycle needs before it can go on.
@@ -382,8 +381,7 @@ where
     /// Whether somebody has written in `epoch`, in which this process has not: since an epoch belongs
     /// to one node, an earlier process of this one (F-26).
     fn is_spent(&self, epoch: Epoch, sample: FieldSample) -> bool {
-        let guarded = !deliberate(Fault::EpochNotRaised) && !deliberate(Fault::EpochsNotApart);
-        guarded && sample.epoch_seen == Some(epoch) && self.wrote_in != Some(epoch)
+        sample.epoch_seen == Some(epoch) && self.wrote_in != Some(epoch)
     }
 
     fn set_fit(&mut self, fit: bool) {
@@ -394,10 +392,7 @@ where
     }
 
     fn execute(&mut self, epoch: Epoch, now: Instant) {
-        let cycle = match deliberate(Fault::CycleNotCounted) {
-            false => self.progress.map_or(0, |progress| progress.cycle) + 1,
-            true => 1,
-        };
+        let cycle = self.progress.map_or(0, |progress| progress.cycle) + 1;
         let context = CycleContext {
             cycle,
             period: self.settings.period,

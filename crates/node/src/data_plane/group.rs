@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Duration, Epoch, Instant, PeerId};
 use bumpless_exchange::Marks;
 use bumpless_meeting::{GroupGate, end_alone};
@@ -150,13 +149,11 @@ impl GroupRuntime {
         redundancy: &mut Redundancy,
         now: Instant,
     ) {
-        if to != Role::Primary && !deliberate(Fault::PermitLeftBehind) {
+        if to != Role::Primary {
             self.gate.set_permit(None);
         }
         self.gate.set_alone(false);
-        let thrown_away = deliberate(Fault::FreshStateThrownAway);
-        self.gate
-            .set_cold(redundancy.is_cold(self.id) || thrown_away);
+        self.gate.set_cold(redundancy.is_cold(self.id));
         let was_primary = self.gate.is_primary();
         if to == Role::Primary || was_primary {
             self.members.all_there();
@@ -173,7 +170,7 @@ impl GroupRuntime {
         self.gate.set_role(to, now);
         self.members.ports().for_each(|port| port.in_step());
         self.offered = handed_over;
-        if was_primary && to != Role::Primary && !deliberate(Fault::OwnStateForgotten) {
+        if was_primary && to != Role::Primary {
             self.members.own_counts();
             self.void_comparisons(redundancy, now);
         }
@@ -315,7 +312,7 @@ impl GroupRuntime {
     fn tell_gate(&self, permit: Option<(Epoch, Instant)>, expected: bool, alone: bool) {
         let before = self.gate.permit();
         let mut changed = before.is_some() != permit.is_some();
-        if before != permit && (permit.is_some() || !deliberate(Fault::PermitLeftBehind)) {
+        if before != permit {
             self.gate.set_permit(permit);
         }
         if self.gate.backup_expected() != expected {

@@ -1,6 +1,5 @@
 //! Sending: what the cores want sent, onto the links, the urgent and small first.
 
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Instant, LinkId};
 use bumpless_net_linux::Echo;
 use bumpless_redundancy::Outgoing;
@@ -27,10 +26,7 @@ impl<D: Drivers> DataPlane<D> {
                     len,
                     padded,
                 } => {
-                    let stopped = deliberate(Fault::FailedLinkStopsOthers)
-                        && link.0 > 0
-                        && cores.counters.get(Counter::SendFailures) > 0;
-                    if let Some(port) = port(&mut self.ports, link).filter(|_| !stopped) {
+                    if let Some(port) = port(&mut self.ports, link) {
                         let bytes = &buffer[..len];
                         let (sender, counters) = (&mut cores.sender, &mut cores.counters);
                         match padded {

@@ -2,7 +2,6 @@
 
 use std::sync::atomic::Ordering;
 
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Duration, Instant};
 use bumpless_net_linux::Echo;
 use bumpless_redundancy::{ReferenceId, SwitchoverRefused};
@@ -67,9 +66,6 @@ impl<D: Drivers> DataPlane<D> {
     fn receive(&mut self, now: Instant) -> bool {
         let mut more = false;
         for port in self.ports.iter_mut().flatten() {
-            if port.id().0 == 1 && deliberate(Fault::SecondLinkNotRead) {
-                continue;
-            }
             more |= self.cores.receive(port, now);
         }
         for (index, pinger) in self.pingers.iter_mut().enumerate() {

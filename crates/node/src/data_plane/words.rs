@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Epoch, Instant};
 use bumpless_exchange::Marks;
 use bumpless_meeting::Word;
@@ -160,8 +159,7 @@ impl Words {
     /// Whether none is, and of each application the newest state, made in the present role if there is doubt about
     /// earlier ones, is at the backup.
     pub fn in_step(&self) -> bool {
-        let decided = self.undecided == 0 || deliberate(Fault::DoubtNotPassedOn);
-        self.behind == 0 && decided && self.awaiting == 0
+        self.behind == 0 && self.undecided == 0 && self.awaiting == 0
     }
 }
 

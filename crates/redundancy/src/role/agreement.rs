@@ -8,7 +8,6 @@
 use crate::id::{ReferenceId, ReferenceSet};
 use crate::setup::{MAX_REFERENCES, ReferenceKind, Timing};
 use alloc::vec::Vec;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_wire::{NO_REFERENCE, WitnessReply};
 
@@ -239,11 +238,7 @@ impl Agreement {
             lease.last_renewal = (reply.epoch != Epoch(0)).then(|| now.before(silent));
         }
         if lease.granted && sent > since.max(lease.yielded_at) {
-            let from = match deliberate(Fault::LeaseCountedFromAnswer) {
-                false => sent,
-                true => now,
-            };
-            lease.until = lease.until.max(from + timing.lease);
+            lease.until = lease.until.max(sent + timing.lease);
             lease.epoch = reply.epoch;
             lease.session = reply.witness_session;
         }

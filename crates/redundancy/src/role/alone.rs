@@ -9,7 +9,6 @@ use crate::role::state::Tenure;
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::{ReferenceKind, Timing};
 use bumpless_base::Instant;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_wire::{GroupEntry, Role, WitnessKind, WitnessReply};
 
 /// What a primary says of its partner's state, and who has heard it.
@@ -104,12 +103,11 @@ impl RoleMachine {
     /// What heartbeats say: while there is a right, or may be one, what the driver wishes; else what has become
     /// of it.
     pub(crate) fn says_alone(&self) -> bool {
-        let left = match self.state.tenure() {
-            Some(tenure) if tenure.lapse.is_none() => return tenure.alone.ahead,
+        match self.state.tenure() {
+            Some(tenure) if tenure.lapse.is_none() => tenure.alone.ahead,
             Some(tenure) => tenure.alone.written,
             None => self.lasting.left_ahead,
-        };
-        left && !deliberate(Fault::AloneForgottenAtLapse)
+        }
     }
 
     /// From the moment at which outputs may leave without a state at the partner, they may have left.
@@ -129,7 +127,7 @@ impl RoleMachine {
         let witness = |r| self.agreement.kind(r) == Some(ReferenceKind::Witness);
         let mut witnesses = mask.iter().filter(|&r| witness(r));
         let marked = witnesses.all(|r| self.agreement.lease(r).marked);
-        alone.ahead && (marked || alone.heard || deliberate(Fault::AloneUnasked))
+        alone.ahead && (marked || alone.heard)
     }
 
     /// The round of heartbeats that is sent at `now` says that this node is ahead.

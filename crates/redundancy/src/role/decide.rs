@@ -5,7 +5,6 @@ use crate::role::alone::Alone;
 use crate::role::state::{Retreat, RoleState, Tenure};
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::Timing;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Epoch, Instant};
 use bumpless_wire::{GroupFlags, Role};
 
@@ -73,10 +72,7 @@ impl RoleMachine {
             alone: Alone::at_beginning(s.now),
             draining: None,
         };
-        self.use_epoch(match deliberate(Fault::EpochNotRaised) {
-            false => epoch,
-            true => self.lasting.observed.max(Epoch(1)),
-        });
+        self.use_epoch(epoch);
         self.transit(|_| RoleState::Primary(tenure), cause, out);
         self.declare(true, s.timing, s.now);
         for at in 0..self.agreement.members().len() {

@@ -4,7 +4,6 @@ use crate::event::{Event, Outbox};
 use crate::id::ReferenceId;
 use crate::role::agreement::waits;
 use crate::role::{RoleMachine, Surroundings};
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Duration, Instant};
 use bumpless_wire::{GroupEntry, GroupFlags, NO_REFERENCE, Role, WitnessKind, WitnessReply};
 
@@ -22,12 +21,8 @@ impl RoleMachine {
         let asked = Instant::from_nanos(lease_echo);
         let promised = entry.flags.contains(GroupFlags::GRANTING);
         if promised && asked <= s.now && asked > self.lasting.rights_since {
-            let from = match deliberate(Fault::PromiseCountedFromHearing) {
-                false => asked,
-                true => s.now,
-            };
-            self.lasting.promised_right_until =
-                self.lasting.promised_right_until.max(from + s.timing.lease);
+            let until = asked + s.timing.lease;
+            self.lasting.promised_right_until = self.lasting.promised_right_until.max(until);
         }
         self.counterpart.heard = asked;
         self.observe(entry.epoch);
@@ -107,7 +102,7 @@ impl RoleMachine {
         }
         let known = self.lasting.observed;
         self.observe(reply.epoch);
-        if leased && !reply.granted && !deliberate(Fault::EpochsNotApart) {
+        if leased && !reply.granted {
             self.notice_spent(reply.epoch);
         }
         let retry = s.now + Duration::from_micros(reply.retry_after_us.into());

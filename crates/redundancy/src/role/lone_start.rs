@@ -4,7 +4,6 @@
 use crate::id::ReferenceId;
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::Timing;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Duration, Instant};
 
 impl RoleMachine {
@@ -40,7 +39,6 @@ impl RoleMachine {
     pub(crate) fn lone_start_at(&self, unreachable_since: Instant, timing: &Timing) -> Instant {
         let at = self.alone_since(unreachable_since) + self.lone_start_wait(timing);
         let outdated_until = self.newest.holding.outdated_until;
-        let outdated_until = outdated_until.filter(|_| !deliberate(Fault::WriterNotWaitedFor));
         outdated_until.map_or(at, |until| at.max(until))
     }
 }

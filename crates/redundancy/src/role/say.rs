@@ -2,7 +2,6 @@
 
 use crate::role::state::Lapse;
 use crate::role::{RoleMachine, Surroundings};
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Duration, Instant};
 use bumpless_wire::{GroupEntry, GroupFlags, Role};
 
@@ -31,9 +30,7 @@ impl RoleMachine {
         let Some(at) = heard_at.filter(|_| self.state.is_granting() && only_one) else {
             return false;
         };
-        if !deliberate(Fault::PromiseForgotten) {
-            self.lasting.promised_until = self.lasting.promised_until.max(at + s.timing.promise());
-        }
+        self.lasting.promised_until = self.lasting.promised_until.max(at + s.timing.promise());
         true
     }
 
@@ -87,9 +84,6 @@ impl RoleMachine {
         };
         if !lapse.said && s.now >= lapse.since + s.timing.heartbeat / 2 {
             lapse.said = true;
-            if deliberate(Fault::PromisesKeptAtLapse) {
-                return true;
-            }
             self.lasting.promised_right_until = Instant::ZERO;
             self.lasting.rights_since = s.now.before(Duration::from_nanos(1));
             self.agreement.renounce();

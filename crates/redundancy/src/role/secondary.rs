@@ -4,7 +4,6 @@ use crate::event::{Event, Outbox, RoleCause, WaitCause};
 use crate::id::ReferenceSet;
 use crate::role::state::{Attempt, Retreat, RoleState};
 use crate::role::{RoleMachine, Surroundings};
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Duration, Instant};
 use bumpless_wire::{GroupEntry, GroupFlags, NO_REFERENCE, Role};
 
@@ -96,7 +95,7 @@ impl RoleMachine {
         let in_doubt = self.claim(s.now).is_none() && self.newest.holds_some(s.now);
         let until = self.newest.comparison_awaited_until(s.timing);
         let awaited = until.is_some_and(|until| s.now < until);
-        !(in_doubt && awaited) || deliberate(Fault::HeldNotCompared)
+        !(in_doubt && awaited)
     }
 
     /// A node without state asks the witnesses for the highest epoch before it starts; one that

@@ -3,8 +3,6 @@
 use super::plan::{Budget, Fault, GROUP, Plan};
 use super::world::{End, World, path};
 use bumpless_base::Instant;
-#[cfg(bumpless_deliberate_faults)]
-use bumpless_base::fault::Fault as Deliberate;
 use bumpless_redundancy::{Holding, ReferenceKind, Role, RoleCause};
 use stateright::{Model, Property};
 use std::sync::Arc;
@@ -45,9 +43,6 @@ pub struct Roles {
     pub longest: AtomicU8,
     /// What happens at this quantum or later is not looked at.
     pub horizon: Option<u64>,
-    /// What is made wrong in the machines.
-    #[cfg(bumpless_deliberate_faults)]
-    pub broken: Option<Deliberate>,
 }
 
 impl Roles {
@@ -79,8 +74,6 @@ impl Roles {
             first,
             longest: AtomicU8::new(0),
             horizon: None,
-            #[cfg(bumpless_deliberate_faults)]
-            broken: None,
         }
     }
 
@@ -92,8 +85,6 @@ impl Roles {
             first: vec![world],
             longest: AtomicU8::new(0),
             horizon: None,
-            #[cfg(bumpless_deliberate_faults)]
-            broken: None,
         }
     }
 
@@ -342,8 +333,6 @@ impl Model for Roles {
     }
 
     fn next_state(&self, world: &World, action: Action) -> Option<World> {
-        #[cfg(bumpless_deliberate_faults)]
-        bumpless_base::fault::switch_on(self.broken);
         let mut next = world.clone();
         (next.seen.regained, next.seen.repeated) = (false, false);
         next.act(action);

@@ -5,7 +5,6 @@ use crate::handover::{Delivery, StateBuffer};
 use crate::setup::ReceiverChannel;
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{
     ChannelId, Counter, Duration, Instant, LinkId, LinkSet, MAX_LINKS, PeerId, Serial16, Serial32,
 };
@@ -250,10 +249,8 @@ impl Channel {
         self.stage = Stage::Assembling;
         self.total = header.total_size;
         self.expires_at = Instant::FAR_FUTURE;
-        if !(abandoned && deliberate(Fault::CyclesMixed)) {
-            self.reception
-                .restart(packet_count(header.total_size, payload_size));
-        }
+        self.reception
+            .restart(packet_count(header.total_size, payload_size));
         self.forget_triggers();
         Ok(abandoned)
     }
@@ -270,7 +267,7 @@ impl Channel {
 
     /// Gives the whole state to the application, unless it has expired. Returns whether it did.
     pub fn deliver(&mut self, now: Instant) -> bool {
-        if self.expires_at <= now && !deliberate(Fault::ExpiryIgnoredAtDelivery) {
+        if self.expires_at <= now {
             self.stage = Stage::Abandoned;
             return false;
         }
@@ -322,14 +319,12 @@ fn place(
     let offset = u64::from(header.sequence) * u64::from(payload_size);
     let left = u64::from(header.total_size) - offset;
     let expected = left.min(u64::from(payload_size));
-    let offset = offset.saturating_sub(u64::from(deliberate(Fault::PayloadMisplaced)));
     (payload_len as u64 == expected).then_some(offset as usize)
 }
 
 fn is_newer(version: Version, cycle: u32, than: u32) -> bool {
     match version {
         Version::V1 => Serial16(cycle as u16).is_newer_than(Serial16(than as u16)),
-        Version::V2 if deliberate(Fault::CyclesComparedPlainly) => cycle > than,
         Version::V2 => Serial32(cycle).is_newer_than(Serial32(than)),
     }
 }

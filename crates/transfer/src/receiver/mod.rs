@@ -11,7 +11,6 @@ use crate::setup::{self, Common, ReceiverChannel, ReceiverPeer, SetupError};
 use acknowledge::AckQueue;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{
     BoundedQueue, ChannelId, Counter, Counters, Duration, IndexedHeap, Instant, LinkId, LinkSet,
     MAX_LINKS, PeerId,
@@ -162,8 +161,7 @@ impl Receiver {
         let Some(peer) = self.peers.get_mut(usize::from(peer.0)) else {
             return;
         };
-        let kept = peer.tag.is_some() && deliberate(Fault::SessionKept);
-        if peer.tag == tag || kept {
+        if peer.tag == tag {
             return;
         }
         peer.tag = tag;
@@ -195,12 +193,11 @@ impl Receiver {
         let forced = header.force_ack.and_then(|id| setup::find(table, id));
         match setup::find(table, header.channel) {
             Some(index) => {
-                let own = forced == Some(index) && !deliberate(Fault::ForcedAckIgnored);
-                self.take(index, link, header, payload, own, now);
+                self.take(index, link, header, payload, forced == Some(index), now);
             }
             None => self.counters.count(Counter::DiscardUnknownChannel),
         }
-        if let Some(index) = forced.filter(|_| !deliberate(Fault::ForcedAckIgnored)) {
+        if let Some(index) = forced {
             self.request_ack(index, None);
         }
     }
@@ -214,8 +211,7 @@ impl Receiver {
         }
         match (peer.tag, header.version) {
             (Some(_), Version::V1) => {}
-            (Some(tag), Version::V2)
-                if tag == header.tag || deliberate(Fault::SessionNotChecked) => {}
+            (Some(tag), Version::V2) if tag == header.tag => {}
             _ => return Err(Counter::DiscardWrongSession),
         }
         if usize::from(link.0.max(header.link.0)) >= MAX_LINKS {
@@ -279,7 +275,7 @@ impl Receiver {
         self.counters.count(Counter::StatesDelivered);
         // A driver may hand in any number of packets before it collects what they led to: an update
         // that waits gives its place to a later one of its channel (T-41).
-        if !channel.update_waits || deliberate(Fault::NoticesPileUp) {
+        if !channel.update_waits {
             // One that finds no room must not keep later ones back.
             let waits = self.tell(Notice::Updated(index));
             self.channels[index].update_waits = waits;

@@ -6,7 +6,6 @@ use super::mark::Sending;
 use super::peer::Peer;
 use crate::event::{FailureCause, SenderEvent};
 use crate::setup;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Instant, LinkId, PeerId};
 use bumpless_wire::{Ack, Version};
 
@@ -14,8 +13,7 @@ impl Channel {
     /// Whether an acknowledgement speaks of the open transfer and of nothing but what was sent.
     fn check(&self, ack: &Ack<'_>) -> Result<(), Counter> {
         let open = self.transfer.filter(|t| t.started > 0);
-        let this = ack.cycle == self.cycle || deliberate(Fault::AckOfAnotherCycleCounts);
-        let Some(transfer) = open.filter(|_| this) else {
+        let Some(transfer) = open.filter(|_| ack.cycle == self.cycle) else {
             return Err(Counter::DiscardStaleAck);
         };
         let highest = ack.blocks().last().map(|(_, high)| high);
@@ -103,8 +101,7 @@ impl Sender {
         }
         match (peer.tag, ack.version) {
             (Some(_), Version::V1) => {}
-            (Some(tag), Version::V2)
-                if tag == ack.tag || deliberate(Fault::AckSessionNotChecked) => {}
+            (Some(tag), Version::V2) if tag == ack.tag => {}
             _ => return Err(Counter::DiscardWrongSession),
         }
         setup::find(&peer.table, ack.channel).ok_or(Counter::DiscardUnknownChannel)
@@ -127,7 +124,7 @@ impl Sender {
         }
         self.counters.count(Counter::AcksReceived);
         let late = channel.transfer.is_some_and(|t| t.deadline < now);
-        if late && !deliberate(Fault::AckAfterDeadlineCounts) {
+        if late {
             self.fail(index, FailureCause::DeadlineUnreachable);
             return self.adopt_waiting(index, now);
         }

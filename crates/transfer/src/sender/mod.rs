@@ -17,7 +17,6 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{
     BoundedQueue, Counter, Counters, Duration, IndexedHeap, Instant, LinkId, LinkSet, PeerId,
 };
@@ -204,9 +203,6 @@ impl Sender {
     fn note_published(&mut self, index: usize, now: Instant) {
         match self.channels.get_mut(index) {
             Some(channel) if channel.transfer.is_some_and(|t| t.started > 0) => {
-                if deliberate(Fault::StartedTransferOverwritten) {
-                    channel.take_published();
-                }
                 channel.waiting = true;
             }
             // Taken over at the end of the transfer before, ahead of its mark and perhaps of the

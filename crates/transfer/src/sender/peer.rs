@@ -6,7 +6,6 @@ use crate::setup::{LinkParameters, SenderPeer};
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{ChannelId, IndexedHeap, Instant, LinkId, LinkSet, pacing};
 
 /// A peer on one link. Queues hold ranks: positions among the peer's channels.
@@ -98,7 +97,7 @@ impl Peer {
     }
 
     pub fn has_room(&self) -> bool {
-        self.in_flight < self.setup.in_flight_max || deliberate(Fault::InFlightLimitIgnored)
+        self.in_flight < self.setup.in_flight_max
     }
 
     /// Packets were acknowledged, or nobody waits for them any more.
@@ -113,10 +112,6 @@ impl Peer {
     pub fn set_place(&mut self, link: LinkId, rank: usize, place: Place, deadline: Instant) {
         let Some(link) = self.links.get_mut(usize::from(link.0)) else {
             return;
-        };
-        let deadline = match deliberate(Fault::DeadlineOrderReversed) {
-            false => deadline,
-            true => Instant::from_nanos(u64::MAX - deadline.as_nanos()),
         };
         keep(&mut link.again, rank, place == Place::Again, deadline);
         keep(&mut link.first, rank, place == Place::First, deadline);

@@ -9,7 +9,6 @@ use super::mark::{Lane, Place};
 use super::peer::{Peer, keep};
 use crate::event::FailureCause;
 use crate::round_trip::RoundTrip;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::probing::{MAX_DOUBLINGS, PROMPT};
 use bumpless_base::{Duration, Instant, LinkSet};
 
@@ -46,7 +45,7 @@ impl Channel {
 
     /// When to send a probe on the idle lanes.
     fn probe_at(&self, transfer: &Transfer, peer: &Peer) -> Option<Instant> {
-        if transfer.in_flight() == 0 || deliberate(Fault::ProbeLost) {
+        if transfer.in_flight() == 0 {
             return None;
         }
         let usable = self.usable(peer);

@@ -5,7 +5,6 @@ use super::channel::Transfer;
 use super::peer::Peer;
 use crate::event::FailureCause;
 use crate::setup::expiry_unit;
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{ChannelId, Counter, Instant, LinkId, PeerId};
 use bumpless_wire::DataHeader;
 
@@ -202,10 +201,7 @@ impl Sender {
             cycle,
             sequence: chosen.sequence,
             total_size: transfer.total,
-            expiry: match deliberate(Fault::ExpiryStampedWhole) {
-                false => transfer.expires_at.since(now),
-                true => transfer.expires_at.since(transfer.published_at),
-            },
+            expiry: transfer.expires_at.since(now),
             force_ack,
         };
         Some(self.wrap(index, &header, retransmission, chosen.probe))
@@ -233,8 +229,7 @@ impl Sender {
             header: bytes,
             header_len,
             start,
-            end: (start + payload_size)
-                .min(total - usize::from(deliberate(Fault::LastPacketCutShort))),
+            end: (start + payload_size).min(total),
         }
     }
 

@@ -1,7 +1,6 @@
 //! From the executed cycle to its outputs: the state goes to the backup, and nothing is written before what the
 //! commitment asks for is known, nor without a permit.
 
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counter, Counters, Instant};
 
 use super::tenure::Tenure;
@@ -43,8 +42,6 @@ where
     /// Decides what must be known before the outputs may be written.
     fn commit(&mut self, before: Option<Published>, permit: Permit, now: Instant) {
         let awaited = match self.settings.commit {
-            CommitMode::BeforeOutput if deliberate(Fault::OutputBeforeAck) => None,
-            CommitMode::Async if deliberate(Fault::TwoCyclesBehind) => None,
             CommitMode::BeforeOutput => self.published,
             // A successor that has nothing of it would begin anew after this output.
             CommitMode::Async if self.newcomer => self.published,
@@ -104,13 +101,7 @@ where
         lacked: Option<u64>,
         now: Instant,
     ) -> Option<Need> {
-        let permit = match deliberate(Fault::PermitNotAskedAgain) {
-            false => self.gate.permit(),
-            true => Some(Permit {
-                until: Instant::FAR_FUTURE,
-                ..held
-            }),
-        };
+        let permit = self.gate.permit();
         let Some(permit) = permit.filter(|p| p.epoch == held.epoch && now < p.until) else {
             self.phase = Phase::Lapsed(held, HoldCause::PermitLost);
             return None;

@@ -1,6 +1,5 @@
 //! Acting as primary under an epoch: what it goes on from, and what ends it.
 
-use bumpless_base::fault::{Fault, deliberate};
 use bumpless_base::{Counters, Epoch, Instant};
 
 use super::{CycleMachine, Phase};
@@ -99,8 +98,7 @@ where
         };
         let accepted = Accepted::told(sample, self.settings.commit);
         self.take_up(epoch, now, &|progress| {
-            let shown = accepted.is_some_and(|accepted| accepted.is_in(progress));
-            shown || deliberate(Fault::DeviceNotAsked)
+            accepted.is_some_and(|accepted| accepted.is_in(progress))
         })
     }
 
@@ -160,14 +158,13 @@ where
         // too old.
         let own = self.progress;
         let (application, outputs) = (&mut self.application, &mut self.outputs);
-        let own = own.filter(|_| !deliberate(Fault::OlderStateLoaded));
         let (mut loaded, mut same) = (Ok(None), false);
         self.replication.read_latest(at, &mut |state, _| {
             let received = Envelope::parse(state).ok().map(|state| state.progress);
             same = own.is_some() && own == received;
             loaded = load_if_newer(application.as_mut(), outputs, state, (own, includes));
         });
-        if let Some(progress) = loaded?.filter(|_| !deliberate(Fault::ColdStartWithState)) {
+        if let Some(progress) = loaded? {
             self.progress = Some(progress);
             self.newcomer = false;
             let Progress { epoch, cycle } = progress;
@@ -207,7 +204,6 @@ where
 
     /// Whether this node's own state may be gone on from: like a received one, if it was young enough at `at`.
     fn may_keep(&self, at: Instant) -> bool {
-        let usable = at < self.replication.own_usable_until();
-        self.uninterrupted || deliberate(Fault::OwnStateAlwaysKept) || usable
+        self.uninterrupted || at < self.replication.own_usable_until()
     }
 }

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Makes a copy of the tree wrong in one place at a time and has the simulator find each mutation (docs/mutations.md,
+# which BUMPLESS_WRITE=1 writes anew). All are built once, in a target directory of their own, and switched on one by
+# one. Arguments, if any, are given to `cargo test` instead of the simulator's test. Three minutes with the build.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+root=$PWD
+tree=$root/target/mutations/tree
+
+rustfmt --check --edition 2024 mutations/harness/crates/base/src/mutation.rs \
+  mutations/harness/crates/sim/tests/mutations/main.rs mutations/harness/crates/redundancy/tests/exhaustive/mutations.rs
+
+rm -rf "$tree"
+mkdir -p "$tree"
+# A tracked file that is deleted and not committed yet has nothing to copy.
+git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
+  [ ! -e "$file" ] || printf '%s\0' "$file"
+done | xargs -0 cp --archive --parents --target-directory="$tree"
+cp -r mutations/harness/crates "$tree"
+
+# Without the ceiling, git would take the copy for a part of this repository and leave it as it is.
+export GIT_CEILING_DIRECTORIES=$root/target
+cd "$tree"
+apply() {
+  local said
+  said=$(git apply --recount -C1 "$@" 2>&1) || {
+    printf '%s\n' "$said" >&2
+    return 1
+  }
+}
+
+broken=0
+complain() {
+  echo "mutations: $*" >&2
+  broken=1
+}
+patches=(mutations/*.patch)
+for patch in mutations/harness/hooks.patch "${patches[@]}"; do
+  apply --check "$patch" || complain "$patch no longer applies: make it anew"
+done
+for patch in "${patches[@]}"; do
+  name=$(basename "$patch" .patch)
+  grep -qF "mutation::is_on(\"$name\")" "$patch" || complain "$patch does not ask for its own name"
+done
+[ "$broken" = 0 ] || exit 1
+for patch in mutations/harness/hooks.patch "${patches[@]}"; do
+  apply "$patch" || complain "$patch applies alone, but not after those before it: they change the same lines"
+done
+[ "$broken" = 0 ] || exit 1
+echo "mutations: ${#patches[@]} patches applied"
+
+[ $# -gt 0 ] || set -- --package bumpless-sim --test mutations -- --nocapture
+cargo test --locked --release --target-dir "$root/target/mutations/build" "$@"
+if [ "${BUMPLESS_WRITE:-}" = 1 ]; then
+  cp docs/mutations.md "$root/docs/mutations.md"
+fi
