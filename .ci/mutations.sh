@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes a copy of the tree wrong in one place at a time and has the simulator find each mutation (docs/mutations.md,
-# which BUMPLESS_WRITE=1 writes anew). All are built once, in a target directory of their own, and switched on one by
-# one. Arguments, if any, are given to `cargo test` instead of the simulator's test. Three minutes with the build.
+# which BUMPLESS_WRITE=1 writes anew), and the exhaustive exploration those that its table names (spec/exploration.md).
+# All are built once, in a target directory of their own, and switched on one by one. Arguments, if any, are given to
+# `cargo test` instead. Five minutes with the build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -49,8 +50,15 @@ done
 [ "$broken" = 0 ] || exit 1
 echo "mutations: ${#patches[@]} patches applied"
 
-[ $# -gt 0 ] || set -- --package bumpless-sim --test mutations -- --nocapture
-cargo test --locked --release --target-dir "$root/target/mutations/build" "$@"
+run() {
+  cargo test --locked --release --target-dir "$root/target/mutations/build" "$@"
+}
+if [ $# -gt 0 ]; then
+  run "$@"
+  exit
+fi
+run --package bumpless-sim --test mutations -- --nocapture
+run --package bumpless-redundancy --test exhaustive -- mutations
 if [ "${BUMPLESS_WRITE:-}" = 1 ]; then
   cp docs/mutations.md "$root/docs/mutations.md"
 fi
