@@ -31,6 +31,7 @@ mod id;
 mod liveness;
 mod partner;
 mod ping;
+mod presence;
 mod redundancy;
 mod role;
 mod route;

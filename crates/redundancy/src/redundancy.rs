@@ -425,8 +425,8 @@ impl Redundancy {
         partner.late(&self.setup.timing, self.now)
     }
 
-    /// When a partner that is not heard is known to have been there last; `None` of one that is heard, or never was.
-    /// What comes from it after that may have been sent before.
+    /// When a partner that is not reachable was there last, as far as its heartbeats tell; `None` of one that is
+    /// reachable, or never was. What comes from it later may have been sent then.
     pub fn last_there(&self, peer: PeerId) -> Option<Instant> {
         self.partners.get(usize::from(peer.0))?.last_there()
     }
