@@ -175,7 +175,7 @@ impl Partner {
             self.configurations = None;
         }
         let echo = Instant::from_nanos(heartbeat.echo_sent_at);
-        if newest && addressed && echo <= now {
+        if newest && addressed && heartbeat.echo_sent_at != 0 && echo <= now {
             let held = Duration::from_micros(heartbeat.echo_delay.into());
             let earliest = (echo + held).min(now);
             self.presence.answered(heartbeat.sent_at, earliest);

@@ -175,6 +175,15 @@ fn rounds_that_were_missed_are_not_made_up_for() {
 
 #[test]
 fn a_lost_partner_was_there_last_when_it_sent_its_newest_heartbeat() {
+    // One that knows this node's session and has heard nothing of it on this link answers nothing.
+    let (mut a, mut b) = (End::new(0), End::new(1));
+    for ms in 1_000..1_006 {
+        let (from_a, from_b) = (a.round(at(ms)), b.round(at(ms)));
+        b.hear(0, &from_a[0], at(ms));
+        a.hear(1, &from_b[1], at(ms));
+    }
+    assert_eq!(a.partner.last_there(), None);
+
     let (mut a, mut b) = acquainted();
     assert_eq!(a.partner.last_there(), None, "it is there");
     // Deaf, it still sends; the heartbeat is long on its way.
