@@ -6,16 +6,16 @@ use crate::event::{Event, Outbox, RoleCause, SwitchoverRefused};
 use crate::id::{GroupId, ReferenceId};
 use crate::partner::Partner;
 use crate::ping::PingState;
+use crate::role::RoleMachine;
 use crate::role::agreement::Agreement;
 use crate::role::newest::Holding;
 use crate::role::state::Retreat;
 use crate::role::status::{Standing, Status};
-use crate::role::{OutputPermit, RoleMachine};
 use crate::session::nonzero;
 use crate::setup::{ReferenceKind, Setup, SetupError, Timing};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, LinkId, PeerId, Random};
+use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, LinkId, PeerId, Permit, Random};
 use bumpless_wire::{GroupEntry, GroupFlags, Heartbeat, Role, WitnessReply};
 
 /// The redundancy core of one node.
@@ -399,7 +399,7 @@ impl Redundancy {
 
     /// The right to write outputs of the group. `None`: none. **Compare `until` with the clock
     /// right before each output.**
-    pub fn output_permit(&self, group: GroupId) -> Option<OutputPermit> {
+    pub fn output_permit(&self, group: GroupId) -> Option<Permit> {
         self.groups.get(self.index_of(group)?)?.permit()
     }
 
