@@ -100,8 +100,7 @@ fn make_private(directory: &Path) -> io::Result<()> {
         .mode(0o700)
         .create(directory)?;
     let owner = fs::metadata(directory)?.uid();
-    // SAFETY: geteuid takes nothing and cannot fail.
-    if owner != 0 && owner != unsafe { libc::geteuid() } {
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!("the directory belongs to another user ({owner})"),
