@@ -3,11 +3,11 @@
 pub mod calibrate;
 mod change;
 
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use bumpless_bench::run::progress::{NEVER, ProgressLine, left};
 use bumpless_config::Config;
 use bumpless_plan::cost::Costs;
 use bumpless_plan::report::Report;
@@ -16,9 +16,6 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::output::{self, Failure, Outcome};
-
-/// Between two words on progress.
-const BETWEEN: Duration = Duration::from_millis(500);
 
 /// Say before commissioning whether every state is in time, and how many are lost in a year
 ///
@@ -61,7 +58,7 @@ impl Plan {
         let costs = self.calibration.costs(&self.config, &config)?;
         let plan = bumpless_plan::plan(&config, costs.as_ref());
         let verdict = plan.verdict;
-        let report = Report::new(&config.pair, plan, progress(Instant::now()));
+        let report = Report::new(&config.pair, plan, progress());
         if let Some(path) = &self.html {
             write(path, &report.page())?;
         }
@@ -109,24 +106,14 @@ impl Plan {
 }
 
 /// Tells on a terminal how much of the search for margins is done, and how long the rest takes.
-fn progress(started: Instant) -> impl FnMut(usize, usize) {
-    let shown = std::io::stderr().is_terminal();
-    let mut last = started;
-    move |done, all| {
-        let finished = done == all && last > started;
-        if !shown || (last.elapsed() < BETWEEN && !finished) {
-            return;
-        }
-        last = Instant::now();
-        let left = started
-            .elapsed()
-            .mul_f64((all - done) as f64 / done.max(1) as f64);
-        let line = format!(
-            "margins of channel {done} of {all}, {:.0} s left",
-            left.as_secs_f64().ceil()
-        );
-        let line = if finished { String::new() } else { line };
-        let _ = write!(std::io::stderr(), "\r{line:<60}\r");
+fn progress() -> impl FnMut(usize, usize) {
+    let mut line = ProgressLine::new(Duration::from_millis(500), (NEVER, NEVER));
+    move |done, all| match done == all {
+        true => line.end(),
+        false => line.show(|spent| {
+            let left = left(spent.as_secs_f64() * (all as f64 / done as f64 - 1.0));
+            format!("margins of channel {done} of {all}, {left}")
+        }),
     }
 }
 
