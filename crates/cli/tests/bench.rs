@@ -6,8 +6,9 @@ mod support;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Output, Stdio};
 
+use bumpless_trial::need_namespaces;
 use serde_json::Value;
-use support::{have_root, wait_until};
+use support::wait_until;
 
 fn bench(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
@@ -58,7 +59,6 @@ fn check_cell(cell: &Value) {
     assert!(cell["jitter"]["stalls"].is_array(), "{cell}");
 }
 
-#[test]
 fn a_quick_run_measures_ours_and_the_kernel_s_over_loopback() {
     let run = result(&["--quick", "--sizes", "128,10KB", "--iterations", "3"]);
     assert_eq!(
@@ -104,7 +104,6 @@ fn a_quick_run_measures_ours_and_the_kernel_s_over_loopback() {
     assert_eq!(names, ["transfer", "tcp", "tcp-tuned", "mptcp"]);
 }
 
-#[test]
 fn a_peer_that_cannot_run_is_told_and_the_others_are_measured() {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("broken");
@@ -141,11 +140,8 @@ fn a_peer_that_cannot_run_is_told_and_the_others_are_measured() {
     assert_eq!(unknown.status.code(), Some(1));
 }
 
-#[test]
 fn losses_are_made_as_told_and_ours_survives_them() {
-    if !have_root() {
-        return;
-    }
+    need_namespaces();
     let directory = tempfile::tempdir().unwrap();
     let kept = directory.path().join("run");
     let run = result(&[
@@ -256,7 +252,6 @@ fn signal(run: &mut LongRun, signal: i32) {
     assert_eq!(unsafe { libc::kill(run.child().id() as i32, signal) }, 0);
 }
 
-#[test]
 fn an_interrupted_run_gives_what_it_has_and_leaves_nothing() {
     let (mut run, peers) = long_run(&["--quick", "--peers", "transfer,tcp", "--sizes", "128"]);
     signal(&mut run, libc::SIGINT);
@@ -269,11 +264,8 @@ fn an_interrupted_run_gives_what_it_has_and_leaves_nothing() {
     });
 }
 
-#[test]
 fn a_killed_run_leaves_neither_process_nor_namespace() {
-    if !have_root() {
-        return;
-    }
+    need_namespaces();
     let (mut run, mut peers) = long_run(&[
         "--cases",
         "transfers",
@@ -306,3 +298,11 @@ fn a_killed_run_leaves_neither_process_nor_namespace() {
         .any(|&id| mounts.contains(&*namespace(id).to_string_lossy()) && runs(id));
     assert!(!mine);
 }
+
+bumpless_trial::tests![
+    a_quick_run_measures_ours_and_the_kernel_s_over_loopback,
+    a_peer_that_cannot_run_is_told_and_the_others_are_measured,
+    losses_are_made_as_told_and_ours_survives_them,
+    an_interrupted_run_gives_what_it_has_and_leaves_nothing,
+    a_killed_run_leaves_neither_process_nor_namespace,
+];
