@@ -1,8 +1,12 @@
-//! A harness for tests that find out only when they run whether they can: one that lacks a right is
+//! What the tests of several crates share; nothing that is shipped depends on it.
+//!
+//! First a harness for tests that find out only when they run whether they can: one that lacks a right is
 //! counted as ignored, with the reason, where libtest would count it as passed.
 //!
 //! Their file has `harness = false` in its package's `Cargo.toml` and names them in [`tests!`]; the compiler
-//! warns of one that is not named, as of any function that nobody calls.
+//! warns of one that is not named, as of any function that nobody calls. Then [`page`].
+
+pub mod page;
 
 use std::os::unix::fs::MetadataExt;
 use std::panic::resume_unwind;
