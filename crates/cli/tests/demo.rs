@@ -114,8 +114,11 @@ fn signal(pid: u32, signal: libc::c_int) -> bool {
 #[test]
 fn an_order_that_is_refused_while_a_controller_stands_still_is_given_again() {
     let directory = tempfile::tempdir().unwrap();
+    let kept = directory.path().join("kept");
     let mut demo = Command::new(env!("CARGO_BIN_EXE_bumpless"))
         .args(["demo", "--json", "--repeat", "3", "--fault", "switchover"])
+        .arg("--keep")
+        .arg(&kept)
         .env("TMPDIR", directory.path())
         .current_dir(directory.path())
         .stdin(Stdio::null())
@@ -142,6 +145,27 @@ fn an_order_that_is_refused_while_a_controller_stands_still_is_given_again() {
     let output = demo.wait_with_output().unwrap();
     let result: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(result["schema"], "bumpless.demo-repeat/1", "{result}");
+    let promises = result["promises"].as_array().unwrap();
+    for id in SAFETY {
+        let promise = promises.iter().find(|promise| promise["id"] == id).unwrap();
+        assert_eq!(promise["held"], true, "{promise}");
+    }
+    let told = |node: &str| {
+        let log = fs::read_to_string(kept.join(format!("{node}.1.jsonl"))).unwrap();
+        let event = |line| serde_json::from_str::<Value>(line).unwrap()["event"].clone();
+        log.lines().map(event).collect::<Vec<_>>()
+    };
+    let (left, right) = (told("left"), told("right"));
+    let begun = |events: &[Value]| events.iter().filter(|e| *e == "hand_over_begun").count();
+    assert_eq!(
+        begun(&left) + begun(&right),
+        3,
+        "each order is taken at last"
+    );
+    // It hands over first, to a partner that stood still when the order came.
+    let silent = left.iter().position(|e| e == "partner_silent").unwrap();
+    let first = left.iter().position(|e| e == "hand_over_begun").unwrap();
+    assert!(silent < first, "{left:?}");
 }
 
 #[test]
