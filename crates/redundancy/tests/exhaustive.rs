@@ -3,6 +3,9 @@
 
 #[path = "exhaustive/explore.rs"]
 mod explore;
+#[cfg(bumpless_deliberate_faults)]
+#[path = "exhaustive/faults.rs"]
+mod faults;
 #[path = "exhaustive/fold.rs"]
 mod fold;
 #[path = "exhaustive/model.rs"]
@@ -186,46 +189,6 @@ fn random_steps<const N: usize>(
         assert!(worlds.iter().all(|w| w.canonical() == first), "{action:?}");
     }
     Ok(worlds)
-}
-
-/// Only in a build with `--cfg bumpless_deliberate_faults`: what is made wrong in the machines, and
-/// the smallest exploration that finds it.
-#[cfg(bumpless_deliberate_faults)]
-#[test]
-fn deliberate_faults_of_the_roles_are_found() {
-    use bumpless_base::fault::Fault as Deliberate;
-    let one = || Plan::new(&[Witness], 1);
-    let two = || Plan::new(&[Witness; 2], 2);
-    let wanted = std::env::var("BUMPLESS_FAULT").ok();
-    let all = Deliberate::ALL.iter();
-    let ours = all.filter(|fault| fault.place().starts_with("redundancy"));
-    let name = |fault: &Deliberate| format!("{fault:?}");
-    for &fault in ours.filter(|f| wanted.as_ref().is_none_or(|w| w.contains(&name(f)))) {
-        let long = || one().with_long_lease();
-        let explorations = [
-            ("any 1", Roles::settled(one(), Budget::any(1))),
-            ("any 1, long lease", Roles::settled(long(), Budget::any(1))),
-            ("from the start", Roles::cold(one(), Budget::NOTHING)),
-            (
-                "any 1, two witnesses",
-                Roles::settled(two(), Budget::any(1)),
-            ),
-            (
-                "2 cuts, long lease",
-                Roles::settled(long(), Budget::only(2, &[Fault::Cut])),
-            ),
-            (
-                "crash and copy",
-                Roles::settled(one(), Budget::only(2, &[Fault::Crash, Fault::Copy])),
-            ),
-            ("cut once, 3", explore::cut_once(one())),
-        ];
-        let found = explorations.into_iter().find_map(|(name, mut roles)| {
-            roles.broken = Some(fault);
-            Some((name, first_counterexample(roles)?))
-        });
-        println!("## {fault:?}: {found:?}");
-    }
 }
 
 /// `BUMPLESS_EXPLORE=name` runs one, else all, smallest first.

@@ -74,10 +74,10 @@ fn report(name: &str, checker: &impl Checker<Roles>, begin: Instant) {
 }
 
 /// The property with the shortest counterexample, whose way is printed; `None` if all hold in the
-/// first six million steps.
+/// first million and a half steps.
 pub fn first_counterexample(roles: Roles) -> Option<&'static str> {
     let checker = roles.checker().finish_when(HasDiscoveries::AnyFailures);
-    let checker = checker.target_state_count(6_000_000).spawn_bfs().join();
+    let checker = checker.target_state_count(1_500_000).spawn_bfs().join();
     let mut found = checker.discoveries();
     let properties = checker.model().properties().into_iter();
     let mut failures = properties.filter(|p| p.expectation == Expectation::Always);
