@@ -120,8 +120,8 @@ fn a_margin_ends_where_the_configuration_ends() {
             channel["period_ns"].as_u64().unwrap(),
         )
     };
-    // Six buffers for the partner and two in the application.
-    assert_eq!(room(&limited).0, (1 << 20) / 8);
+    // Two buffers to send, two to receive, and two in the application.
+    assert_eq!(room(&limited).0, (1 << 20) / 6);
     assert!(room(&slow).0 > 1_000_000 && room(&slow).1 >= 1_000_000);
 }
 

@@ -32,7 +32,6 @@ pub(crate) mod status;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Surroundings<'a> {
     pub(crate) timing: &'a Timing,
-    pub(crate) lone_start_without: bool,
     pub(crate) now: Instant,
     /// The partner is heard and hears us on some link.
     pub(crate) reachable: bool,

@@ -18,7 +18,6 @@ fn setup(node: u8) -> Setup {
         }],
         references: vec![],
         groups: vec![],
-        lone_start_without: false,
     }
 }
 
