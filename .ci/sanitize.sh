@@ -41,7 +41,7 @@ under_miri() {
   step "miri: exchange, meeting" "${run[@]}" -p bumpless-exchange -p bumpless-meeting --lib
   step "miri: hand-over of states" "${run[@]}" -p bumpless-transfer --lib handover::
   step "miri: net-linux without system calls" "${run[@]}" -p bumpless-net-linux --lib -- \
-    udp::send:: udp::receive:: sys:: random:: ping::tests::
+    udp::send:: udp::receive:: sys:: ping::tests::
   echo "sanitize: miri: skipped: system calls of net-linux, node, lab and bench (Miri has none of them);" \
     "base, wire, redundancy and the rest of transfer (they forbid unsafe)"
 }

@@ -7,20 +7,12 @@ use std::time::Duration;
 use bumpless_bench::network::filter::{Datagrams, Loss};
 use bumpless_bench::network::{Lab, Shape, lab};
 use bumpless_bench::peer::Side;
+use bumpless_trial::need_namespaces;
 
-/// The laboratory, or why there is none.
-fn laboratory(shape: Shape) -> Option<Lab> {
-    match Lab::new(shape) {
-        Ok(lab) => Some(lab),
-        Err(why) => {
-            assert!(
-                std::env::var_os("BUMPLESS_REQUIRE_ALL").is_none_or(|value| value != "1"),
-                "skipped: {why}, and BUMPLESS_REQUIRE_ALL=1 forbids that"
-            );
-            let _ = writeln!(std::io::stderr(), "skipped: {why}");
-            None
-        }
-    }
+/// The laboratory; skips the test where there can be none.
+fn laboratory(shape: Shape) -> Lab {
+    need_namespaces();
+    Lab::new(shape).unwrap()
 }
 
 /// A stream of numbered datagrams over one network; says which arrived.
@@ -60,11 +52,8 @@ impl Stream {
     }
 }
 
-#[test]
 fn exactly_the_named_packets_are_lost() {
-    let Some(lab) = laboratory(Shape::GigabitByPacket) else {
-        return;
-    };
+    let lab = laboratory(Shape::GigabitByPacket);
     for (network, filter) in (1..).zip(lab.filters()) {
         let stream = Stream::new(&lab, network);
         for (first, count) in [(0, 1), (3, 1), (9, 1), (2, 5), (0, 10), (20, 3)] {
@@ -84,11 +73,8 @@ fn exactly_the_named_packets_are_lost() {
     }
 }
 
-#[test]
 fn what_carries_no_state_is_neither_counted_nor_lost() {
-    let Some(lab) = laboratory(Shape::GigabitByPacket) else {
-        return;
-    };
+    let lab = laboratory(Shape::GigabitByPacket);
     let (stream, filter) = (Stream::new(&lab, 1), &lab.filters()[0]);
     filter.set(Loss::These {
         first: 0,
@@ -99,11 +85,8 @@ fn what_carries_no_state_is_neither_counted_nor_lost() {
     assert_eq!(stream.send(20, 128).len(), 0);
 }
 
-#[test]
 fn pieces_of_our_states_count_whatever_their_size_and_heartbeats_never() {
-    let Some(lab) = laboratory(Shape::GigabitByPacket) else {
-        return;
-    };
+    let lab = laboratory(Shape::GigabitByPacket);
     let (stream, filter) = (Stream::new(&lab, 1), &lab.filters()[0]);
     filter.expect(Datagrams::Ours);
     for (first, size, lost) in [
@@ -133,13 +116,10 @@ fn pieces_of_our_states_count_whatever_their_size_and_heartbeats_never() {
     }
 }
 
-#[test]
 fn whatever_tcp_carries_counts() {
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
-    let Some(lab) = laboratory(Shape::GigabitByPacket) else {
-        return;
-    };
+    let lab = laboratory(Shape::GigabitByPacket);
     let to = (lab::address(1, 2), 5001);
     let listener = lab
         .host(Side::Receive)
@@ -161,11 +141,8 @@ fn whatever_tcp_carries_counts() {
     assert_eq!(filter.seen(), 3);
 }
 
-#[test]
 fn a_datagram_in_fragments_is_lost_with_one_of_them() {
-    let Some(lab) = laboratory(Shape::GigabitByPacket) else {
-        return;
-    };
+    let lab = laboratory(Shape::GigabitByPacket);
     let (stream, filter) = (Stream::new(&lab, 1), &lab.filters()[0]);
     // 4000 bytes make three packets of which the second is lost.
     filter.set(Loss::These { first: 1, count: 1 });
@@ -173,11 +150,8 @@ fn a_datagram_in_fragments_is_lost_with_one_of_them() {
     assert_eq!((filter.seen(), filter.dropped()), (6, 1));
 }
 
-#[test]
 fn random_and_periodic_loss_lose_about_what_they_should() {
-    let Some(lab) = laboratory(Shape::GigabitByPacket) else {
-        return;
-    };
+    let lab = laboratory(Shape::GigabitByPacket);
     let (stream, filter) = (Stream::new(&lab, 1), &lab.filters()[0]);
     filter.set(Loss::Random(0.2));
     let arrived: usize = (0..20).map(|_| stream.send(100, 200).len()).sum();
@@ -188,11 +162,8 @@ fn random_and_periodic_loss_lose_about_what_they_should() {
     assert_eq!(stream.send(100, 200), (1..100).collect::<Vec<_>>());
 }
 
-#[test]
 fn a_cut_network_carries_nothing_in_either_direction_and_the_other_goes_on() {
-    let Some(lab) = laboratory(Shape::Unshaped) else {
-        return;
-    };
+    let lab = laboratory(Shape::Unshaped);
     let [a, b] = [1, 2].map(|network| Stream::new(&lab, network));
     lab.filters()[0].set(Loss::CutAfter(4));
     assert_eq!(a.send(10, 200), [0, 1, 2, 3]);
@@ -208,3 +179,13 @@ fn a_cut_network_carries_nothing_in_either_direction_and_the_other_goes_on() {
     a.to.send(b"back").unwrap();
     assert_eq!(a.from.recv(&mut [0; 8]).unwrap(), 4);
 }
+
+bumpless_trial::tests![
+    exactly_the_named_packets_are_lost,
+    what_carries_no_state_is_neither_counted_nor_lost,
+    pieces_of_our_states_count_whatever_their_size_and_heartbeats_never,
+    whatever_tcp_carries_counts,
+    a_datagram_in_fragments_is_lost_with_one_of_them,
+    random_and_periodic_loss_lose_about_what_they_should,
+    a_cut_network_carries_nothing_in_either_direction_and_the_other_goes_on,
+];

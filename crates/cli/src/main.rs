@@ -2,7 +2,6 @@
 
 mod commands;
 mod output;
-mod progress;
 mod stop;
 
 use std::env;

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use support::have_root;
+use bumpless_trial::need_root;
 use support::plan::Plan;
 use support::process::{BUMPLESS, Process, outcome};
 use support::site::Site;
@@ -48,22 +48,16 @@ fn tells_of_the_other_user(said: &str) {
     }
 }
 
-#[test]
 fn who_may_not_open_the_control_socket_is_told_that_the_node_runs_as_another_user() {
-    if !have_root() {
-        return;
-    }
+    need_root();
     let mut site = Site::new(Plan::pair(2).tank(50, ""));
     site.start("left");
     wait_until("left answers", || site.status("left").is_some());
     tells_of_the_other_user(&asked_by_another_user(&site, &site.config()));
 }
 
-#[test]
 fn who_looks_for_the_control_socket_in_the_own_place_is_told_that_the_node_runs_as_another_user() {
-    if !have_root() {
-        return;
-    }
+    need_root();
     let site = Site::new(Plan::pair(2).tank(50, ""));
     let text = std::fs::read_to_string(site.config()).unwrap();
     let lines = text.lines().filter(|line| !line.starts_with("control"));
@@ -88,3 +82,8 @@ fn who_looks_for_the_control_socket_in_the_own_place_is_told_that_the_node_runs_
     });
     tells_of_the_other_user(&asked_by_another_user(&site, &config));
 }
+
+bumpless_trial::tests![
+    who_may_not_open_the_control_socket_is_told_that_the_node_runs_as_another_user,
+    who_looks_for_the_control_socket_in_the_own_place_is_told_that_the_node_runs_as_another_user,
+];

@@ -9,11 +9,12 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use bumpless_base::Random;
+use bumpless_trial::need_root;
 use support::addresses::Addresses;
 use support::forge::{Forger, Listener};
 use support::plan::Plan;
 use support::site::Site;
-use support::{have_root, junk, let_run, wait_for, wait_until};
+use support::{junk, let_run, wait_for, wait_until};
 
 /// How often each crafted datagram is sent.
 const TIMES: u64 = 20;
@@ -94,7 +95,6 @@ fn memory(site: &mut Site, node: &str) -> u64 {
     site.node(node).resident()
 }
 
-#[test]
 fn whatever_strangers_send_is_counted_and_has_no_effect() {
     let mut site = running();
     let before = site.await_redundant("tank");
@@ -133,7 +133,6 @@ fn whatever_strangers_send_is_counted_and_has_no_effect() {
     has_no_effect(&site, &before);
 }
 
-#[test]
 fn junk_from_the_address_of_a_partner_that_is_away_has_no_effect() {
     let mut site = running();
     let (primary, backup, _) = site.await_redundant("tank");
@@ -178,11 +177,8 @@ fn overhear<T>(
     })
 }
 
-#[test]
 fn forged_datagrams_of_a_partner_are_counted_by_cause_and_have_no_effect() {
-    if !have_root() {
-        return;
-    }
+    need_root();
     let mut site = running();
     let before = site.await_redundant("tank");
     assert_eq!(before.0, "left", "the preferred node is primary");
@@ -228,11 +224,8 @@ fn record(path: (SocketAddrV4, SocketAddrV4), wanted: impl Fn(&[u8]) -> bool) ->
     (0..RECORDED).map(next).collect()
 }
 
-#[test]
 fn datagrams_of_an_earlier_session_are_refused() {
-    if !have_root() {
-        return;
-    }
+    need_root();
     let mut site = running();
     let (primary, backup, _) = site.await_redundant("tank");
     let [from, to] = [&backup, &primary].map(|node| v4(site.plan.address(node, 0)));
@@ -256,11 +249,8 @@ fn datagrams_of_an_earlier_session_are_refused() {
     has_no_effect(&site, &before);
 }
 
-#[test]
 fn states_of_an_earlier_session_are_refused() {
-    if !have_root() {
-        return;
-    }
+    need_root();
     let mut site = running();
     let (primary, backup, _) = site.await_redundant("tank");
     let [from, to] = [&primary, &backup].map(|node| v4(site.plan.address(node, 0)));
@@ -282,7 +272,6 @@ fn states_of_an_earlier_session_are_refused() {
     has_no_effect(&site, &before);
 }
 
-#[test]
 fn junk_at_the_witnesses_disturbs_nothing_and_is_not_answered() {
     let mut site = running();
     let (primary, backup, epoch) = site.await_redundant("tank");
@@ -328,7 +317,6 @@ fn junk_at_the_witnesses_disturbs_nothing_and_is_not_answered() {
     assert!(site.await_primary(&backup, "tank") > epoch);
 }
 
-#[test]
 fn junk_on_the_control_socket_keeps_nobody_from_it() {
     let site = running();
     let before = site.await_redundant("tank");
@@ -356,7 +344,6 @@ fn junk_on_the_control_socket_keeps_nobody_from_it() {
     has_no_effect(&site, &before);
 }
 
-#[test]
 fn callers_who_say_nothing_do_not_keep_others_from_the_control_socket() {
     let mut site = running();
     let before = site.await_redundant("tank");
@@ -372,7 +359,6 @@ fn callers_who_say_nothing_do_not_keep_others_from_the_control_socket() {
     drop(silent);
 }
 
-#[test]
 fn junk_at_the_plant_keeps_nobody_from_writing() {
     let mut site = running();
     let before = site.await_redundant("tank");
@@ -390,11 +376,8 @@ fn junk_at_the_plant_keeps_nobody_from_writing() {
     assert!(site.plant().is_running());
 }
 
-#[test]
 fn a_nodes_own_heartbeats_of_an_earlier_session_sent_back_to_it_have_no_effect() {
-    if !have_root() {
-        return;
-    }
+    need_root();
     let mut site = running();
     let (primary, backup, _) = site.await_redundant("tank");
     let [own, partner] = [&backup, &primary].map(|node| v4(site.plan.address(node, 0)));
@@ -416,3 +399,16 @@ fn a_nodes_own_heartbeats_of_an_earlier_session_sent_back_to_it_have_no_effect()
     });
     has_no_effect(&site, &before);
 }
+
+bumpless_trial::tests![
+    whatever_strangers_send_is_counted_and_has_no_effect,
+    junk_from_the_address_of_a_partner_that_is_away_has_no_effect,
+    forged_datagrams_of_a_partner_are_counted_by_cause_and_have_no_effect,
+    datagrams_of_an_earlier_session_are_refused,
+    states_of_an_earlier_session_are_refused,
+    junk_at_the_witnesses_disturbs_nothing_and_is_not_answered,
+    junk_on_the_control_socket_keeps_nobody_from_it,
+    callers_who_say_nothing_do_not_keep_others_from_the_control_socket,
+    junk_at_the_plant_keeps_nobody_from_writing,
+    a_nodes_own_heartbeats_of_an_earlier_session_sent_back_to_it_have_no_effect,
+];

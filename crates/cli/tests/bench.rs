@@ -3,11 +3,14 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
+use bumpless_trial::need_namespaces;
 use serde_json::Value;
-use support::{have_root, wait_until};
+use support::wait_until;
 
 fn bench(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
@@ -28,7 +31,7 @@ fn cells(run: &Value) -> &Vec<Value> {
     run["transfers"].as_array().unwrap()
 }
 
-/// Every field that spec/bench.md promises for a cell is there.
+/// Every field that spec/bench.md promises for a cell is there, and its figures come from transfers that were made.
 fn check_cell(cell: &Value) {
     for field in [
         "peer",
@@ -56,9 +59,26 @@ fn check_cell(cell: &Value) {
         assert!(cell["all"][field].is_u64(), "{field} in {cell}");
     }
     assert!(cell["jitter"]["stalls"].is_array(), "{cell}");
+    let samples = samples(cell);
+    let ended = cell["begun"].as_u64().unwrap() - cell["failed"].as_u64().unwrap();
+    assert_eq!(samples.len() as u64, ended, "{cell}");
+    // No state and its answer pass between two processes within a microsecond.
+    assert!(samples.iter().all(|&ns| ns > 1_000), "{cell}");
+    for (field, of) in [("min", samples.iter().min()), ("max", samples.iter().max())] {
+        assert_eq!(cell["all"][field].as_u64().as_ref(), of, "{cell}");
+    }
+    let memory = cell["peak_bytes"].as_array().unwrap();
+    assert!(
+        memory.iter().all(|bytes| bytes.as_u64() > Some(0)),
+        "{cell}"
+    );
 }
 
-#[test]
+fn samples(cell: &Value) -> Vec<u64> {
+    let samples = cell["samples_ns"].as_array().unwrap();
+    samples.iter().map(|ns| ns.as_u64().unwrap()).collect()
+}
+
 fn a_quick_run_measures_ours_and_the_kernel_s_over_loopback() {
     let run = result(&["--quick", "--sizes", "128,10KB", "--iterations", "3"]);
     assert_eq!(
@@ -84,7 +104,8 @@ fn a_quick_run_measures_ours_and_the_kernel_s_over_loopback() {
             .iter()
             .filter(|cell| cell["peer"] == peer)
             .collect();
-        assert_eq!(of_peer.len(), 2, "{peer}: {run}");
+        let sizes: Vec<_> = of_peer.iter().map(|cell| &cell["size"]).collect();
+        assert_eq!(sizes, [128, 10 << 10], "{peer}: {run}");
         for cell in of_peer {
             check_cell(cell);
             // Those that a stall touched are made up for, by as many again.
@@ -94,6 +115,9 @@ fn a_quick_run_measures_ours_and_the_kernel_s_over_loopback() {
             assert_eq!(cell["failed"], 0, "{cell}");
         }
     }
+    let transferring: u64 = cells(&run).iter().flat_map(samples).sum();
+    let took_s = run["took_s"].as_f64().unwrap();
+    assert!(transferring as f64 / 1e9 < took_s, "{run}");
     // A kernel without multipath TCP says so; none is left out silently.
     let names: Vec<_> = run["peers"]
         .as_array()
@@ -104,7 +128,6 @@ fn a_quick_run_measures_ours_and_the_kernel_s_over_loopback() {
     assert_eq!(names, ["transfer", "tcp", "tcp-tuned", "mptcp"]);
 }
 
-#[test]
 fn a_peer_that_cannot_run_is_told_and_the_others_are_measured() {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("broken");
@@ -141,11 +164,8 @@ fn a_peer_that_cannot_run_is_told_and_the_others_are_measured() {
     assert_eq!(unknown.status.code(), Some(1));
 }
 
-#[test]
 fn losses_are_made_as_told_and_ours_survives_them() {
-    if !have_root() {
-        return;
-    }
+    need_namespaces();
     let directory = tempfile::tempdir().unwrap();
     let kept = directory.path().join("run");
     let run = result(&[
@@ -234,7 +254,7 @@ impl Drop for LongRun {
 /// Starts a long run and waits until it measures.
 fn long_run(arguments: &[&str]) -> (LongRun, Vec<u32>) {
     let mut command = bench(arguments);
-    command.args(["--iterations", "100000", "--limit", "120", "--json"]);
+    command.args(["--iterations", "100000", "--json"]);
     let child = command
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -256,24 +276,40 @@ fn signal(run: &mut LongRun, signal: i32) {
     assert_eq!(unsafe { libc::kill(run.child().id() as i32, signal) }, 0);
 }
 
-#[test]
 fn an_interrupted_run_gives_what_it_has_and_leaves_nothing() {
-    let (mut run, peers) = long_run(&["--quick", "--peers", "transfer,tcp", "--sizes", "128"]);
+    let (mut run, _) = long_run(&[
+        "--quick",
+        "--peers",
+        "transfer,tcp",
+        "--sizes",
+        "128",
+        "--limit",
+        "3",
+    ]);
+    let is_tcp = |id: &u32| {
+        let command = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        command.split(|&byte| byte == 0).any(|word| word == b"tcp")
+    };
+    let mut peers = Vec::new();
+    wait_until("the first peer is done with", || {
+        peers = children(run.child().id());
+        peers.iter().any(is_tcp)
+    });
     signal(&mut run, libc::SIGINT);
     let output = run.output();
     assert_eq!(output.status.code(), Some(1));
     let run: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(run["complete"], false);
+    let measured: Vec<_> = cells(&run).iter().map(|cell| &cell["peer"]).collect();
+    assert_eq!(measured, ["transfer"], "{run}");
+    check_cell(&cells(&run)[0]);
     wait_until("its processes have ended", || {
         !peers.iter().any(|&id| runs(id))
     });
 }
 
-#[test]
 fn a_killed_run_leaves_neither_process_nor_namespace() {
-    if !have_root() {
-        return;
-    }
+    need_namespaces();
     let (mut run, mut peers) = long_run(&[
         "--cases",
         "transfers",
@@ -283,6 +319,8 @@ fn a_killed_run_leaves_neither_process_nor_namespace() {
         "1MB",
         "--losses",
         "none",
+        "--limit",
+        "120",
     ]);
     let namespace = |id: u32| std::fs::read_link(format!("/proc/{id}/ns/net")).unwrap_or_default();
     let own = namespace(std::process::id());
@@ -294,15 +332,37 @@ fn a_killed_run_leaves_neither_process_nor_namespace() {
             .iter()
             .all(|&id| namespace(id) != own && namespace(id).to_string_lossy().starts_with("net:"))
     });
+    let made: BTreeSet<_> = peers.iter().map(|&id| namespace(id)).collect();
+    assert_eq!(made.len(), 2, "{made:?}");
     signal(&mut run, libc::SIGKILL);
     run.child().wait().unwrap();
     wait_until("its processes have ended", || {
         !peers.iter().any(|&id| runs(id))
     });
-    // A namespace lives as long as a process, a descriptor or a mount holds it: none is mounted.
-    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
-    let mine = peers
-        .iter()
-        .any(|&id| mounts.contains(&*namespace(id).to_string_lossy()) && runs(id));
-    assert!(!mine);
+    wait_until("nothing holds its namespaces", || {
+        !made.iter().any(|namespace| is_held(namespace))
+    });
 }
+
+/// Whether a mount, or a process or one of its descriptors, holds this namespace, which lives as long.
+fn is_held(namespace: &Path) -> bool {
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    let entries = |of: &Path| std::fs::read_dir(of).into_iter().flatten().flatten();
+    mounts.contains(namespace.to_str().unwrap())
+        || entries(Path::new("/proc")).any(|process| {
+            let mut links = ["ns", "fd"].map(|of| process.path().join(of)).into_iter();
+            links.any(|of| {
+                entries(&of).any(|link| {
+                    std::fs::read_link(link.path()).is_ok_and(|target| target == namespace)
+                })
+            })
+        })
+}
+
+bumpless_trial::tests![
+    a_quick_run_measures_ours_and_the_kernel_s_over_loopback,
+    a_peer_that_cannot_run_is_told_and_the_others_are_measured,
+    losses_are_made_as_told_and_ours_survives_them,
+    an_interrupted_run_gives_what_it_has_and_leaves_nothing,
+    a_killed_run_leaves_neither_process_nor_namespace,
+];

@@ -117,6 +117,7 @@ fn options_that_would_have_no_effect_are_refused() {
         "plan old.toml new.toml --costs measured.json",
         "plan pair.toml --calibrate --html page.html",
         "plan pair.toml --calibrate --svg pictures",
+        "plan pair.toml --paper-figure-12",
         "demo --repeat 2 --report page.html",
     ] {
         let words: Vec<_> = arguments.split(' ').collect();
@@ -127,6 +128,13 @@ fn options_that_would_have_no_effect_are_refused() {
             "{arguments}: {stderr}"
         );
     }
+}
+
+#[test]
+fn the_papers_figure_12_is_drawn_without_a_configuration() {
+    let (stdout, stderr, status) = said(&["plan", "--paper-figure-12"]);
+    assert_eq!((&*stderr, status), ("", Some(0)));
+    assert!(stdout.starts_with("<svg xmlns=") && stdout.ends_with("</svg>\n"));
 }
 
 #[test]

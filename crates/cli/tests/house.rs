@@ -12,6 +12,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("bumpless-base", 0),
     ("bumpless-drawing", 0),
     ("bumpless-exchange", 0),
+    ("bumpless-trial", 0),
     ("bumpless-wire", 1),
     ("bumpless-transfer", 2),
     ("bumpless-redundancy", 2),

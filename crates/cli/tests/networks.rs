@@ -3,11 +3,12 @@
 
 mod support;
 
+use bumpless_trial::skip;
 use support::addresses::{absent, ipv6_ports};
 use support::hosts::{Hosts, pair_on_hosts, with_hosts};
 use support::plan::Plan;
 use support::site::Site;
-use support::{skip, wait_until};
+use support::wait_until;
 
 /// Size of a state of many packets.
 const LARGE: u64 = 200_000;
@@ -43,7 +44,6 @@ fn link_is_up(site: &Site, node: &str, network: &str) -> bool {
     link["up"] == true
 }
 
-#[test]
 fn one_dead_link_does_not_stop_the_other() {
     for (dead, alive) in [(1, 0), (0, 1)] {
         let mut plan = Plan::pair(2).tank(50, "");
@@ -71,7 +71,6 @@ fn one_dead_link_does_not_stop_the_other() {
     }
 }
 
-#[test]
 fn a_pair_on_one_network_alone_fails_over_and_says_that_it_is_weak() {
     let mut site = start(Plan::pair(1).tank(50, ""));
     fail_over(&mut site, "ok");
@@ -80,7 +79,6 @@ fn a_pair_on_one_network_alone_fails_over_and_says_that_it_is_weak() {
     site.writes().judge();
 }
 
-#[test]
 fn of_three_networks_any_one_suffices() {
     let mut plan = Plan::pair(3).tank(50, "");
     plan.nodes[0].addresses[0].1 = absent(3);
@@ -92,7 +90,6 @@ fn of_three_networks_any_one_suffices() {
     site.writes().judge();
 }
 
-#[test]
 fn three_networks_are_used_together() {
     let site = start(Plan::pair(3).tank(50, ""));
     let (primary, backup, _) = site.await_redundant("tank");
@@ -112,10 +109,9 @@ fn three_networks_are_used_together() {
     assert!(first.unwrap() >= 3 * safe.unwrap(), "{counters}");
 }
 
-#[test]
 fn a_pair_on_ipv6_fails_over() {
     let Some(ports) = ipv6_ports(6) else {
-        return skip("needs IPv6 on the loopback interface");
+        skip("needs IPv6 on the loopback interface");
     };
     let mut plan = Plan::pair(2).tank(50, "");
     let mut ports = ports.into_iter();
@@ -133,7 +129,6 @@ fn a_pair_on_ipv6_fails_over() {
     site.writes().judge();
 }
 
-#[test]
 fn spread_states_share_the_networks_and_survive_a_failover() {
     let plan = Plan::pair(2).synthetic("tank", LARGE, 200, "distribution = \"spread\"");
     let mut site = start(plan);
@@ -153,7 +148,6 @@ fn spread_states_share_the_networks_and_survive_a_failover() {
     fail_over(&mut site, "ok");
 }
 
-#[test]
 fn replicated_states_go_over_every_network_and_the_first_copy_counts() {
     let plan = Plan::pair(2).synthetic("tank", LARGE, 200, "distribution = \"replicate\"");
     let mut site = start(plan);
@@ -172,7 +166,6 @@ fn replicated_states_go_over_every_network_and_the_first_copy_counts() {
     fail_over(&mut site, "ok");
 }
 
-#[test]
 fn wire_version_1_carries_states_and_a_failover_and_is_called_weak() {
     let mut plan = Plan::pair(2).tank(50, "").synthetic("tank", LARGE, 200, "");
     plan.transfer = "wire_version = 1".into();
@@ -193,7 +186,6 @@ fn start_on_hosts(hosts: Hosts, period_ms: u32, field: &str) -> Site {
     site
 }
 
-#[test]
 fn cutting_one_network_fails_no_transfer_and_makes_none_late() {
     with_hosts(|hosts| {
         // A deadline of 150 ms: what is late by that much is not the machine's doing.
@@ -218,7 +210,6 @@ fn cutting_one_network_fails_no_transfer_and_makes_none_late() {
     });
 }
 
-#[test]
 fn why_the_system_does_not_send_on_a_network_is_told_for_as_long_as_it_does_not() {
     with_hosts(|hosts| {
         let mut plan = pair_on_hosts().tank(50, "");
@@ -256,7 +247,6 @@ fn why_the_system_does_not_send_on_a_network_is_told_for_as_long_as_it_does_not(
     });
 }
 
-#[test]
 fn two_writers_after_link_loss() {
     with_hosts(|hosts| {
         let mut site = start_on_hosts(hosts, 50, "");
@@ -286,7 +276,6 @@ fn two_writers_after_link_loss() {
     });
 }
 
-#[test]
 fn a_primary_without_partner_and_witness_stops_writing_before_the_backup_starts() {
     with_hosts(|hosts| {
         let site = start_on_hosts(hosts, 50, "");
@@ -338,17 +327,14 @@ fn is_relieved(hosts: Hosts, on_failure: &str) {
     assert!(refused.count() <= 1, "{writes:?}");
 }
 
-#[test]
 fn a_primary_that_cannot_reach_the_plant_is_relieved_by_the_backup() {
     with_hosts(|hosts| is_relieved(hosts, "hold"));
 }
 
-#[test]
 fn a_primary_that_stopped_for_its_plant_is_relieved_by_the_backup() {
     with_hosts(|hosts| is_relieved(hosts, "fail"));
 }
 
-#[test]
 fn two_nodes_of_the_same_name_both_say_so_and_neither_writes() {
     with_hosts(|hosts| {
         let mut site = start_on_hosts(hosts, 50, "");
@@ -376,7 +362,6 @@ fn two_nodes_of_the_same_name_both_say_so_and_neither_writes() {
     });
 }
 
-#[test]
 fn a_primary_that_the_witness_hears_but_that_does_not_hear_the_witness_is_replaced() {
     with_hosts(|hosts| {
         let site = start_on_hosts(hosts, 50, "");
@@ -390,3 +375,22 @@ fn a_primary_that_the_witness_hears_but_that_does_not_hear_the_witness_is_replac
         site.writes().judge_epochs();
     });
 }
+
+bumpless_trial::tests![
+    one_dead_link_does_not_stop_the_other,
+    a_pair_on_one_network_alone_fails_over_and_says_that_it_is_weak,
+    of_three_networks_any_one_suffices,
+    three_networks_are_used_together,
+    a_pair_on_ipv6_fails_over,
+    spread_states_share_the_networks_and_survive_a_failover,
+    replicated_states_go_over_every_network_and_the_first_copy_counts,
+    wire_version_1_carries_states_and_a_failover_and_is_called_weak,
+    cutting_one_network_fails_no_transfer_and_makes_none_late,
+    why_the_system_does_not_send_on_a_network_is_told_for_as_long_as_it_does_not,
+    two_writers_after_link_loss,
+    a_primary_without_partner_and_witness_stops_writing_before_the_backup_starts,
+    a_primary_that_cannot_reach_the_plant_is_relieved_by_the_backup,
+    a_primary_that_stopped_for_its_plant_is_relieved_by_the_backup,
+    two_nodes_of_the_same_name_both_say_so_and_neither_writes,
+    a_primary_that_the_witness_hears_but_that_does_not_hear_the_witness_is_replaced,
+];

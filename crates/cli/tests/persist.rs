@@ -7,11 +7,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use bumpless_node::persist::format::{StateFile, encode, parse};
+use bumpless_trial::need_root;
 use serde_json::Value;
 use support::plan::Plan;
 use support::process::outcome;
 use support::site::Site;
-use support::{have_root, wait_until};
+use support::wait_until;
 
 const PERIOD_MS: u32 = 50;
 const NODES: [&str; 2] = ["left", "right"];
@@ -104,7 +105,6 @@ fn forge(site: &Site, node: &str, change: impl FnOnce(&mut StateFile<'_>)) {
     fs::write(file(site, node), forged).unwrap();
 }
 
-#[test]
 fn a_pair_killed_as_a_whole_goes_on_from_its_disks() {
     let mut site = running();
     for restart in [["left", "right"], ["right", "left"]] {
@@ -121,7 +121,6 @@ fn a_pair_killed_as_a_whole_goes_on_from_its_disks() {
     site.writes().judge_epochs();
 }
 
-#[test]
 fn one_of_two_that_comes_back_alone_goes_on_from_its_disk_also_if_it_was_backup() {
     let mut site = running();
     for node in NODES {
@@ -137,7 +136,6 @@ fn one_of_two_that_comes_back_alone_goes_on_from_its_disk_also_if_it_was_backup(
     site.writes().judge_epochs();
 }
 
-#[test]
 fn what_lies_on_the_disk_of_one_that_returns_is_nothing_beside_a_partner_that_lives() {
     let mut site = running();
     for _ in 0..2 {
@@ -183,7 +181,6 @@ fn refused(word: &str, spoil: impl Fn(&Site, &str)) {
     }
 }
 
-#[test]
 fn a_torn_file_is_refused() {
     refused("torn", |site, node| {
         let bytes = fs::read(file(site, node)).unwrap();
@@ -191,7 +188,6 @@ fn a_torn_file_is_refused() {
     });
 }
 
-#[test]
 fn a_file_with_one_flipped_bit_is_refused() {
     refused("torn", |site, node| {
         let mut bytes = fs::read(file(site, node)).unwrap();
@@ -200,35 +196,30 @@ fn a_file_with_one_flipped_bit_is_refused() {
     });
 }
 
-#[test]
 fn an_old_file_is_refused() {
     refused("too old: 12", |site, node| {
         forge(site, node, |file| file.published_ns -= 120_000_000_000);
     });
 }
 
-#[test]
 fn a_file_from_the_future_is_refused() {
     refused("from the future", |site, node| {
         forge(site, node, |file| file.published_ns += 3_600_000_000_000);
     });
 }
 
-#[test]
 fn a_file_of_another_pair_is_refused() {
     refused("another pair", |site, node| {
         forge(site, node, |file| file.pair += 1);
     });
 }
 
-#[test]
 fn a_file_of_another_program_is_refused() {
     refused("another program", |site, node| {
         forge(site, node, |file| file.program += 1);
     });
 }
 
-#[test]
 fn a_file_of_another_version_is_refused() {
     refused("unknown version 2", |site, node| {
         let mut bytes = fs::read(file(site, node)).unwrap();
@@ -237,14 +228,12 @@ fn a_file_of_another_version_is_refused() {
     });
 }
 
-#[test]
 fn a_file_with_a_state_that_does_not_load_is_refused() {
     refused("does not take it", |site, node| {
         forge(site, node, |file| file.state = &[0; 40]);
     });
 }
 
-#[test]
 fn after_an_orderly_end_the_newest_state_is_on_disk() {
     let mut site = running();
     site.interrupt_all();
@@ -262,7 +251,6 @@ fn after_an_orderly_end_the_newest_state_is_on_disk() {
     }
 }
 
-#[test]
 fn a_folder_that_goes_is_said_for_as_long_as_it_is_gone_and_costs_no_cycle() {
     let site = running();
     let moved = site.path("moved");
@@ -323,11 +311,8 @@ fn own_mounts() {
     assert!(made, "{}", std::io::Error::last_os_error());
 }
 
-#[test]
 fn a_disk_that_is_read_only_or_full_is_said_by_name_and_recovers() {
-    if !have_root() {
-        return;
-    }
+    need_root();
     own_mounts();
     let mut site = site();
     let right = folder(&site, "right");
@@ -360,7 +345,6 @@ fn a_disk_that_is_read_only_or_full_is_said_by_name_and_recovers() {
     site.writes().judge();
 }
 
-#[test]
 fn two_nodes_with_one_folder_by_another_path_are_refused_at_the_start_of_the_second() {
     let mut site = site();
     site.start("left");
@@ -378,7 +362,6 @@ fn two_nodes_with_one_folder_by_another_path_are_refused_at_the_start_of_the_sec
     assert!(said.contains("a folder of its own"), "{said}");
 }
 
-#[test]
 fn two_nodes_with_one_folder_are_a_mistake_in_the_configuration() {
     let site = site();
     let text = fs::read_to_string(site.config()).unwrap();
@@ -396,7 +379,6 @@ fn two_nodes_with_one_folder_are_a_mistake_in_the_configuration() {
     assert_eq!(problems[0]["field"], "node[2].state_dir");
 }
 
-#[test]
 fn what_is_half_written_when_a_node_dies_is_removed_at_its_next_start() {
     let mut site = running();
     kill_both(&mut site);
@@ -409,7 +391,6 @@ fn what_is_half_written_when_a_node_dies_is_removed_at_its_next_start() {
     assert!(!PathBuf::from(leftover).exists());
 }
 
-#[test]
 fn how_often_a_state_is_written_changes_while_the_pair_runs() {
     let mut site = running();
     let text = fs::read_to_string(site.config()).unwrap();
@@ -433,3 +414,24 @@ fn how_often_a_state_is_written_changes_while_the_pair_runs() {
     });
     site.interrupt_all();
 }
+
+bumpless_trial::tests![
+    a_pair_killed_as_a_whole_goes_on_from_its_disks,
+    one_of_two_that_comes_back_alone_goes_on_from_its_disk_also_if_it_was_backup,
+    what_lies_on_the_disk_of_one_that_returns_is_nothing_beside_a_partner_that_lives,
+    a_torn_file_is_refused,
+    a_file_with_one_flipped_bit_is_refused,
+    an_old_file_is_refused,
+    a_file_from_the_future_is_refused,
+    a_file_of_another_pair_is_refused,
+    a_file_of_another_program_is_refused,
+    a_file_of_another_version_is_refused,
+    a_file_with_a_state_that_does_not_load_is_refused,
+    after_an_orderly_end_the_newest_state_is_on_disk,
+    a_folder_that_goes_is_said_for_as_long_as_it_is_gone_and_costs_no_cycle,
+    a_disk_that_is_read_only_or_full_is_said_by_name_and_recovers,
+    two_nodes_with_one_folder_by_another_path_are_refused_at_the_start_of_the_second,
+    two_nodes_with_one_folder_are_a_mistake_in_the_configuration,
+    what_is_half_written_when_a_node_dies_is_removed_at_its_next_start,
+    how_often_a_state_is_written_changes_while_the_pair_runs,
+];

@@ -7,9 +7,10 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use bumpless_trial::{need_namespaces, skip};
 use serde_json::Value;
 use support::process::BUMPLESS;
-use support::{have_root, skip, wait_until};
+use support::wait_until;
 
 fn torture(arguments: &[&str]) -> Command {
     let mut command = Command::new(BUMPLESS);
@@ -23,20 +24,12 @@ fn said(output: &Output) -> String {
         .concat()
 }
 
-/// Whether a run can take place here; says so if not.
-fn possible() -> bool {
-    if !have_root() {
-        return false;
-    }
+/// Skips the test unless a run can take place here.
+fn need_hosts() {
+    need_namespaces();
     if !Path::new("/dev/net/tun").exists() {
         skip("needs /dev/net/tun");
-        return false;
     }
-    if Command::new("ip").arg("-V").output().is_err() {
-        skip("needs `ip` (iproute2)");
-        return false;
-    }
-    true
 }
 
 /// A run that ends its children with it, even if this test is killed.
@@ -87,7 +80,6 @@ fn start_whole() -> (Child, Vec<u32>) {
     (run, processes)
 }
 
-#[test]
 fn without_root_it_says_what_it_needs_and_ends_as_wrong_usage() {
     let mut command = torture(&["--cases", "quiet", "--json"]);
     // SAFETY: geteuid() has no arguments and cannot fail.
@@ -96,7 +88,7 @@ fn without_root_it_says_what_it_needs_and_ends_as_wrong_usage() {
         command.uid(65_534).gid(65_534).current_dir("/");
     }
     let Ok(output) = command.output() else {
-        return skip("another user may not run the program where it lies");
+        skip("another user may not run the program where it lies");
     };
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     let error: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -108,18 +100,14 @@ fn without_root_it_says_what_it_needs_and_ends_as_wrong_usage() {
     );
 }
 
-#[test]
 fn a_case_that_does_not_exist_is_named_with_those_that_do() {
     let output = torture(&["--cases", "outtage"]).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
     assert!(said(&output).contains("'outtage'") && said(&output).contains("outage-8.5ms"));
 }
 
-#[test]
 fn a_short_run_judges_by_the_plant_keeps_its_result_and_shows_it_again() {
-    if !possible() {
-        return;
-    }
+    need_hosts();
     let place = tempfile::tempdir().unwrap();
     let keep = place.path().join("run");
     let arguments = [
@@ -181,11 +169,8 @@ fn a_short_run_judges_by_the_plant_keeps_its_result_and_shows_it_again() {
     assert_eq!(String::from_utf8_lossy(&again.stdout).trim(), table.trim());
 }
 
-#[test]
 fn nothing_is_left_of_a_run_that_is_interrupted() {
-    if !possible() {
-        return;
-    }
+    need_hosts();
     let (mut run, processes) = start_whole();
     // SAFETY: kill() takes integers; the child has not been waited for.
     unsafe { libc::kill(run.id() as libc::pid_t, libc::SIGINT) };
@@ -194,12 +179,9 @@ fn nothing_is_left_of_a_run_that_is_interrupted() {
     assert!(!directory_of(run.id()).exists());
 }
 
-#[test]
 fn a_killed_run_takes_its_processes_along_and_the_next_one_removes_its_directory_but_not_a_neighbours()
  {
-    if !possible() {
-        return;
-    }
+    need_hosts();
     let (mut neighbour, _) = start_whole();
     let (mut run, processes) = start_whole();
     run.kill().unwrap();
@@ -218,3 +200,11 @@ fn a_killed_run_takes_its_processes_along_and_the_next_one_removes_its_directory
         assert!(!directory_of(run.id()).exists());
     }
 }
+
+bumpless_trial::tests![
+    without_root_it_says_what_it_needs_and_ends_as_wrong_usage,
+    a_case_that_does_not_exist_is_named_with_those_that_do,
+    a_short_run_judges_by_the_plant_keeps_its_result_and_shows_it_again,
+    nothing_is_left_of_a_run_that_is_interrupted,
+    a_killed_run_takes_its_processes_along_and_the_next_one_removes_its_directory_but_not_a_neighbours,
+];

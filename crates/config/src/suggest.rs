@@ -1,5 +1,7 @@
 //! "Did you mean": the known name nearest to a misspelt one.
 
+use strsim::osa_distance;
+
 /// The candidate nearest to `given`, if it is near enough to be a likely slip of the keyboard.
 pub(crate) fn nearest<'a>(
     given: &str,
@@ -28,38 +30,19 @@ const BEGINNING_MIN: usize = 3;
 
 /// How unlikely it is that `given` was meant to be `candidate`: slips of the keyboard, an end left off or added.
 fn cost(given: &str, candidate: &str) -> usize {
-    let (given, candidate): (Vec<char>, Vec<char>) =
-        (given.chars().collect(), candidate.chars().collect());
-    let added = given.starts_with(&candidate) && candidate.len() >= BEGINNING_MIN;
-    let distances = distances_to_beginnings(&given, &candidate);
-    let whole = distances[candidate.len()];
-    let left_off = (BEGINNING_MIN..candidate.len()).map(|end| match candidate[end] {
-        // A unit left off (`period` for `period_ms`) is as likely as one wrong letter, and goes with one.
-        '_' => distances[end].max(1),
-        _ => distances[end] + 1,
+    let whole = osa_distance(given, candidate);
+    let beginnings = candidate.char_indices().skip(BEGINNING_MIN);
+    let left_off = beginnings.map(|(end, next)| {
+        let distance = osa_distance(given, &candidate[..end]);
+        match next {
+            // A unit left off (`period` for `period_ms`) is as likely as one wrong letter, and goes with one.
+            '_' => distance.max(1),
+            _ => distance + 1,
+        }
     });
     let least = left_off.min().unwrap_or(whole).min(whole);
+    let added = given.starts_with(candidate) && candidate.chars().count() >= BEGINNING_MIN;
     if added { least.min(1) } else { least }
-}
-
-/// Insertions, deletions, replacements and swaps of neighbours that turn `a` into the first letters of `b`
-/// (optimal string alignment), by the number of those.
-fn distances_to_beginnings(a: &[char], b: &[char]) -> Vec<usize> {
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=b.len()).collect();
-    for i in 1..=a.len() {
-        let mut row = vec![i];
-        for j in 1..=b.len() {
-            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
-            let mut best = replaced.min(last[j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(before[j - 2] + 1);
-            }
-            row.push(best);
-        }
-        before = std::mem::replace(&mut last, row);
-    }
-    last
 }
 
 #[cfg(test)]

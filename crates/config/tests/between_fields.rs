@@ -250,9 +250,9 @@ fn what_the_networks_do_not_carry_is_left_to_a_plan_and_nothing_else() {
 fn memory_is_bounded() {
     one(
         "#memory_max = \"1 GiB\"",
-        "memory_max = \"8 kB\"",
+        "memory_max = \"6 kB\"",
         "transfer.memory_max",
-        "8192 bytes",
+        "6144 bytes",
         "raise it",
     );
 }

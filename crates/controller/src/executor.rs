@@ -15,7 +15,9 @@ mod tuning;
 
 pub use handover::published_size_max;
 pub use machine::{Answer, CycleMachine, Need};
-pub use ports::{Clock, OutputGate, Permit, Ports, Replication, Role, Settled, StateInfo, Wake};
+pub use ports::{
+    Clock, OutputGate, Permit, Ports, Replication, Role, StateInfo, TransferOutcome, Wake,
+};
 pub use report::{CycleReport, FailCause, HoldCause, Outcome, Resumed};
 pub use settings::{CommitMode, ExecutorSettings, OnFailure};
 

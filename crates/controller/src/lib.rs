@@ -22,7 +22,7 @@ pub mod synthetic;
 pub use application::{Application, CycleContext, LoadError};
 pub use executor::{
     Clock, CommitMode, CycleReport, Executor, ExecutorSettings, OnFailure, OutputGate, Permit,
-    Ports, Replication, Role, Settled, StateInfo, Wake,
+    Ports, Replication, Role, StateInfo, TransferOutcome, Wake,
 };
 pub use field::{FieldError, FieldErrorKind, FieldIo, FieldSample, NoField, OutputStamp};
 pub use modbus::{ModbusField, ModbusMap, ModbusSettings};

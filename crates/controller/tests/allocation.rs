@@ -50,11 +50,11 @@ impl Replication for Channel {
     fn own_usable_until(&self) -> Instant {
         Instant::ZERO
     }
-    fn wait_settled(&mut self, _: u64, _: Instant) -> Settled {
-        Settled::Safe
+    fn wait_settled(&mut self, _: u64, _: Instant) -> TransferOutcome {
+        TransferOutcome::Safe
     }
-    fn settled(&mut self, _: u64) -> Settled {
-        Settled::Safe
+    fn settled(&mut self, _: u64) -> TransferOutcome {
+        TransferOutcome::Safe
     }
     fn read_latest(&mut self, _: Instant, _: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
         false

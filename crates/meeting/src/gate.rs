@@ -1,6 +1,6 @@
 //! A group's role and right to write, from the data plane to the executors.
 
-use bumpless_base::{Epoch, Instant};
+use bumpless_base::{Epoch, Instant, Permit};
 use bumpless_wire::Role;
 
 use crate::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -20,7 +20,8 @@ pub struct GroupGate {
 
 impl GroupGate {
     /// Publishes the permit; `None` takes it back at once.
-    pub fn set_permit(&self, permit: Option<(Epoch, Instant)>) {
+    pub fn set_permit(&self, permit: Option<Permit>) {
+        let permit = permit.map(|Permit { epoch, until }| (epoch, until));
         let (epoch, until) = permit.unwrap_or_default();
         if self.epoch.load(Ordering::Relaxed) != epoch.0 {
             // A reader must never see the end of one epoch's permit with the number of another.
@@ -30,12 +31,15 @@ impl GroupGate {
         self.until.store(until.as_nanos(), Ordering::SeqCst);
     }
 
-    /// The permit: its epoch and the instant at which it ends.
-    pub fn permit(&self) -> Option<(Epoch, Instant)> {
+    /// The permit.
+    pub fn permit(&self) -> Option<Permit> {
         let before = self.epoch.load(Ordering::SeqCst);
         let until = self.until.load(Ordering::SeqCst);
         let after = self.epoch.load(Ordering::SeqCst);
-        (before == after && until != 0).then(|| (Epoch(before), Instant::from_nanos(until)))
+        (before == after && until != 0).then(|| Permit {
+            epoch: Epoch(before),
+            until: Instant::from_nanos(until),
+        })
     }
 
     /// Publishes the role, taken at `now`.
@@ -108,22 +112,29 @@ mod tests {
     /// Miri is a thousand times slower.
     const ROUNDS: u32 = if cfg!(miri) { 100 } else { 20_000 };
 
+    fn permit(epoch: u32, until: u64) -> Permit {
+        Permit {
+            epoch: Epoch(epoch),
+            until: Instant::from_nanos(until),
+        }
+    }
+
     #[test]
     fn a_permit_taken_back_is_gone_at_once_and_epochs_are_never_mixed() {
         let gate = GroupGate::default();
         assert_eq!(gate.permit(), None);
-        gate.set_permit(Some((Epoch(3), Instant::from_nanos(500))));
-        assert_eq!(gate.permit(), Some((Epoch(3), Instant::from_nanos(500))));
+        gate.set_permit(Some(permit(3, 500)));
+        assert_eq!(gate.permit(), Some(permit(3, 500)));
         gate.set_permit(None);
         assert_eq!(gate.permit(), None);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 for n in 1..ROUNDS {
-                    gate.set_permit(Some((Epoch(n), Instant::from_nanos(u64::from(n) * 1000))));
+                    gate.set_permit(Some(permit(n, u64::from(n) * 1000)));
                 }
             });
             for _ in 0..ROUNDS {
-                if let Some((epoch, until)) = gate.permit() {
+                if let Some(Permit { epoch, until }) = gate.permit() {
                     assert_eq!(until.as_nanos(), u64::from(epoch.0) * 1000);
                 }
             }

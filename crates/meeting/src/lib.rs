@@ -15,6 +15,7 @@ mod port;
 mod records;
 mod sync;
 
+pub use bumpless_base::{Permit, TransferOutcome};
 pub use gate::GroupGate;
-pub use port::{ApplicationPort, Outcome, StateLife, Word, end_alone};
+pub use port::{ApplicationPort, StateLife, Word, end_alone};
 pub use records::{Entrance, Recorder, Records, Ring};

@@ -2,22 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use bumpless_base::{Epoch, Instant};
+use bumpless_base::{Epoch, Instant, TransferOutcome};
 use bumpless_exchange::Marks;
 
 use crate::GroupGate;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, Thread, current, fence};
-
-/// What became of a published state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It, or a later one, is at the backup.
-    Safe,
-    /// It was given up, and no later one is at the backup.
-    Failed,
-    /// Not known yet.
-    Pending,
-}
 
 /// For how long a state of an application counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -181,16 +170,16 @@ impl ApplicationPort {
     }
 
     /// What became of the state with this ticket.
-    pub fn outcome(&self, ticket: u64) -> Outcome {
+    pub fn outcome(&self, ticket: u64) -> TransferOutcome {
         // Looked at in the order opposite to `settle`, lest a state that becomes safe in between pass
         // for one that was given up.
         let settled = self.settled.load(Ordering::SeqCst) > ticket;
         if self.safe.load(Ordering::SeqCst) > ticket {
-            Outcome::Safe
+            TransferOutcome::Safe
         } else if settled {
-            Outcome::Failed
+            TransferOutcome::Failed
         } else {
-            Outcome::Pending
+            TransferOutcome::Pending
         }
     }
 
@@ -419,18 +408,18 @@ mod tests {
     #[test]
     fn a_later_safe_state_covers_the_ones_before_it() {
         let port = ApplicationPort::default();
-        assert_eq!(port.outcome(0), Outcome::Pending);
+        assert_eq!(port.outcome(0), TransferOutcome::Pending);
         port.note_published(0, StateLife::default());
         assert!(!port.newest_is_safe());
-        assert_eq!(port.outcome(1), Outcome::Pending);
+        assert_eq!(port.outcome(1), TransferOutcome::Pending);
         port.settle(1, false);
-        assert_eq!(port.outcome(1), Outcome::Failed);
+        assert_eq!(port.outcome(1), TransferOutcome::Failed);
         port.note_published(3, StateLife::default());
         assert!(!port.newest_is_safe());
         port.settle(3, true);
         assert_eq!(
             (port.outcome(1), port.outcome(2)),
-            (Outcome::Safe, Outcome::Safe)
+            (TransferOutcome::Safe, TransferOutcome::Safe)
         );
         assert!(port.newest_is_safe());
     }

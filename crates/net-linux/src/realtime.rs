@@ -3,6 +3,11 @@
 use std::fmt;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::num::NonZeroU64;
+
+use rustix::io::Errno;
+use rustix::mm::{MlockAllFlags, mlockall};
+use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 
 use crate::sys;
 
@@ -66,9 +71,8 @@ pub fn lock_memory() -> Result<(), Refused> {
     if limit != libc::RLIM_INFINITY && !may_lock_without_limit() {
         return Err(refused(format!("the limit is {limit} bytes")));
     }
-    // SAFETY: mlockall() takes integers only.
-    let result = sys::check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) });
-    result.map(drop).map_err(|errno| refused(errno.to_string()))
+    mlockall(MlockAllFlags::CURRENT | MlockAllFlags::FUTURE)
+        .map_err(|errno| refused(errno.to_string()))
 }
 
 /// Confines the calling thread to processor `cpu`, counted from 0.
@@ -82,22 +86,15 @@ pub fn pin(cpu: usize) -> Result<(), Refused> {
         cost: "the scheduler may move this thread, which costs some microseconds each time",
         remedy: "choose a processor that this process may use (see `taskset -p`)",
     };
-    if cpu >= libc::CPU_SETSIZE as usize {
+    if cpu >= CpuSet::MAX_CPU {
         return Err(refused("no such processor".into()));
     }
-    // SAFETY: a cpu_set_t is plain bits, so all zero is a valid, empty one; `cpu` was just checked
-    // against its size; 0 names the calling thread and `set` lives through the call.
-    let result = sys::check(unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(cpu, &mut set);
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
-    });
-    result.map(drop).map_err(|errno| {
-        let absent = errno.0 == libc::EINVAL;
-        refused(if absent {
-            "no such processor".into()
-        } else {
-            errno.to_string()
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    sched_setaffinity(None, &set).map_err(|errno| {
+        refused(match errno {
+            Errno::INVAL => "no such processor".into(),
+            other => other.to_string(),
         })
     })
 }
@@ -108,11 +105,7 @@ pub fn pin(cpu: usize) -> Result<(), Refused> {
 /// # Errors
 /// When a sandbox forbids it.
 pub fn tighten_timers() -> Result<(), Refused> {
-    let (slack, unused): (libc::c_ulong, libc::c_ulong) = (1, 0);
-    // SAFETY: this operation takes integers only.
-    let result =
-        sys::check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack, unused, unused, unused) });
-    result.map(drop).map_err(|errno| Refused {
+    set_current_timer_slack(Some(NonZeroU64::MIN)).map_err(|errno| Refused {
         what: "exact timers".into(),
         why: errno.to_string(),
         cost: "wake-ups are up to 50 us late",

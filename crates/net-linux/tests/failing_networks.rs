@@ -109,7 +109,6 @@ fn survives(fault: fn(&Hosts, bool), repair: fn(&Hosts, bool), refused: bool) {
     });
 }
 
-#[test]
 fn an_interface_that_goes_down_and_up_disturbs_no_other_link_and_works_again() {
     survives(
         |hosts, _| hosts.left(|| ip("link set a1 down")),
@@ -125,7 +124,6 @@ fn bring_up(interface: &str, v6: &str) {
     netns::add_address(interface, v6);
 }
 
-#[test]
 fn an_address_that_goes_and_returns_disturbs_no_other_link_and_works_again() {
     survives(
         |hosts, v6| hosts.left(|| netns::remove_address(A.interface, &A.left(v6))),
@@ -134,7 +132,6 @@ fn an_address_that_goes_and_returns_disturbs_no_other_link_and_works_again() {
     );
 }
 
-#[test]
 fn an_interface_that_is_removed_and_replaced_disturbs_no_other_link_and_works_again() {
     survives(
         |hosts, _| hosts.left(|| ip("link del a1")),
@@ -143,7 +140,6 @@ fn an_interface_that_is_removed_and_replaced_disturbs_no_other_link_and_works_ag
     );
 }
 
-#[test]
 fn a_cable_pulled_at_the_far_end_disturbs_no_other_link_and_works_again() {
     survives(
         |hosts, _| hosts.right(|| ip("link set a2 down")),
@@ -152,7 +148,6 @@ fn a_cable_pulled_at_the_far_end_disturbs_no_other_link_and_works_again() {
     );
 }
 
-#[test]
 fn a_link_opened_before_its_address_exists_works_once_it_does() {
     with_hosts(|hosts| {
         for v6 in [false, true] {
@@ -180,7 +175,6 @@ fn a_link_opened_before_its_address_exists_works_once_it_does() {
     });
 }
 
-#[test]
 fn a_full_queue_is_reported_at_once_and_disturbs_no_other_link() {
     with_hosts(|hosts| {
         hosts.left(|| {
@@ -218,7 +212,6 @@ fn a_full_queue_is_reported_at_once_and_disturbs_no_other_link() {
     });
 }
 
-#[test]
 fn pings_are_answered_over_either_kind_of_socket_and_only_ours_count() {
     with_hosts(|hosts| {
         for range in ["1 0", "0 2147483647"] {
@@ -275,3 +268,13 @@ fn ping(pinger: &mut Pinger, sequence: u16) -> u16 {
     }
     panic!("no answer to {sequence}");
 }
+
+bumpless_trial::tests![
+    an_interface_that_goes_down_and_up_disturbs_no_other_link_and_works_again,
+    an_address_that_goes_and_returns_disturbs_no_other_link_and_works_again,
+    an_interface_that_is_removed_and_replaced_disturbs_no_other_link_and_works_again,
+    a_cable_pulled_at_the_far_end_disturbs_no_other_link_and_works_again,
+    a_link_opened_before_its_address_exists_works_once_it_does,
+    a_full_queue_is_reported_at_once_and_disturbs_no_other_link,
+    pings_are_answered_over_either_kind_of_socket_and_only_ours_count,
+];

@@ -6,8 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use bumpless_base::{Duration, Epoch, Instant};
-use bumpless_controller::{Clock, OutputGate, Permit, Replication, Role, Settled, StateInfo, Wake};
-use bumpless_meeting::{ApplicationPort, GroupGate, Outcome, StateLife};
+use bumpless_controller::{
+    Clock, OutputGate, Permit, Replication, Role, StateInfo, TransferOutcome, Wake,
+};
+use bumpless_meeting::{ApplicationPort, GroupGate, StateLife};
 use bumpless_net_linux::Waker;
 use bumpless_transfer::{Publisher, Subscriber};
 
@@ -148,12 +150,11 @@ impl<E: Environment> ChannelReplication<E> {
     }
 
     /// What became of `ticket`; failed also if nobody is there to acknowledge it any more.
-    pub fn settled_or_lost(&self, ticket: u64) -> Settled {
+    pub fn settled_or_lost(&self, ticket: u64) -> TransferOutcome {
+        let lost = !self.gate.backup_expected();
         match self.port.outcome(ticket) {
-            Outcome::Safe => Settled::Safe,
-            Outcome::Failed => Settled::Failed,
-            Outcome::Pending if !self.gate.backup_expected() => Settled::Failed,
-            Outcome::Pending => Settled::Pending,
+            TransferOutcome::Pending if lost => TransferOutcome::Failed,
+            outcome => outcome,
         }
     }
 }
@@ -182,26 +183,22 @@ impl<E: Environment> Replication for ChannelReplication<E> {
         self.port.own_life().usable_until
     }
 
-    fn wait_settled(&mut self, ticket: u64, until: Instant) -> Settled {
+    fn wait_settled(&mut self, ticket: u64, until: Instant) -> TransferOutcome {
         loop {
             let left = until.since(self.environment.now());
             if left == Duration::ZERO {
                 return self.settled(ticket);
             }
             let settled = self.settled_or_lost(ticket);
-            if settled != Settled::Pending {
+            if settled != TransferOutcome::Pending {
                 return settled;
             }
             thread::park_timeout(left.to_std());
         }
     }
 
-    fn settled(&mut self, ticket: u64) -> Settled {
-        match self.port.outcome(ticket) {
-            Outcome::Safe => Settled::Safe,
-            Outcome::Failed => Settled::Failed,
-            Outcome::Pending => Settled::Pending,
-        }
+    fn settled(&mut self, ticket: u64) -> TransferOutcome {
+        self.port.outcome(ticket)
     }
 
     fn read_latest(&mut self, at: Instant, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
@@ -275,9 +272,7 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
             self.environment.wake_data_plane();
             return None;
         }
-        self.gate
-            .permit()
-            .map(|(epoch, until)| Permit { epoch, until })
+        self.gate.permit()
     }
 
     fn role(&self) -> Role {

@@ -1,11 +1,10 @@
 //! One process per node of a configuration on a machine.
 //!
-//! The lock is the kernel's (`flock`), so it goes with the process however that ends; the file that
+//! The lock is the kernel's, so it goes with the process however that ends; the file that
 //! stays behind holds nothing and hurts no later start.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
-use std::os::fd::AsRawFd;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Seek, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -76,19 +75,16 @@ impl InstanceLock {
             .truncate(false)
             .open(path)
             .map_err(io)?;
-        // SAFETY: the descriptor is open for as long as `file` lives; flock has no memory effects.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
-            let cause = io::Error::last_os_error();
-            if cause.kind() != io::ErrorKind::WouldBlock {
-                return Err(io(cause));
-            }
-            let mut text = String::new();
-            let _ = file.read_to_string(&mut text);
-            return Err(LockError::Running {
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => LockError::Running {
                 path: path.to_owned(),
-                pid: text.trim().parse().ok(),
-            });
-        }
+                pid: io::read_to_string(&file)
+                    .ok()
+                    .and_then(|text| text.trim().parse().ok()),
+            },
+            // A file system without locks, too: without one, two processes would run unnoticed.
+            TryLockError::Error(cause) => io(cause),
+        })?;
         file.set_len(0).map_err(io)?;
         file.rewind().map_err(io)?;
         writeln!(file, "{}", std::process::id()).map_err(io)?;
@@ -104,8 +100,7 @@ fn make_private(directory: &Path) -> io::Result<()> {
         .mode(0o700)
         .create(directory)?;
     let owner = fs::metadata(directory)?.uid();
-    // SAFETY: geteuid takes nothing and cannot fail.
-    if owner != 0 && owner != unsafe { libc::geteuid() } {
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
             format!("the directory belongs to another user ({owner})"),

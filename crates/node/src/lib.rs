@@ -4,6 +4,8 @@
 //! and returns when it is told to stop. Links are opened by a closure that the caller hands in, so
 //! that a laboratory can put fault-injecting drivers where the product puts UDP sockets.
 
+#![forbid(unsafe_code)]
+
 pub mod admission;
 pub mod applications;
 mod assembly;

@@ -23,6 +23,10 @@ thread_local! {
 }
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 static ARMED: AtomicBool = AtomicBool::new(false);
+/// Whether each link is to allocate once: what the counter must see.
+static DELIBERATE: AtomicBool = AtomicBool::new(false);
+/// Links of both nodes.
+const LINKS: u64 = 4;
 
 struct Counting;
 
@@ -52,21 +56,28 @@ unsafe impl GlobalAlloc for Counting {
 static ALLOCATOR: Counting = Counting;
 
 /// A real link; whichever thread receives on it is a data-plane thread.
-struct Watching(Box<dyn Link + Send>);
+struct Watching {
+    link: Box<dyn Link + Send>,
+    has_allocated: bool,
+}
 
 impl Link for Watching {
     fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
-        self.0.send(to, packets)
+        self.link.send(to, packets)
     }
     fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
         WATCHED.with(|watched| watched.set(true));
-        self.0.receive(sink)
+        if DELIBERATE.load(Ordering::Relaxed) && !self.has_allocated {
+            self.has_allocated = true;
+            drop(std::hint::black_box(Box::new(0u8)));
+        }
+        self.link.receive(sink)
     }
     fn descriptor(&self) -> Option<RawFd> {
-        self.0.descriptor()
+        self.link.descriptor()
     }
     fn local_address(&self) -> SocketAddr {
-        self.0.local_address()
+        self.link.local_address()
     }
 }
 
@@ -180,7 +191,10 @@ fn the_data_plane_allocates_nothing_in_steady_state_nor_in_a_change() {
             run(&config, node, options, &mut |link, settings| {
                 let opened = open_udp(link, settings)?;
                 Ok(OpenedLink {
-                    driver: Box::new(Watching(opened.driver)),
+                    driver: Box::new(Watching {
+                        link: opened.driver,
+                        has_allocated: false,
+                    }),
                     ..opened
                 })
             })
@@ -203,8 +217,13 @@ fn the_data_plane_allocates_nothing_in_steady_state_nor_in_a_change() {
     });
     let steady = ALLOCATIONS.load(Ordering::SeqCst);
     change(&sockets, &next_file, &fingerprint);
-    ARMED.store(false, Ordering::SeqCst);
     let allocations = ALLOCATIONS.load(Ordering::SeqCst);
+    DELIBERATE.store(true, Ordering::SeqCst);
+    wait_until(
+        "an allocation and a release on each link are counted",
+        || ALLOCATIONS.load(Ordering::SeqCst) >= allocations + 2 * LINKS,
+    );
+    ARMED.store(false, Ordering::SeqCst);
     stop.store(true, Ordering::SeqCst);
     threads
         .into_iter()

@@ -6,7 +6,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bumpless_base::{Counters, Duration, Epoch, Instant, NodeId};
+use bumpless_base::{Counters, Duration, Epoch, Instant, NodeId, Permit};
 use bumpless_config::Config;
 use bumpless_controller::state::{Progress, encode_envelope};
 use bumpless_controller::{Clock, CycleReport, Executor, NoField, Ports, Wake};
@@ -124,9 +124,10 @@ fn a_cycle_that_keeps_its_state_allocates_nothing() {
             build_cores(&config, &wiring, 1, time.0.get()).expect("a sound setup");
         let shared = Parts::new(&config, &wiring).shared(0);
         shared.gate.set_role(Role::Primary, time.0.get());
-        shared
-            .gate
-            .set_permit(Some((Epoch(2), Instant::FAR_FUTURE)));
+        shared.gate.set_permit(Some(Permit {
+            epoch: Epoch(2),
+            until: Instant::FAR_FUTURE,
+        }));
         shared.gate.set_alone(true);
         let every = settings.persist.expect("it persists");
         let (keeper, outlet) = way(settings.state_max as usize, every, None, &Arc::default());

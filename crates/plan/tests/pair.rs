@@ -24,8 +24,8 @@ fn both_nodes_of_a_pair_may_have_the_same_to_send() {
     assert_eq!(plan.senders.len(), 1);
     let sender = &plan.senders[0];
     assert_eq!(sender.nodes, ["left", "right"]);
-    // 42.8 MB and the executors' envelopes, eight buffers each.
-    assert_eq!(sender.memory, ((42_841_600 + 11 * 64) * 8, 1 << 30));
+    // 42.8 MB and the executors' envelopes: two buffers to send, two to receive, two of the application.
+    assert_eq!(sender.memory, ((42_841_600 + 11 * 64) * 6, 1 << 30));
     let scenario = &sender.scenario;
     assert_eq!((scenario.links.len(), scenario.channels.len()), (2, 11));
     assert_eq!(

@@ -1,13 +1,10 @@
 //! The first paper's own numbers: 7.2.4, figure 12, table 20.
 
 use bumpless_base::{Duration, LinkSet};
-use bumpless_plan::reliability::{lost_on_all, state_loss, states_per_year};
+use bumpless_plan::report::paper::{FRAME, SIZES, figure_12, lost_in_a_year, packets};
 use bumpless_plan::{
     Burst, Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate,
 };
-
-/// Bytes of a full-size Ethernet frame, 12,144 bits.
-const FRAME: u64 = 1518;
 
 #[test]
 fn a_tenth_of_a_gigabit_link_loses_between_0_36_and_36_frames_an_hour() {
@@ -18,95 +15,73 @@ fn a_tenth_of_a_gigabit_link_loses_between_0_36_and_36_frames_an_hour() {
     }
 }
 
-/// Expected messages lost per year for figure 12: one each 100 ms, bit error rate 1e-10.
-fn figure_12(size: f64, budget: u32, links: usize) -> f64 {
-    let packets = (size / 1460.0).ceil() as u64;
-    let one = Loss::BitErrors(1e-10).of_frame(FRAME);
-    let p = lost_on_all(std::iter::repeat_n(one, links));
-    state_loss(packets, budget, p) * states_per_year(Duration::from_millis(100))
-}
-
-/// Figure 12: size of the message, and for one network and for two, the messages lost in a year with budgets from
-/// none to six. Reckoned with 120 decimal digits from equation 4 as it is printed.
-type Row = (f64, [[f64; 7]; 2]);
-const FIGURE_12: [Row; 6] = [
-    (
-        5e6,
+/// Figure 12: by size of the message, for one network and for two, the messages lost in a year with budgets from
+/// none to six. Reckoned with 160 decimal digits from equation 4 as it is printed.
+const FIGURE_12: [[[f64; 7]; 2]; 6] = [
+    [
+        [1.27e6, 2.58e3, 3.48, 3.53e-3, 2.86e-6, 1.93e-9, 1.12e-12],
         [
-            [1.31e6, 2.72e3, 3.77, 3.93e-3, 3.27e-6, 2.27e-9, 1.35e-12],
-            [
-                1.59, 4.02e-9, 6.78e-18, 8.57e-27, 8.67e-36, 7.31e-45, 5.28e-54,
-            ],
+            1.55, 3.81e-9, 6.25e-18, 7.69e-27, 7.57e-36, 6.22e-45, 4.37e-54,
         ],
-    ),
-    (
-        2.5e6,
+    ],
+    [
         [
-            [
-                6.55e5, 6.82e2, 4.73e-1, 2.47e-4, 1.03e-7, 3.57e-11, 1.07e-14,
-            ],
-            [
-                7.97e-1, 1.01e-9, 8.49e-19, 5.37e-28, 2.72e-37, 1.15e-46, 4.16e-56,
-            ],
+            6.38e5, 6.46e2, 4.36e-1, 2.21e-4, 8.97e-8, 3.04e-11, 8.81e-15,
         ],
-    ),
-    (
-        1e6,
         [
-            [
-                2.62e5, 1.09e2, 3.04e-2, 6.34e-6, 1.06e-9, 1.48e-13, 1.78e-17,
-            ],
-            [
-                3.19e-1, 1.61e-10, 5.44e-20, 1.38e-29, 2.81e-39, 4.76e-49, 6.93e-59,
-            ],
+            7.75e-1, 9.54e-10, 7.82e-19, 4.82e-28, 2.37e-37, 9.76e-47, 3.44e-56,
         ],
-    ),
-    (
-        0.5e6,
+    ],
+    [
         [
-            [
-                1.31e5, 2.74e1, 3.83e-3, 4.02e-7, 3.39e-11, 2.39e-15, 1.45e-19,
-            ],
-            [
-                1.60e-1, 4.05e-11, 6.86e-21, 8.75e-31, 8.96e-41, 7.66e-51, 5.64e-61,
-            ],
+            2.55e5, 1.04e2, 2.80e-2, 5.70e-6, 9.30e-10, 1.26e-13, 1.48e-17,
         ],
-    ),
-    (
-        0.1e6,
         [
-            [
-                2.64e4, 1.12, 3.23e-5, 7.06e-10, 1.25e-14, 1.87e-19, 2.44e-24,
-            ],
-            [
-                3.21e-2, 1.66e-12, 5.78e-23, 1.53e-33, 3.30e-44, 6.01e-55, 9.50e-66,
-            ],
+            3.10e-1, 1.53e-10, 5.03e-20, 1.24e-29, 2.46e-39, 4.06e-49, 5.75e-59,
         ],
-    ),
-    (
-        0.015e6,
+    ],
+    [
         [
-            [
-                4.21e3, 3.07e-2, 1.62e-7, 6.87e-13, 2.50e-18, 8.10e-24, 2.39e-29,
-            ],
-            [
-                5.12e-3, 4.53e-14, 2.89e-25, 1.49e-36, 6.61e-48, 2.60e-59, 9.31e-71,
-            ],
+            1.28e5, 2.60e1, 3.54e-3, 3.62e-7, 2.97e-11, 2.04e-15, 1.20e-19,
         ],
-    ),
+        [
+            1.55e-1, 3.84e-11, 6.34e-21, 7.87e-31, 7.85e-41, 6.54e-51, 4.69e-61,
+        ],
+    ],
+    [
+        [
+            2.57e4, 1.06, 2.96e-5, 6.29e-10, 1.08e-14, 1.58e-19, 2.00e-24,
+        ],
+        [
+            3.12e-2, 1.56e-12, 5.30e-23, 1.37e-33, 2.86e-44, 5.07e-55, 7.80e-66,
+        ],
+    ],
+    [
+        [
+            3.83e3, 2.56e-2, 1.24e-7, 4.90e-13, 1.67e-18, 5.06e-24, 1.41e-29,
+        ],
+        [
+            4.65e-3, 3.77e-14, 2.23e-25, 1.07e-36, 4.40e-48, 1.62e-59, 5.47e-71,
+        ],
+    ],
 ];
 
 #[test]
+fn messages_fall_into_as_many_packets_as_the_paper_says() {
+    assert_eq!(packets(15_000), 10);
+    assert_eq!(packets(5_000_000), 3_334, "more than 3,000");
+}
+
+#[test]
 fn figure_12_comes_out() {
-    for (size, networks) in FIGURE_12 {
-        for (links, row) in networks.iter().enumerate() {
-            for (budget, &expected) in row.iter().enumerate() {
-                let seen = figure_12(size, budget as u32, links + 1);
+    for (size, networks) in SIZES.into_iter().zip(FIGURE_12) {
+        for (row, count) in networks.iter().zip(1..) {
+            for (&expected, budget) in row.iter().zip(0..) {
+                let seen = lost_in_a_year(size, budget, count);
                 let error = (seen / expected - 1.0).abs();
                 assert!(
                     error < 0.01,
-                    "{size} B, budget {budget}, {} networks: {seen:e}",
-                    links + 1
+                    "{size} B, budget {budget}, {count} networks: {seen:e}"
                 );
             }
         }
@@ -115,14 +90,29 @@ fn figure_12_comes_out() {
 
 #[test]
 fn with_a_budget_of_five_or_more_less_than_a_millionth_message_is_lost_in_a_year() {
-    for (size, _) in FIGURE_12 {
+    for size in SIZES {
         for budget in 5..=10 {
-            let lost = figure_12(size, budget, 1);
+            let lost = lost_in_a_year(size, budget, 1);
             assert!(lost < 1e-6, "{size} bytes, budget {budget}: {lost:e}");
         }
     }
-    let four = figure_12(5e6, 4, 1);
+    let four = lost_in_a_year(SIZES[0], 4, 1);
     assert!(four > 1e-6, "the largest message needs the fifth: {four:e}");
+}
+
+#[test]
+fn the_drawn_figure_12_has_a_line_for_each_size_on_one_network_and_on_two() {
+    let drawn = figure_12();
+    assert!(drawn.starts_with("<svg xmlns=") && drawn.contains("<style>"));
+    for at in 0..SIZES.len() {
+        for class in [format!("c{at}"), format!("c{at} dash")] {
+            let line = format!("<polyline class=\"{class}\"");
+            assert_eq!(drawn.matches(&line).count(), 1, "{class}");
+        }
+    }
+    for name in ["5 MB", "2.5 MB", "1 MB", "0.5 MB", "0.1 MB", "0.015 MB"] {
+        assert!(drawn.contains(&format!(">{name}<")), "{name}");
+    }
 }
 
 /// Table 20: period (ms), budget, size, utilisation in percent.

@@ -3,7 +3,7 @@
 //! [`Redundancy`] is the core of one node, [`Witness`] that of a witness process. Two nodes share
 //! each group of applications; one of them is primary and writes outputs, the other is backup.
 //! A primary may write only while it holds a running promise of its backup or a running lease of
-//! the reference point that both have agreed on ([`OutputPermit`]), and a backup takes over only
+//! the reference point that both have agreed on ([`Permit`]), and a backup takes over only
 //! after its own promise has run out and that reference point has leased to it. So one of the two
 //! writes at most, whatever is lost, delayed, paused or restarted, as long as clocks drift no more
 //! than configured. `spec/redundancy.md` has the clauses (R-1, ...) and the argument.
@@ -31,6 +31,7 @@ mod id;
 mod liveness;
 mod partner;
 mod ping;
+mod presence;
 mod redundancy;
 mod role;
 mod route;
@@ -39,6 +40,7 @@ mod setup;
 mod transmit;
 mod witness;
 
+pub use bumpless_base::Permit;
 pub use bumpless_wire::Role;
 pub use change::{Configurations, PrepareRefused, WithdrawRefused};
 pub use event::{
@@ -46,7 +48,6 @@ pub use event::{
 };
 pub use id::{GroupId, ReferenceId};
 pub use redundancy::Redundancy;
-pub use role::OutputPermit;
 pub use role::newest::Holding;
 pub use role::status::{Standing, Status, Weakness, Weaknesses};
 pub use setup::{

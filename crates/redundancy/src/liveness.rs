@@ -114,11 +114,6 @@ impl LinkState {
         true
     }
 
-    /// The latest of our own send times that the partner echoed on this link; zero if it has not.
-    pub(crate) const fn echoed(&self) -> Instant {
-        self.echoed
-    }
-
     /// A heartbeat leaves on this link.
     pub(crate) fn sent(&mut self, full: bool) {
         self.width.sent(full);

@@ -3,6 +3,7 @@
 use crate::change::{Change, Configurations, Follows};
 use crate::event::{Event, InForce, Outbox};
 use crate::liveness::LinkState;
+use crate::presence::Presence;
 use crate::role::Conflict;
 use crate::session::{Admission, Session};
 use crate::setup::{PartnerSetup, Setup, Timing};
@@ -57,8 +58,7 @@ pub(crate) struct Partner {
     reachable: bool,
     /// Later by as long as this node has stood still since.
     unreachable_since: Instant,
-    /// The latest of this node's own send times that any process of the partner had answered when it was lost.
-    answered: Instant,
+    presence: Presence,
     /// The partner's configuration differs, or did not long ago: until then, and how the partner stands.
     conflict: Option<(Instant, Conflict)>,
     /// When the next round is one of full length.
@@ -89,7 +89,7 @@ impl Partner {
             states: [LinkState::default(); MAX_LINKS],
             reachable: false,
             unreachable_since: now,
-            answered: Instant::ZERO,
+            presence: Presence::default(),
             conflict: None,
             next_full: now,
             duplicate_until: None,
@@ -173,6 +173,12 @@ impl Partner {
             // What is not said to this incarnation must not be taken for what it says now.
             self.configurations = None;
         }
+        let echo = Instant::from_nanos(heartbeat.echo_sent_at);
+        if newest && addressed && heartbeat.echo_sent_at != 0 && echo <= now {
+            let held = Duration::from_micros(heartbeat.echo_delay.into());
+            let earliest = (echo + held).min(now);
+            self.presence.answered(heartbeat.sent_at, earliest);
+        }
         let entries = newest && addressed && self.duplicate_until.is_none();
         if entries {
             self.follow(timing, now);
@@ -220,20 +226,14 @@ impl Partner {
             Event::PartnerHeard { peer }
         } else {
             self.unreachable_since = now;
-            self.note_answered();
             Event::PartnerSilent { peer }
         });
     }
 
-    fn note_answered(&mut self) {
-        let latest = self.states.iter().map(LinkState::echoed).max();
-        self.answered = latest.map_or(self.answered, |latest| self.answered.max(latest));
-    }
-
-    /// When the partner is known to have been there last: `None` while it is, or if it never was.
+    /// When the partner was there last, as far as this node knows: `None` while it is, or if it never was.
     pub(crate) fn last_there(&self) -> Option<Instant> {
-        let lost = !self.reachable && self.answered != Instant::ZERO;
-        lost.then_some(self.answered)
+        let lost = !self.reachable;
+        lost.then(|| self.presence.last(self.latest)).flatten()
     }
 
     /// A differing configuration counts only from who proves to be there at present; a stray or
@@ -277,7 +277,7 @@ impl Partner {
 
     #[cold]
     fn forget_session(&mut self) {
-        self.note_answered();
+        self.presence.forget_session(self.latest);
         self.latest = 0;
         self.configurations = None;
         self.states.iter_mut().for_each(LinkState::forget_session);

@@ -6,16 +6,16 @@ use crate::event::{Event, Outbox, RoleCause, SwitchoverRefused};
 use crate::id::{GroupId, ReferenceId};
 use crate::partner::Partner;
 use crate::ping::PingState;
+use crate::role::RoleMachine;
 use crate::role::agreement::Agreement;
 use crate::role::newest::Holding;
 use crate::role::state::Retreat;
 use crate::role::status::{Standing, Status};
-use crate::role::{OutputPermit, RoleMachine};
 use crate::session::nonzero;
 use crate::setup::{ReferenceKind, Setup, SetupError, Timing};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, LinkId, PeerId, Random};
+use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, LinkId, PeerId, Permit, Random};
 use bumpless_wire::{GroupEntry, GroupFlags, Heartbeat, Role, WitnessReply};
 
 /// The redundancy core of one node.
@@ -399,7 +399,7 @@ impl Redundancy {
 
     /// The right to write outputs of the group. `None`: none. **Compare `until` with the clock
     /// right before each output.**
-    pub fn output_permit(&self, group: GroupId) -> Option<OutputPermit> {
+    pub fn output_permit(&self, group: GroupId) -> Option<Permit> {
         self.groups.get(self.index_of(group)?)?.permit()
     }
 
@@ -425,8 +425,8 @@ impl Redundancy {
         partner.late(&self.setup.timing, self.now)
     }
 
-    /// When a partner that is not heard is known to have been there last; `None` of one that is heard, or never was.
-    /// What comes from it after that may have been sent before.
+    /// When a partner that is not reachable was there last, as far as its heartbeats tell; `None` of one that is
+    /// reachable, or never was. What comes from it later may have been sent then.
     pub fn last_there(&self, peer: PeerId) -> Option<Instant> {
         self.partners.get(usize::from(peer.0))?.last_there()
     }

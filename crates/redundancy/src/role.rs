@@ -10,7 +10,7 @@ use crate::role::agreement::Agreement;
 use crate::role::newest::Newest;
 use crate::role::state::{Lasting, RoleState};
 use crate::setup::{GroupSetup, Timing};
-use bumpless_base::{Counter, Duration, Epoch, Instant};
+use bumpless_base::{Counter, Duration, Epoch, Instant, Permit};
 use bumpless_wire::{GroupEntry, Role};
 
 pub(crate) mod agreement;
@@ -27,20 +27,10 @@ mod secondary;
 pub(crate) mod state;
 pub(crate) mod status;
 
-/// The right to write outputs. Look at it right before each output: it may have ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutputPermit {
-    /// The stamp of the outputs.
-    pub epoch: Epoch,
-    /// No output may leave at or after this instant of this node's clock.
-    pub until: Instant,
-}
-
 /// What a group sees of its surroundings at one moment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Surroundings<'a> {
     pub(crate) timing: &'a Timing,
-    pub(crate) lone_start_without: bool,
     pub(crate) now: Instant,
     /// The partner is heard and hears us on some link.
     pub(crate) reachable: bool,
@@ -192,8 +182,8 @@ impl RoleMachine {
             .max(self.agreement.lease_until(self.agreement.mask()))
     }
 
-    pub(crate) fn permit(&self) -> Option<OutputPermit> {
-        self.state.in_force().map(|_| OutputPermit {
+    pub(crate) fn permit(&self) -> Option<Permit> {
+        self.state.in_force().map(|_| Permit {
             epoch: self.lasting.stamped,
             until: self.right_until(),
         })

@@ -193,7 +193,6 @@ fn surroundings<'a>(
 ) -> Surroundings<'a> {
     Surroundings {
         timing: &setup.timing,
-        lone_start_without: setup.lone_start_without,
         now,
         reachable: partner.is_reachable(),
         unreachable_since: partner.unreachable_since(),

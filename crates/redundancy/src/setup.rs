@@ -130,9 +130,6 @@ pub struct Setup {
     pub references: Vec<ReferenceKind>,
     /// Groups of which this node is a candidate.
     pub groups: Vec<GroupSetup>,
-    /// Start alone even if some reference points do not answer. **Hazard**: if the partner runs
-    /// on the other side of a cut network, two controllers write. Default `false`.
-    pub lone_start_without: bool,
 }
 
 /// Why a [`Setup`] or a witness's setup is refused. Nothing was started.
@@ -341,7 +338,6 @@ mod tests {
             partners: Vec::new(),
             references: [ReferenceKind::Witness; MAX_REFERENCES + 1].into(),
             groups: Vec::new(),
-            lone_start_without: false,
         };
         setup.check().unwrap_err()
     }

@@ -5,7 +5,7 @@ use bumpless_base::{Counters, Epoch, Instant, NodeId};
 use bumpless_config as config;
 use bumpless_controller::executor::{Answer, CycleMachine, Need, Resumed};
 use bumpless_controller::state::{Envelope, Progress};
-use bumpless_controller::{CycleReport, Replication, Settled, StateInfo};
+use bumpless_controller::{CycleReport, Replication, StateInfo, TransferOutcome};
 use bumpless_meeting::{ApplicationPort, GroupGate};
 use bumpless_node::applications::{FollowUp, Reporter, build, executor_settings};
 use bumpless_node::build::Shared;
@@ -78,10 +78,10 @@ impl Replication for WatchedChannel {
     fn own_usable_until(&self) -> Instant {
         self.inner.own_usable_until()
     }
-    fn wait_settled(&mut self, ticket: u64, _: Instant) -> Settled {
+    fn wait_settled(&mut self, ticket: u64, _: Instant) -> TransferOutcome {
         self.inner.settled(ticket)
     }
-    fn settled(&mut self, ticket: u64) -> Settled {
+    fn settled(&mut self, ticket: u64) -> TransferOutcome {
         self.inner.settled(ticket)
     }
     fn read_latest(&mut self, at: Instant, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
@@ -249,7 +249,7 @@ impl App {
                     return Some(Answer::Settled(channel.settled(ticket)));
                 }
                 let settled = channel.settled_or_lost(ticket);
-                (settled != Settled::Pending).then_some(Answer::Settled(settled))
+                (settled != TransferOutcome::Pending).then_some(Answer::Settled(settled))
             }
             Need::Alone { .. } => {
                 if self.machine.gate().alone_or_safe() {
@@ -274,7 +274,7 @@ impl App {
             }
             Waiting::For(Need::Settle { ticket, .. }, _) => {
                 let channel = &self.machine.replication().inner;
-                channel.settled_or_lost(ticket) != Settled::Pending
+                channel.settled_or_lost(ticket) != TransferOutcome::Pending
             }
             Waiting::For(Need::Alone { .. }, _) => self.gate.alone() || self.port.newest_is_safe(),
             _ => false,

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use bumpless_base::{Epoch, Instant, LinkId, NodeId, Random};
+use bumpless_base::{Instant, LinkId, NodeId, Permit, Random};
 use bumpless_config::{Config, ReferenceKind};
 use bumpless_node::admission::Admission;
 use bumpless_node::build::{self, Beginning, Node};
@@ -121,7 +121,7 @@ pub struct Host {
     /// The same in true time, unless the clock was changed since.
     wakes: Option<u64>,
     /// The permit that the checkers were told last, by group, and the true time of its end.
-    pub permits: Vec<(Option<(Epoch, Instant)>, u64)>,
+    pub permits: Vec<(Option<Permit>, u64)>,
     /// How long threads take.
     pub random: Random,
     seeds: Random,

@@ -1,5 +1,6 @@
 //! Whole runs: the same to the byte, and without violation.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -27,7 +28,7 @@ fn simulate(settings: &Settings) -> Report {
 
 #[test]
 fn a_seed_gives_the_same_run_to_the_byte_and_another_seed_another() {
-    let mut hashes = Vec::new();
+    let mut hashes = BTreeSet::new();
     assert_eq!(
         run_unless(&settings(Size::Small, 1, 15), || true).map(|report| report.simulated),
         Ok(0)
@@ -37,9 +38,8 @@ fn a_seed_gives_the_same_run_to_the_byte_and_another_seed_another() {
         let (one, other) = (simulate(&settings), simulate(&settings));
         assert_eq!(one.trace_hash, other.trace_hash, "seed {seed}");
         assert_eq!(one.datagrams, other.datagrams);
-        hashes.push(one.trace_hash);
+        hashes.insert(one.trace_hash);
     }
-    hashes.dedup();
     assert_eq!(hashes.len(), 3);
 }
 
@@ -101,17 +101,23 @@ fn fault_settings(seed: u64, seconds: u64, fault: &str) -> Settings {
 
 #[test]
 fn a_slow_application_is_as_slow_as_it_is_said() {
-    let run = |by_ms: u32| {
+    let run = |by_ms: u64| {
         let lines = format!(
             "for_ms = 2000\nkind = \"slow_application\"\nnode = \"left\"\napplication = \"swift\"\nby_ms = {by_ms}"
         );
-        with_fault(10, &lines)
-    };
-    let runs = [8, 12, 30, 60].map(run);
-    for (at, report) in runs.iter().enumerate() {
+        let report = with_fault(10, &lines);
         assert_eq!(report.violations, []);
-        let other = |earlier: &Report| earlier.trace_hash != report.trace_hash;
-        assert!(runs[..at].iter().all(other), "{at}");
+        [Counter::CyclesExecuted, Counter::CyclesOverrun].map(|it| report.counters.get(it))
+    };
+    let [executed, overrun] = run(0);
+    assert_eq!(overrun, 0);
+    for by_ms in [8, 12, 30, 60] {
+        let [slow, overrun] = run(by_ms);
+        assert_eq!(slow + overrun, executed, "begun or passed over, by {by_ms}");
+        assert_eq!(overrun > 0, by_ms > 10, "{overrun} passed over by {by_ms}");
+        // Of 200 periods; each cycle begins with one, and takes a little besides.
+        let took_ms = 2000 / (200 - overrun);
+        assert!((by_ms..by_ms + 20).contains(&took_ms), "{by_ms}: {took_ms}");
     }
 }
 

@@ -29,7 +29,7 @@ mod sync;
 
 pub use event::{FailureCause, ReceiverEvent, SenderEvent};
 pub use exchange::{ExchangeError, Refused};
-pub use handover::{Published, Publisher, StateView, Subscriber};
+pub use handover::{BUFFERS_PER_SIDE, Published, Publisher, StateView, Subscriber};
 pub use receiver::{AckTransmit, Receiver, ReceiverFactory, ReceiverReplacement};
 pub use sender::{Sender, SenderFactory, SenderReplacement, Transmit};
 pub use setup::{

@@ -2,7 +2,7 @@
 
 mod world;
 
-use bumpless_base::{Counter, LinkSet};
+use bumpless_base::{Counter, Instant, LinkId, LinkSet, PeerId};
 use bumpless_transfer::*;
 use bumpless_wire::Version;
 use world::*;
@@ -232,6 +232,46 @@ fn the_earliest_deadline_goes_first_even_into_a_running_transfer() {
         })
         .collect();
     assert_eq!(first, [1, 0]);
+}
+
+#[test]
+fn of_equal_deadlines_the_lowest_number_goes_first_whatever_the_order_and_whoever_comes_later() {
+    let link = LinkParameters {
+        bandwidth: 0,
+        frame_overhead: 0,
+        initial_round_trip: us(100),
+    };
+    let peer = SenderPeer {
+        version: Version::V2,
+        payload_size: 1000,
+        in_flight_max: 10,
+    };
+    let channel = |number: usize, peer: u8| SenderChannel {
+        id: id(number),
+        peer: PeerId(peer),
+        links: LinkSet::first(1),
+        distribution: Distribution::Replicate,
+        max_size: 2000,
+        deadline: ms(10),
+        expiry: ms(10),
+    };
+    let now = Instant::from_nanos(1_000);
+    let channels = [channel(5, 0), channel(4, 1), channel(2, 0), channel(3, 1)];
+    let (mut sender, mut publishers) =
+        Sender::with_room(&[link], &[peer; 2], &channels, 1).unwrap();
+    let (newcomer, publisher) = sender.factory().prepare(4, &channel(1, 0)).unwrap();
+    sender.exchange(4, newcomer, now).unwrap();
+    publishers.push(publisher);
+    for peer in 0..2 {
+        sender.set_session(PeerId(peer), Some(TAG), now);
+    }
+    for publisher in &mut publishers {
+        publisher.publish(now, |_| 2000);
+    }
+    sender.handle_published(now);
+    let packets = std::iter::from_fn(|| sender.poll_transmit(LinkId(0), now));
+    let places: Vec<usize> = packets.map(|packet| packet.channel).collect();
+    assert_eq!(places, [4, 4, 2, 2, 3, 3, 1, 1, 0, 0]);
 }
 
 #[test]

@@ -172,7 +172,7 @@ fn steady_state_allocates_nothing() {
 fn bookkeeping_takes_at_most_a_twentieth_of_the_states() {
     for payload_size in [500, 1000, 1430] {
         let (node, _, bytes) = counted(|| build(payload_size, 0));
-        let states = 4 * u64::from(SIZE);
+        let states = u64::from(2 * BUFFERS_PER_SIDE * SIZE);
         assert!(bytes > states);
         let share = (bytes - states) as f64 / f64::from(SIZE);
         assert!(share < 0.05, "{payload_size}: {share}");

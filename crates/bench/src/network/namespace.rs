@@ -3,10 +3,12 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 /// A network namespace.
 #[derive(Debug)]
@@ -20,11 +22,9 @@ impl Namespace {
     pub fn new() -> Result<Self, String> {
         // On a thread of its own: this one stays where it is.
         let descriptor = thread::spawn(|| {
-            // SAFETY: unshare() takes integers only and concerns this thread's network namespace.
-            match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
-                0 => File::open("/proc/thread-self/ns/net"),
-                _ => Err(io::Error::last_os_error()),
-            }
+            // SAFETY: it concerns this thread's network namespace alone, not its descriptors.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNET) }?;
+            File::open("/proc/thread-self/ns/net")
         })
         .join()
         .map_err(|_| "a thread ended by a panic".to_owned())?
@@ -44,15 +44,14 @@ impl Namespace {
         let descriptor = self.0.as_raw_fd();
         // SAFETY: between fork and exec only system calls are made; the descriptor is inherited, and is
         // open for as long as `self`, which outlives every process that it starts.
-        unsafe { command.pre_exec(move || enter(descriptor)) };
+        unsafe { command.pre_exec(move || enter(BorrowedFd::borrow_raw(descriptor))) };
     }
 
     /// Runs `work` on a thread in here.
     pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, String> {
-        let descriptor = self.0.as_raw_fd();
         let outcome = thread::scope(|scope| {
             scope
-                .spawn(move || enter(descriptor).map(|()| work()))
+                .spawn(|| enter(self.0.as_fd()).map(|()| work()))
                 .join()
         });
         outcome
@@ -82,10 +81,9 @@ impl Namespace {
     }
 }
 
-fn enter(descriptor: RawFd) -> io::Result<()> {
-    // SAFETY: setns() takes integers only; the descriptor is open.
-    match unsafe { libc::setns(descriptor, libc::CLONE_NEWNET) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+fn enter(descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(move_into_link_name_space(
+        descriptor,
+        Some(LinkNameSpaceType::Network),
+    )?)
 }

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use bumpless_base::Duration;
+use bumpless_base::{Duration, TransferOutcome};
 use bumpless_config::Config;
 use bumpless_controller::Replication;
-use bumpless_meeting::{GroupGate, Outcome};
+use bumpless_meeting::GroupGate;
 use bumpless_net_linux::{Clock, Waker, random};
 use bumpless_node::build::{self, Beginning, Ends, Parts};
 use bumpless_node::data_plane::DataPlane;
@@ -162,14 +162,16 @@ impl ChannelSender for Channel {
         loop {
             let took = Clock.now().since(began);
             match self.0.port.outcome(ticket) {
-                Outcome::Safe => return Ok(took),
-                Outcome::Failed => {
+                TransferOutcome::Safe => return Ok(took),
+                TransferOutcome::Failed => {
                     return Err("given up by the sender: its deadline or session ended".into());
                 }
-                Outcome::Pending if took >= patience => {
+                TransferOutcome::Pending if took >= patience => {
                     return Err(format!("no acknowledgement within {patience}"));
                 }
-                Outcome::Pending => thread::park_timeout(patience.saturating_sub(took).to_std()),
+                TransferOutcome::Pending => {
+                    thread::park_timeout(patience.saturating_sub(took).to_std())
+                }
             }
         }
     }

@@ -8,6 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::de::DeserializeOwned;
 
 use super::{Trouble, go_on};
@@ -41,10 +42,10 @@ impl Process {
     /// # Errors
     /// The program cannot be run.
     pub fn start(mut command: Command) -> Result<Self, String> {
-        // SAFETY: prctl() with these arguments is a plain system call, allowed between fork and exec.
+        // SAFETY: this is a plain system call, allowed between fork and exec.
         unsafe {
             command.pre_exec(|| {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                let _ = set_parent_process_death_signal(Some(Signal::KILL));
                 Ok(())
             })
         };

@@ -1,55 +1,117 @@
-//! How far a long run has come, and how long it will still take.
+//! How far a long run has come, and how long it will still take: on standard error.
 
-use std::io::{IsTerminal, Write};
+use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// A line on standard error: written over on a terminal, told now and then otherwise.
-pub struct Progress {
+/// How often the line is written over on a terminal.
+const ON_TERMINAL: Duration = Duration::from_millis(100);
+/// Longer than any run.
+pub const NEVER: Duration = Duration::MAX;
+
+/// A line that is written over on a terminal, and told now and then elsewhere.
+#[derive(Debug)]
+pub struct ProgressLine {
     began: Instant,
-    told: Option<Instant>,
-    /// Planned work, seconds as estimated before the start.
+    shown: Option<Instant>,
+    terminal: bool,
+    first: Duration,
+    again: Duration,
+}
+
+impl ProgressLine {
+    /// Of a run that begins now: from `on_terminal` on if there is a terminal, else from `elsewhere` on, and anew
+    /// after as long as that says.
+    pub fn new(on_terminal: Duration, elsewhere: (Duration, Duration)) -> Self {
+        let terminal = io::stderr().is_terminal();
+        let (first, again) = match terminal {
+            true => (on_terminal, ON_TERMINAL),
+            false => elsewhere,
+        };
+        Self {
+            began: Instant::now(),
+            shown: None,
+            terminal,
+            first,
+            again,
+        }
+    }
+
+    /// As [`new`](Self::new): nothing in the first second, and once a minute where there is no terminal.
+    pub fn sparing() -> Self {
+        let minute = Duration::from_secs(60);
+        Self::new(Duration::from_secs(1), (minute, minute))
+    }
+
+    /// Shows `line`, if it is time, with the time since the beginning to tell what is left.
+    pub fn show(&mut self, line: impl FnOnce(Duration) -> String) {
+        let (running, ago) = (self.began.elapsed(), self.shown.map(|at| at.elapsed()));
+        if !is_due((self.first, self.again), running, ago) {
+            return;
+        }
+        self.shown = Some(Instant::now());
+        let line = line(running);
+        // Nobody reads progress from a closed pipe.
+        let _ = match self.terminal {
+            true => write!(io::stderr(), "\r{line}\x1b[K"),
+            false => writeln!(io::stderr(), "{line}"),
+        };
+    }
+
+    /// Tells `line` at once where there is no terminal.
+    pub fn tell_elsewhere(&self, line: impl FnOnce(Duration) -> String) {
+        if !self.terminal {
+            let _ = writeln!(io::stderr(), "{}", line(self.began.elapsed()));
+        }
+    }
+
+    /// Clears the line.
+    pub fn end(&mut self) {
+        if self.terminal && self.shown.take().is_some() {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+fn is_due((first, again): (Duration, Duration), running: Duration, ago: Option<Duration>) -> bool {
+    ago.map_or(running >= first, |ago| ago >= again)
+}
+
+/// So many seconds in words.
+pub fn left(seconds: f64) -> String {
+    match seconds.max(0.0) {
+        s if !s.is_finite() => "time left unknown".into(),
+        s if s >= 120.0 => format!("{:.0} min left", s / 60.0),
+        s => format!("{s:.0} s left"),
+    }
+}
+
+/// A line about work whose parts were estimated before the start.
+pub struct Progress {
+    line: ProgressLine,
+    /// Seconds as estimated.
     planned: f64,
     done: f64,
-    terminal: bool,
-    quiet: bool,
 }
 
 impl Progress {
     /// `planned` seconds of work, as estimated.
     pub fn new(planned: f64, quiet: bool) -> Self {
+        let first = if quiet { NEVER } else { Duration::ZERO };
         Self {
-            began: Instant::now(),
-            told: None,
+            line: ProgressLine::new(first, (first, Duration::from_secs(15))),
             planned,
             done: 0.0,
-            terminal: std::io::stderr().is_terminal(),
-            quiet,
         }
     }
 
-    /// Work of `estimate` seconds called `what` begins.
+    /// Work called `what` begins.
     pub fn begins(&mut self, what: &str) {
-        let interval = Duration::from_millis(if self.terminal { 100 } else { 15_000 });
-        if self.quiet || self.told.is_some_and(|at| at.elapsed() < interval) {
-            return;
-        }
-        self.told = Some(Instant::now());
-        let share = if self.planned > 0.0 {
-            self.done / self.planned
-        } else {
-            1.0
-        };
-        let left = left(self.began.elapsed().as_secs_f64(), self.done, self.planned);
-        let (start, end) = if self.terminal {
-            ("\r\x1b[K", "")
-        } else {
-            ("", "\n")
-        };
-        let _ = write!(
-            std::io::stderr(),
-            "{start}{:3.0} %  {left}  {what}{end}",
-            share * 100.0
-        );
+        let (done, planned) = (self.done, self.planned);
+        let share = if planned > 0.0 { done / planned } else { 1.0 };
+        self.line.show(|spent| {
+            let left = left(rest(spent.as_secs_f64(), done, planned));
+            format!("{:3.0} %  about {left}  {what}", share * 100.0)
+        });
     }
 
     /// Work of `estimate` seconds has ended.
@@ -58,22 +120,16 @@ impl Progress {
     }
 
     /// Clears the line.
-    pub fn end(&self) {
-        if self.terminal && !self.quiet {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-        }
+    pub fn end(&mut self) {
+        self.line.end();
     }
 }
 
-/// The time left in words, from the time spent and the work done of the work planned.
-fn left(spent: f64, done: f64, planned: f64) -> String {
+/// The seconds left, from the time spent and the work done of the work planned.
+fn rest(spent: f64, done: f64, planned: f64) -> f64 {
     // Before anything is done the estimate is all there is.
     let pace = if done > 0.0 { spent / done } else { 1.0 };
-    let seconds = (pace * (planned - done)).max(0.0);
-    match seconds {
-        s if s >= 120.0 => format!("about {:.0} min left", s / 60.0),
-        s => format!("about {s:.0} s left"),
-    }
+    pace * (planned - done)
 }
 
 #[cfg(test)]
@@ -81,10 +137,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_line_comes_when_it_is_time_and_then_as_often_as_it_should() {
+        let ms = Duration::from_millis;
+        let due =
+            |running, ago: Option<u64>| is_due((ms(1_000), ms(250)), ms(running), ago.map(ms));
+        assert_eq!([due(999, None), due(1_000, None)], [false, true]);
+        assert_eq!(
+            [due(9_000, Some(249)), due(9_000, Some(250))],
+            [false, true]
+        );
+        assert!(!is_due((NEVER, NEVER), ms(u64::MAX), None));
+    }
+
+    #[test]
     fn the_time_left_follows_the_pace_so_far() {
-        assert_eq!(left(0.0, 0.0, 60.0), "about 60 s left");
-        assert_eq!(left(20.0, 10.0, 60.0), "about 100 s left");
-        assert_eq!(left(600.0, 10.0, 20.0), "about 10 min left");
-        assert_eq!(left(70.0, 70.0, 60.0), "about 0 s left");
+        let told = |spent, done, planned| left(rest(spent, done, planned));
+        assert_eq!(told(0.0, 0.0, 60.0), "60 s left");
+        assert_eq!(told(20.0, 10.0, 60.0), "100 s left");
+        assert_eq!(told(600.0, 10.0, 20.0), "10 min left");
+        assert_eq!(told(70.0, 70.0, 60.0), "0 s left");
+        assert_eq!(left(f64::INFINITY), "time left unknown");
     }
 }

@@ -3,22 +3,19 @@
 pub mod calibrate;
 mod change;
 
-use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use bumpless_bench::run::progress::{NEVER, ProgressLine, left};
 use bumpless_config::Config;
 use bumpless_plan::cost::Costs;
-use bumpless_plan::report::Report;
+use bumpless_plan::report::{Report, paper};
 use bumpless_plan::{Machine, Verdict};
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::output::{self, Failure, Outcome};
-
-/// Between two words on progress.
-const BETWEEN: Duration = Duration::from_millis(500);
 
 /// Say before commissioning whether every state is in time, and how many are lost in a year
 ///
@@ -26,7 +23,8 @@ const BETWEEN: Duration = Duration::from_millis(500);
 #[derive(Debug, Args)]
 pub struct Plan {
     /// The pair's configuration file
-    config: PathBuf,
+    #[arg(required = true)]
+    config: Option<PathBuf>,
     /// A second configuration: say in which order a running pair can change to it
     #[arg(conflicts_with_all = ["html", "svg"])]
     new: Option<PathBuf>,
@@ -39,6 +37,9 @@ pub struct Plan {
     /// Write the pictures to this directory, which is made if it does not exist
     #[arg(long, value_name = "DIRECTORY")]
     svg: Option<PathBuf>,
+    /// Print the first paper's figure 12 as SVG: messages lost in a year over the retransmission budget
+    #[arg(long, exclusive = true)]
+    paper_figure_12: bool,
     #[command(flatten)]
     calibration: calibrate::Calibrate,
 }
@@ -51,17 +52,22 @@ impl Plan {
     }
 
     fn execute(self) -> Outcome {
+        let (false, Some(file)) = (self.paper_figure_12, &self.config) else {
+            output::print_line(paper::figure_12().trim_end());
+            return Ok(ExitCode::SUCCESS);
+        };
         if let Some(new) = &self.new {
-            return change::run(&self.config, new, Machine::default(), self.json);
+            return change::run(file, new, Machine::default(), self.json);
         }
-        let config = output::load_to_plan(&self.config, self.json)?;
+        let config = output::load_to_plan(file, self.json)?;
         if self.calibration.calibrate {
-            return self.calibration.run(&self.config, config, self.json);
+            return self.calibration.run(file, config, self.json);
         }
-        let costs = self.calibration.costs(&self.config, &config)?;
+        let costs = self.calibration.costs(file, &config)?;
+        let costs_file = self.calibration.file(file);
         let plan = bumpless_plan::plan(&config, costs.as_ref());
         let verdict = plan.verdict;
-        let report = Report::new(&config.pair, plan, progress(Instant::now()));
+        let report = Report::new(&config.pair, plan, progress());
         if let Some(path) = &self.html {
             write(path, &report.page())?;
         }
@@ -70,63 +76,53 @@ impl Plan {
         }
         if self.json {
             let mut json = report.json();
-            json["costs"] = costs.map_or(Value::Null, |costs| self.costs_json(&config, &costs));
+            json["costs"] = costs.map_or(Value::Null, |costs| {
+                costs_json(&costs_file, &config, &costs)
+            });
             output::print_line(json);
         } else {
             output::print_line(report.text().trim_end());
             if let Some(costs) = &costs {
-                self.show_costs(&config, costs);
+                show_costs(&costs_file, &config, costs);
             }
         }
         Ok(ExitCode::from(u8::from(verdict != Verdict::Yes)))
     }
 }
 
-impl Plan {
-    fn costs_json(&self, config: &Config, costs: &Costs) -> Value {
-        let typical = config.applications.iter().map(|app| {
-            json!({"channel": app.name, "nanoseconds": costs.predict(config, app, app.state_max)})
-        });
-        json!({
-            "file": self.calibration.file(&self.config),
-            "measured_unix_s": costs.measured_unix_s,
-            "typical": typical.collect::<Vec<_>>(),
-        })
-    }
+fn costs_json(file: &Path, config: &Config, costs: &Costs) -> Value {
+    let typical = config.applications.iter().map(|app| {
+        json!({"channel": app.name, "nanoseconds": costs.predict(config, app, app.state_max)})
+    });
+    json!({
+        "file": file,
+        "measured_unix_s": costs.measured_unix_s,
+        "typical": typical.collect::<Vec<_>>(),
+    })
+}
 
-    fn show_costs(&self, config: &Config, costs: &Costs) {
-        output::print_line(format_args!(
-            "\nWith the costs measured on {} ({}). The largest state typically takes:",
-            calibrate::date(costs.measured_unix_s),
-            self.calibration.file(&self.config).display()
-        ));
-        for app in &config.applications {
-            let typical = costs.predict(config, app, app.state_max);
-            let typical = typical.map_or("not measured".into(), calibrate::micros);
-            output::print_line(format_args!("  {:<32} {typical:>12}", app.name));
-        }
+fn show_costs(file: &Path, config: &Config, costs: &Costs) {
+    output::print_line(format_args!(
+        "\nWith the costs measured on {} ({}). The largest state typically takes:",
+        calibrate::date(costs.measured_unix_s),
+        file.display()
+    ));
+    for app in &config.applications {
+        let typical = costs.predict(config, app, app.state_max);
+        let typical = typical.map_or("not measured".into(), calibrate::micros);
+        output::print_line(format_args!("  {:<32} {typical:>12}", app.name));
     }
 }
 
 /// Tells on a terminal how much of the search for margins is done, and how long the rest takes.
-fn progress(started: Instant) -> impl FnMut(usize, usize) {
-    let shown = std::io::stderr().is_terminal();
-    let mut last = started;
-    move |done, all| {
-        let finished = done == all && last > started;
-        if !shown || (last.elapsed() < BETWEEN && !finished) {
-            return;
-        }
-        last = Instant::now();
-        let left = started
-            .elapsed()
-            .mul_f64((all - done) as f64 / done.max(1) as f64);
-        let line = format!(
-            "margins of channel {done} of {all}, {:.0} s left",
-            left.as_secs_f64().ceil()
-        );
-        let line = if finished { String::new() } else { line };
-        let _ = write!(std::io::stderr(), "\r{line:<60}\r");
+fn progress() -> impl FnMut(usize, usize) {
+    let mut line = ProgressLine::new(Duration::from_millis(500), (NEVER, NEVER));
+    move |done, all| match done == all {
+        true => line.end(),
+        false => line.show(|spent| {
+            let left = left(spent.as_secs_f64() * (all as f64 / done as f64 - 1.0));
+            format!("margins of channel {done} of {all}, {left}")
+        }),
     }
 }
 

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use bumpless_bench::run::progress::{ProgressLine, left};
 use bumpless_sim::promise::{Broken, Judged, Row, Tally, Told, Verdict, judge};
 use serde_json::json;
 
 use crate::output::{self, Outcome};
-use crate::progress::ProgressLine;
 use crate::stop;
 
 /// Which sets to judge.
@@ -58,13 +58,7 @@ impl Done {
 
 /// How many sets are judged, and how long the others will take.
 fn progress(done: u64, all: u64, spent: Duration) -> String {
-    let left = match done {
-        0 => "time left unknown".to_owned(),
-        _ => {
-            let others = all.saturating_sub(done) as f64 / done as f64;
-            format!("{:.0} s left", (spent.as_secs_f64() * others).ceil())
-        }
-    };
+    let left = left(spent.as_secs_f64() * (all as f64 / done as f64 - 1.0));
     format!("{done} of {all} sets, {left}")
 }
 
@@ -88,7 +82,7 @@ impl Promise {
         };
         std::thread::scope(|scope| {
             let jobs: Vec<_> = (0..self.jobs).map(|_| scope.spawn(work)).collect();
-            let mut line = ProgressLine::new(began);
+            let mut line = ProgressLine::sparing();
             while jobs.iter().any(|job| !job.is_finished()) {
                 std::thread::sleep(Duration::from_millis(20));
                 line.show(|spent| {

@@ -14,8 +14,9 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 
+use bumpless_trial::need_namespaces;
+
 use super::plan::Plan;
-use super::{have_root, skip};
 
 pub struct Hosts {
     left: OwnedFd,
@@ -25,14 +26,9 @@ pub struct Hosts {
     twin: OwnedFd,
 }
 
-/// Runs `test` with hosts of its own, or says why it cannot.
+/// Runs `test` with hosts of its own, or skips it.
 pub fn with_hosts(test: impl FnOnce(Hosts) + Send + 'static) {
-    if !have_root() {
-        return;
-    }
-    if Command::new("ip").arg("-V").output().is_err() {
-        return skip("needs `ip` (iproute2)");
-    }
+    need_namespaces();
     // A thread of its own: it changes its network namespace.
     let thread = std::thread::spawn(move || test(Hosts::new()));
     if let Err(panic) = thread.join() {

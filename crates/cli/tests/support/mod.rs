@@ -58,24 +58,3 @@ pub fn json_lines(path: &Path) -> Vec<Value> {
         .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
         .collect()
 }
-
-/// Says on standard error, which the harness does not hide for this, that a test was skipped; with
-/// `BUMPLESS_REQUIRE_ALL=1` that is a failure.
-pub fn skip(why: &str) {
-    use std::io::Write;
-    assert!(
-        std::env::var_os("BUMPLESS_REQUIRE_ALL").is_none_or(|value| value != "1"),
-        "skipped: {why}, and BUMPLESS_REQUIRE_ALL=1 forbids that"
-    );
-    let _ = writeln!(std::io::stderr(), "skipped: {why}");
-}
-
-/// Whether this process may do what needs root; says so if not.
-pub fn have_root() -> bool {
-    // SAFETY: geteuid() has no arguments and cannot fail.
-    let root = unsafe { libc::geteuid() } == 0;
-    if !root {
-        skip("needs root");
-    }
-    root
-}

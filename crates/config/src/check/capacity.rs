@@ -4,6 +4,7 @@
 //! retransmissions, interference and blocking is the planner's question.
 
 use bumpless_base::{LinkSet, NodeId, frame};
+use bumpless_transfer::BUFFERS_PER_SIDE;
 
 use super::addresses::Map;
 use super::timing::ms;
@@ -13,8 +14,8 @@ use crate::model::ENVELOPE_MAX;
 use crate::model::{Distribution, IpVersion, Transfer, WireVersion};
 use crate::reader::Reader;
 
-/// Buffers of one state for each partner: three to send, three to receive.
-const BUFFERS_PER_PARTNER: u128 = 6;
+/// Buffers of one state for each partner: to send it and to receive it.
+const BUFFERS_PER_PARTNER: u128 = 2 * BUFFERS_PER_SIDE as u128;
 /// Buffers of one state in the application.
 const BUFFERS_OF_APPLICATION: u128 = 2;
 

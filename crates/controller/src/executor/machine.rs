@@ -12,7 +12,7 @@ use tenure::Tenure;
 
 use super::{
     CycleReport, ExecutorSettings, FailCause, HoldCause, OnFailure, Outcome, OutputGate, Permit,
-    Replication, Resumed, Role, Settled, Wake,
+    Replication, Resumed, Role, TransferOutcome, Wake,
 };
 use crate::state::Progress;
 use crate::{Application, CycleContext, FieldError, FieldSample, OutputStamp};
@@ -67,7 +67,7 @@ pub enum Answer {
     /// The connections were looked after.
     Warm(Result<FieldSample, FieldError>),
     /// What is known of the state.
-    Settled(Settled),
+    Settled(TransferOutcome),
     /// Whether it is certain.
     Alone(bool),
     /// Copy-out ended.

@@ -1,6 +1,7 @@
 //! The traits through which an executor meets its surroundings.
 
 use bumpless_base::{Epoch, Instant};
+pub use bumpless_base::{Permit, TransferOutcome};
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,17 +21,6 @@ pub trait Clock {
     fn wait_until(&mut self, until: Instant) -> Wake;
 }
 
-/// What became of a published state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
-    /// The backup holds this state, or a later one of the same application.
-    Safe,
-    /// Its transfer was given up, and no later state is safe.
-    Failed,
-    /// Not known yet. A state that a later one superseded is pending until the later one settles.
-    Pending,
-}
-
 /// What is known about a received state besides its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateInfo {
@@ -47,11 +37,11 @@ pub trait Replication {
     fn publish(&mut self, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64;
 
     /// Waits until the state of `ticket` is safe or failed, at most until `until`. Ends early
-    /// with [`Settled::Failed`] when the backup is lost.
-    fn wait_settled(&mut self, ticket: u64, until: Instant) -> Settled;
+    /// with [`TransferOutcome::Failed`] when the backup is lost.
+    fn wait_settled(&mut self, ticket: u64, until: Instant) -> TransferOutcome;
 
     /// What became of `ticket`, without waiting.
-    fn settled(&mut self, ticket: u64) -> Settled;
+    fn settled(&mut self, ticket: u64) -> TransferOutcome;
 
     /// Until when the state that was published last is young enough to go on from. Before any was published, an
     /// instant that has passed.
@@ -81,15 +71,6 @@ pub enum Role {
     Backup,
     /// Executes and writes outputs while it has a [`Permit`].
     Primary,
-}
-
-/// The right to write outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Permit {
-    /// The stamp of every output written under it.
-    pub epoch: Epoch,
-    /// No output may leave after this.
-    pub until: Instant,
 }
 
 /// The redundancy layer as an executor sees it.

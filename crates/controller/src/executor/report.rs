@@ -1,6 +1,6 @@
 //! What an executor reports about each cycle.
 
-use super::ports::{Role, Settled};
+use super::ports::{Role, TransferOutcome};
 use crate::{FieldError, LoadError};
 use bumpless_base::{Duration, Epoch, Instant};
 
@@ -98,7 +98,7 @@ pub struct CycleReport {
     pub state_bytes: usize,
     /// What became of the state that copy-out had to wait for (`before_output`: this cycle's;
     /// `async`: the one before, or this one if that failed); `None` if there was no reason to wait.
-    pub settled: Option<Settled>,
+    pub settled: Option<TransferOutcome>,
     /// Time from publishing the state that was first waited for until copy-out knew it to be safe.
     pub transfer_settled_after: Option<Duration>,
     /// The write was asked for although the state that it had to wait for was not safe then either; whether the

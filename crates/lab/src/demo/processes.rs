@@ -8,6 +8,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal,
+};
+
 /// Most bytes of a process's last words that an error repeats.
 const WORDS_MAX: u64 = 2_000;
 /// How long a process has to end in order.
@@ -45,7 +50,7 @@ impl Process {
     pub fn spawn(mut command: Command, directory: &Path, name: &str) -> io::Result<Self> {
         let words = directory.join(format!("{name}.out"));
         let out = File::options().create(true).append(true).open(&words)?;
-        let parent = std::process::id();
+        let parent = Some(getpid());
         command
             .stdin(Stdio::null())
             .stdout(out.try_clone()?)
@@ -57,12 +62,10 @@ impl Process {
         unsafe {
             command.pre_exec(move || {
                 // Even a demonstration that is killed leaves no process behind.
-                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
-                    return Err(io::Error::last_os_error());
-                }
-                match libc::getppid() as u32 == parent {
+                set_parent_process_death_signal(Some(Signal::KILL))?;
+                match getppid() == parent {
                     true => Ok(()),
-                    false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+                    false => Err(Errno::SRCH.into()),
                 }
             });
         }
@@ -79,10 +82,10 @@ impl Process {
     }
 
     /// Sends it a signal, if it has not ended.
-    pub fn signal(&mut self, signal: i32) {
+    pub fn signal(&mut self, signal: Signal) {
         if self.ended().is_none() {
-            // SAFETY: the child has not been waited for, so its number is still its own.
-            unsafe { libc::kill(self.child.id() as libc::pid_t, signal) };
+            // The child has not been waited for, so its number is still its own.
+            let _ = kill_process(Pid::from_child(&self.child), signal);
         }
     }
 
@@ -102,7 +105,7 @@ impl Process {
 
     /// Asks it to end, and ends it if it does not.
     pub fn stop(mut self) {
-        self.signal(libc::SIGTERM);
+        self.signal(Signal::TERM);
         let since = Instant::now();
         while self.ended().is_none() && since.elapsed() < PATIENCE {
             thread::sleep(Duration::from_millis(5));

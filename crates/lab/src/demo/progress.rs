@@ -1,70 +1,48 @@
 //! Tells on standard error what goes on: one line that is rewritten on a terminal, otherwise one
 //! line per phase.
 
-use std::io::{self, IsTerminal, Write};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use bumpless_bench::run::progress::{NEVER, ProgressLine, left};
 
 /// Shows what is going on.
 #[derive(Debug)]
 pub struct Progress {
-    terminal: bool,
-    since: Instant,
+    line: ProgressLine,
     planned: Duration,
     what: String,
-    shown: Option<(u64, String)>,
 }
 
 impl Progress {
     /// For something that is planned to take `planned`.
     pub fn new(planned: Duration) -> Self {
-        let terminal = io::stderr().is_terminal();
         Self {
-            terminal,
-            since: Instant::now(),
+            line: ProgressLine::new(Duration::ZERO, (NEVER, NEVER)),
             planned,
             what: String::new(),
-            shown: None,
         }
     }
 
     /// Something else goes on from here.
     pub fn now(&mut self, what: impl Into<String>) {
         self.what = what.into();
-        if !self.terminal {
-            // Nobody reads progress from a closed pipe.
-            let _ = writeln!(
-                io::stderr(),
-                "{:4.0} s  {}",
-                self.since.elapsed().as_secs_f64(),
-                self.what
-            );
-        }
+        let what = &self.what;
+        self.line
+            .tell_elsewhere(|spent| format!("{:4.0} s  {what}", spent.as_secs_f64()));
         self.tick();
     }
 
     /// Time goes by.
     pub fn tick(&mut self) {
-        if !self.terminal {
-            return;
-        }
-        let left = self.planned.saturating_sub(self.since.elapsed()).as_secs();
-        let state = (left, self.what.clone());
-        if self.shown.as_ref() != Some(&state) {
-            let _ = write!(
-                io::stderr(),
-                "\r\x1b[K  {} (about {left} s left)",
-                self.what
-            );
-            let _ = io::stderr().flush();
-            self.shown = Some(state);
-        }
+        let (planned, what) = (self.planned, &self.what);
+        self.line.show(|spent| {
+            let left = left(planned.saturating_sub(spent).as_secs_f64());
+            format!("  {what} (about {left})")
+        });
     }
 
     /// Takes the line away.
     pub fn clear(&mut self) {
-        if self.terminal && self.shown.take().is_some() {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-            let _ = io::stderr().flush();
-        }
+        self.line.end();
     }
 }

@@ -92,10 +92,9 @@ fn chosen(options: &TortureOptions) -> Result<Vec<Case>, TortureError> {
 }
 
 fn check_rights() -> Result<(), TortureError> {
-    // SAFETY: geteuid() has no arguments and cannot fail.
-    match unsafe { libc::geteuid() } {
-        0 => Ok(()),
-        _ => Err(TortureError::Impossible(
+    match rustix::process::geteuid().is_root() {
+        true => Ok(()),
+        false => Err(TortureError::Impossible(
             "needs root, for network namespaces of its own; nothing else of the computer is touched: \
              run it with sudo. `bumpless demo` needs no root"
                 .into(),

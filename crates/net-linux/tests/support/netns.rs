@@ -4,9 +4,10 @@
 //! everything in them, when the thread and its sockets are gone, after a panic too.
 
 use std::fs::File;
-use std::io::Write;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::Command;
+
+use bumpless_trial::need_namespaces;
 
 /// A network between the two hosts.
 #[derive(Clone, Copy)]
@@ -51,19 +52,15 @@ pub struct Hosts {
     right: OwnedFd,
 }
 
-/// Runs `test` with two connected hosts, or says why it cannot.
+/// Runs `test` with two connected hosts, or skips it.
 pub fn with_hosts(test: impl FnOnce(&Hosts) + Send + 'static) {
-    let thread = std::thread::spawn(move || match Hosts::new() {
-        Ok(hosts) => {
-            hosts.connect(A);
-            hosts.connect(B);
-            test(&hosts);
-        }
-        Err(why) => {
-            // Not by a macro: the test harness hides what those print.
-            let mut out = std::io::stderr();
-            let _ = writeln!(out, "skipped: {why}");
-        }
+    need_namespaces();
+    // A thread of its own: it changes its network namespace.
+    let thread = std::thread::spawn(move || {
+        let hosts = Hosts::new();
+        hosts.connect(A);
+        hosts.connect(B);
+        test(&hosts);
     });
     if let Err(panic) = thread.join() {
         std::panic::resume_unwind(panic);
@@ -71,19 +68,16 @@ pub fn with_hosts(test: impl FnOnce(&Hosts) + Send + 'static) {
 }
 
 impl Hosts {
-    fn new() -> Result<Self, &'static str> {
-        if Command::new("ip").arg("-V").output().is_err() {
-            return Err("needs `ip` (iproute2)");
-        }
+    fn new() -> Self {
         let hosts = Self {
-            left: own_namespace()?,
-            right: own_namespace()?,
+            left: own_namespace(),
+            right: own_namespace(),
         };
         for host in [&hosts.left, &hosts.right] {
             enter(host);
             ip("link set lo up");
         }
-        Ok(hosts)
+        hosts
     }
 
     /// Runs `work` on the left host. Sockets stay where they were opened.
@@ -149,12 +143,11 @@ pub fn remove_address(interface: &str, address: &str) {
     ip(&format!("address del {address}/{bits} dev {interface}"));
 }
 
-fn own_namespace() -> Result<OwnedFd, &'static str> {
+fn own_namespace() -> OwnedFd {
     // SAFETY: unshare() takes integers only and concerns this thread's network namespace.
-    if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
-        return Err("needs root");
-    }
-    Ok(File::open("/proc/thread-self/ns/net").unwrap().into())
+    let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+    File::open("/proc/thread-self/ns/net").unwrap().into()
 }
 
 fn enter(namespace: &OwnedFd) {

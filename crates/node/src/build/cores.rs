@@ -102,7 +102,6 @@ fn redundancy_setup(config: &Config, wiring: &Wiring) -> redundancy::Setup {
             .iter()
             .map(|&group| group_setup(config, group))
             .collect(),
-        lone_start_without: false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bumpless_base::{Duration, Epoch, Instant, PeerId};
+use bumpless_base::{Duration, Epoch, Instant, PeerId, Permit};
 use bumpless_exchange::Marks;
 use bumpless_meeting::{GroupGate, end_alone};
 use bumpless_redundancy::{GroupId, Redundancy};
@@ -294,22 +294,21 @@ impl GroupRuntime {
         let Some(standing) = redundancy.standing(self.id, now) else {
             return;
         };
-        let permit = standing.permit.map(|permit| (permit.epoch, permit.until));
         let expected = standing.partner_reachable && redundancy.transfer_tag(self.peer).is_some();
-        self.tell_gate(permit, expected, standing.alone);
+        self.tell_gate(standing.permit, expected, standing.alone);
         self.partner_role = standing.partner_role;
         self.offered &= standing.partner_reachable && standing.partner_role != Some(Role::Primary);
         let snapshot = &mut self.snapshot;
         snapshot.role = standing.role;
         snapshot.epoch = standing.epoch;
-        snapshot.permit_until = permit.map(|(_, until)| until);
+        snapshot.permit_until = standing.permit.map(|permit| permit.until);
         snapshot.synced = standing.synced;
         snapshot.partner_heard = standing.partner_reachable;
         snapshot.reference = standing.reference.map(|reference| reference.0);
     }
 
     /// Looks before it writes: each write makes the processor wait, and most turns change nothing.
-    fn tell_gate(&self, permit: Option<(Epoch, Instant)>, expected: bool, alone: bool) {
+    fn tell_gate(&self, permit: Option<Permit>, expected: bool, alone: bool) {
         let before = self.gate.permit();
         let mut changed = before.is_some() != permit.is_some();
         if before != permit {

@@ -18,7 +18,7 @@ const BOTTOM: f64 = 46.0;
 /// Height of a row of the legend.
 const LEGEND: f64 = 19.0;
 /// Largest budget that is drawn, as in the paper; further if a channel's is.
-const BUDGETS: u32 = 10;
+pub(super) const BUDGETS: u32 = 10;
 /// Labels below the axis at most.
 const LABELS: usize = 20;
 /// Losses below this are not drawn, as in the paper.
@@ -26,17 +26,19 @@ const CUT: f64 = 1e-12;
 /// Channels that are drawn: colours that the style sheet knows.
 pub const CHANNELS: usize = 12;
 
-const TITLE: &str = "States lost in a year over the retransmission budget (first paper, figure 12)";
+const LABEL: &str = "States lost in a year over the retransmission budget";
+const BELOW: &str = "retransmission budget; a square marks the one that is planned with";
 
 /// One channel's line.
-struct Line {
-    name: String,
+pub(super) struct Line {
+    pub name: String,
     /// Channels of the same line besides.
-    more: usize,
-    budget: u32,
+    pub more: usize,
+    /// The one that is planned with.
+    pub budget: Option<u32>,
     /// By budget; with one network, and with all.
-    single: Vec<f64>,
-    all: Vec<f64>,
+    pub single: Vec<f64>,
+    pub all: Vec<f64>,
 }
 
 impl Line {
@@ -73,13 +75,13 @@ pub fn draw(scenario: &Scenario) -> Option<Drawing> {
     kinds.truncate(CHANNELS);
     kinds.sort_unstable();
     let drawn: Vec<&Line> = kinds.iter().map(|&at| &lines[at]).collect();
-    let mut caption = String::from(TITLE);
+    let mut caption = format!("{LABEL} (first paper, figure 12)");
     if drawn.iter().any(|line| line.differs()) {
         caption += ", if all other networks are out of service; dashed: with all of them";
     }
     Some(Drawing {
         caption,
-        svg: figure(&drawn, most),
+        svg: figure(&drawn, most, (LABEL, BELOW)),
     })
 }
 
@@ -96,7 +98,7 @@ fn line(scenario: &Scenario, channel: &Channel, most: u32) -> Line {
     Line {
         name: channel.name.clone(),
         more: 0,
-        budget: channel.budget,
+        budget: Some(channel.budget),
         single: curve(worst.fold(0.0, f64::max)),
         all: curve(all.unwrap_or(0.0)),
     }
@@ -119,7 +121,8 @@ impl Axes {
     }
 }
 
-fn figure(lines: &[&Line], most: u32) -> String {
+/// The lines up to a budget of `most`; `label` is what a screen reader says, `below` stands under the axis.
+pub(super) fn figure(lines: &[&Line], most: u32, (label, below): (&str, &str)) -> String {
     let largest = lines.iter().map(|line| line.single[0]).fold(1.0, f64::max);
     let axes = Axes {
         most,
@@ -143,7 +146,6 @@ fn figure(lines: &[&Line], most: u32) -> String {
         svg.text("tick", place, Anchor::Middle, &budget.to_string());
     }
     let middle = (LEFT + (WIDTH - LEFT - RIGHT) / 2.0, TOP + HEIGHT + 38.0);
-    let below = "retransmission budget; a square marks the one that is planned with";
     svg.text("tick", middle, Anchor::Middle, below);
     for (at, line) in lines.iter().enumerate() {
         curve(&mut svg, &axes, at, (line, &line.single), "");
@@ -160,11 +162,7 @@ fn figure(lines: &[&Line], most: u32) -> String {
     }
     let legend = TOP + 20.0 + lines.len() as f64 * LEGEND;
     let height = (TOP + HEIGHT + BOTTOM).max(legend);
-    svg.finish(
-        WIDTH,
-        height,
-        "States lost in a year over the retransmission budget",
-    )
+    svg.finish(WIDTH, height, label)
 }
 
 fn curve(svg: &mut Svg, axes: &Axes, at: usize, (line, lost): (&Line, &[f64]), dash: &str) {
@@ -181,7 +179,9 @@ fn curve(svg: &mut Svg, axes: &Axes, at: usize, (line, lost): (&Line, &[f64]), d
         points.push((x, axes.y(CUT)));
     }
     svg.polyline(&format!("c{at}{dash}"), points);
-    let budget = line.budget as usize;
+    let Some(budget) = line.budget.map(|budget| budget as usize) else {
+        return;
+    };
     if let Some(&planned) = lost.get(budget).filter(|&&lost| lost >= CUT) {
         let tip = format!(
             "{}: budget {budget}, {} states lost in a year{}",

@@ -4,6 +4,7 @@ mod json;
 mod losses;
 mod networks;
 mod page;
+pub mod paper;
 mod schedule;
 mod table;
 mod tables;

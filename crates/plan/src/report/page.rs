@@ -58,7 +58,7 @@ pub fn drawings(report: &Report) -> Vec<(String, String)> {
 }
 
 /// A drawing that brings its own style.
-fn alone(svg: &str) -> String {
+pub(super) fn alone(svg: &str) -> String {
     let open = "<svg ";
     let with = "<svg xmlns=\"http://www.w3.org/2000/svg\" ";
     let svg = svg.replacen(open, with, 1);

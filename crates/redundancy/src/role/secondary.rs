@@ -143,7 +143,7 @@ impl RoleMachine {
         let Some(candidate) = self.next_epoch() else {
             return self.resign(Retreat::Stopped, RoleCause::EpochsExhausted, s, out);
         };
-        let set = self.attempt_set(failover, s);
+        let set = self.agreement.needed();
         let granted = s.now < self.agreement.lease_until(set);
         if !granted || !self.agreement.on_record(set, candidate) {
             return self.report_wait(set, s, out);
@@ -182,17 +182,6 @@ impl RoleMachine {
         for reference in self.agreement.needed().iter() {
             self.agreement.lease_mut(reference).next_request = s.now;
         }
-    }
-
-    fn attempt_set(&self, failover: bool, s: &Surroundings<'_>) -> ReferenceSet {
-        let needed = self.agreement.needed();
-        if failover || !s.lone_start_without {
-            return needed;
-        }
-        needed
-            .iter()
-            .filter(|&r| self.agreement.answers(r, s.timing, s.now))
-            .collect()
     }
 
     fn report_wait(&mut self, set: ReferenceSet, s: &Surroundings<'_>, out: &mut Outbox) {

@@ -2,9 +2,9 @@
 
 use crate::event::{Event, Outbox, RedundancyCause, RedundancyLevel, RoleCause, WaitCause};
 use crate::id::{GroupId, ReferenceId};
-use crate::role::{OutputPermit, RoleMachine, Surroundings};
+use crate::role::{RoleMachine, Surroundings};
 use crate::setup::{ReferenceKind, Timing};
-use bumpless_base::{Epoch, Instant, LinkId, LinkSet, PeerId};
+use bumpless_base::{Epoch, Instant, LinkId, LinkSet, PeerId, Permit};
 use bumpless_wire::{GroupFlags, Role};
 
 /// A weakness that stays although everything works.
@@ -57,7 +57,7 @@ pub struct Status {
     /// Stamp of outputs if primary, else the highest epoch known.
     pub epoch: Epoch,
     /// The right to write, if it is valid at the moment.
-    pub permit: Option<OutputPermit>,
+    pub permit: Option<Permit>,
     /// Why this node should be primary and is not.
     pub waiting: Option<WaitCause>,
     /// Whether this node holds a fresh state of every application.
@@ -102,7 +102,7 @@ pub struct Standing {
     /// The reference point that the pair has agreed on, as far as this node knows.
     pub reference: Option<ReferenceId>,
     /// The right to write outputs, as [`Redundancy::output_permit`](crate::Redundancy::output_permit) tells it.
-    pub permit: Option<OutputPermit>,
+    pub permit: Option<Permit>,
     /// As [`Redundancy::is_alone`](crate::Redundancy::is_alone) tells it.
     pub alone: bool,
 }

@@ -130,7 +130,6 @@ impl Plan {
                 hot_restart: self.hot_restart(),
                 stop_when_old: false,
             }],
-            lone_start_without: false,
         }
     }
 

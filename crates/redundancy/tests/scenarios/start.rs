@@ -23,21 +23,6 @@ fn a_lone_node_starts_only_when_every_witness_grants() {
 }
 
 #[test]
-fn a_lone_node_may_be_allowed_to_start_without_a_silent_witness() {
-    let mut world = World::new(
-        Plan {
-            lone_start_without: true,
-            ..Plan::default()
-        },
-        10,
-    );
-    world.witnesses[1] = None;
-    world.start(0);
-    world.run_for(1000 * MS);
-    assert!(world.writes(0).is_some());
-}
-
-#[test]
 fn the_preferred_node_starts_as_primary_in_whatever_order_they_come() {
     for seed in 0..20 {
         let mut world = World::new(Plan::default(), seed);

@@ -31,7 +31,6 @@ pub struct Plan {
     pub true_drift_ppm: u32,
     /// The field device rejects older epochs and says which it has seen.
     pub field_checks_epoch: bool,
-    pub lone_start_without: bool,
     /// Share of states that do not arrive, whatever the networks do.
     pub transfer_loss: f64,
     /// Wait for the states of the partner to be fresh this long.
@@ -54,7 +53,6 @@ impl Default for Plan {
             },
             true_drift_ppm: 500,
             field_checks_epoch: false,
-            lone_start_without: false,
             transfer_loss: 0.0,
             expiry: 60 * MS,
             says_alone: true,
@@ -241,7 +239,6 @@ impl World {
                 hot_restart: Duration::from_nanos(self.plan.expiry),
                 stop_when_old: false,
             }],
-            lone_start_without: self.plan.lone_start_without,
         }
     }
 

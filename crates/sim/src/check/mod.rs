@@ -23,7 +23,7 @@ mod whole;
 
 pub use self::bounded::{Bounded, Load};
 pub use self::channel::{
-    Answer, ChannelTerms, Channels, Message, Passed, Sending, State, TransferTurn, full_payload,
+    ChannelTerms, Channels, Message, Passed, Sending, State, TransferTurn, full_payload,
 };
 pub use self::continues::{Continues, Continuing};
 pub use self::earliest_first::EarliestFirst;

@@ -2,177 +2,123 @@
 
 use toml_edit::{Item, TableLike};
 
+use super::forms::Number;
 use super::scenario::Reader;
 
-const MS: f64 = 1e6;
-/// Longest span in a scenario, milliseconds.
-const LONGEST: f64 = 1e10;
-
 /// A table while its fields are taken.
-pub(super) struct Entry<'a> {
+pub(super) struct Entry<'a, 't> {
+    pub(super) reader: &'a mut Reader<'t>,
     table: &'a dyn TableLike,
     line: usize,
+    /// What was asked for, whether it is there or not.
+    taken: Vec<&'static str>,
 }
 
-impl<'a> Entry<'a> {
-    pub(super) fn new(table: &'a dyn TableLike, line: usize) -> Self {
-        Self { table, line }
+impl<'a, 't> Entry<'a, 't> {
+    pub(super) fn new(reader: &'a mut Reader<'t>, table: &'a dyn TableLike, line: usize) -> Self {
+        Self {
+            reader,
+            table,
+            line,
+            taken: Vec::new(),
+        }
     }
 
     /// The line of `key`, or of the table without it.
-    pub(super) fn line_of(&self, reader: &Reader<'_>, key: &str) -> usize {
+    pub(super) fn line_of(&self, key: &str) -> usize {
         self.table
             .get(key)
-            .map_or(self.line, |item| reader.line(item))
+            .map_or(self.line, |item| self.reader.line(item))
     }
 
-    pub(super) fn wrong(&self, reader: &mut Reader<'_>, key: &str, what: String) {
-        let line = self.line_of(reader, key);
-        reader.wrong(line, what);
+    pub(super) fn wrong(&mut self, key: &str, what: impl Into<String>) {
+        let line = self.line_of(key);
+        self.reader.wrong(line, what);
     }
 
-    /// Refuses fields that are not among `known`.
-    pub(super) fn only(&self, reader: &mut Reader<'_>, known: &[&str]) {
+    /// Refuses fields for which nobody has asked.
+    pub(super) fn nothing_else(&mut self) {
+        let known = self.taken.join(", ");
         for (key, item) in self.table.iter() {
-            if !known.contains(&key) {
-                let line = reader.line(item);
-                let what = format!(
-                    "there is no field {key:?} here; there are {}",
-                    known.join(", ")
-                );
-                reader.wrong(line, what);
+            if !self.taken.contains(&key) {
+                let line = self.reader.line(item);
+                let what = format!("there is no field {key:?} here; there are {known}");
+                self.reader.wrong(line, what);
             }
         }
     }
 
-    pub(super) fn item(&self, key: &str) -> Option<&'a Item> {
+    pub(super) fn item(&mut self, key: &'static str) -> Option<&'a Item> {
+        if !self.taken.contains(&key) {
+            self.taken.push(key);
+        }
         self.table.get(key)
     }
 
-    pub(super) fn text(&self, reader: &mut Reader<'_>, key: &str) -> Option<String> {
-        let item = self.item(key)?;
-        let text = item.as_str().map(str::to_owned);
+    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
+        let text = self.item(key)?.as_str().map(str::to_owned);
         if text.is_none() {
-            self.wrong(reader, key, format!("{key} must be a text in quotes"));
+            self.wrong(key, format!("{key} must be a text in quotes"));
         }
         text
     }
 
-    pub(super) fn truth(&self, reader: &mut Reader<'_>, key: &str) -> bool {
+    pub(super) fn truth(&mut self, key: &'static str) -> bool {
         let Some(item) = self.item(key) else {
             return false;
         };
         item.as_bool().unwrap_or_else(|| {
-            self.wrong(reader, key, format!("{key} must be true or false"));
+            self.wrong(key, format!("{key} must be true or false"));
             false
         })
     }
 
-    /// A number from `least` to `most`, if the field is there.
-    pub(super) fn number(
-        &self,
-        reader: &mut Reader<'_>,
-        key: &str,
-        least: f64,
-        most: f64,
-    ) -> Option<f64> {
-        let item = self.item(key)?;
-        let number = item
-            .as_float()
-            .or_else(|| item.as_integer().map(|number| number as f64));
-        let fits = number.filter(|number| (least..=most).contains(number));
-        if fits.is_none() {
-            let given = number.map_or(String::new(), |number| format!(", not {number}"));
-            let what = format!("{key} must be a number from {least} to {most}{given}");
-            self.wrong(reader, key, what);
-        }
-        fits
-    }
-
-    /// As [`number`](Self::number), of a field that must be there.
-    pub(super) fn needed(
-        &self,
-        reader: &mut Reader<'_>,
-        key: &str,
-        least: f64,
-        most: f64,
-    ) -> Option<f64> {
-        if self.item(key).is_none() {
-            self.wrong(reader, key, format!("this kind of fault needs {key}"));
-        }
-        self.number(reader, key, least, most)
-    }
-
-    /// A whole number from `least` to `most`, of a field that must be there.
-    pub(super) fn whole(
-        &self,
-        reader: &mut Reader<'_>,
-        key: &str,
-        least: u64,
-        most: u64,
-    ) -> Option<u64> {
-        let number = self.needed(reader, key, least as f64, most as f64)?;
-        if number.fract() != 0.0 {
-            self.wrong(
-                reader,
-                key,
-                format!("{key} must be a whole number, not {number}"),
-            );
-            return None;
-        }
-        Some(number as u64)
-    }
-
-    /// As [`share`](Self::share), of a field that may be left out.
-    pub(super) fn share_or(
-        &self,
-        reader: &mut Reader<'_>,
-        key: &str,
-        otherwise: f64,
-    ) -> Option<f64> {
-        match self.item(key) {
-            Some(_) => self.share(reader, key),
-            None => Some(otherwise),
-        }
-    }
-
-    pub(super) fn share(&self, reader: &mut Reader<'_>, key: &str) -> Option<f64> {
-        self.needed(reader, key, 0.0, 1.0)
-    }
-
-    /// A span in milliseconds, in nanoseconds.
-    pub(super) fn span(&self, reader: &mut Reader<'_>, key: &str) -> Option<u64> {
-        self.needed(reader, key, 0.0, LONGEST)
-            .map(|ms| (ms * MS).round() as u64)
-    }
-
-    /// The position of the thing that `key` names.
-    pub(super) fn named(
-        &self,
-        reader: &mut Reader<'_>,
-        key: &str,
-        names: &[&str],
-        needed: bool,
-    ) -> Option<usize> {
-        if self.item(key).is_none() {
-            if needed {
-                let what = format!(
-                    "this kind of fault needs {key}: one of {}",
-                    names.join(", ")
-                );
-                self.wrong(reader, key, what);
+    /// A number in the file's unit, such as `form` permits.
+    pub(super) fn number(&mut self, key: &'static str, form: &Number) -> f64 {
+        let Number { least, most, .. } = *form;
+        let given = self.item(key).map(|item| {
+            item.as_float()
+                .or_else(|| item.as_integer().map(|number| number as f64))
+        });
+        let what = match (given, form.otherwise) {
+            (None, Some(otherwise)) => return otherwise,
+            (None, None) => format!("this kind of fault needs {key}"),
+            (Some(Some(number)), _) if !(least..=most).contains(&number) => {
+                format!("{key} must be a number from {least} to {most}, not {number}")
             }
-            return None;
-        }
-        let name = self.text(reader, key)?;
+            (Some(Some(number)), _) if form.is_whole && number.fract() != 0.0 => {
+                format!("{key} must be a whole number, not {number}")
+            }
+            (Some(Some(number)), _) => return number,
+            (Some(None), _) => format!("{key} must be a number from {least} to {most}"),
+        };
+        self.wrong(key, what);
+        form.otherwise.unwrap_or(least)
+    }
+
+    /// The position of the thing that `key` names, if it names one.
+    pub(super) fn named(&mut self, key: &'static str, names: &[&str]) -> Option<usize> {
+        let name = self.text(key)?;
         let at = names.iter().position(|known| *known == name);
         if at.is_none() {
-            let what = format!(
-                "no {key} is called {name:?}; there are {}",
-                names.join(", ")
+            let known = names.join(", ");
+            self.wrong(
+                key,
+                format!("no {key} is called {name:?}; there are {known}"),
             );
-            self.wrong(reader, key, what);
         }
         at
+    }
+
+    /// As [`named`](Self::named), of a field that must be there.
+    pub(super) fn one_of(&mut self, key: &'static str, names: &[&str]) -> usize {
+        if self.item(key).is_none() {
+            let known = names.join(", ");
+            self.wrong(
+                key,
+                format!("this kind of fault needs {key}: one of {known}"),
+            );
+        }
+        self.named(key, names).unwrap_or_default()
     }
 }

@@ -3,17 +3,16 @@
 mod assumptions;
 mod entry;
 mod fault;
+mod forms;
 mod kinds;
 mod outages;
 mod overlap;
-mod path_kinds;
 mod places;
 mod scenario;
 mod storm;
-mod words;
 
 pub use self::assumptions::broken_assumptions;
 pub use self::fault::{Bursts, Class, End, Fault, Field, Junk, PathFault, Paths, Timed, Wrong};
+pub use self::kinds::words;
 pub use self::scenario::{Complaint, Scenario};
 pub use self::storm::{change_now_and_then, storm};
-pub use self::words::words;

@@ -1,9 +1,11 @@
 //! Faults that cannot be at the same time.
 
+use std::mem::discriminant;
+
 use bumpless_config::Config;
 
-use super::path_kinds::{is_among, real_paths};
-use super::{End, Fault, PathFault, Paths, Timed};
+use super::places::{Names, is_among, real_paths};
+use super::{Fault, PathFault, Paths, Timed};
 
 /// The faults, by line, that contradict an earlier one, and how.
 pub(super) fn contradictions(config: &Config, faults: &[(usize, Timed)]) -> Vec<(usize, String)> {
@@ -36,63 +38,15 @@ fn clash(config: &Config, one: &Fault, other: &Fault) -> Option<String> {
             name(node)
         ));
     }
-    match (one, other) {
-        (Fault::Crash { node: a, .. }, Fault::Crash { node: b, .. }) if a == b => {
-            Some(format!("node {} is down already", name(*a)))
-        }
-        (Fault::Clock { end: a, .. }, Fault::Clock { end: b, .. }) if a == b => {
-            let whose = match *a {
-                End::Node(node) => name(node),
-                End::Reference(reference) => &config.references[reference].name,
-            };
-            Some(format!("the clock of {whose} cannot have two rates"))
-        }
-        (Fault::Buffer { node: a, .. }, Fault::Buffer { node: b, .. }) if a == b => Some(format!(
-            "the receive buffers of node {} cannot have two sizes",
-            name(*a)
-        )),
-        (Fault::Witness { reference: a }, Fault::Witness { reference: b }) if a == b => {
-            Some(format!("{} is down already", config.references[*a].name))
-        }
-        (Fault::CrashInChange { node: a, .. }, Fault::CrashInChange { node: b, .. }) if a == b => {
-            Some(format!(
-                "node {} can end at one step of a change only",
-                name(*a)
-            ))
-        }
-        (Fault::Pause { node: a, .. }, Fault::Pause { node: b, .. }) if a == b => {
-            Some(format!("node {} stands still already", name(*a)))
-        }
-        (Fault::Slow { node: a, .. }, Fault::Slow { node: b, .. }) if a == b => Some(format!(
-            "the threads of node {} cannot be slow in two ways",
-            name(*a)
-        )),
-        (
-            Fault::Unreachable {
-                node: a,
-                network: on,
-            },
-            Fault::Unreachable { node: b, network },
-        ) if (a, on) == (b, network) => {
-            Some(format!("node {} cannot send there already", name(*a)))
-        }
-        (
-            Fault::SlowApplication {
-                node: a,
-                application: one,
-                ..
-            },
-            Fault::SlowApplication {
-                node: b,
-                application: other,
-                ..
-            },
-        ) if (a, one) == (b, other) => Some(format!(
-            "application {} cannot be slow in two ways",
-            config.applications[*one].name
-        )),
+    if discriminant(one) == discriminant(other)
+        && let Some((place, what)) = only_one(config, one)
+        && only_one(config, other).is_some_and(|(other, _)| other == place)
+    {
+        return Some(what);
+    }
+    match (*one, *other) {
         (Fault::Path { paths: a, fault: x }, Fault::Path { paths: b, fault: y })
-            if is_one_at_a_time(x, y) && meet(config, a, b) =>
+            if is_one_at_a_time(&x, &y) && meet(config, &a, &b) =>
         {
             Some("a path cannot have two of these".into())
         }
@@ -110,11 +64,60 @@ fn clash(config: &Config, one: &Fault, other: &Fault) -> Option<String> {
         ) if a == b && late_a != late_b && (of_a.is_none() || of_b.is_none() || of_a == of_b) => {
             Some(format!(
                 "the device of application {} cannot both do and not do later what it is asked",
-                config.applications[*a].name
+                config.applications[a].name
             ))
         }
         _ => None,
     }
+}
+
+/// Where there can be only one fault of this kind at a time, and what is said of a second one.
+fn only_one(config: &Config, fault: &Fault) -> Option<((usize, usize), String)> {
+    let name = |node: usize| &config.nodes[node].name;
+    Some(match *fault {
+        Fault::Crash { node, .. } => ((node, 0), format!("node {} is down already", name(node))),
+        Fault::Clock { end, .. } => {
+            let names = Names::of(config);
+            let at = names.at(end);
+            let what = format!("the clock of {} cannot have two rates", names.ends[at]);
+            ((at, 0), what)
+        }
+        Fault::Buffer { node, .. } => {
+            let name = name(node);
+            let what = format!("the receive buffers of node {name} cannot have two sizes");
+            ((node, 0), what)
+        }
+        Fault::Witness { reference } => {
+            let name = &config.references[reference].name;
+            ((reference, 0), format!("{name} is down already"))
+        }
+        Fault::CrashInChange { node, .. } => {
+            let name = name(node);
+            let what = format!("node {name} can end at one step of a change only");
+            ((node, 0), what)
+        }
+        Fault::Pause { node, .. } => {
+            let what = format!("node {} stands still already", name(node));
+            ((node, 0), what)
+        }
+        Fault::Slow { node, .. } => {
+            let name = name(node);
+            let what = format!("the threads of node {name} cannot be slow in two ways");
+            ((node, 0), what)
+        }
+        Fault::Unreachable { node, network } => {
+            let what = format!("node {} cannot send there already", name(node));
+            ((node, network), what)
+        }
+        Fault::SlowApplication {
+            node, application, ..
+        } => {
+            let name = &config.applications[application].name;
+            let what = format!("application {name} cannot be slow in two ways");
+            ((node, application), what)
+        }
+        _ => return None,
+    })
 }
 
 /// The node that `fault` takes down.

@@ -1,10 +1,11 @@
-//! What the faults of a scenario file may name: the things of a configuration.
+//! What the faults of a scenario file may name: the things of a configuration, and the paths between them.
 
 use bumpless_config::Config;
 
-use super::End;
+use super::{End, Paths};
 
 /// The names of a configuration.
+#[derive(Default)]
 pub(super) struct Names<'a> {
     pub(super) nodes: Vec<&'a str>,
     pub(super) ends: Vec<&'a str>,
@@ -38,6 +39,13 @@ impl<'a> Names<'a> {
             None => End::Node(at),
         }
     }
+
+    pub(super) fn at(&self, end: End) -> usize {
+        match end {
+            End::Node(node) => node,
+            End::Reference(reference) => self.nodes.len() + reference,
+        }
+    }
 }
 
 /// The nodes and reference points on a network.
@@ -50,4 +58,29 @@ pub(super) fn ends_on(config: &Config, network: usize) -> Vec<End> {
         .map(|(at, _)| End::Node(at))
         .chain(references.map(|(at, _)| End::Reference(at)))
         .collect()
+}
+
+/// A network, a sender and a receiver.
+type Path = (usize, End, End);
+
+/// Every path that datagrams take: nodes talk to each other and to reference points.
+pub(super) fn real_paths(config: &Config) -> impl Iterator<Item = Path> {
+    let is_node = |end: &End| matches!(end, End::Node(_));
+    (0..config.networks.len()).flat_map(move |network| {
+        let ends = ends_on(config, network);
+        let ways = ends
+            .iter()
+            .flat_map(|from| ends.iter().map(move |to| (from, to)));
+        let ways = ways.filter(|(from, to)| from != to && (is_node(from) || is_node(to)));
+        let paths: Vec<Path> = ways.map(|(from, to)| (network, *from, *to)).collect();
+        paths
+    })
+}
+
+/// Whether `path` is among `paths`.
+pub(super) fn is_among(paths: &Paths, (network, from, to): Path) -> bool {
+    let fits = |wanted: Option<End>, end| wanted.is_none_or(|wanted| wanted == end);
+    let leads = |from, to| fits(paths.from, from) && fits(paths.to, to);
+    paths.network.is_none_or(|wanted| wanted == network)
+        && (leads(from, to) || paths.both && leads(to, from))
 }

@@ -10,8 +10,9 @@ use bumpless_config::Config;
 use toml_edit::{Document, Item, TableLike};
 
 use super::entry::Entry;
+use super::forms::{Form, number, quoted, whole};
 use super::overlap::contradictions;
-use super::words::quoted;
+use super::places::Names;
 use super::{Timed, kinds};
 use crate::check::INVARIANTS;
 use crate::size::Size;
@@ -165,70 +166,28 @@ impl Scenario {
     }
 }
 
-const HEAD: [&str; 10] = [
-    "name",
-    "taught",
-    "size",
-    "configuration",
-    "seconds",
-    "seed",
-    "storm",
-    "drawn",
-    "breaks",
-    "fault",
-];
-
 fn read(reader: &mut Reader<'_>, table: &dyn TableLike, directory: &Path) -> Option<Scenario> {
-    let mut head = Entry::new(table, 1);
-    head.only(reader, &HEAD);
-    let name = head.text(reader, "name").unwrap_or_default();
-    let taught = head.text(reader, "taught");
-    let seconds = head
-        .number(reader, "seconds", 0.001, LONGEST)
-        .unwrap_or(60.0);
-    let seed = match head.item("seed") {
-        Some(_) => head.whole(reader, "seed", 0, Scenario::LARGEST_SEED),
-        None => None,
-    };
-    let storm = head.truth(reader, "storm");
-    reader.drawn = head.truth(reader, "drawn");
-    let breaks = head.text(reader, "breaks");
+    let head = &mut Entry::new(reader, table, 1);
+    let nothing = &Names::default();
+    let name = head.text("name").unwrap_or_default();
+    let taught = head.text("taught");
+    let pair = configuration(head, directory);
+    let seconds = number(0.001, LONGEST).scaled(1e9).or(60.0);
+    let time = seconds.read(head, nothing, "seconds");
+    let seed = whole(0, Scenario::LARGEST_SEED).or(1.0);
+    let seed = seed.read(head, nothing, "seed");
+    let storm = head.truth("storm");
+    head.reader.drawn = head.truth("drawn");
+    let breaks = head.text("breaks");
     if let Some(unknown) = breaks.as_deref().filter(|name| !INVARIANTS.contains(name)) {
-        let line = head.line_of(reader, "breaks");
         let known = INVARIANTS.join(", ");
-        reader.wrong(
-            line,
-            format!("no invariant is called {unknown:?}; there are {known}"),
-        );
+        let what = format!("no invariant is called {unknown:?}; there are {known}");
+        head.wrong("breaks", what);
     }
-    let (config, pair, configuration) = configuration(reader, &mut head, directory)?;
-    let time = (seconds * 1e9).round() as u64;
-    let mut faults = Vec::new();
-    let tables = table
-        .get("fault")
-        .map(|item| (item, item.as_array_of_tables()));
-    match tables {
-        Some((item, None)) => {
-            let line = reader.line(item);
-            reader.wrong(line, "write each fault as a table of its own: [[fault]]");
-        }
-        Some((_, Some(tables))) => {
-            for table in tables {
-                let line = table.span().map_or(0, |span| reader.line_at(span.start));
-                if let Some(timed) = kinds::fault(reader, table, line, &config, time) {
-                    faults.push((line, timed));
-                }
-            }
-        }
-        None => {}
-    }
-    if !reader.drawn {
-        for (line, what) in contradictions(&config, &faults) {
-            reader.wrong(line, what);
-        }
-    }
-    let mut faults: Vec<Timed> = faults.into_iter().map(|(_, timed)| timed).collect();
-    faults.sort_by_key(|timed| (timed.at, timed.until));
+    let tables = head.item("fault");
+    head.nothing_else();
+    let (config, pair, configuration) = pair?;
+    let faults = faults(head.reader, tables, &config, time);
     Some(Scenario {
         name,
         taught,
@@ -236,35 +195,58 @@ fn read(reader: &mut Reader<'_>, table: &dyn TableLike, directory: &Path) -> Opt
         pair,
         configuration,
         time,
-        seed: seed.unwrap_or(1),
+        seed,
         storm,
         breaks,
         faults,
     })
 }
 
+/// The faults, by time.
+fn faults(reader: &mut Reader<'_>, item: Option<&Item>, config: &Config, time: u64) -> Vec<Timed> {
+    let mut faults = Vec::new();
+    let tables = item.and_then(Item::as_array_of_tables);
+    if let (Some(item), None) = (item, tables) {
+        let line = reader.line(item);
+        reader.wrong(line, "write each fault as a table of its own: [[fault]]");
+    }
+    for table in tables.into_iter().flatten() {
+        let line = table.span().map_or(0, |span| reader.line_at(span.start));
+        if let Some(timed) = kinds::fault(reader, table, line, config, time) {
+            faults.push((line, timed));
+        }
+    }
+    if !reader.drawn {
+        for (line, what) in contradictions(config, &faults) {
+            reader.wrong(line, what);
+        }
+    }
+    let mut faults: Vec<Timed> = faults.into_iter().map(|(_, timed)| timed).collect();
+    faults.sort_by_key(|timed| (timed.at, timed.until));
+    faults
+}
+
 fn configuration(
-    reader: &mut Reader<'_>,
-    head: &mut Entry<'_>,
+    head: &mut Entry<'_, '_>,
     directory: &Path,
 ) -> Option<(Arc<Config>, String, Option<PathBuf>)> {
-    let size = head.text(reader, "size");
-    let Some(path) = head.text(reader, "configuration") else {
+    let size = head.text("size");
+    let Some(path) = head.text("configuration") else {
         return match size.as_deref() {
             None | Some("small") => Some((Size::Small.config(), "size = \"small\"".into(), None)),
             Some("large") => Some((Size::Large.config(), "size = \"large\"".into(), None)),
             Some(other) => {
-                reader.wrong(
-                    head.line_of(reader, "size"),
-                    format!("size = \"{other}\" is unknown; write \"small\" or \"large\""),
-                );
+                let what = format!("size = \"{other}\" is unknown; write \"small\" or \"large\"");
+                head.wrong("size", what);
                 None
             }
         };
     };
-    let line = head.line_of(reader, "configuration");
     if size.is_some() {
-        reader.wrong(line, "give either size or configuration, not both");
+        head.wrong(
+            "configuration",
+            "give either size or configuration, not both",
+        );
     }
     let path: PathBuf = directory.join(path);
     // Whoever prints the scenario anew does not know where it will lie.
@@ -277,7 +259,7 @@ fn configuration(
         Ok(config) => Some((Arc::new(config), pair, Some(path))),
         Err(problems) => {
             for problem in problems {
-                reader.wrong(line, problem.to_string());
+                head.wrong("configuration", problem.to_string());
             }
             None
         }

@@ -1,13 +1,12 @@
 //! What the reference model of the channels is shown of each turn.
 
-use bumpless_base::{Duration, Instant, LinkId};
+use bumpless_base::{Duration, Instant, LinkId, TransferOutcome};
 use bumpless_config::{Config, Distribution};
-use bumpless_meeting::Outcome;
 use bumpless_node::wiring;
 use bumpless_wire::header_overhead;
 
 use super::World;
-use crate::check::{Answer, ChannelTerms, TransferTurn};
+use crate::check::{ChannelTerms, TransferTurn};
 
 /// Packets that a driver hands over at once.
 const BURST: u64 = 64;
@@ -68,11 +67,7 @@ impl World {
             sessions: &process.sessions,
             answer: &|application, ticket| {
                 let outcome = channel(application).map(|channel| channel.port.outcome(ticket));
-                match outcome {
-                    Some(Outcome::Safe) => Answer::Safe,
-                    Some(Outcome::Failed) => Answer::Failed,
-                    Some(Outcome::Pending) | None => Answer::Pending,
-                }
+                outcome.unwrap_or(TransferOutcome::Pending)
             },
             at,
         });

@@ -202,10 +202,11 @@ impl World {
             let at = usize::from(group.id.0);
             let permit = group.gate.permit();
             if host.permits[at].0 != permit {
-                let end = permit.map_or(Instant::ZERO, |(_, until)| until);
+                let end = permit.map_or(Instant::ZERO, |permit| permit.until);
                 let until = host.clock.true_time(end);
                 host.permits[at] = (permit, until);
-                let permit = permit.map(|(epoch, _)| Permit { epoch, until });
+                let epoch = permit.map(|permit| permit.epoch);
+                let permit = epoch.map(|epoch| Permit { epoch, until });
                 self.checks.permit(at, node, permit, now);
             }
         }

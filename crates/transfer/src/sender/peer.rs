@@ -8,13 +8,16 @@ use alloc::vec;
 use alloc::vec::Vec;
 use bumpless_base::{ChannelId, IndexedHeap, Instant, LinkId, LinkSet, pacing};
 
+/// Which channel goes first: the one with the earliest deadline, of equal ones that of the lowest number (T-10).
+pub(super) type Urgency = (Instant, ChannelId);
+
 /// A peer on one link. Queues hold ranks: positions among the peer's channels.
 pub(super) struct PeerLink {
     pub round_trip: RoundTrip,
-    /// Channels in [`Place::Again`], by deadline.
-    again: IndexedHeap<Instant>,
-    /// Channels in [`Place::First`], by deadline.
-    first: IndexedHeap<Instant>,
+    /// Channels in [`Place::Again`].
+    again: IndexedHeap<Urgency>,
+    /// Channels in [`Place::First`].
+    first: IndexedHeap<Urgency>,
 }
 
 /// Who has a rank among a peer's channels.
@@ -109,23 +112,23 @@ impl Peer {
     }
 
     /// Puts a channel where it belongs in a link's queues.
-    pub fn set_place(&mut self, link: LinkId, rank: usize, place: Place, deadline: Instant) {
+    pub fn set_place(&mut self, link: LinkId, rank: usize, place: Place, urgency: Urgency) {
         let Some(link) = self.links.get_mut(usize::from(link.0)) else {
             return;
         };
-        keep(&mut link.again, rank, place == Place::Again, deadline);
-        keep(&mut link.first, rank, place == Place::First, deadline);
+        keep(&mut link.again, rank, place == Place::Again, urgency);
+        keep(&mut link.first, rank, place == Place::First, urgency);
     }
 
-    /// The channel to serve next on a link: the earliest deadline among those that may send.
-    pub fn next(&self, link: LinkId) -> Option<(Instant, usize)> {
+    /// The channel to serve next on a link: the most urgent of those that may send.
+    pub fn next(&self, link: LinkId) -> Option<(Urgency, usize)> {
         let link = self.links.get(usize::from(link.0))?;
         let first = link.first.first().filter(|_| self.has_room());
-        let (deadline, rank) = match (link.again.first(), first) {
+        let (urgency, rank) = match (link.again.first(), first) {
             (Some(a), Some(b)) => a.min(b),
             (a, b) => a.or(b)?,
         };
-        Some((deadline, *self.channels.get(rank)?))
+        Some((urgency, *self.channels.get(rank)?))
     }
 
     /// Whether no channel has anything for a link.
@@ -159,7 +162,7 @@ impl Peer {
 }
 
 /// Has `rank` in the heap with `key`, or not at all.
-pub(super) fn keep(heap: &mut IndexedHeap<Instant>, rank: usize, inside: bool, key: Instant) {
+pub(super) fn keep<K: Ord + Copy>(heap: &mut IndexedHeap<K>, rank: usize, inside: bool, key: K) {
     if !inside {
         heap.remove(rank);
     } else if heap.key(rank) != Some(key) {

@@ -169,7 +169,7 @@ impl Sender {
             idle &= place == Place::Nowhere;
             if known != place {
                 lane.place = place;
-                peer.set_place(lane.link, rank, place, deadline);
+                peer.set_place(lane.link, rank, place, (deadline, channel.setup.id));
             }
         }
         let in_flight = channel.transfer.is_some_and(|t| t.in_flight() > 0);

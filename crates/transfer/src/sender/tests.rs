@@ -73,6 +73,7 @@ fn build(versions: [Version; 2], random: &mut Random) -> (Sender, Vec<Publisher>
         in_flight_max: LIMIT,
     });
     let channels: Vec<_> = (1..=CHANNELS as u16)
+        .rev()
         .map(|id| channel(id, random))
         .collect();
     Sender::with_room(&[link; LINKS], &peers, &channels, ROOM).unwrap()
@@ -108,17 +109,10 @@ fn expected(sender: &Sender, link: LinkId, now: Instant) -> Option<Option<usize>
             return None;
         }
         if packet || asks {
-            found.push((channel.setup.peer, transfer.deadline, channel.rank, index));
+            found.push((transfer.deadline, channel.setup.id, index));
         }
     }
-    // Of equal deadlines, within a peer the lowest rank; among peers the lowest place.
-    found.sort_unstable();
-    found.dedup_by_key(|&mut (peer, ..)| peer);
-    let first = found
-        .into_iter()
-        .map(|(_, deadline, _, index)| (deadline, index))
-        .min();
-    Some(first.map(|(_, index)| index))
+    Some(found.into_iter().min().map(|(.., index)| index))
 }
 
 /// Whoever has a place, and nobody else, is in the tables and queues.

@@ -2,7 +2,7 @@
 
 use super::Sender;
 use super::channel::Transfer;
-use super::peer::Peer;
+use super::peer::{Peer, Urgency};
 use crate::event::FailureCause;
 use crate::setup::expiry_unit;
 use bumpless_base::{ChannelId, Counter, Instant, LinkId, PeerId};
@@ -98,7 +98,7 @@ impl Sender {
                 self.counters.count(Counter::WindowStalls);
             }
             if let Some(next) = self.peers[at].next(link) {
-                best = Some(best.map_or(next, |best: (Instant, usize)| best.min(next)));
+                best = Some(best.map_or(next, |best: (Urgency, usize)| best.min(next)));
             }
         }
         best.map(|(_, index)| index)

@@ -77,7 +77,6 @@ struct Reference {
 struct World {
     timing: Timing,
     links: u8,
-    lone_start_without: bool,
     /// True time, ns.
     now: u64,
     nodes: [Node; 2],
@@ -124,7 +123,6 @@ impl World {
                 full_length: Duration::from_millis(100),
             },
             links: 1 + (shape >> 3 & 1),
-            lone_start_without: false,
             now: MS,
             nodes,
             references: references.collect(),
@@ -173,7 +171,6 @@ impl World {
                 hot_restart: steps::EXPIRY,
                 stop_when_old: false,
             }],
-            lone_start_without: self.lone_start_without,
         }
     }
 

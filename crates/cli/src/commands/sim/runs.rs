@@ -2,13 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use bumpless_bench::run::progress::{ProgressLine, left};
 use bumpless_sim::check::Forgiven;
 use bumpless_sim::{Report, Settings};
 
 use super::SECOND;
-use crate::progress::ProgressLine;
 
 /// The first seed is that of the settings.
 pub struct Runs {
@@ -111,7 +111,7 @@ impl Runs {
         };
         std::thread::scope(|scope| {
             (0..jobs).for_each(|_| drop(scope.spawn(work)));
-            let mut line = ProgressLine::new(Instant::now());
+            let mut line = ProgressLine::sparing();
             while left.load(Ordering::Acquire) > 0 {
                 std::thread::park_timeout(Duration::from_millis(20));
                 line.show(|spent| self.progress(spent));
@@ -159,13 +159,10 @@ impl Runs {
         let done = self.simulated.load(Ordering::Relaxed);
         let spent = spent.as_secs_f64();
         let speed = done as f64 / SECOND / spent;
-        let left = if self.count == u64::MAX {
-            "until one fails".to_owned()
-        } else if done == 0 {
-            "time left unknown".to_owned()
-        } else {
-            let all = self.count as f64 * self.settings.time as f64;
-            format!("{:.0} s left", spent * (all / done as f64 - 1.0).max(0.0))
+        let all = self.count as f64 * self.settings.time as f64;
+        let left = match self.count {
+            u64::MAX => "until one fails".to_owned(),
+            _ => left(spent * (all / done as f64 - 1.0)),
         };
         let seconds = done as f64 / SECOND;
         format!("{seconds:.0} simulated seconds, {speed:.0} times real time, {left}")

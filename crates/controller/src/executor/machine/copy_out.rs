@@ -8,7 +8,7 @@ use super::{CycleMachine, Need, Phase, Published};
 use crate::executor::handover::fill;
 use crate::executor::{
     CommitMode, CycleReport, FailCause, HoldCause, OnFailure, Outcome, OutputGate, Permit,
-    Replication, Role, Settled,
+    Replication, Role, TransferOutcome,
 };
 use crate::state::Progress;
 use crate::{FieldError, FieldErrorKind, OutputStamp};
@@ -58,7 +58,7 @@ where
                 awaited,
                 this,
             };
-        } else if self.replication.settled(awaited.ticket) == Settled::Safe {
+        } else if self.replication.settled(awaited.ticket) == TransferOutcome::Safe {
             self.phase = Phase::CopyOut(permit, None);
         } else {
             self.phase = Phase::GoingAlone(permit, None);
@@ -71,10 +71,10 @@ where
         permit: Permit,
         awaited: Published,
         this: Published,
-        settled: Settled,
+        settled: TransferOutcome,
         now: Instant,
     ) {
-        if settled == Settled::Failed && awaited.ticket != this.ticket {
+        if settled == TransferOutcome::Failed && awaited.ticket != this.ticket {
             // A backup that gets this state is not behind either.
             self.phase = Phase::Settling {
                 permit,
@@ -84,7 +84,7 @@ where
             return;
         }
         self.report.settled = Some(settled);
-        if settled == Settled::Safe {
+        if settled == TransferOutcome::Safe {
             self.report.transfer_settled_after = Some(now.since(awaited.at));
             self.gate.in_step();
             self.phase = Phase::CopyOut(permit, None);
@@ -113,7 +113,7 @@ where
         };
         let until = (now + self.settings.field_timeout).min(permit.until);
         self.report.backup_behind =
-            lacked.is_some_and(|ticket| self.replication.settled(ticket) != Settled::Safe);
+            lacked.is_some_and(|ticket| self.replication.settled(ticket) != TransferOutcome::Safe);
         self.newcomer = false;
         self.wrote_in = Some(permit.epoch);
         self.phase = Phase::Writing;

@@ -23,7 +23,7 @@ fn before_output_waits_until_this_cycles_state_is_safe() {
     assert!(
         reports
             .iter()
-            .all(|r| r.settled == Some(Settled::Safe) && !r.backup_behind)
+            .all(|r| r.settled == Some(TransferOutcome::Safe) && !r.backup_behind)
     );
     assert!(
         reports
@@ -43,7 +43,11 @@ fn before_output_writes_at_the_deadline_and_says_that_the_backup_is_behind() {
             .iter()
             .all(|r| r.backup_behind && r.outcome == Outcome::Written)
     );
-    assert!(reports.iter().all(|r| r.settled == Some(Settled::Pending)));
+    assert!(
+        reports
+            .iter()
+            .all(|r| r.settled == Some(TransferOutcome::Pending))
+    );
 }
 
 #[test]
@@ -59,7 +63,7 @@ fn the_backup_is_not_behind_whose_state_became_safe_before_the_write_after_all()
         let reports = world.run(settings, at(20));
         let waited: Vec<_> = reports
             .iter()
-            .filter(|r| r.settled == Some(Settled::Pending))
+            .filter(|r| r.settled == Some(TransferOutcome::Pending))
             .collect();
         assert!(!waited.is_empty());
         let written = |r: &&CycleReport| r.outcome == Outcome::Written && !r.backup_behind;
@@ -74,7 +78,7 @@ fn a_transfer_given_up_ends_the_wait() {
     world.lock().transfer_fails = Some(ms(2));
     let reports = world.run(before_output(), at(10));
     assert_eq!(written(&world), [at(2)]);
-    assert!(reports[0].backup_behind && reports[0].settled == Some(Settled::Failed));
+    assert!(reports[0].backup_behind && reports[0].settled == Some(TransferOutcome::Failed));
 }
 
 #[test]

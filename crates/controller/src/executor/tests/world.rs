@@ -87,16 +87,16 @@ impl State {
         true
     }
 
-    fn settled(&self, ticket: u64) -> (Settled, Instant) {
+    fn settled(&self, ticket: u64) -> (TransferOutcome, Instant) {
         // Safe as soon as this state or any later one is.
         let fates = &self.fates[ticket as usize..];
         let safe = fates.iter().filter_map(|(safe, _)| *safe).min();
         let failed = fates[0].1;
         match (safe, failed) {
-            (Some(at), _) if at <= self.now => (Settled::Safe, at),
-            (_, Some(at)) if at <= self.now => (Settled::Failed, at),
-            (Some(at), _) | (None, Some(at)) => (Settled::Pending, at),
-            (None, None) => (Settled::Pending, Instant::FAR_FUTURE),
+            (Some(at), _) if at <= self.now => (TransferOutcome::Safe, at),
+            (_, Some(at)) if at <= self.now => (TransferOutcome::Failed, at),
+            (Some(at), _) | (None, Some(at)) => (TransferOutcome::Pending, at),
+            (None, None) => (TransferOutcome::Pending, Instant::FAR_FUTURE),
         }
     }
 }
@@ -258,10 +258,10 @@ impl Replication for World {
         let published = state.published.last();
         published.map_or(Instant::ZERO, |(at, _)| *at + EXPIRY)
     }
-    fn wait_settled(&mut self, ticket: u64, until: Instant) -> Settled {
+    fn wait_settled(&mut self, ticket: u64, until: Instant) -> TransferOutcome {
         let mut state = self.lock();
         let (settled, when) = state.settled(ticket);
-        if settled != Settled::Pending {
+        if settled != TransferOutcome::Pending {
             return settled;
         }
         let end = when.min(until);
@@ -269,7 +269,7 @@ impl Replication for World {
         state.pass(span);
         state.settled(ticket).0
     }
-    fn settled(&mut self, ticket: u64) -> Settled {
+    fn settled(&mut self, ticket: u64) -> TransferOutcome {
         self.lock().settled(ticket).0
     }
     fn read_latest(&mut self, _: Instant, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {

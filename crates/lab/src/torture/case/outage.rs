@@ -4,6 +4,7 @@ use std::thread;
 
 use bumpless_base::Instant;
 use bumpless_net_linux::{Clock, realtime};
+use rustix::process::{Pid, Signal, kill_process};
 
 use super::Done;
 use crate::demo::configuration::{PERIOD_MS, PRIORITY};
@@ -65,6 +66,7 @@ pub fn stall(stage: &mut Stage<'_>, number: u32, count: u32) -> Done {
     let step = (longest - shortest) / u64::from(count.max(2) - 1);
     let length_ns = longest - step * u64::from(number.saturating_sub(1));
     let pid = stage.pair.node_pid(scene.primary);
+    let pid = pid.and_then(|pid| Pid::from_raw(pid as i32));
     let fault = match pid {
         Some(pid) => stand_still(pid, length_ns)?,
         None => return Err(TortureError::NotRedundant(stage.pair.last_words())),
@@ -77,19 +79,18 @@ pub fn stall(stage: &mut Stage<'_>, number: u32, count: u32) -> Done {
 }
 
 /// Stops the process `pid`, a child that has not been waited for, for `length_ns`.
-fn stand_still(pid: u32, length_ns: u64) -> Result<Fault, TortureError> {
+fn stand_still(pid: Pid, length_ns: u64) -> Result<Fault, TortureError> {
     let still = move || {
         // A thread of its own, as prompt as what it stops: the priority must not pass to children.
         let _ = realtime::set_fifo(PRIORITY);
         let _ = realtime::tighten_timers();
         let signal = |signal| {
-            // SAFETY: kill() takes integers; the child has not been waited for.
-            unsafe { libc::kill(pid as libc::pid_t, signal) };
+            let _ = kill_process(pid, signal);
             now_ns()
         };
-        let from_ns = signal(libc::SIGSTOP);
+        let from_ns = signal(Signal::STOP);
         Clock.sleep_until(Instant::from_nanos(from_ns + length_ns));
-        let to_ns = signal(libc::SIGCONT);
+        let to_ns = signal(Signal::CONT);
         Fault { from_ns, to_ns }
     };
     let panicked = |_| TortureError::Impossible("a thread ended by a panic".into());

@@ -11,7 +11,6 @@ use bumpless_wire::NO_REFERENCE;
 fn surroundings(timing: &Timing, now: Instant) -> Surroundings<'_> {
     Surroundings {
         timing,
-        lone_start_without: false,
         now,
         reachable: true,
         unreachable_since: Instant::ZERO,

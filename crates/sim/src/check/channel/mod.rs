@@ -16,7 +16,7 @@ use std::collections::{BTreeSet, VecDeque};
 use self::node::Node;
 pub use self::receiving::full_payload;
 pub use self::sending::{Ready, Sending};
-pub use self::told::{Answer, ChannelTerms, Message, Passed, State, TransferTurn};
+pub use self::told::{ChannelTerms, Message, Passed, State, TransferTurn};
 use super::{Delivered, EarliestFirst, Exemption, Tally, Verdict, Violation};
 
 /// A transfer cycle of a session, and what it carries.

@@ -6,10 +6,10 @@ pub use turn_end::Patience;
 
 use std::collections::VecDeque;
 
-use bumpless_base::{Duration, Instant};
+use bumpless_base::{Duration, Instant, TransferOutcome};
 use bumpless_wire::{AckHeader, DataHeader, Version, packet_count};
 
-use super::{Answer, ChannelTerms, State};
+use super::{ChannelTerms, State};
 use crate::check::{Tally, Verdict};
 
 /// The shortest time from sending to the first question (T-23).
@@ -195,11 +195,16 @@ impl Sending {
     }
 
     /// After what had come: the session is this; `answer` says what applications are told.
-    pub fn act(&mut self, session: Option<u32>, now: Instant, answer: impl Fn(u64) -> Answer) {
+    pub fn act(
+        &mut self,
+        session: Option<u32>,
+        now: Instant,
+        answer: impl Fn(u64) -> TransferOutcome,
+    ) {
         self.cut_off = self.session != session;
         self.session = session;
         let cut_off = self.cut_off;
-        let fails = |state: &State| answer(state.ticket) == Answer::Failed;
+        let fails = |state: &State| answer(state.ticket) == TransferOutcome::Failed;
         let earliest = self.states.front().map(|state| self.deadline(state));
         let doubtful = |state: &State| !self.had_time(state, earliest, now);
         let newest = self.states.back();

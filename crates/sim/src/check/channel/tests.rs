@@ -1,4 +1,4 @@
-use bumpless_base::{ChannelId, Duration, Instant, LinkId, LinkSet};
+use bumpless_base::{ChannelId, Duration, Instant, LinkId, LinkSet, TransferOutcome};
 use bumpless_wire::{AckHeader, DataHeader, Version, packet_count};
 
 use super::*;
@@ -120,11 +120,11 @@ impl Bench {
             sessions: &[Some(SESSION); 2],
             answer: &|_, ticket| {
                 if Some(ticket) <= safe {
-                    Answer::Safe
+                    TransferOutcome::Safe
                 } else if Some(ticket) <= failed {
-                    Answer::Failed
+                    TransferOutcome::Failed
                 } else {
-                    Answer::Pending
+                    TransferOutcome::Pending
                 }
             },
             at: at.as_nanos(),
@@ -418,7 +418,7 @@ fn partner_begins(channels: &mut Channels) {
         round_trip: Duration::ZERO,
         up: LinkSet::first(2),
         sessions: &[Some(SESSION)],
-        answer: &|_, _| Answer::Pending,
+        answer: &|_, _| TransferOutcome::Pending,
         at: 0,
     };
     channels.turn(&turn, &mut found);
@@ -458,7 +458,7 @@ fn another_state_than_its_cycle_carries_is_found() {
                 round_trip: Duration::ZERO,
                 up: LinkSet::first(2),
                 sessions: &[Some(SESSION); 2],
-                answer: &|_, _| Answer::Pending,
+                answer: &|_, _| TransferOutcome::Pending,
                 at: 0,
             },
             &mut found,

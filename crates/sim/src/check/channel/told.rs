@@ -1,6 +1,6 @@
 //! What the model is told: the channels' terms, what applications publish and learn, what a node exchanges.
 
-use bumpless_base::{ChannelId, Duration, Instant, LinkSet};
+use bumpless_base::{ChannelId, Duration, Instant, LinkSet, TransferOutcome};
 use bumpless_wire::{AckHeader, DataHeader, Version};
 
 /// What a channel is told at the start.
@@ -47,17 +47,6 @@ pub struct State {
     pub digest: u64,
 }
 
-/// What became of a published state, as its application is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// The backup has it, or a later one.
-    Safe,
-    /// It was given up.
-    Failed,
-    /// Not known yet.
-    Pending,
-}
-
 /// A message of state transfer that a node exchanged with a partner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passed {
@@ -97,7 +86,7 @@ pub struct TransferTurn<'a> {
     /// The session of each application's channel after the turn; beyond the end, none.
     pub sessions: &'a [Option<u32>],
     /// What an application is told of one of its states.
-    pub answer: &'a dyn Fn(usize, u64) -> Answer,
+    pub answer: &'a dyn Fn(usize, u64) -> TransferOutcome,
     /// True time.
     pub at: u64,
 }

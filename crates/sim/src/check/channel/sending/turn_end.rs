@@ -1,10 +1,10 @@
 //! What must hold of a sender when its turn is over: what applications are told (T-4, T-5, T-7, T-24), and that
 //! whoever waits asks (T-23).
 
-use bumpless_base::{Duration, Instant, LinkSet};
+use bumpless_base::{Duration, Instant, LinkSet, TransferOutcome};
 use bumpless_wire::packet_count;
 
-use super::super::{Answer, State};
+use super::super::State;
 use super::{Open, Sending};
 use crate::check::{Exemption, Verdict};
 
@@ -29,7 +29,7 @@ impl Sending {
     }
 
     /// The turn is over: what applications are told must be what the acknowledgements say.
-    pub fn ends_turn(&mut self, now: Instant, answer: impl Fn(u64) -> Answer) -> Verdict {
+    pub fn ends_turn(&mut self, now: Instant, answer: impl Fn(u64) -> TransferOutcome) -> Verdict {
         if self.open.as_ref().is_some_and(|open| open.ends) {
             self.open = None;
         }
@@ -42,17 +42,17 @@ impl Sending {
             let covered = |safe: Option<u64>| safe.is_some_and(|safe| state.ticket <= safe);
             let number = state.ticket;
             match told {
-                Answer::Safe if !covered(self.perhaps_safe) => {
+                TransferOutcome::Safe if !covered(self.perhaps_safe) => {
                     return Err(format!(
                         "state {number} is said to be safe; no acknowledgement has said so in time"
                     ));
                 }
-                Answer::Failed | Answer::Pending if covered(self.safe) => {
+                TransferOutcome::Failed | TransferOutcome::Pending if covered(self.safe) => {
                     return Err(format!(
                         "state {number} is acknowledged in time and said to be {told:?}"
                     ));
                 }
-                Answer::Pending
+                TransferOutcome::Pending
                     if covered(self.perhaps_safe)
                         || now >= self.deadline(&state)
                         || deaf
@@ -62,13 +62,13 @@ impl Sending {
                         "nothing is said of state {number}, whose transfer, deadline or session has ended"
                     ));
                 }
-                Answer::Pending => return Ok(()),
-                Answer::Failed if !cut_off && self.had_time(&state, earliest, now) => {
+                TransferOutcome::Pending => return Ok(()),
+                TransferOutcome::Failed if !cut_off && self.had_time(&state, earliest, now) => {
                     return Err(format!(
                         "state {number} is given up although there was time to send it"
                     ));
                 }
-                Answer::Safe | Answer::Failed => {
+                TransferOutcome::Safe | TransferOutcome::Failed => {
                     if let Some(forgiven) = self.forgives(&state, told, (cut_off, now)) {
                         self.tally.count(forgiven);
                     }
@@ -83,7 +83,7 @@ impl Sending {
     fn forgives(
         &self,
         state: &State,
-        told: Answer,
+        told: TransferOutcome,
         (cut_off, now): (bool, Instant),
     ) -> Option<Exemption> {
         let covered = |safe: Option<u64>| safe.is_some_and(|safe| state.ticket <= safe);
@@ -92,8 +92,8 @@ impl Sending {
         }
         let had_time = self.had_time(state, Some(self.deadline(state)), now);
         match told {
-            Answer::Failed if had_time && cut_off => Some(Exemption::SessionEnded),
-            Answer::Failed if had_time => Some(Exemption::DeadlineInherited),
+            TransferOutcome::Failed if had_time && cut_off => Some(Exemption::SessionEnded),
+            TransferOutcome::Failed if had_time => Some(Exemption::DeadlineInherited),
             _ => None,
         }
     }
