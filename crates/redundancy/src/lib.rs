@@ -29,6 +29,7 @@ mod change;
 mod event;
 mod id;
 mod liveness;
+mod orders;
 mod partner;
 mod ping;
 mod presence;

@@ -2,20 +2,18 @@
 //! what is to be sent. It decides nothing itself.
 
 use crate::change::Change;
-use crate::event::{Event, Outbox, RoleCause, SwitchoverRefused};
+use crate::event::{Event, Outbox};
 use crate::id::{GroupId, ReferenceId};
 use crate::partner::Partner;
 use crate::ping::PingState;
 use crate::role::RoleMachine;
 use crate::role::agreement::Agreement;
-use crate::role::newest::Holding;
-use crate::role::state::Retreat;
 use crate::role::status::{Standing, Status};
 use crate::session::nonzero;
 use crate::setup::{ReferenceKind, Setup, SetupError, Timing};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use bumpless_base::{Counter, Counters, Duration, Epoch, Instant, LinkId, PeerId, Permit, Random};
+use bumpless_base::{Counter, Counters, Duration, Instant, LinkId, PeerId, Permit, Random};
 use bumpless_wire::{GroupEntry, GroupFlags, Heartbeat, Role, WitnessReply};
 
 /// The redundancy core of one node.
@@ -214,163 +212,6 @@ impl Redundancy {
         self.each_group(None, now, |group, s, out| group.decide(s, out));
         self.after(None, now);
         self.watch(now);
-    }
-
-    /// Tells what this node holds of the group's applications, which is what a takeover needs. To be told on each
-    /// change, and when a primary role has ended: what the core knew of it before is forgotten then.
-    pub fn set_holding(&mut self, group: GroupId, holding: Holding, now: Instant) {
-        let Some(index) = self.index_of(group) else {
-            return;
-        };
-        self.with_group(index, now, |group, s, out| {
-            let says = |group: &RoleMachine| {
-                let newest = &group.newest;
-                let held = (newest.holds_some(s.now), newest.holding.fit);
-                (group.synced(s.now), group.claim(s.now), held)
-            };
-            let before = says(group);
-            group.newest.holding = holding;
-            group.urgent |= before != says(group);
-            group.decide(s, out);
-        });
-        let peer = self.groups[index].terms.peer;
-        self.after(Some(peer), now);
-    }
-
-    /// Tells, before anything is heard, that an earlier process of this node has left a state of `epoch` where it
-    /// survives, a disk say. It may lack outputs written since, so it is no claim to the newest state: what
-    /// [`set_holding`](Self::set_holding) says of it belongs in `some_usable_until` alone. A partner that holds
-    /// the newest state goes before, and of two that have nothing else the one that was primary in the latest
-    /// epoch of them.
-    pub fn restore(&mut self, group: GroupId, epoch: Epoch, now: Instant) {
-        let Some(index) = self.index_of(group) else {
-            return;
-        };
-        self.with_group(index, now, |group, _, _| {
-            group.observe(epoch);
-            group.newest.restore(epoch);
-        });
-    }
-
-    /// As primary: `false` says that the last state of every application of the group, as far as
-    /// outputs have been written from it, is safe at the partner's present incarnation; `true`
-    /// that outputs are to be written although it is not. While `true`, partner and witnesses are
-    /// told that what the partner holds is old, and it cannot take over without a break;
-    /// [`is_alone`](Self::is_alone) says when that is certain, and such an output may leave.
-    ///
-    /// Before saying `false`, make sure that no output can leave any more on an earlier
-    /// [`is_alone`](Self::is_alone) that was passed on to another thread.
-    ///
-    /// **Each primary role begins with `true`**, so the partner counts as synced only after the
-    /// first `false`. Repeating the present value has no effect, nor has a call on a node that is
-    /// not primary..
-    pub fn set_alone(&mut self, group: GroupId, wanted: bool, now: Instant) {
-        let Some(index) = self.index_of(group) else {
-            return;
-        };
-        self.with_group(index, now, |group, s, out| group.set_alone(wanted, s, out));
-        let peer = self.groups[index].terms.peer;
-        self.after(Some(peer), now);
-    }
-
-    /// Whether the partner cannot take over with what it holds, so that an output whose state is
-    /// not safe there may be written: [`set_alone`](Self::set_alone) is `true`, and since then
-    /// every witness that the partner may need has put it on record, **or** the partner itself has
-    /// heard it. A group without a witness is alone at once, which is weaker. That the
-    /// partner says that it is not synced is no substitute: a state sent earlier may yet reach it.
-    pub fn is_alone(&self, group: GroupId) -> bool {
-        let index = self.index_of(group);
-        index.is_some_and(|index| self.groups[index].is_alone())
-    }
-
-    /// What [`set_alone`](Self::set_alone) said last, or the role began with.
-    pub fn wants_alone(&self, group: GroupId) -> bool {
-        let index = self.index_of(group);
-        index.is_some_and(|index| self.groups[index].wants_alone())
-    }
-
-    /// As primary: whether the role began without the certainty that this node holds the newest state (lone
-    /// start, or both nodes started). Outputs then begin anew, unless the field devices show that what this node
-    /// holds is the newest after all. `true` of a node that is not primary.
-    pub fn is_cold(&self, group: GroupId) -> bool {
-        let index = self.index_of(group);
-        index.is_some_and(|index| self.groups[index].is_cold())
-    }
-
-    /// Tells of an epoch that a field device has seen. A primary that writes in a lower one steps
-    /// down.
-    #[cold]
-    pub fn observe_epoch(&mut self, group: GroupId, epoch: Epoch, now: Instant) {
-        let Some(index) = self.index_of(group) else {
-            return;
-        };
-        self.with_group(index, now, |group, s, out| {
-            group.notice_lapse(s, out);
-            let used = epoch > group.lasting.stamped;
-            group.observe(epoch);
-            group.newest.seen_at_device(epoch);
-            if used && group.role() == Role::Primary {
-                group.resign(Retreat::Starting, RoleCause::HigherEpoch, s, out);
-            }
-            group.decide(s, out);
-        });
-        let peer = self.groups[index].terms.peer;
-        self.after(Some(peer), now);
-    }
-
-    /// Tells of an epoch in which an earlier process of this node has written, as a field device
-    /// shows. A primary that has it goes above it without leaving its role: since the epoch is this
-    /// node's, nobody else writes in it.
-    #[cold]
-    pub fn observe_spent_epoch(&mut self, group: GroupId, epoch: Epoch, now: Instant) {
-        let Some(index) = self.index_of(group) else {
-            return;
-        };
-        self.with_group(index, now, |group, s, out| {
-            group.notice_lapse(s, out);
-            // The next one is the partner's, and whoever knows of it goes above it.
-            let above = Epoch(epoch.0.saturating_add(1));
-            let held = group.role() == Role::Primary && group.lasting.stamped == epoch;
-            group.observe(if held { above } else { epoch });
-            group.urgent |= held;
-            group.decide(s, out);
-        });
-        let peer = self.groups[index].terms.peer;
-        self.after(Some(peer), now);
-    }
-
-    /// Orders a switchover; on either node.
-    ///
-    /// # Errors
-    /// [`SwitchoverRefused`] says why not; roles have not changed. That the order is accepted does
-    /// not mean that it succeeds: see [`Event::RoleChanged`] and [`Event::HandOverAborted`].
-    #[cold]
-    pub fn command_switchover(
-        &mut self,
-        group: GroupId,
-        now: Instant,
-    ) -> Result<(), SwitchoverRefused> {
-        let index = self
-            .index_of(group)
-            .ok_or(SwitchoverRefused::UnknownGroup)?;
-        let mut result = Ok(());
-        self.with_group(index, now, |group, s, out| {
-            result = group.command_switchover(s, out)
-        });
-        let peer = self.groups[index].terms.peer;
-        self.after(Some(peer), now);
-        result
-    }
-
-    /// After [`Event::HandOverBegun`]: the last output is written, its state is safe at the
-    /// backup, and no further output will be written. The permit ends with this call.
-    pub fn hand_over_ready(&mut self, group: GroupId, now: Instant) {
-        let Some(index) = self.index_of(group) else {
-            return;
-        };
-        self.with_group(index, now, |group, s, out| group.hand_over_ready(s, out));
-        let peer = self.groups[index].terms.peer;
-        self.after(Some(peer), now);
     }
 
     /// When [`handle_timeout`](Self::handle_timeout) must be called at the latest. May lie in the

@@ -1,6 +1,7 @@
 use super::*;
+use crate::setup::Setup;
 use alloc::vec;
-use bumpless_wire::{Packet, parse};
+use bumpless_wire::{MAX_HEARTBEAT_LEN, Packet, parse};
 
 fn at(ms: u64) -> Instant {
     Instant::ZERO + Duration::from_millis(ms)
