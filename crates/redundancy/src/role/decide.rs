@@ -100,7 +100,7 @@ impl RoleMachine {
         consider(self.terms.started + timing.start_wait);
         consider(self.counterpart.since + timing.start_wait);
         consider(self.alone_since(unreachable_since) + timing.start_wait);
-        consider(self.lone_start_at(unreachable_since, timing));
+        consider(self.lone_start_at(unreachable_since, timing, now));
         let holding = &self.newest.holding;
         let ends = [
             holding.fresh_until,

@@ -13,7 +13,7 @@ impl RoleMachine {
     pub(crate) fn lately_held(&self, s: &Surroundings<'_>) -> Option<ReferenceId> {
         let needed = self.agreement.needed();
         let span = match self.newest.holds_some(s.now) {
-            true => self.lone_start_wait(s.timing),
+            true => self.lone_start_wait(s.timing, s.now),
             false => s.timing.start_wait.max(self.terms.hot_restart),
         };
         self.agreement.lately_leased(needed, span, s.now)
@@ -26,18 +26,25 @@ impl RoleMachine {
     }
 
     /// How long a node without a claim waits for its partner. Where a field device shows outputs that this node lacks,
-    /// or is silent and may have taken such, for as long as whoever has written them could still go on.
-    fn lone_start_wait(&self, timing: &Timing) -> Duration {
+    /// or is silent and may have taken such, for as long as whoever has written them could still go on. So it does
+    /// where what it holds has become too old: a pause makes that older than it is, and the partner may hold the same.
+    fn lone_start_wait(&self, timing: &Timing, now: Instant) -> Duration {
         let holding = &self.newest.holding;
-        match holding.outdated_until.is_some() || !holding.fit {
+        let aged = holding.some_usable_until.is_some_and(|until| until <= now);
+        match holding.outdated_until.is_some() || !holding.fit || aged {
             true => timing.start_wait.max(self.terms.hot_restart),
             false => timing.start_wait,
         }
     }
 
     /// When a node without a claim may start alone.
-    pub(crate) fn lone_start_at(&self, unreachable_since: Instant, timing: &Timing) -> Instant {
-        let at = self.alone_since(unreachable_since) + self.lone_start_wait(timing);
+    pub(crate) fn lone_start_at(
+        &self,
+        unreachable_since: Instant,
+        timing: &Timing,
+        now: Instant,
+    ) -> Instant {
+        let at = self.alone_since(unreachable_since) + self.lone_start_wait(timing, now);
         let outdated_until = self.newest.holding.outdated_until;
         outdated_until.map_or(at, |until| at.max(until))
     }

@@ -123,7 +123,7 @@ impl RoleMachine {
                 .attempt
                 .take_if(|attempt| attempt.lone == failover);
         }
-        if !failover && s.now < self.lone_start_at(s.unreachable_since, s.timing) {
+        if !failover && s.now < self.lone_start_at(s.unreachable_since, s.timing, s.now) {
             self.drop_attempt();
             if self.role() == Role::Backup {
                 self.wait(WaitCause::NotSynced, out);
