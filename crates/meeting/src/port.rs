@@ -131,14 +131,13 @@ impl ApplicationPort {
     pub fn word(&self) -> Word {
         let outdated = instant_of(self.outdated.load(Ordering::SeqCst));
         let judged = self.judged.load(Ordering::SeqCst);
-        let fit = !self.unfit.load(Ordering::SeqCst);
         Word {
             epoch_seen: Epoch(self.epoch_seen.load(Ordering::SeqCst)),
             epoch_spent: Epoch(self.epoch_spent.load(Ordering::SeqCst)),
-            fit,
+            fit: !self.unfit.load(Ordering::SeqCst),
             outdated,
             lacking: outdated.is_some() && judged == self.received.load(Ordering::SeqCst),
-            compared: fit && self.is_compared(),
+            compared: self.is_compared(),
             undecided: self.undecided.load(Ordering::SeqCst) != 0,
             behind: self.behind(),
             safe: self.newest_is_safe(),
@@ -331,21 +330,28 @@ impl ApplicationPort {
     }
 
     fn is_compared(&self) -> bool {
-        self.compared.load(Ordering::SeqCst) > self.void_before.load(Ordering::SeqCst)
+        let compared = self.compared.load(Ordering::SeqCst);
+        let fit = !self.unfit.load(Ordering::SeqCst);
+        fit && compared > self.void_before.load(Ordering::SeqCst)
     }
 
-    /// What the field device showed in a cycle that began before `now` says nothing any more.
-    pub fn void_comparison(&self, now: Instant) {
+    /// What the field device showed in a cycle that began before `now` says nothing any more. Returns whether one that
+    /// began later is there already; if it comes in between, it is told by a mark.
+    pub fn void_comparison(&self, now: Instant) -> bool {
         self.void_before.store(now.as_nanos(), Ordering::SeqCst);
+        // With the one in `note_compared`: a later look is seen here, or there that earlier ones are void.
+        fence(Ordering::SeqCst);
+        self.is_compared()
     }
 
     /// Notes what the field device showed in the cycle that began at `began`: since when it shows that it has accepted
     /// an output later than the newest state that was looked at, if it does. Returns whether the data plane is to
     /// know at once.
     pub fn note_compared(&self, since: Option<Instant>, began: Instant) -> bool {
-        let compared = self.is_compared();
-        self.compared.store(began.as_nanos(), Ordering::SeqCst);
-        let first = !compared && self.is_compared();
+        let before = self.compared.swap(began.as_nanos(), Ordering::SeqCst);
+        fence(Ordering::SeqCst);
+        let void_before = self.void_before.load(Ordering::SeqCst);
+        let first = before <= void_before && began.as_nanos() > void_before;
         if first {
             self.mark();
         }

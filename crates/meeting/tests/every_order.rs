@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use bumpless_base::{Epoch, Instant};
 use bumpless_exchange::{Marks, every_order};
-use bumpless_meeting::{ApplicationPort, GroupGate, Outcome, Records, StateLife, Word, end_alone};
+use bumpless_meeting::{
+    ApplicationPort, GroupGate, Permit, Records, StateLife, TransferOutcome, Word, end_alone,
+};
 use bumpless_wire::Role;
 use loom::cell::UnsafeCell;
 use loom::sync::{Condvar, Mutex};
@@ -18,6 +20,13 @@ use loom::thread::{self, park};
 
 const fn at(nanos: u64) -> Instant {
     Instant::from_nanos(nanos)
+}
+
+const fn permit(epoch: u32, until: u64) -> Permit {
+    Permit {
+        epoch: Epoch(epoch),
+        until: at(until),
+    }
 }
 
 /// What wakes the data plane: calls before a wait are merged and end it.
@@ -66,21 +75,19 @@ fn a_permit_is_whole() {
     every_order(|| {
         let gate = Arc::new(GroupGate::default());
         let theirs = Arc::clone(&gate);
-        gate.set_permit(Some((Epoch(3), at(300))));
+        gate.set_permit(Some(permit(3, 300)));
         let reader = thread::spawn(move || {
             for _ in 0..2 {
-                let permit = theirs.permit();
-                assert!(
-                    permit.is_none_or(|(epoch, until)| until == at(u64::from(epoch.0) * 100)),
-                    "{permit:?}"
-                );
+                let seen = theirs.permit();
+                let whole = |seen: Permit| seen.until == at(u64::from(seen.epoch.0) * 100);
+                assert!(seen.is_none_or(whole), "{seen:?}");
             }
         });
         gate.set_permit(None);
-        gate.set_permit(Some((Epoch(4), at(400))));
-        gate.set_permit(Some((Epoch(5), at(500))));
+        gate.set_permit(Some(permit(4, 400)));
+        gate.set_permit(Some(permit(5, 500)));
         reader.join().unwrap();
-        assert_eq!(gate.permit(), Some((Epoch(5), at(500))));
+        assert_eq!(gate.permit(), Some(permit(5, 500)));
     });
 }
 
@@ -101,7 +108,7 @@ fn who_sees_a_role_sees_since_when_and_how_it_began() {
         });
         gate.set_cold(true);
         gate.set_role(Role::Primary, at(2));
-        gate.set_permit(Some((Epoch(1), at(9))));
+        gate.set_permit(Some(permit(1, 9)));
         executor.join().unwrap();
     });
 }
@@ -119,13 +126,13 @@ fn a_state_that_becomes_safe_never_passes_for_one_given_up_and_its_waiter_is_wok
         let outcome = |ticket| {
             loop {
                 match port.outcome(ticket) {
-                    Outcome::Pending => park(),
+                    TransferOutcome::Pending => park(),
                     known => return known,
                 }
             }
         };
-        assert_eq!(outcome(0), Outcome::Safe);
-        assert_eq!(outcome(1), Outcome::Failed);
+        assert_eq!(outcome(0), TransferOutcome::Safe);
+        assert_eq!(outcome(1), TransferOutcome::Failed);
         data_plane.join().unwrap();
     });
 }
@@ -139,7 +146,7 @@ fn a_permit_that_comes_ends_the_executors_wait() {
         let data_plane = thread::spawn(move || {
             theirs.gate.set_role(Role::Primary, at(1));
             theirs.port.wake();
-            theirs.gate.set_permit(Some((Epoch(1), at(9))));
+            theirs.gate.set_permit(Some(permit(1, 9)));
             theirs.port.wake();
         });
         while meeting.gate.permit().is_none() {
@@ -241,6 +248,25 @@ fn whatever_an_application_says_is_found_by_its_mark() {
             ..Word::default()
         };
         assert_eq!((known, port.word()), (said, said));
+    });
+}
+
+#[test]
+fn a_look_at_the_device_after_a_pause_is_known_whoever_is_first() {
+    every_order(|| {
+        let marks = Arc::new(Marks::new(1));
+        let port = Arc::new(ApplicationPort::marking(Arc::clone(&marks), 0));
+        port.note_compared(None, at(1));
+        marks.take(|_| ());
+        let theirs = Arc::clone(&port);
+        let executor = thread::spawn(move || {
+            theirs.note_compared(None, at(5));
+        });
+        // This thread stood still until 3, and says so when the executor may have looked again.
+        let mut compared = port.void_comparison(at(3));
+        executor.join().unwrap();
+        marks.take(|_| compared = port.word().compared);
+        assert!(compared);
     });
 }
 

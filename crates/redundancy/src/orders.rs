@@ -138,7 +138,8 @@ impl Redundancy {
     ///
     /// # Errors
     /// [`SwitchoverRefused`] says why not; roles have not changed. That the order is accepted does
-    /// not mean that it succeeds: see [`Event::RoleChanged`] and [`Event::HandOverAborted`].
+    /// not mean that it succeeds: see [`RoleChanged`](crate::Event::RoleChanged) and
+    /// [`HandOverAborted`](crate::Event::HandOverAborted).
     #[cold]
     pub fn command_switchover(
         &mut self,
@@ -157,7 +158,7 @@ impl Redundancy {
         result
     }
 
-    /// After [`Event::HandOverBegun`]: the last output is written, its state is safe at the
+    /// After [`HandOverBegun`](crate::Event::HandOverBegun): the last output is written, its state is safe at the
     /// backup, and no further output will be written. The permit ends with this call.
     pub fn hand_over_ready(&mut self, group: GroupId, now: Instant) {
         let Some(index) = self.index_of(group) else {

@@ -172,16 +172,17 @@ impl GroupRuntime {
         self.offered = handed_over;
         if was_primary && to != Role::Primary {
             self.members.own_counts();
-            self.void_comparisons(redundancy, now);
+            self.void_comparisons(now);
+            self.tell_holding(redundancy, now);
         }
         self.go_on();
     }
 
     /// This node goes on at `now` after standing still, or after a role in which it did not compare what it holds
-    /// with the field devices: they may have accepted outputs of somebody else.
-    pub fn void_comparisons(&mut self, redundancy: &mut Redundancy, now: Instant) {
+    /// with the field devices: they may have accepted outputs of somebody else. The core is told with the rest, once
+    /// it has what arrived meanwhile: it would take its own silence for its partner's.
+    pub fn void_comparisons(&mut self, now: Instant) {
         self.words.void_comparisons(&self.members, now);
-        self.tell_holding(redundancy, now);
     }
 
     /// Starts an ordered hand-over.

@@ -154,7 +154,7 @@ impl<D: Drivers> DataPlane<D> {
         self.stalls.longest = self.stalls.longest.max(length);
         self.stalls.ended_at = now;
         for group in &mut self.groups {
-            group.void_comparisons(&mut self.cores.redundancy, now);
+            group.void_comparisons(now);
         }
         self.surroundings
             .sink

@@ -139,11 +139,12 @@ impl Words {
 
     /// What devices showed before `now` says nothing any more.
     pub fn void_comparisons(&mut self, members: &Members, now: Instant) {
-        members.ports().for_each(|port| port.void_comparison(now));
-        for word in &mut self.known {
-            word.compared = false;
+        for (place, word) in self.known.iter_mut().enumerate() {
+            let port = members.at(place).map(|member| &member.port);
+            word.compared = port.is_some_and(|port| port.void_comparison(now));
         }
-        (self.compared, self.uncompared_since) = (0, now);
+        self.compared = self.known.iter().filter(|word| word.compared).count();
+        (self.uncompared_since, self.outdated_changed) = (now, true);
     }
 
     /// Whether that has changed for some application since this was asked last.
