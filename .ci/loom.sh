@@ -8,6 +8,6 @@ run() {
   RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release --target-dir target/loom "$@"
 }
 
-run --package bumpless-exchange --lib every_order -- --nocapture
+run --package bumpless-atomic-box --lib every_order -- --nocapture
 run --package bumpless-transfer --lib every_order -- --nocapture
-run --package bumpless-meeting --test every_order -- --nocapture
+run --package bumpless-mailbox --test every_order -- --nocapture

@@ -8,8 +8,8 @@ cd "$(dirname "$0")/.."
 root=$PWD
 tree=$root/target/mutations/tree
 
-rustfmt --check --edition 2024 mutations/harness/crates/base/src/mutation.rs \
-  mutations/harness/crates/sim/tests/mutations/main.rs mutations/harness/crates/redundancy/tests/exhaustive/mutations.rs
+rustfmt --check --edition 2024 mutations/harness/crates/cores/base/src/mutation.rs \
+  mutations/harness/crates/proof/sim/tests/mutations/main.rs mutations/harness/crates/cores/redundancy/tests/exhaustive/mutations.rs
 
 rm -rf "$tree"
 mkdir -p "$tree"

@@ -38,7 +38,7 @@ under_miri() {
   rustup component add --toolchain nightly miri rust-src >/dev/null 2>&1 || true
   cargo +nightly miri --version >/dev/null 2>&1 || cannot "the nightly compiler has no component miri"
   export MIRIFLAGS=-Zmiri-disable-isolation
-  step "miri: exchange, meeting" "${run[@]}" -p bumpless-exchange -p bumpless-meeting --lib
+  step "miri: exchange, meeting" "${run[@]}" -p bumpless-atomic-box -p bumpless-mailbox --lib
   step "miri: hand-over of states" "${run[@]}" -p bumpless-transfer --lib handover::
   step "miri: net-linux without system calls" "${run[@]}" -p bumpless-net-linux --lib -- \
     udp::send:: udp::receive:: sys:: ping::tests::
@@ -54,7 +54,7 @@ under_sanitizer() {
   export RUSTFLAGS=-Zsanitizer=$1
   local run=(cargo +nightly test --quiet --locked -Zbuild-std --target "$host" --target-dir "target/$1")
   step "$1: exchange, meeting, hand-over of states" "${run[@]}" \
-    -p bumpless-exchange -p bumpless-meeting -p bumpless-transfer --lib
+    -p bumpless-atomic-box -p bumpless-mailbox -p bumpless-transfer --lib
   step "$1: net-linux" "${run[@]}" -p bumpless-net-linux --lib --tests
   step "$1: node" "${run[@]}" -p bumpless-node --lib --tests
   unset RUSTFLAGS

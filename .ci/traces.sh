@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Compares the trace hashes of seeds and scenarios with those kept in crates/sim/traces.tsv: a change of structure
+# Compares the trace hashes of seeds and scenarios with those kept in crates/proof/sim/traces.tsv: a change of structure
 # leaves every one as it was. With BUMPLESS_WRITE=1, keeps what was seen. BUMPLESS_BINARY names a program that is
 # built already.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-kept=crates/sim/traces.tsv
+kept=crates/proof/sim/traces.tsv
 program=${BUMPLESS_BINARY:-}
 if [ -z "$program" ]; then
   cargo build --quiet --release --locked --package bumpless-cli

@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use bumpless_trial::need_root;
+use bumpless_testing::need_root;
 use support::plan::Plan;
 use support::process::{BUMPLESS, Process, outcome};
 use support::site::Site;
@@ -83,7 +83,7 @@ fn who_looks_for_the_control_socket_in_the_own_place_is_told_that_the_node_runs_
     tells_of_the_other_user(&asked_by_another_user(&site, &config));
 }
 
-bumpless_trial::tests![
+bumpless_testing::tests![
     who_may_not_open_the_control_socket_is_told_that_the_node_runs_as_another_user,
     who_looks_for_the_control_socket_in_the_own_place_is_told_that_the_node_runs_as_another_user,
 ];

@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
 use bumpless_base::Random;
-use bumpless_trial::need_root;
+use bumpless_testing::need_root;
 use support::addresses::Addresses;
 use support::forge::{Forger, Listener};
 use support::plan::Plan;
@@ -400,7 +400,7 @@ fn a_nodes_own_heartbeats_of_an_earlier_session_sent_back_to_it_have_no_effect()
     has_no_effect(&site, &before);
 }
 
-bumpless_trial::tests![
+bumpless_testing::tests![
     whatever_strangers_send_is_counted_and_has_no_effect,
     junk_from_the_address_of_a_partner_that_is_away_has_no_effect,
     forged_datagrams_of_a_partner_are_counted_by_cause_and_have_no_effect,

@@ -8,7 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 
-use bumpless_trial::need_namespaces;
+use bumpless_testing::need_namespaces;
 use serde_json::Value;
 use support::wait_until;
 
@@ -359,7 +359,7 @@ fn is_held(namespace: &Path) -> bool {
         })
 }
 
-bumpless_trial::tests![
+bumpless_testing::tests![
     a_quick_run_measures_ours_and_the_kernel_s_over_loopback,
     a_peer_that_cannot_run_is_told_and_the_others_are_measured,
     losses_are_made_as_told_and_ours_survives_them,

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use bumpless_trial::page::loads;
+use bumpless_testing::page::loads;
 use serde_json::Value;
 
 const SAFETY: [&str; 4] = ["one-writer", "epochs", "no-bump", "record"];

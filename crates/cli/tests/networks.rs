@@ -3,7 +3,7 @@
 
 mod support;
 
-use bumpless_trial::skip;
+use bumpless_testing::skip;
 use support::addresses::{absent, ipv6_ports};
 use support::hosts::{Hosts, pair_on_hosts, with_hosts};
 use support::plan::Plan;
@@ -376,7 +376,7 @@ fn a_primary_that_the_witness_hears_but_that_does_not_hear_the_witness_is_replac
     });
 }
 
-bumpless_trial::tests![
+bumpless_testing::tests![
     one_dead_link_does_not_stop_the_other,
     a_pair_on_one_network_alone_fails_over_and_says_that_it_is_weak,
     of_three_networks_any_one_suffices,

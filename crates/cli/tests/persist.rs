@@ -7,7 +7,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use bumpless_node::persist::format::{StateFile, encode, parse};
-use bumpless_trial::need_root;
+use bumpless_testing::need_root;
 use serde_json::Value;
 use support::plan::Plan;
 use support::process::outcome;
@@ -415,7 +415,7 @@ fn how_often_a_state_is_written_changes_while_the_pair_runs() {
     site.interrupt_all();
 }
 
-bumpless_trial::tests![
+bumpless_testing::tests![
     a_pair_killed_as_a_whole_goes_on_from_its_disks,
     one_of_two_that_comes_back_alone_goes_on_from_its_disk_also_if_it_was_backup,
     what_lies_on_the_disk_of_one_that_returns_is_nothing_beside_a_partner_that_lives,

@@ -4,7 +4,7 @@ mod support;
 
 use std::path::{Path, PathBuf};
 
-use bumpless_trial::page::loads;
+use bumpless_testing::page::loads;
 use serde_json::Value;
 use support::process::{bumpless, outcome};
 use tempfile::TempDir;

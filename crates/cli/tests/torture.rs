@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use bumpless_trial::{need_namespaces, skip};
+use bumpless_testing::{need_namespaces, skip};
 use serde_json::Value;
 use support::process::BUMPLESS;
 use support::wait_until;
@@ -201,7 +201,7 @@ fn a_killed_run_takes_its_processes_along_and_the_next_one_removes_its_directory
     }
 }
 
-bumpless_trial::tests![
+bumpless_testing::tests![
     without_root_it_says_what_it_needs_and_ends_as_wrong_usage,
     a_case_that_does_not_exist_is_named_with_those_that_do,
     a_short_run_judges_by_the_plant_keeps_its_result_and_shows_it_again,

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 
-use bumpless_trial::need_namespaces;
+use bumpless_testing::need_namespaces;
 
 use super::plan::Plan;
 

@@ -1,0 +1,124 @@
+//! An application that publishes while the sender's transfer ends, in every order that the two
+//! threads can take (loom; see `handover/every_order.rs`).
+
+use super::*;
+use crate::Distribution;
+use bumpless_atomic_box::every_order;
+use bumpless_base::ChannelId;
+use bumpless_wire::{AckHeader, MAX_ACK_LEN, Packet, encode_ack, parse};
+use loom::thread;
+use std::vec::Vec;
+
+const NOW: Instant = Instant::from_nanos(1_000);
+const LINK: LinkId = LinkId(0);
+const PEER: PeerId = PeerId(0);
+
+/// A sender with one channel of one packet, and its publisher.
+fn pair() -> (Sender, Publisher) {
+    let link = LinkParameters {
+        bandwidth: 0,
+        frame_overhead: 0,
+        initial_round_trip: Duration::from_micros(100),
+    };
+    let peer = SenderPeer {
+        version: Version::V2,
+        payload_size: 10,
+        in_flight_max: 4,
+    };
+    let channel = SenderChannel {
+        id: ChannelId::new(1).unwrap(),
+        peer: PEER,
+        links: LinkSet::first(1),
+        distribution: Distribution::Replicate,
+        max_size: 1,
+        deadline: Duration::from_millis(10),
+        expiry: Duration::from_millis(30),
+    };
+    let (mut sender, mut publishers) = Sender::new(&[link], &[peer], &[channel]).unwrap();
+    sender.set_session(PEER, Some(7), NOW);
+    (sender, publishers.remove(0))
+}
+
+/// Sends what is there and returns the states that left.
+fn transmit(sender: &mut Sender) -> Vec<u8> {
+    core::iter::from_fn(|| {
+        let packet = sender.poll_transmit(LINK, NOW)?;
+        Some(sender.payload(&packet)[0])
+    })
+    .collect()
+}
+
+fn acknowledge(sender: &mut Sender) {
+    let header = AckHeader {
+        version: Version::V2,
+        tag: 7,
+        channel: ChannelId::new(1).unwrap(),
+        link: Some(LINK),
+        retransmission: false,
+        cycle: sender.channels[0].cycle,
+        trigger: Some(0),
+        received: None,
+    };
+    let mut out = [0; MAX_ACK_LEN];
+    let len = encode_ack(&header, [(0, 0)], &mut out);
+    let Ok(Packet::Ack(ack)) = parse(&out[..len]) else {
+        panic!("not an acknowledgement");
+    };
+    sender.handle_ack(PEER, &ack, LINK, NOW);
+}
+
+/// Publishes the state `value`; adds to `answered` the ticket that it superseded.
+fn publish(publisher: &mut Publisher, value: u8, answered: &mut Vec<u64>) {
+    let published = publisher.publish(NOW, |buffer| {
+        buffer[0] = value;
+        1
+    });
+    assert_eq!(published.ticket, u64::from(value));
+    answered.extend(published.superseded);
+}
+
+#[test]
+fn the_last_state_published_is_sent_and_each_is_answered_once() {
+    every_order(|| {
+        let (mut sender, mut publisher) = pair();
+        let mut answered = Vec::new();
+        publish(&mut publisher, 0, &mut answered);
+        sender.handle_published(NOW);
+        assert_eq!(transmit(&mut sender), [0]);
+        publish(&mut publisher, 1, &mut answered);
+        sender.handle_published(NOW);
+
+        let application = thread::spawn(move || {
+            let mut answered = Vec::new();
+            publish(&mut publisher, 2, &mut answered);
+            publish(&mut publisher, 3, &mut answered);
+            publish(&mut publisher, 4, &mut answered);
+            answered
+        });
+        let mut sent = Vec::new();
+        for _ in 0..2 {
+            acknowledge(&mut sender);
+            sender.handle_published(NOW);
+            sent.extend(transmit(&mut sender));
+        }
+        answered.extend(application.join().unwrap());
+        while sender.channels[0].transfer.is_some() || sender.has_published() {
+            sender.handle_published(NOW);
+            sent.extend(transmit(&mut sender));
+            acknowledge(&mut sender);
+        }
+
+        assert!(sent.is_sorted(), "{sent:?}");
+        assert_eq!(sent.last(), Some(&4), "the last state is nobody's to skip");
+        while let Some(event) = sender.poll_event() {
+            match event {
+                SenderEvent::Safe { ticket, .. } | SenderEvent::Superseded { ticket, .. } => {
+                    answered.push(ticket);
+                }
+                SenderEvent::Failed { .. } => panic!("{event:?}"),
+            }
+        }
+        answered.sort_unstable();
+        assert_eq!(answered, [0, 1, 2, 3, 4]);
+    });
+}

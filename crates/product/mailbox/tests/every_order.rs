@@ -1,0 +1,293 @@
+//! The protocols between data plane and executors in every order that their threads can take (loom).
+//! CONTRIBUTING.md has the command.
+//!
+//! Shipped code all through, but for what loom cannot look into: the ring below [`Records`] is a
+//! stand-in of `rtrb`'s contract (`src/sync.rs`), and [`Bell`] one of the kernel's eventfd. Time never
+//! passes, so a thread that waits for what has been said already waits for ever, which loom reports.
+#![cfg(loom)]
+
+use std::sync::Arc;
+
+use bumpless_atomic_box::{Marks, every_order};
+use bumpless_base::{Epoch, Instant};
+use bumpless_mailbox::{
+    ApplicationPort, GroupGate, Permit, Records, StateLife, TransferOutcome, Word, end_alone,
+};
+use bumpless_wire::Role;
+use loom::cell::UnsafeCell;
+use loom::sync::{Condvar, Mutex};
+use loom::thread::{self, park};
+
+const fn at(nanos: u64) -> Instant {
+    Instant::from_nanos(nanos)
+}
+
+const fn permit(epoch: u32, until: u64) -> Permit {
+    Permit {
+        epoch: Epoch(epoch),
+        until: at(until),
+    }
+}
+
+/// What wakes the data plane: calls before a wait are merged and end it.
+#[derive(Default)]
+struct Bell(Mutex<bool>, Condvar);
+
+impl Bell {
+    fn ring(&self) {
+        *self.0.lock().unwrap() = true;
+        self.1.notify_one();
+    }
+
+    fn wait(&self) {
+        let mut rung = self.0.lock().unwrap();
+        while !*rung {
+            rung = self.1.wait(rung).unwrap();
+        }
+        *rung = false;
+    }
+}
+
+/// The outputs. Whoever writes them without having seen that the other has stopped is found by loom.
+#[derive(Default)]
+struct Outputs(UnsafeCell<u32>);
+
+// SAFETY: no reference leaves `write`; that no two threads are in it at a time is what loom checks.
+unsafe impl Sync for Outputs {}
+
+impl Outputs {
+    fn write(&self) {
+        // SAFETY: the pointer is valid, and loom stops where the access would not be exclusive.
+        self.0.with_mut(|place| unsafe { *place += 1 });
+    }
+}
+
+#[derive(Default)]
+struct Meeting {
+    gate: GroupGate,
+    port: Arc<ApplicationPort>,
+    bell: Bell,
+    outputs: Outputs,
+}
+
+#[test]
+fn a_permit_is_whole() {
+    every_order(|| {
+        let gate = Arc::new(GroupGate::default());
+        let theirs = Arc::clone(&gate);
+        gate.set_permit(Some(permit(3, 300)));
+        let reader = thread::spawn(move || {
+            for _ in 0..2 {
+                let seen = theirs.permit();
+                let whole = |seen: Permit| seen.until == at(u64::from(seen.epoch.0) * 100);
+                assert!(seen.is_none_or(whole), "{seen:?}");
+            }
+        });
+        gate.set_permit(None);
+        gate.set_permit(Some(permit(4, 400)));
+        gate.set_permit(Some(permit(5, 500)));
+        reader.join().unwrap();
+        assert_eq!(gate.permit(), Some(permit(5, 500)));
+    });
+}
+
+#[test]
+fn who_sees_a_role_sees_since_when_and_how_it_began() {
+    every_order(|| {
+        let gate = Arc::new(GroupGate::default());
+        gate.set_role(Role::Backup, at(1));
+        let theirs = Arc::clone(&gate);
+        let executor = thread::spawn(move || {
+            if theirs.is_primary() {
+                assert_eq!(theirs.role_since(), at(2));
+                assert!(theirs.cold());
+            }
+            if theirs.permit().is_some() {
+                assert!(theirs.is_primary());
+            }
+        });
+        gate.set_cold(true);
+        gate.set_role(Role::Primary, at(2));
+        gate.set_permit(Some(permit(1, 9)));
+        executor.join().unwrap();
+    });
+}
+
+#[test]
+fn a_state_that_becomes_safe_never_passes_for_one_given_up_and_its_waiter_is_woken() {
+    every_order(|| {
+        let port = Arc::new(ApplicationPort::default());
+        let theirs = Arc::clone(&port);
+        port.register_executor();
+        let data_plane = thread::spawn(move || {
+            theirs.settle(0, true);
+            theirs.settle(1, false);
+        });
+        let outcome = |ticket| {
+            loop {
+                match port.outcome(ticket) {
+                    TransferOutcome::Pending => park(),
+                    known => return known,
+                }
+            }
+        };
+        assert_eq!(outcome(0), TransferOutcome::Safe);
+        assert_eq!(outcome(1), TransferOutcome::Failed);
+        data_plane.join().unwrap();
+    });
+}
+
+#[test]
+fn a_permit_that_comes_ends_the_executors_wait() {
+    every_order(|| {
+        let meeting = Arc::new(Meeting::default());
+        let theirs = Arc::clone(&meeting);
+        meeting.port.register_executor();
+        let data_plane = thread::spawn(move || {
+            theirs.gate.set_role(Role::Primary, at(1));
+            theirs.port.wake();
+            theirs.gate.set_permit(Some(permit(1, 9)));
+            theirs.port.wake();
+        });
+        while meeting.gate.permit().is_none() {
+            park();
+        }
+        assert!(meeting.gate.is_primary());
+        data_plane.join().unwrap();
+    });
+}
+
+/// What an executor does in a cycle, for which its state is at the backup already.
+fn cycle(meeting: &Meeting) {
+    if meeting.port.enter_cycle(at(5)) {
+        meeting.outputs.write();
+    } else {
+        meeting.bell.ring();
+    }
+    if meeting.port.leave_cycle(&meeting.gate) {
+        meeting.bell.ring();
+    }
+}
+
+#[test]
+fn a_pause_holds_off_every_output_and_is_not_waited_for_in_vain() {
+    every_order(|| {
+        let meeting = Arc::new(Meeting::default());
+        let theirs = Arc::clone(&meeting);
+        let executor = thread::spawn(move || cycle(&theirs));
+        meeting.gate.set_handing_over(true);
+        while !meeting.port.try_pause() {
+            meeting.bell.wait();
+        }
+        // The partner's, from here on.
+        meeting.outputs.write();
+        executor.join().unwrap();
+    });
+}
+
+#[test]
+fn a_state_on_its_way_keeps_the_executor_from_being_paused() {
+    every_order(|| {
+        let meeting = Arc::new(Meeting::default());
+        let theirs = Arc::clone(&meeting);
+        let executor = thread::spawn(move || {
+            if theirs.port.enter_cycle(at(5)) {
+                theirs.port.note_published(0, StateLife::until(at(50)));
+            }
+            theirs.port.leave_cycle(&theirs.gate);
+        });
+        if meeting.port.try_pause() {
+            assert!(meeting.port.newest_is_safe());
+            executor.join().unwrap();
+            assert!(meeting.port.newest_is_safe(), "published during the pause");
+        } else {
+            executor.join().unwrap();
+        }
+    });
+}
+
+#[test]
+fn no_output_leaves_on_a_certainty_that_was_taken_back() {
+    every_order(|| {
+        let meeting = Arc::new(Meeting::default());
+        meeting.gate.set_alone(true);
+        let theirs = Arc::clone(&meeting);
+        let executor = thread::spawn(move || {
+            theirs.port.ask_alone();
+            if theirs.gate.alone() {
+                theirs.outputs.write();
+            }
+        });
+        if end_alone(&meeting.gate, [&meeting.port].into_iter()) {
+            // The partner is told that it is in step, and may take over.
+            meeting.outputs.write();
+        }
+        executor.join().unwrap();
+    });
+}
+
+#[test]
+fn whatever_an_application_says_is_found_by_its_mark() {
+    every_order(|| {
+        let marks = Arc::new(Marks::new(1));
+        let port = Arc::new(ApplicationPort::marking(Arc::clone(&marks), 0));
+        let theirs = Arc::clone(&port);
+        let executor = thread::spawn(move || {
+            theirs.note_published(0, StateLife::until(at(50)));
+            theirs.set_fit(false);
+            theirs.note_epoch_seen(Epoch(4));
+        });
+        let mut known = Word::default();
+        marks.take(|_| known = port.word());
+        port.settle(0, true);
+        executor.join().unwrap();
+        marks.take(|_| known = port.word());
+        let said = Word {
+            epoch_seen: Epoch(4),
+            fit: false,
+            ..Word::default()
+        };
+        assert_eq!((known, port.word()), (said, said));
+    });
+}
+
+#[test]
+fn a_look_at_the_device_after_a_pause_is_known_whoever_is_first() {
+    every_order(|| {
+        let marks = Arc::new(Marks::new(1));
+        let port = Arc::new(ApplicationPort::marking(Arc::clone(&marks), 0));
+        port.note_compared(None, at(1));
+        marks.take(|_| ());
+        let theirs = Arc::clone(&port);
+        let executor = thread::spawn(move || {
+            theirs.note_compared(None, at(5));
+        });
+        // This thread stood still until 3, and says so when the executor may have looked again.
+        let mut compared = port.void_comparison(at(3));
+        executor.join().unwrap();
+        marks.take(|_| compared = port.word().compared);
+        assert!(compared);
+    });
+}
+
+#[test]
+fn every_record_comes_out_in_order_or_is_counted() {
+    every_order(|| {
+        let mut records = Records::default();
+        let recorders = [(0, 1, records.recorder(2)), (10, 2, records.recorder(1))];
+        let threads = recorders.map(|(first, count, mut recorder)| {
+            thread::spawn(move || (first..first + count).for_each(|entry| recorder.record(entry)))
+        });
+        let mut seen = Vec::new();
+        records.drain(|entry| seen.push(entry));
+        let lost = records.lost();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert!(lost <= records.lost());
+        records.drain(|entry| seen.push(entry));
+        assert_eq!(seen.len() as u64 + records.lost(), 3);
+        let (one, other): (Vec<u32>, Vec<u32>) = seen.into_iter().partition(|&entry| entry < 10);
+        assert!(one.is_sorted() && other.is_sorted());
+    });
+}

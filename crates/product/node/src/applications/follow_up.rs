@@ -1,0 +1,200 @@
+//! What follows each cycle's end: the data plane may go on, counters are shown, the log is told.
+
+use std::sync::Arc;
+
+use bumpless_base::{Counters, Instant};
+use bumpless_controller::executor::{HoldCause, Outcome, Resumed};
+use bumpless_controller::{CycleReport, FieldError, FieldErrorKind};
+use bumpless_mailbox::{ApplicationPort, GroupGate};
+
+use super::counter_board::CounterBoard;
+use crate::event::{NodeEvent, OutputOutcome};
+use crate::executor::Environment;
+use crate::log::EventSink;
+use crate::short_text::ShortText;
+
+/// What follows each cycle's end: the data plane may go on with a hand-over, the log is told.
+pub struct FollowUp<E> {
+    /// Role and right to write.
+    pub gate: Arc<GroupGate>,
+    /// Meeting point with the data plane.
+    pub port: Arc<ApplicationPort>,
+    /// Where the executor's counters are shown.
+    pub board: Arc<CounterBoard>,
+    /// Turns reports into events.
+    pub reporter: Reporter,
+    /// The way to the data plane.
+    pub environment: E,
+}
+
+impl<E: Environment> FollowUp<E> {
+    /// A cycle has ended, with this report.
+    pub fn cycle_ended(&mut self, report: &CycleReport, counters: &Counters) {
+        if self.port.leave_cycle(&self.gate) {
+            self.environment.wake_data_plane();
+        }
+        self.board.store(counters);
+        self.reporter.report(report);
+    }
+}
+
+/// Turns cycle reports into events; trouble that lasts is told when it starts and when it changes.
+pub struct Reporter {
+    application: u16,
+    sink: EventSink,
+    log_outputs: bool,
+    last_trouble: Option<&'static str>,
+}
+
+impl Reporter {
+    /// Tells `sink` of the application at position `application` of the configuration; of written
+    /// outputs, too, with `log_outputs`.
+    pub fn new(application: u16, sink: EventSink, log_outputs: bool) -> Self {
+        Self {
+            application,
+            sink,
+            log_outputs,
+            last_trouble: None,
+        }
+    }
+
+    fn report(&mut self, report: &CycleReport) {
+        if let Some(resumed) = report.resumed {
+            self.notice("resumed", ShortText::of(Describe(resumed)), report.ended);
+        }
+        if report.backup_behind {
+            let cause = ShortText::of(format_args!(
+                "the outputs of cycle {} went to the device before the backup had the state it should have",
+                report.cycle
+            ));
+            self.notice("behind", cause, report.ended);
+        }
+        if report.skipped > 0 && report.epoch.is_some() {
+            let overrun = NodeEvent::Overrun {
+                application: self.application,
+                skipped: report.skipped,
+            };
+            self.sink.record(report.ended, overrun);
+        }
+        self.outcome(report);
+    }
+
+    fn outcome(&mut self, report: &CycleReport) {
+        let (outcome, kind, cause) = match &report.outcome {
+            Outcome::Written => (OutputOutcome::Written, None, ShortText::EMPTY),
+            Outcome::Held(HoldCause::NoPermit) => (
+                OutputOutcome::Held,
+                Some("no permit"),
+                ShortText::of("no lease"),
+            ),
+            Outcome::Held(HoldCause::PermitLost) => (
+                OutputOutcome::Held,
+                None,
+                ShortText::of("lease ran out during the cycle"),
+            ),
+            Outcome::Held(HoldCause::EpochSpent) => (
+                OutputOutcome::Held,
+                None,
+                ShortText::of("an earlier process of this node wrote in this epoch"),
+            ),
+            Outcome::Held(HoldCause::BackupBehind) => (
+                OutputOutcome::Held,
+                Some("behind"),
+                ShortText::of("the backup could have taken over from an older state"),
+            ),
+            Outcome::Held(HoldCause::NoInputs(error)) => {
+                (OutputOutcome::Held, Some("no inputs"), ShortText::of(error))
+            }
+            Outcome::WriteFailed(error) => match error.kind {
+                FieldErrorKind::RejectedEpoch { .. } => {
+                    (OutputOutcome::Rejected, None, ShortText::of(error))
+                }
+                _ => (
+                    OutputOutcome::Failed,
+                    Some("write failed"),
+                    ShortText::of(error),
+                ),
+            },
+            Outcome::Failed(cause) => (
+                OutputOutcome::Held,
+                Some("stopped"),
+                ShortText::of(Describe(cause)),
+            ),
+            Outcome::Cold(error) => return self.unreachable(error, report.ended),
+            Outcome::Warm | Outcome::Idle => {
+                self.last_trouble = None;
+                return;
+            }
+        };
+        let repeated = kind.is_some() && kind == self.last_trouble;
+        self.last_trouble = kind;
+        if repeated || (outcome == OutputOutcome::Written && !self.log_outputs) {
+            return;
+        }
+        let epoch = report.epoch.unwrap_or_default();
+        let event = NodeEvent::Output {
+            application: self.application,
+            epoch,
+            cycle: report.cycle,
+            outcome,
+            cause,
+        };
+        self.sink.record(report.ended, event);
+    }
+
+    /// Who is not primary has nothing to write; that it could not either is no failure of an output.
+    fn unreachable(&mut self, error: &FieldError, at: Instant) {
+        if self.last_trouble.replace("cold") != Some("cold") {
+            self.notice("field_unreachable", ShortText::of(error), at);
+        }
+    }
+
+    fn notice(&mut self, name: &'static str, cause: ShortText, at: Instant) {
+        self.sink.record(
+            at,
+            NodeEvent::Notice {
+                name,
+                group: None,
+                application: Some(self.application),
+                cause,
+            },
+        );
+    }
+}
+
+/// Words for what the controller layer reports.
+struct Describe<T>(T);
+
+impl std::fmt::Display for Describe<Resumed> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            Resumed::Loaded { epoch, cycle } => {
+                write!(
+                    f,
+                    "goes on from cycle {cycle} of epoch {epoch}, received from the partner"
+                )
+            }
+            Resumed::Kept { cycle } => write!(f, "goes on from its own cycle {cycle}"),
+            Resumed::Restored { epoch, cycle } => {
+                write!(
+                    f,
+                    "goes on from cycle {cycle} of epoch {epoch}, read from its disk; later outputs may be undone"
+                )
+            }
+            Resumed::ColdStart => f.write_str("starts from the initial state"),
+        }
+    }
+}
+
+impl std::fmt::Display for Describe<&bumpless_controller::executor::FailCause> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use bumpless_controller::executor::FailCause;
+        match self.0 {
+            FailCause::Field(error) => write!(f, "stopped as on_failure = \"fail\" says: {error}"),
+            FailCause::State(error) => write!(f, "the predecessor's state cannot be used: {error}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

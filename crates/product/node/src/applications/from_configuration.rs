@@ -1,0 +1,136 @@
+//! From an application's settings to what runs it.
+
+use std::io;
+
+use bumpless_base::NodeId;
+use bumpless_config::{self as config, ApplicationKind, Commit};
+use bumpless_controller::pid::PidParameters;
+use bumpless_controller::plant::model::SENSOR_GAIN;
+use bumpless_controller::{
+    Application, CommitMode, ExecutorSettings, FieldIo, ModbusField, ModbusSettings, NoField,
+    OnFailure, QuadrupleTank, QuadrupleTankParameters, SetPointStep, Synthetic,
+    SyntheticParameters,
+};
+
+use crate::executor::now;
+
+/// How the application with these settings is executed on node `writer`.
+pub fn executor_settings(settings: &config::Application, writer: NodeId) -> ExecutorSettings {
+    let on_failure = settings.field.as_ref().map(|field| field.on_failure);
+    ExecutorSettings {
+        writer,
+        period: settings.period,
+        deadline: settings.deadline,
+        expiry: settings.expiry,
+        field_timeout: settings
+            .field
+            .as_ref()
+            .map_or(settings.period, |field| field.timeout),
+        commit: match settings.commit {
+            Commit::BeforeOutput => CommitMode::BeforeOutput,
+            Commit::Async => CommitMode::Async,
+        },
+        on_failure: match on_failure {
+            Some(config::OnFailure::Fail) => OnFailure::Fail,
+            Some(config::OnFailure::Hold) | None => OnFailure::Hold,
+        },
+    }
+}
+
+/// The application that `settings` describe.
+pub fn build(settings: &config::Application) -> Box<dyn Application> {
+    match &settings.kind {
+        ApplicationKind::QuadrupleTank(tank) => Box::new(QuadrupleTank::new(tank_parameters(tank))),
+        ApplicationKind::Synthetic(synthetic) => Box::new(Synthetic::new(SyntheticParameters {
+            size: synthetic.size as usize,
+            changed_share: synthetic.changed_share,
+        })),
+    }
+}
+
+fn tank_parameters(tank: &config::QuadrupleTank) -> QuadrupleTankParameters {
+    let mut parameters = QuadrupleTankParameters {
+        time_scale: tank.time_scale,
+        ..Default::default()
+    };
+    for (pid, configured) in parameters.loops.iter_mut().zip(&tank.loops) {
+        *pid = PidParameters {
+            // Configured per centimetre of level; the controller measures in sensor volts.
+            gain: configured.gain / SENSOR_GAIN,
+            integral_time: configured.integral_s,
+            derivative_time: configured.derivative_s,
+            ..*pid
+        };
+    }
+    parameters.steps = tank
+        .set_points
+        .iter()
+        .map(|point| SetPointStep {
+            at: point.at.as_secs_f64(),
+            levels: [point.tank1_cm, point.tank2_cm],
+        })
+        .collect();
+    if let Some(first) = parameters.steps.first() {
+        parameters.initial = first.levels;
+    }
+    parameters
+}
+
+pub(super) fn open_field(settings: &config::Application) -> io::Result<Box<dyn FieldIo>> {
+    Ok(match &settings.field {
+        Some(field) => {
+            let mut modbus = ModbusSettings::quadruple_tank(field.address);
+            if !field.check_epoch {
+                // Such a device may keep anything at the place where others keep the epoch.
+                (modbus.map.epoch, modbus.map.cycle) = (None, None);
+            }
+            Box::new(ModbusField::new(modbus, now)?)
+        }
+        None => Box::new(NoField),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bumpless_config::Config;
+    use bumpless_controller::executor::published_size_max;
+
+    #[test]
+    fn every_channel_carries_the_largest_state_that_its_application_publishes() {
+        for example in ["quadruple-tank", "table20", "two-computers"] {
+            let path = format!(
+                "{}/../../../examples/{example}.toml",
+                env!("CARGO_MANIFEST_DIR")
+            );
+            let config = Config::load(path.as_ref()).unwrap();
+            for settings in &config.applications {
+                let needed = published_size_max(build(settings).as_ref());
+                assert!(
+                    needed <= settings.state_max as usize,
+                    "{example}: {} needs {needed}",
+                    settings.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_configuration_and_the_wire_agree_on_sizes() {
+        use bumpless_config::WireVersion;
+        use bumpless_wire::{Version, header_overhead, max_state_size};
+        for (config, wire) in [
+            (WireVersion::V1, Version::V1),
+            (WireVersion::V2, Version::V2),
+        ] {
+            assert_eq!(usize::from(config.header_len()), header_overhead(wire));
+            for payload in [1u16, 1000, 1454] {
+                let by_packets = config.max_packets() * u64::from(payload);
+                assert_eq!(
+                    u64::from(max_state_size(wire, payload)),
+                    by_packets.min(u32::MAX.into())
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! The thread of one application.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use bumpless_base::{Counters, NodeId};
+use bumpless_config as config;
+use bumpless_controller::{Application, CycleReport, Executor, ExecutorSettings, FieldIo, Ports};
+use bumpless_mailbox::{ApplicationPort, GroupGate};
+
+use super::counter_board::CounterBoard;
+use super::follow_up::{FollowUp, Reporter};
+use super::from_configuration::{build, executor_settings, open_field};
+use super::tuning::TuningSlots;
+use crate::executor::{ChannelReplication, GroupOutputGate, ThreadClock, Threads};
+use crate::log::EventSink;
+use crate::opening::prepare_executor_thread;
+use crate::warn;
+
+/// Everything that one application's thread takes with it.
+pub struct ApplicationThread {
+    /// Position in the configuration.
+    pub index: usize,
+    /// This node.
+    pub node: NodeId,
+    /// The channel's ends.
+    pub replication: ChannelReplication<Threads>,
+    /// Role and right to write.
+    pub gate: Arc<GroupGate>,
+    /// Meeting point with the data plane.
+    pub port: Arc<ApplicationPort>,
+    /// Way into the log.
+    pub sink: EventSink,
+    /// Whether to log written outputs, too.
+    pub log_outputs: bool,
+    /// Where its counters are shown.
+    pub board: Arc<CounterBoard>,
+    /// Ends the thread.
+    pub stop: Arc<AtomicBool>,
+    /// Other settings for it.
+    pub tuning: Arc<TuningSlots>,
+    /// It came while the node ran.
+    pub newcomer: bool,
+}
+
+impl ApplicationThread {
+    /// Builds the application and starts its thread; `priority` is the data plane's.
+    pub fn start(
+        self,
+        settings: &config::Application,
+        priority: Option<u8>,
+    ) -> io::Result<thread::JoinHandle<()>> {
+        let application = build(settings);
+        let field = open_field(settings)?;
+        let executor = executor_settings(settings, self.node);
+        let name = format!("app {}", settings.name);
+        thread::Builder::new()
+            .name(name)
+            .spawn(move || self.run(executor, application, field, priority))
+    }
+
+    fn run(
+        self,
+        settings: ExecutorSettings,
+        application: Box<dyn Application>,
+        field: Box<dyn FieldIo>,
+        priority: Option<u8>,
+    ) {
+        let _guard = AbortOnPanic;
+        self.port.register_executor();
+        prepare_executor_thread(priority);
+        let environment = self.replication.environment.clone();
+        let ports = Ports {
+            field,
+            replication: self.replication,
+            gate: GroupOutputGate {
+                gate: Arc::clone(&self.gate),
+                port: Arc::clone(&self.port),
+                environment: environment.clone(),
+            },
+            clock: ThreadClock::new(
+                Arc::clone(&self.gate),
+                Arc::clone(&self.port),
+                Arc::clone(&self.stop),
+            ),
+        };
+        let reporter = Reporter::new(self.index as u16, self.sink, self.log_outputs);
+        let mut follow_up = FollowUp {
+            gate: self.gate,
+            port: self.port,
+            board: self.board,
+            reporter,
+            environment,
+        };
+        let observer = move |report: &CycleReport, counters: &Counters| {
+            follow_up.cycle_ended(report, counters);
+        };
+        let mut executor = Executor::new(settings, application, ports, observer);
+        if self.newcomer {
+            executor.comes_late();
+        }
+        while !self.stop.load(Ordering::Acquire) {
+            self.tuning.follow(&mut executor);
+            executor.step();
+        }
+    }
+}
+
+/// A controller whose application has died must not keep the role: the process ends at once, and
+/// the backup takes over while its state is fresh.
+struct AbortOnPanic;
+
+impl Drop for AbortOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            warn("an application panicked; this node ends so that its partner takes over");
+            std::process::abort();
+        }
+    }
+}

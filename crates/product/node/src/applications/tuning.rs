@@ -1,0 +1,111 @@
+//! Other settings for an application that runs: how they reach its thread, and what that had comes back.
+
+use std::io;
+
+use bumpless_atomic_box::Exchange;
+use bumpless_base::{Counters, Duration, NodeId};
+use bumpless_config as config;
+use bumpless_controller::{
+    Application, Clock, CycleReport, Executor, ExecutorSettings, FieldIo, OutputGate,
+};
+
+use super::from_configuration::{build, executor_settings, open_field};
+use crate::executor::{ChannelReplication, Threads};
+
+/// Other settings for an application that runs.
+pub struct Tuning {
+    settings: ExecutorSettings,
+    application: Box<dyn Application>,
+    field: Box<dyn FieldIo>,
+    /// How long a state is young enough to go on from.
+    hot_restart: Duration,
+    /// Once in how long its state is written to disk, if it is.
+    persist: Option<Duration>,
+    /// What is told of the executor's thread when it has taken them, or not.
+    result: Result<(), String>,
+}
+
+impl Tuning {
+    /// With what `settings` describe, on `node`.
+    ///
+    /// # Errors
+    /// What the system says of its field I/O.
+    pub fn new(settings: &config::Application, node: NodeId) -> io::Result<Self> {
+        Ok(Self {
+            settings: executor_settings(settings, node),
+            application: build(settings),
+            field: open_field(settings)?,
+            hot_restart: settings.hot_restart,
+            persist: settings.persist,
+            result: Ok(()),
+        })
+    }
+}
+
+/// Where an application's thread finds other settings, and leaves what it had.
+#[derive(Default)]
+pub struct TuningSlots {
+    asked: Exchange<Tuning>,
+    done: Exchange<Tuning>,
+}
+
+impl TuningSlots {
+    /// Asks the thread to go on with `tuning` after its cycle.
+    pub fn ask(&self, tuning: Tuning) {
+        self.done.swap(None);
+        self.asked.swap(Some(Box::new(tuning)));
+    }
+
+    /// Between two cycles: has `executor` go on with what was asked for, if anything.
+    pub(super) fn follow<G, C, O>(
+        &self,
+        executor: &mut Executor<ChannelReplication<Threads>, G, C, O>,
+    ) where
+        G: OutputGate,
+        C: Clock,
+        O: FnMut(&CycleReport, &Counters),
+    {
+        if let Some(tuning) = self.asked.swap(None) {
+            self.done.swap(Some(tune(executor, tuning)));
+        }
+    }
+
+    /// Whether it has; `None`: not yet. What it had is dropped here.
+    pub fn answer(&self) -> Option<Result<(), String>> {
+        self.done.swap(None).map(|tuning| tuning.result)
+    }
+}
+
+/// The state stays, everything else is as `tuning` says; it comes back with what was there before.
+fn tune<G, C, O>(
+    executor: &mut Executor<ChannelReplication<Threads>, G, C, O>,
+    mut tuning: Box<Tuning>,
+) -> Box<Tuning>
+where
+    G: OutputGate,
+    C: Clock,
+    O: FnMut(&CycleReport, &Counters),
+{
+    let Tuning {
+        settings,
+        application,
+        field,
+        hot_restart,
+        persist,
+        ..
+    } = *tuning;
+    tuning.result = match executor.tune(settings, application, field) {
+        Ok((application, field)) => {
+            (tuning.application, tuning.field) = (application, field);
+            executor.replication().set_persist(persist);
+            executor
+                .replication()
+                .set_times(settings.deadline, (settings.expiry, hot_restart))
+        }
+        Err((error, (application, field))) => {
+            (tuning.application, tuning.field) = (application, field);
+            Err(error.to_string())
+        }
+    };
+    tuning
+}

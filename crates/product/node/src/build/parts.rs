@@ -1,0 +1,197 @@
+//! What executors and data plane share.
+
+use std::sync::Arc;
+
+use bumpless_atomic_box::Marks;
+use bumpless_base::NodeId;
+use bumpless_config::Config;
+use bumpless_mailbox::{ApplicationPort, GroupGate};
+use bumpless_redundancy::GroupId;
+
+use super::ROOM;
+use crate::applications::CounterBoard;
+use crate::change::Seat;
+use crate::data_plane::ChannelRuntime;
+use crate::data_plane::group::GroupRuntime;
+use crate::data_plane::members::{Counts, Member, MemberTimes};
+use crate::status::ApplicationSnapshot;
+use crate::wiring::Wiring;
+
+/// What one application's executor shares with the data plane.
+pub struct Shared {
+    /// The application's number: its position in the configuration with which the node started, or the place
+    /// to which it came.
+    pub index: usize,
+    /// Role and right to write.
+    pub gate: Arc<GroupGate>,
+    /// Outcomes of states, pauses, what the executor has learned.
+    pub port: Arc<ApplicationPort>,
+    /// What the executor counts.
+    pub board: Arc<CounterBoard>,
+}
+
+/// What executors and data plane share, by position in the wiring.
+#[derive(Clone)]
+pub struct Parts {
+    wiring: Wiring,
+    gates: Vec<Arc<GroupGate>>,
+    /// By group: which applications have something to say.
+    marks: Vec<Arc<Marks>>,
+    ports: Vec<Arc<ApplicationPort>>,
+    boards: Vec<Arc<CounterBoard>>,
+    /// For each application: position of its group in `gates`, and its own in that group.
+    places: Vec<(usize, usize)>,
+}
+
+impl Parts {
+    /// Everything that the applications of `wiring` share with the data plane.
+    pub fn new(config: &Config, wiring: &Wiring) -> Self {
+        let mut members = vec![0; wiring.groups.len()];
+        let places: Vec<_> = wiring
+            .applications
+            .iter()
+            .map(|&app| {
+                let group = config.applications[app].group;
+                let at = wiring
+                    .groups
+                    .iter()
+                    .position(|&g| g == group)
+                    .unwrap_or_default();
+                members[at] += 1;
+                (at, members[at] - 1)
+            })
+            .collect();
+        let marks = members
+            .iter()
+            .map(|&count| Arc::new(Marks::new(count + ROOM)));
+        let marks: Vec<_> = marks.collect();
+        let port = |&(group, member): &(usize, usize)| {
+            Arc::new(ApplicationPort::marking(Arc::clone(&marks[group]), member))
+        };
+        Self {
+            wiring: wiring.clone(),
+            gates: wiring.groups.iter().map(|_| Arc::default()).collect(),
+            ports: places.iter().map(port).collect(),
+            marks,
+            boards: wiring.applications.iter().map(|_| Arc::default()).collect(),
+            places,
+        }
+    }
+
+    /// What the application at position `at` of the wiring shares with the data plane.
+    pub fn shared(&self, at: usize) -> Shared {
+        Shared {
+            index: self.wiring.applications[at],
+            gate: Arc::clone(&self.gates[self.places[at].0]),
+            port: Arc::clone(&self.ports[at]),
+            board: Arc::clone(&self.boards[at]),
+        }
+    }
+
+    pub(super) fn groups(&self, config: &Config) -> Vec<GroupRuntime> {
+        let groups = self.wiring.groups.iter().enumerate();
+        groups
+            .filter_map(|(at, &group)| {
+                let peer = self.wiring.partner_in(config, group)?;
+                let places = self.places.iter().zip(&self.ports).enumerate();
+                let members: Vec<_> = places
+                    .filter(|(_, (place, _))| place.0 == at)
+                    .map(|(member, (_, port))| {
+                        let application = self.wiring.applications[member];
+                        Member {
+                            port: Arc::clone(port),
+                            times: (&config.applications[application]).into(),
+                            counts: Counts::Yes,
+                        }
+                    })
+                    .collect();
+                let places = members.len() + ROOM;
+                Some(GroupRuntime::new(
+                    GroupId(group as u16),
+                    peer,
+                    Arc::clone(&self.gates[at]),
+                    Arc::clone(&self.marks[at]),
+                    (members, places),
+                ))
+            })
+            .collect()
+    }
+
+    pub(super) fn channels(&self) -> Vec<Option<ChannelRuntime>> {
+        let applications = self.wiring.applications.iter().enumerate();
+        let taken = applications.map(|(at, &application)| {
+            let place = (application as u16, self.places[at]);
+            Some(channel(place, &self.ports[at], &self.boards[at]))
+        });
+        let vacant = std::iter::repeat_with(|| None).take(ROOM);
+        taken.chain(vacant).collect()
+    }
+
+    /// What the application number `application` shares with the data plane when it comes to the place
+    /// `member` of the group at position `group`, and what the data plane gets.
+    pub fn newcomer(
+        &self,
+        application: u16,
+        (group, member): (usize, usize),
+        times: MemberTimes,
+    ) -> (Shared, ChannelRuntime, Member) {
+        let port = ApplicationPort::marking(Arc::clone(&self.marks[group]), member);
+        let shared = Shared {
+            index: application.into(),
+            gate: Arc::clone(&self.gates[group]),
+            port: Arc::new(port),
+            board: Arc::default(),
+        };
+        let runtime = channel((application, (group, member)), &shared.port, &shared.board);
+        let member = Member {
+            port: Arc::clone(&shared.port),
+            times,
+            counts: Counts::OnceThere,
+        };
+        (shared, runtime, member)
+    }
+
+    /// The position of the configuration's group `group` among those of this node.
+    pub fn group(&self, group: usize) -> Option<usize> {
+        self.wiring.groups.iter().position(|&g| g == group)
+    }
+
+    /// How many groups this node has.
+    pub fn groups_here(&self) -> usize {
+        self.gates.len()
+    }
+
+    /// This node.
+    pub fn node(&self) -> NodeId {
+        self.wiring.node
+    }
+
+    /// The place of the application that the node has at position `at` from the start.
+    pub fn seat(&self, config: &Config, at: usize) -> Seat {
+        Seat {
+            name: config.applications[self.wiring.applications[at]]
+                .name
+                .clone(),
+            group: self.places[at],
+        }
+    }
+
+    /// How many applications the node has at the start.
+    pub fn count(&self) -> usize {
+        self.places.len()
+    }
+}
+
+fn channel(
+    (application, group): (u16, (usize, usize)),
+    port: &Arc<ApplicationPort>,
+    board: &Arc<CounterBoard>,
+) -> ChannelRuntime {
+    ChannelRuntime {
+        application,
+        group,
+        port: Arc::clone(port),
+        board: Arc::clone(board),
+        snapshot: ApplicationSnapshot::default(),
+    }
+}

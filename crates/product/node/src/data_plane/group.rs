@@ -1,0 +1,373 @@
+//! One group on this node: its gate, its channels, and an ordered hand-over in progress.
+
+use std::sync::Arc;
+
+use bumpless_atomic_box::Marks;
+use bumpless_base::{Duration, Epoch, Instant, PeerId, Permit};
+use bumpless_mailbox::{GroupGate, end_alone};
+use bumpless_redundancy::{GroupId, Redundancy};
+use bumpless_wire::Role;
+
+use super::members::{Counts, Member, MemberTimes, Members};
+use super::words::Words;
+use crate::status::GroupSnapshot;
+
+/// How long an application may be unable to run before this node counts as unfit, and how long a
+/// primary that is waits between two requests to be relieved.
+const UNFIT_PATIENCE: Duration = Duration::from_millis(300);
+const RELIEF_INTERVAL: Duration = Duration::from_secs(2);
+/// A cycle that lasts longer, and longer than ten periods, never ends.
+const HANG: Duration = Duration::from_secs(1);
+
+/// A group of which this node is a candidate.
+pub struct GroupRuntime {
+    /// Its identity in the redundancy core: the position in the configuration.
+    pub id: GroupId,
+    /// Where executors see role and right.
+    pub gate: Arc<GroupGate>,
+    /// The partner of this group.
+    pub peer: PeerId,
+    /// The applications, by their place in the group.
+    members: Members,
+    words: Words,
+    /// What status shows.
+    pub snapshot: GroupSnapshot,
+    handing_over: bool,
+    /// The role was handed over, and the partner has not been heard to have taken it.
+    offered: bool,
+    partner_role: Option<Role>,
+    /// Since when some application cannot run here, whether that has lasted, and when it was last
+    /// acted upon.
+    unfit_since: Option<Instant>,
+    unfit: bool,
+    relieved_at: Option<Instant>,
+    epoch_seen: Epoch,
+    epoch_spent: Epoch,
+}
+
+impl GroupRuntime {
+    /// The group `id` with `applications` in the first of its `places`, whose ports mark theirs in `marks`.
+    pub fn new(
+        id: GroupId,
+        peer: PeerId,
+        gate: Arc<GroupGate>,
+        marks: Arc<Marks>,
+        (applications, places): (Vec<Member>, usize),
+    ) -> Self {
+        Self {
+            id,
+            gate,
+            peer,
+            members: Members::new(applications, places),
+            words: Words::new(marks, places),
+            snapshot: GroupSnapshot {
+                member: true,
+                ..GroupSnapshot::default()
+            },
+            handing_over: false,
+            offered: false,
+            partner_role: None,
+            unfit_since: None,
+            unfit: false,
+            relieved_at: None,
+            epoch_seen: Epoch::default(),
+            epoch_spent: Epoch::default(),
+        }
+    }
+
+    /// Notes that a state of the group's application `member` has come, at `came_at` at the earliest, which is fresh
+    /// until then, and tells the core what this node holds.
+    pub fn note_received(
+        &mut self,
+        member: usize,
+        (fresh_until, came_at): (Instant, Instant),
+        redundancy: &mut Redundancy,
+        now: Instant,
+    ) {
+        self.members.note_received(member, fresh_until, came_at);
+        self.words.note_received(member);
+        self.tell_holding(redundancy, now);
+    }
+
+    /// An earlier process of this node has left a state of `epoch` of one of the applications, which may be gone on
+    /// from until then.
+    pub fn restore(
+        &mut self,
+        epoch: Epoch,
+        usable_until: Instant,
+        redundancy: &mut Redundancy,
+        now: Instant,
+    ) {
+        self.members.note_restored(usable_until);
+        redundancy.restore(self.id, epoch, now);
+        self.tell_holding(redundancy, now);
+    }
+
+    /// An application comes to a vacant place. Its executor has not begun.
+    pub fn arrive(&mut self, place: usize, mut member: Member) {
+        member.counts = Counts::OnceThere;
+        self.members.put(place, Some(member));
+    }
+
+    /// The application at `place` is about to go: nobody has to have its state.
+    pub fn discount(&mut self, place: usize, redundancy: &mut Redundancy, now: Instant) {
+        self.members.discount(place);
+        self.tell_holding(redundancy, now);
+    }
+
+    /// The application at `place` is gone; its executor has ended.
+    pub fn dismiss(&mut self, place: usize) -> Option<Member> {
+        self.words.forget(place);
+        self.members.put(place, None)
+    }
+
+    /// The application at `place` goes on with other times.
+    pub fn set_times(&mut self, place: usize, times: MemberTimes) {
+        self.members.set_times(place, times);
+    }
+
+    fn tell_holding(&self, redundancy: &mut Redundancy, now: Instant) {
+        let mut holding = self.members.holding(!self.unfit);
+        holding.uncompared_since = self.words.uncompared_since(self.members.count());
+        if let Some(until) = self.words.outdated_until() {
+            // Whoever has written later has the newest state, if he lives.
+            let words = &self.words;
+            let counts = |place| !words.is_lacking(place);
+            let restored = self.members.restored_usable().filter(|&until| now < until);
+            holding.some_usable_until = self.members.latest_usable(counts).max(restored);
+            // What lies on a disk is meant for when everything else is lost, and ages meanwhile.
+            holding.outdated_until = restored.is_none().then_some(until);
+        }
+        redundancy.set_holding(self.id, holding, now);
+    }
+
+    /// Follows a change of role. The right to write goes before anything else can be done with it.
+    pub fn role_changed(
+        &mut self,
+        to: Role,
+        handed_over: bool,
+        redundancy: &mut Redundancy,
+        now: Instant,
+    ) {
+        if to != Role::Primary {
+            self.gate.set_permit(None);
+        }
+        self.gate.set_alone(false);
+        self.gate.set_cold(redundancy.is_cold(self.id));
+        let was_primary = self.gate.is_primary();
+        if to == Role::Primary || was_primary {
+            self.members.all_there();
+        }
+        if to == Role::Backup && self.members.forget_restored() {
+            // What the primary makes is later than what lies on disk.
+            self.tell_holding(redundancy, now);
+        }
+        let doubtful = to == Role::Primary && redundancy.is_cold(self.id);
+        let undecided = doubtful.then_some(now);
+        self.members
+            .ports()
+            .for_each(|port| port.set_undecided(undecided));
+        self.gate.set_role(to, now);
+        self.members.ports().for_each(|port| port.in_step());
+        self.offered = handed_over;
+        if was_primary && to != Role::Primary {
+            self.members.own_counts();
+            self.void_comparisons(now);
+            self.tell_holding(redundancy, now);
+        }
+        self.go_on();
+    }
+
+    /// This node goes on at `now` after standing still, or after a role in which it did not compare what it holds
+    /// with the field devices: they may have accepted outputs of somebody else. The core is told with the rest, once
+    /// it has what arrived meanwhile: it would take its own silence for its partner's.
+    pub fn void_comparisons(&mut self, now: Instant) {
+        self.words.void_comparisons(&self.members, now);
+    }
+
+    /// Starts an ordered hand-over.
+    pub fn begin_hand_over(&mut self) {
+        self.handing_over = true;
+        self.gate.set_handing_over(true);
+    }
+
+    /// The hand-over was abandoned: executors go on.
+    pub fn abort_hand_over(&mut self) {
+        self.go_on();
+    }
+
+    fn go_on(&mut self) {
+        self.handing_over = false;
+        self.gate.set_handing_over(false);
+        self.members.ports().for_each(|port| port.go_on());
+        self.wake();
+    }
+
+    /// Pauses each application at a moment when its last state is at the backup, those with the
+    /// longest periods first, so that no application stands still, and no state of it grows old,
+    /// while another's long transfer is awaited. Tells the core when all have paused; returns whether
+    /// it did.
+    pub fn drive_hand_over(&mut self, redundancy: &mut Redundancy, now: Instant) -> bool {
+        if !self.handing_over {
+            return false;
+        }
+        let mut longest_waiting = None;
+        for member in self.members.by_period() {
+            if longest_waiting.is_some_and(|waiting| member.times.period < waiting) {
+                return false;
+            }
+            if !member.port.try_pause() {
+                longest_waiting = Some(member.times.period);
+            }
+        }
+        let ready = longest_waiting.is_none();
+        if ready {
+            self.handing_over = false;
+            redundancy.hand_over_ready(self.id, now);
+        }
+        ready
+    }
+
+    /// Passes on what the executors have learned since the last call: epochs that devices hold, and
+    /// whether the applications can run here.
+    pub fn collect(&mut self, redundancy: &mut Redundancy, now: Instant) {
+        self.words.gather(&self.members, now);
+        let seen = self.words.epoch_seen();
+        if seen > self.epoch_seen {
+            self.epoch_seen = seen;
+            redundancy.observe_epoch(self.id, seen, now);
+        }
+        let spent = self.words.epoch_spent();
+        if spent > self.epoch_spent {
+            self.epoch_spent = spent;
+            redundancy.observe_spent_epoch(self.id, self.epoch_spent, now);
+        }
+        if self.words.take_outdated_changed() {
+            self.tell_holding(redundancy, now);
+        }
+        let fit = self.words.all_fit();
+        if fit == self.unfit_since.is_some() {
+            self.unfit_since = (!fit).then_some(now);
+        }
+        // One late answer of a device is not yet a reason to be unfit.
+        let unfit = self
+            .unfit_since
+            .is_some_and(|since| now.since(since) > UNFIT_PATIENCE);
+        if unfit != self.unfit {
+            self.unfit = unfit;
+            self.tell_holding(redundancy, now);
+        }
+        self.seek_relief(redundancy, now);
+        if self.gate.is_primary() {
+            self.tell_behind(redundancy, now);
+        }
+    }
+
+    /// Tells the core when outputs are to be written although the partner lacks their state, and when
+    /// the partner has everything again.
+    fn tell_behind(&mut self, redundancy: &mut Redundancy, now: Instant) {
+        let wanted = redundancy.wants_alone(self.id);
+        if wanted && self.words.in_step() {
+            // No output may leave any more on what was certain until here. One that may have, as its
+            // executor asked just then, keeps the core where it is, and `publish` the gate.
+            if end_alone(&self.gate, self.members.ports()) {
+                redundancy.set_alone(self.id, false, now);
+            }
+        } else if !wanted && self.words.any_behind() {
+            redundancy.set_alone(self.id, true, now);
+        }
+    }
+
+    /// A primary that cannot run its applications asks a backup that can to take over. Refused if
+    /// the backup is no better off.
+    fn seek_relief(&mut self, redundancy: &mut Redundancy, now: Instant) {
+        let waited = self
+            .relieved_at
+            .is_none_or(|at| now.since(at) > RELIEF_INTERVAL);
+        if self.unfit && self.gate.is_primary() && waited {
+            self.relieved_at = Some(now);
+            let _ = redundancy.command_switchover(self.id, now);
+        }
+    }
+
+    /// Publishes the right to write, whether a backup is there to acknowledge, and status.
+    pub fn publish(&mut self, redundancy: &Redundancy, now: Instant) {
+        let Some(standing) = redundancy.standing(self.id, now) else {
+            return;
+        };
+        let expected = standing.partner_reachable && redundancy.transfer_tag(self.peer).is_some();
+        self.tell_gate(standing.permit, expected, standing.alone);
+        self.partner_role = standing.partner_role;
+        self.offered &= standing.partner_reachable && standing.partner_role != Some(Role::Primary);
+        let snapshot = &mut self.snapshot;
+        snapshot.role = standing.role;
+        snapshot.epoch = standing.epoch;
+        snapshot.permit_until = standing.permit.map(|permit| permit.until);
+        snapshot.synced = standing.synced;
+        snapshot.partner_heard = standing.partner_reachable;
+        snapshot.reference = standing.reference.map(|reference| reference.0);
+    }
+
+    /// Looks before it writes: each write makes the processor wait, and most turns change nothing.
+    fn tell_gate(&self, permit: Option<Permit>, expected: bool, alone: bool) {
+        let before = self.gate.permit();
+        let mut changed = before.is_some() != permit.is_some();
+        if before != permit {
+            self.gate.set_permit(permit);
+        }
+        if self.gate.backup_expected() != expected {
+            self.gate.set_backup_expected(expected);
+            changed = true;
+        }
+        if self.gate.alone() != alone {
+            self.gate.set_alone(alone);
+            changed = true;
+        }
+        if changed {
+            self.wake();
+        }
+    }
+
+    /// Orders a hand-over because this node is about to end; again if one was abandoned.
+    pub fn leave(&mut self, redundancy: &mut Redundancy, now: Instant) {
+        if self.gate.is_primary() && !self.handing_over {
+            // Refused where no backup could take over; `may_leave` says how long to insist.
+            let _ = redundancy.command_switchover(self.id, now);
+        }
+    }
+
+    /// Whether this node may end: it has no role to hand over, nobody is there to take it, or the
+    /// partner has taken it.
+    pub fn may_leave(&self) -> bool {
+        !self.snapshot.partner_heard || !(self.gate.is_primary() || self.offered)
+    }
+
+    /// Takes back the right to write for good: the node ends.
+    pub fn release(&self) {
+        self.gate.set_permit(None);
+        self.gate.set_role(Role::Stopped, Instant::ZERO);
+        self.wake();
+    }
+
+    /// The period of an application whose cycle has not ended for so long that it never will. What
+    /// lies before `stalled_at`, the end of the process's last stall, does not count: a cycle
+    /// stood still then, as everything did.
+    pub fn hung(&self, stalled_at: Instant, now: Instant) -> Option<Duration> {
+        let hangs = |member: &&Member| {
+            let bound = (member.times.period * 10).max(HANG);
+            let since = member.port.cycle_since();
+            since.is_some_and(|since| now.since(since.max(stalled_at)) > bound)
+        };
+        self.members
+            .present()
+            .find(hangs)
+            .map(|member| member.times.period)
+    }
+
+    fn wake(&self) {
+        self.members.ports().for_each(|port| port.wake());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+use bumpless_config::Config;
+use bumpless_mailbox::{ApplicationPort, StateLife};
+
+use super::*;
+use crate::build::build_cores;
+use crate::wiring::Wiring;
+
+const PAIR: &str = r#"
+[pair]
+name = "group"
+[[network]]
+name = "A"
+bandwidth_mbit = 1000
+[[node]]
+name = "left"
+addresses = { A = "10.0.1.1:4700" }
+[[node]]
+name = "right"
+addresses = { A = "10.0.1.2:4700" }
+[[group]]
+name = "pair"
+nodes = ["left", "right"]
+without_reference = true
+[[application]]
+name = "only"
+group = "pair"
+kind = "synthetic"
+channel = 1
+period_ms = 10
+size = "1 kB"
+"#;
+
+fn at(millis: u64) -> Instant {
+    Instant::from_nanos(millis * 1_000_000)
+}
+
+#[test]
+fn after_a_hand_over_a_state_counts_for_the_application_that_it_is_of() {
+    let config = Config::parse(PAIR, "test").expect("a sound configuration");
+    let wiring = Wiring::new(&config, config.node("left").expect("it is configured"));
+    let (mut cores, _) = build_cores(&config, &wiring, 1, at(1)).expect("a sound setup");
+    let marks = Arc::new(Marks::new(2));
+    // The one with the longer period is not the first.
+    let periods = [10, 1000].map(Duration::from_millis);
+    let port = |member| Arc::new(ApplicationPort::marking(Arc::clone(&marks), member));
+    let ports = [port(0), port(1)];
+    let member = |(port, period): (&Arc<ApplicationPort>, Duration)| Member {
+        port: Arc::clone(port),
+        times: MemberTimes {
+            period,
+            hot_restart: Duration::from_secs(5),
+        },
+        counts: Counts::Yes,
+    };
+    let applications = (ports.iter().zip(periods).map(member).collect(), 2);
+    let (gate, peer) = (Arc::default(), PeerId(0));
+    let mut group = GroupRuntime::new(GroupId(0), peer, gate, marks, applications);
+    let redundancy = &mut cores.redundancy;
+    ports[0].note_published(0, StateLife::until(at(50)));
+    ports[1].note_published(0, StateLife::until(at(2000)));
+    group.role_changed(Role::Primary, false, redundancy, at(2));
+    group.role_changed(Role::Backup, true, redundancy, at(20));
+    assert_eq!(group.members.freshness(0), Some(at(50)));
+    assert_eq!(group.members.freshness(1), Some(at(2000)));
+    group.note_received(0, (at(70), at(30)), redundancy, at(30));
+    assert_eq!(group.members.holding(true).fresh_until, Some(at(70)));
+}

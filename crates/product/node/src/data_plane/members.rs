@@ -1,0 +1,269 @@
+//! The applications of a group on this node: their ports and periods, and until when their states are
+//! fresh. They have places, of which some are vacant: applications come and go while others run.
+
+use std::sync::Arc;
+
+use bumpless_base::{Duration, IndexedHeap, Instant};
+use bumpless_config as config;
+use bumpless_mailbox::{ApplicationPort, StateLife};
+use bumpless_redundancy::Holding;
+
+/// Whether a node is ready to take over only with a fresh state of an application.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// It is.
+    Yes,
+    /// Once a state has come or this node has executed it: it is new, and its primary may not have begun.
+    OnceThere,
+    /// Not any more: it is about to go.
+    No,
+}
+
+/// The times of an application that concern its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemberTimes {
+    /// Between two of its cycles.
+    pub period: Duration,
+    /// How long a state of it is young enough to go on from.
+    pub hot_restart: Duration,
+}
+
+impl From<&config::Application> for MemberTimes {
+    fn from(settings: &config::Application) -> Self {
+        Self {
+            period: settings.period,
+            hot_restart: settings.hot_restart,
+        }
+    }
+}
+
+/// An application of a group.
+#[derive(Clone, Debug)]
+pub struct Member {
+    /// Where it meets the data plane.
+    pub port: Arc<ApplicationPort>,
+    /// Its times.
+    pub times: MemberTimes,
+    /// Whether readiness takes a fresh state of it.
+    pub counts: Counts,
+}
+
+/// The places of a group.
+pub struct Members {
+    places: Vec<Option<Member>>,
+    /// Those that are taken, longest period first.
+    by_period: Vec<usize>,
+    /// Until when the newest state of each that counts is fresh.
+    freshness: IndexedHeap<Instant>,
+    /// Until when it is young enough to go on from.
+    usability: IndexedHeap<Instant>,
+    /// Until when the last of them is.
+    latest_usable: Option<Instant>,
+    /// Until when the last of those is that an earlier process of this node has left on disk.
+    restored_usable: Option<Instant>,
+    counting: usize,
+}
+
+impl Members {
+    /// With `members` in the first of `places`.
+    pub fn new(members: Vec<Member>, places: usize) -> Self {
+        let mut all = Self {
+            places: vec![None; places.max(members.len())],
+            by_period: Vec::with_capacity(places.max(members.len())),
+            freshness: IndexedHeap::new(places.max(members.len())),
+            usability: IndexedHeap::new(places.max(members.len())),
+            latest_usable: None,
+            restored_usable: None,
+            counting: 0,
+        };
+        for (place, member) in members.into_iter().enumerate() {
+            all.put(place, Some(member));
+        }
+        all
+    }
+
+    /// Has `member` at `place`, or nobody; returns who was there.
+    pub fn put(&mut self, place: usize, member: Option<Member>) -> Option<Member> {
+        self.forget(place);
+        let before = std::mem::replace(&mut self.places[place], member);
+        self.recount();
+        before
+    }
+
+    /// It goes on with other times.
+    pub fn set_times(&mut self, place: usize, times: MemberTimes) {
+        if let Some(Some(member)) = self.places.get_mut(place) {
+            member.times = times;
+        }
+        self.recount();
+    }
+
+    /// The application at `place` is about to go.
+    pub fn discount(&mut self, place: usize) {
+        if let Some(Some(member)) = self.places.get_mut(place) {
+            member.counts = Counts::No;
+        }
+        self.forget(place);
+        self.recount();
+    }
+
+    /// This node executes, or did: from here on each application has a state that it must not lack.
+    pub fn all_there(&mut self) {
+        for member in self.places.iter_mut().flatten() {
+            if member.counts == Counts::OnceThere {
+                member.counts = Counts::Yes;
+            }
+        }
+        self.recount();
+    }
+
+    /// Rare, and of a handful to some thousands; within the memory that was taken at the start.
+    fn recount(&mut self) {
+        let present = |place: &usize| self.places[*place].is_some();
+        self.by_period.clear();
+        self.by_period
+            .extend((0..self.places.len()).filter(present));
+        let period = |place: &usize| {
+            self.places[*place]
+                .as_ref()
+                .map(|member| member.times.period)
+        };
+        self.by_period
+            .sort_unstable_by_key(|place| (std::cmp::Reverse(period(place)), *place));
+        let counts = |member: &&Member| member.counts == Counts::Yes;
+        self.counting = self.present().filter(counts).count();
+    }
+
+    /// Those that are there.
+    pub fn present(&self) -> impl Iterator<Item = &Member> {
+        self.places.iter().flatten()
+    }
+
+    /// Their places, longest period first.
+    pub fn by_period(&self) -> impl Iterator<Item = &Member> {
+        let member = |&place: &usize| self.places[place].as_ref();
+        self.by_period.iter().filter_map(member)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.by_period.len()
+    }
+
+    /// Their ports.
+    pub fn ports(&self) -> impl Iterator<Item = &Arc<ApplicationPort>> {
+        self.present().map(|member| &member.port)
+    }
+
+    /// Who is at `place`.
+    pub fn at(&self, place: usize) -> Option<&Member> {
+        self.places.get(place)?.as_ref()
+    }
+
+    fn forget(&mut self, place: usize) {
+        self.freshness.remove(place);
+        self.usability.remove(place);
+        self.latest_usable = self.latest_usable(|_| true);
+    }
+
+    fn set_life(&mut self, place: usize, life: StateLife) {
+        self.freshness.set(place, life.fresh_until);
+        self.usability.set(place, life.usable_until);
+        self.latest_usable = self.latest_usable.max(Some(life.usable_until));
+    }
+
+    /// A state of the application at `place` has come, at `came_at` at the earliest, and is fresh until then. One that
+    /// did not count does from its first state on.
+    pub fn note_received(&mut self, place: usize, fresh_until: Instant, came_at: Instant) {
+        let Some(Some(member)) = self.places.get_mut(place) else {
+            return;
+        };
+        match member.counts {
+            Counts::No => return,
+            Counts::Yes => {}
+            Counts::OnceThere => {
+                member.counts = Counts::Yes;
+                self.counting += 1;
+            }
+        }
+        let usable_until = came_at + member.times.hot_restart;
+        member.port.note_received(usable_until);
+        self.set_life(
+            place,
+            StateLife {
+                fresh_until,
+                usable_until,
+            },
+        );
+    }
+
+    /// A role of primary has ended: what this node has made in it counts, where it has made anything; else what
+    /// it began with still does.
+    pub fn own_counts(&mut self) {
+        for place in 0..self.places.len() {
+            let counts = |member: &&Member| member.counts == Counts::Yes;
+            let Some(member) = self.places[place].as_ref().filter(counts) else {
+                continue;
+            };
+            let own = member.port.own_life();
+            let later = |heap: &IndexedHeap<Instant>, until: Instant| {
+                let made = (until != Instant::ZERO).then_some(until);
+                heap.key(place).max(made)
+            };
+            let fresh_until = later(&self.freshness, own.fresh_until);
+            let usable_until = later(&self.usability, own.usable_until);
+            if let (Some(fresh_until), Some(usable_until)) = (fresh_until, usable_until) {
+                self.set_life(
+                    place,
+                    StateLife {
+                        fresh_until,
+                        usable_until,
+                    },
+                );
+            }
+        }
+    }
+
+    /// Until when the last of the states is young enough to go on from, of those at places that count.
+    pub fn latest_usable(&self, counts: impl Fn(usize) -> bool) -> Option<Instant> {
+        let places = (0..self.places.len()).filter(|&place| counts(place));
+        places.filter_map(|place| self.usability.key(place)).max()
+    }
+
+    /// An earlier process of this node has left a state that may be gone on from until then.
+    pub fn note_restored(&mut self, usable_until: Instant) {
+        self.restored_usable = self.restored_usable.max(Some(usable_until));
+    }
+
+    /// Until when what an earlier process of this node has left may be gone on from.
+    pub fn restored_usable(&self) -> Option<Instant> {
+        self.restored_usable
+    }
+
+    /// What earlier processes have left does not count any more; returns whether it did.
+    pub fn forget_restored(&mut self) -> bool {
+        self.restored_usable.take().is_some()
+    }
+
+    /// What there is of a state of every application that counts.
+    pub fn holding(&self, fit: bool) -> Holding {
+        let first = |heap: &IndexedHeap<Instant>| {
+            let whole = heap.len() == self.counting;
+            heap.first().map(|(until, _)| until).filter(|_| whole)
+        };
+        Holding {
+            fresh_until: first(&self.freshness),
+            usable_until: first(&self.usability),
+            some_usable_until: self.latest_usable.max(self.restored_usable),
+            outdated_until: None,
+            uncompared_since: None,
+            fit,
+        }
+    }
+
+    /// When the state at `place` ceases to be fresh.
+    #[cfg(test)]
+    pub fn freshness(&self, place: usize) -> Option<Instant> {
+        self.freshness.key(place)
+    }
+}

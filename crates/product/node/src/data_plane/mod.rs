@@ -1,0 +1,320 @@
+//! The data-plane thread: one loop that serves all links, drives the cores, and waits.
+//!
+//! One turn of the loop:
+//!
+//! 1. take what the links received (one batch each) and hand it to the cores;
+//! 2. let the cores act on time, on published states and on orders;
+//! 3. pass on what the cores say: to gates and ports of the executors, to the log, to status;
+//! 4. send: heartbeats, lease requests, acknowledgements, then states as far as pacing allows;
+//! 5. wait for a datagram, a wake-up, or the next deadline.
+//!
+//! The clock is read once before step 1 and once before step 2. What has arrived is always taken before
+//! time is acted upon, so that a pause of this thread is not mistaken for silence of the partner.
+
+mod causes;
+pub mod change;
+pub mod drivers;
+pub mod group;
+pub mod inbound;
+pub mod link_port;
+pub mod members;
+mod notices;
+mod outbound;
+mod showing;
+mod turn;
+pub mod waiter;
+mod words;
+
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
+
+use bumpless_base::{Duration, Instant};
+use bumpless_config::Config;
+use bumpless_mailbox::ApplicationPort;
+use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, SwitchoverRefused};
+use bumpless_wire::{MAX_ACK_LEN, Role};
+use rtrb::Consumer;
+
+use self::change::{ChangeAnswer, ChangeBoard, ChangeOrder};
+use self::drivers::{Drivers, Pingers, Ports, Sockets};
+use self::group::GroupRuntime;
+use self::inbound::Cores;
+use crate::applications::CounterBoard;
+use crate::event::NodeEvent;
+use crate::log::EventSink;
+use crate::persist::Found;
+use crate::status::{ApplicationSnapshot, LinkSnapshot, Snapshot};
+use crate::wiring::Wiring;
+
+/// An order from the control thread.
+pub enum Command {
+    /// Hand over the primary role of a group.
+    Switchover {
+        /// The group.
+        group: GroupId,
+        /// Where the answer goes; has room for it.
+        reply: SyncSender<Result<(), SwitchoverRefused>>,
+    },
+    /// Have this node take the role, primary or backup, by a switchover if it has the other one. One that is under way
+    /// to there, or was made, is what is wanted.
+    TakeRole {
+        /// The group.
+        group: GroupId,
+        /// The role.
+        role: Role,
+        /// Where the answer goes; has room for it.
+        reply: SyncSender<Result<(), SwitchoverRefused>>,
+    },
+    /// Take a step in a change of the configuration.
+    Change {
+        /// The step.
+        order: ChangeOrder,
+        /// Where the answer goes; has room for it.
+        reply: SyncSender<ChangeAnswer>,
+    },
+}
+
+/// One application's channel, at the same position in sender and receiver.
+pub struct ChannelRuntime {
+    /// The application's number: its position in the configuration with which the node started, or the place
+    /// to which it came.
+    pub application: u16,
+    /// Position of its group among [`DataPlane::groups`], and its own among the group's applications.
+    pub group: (usize, usize),
+    /// Where outcomes are told.
+    pub port: Arc<ApplicationPort>,
+    /// What the executor has counted.
+    pub board: Arc<CounterBoard>,
+    /// What status shows.
+    pub snapshot: ApplicationSnapshot,
+}
+
+/// The groups of which a node is a candidate, and its applications' channels.
+pub(crate) type Applications = (Vec<GroupRuntime>, Vec<Option<ChannelRuntime>>);
+
+/// What is shared with the control thread.
+pub struct Surroundings {
+    /// Orders.
+    pub commands: Consumer<Command>,
+    /// Way into the log.
+    pub sink: EventSink,
+    /// Where status is read.
+    pub snapshot: Arc<Mutex<Snapshot>>,
+    /// What a change of the configuration waits for.
+    pub board: Arc<ChangeBoard>,
+    /// Ends the node.
+    pub stop: Arc<AtomicBool>,
+    /// Whether to log every transfer.
+    pub log_transfers: bool,
+}
+
+/// What a turn of the loop leaves to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Wait until then, or until something arrives, then [`DataPlane::resume`].
+    Wait(Instant),
+    /// The node was told to stop and has nothing left to hand over.
+    Ended,
+    /// A cycle of an application with this period does not end. The process must: it keeps this
+    /// node from writing and the partner from taking over.
+    Hung(Duration),
+}
+
+/// Where messages are written before they are sent.
+pub struct Scratch {
+    message: [u8; MAX_MESSAGE_LEN],
+    ack: [u8; MAX_ACK_LEN],
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            message: [0; MAX_MESSAGE_LEN],
+            ack: [0; MAX_ACK_LEN],
+        }
+    }
+}
+
+/// Names for causes in words, by number.
+struct Titles {
+    links: Vec<String>,
+    partners: Vec<String>,
+    /// In configuration order.
+    references: Vec<String>,
+    /// Field devices, by number of their applications at the start.
+    fields: Vec<String>,
+}
+
+impl Titles {
+    fn new(config: &Config, wiring: &Wiring) -> Self {
+        let references = config.references.iter();
+        Self {
+            links: wiring.names.links.clone(),
+            partners: wiring.names.partners.clone(),
+            references: references.map(|reference| reference.name.clone()).collect(),
+            fields: config.applications.iter().map(field_name).collect(),
+        }
+    }
+}
+
+/// The field device of an application, in words.
+fn field_name(settings: &bumpless_config::Application) -> String {
+    match &settings.field {
+        Some(field) => format!("field device {} of '{}'", field.address, settings.name),
+        None => format!("application '{}'", settings.name),
+    }
+}
+
+/// How long this thread has stood still, and when.
+struct Stalls {
+    count: u64,
+    longest: Duration,
+    /// When the last one ended.
+    ended_at: Instant,
+    /// When the last wait ended.
+    turn_began: Instant,
+    /// What this turn takes from the links has come since then: this thread may have stood still.
+    arrived_since: Instant,
+}
+
+/// Everything on the data-plane thread. All memory is taken before the first [`DataPlane::turn`].
+pub struct DataPlane<D: Drivers = Sockets> {
+    cores: Cores,
+    /// `None` where this node has no address.
+    ports: Ports<D>,
+    /// By reference point.
+    pingers: Pingers<D>,
+    /// The network of each reference point.
+    reference_links: Vec<usize>,
+    /// The groups of which this node is a candidate.
+    groups: Vec<GroupRuntime>,
+    /// By place; some are vacant.
+    channels: Vec<Option<ChannelRuntime>>,
+    titles: Titles,
+    /// Partner by partner, as status shows them.
+    link_snapshots: Vec<LinkSnapshot>,
+    surroundings: Surroundings,
+    /// How long an orderly stop waits for the backup to take over.
+    hand_over_patience: Duration,
+    /// When an orderly stop gives up waiting.
+    leaving_until: Option<Instant>,
+    /// Not made anew for each message: it is two kilobytes.
+    scratch: Box<Scratch>,
+    /// A change was made here, and the partner has not been heard to follow.
+    awaits_partner: bool,
+    /// When the redundancy core is to look after itself.
+    redundancy_due: Instant,
+    stalls: Stalls,
+    /// When status was last refreshed.
+    refreshed: Instant,
+}
+
+impl<D: Drivers> DataPlane<D> {
+    /// That of the node of `wiring`, with its cores, `groups` and `channels`.
+    pub(crate) fn new(
+        (config, wiring): (&Config, &Wiring),
+        (cores, (mut groups, channels)): (Cores, Applications),
+        (ports, pingers): (Ports<D>, Pingers<D>),
+        surroundings: Surroundings,
+        now: Instant,
+    ) -> Self {
+        for group in &mut groups {
+            group.snapshot.changed_at = now;
+        }
+        let links = wiring.names.partners.len() * ports.len();
+        let references = config.references.iter();
+        let plane = Self {
+            cores,
+            reference_links: references.map(|r| usize::from(r.network.0)).collect(),
+            ports,
+            pingers,
+            groups,
+            channels,
+            titles: Titles::new(config, wiring),
+            link_snapshots: vec![LinkSnapshot::default(); links],
+            surroundings,
+            hand_over_patience: config.hand_over_time(),
+            leaving_until: None,
+            scratch: Box::default(),
+            awaits_partner: false,
+            redundancy_due: now,
+            stalls: Stalls {
+                count: 0,
+                longest: Duration::ZERO,
+                ended_at: now,
+                turn_began: now,
+                arrived_since: now,
+            },
+            refreshed: now,
+        };
+        // Whoever asks before the first turn hears of groups that start.
+        plane.show(now);
+        plane
+    }
+
+    /// The cores, for whoever watches them.
+    pub const fn cores(&self) -> &Cores {
+        &self.cores
+    }
+
+    /// The groups of which this node is a candidate.
+    pub fn groups(&self) -> &[GroupRuntime] {
+        &self.groups
+    }
+
+    /// The applications' channels, by place; some are vacant.
+    pub fn channels(&self) -> &[Option<ChannelRuntime>] {
+        &self.channels
+    }
+
+    /// The links as status shows them: partner by partner, those of all networks.
+    pub fn links(&self) -> &[LinkSnapshot] {
+        &self.link_snapshots
+    }
+
+    /// How many networks there are.
+    pub fn networks(&self) -> usize {
+        self.ports.len()
+    }
+
+    /// When status was last refreshed.
+    pub const fn refreshed(&self) -> Instant {
+        self.refreshed
+    }
+
+    /// Says that this process begins.
+    pub fn tell_started(&mut self, now: Instant) {
+        let session = self.cores.redundancy.session();
+        self.surroundings
+            .sink
+            .record(now, NodeEvent::Started { session });
+    }
+
+    /// The channel at `place` begins with the cycle after this.
+    pub fn set_last_cycle(&mut self, place: usize, cycle: u32) {
+        self.cores.sender.set_last_cycle(place, cycle);
+    }
+
+    /// Takes back every right to write, for good.
+    pub fn release(&self) {
+        self.groups.iter().for_each(GroupRuntime::release);
+    }
+
+    /// Before the first turn: an earlier process of this node has left these states on disk.
+    pub fn restore(&mut self, found: &[Found], now: Instant) {
+        for found in found {
+            let channel = self.channels.get(found.place).and_then(Option::as_ref);
+            let group = channel.and_then(|channel| self.groups.get_mut(channel.group.0));
+            if let Some(group) = group {
+                let redundancy = &mut self.cores.redundancy;
+                group.restore(found.epoch, found.usable_until, redundancy, now);
+            }
+        }
+    }
+
+    /// The role of this node in the group at `position`.
+    fn role_of(&self, position: usize) -> Role {
+        self.groups[position].snapshot.role
+    }
+}

@@ -1,0 +1,180 @@
+//! The application threads of a node while it runs: starting, tuning and ending each on its own.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bumpless_base::NodeId;
+use bumpless_config as config;
+use bumpless_mailbox::ApplicationPort;
+use bumpless_net_linux::Waker;
+use bumpless_transfer::{Publisher, Subscriber};
+
+use crate::applications::{ApplicationThread, Tuning, TuningSlots};
+use crate::build::Shared;
+use crate::executor::{ChannelReplication, Threads};
+use crate::log::EventSink;
+use crate::persist::Keeping;
+
+/// Between two looks at whether a thread has taken its new settings.
+const LOOK: Duration = Duration::from_millis(1);
+/// How much longer than two periods and a deadline that may take.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What every application's thread of a node has in common.
+#[derive(Clone)]
+pub struct Common {
+    /// This node.
+    pub node: NodeId,
+    /// Wakes the data plane.
+    pub waker: Waker,
+    /// Whether to log written outputs, too.
+    pub log_outputs: bool,
+    /// Priority of the data plane's thread; the applications' is one lower.
+    pub priority: Option<u8>,
+    /// The way to the disk, if the node has a folder for states.
+    pub keeping: Option<Keeping>,
+}
+
+struct RunningApplication {
+    thread: JoinHandle<()>,
+    stop: Arc<AtomicBool>,
+    port: Arc<ApplicationPort>,
+    tuning: Arc<TuningSlots>,
+    settings: config::Application,
+}
+
+/// The application threads, by place.
+pub struct Running {
+    common: Common,
+    threads: BTreeMap<usize, RunningApplication>,
+}
+
+impl Running {
+    /// None so far.
+    pub const fn new(common: Common) -> Self {
+        Self {
+            common,
+            threads: BTreeMap::new(),
+        }
+    }
+
+    /// Starts the application at `place`; `newcomer`: it came while the node ran.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn start(
+        &mut self,
+        place: usize,
+        (settings, newcomer): (&config::Application, bool),
+        shared: Shared,
+        (publisher, subscriber): (Publisher, Subscriber),
+        sink: EventSink,
+    ) -> io::Result<()> {
+        let Shared {
+            index,
+            gate,
+            port,
+            board,
+        } = shared;
+        let stop = Arc::new(AtomicBool::new(false));
+        let tuning = Arc::new(TuningSlots::default());
+        let keeping = self.common.keeping.as_ref();
+        let keeper = keeping.and_then(|keeping| keeping.keeper(index as u16, settings));
+        let thread = ApplicationThread {
+            index,
+            node: self.common.node,
+            replication: ChannelReplication {
+                publisher,
+                subscriber,
+                expiry: settings.expiry,
+                hot_restart: settings.hot_restart,
+                keeper,
+                port: Arc::clone(&port),
+                gate: Arc::clone(&gate),
+                environment: Threads(self.common.waker.clone()),
+            },
+            gate,
+            port: Arc::clone(&port),
+            sink,
+            log_outputs: self.common.log_outputs,
+            board,
+            stop: Arc::clone(&stop),
+            tuning: Arc::clone(&tuning),
+            newcomer,
+        };
+        let thread = thread.start(settings, self.common.priority)?;
+        let running = RunningApplication {
+            thread,
+            stop,
+            port,
+            tuning,
+            settings: settings.clone(),
+        };
+        self.threads.insert(place, running);
+        Ok(())
+    }
+
+    /// Ends the application at `place` after its cycle.
+    pub fn stop(&mut self, place: usize) {
+        if let Some(running) = self.threads.remove(&place) {
+            running.end();
+        }
+    }
+
+    /// Has the application at `place` go on with `settings` after its cycle.
+    ///
+    /// # Errors
+    /// Why it does not, in words.
+    pub fn tune(&mut self, place: usize, settings: &config::Application) -> Result<(), String> {
+        let Some(running) = self.threads.get_mut(&place) else {
+            return Err(format!("'{}' does not run here", settings.name));
+        };
+        let name = &settings.name;
+        let tuning = Tuning::new(settings, self.common.node)
+            .map_err(|error| format!("'{name}' goes on as it was: {error}"))?;
+        running.tuning.ask(tuning);
+        running.port.wake();
+        // It looks between two cycles.
+        let before = &running.settings;
+        let cycle = before.period * 2 + before.deadline;
+        let until = Instant::now() + cycle.to_std() + PATIENCE;
+        while Instant::now() < until {
+            if let Some(result) = running.tuning.answer() {
+                running.settings = settings.clone();
+                return result.map_err(|error| format!("'{name}' goes on as it was: {error}"));
+            }
+            std::thread::sleep(LOOK);
+        }
+        Err(format!("'{name}' has not ended its cycle; see its log"))
+    }
+
+    /// Ends all, at once.
+    pub fn stop_all(&mut self) {
+        for running in self.threads.values() {
+            running.stop.store(true, Ordering::Release);
+            running.port.wake();
+        }
+        for (_, running) in std::mem::take(&mut self.threads) {
+            running.end();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop_all();
+    }
+}
+
+impl RunningApplication {
+    fn end(self) {
+        self.stop.store(true, Ordering::Release);
+        self.port.wake();
+        // A thread that panics ends the process.
+        let _ = self.thread.join();
+    }
+}

@@ -1,0 +1,192 @@
+//! A node's data plane as the daemon runs it, on a thread of its own over real sockets, published to
+//! through the port that an executor publishes through.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use bumpless_base::{Duration, TransferOutcome};
+use bumpless_config::Config;
+use bumpless_controller::Replication;
+use bumpless_mailbox::GroupGate;
+use bumpless_net_linux::{Clock, Waker, random};
+use bumpless_node::build::{self, Beginning, Ends, Parts};
+use bumpless_node::data_plane::DataPlane;
+use bumpless_node::data_plane::waiter::Waiter;
+use bumpless_node::executor::{ChannelReplication, Threads};
+use bumpless_node::log::EventLog;
+use bumpless_node::opening::{open_links, prepare_thread};
+use bumpless_node::wiring::Wiring;
+use bumpless_transfer::Subscriber;
+
+use super::ChannelSender;
+
+/// A node's data plane at work; ends when dropped.
+pub(crate) struct Node {
+    parts: Parts,
+    ends: Ends,
+    waker: Waker,
+    stop: Arc<AtomicBool>,
+    /// What was not granted, a line each.
+    pub(crate) notes: Vec<String>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl Node {
+    /// Starts the data plane of the node called `name`.
+    ///
+    /// # Errors
+    /// There is no such node, or the system refuses what it needs.
+    pub(crate) fn start(config: Config, name: &str) -> Result<Self, String> {
+        let node = config.node(name).ok_or("the pair has no such node")?;
+        let system = |error: bumpless_net_linux::Errno| io::Error::from(error).to_string();
+        let wiring = Wiring::new(&config, node);
+        let seed = random::seed().map_err(system)?;
+        let waker = Waker::new().map_err(system)?;
+        let mut notes = Vec::new();
+        let links = open_links(&config, &wiring, &mut bumpless_node::open_udp, &mut notes)
+            .map_err(|error| error.to_string())?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let beginning = Beginning {
+            seed,
+            now: Clock.now(),
+            stop: Arc::clone(&stop),
+            log_transfers: false,
+        };
+        let drivers = (links, Vec::new());
+        let build::Node {
+            plane,
+            ends,
+            parts,
+            log,
+            ..
+        } = build::Node::new(&config, &wiring, drivers, beginning)
+            .map_err(|error| error.to_string())?;
+        let waiter = Waiter::new(&plane, waker.clone());
+        let notes = notes.into_iter().map(|note| note.text).collect();
+        Ok(Self {
+            thread: Some(run(config, plane, waiter, log)?),
+            parts,
+            ends,
+            waker,
+            stop,
+            notes,
+        })
+    }
+
+    /// Takes the reading ends of all channels out, once.
+    pub(crate) fn take_subscribers(&mut self) -> Vec<Subscriber> {
+        std::mem::take(&mut self.ends).1
+    }
+
+    /// Waits for `patience` until the partner is there and this node is primary, and takes all channels' sending
+    /// ends out, once. Of these states the newest stays readable for `expiry`.
+    ///
+    /// # Errors
+    /// The partner does not answer.
+    pub(crate) fn meet(
+        &mut self,
+        patience: Duration,
+        expiry: Duration,
+    ) -> Result<Vec<Channel>, String> {
+        let (publishers, subscribers) = std::mem::take(&mut self.ends);
+        let mut channels = Vec::new();
+        let ends = publishers.into_iter().zip(subscribers);
+        for (at, (publisher, subscriber)) in ends.enumerate() {
+            let shared = self.parts.shared(at);
+            if at == 0 {
+                meet(&shared.gate, patience)?;
+            }
+            channels.push(Channel(ChannelReplication {
+                publisher,
+                subscriber,
+                expiry,
+                hot_restart: expiry,
+                keeper: None,
+                port: shared.port,
+                gate: shared.gate,
+                environment: Threads(self.waker.clone()),
+            }));
+        }
+        Ok(channels)
+    }
+}
+
+/// Runs the data plane on a thread of its own, as the daemon does.
+fn run(
+    config: Config,
+    mut plane: DataPlane,
+    mut waiter: Waiter,
+    log: EventLog,
+) -> Result<thread::JoinHandle<()>, String> {
+    let log = log
+        .start(Vec::new())
+        .map_err(|error| format!("cannot start the log: {error}"))?;
+    thread::Builder::new()
+        .name("data plane".into())
+        .spawn(move || {
+            let _held = prepare_thread(&config.realtime, &Mutex::default());
+            waiter.run(&mut plane);
+            drop(log);
+        })
+        .map_err(|error| format!("cannot start the data plane: {error}"))
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        self.waker.wake();
+        // A primary hands over first; the receiver may be gone already, so it is not waited for.
+        self.thread.take();
+    }
+}
+
+/// A channel to the backup.
+pub(crate) struct Channel(ChannelReplication<Threads>);
+
+impl ChannelSender for Channel {
+    fn begin(&mut self) {
+        self.0.port.register_executor();
+    }
+
+    fn transfer(&mut self, state: &[u8], patience: Duration) -> Result<Duration, String> {
+        let began = Clock.now();
+        let ticket = self.0.publish(&mut |buffer| {
+            let size = state.len().min(buffer.len());
+            buffer[..size].copy_from_slice(&state[..size]);
+            size
+        });
+        // Not as an executor, which goes on alone when its partner is silent for a moment: what is measured
+        // is how long the state takes.
+        loop {
+            let took = Clock.now().since(began);
+            match self.0.port.outcome(ticket) {
+                TransferOutcome::Safe => return Ok(took),
+                TransferOutcome::Failed => {
+                    return Err("given up by the sender: its deadline or session ended".into());
+                }
+                TransferOutcome::Pending if took >= patience => {
+                    return Err(format!("no acknowledgement within {patience}"));
+                }
+                TransferOutcome::Pending => {
+                    thread::park_timeout(patience.saturating_sub(took).to_std())
+                }
+            }
+        }
+    }
+}
+
+/// Waits until the partner is there and this node is primary.
+fn meet(gate: &GroupGate, patience: Duration) -> Result<(), String> {
+    let until = Clock.now() + patience;
+    while !(gate.is_primary() && gate.backup_expected()) {
+        if Clock.now() >= until {
+            return Err(format!(
+                "the receiver did not answer within {patience}; start it first"
+            ));
+        }
+        Clock.sleep_until(Clock.now() + Duration::from_millis(5));
+    }
+    Ok(())
+}

@@ -1,0 +1,83 @@
+//! The table of what was found (`docs/mutations.md`).
+
+use crate::mutation::{Mutation, root};
+
+/// How a mutation was found.
+pub struct Found {
+    /// The invariant.
+    pub by: &'static str,
+    /// What was seen.
+    pub what: String,
+    /// Runs that it took.
+    pub seeds: u64,
+    /// Simulated time until then, nanoseconds.
+    pub simulated: u64,
+}
+
+const HEAD: &str = "\
+# Mutations
+
+Checkers that have never failed prove little. So the shipped code is made wrong in one place at a time,
+and a test shows that the simulator finds it, by a checker that it concerns, while the same worlds
+without it break no invariant:
+
+    .ci/mutations.sh                    # fails if a mutation is not found, or by another checker
+    BUMPLESS_WRITE=1 .ci/mutations.sh   # and writes this page
+
+Each mutation is a patch under `mutations/`, named after what it does. The shipped code knows of none. The
+patch begins with a sentence that says what is wrong, the layer in which it is, the world in which it
+shows soon and the checkers that it concerns. The script copies the tree to `target/mutations/tree`, adds
+`mutations/harness` and applies every patch to the copy. Each patch adds a branch that is taken while
+`bumpless_base::mutation::is_on` says its name, so that one build serves all. A patch that no longer applies,
+with the others or alone, fails the script: it is made anew when the code around it changes.
+
+Worlds are in `mutations/harness/crates/proof/sim/tests/mutations`: storms over a pair of single packets (`small`),
+of several packets (`packets`) or of short cycles (`busy`), or a script. Seeds are counted from 0, each
+20 simulated seconds. The two last columns are what was seen when this page was written; any change of
+the shipped code may move them, so only mutations, worlds and the page's form are compared.
+
+| mutation | what is wrong | where | world | found by | seeds | simulated s |
+|---|---|---|---|---|---:|---:|
+";
+
+fn page(mutations: &[Mutation], found: &[Option<Found>]) -> String {
+    let mut page = HEAD.to_owned();
+    for (mutation, found) in mutations.iter().zip(found) {
+        let Mutation { name, what, .. } = mutation;
+        let (layer, world) = (&mutation.layer, &mutation.world);
+        let Some(found) = found else { continue };
+        page += &format!(
+            "| `{name}` | {what} | {layer} | {world} | {} | {} | {:.1} |\n",
+            found.by,
+            found.seeds,
+            found.simulated as f64 / 1e9
+        );
+    }
+    page
+}
+
+/// Writes the table if `BUMPLESS_WRITE` is set; else the recorded one must list the same mutations.
+pub fn compare_or_write(mutations: &[Mutation], found: &[Option<Found>]) {
+    let page = page(mutations, found);
+    println!("{page}");
+    let path = root().join("docs/mutations.md");
+    if std::env::var_os("BUMPLESS_WRITE").is_some() {
+        std::fs::write(&path, page).expect("the page can be written");
+        return;
+    }
+    let recorded = std::fs::read_to_string(&path).expect("the recorded page");
+    assert_eq!(
+        shape(&recorded),
+        shape(&page),
+        "BUMPLESS_WRITE=1 .ci/mutations.sh writes the page anew"
+    );
+}
+
+/// The page without what was seen.
+fn shape(page: &str) -> Vec<String> {
+    let kept = |line: &str| {
+        let cells: Vec<_> = line.split(" | ").take(4).collect();
+        cells.join(" | ")
+    };
+    page.lines().map(kept).collect()
+}
