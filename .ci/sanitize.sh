@@ -38,7 +38,7 @@ under_miri() {
   rustup component add --toolchain nightly miri rust-src >/dev/null 2>&1 || true
   cargo +nightly miri --version >/dev/null 2>&1 || cannot "the nightly compiler has no component miri"
   export MIRIFLAGS=-Zmiri-disable-isolation
-  step "miri: exchange, meeting" "${run[@]}" -p bumpless-atomic-box -p bumpless-mailbox --lib
+  step "miri: atomic-box, mailbox" "${run[@]}" -p bumpless-atomic-box -p bumpless-mailbox --lib
   step "miri: hand-over of states" "${run[@]}" -p bumpless-transfer --lib handover::
   step "miri: net-linux without system calls" "${run[@]}" -p bumpless-net-linux --lib -- \
     udp::send:: udp::receive:: sys:: ping::tests::
@@ -53,7 +53,7 @@ under_sanitizer() {
     cannot "the nightly compiler has no component rust-src"
   export RUSTFLAGS=-Zsanitizer=$1
   local run=(cargo +nightly test --quiet --locked -Zbuild-std --target "$host" --target-dir "target/$1")
-  step "$1: exchange, meeting, hand-over of states" "${run[@]}" \
+  step "$1: atomic-box, mailbox, hand-over of states" "${run[@]}" \
     -p bumpless-atomic-box -p bumpless-mailbox -p bumpless-transfer --lib
   step "$1: net-linux" "${run[@]}" -p bumpless-net-linux --lib --tests
   step "$1: node" "${run[@]}" -p bumpless-node --lib --tests

@@ -70,7 +70,7 @@ fn when_a_node_of_a_ring_dies_only_its_groups_move() {
         (primary.as_str(), backup.as_str(), same),
         ("east", "west", epochs[1])
     );
-    // The one that it was backup of goes on as well, and says that it is alone.
+    // The one that it was backup of goes on as well, and says that it is in simplex.
     let alone = site.group("west", "west-north").unwrap();
     assert_eq!(alone["role"], "primary", "{alone}");
     assert_eq!(alone["epoch"], epochs[2], "{alone}");

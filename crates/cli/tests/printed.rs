@@ -103,7 +103,7 @@ fn try_for_at_once<T>(mut condition: impl FnMut() -> Option<T>) -> T {
         if let Some(got) = condition() {
             return got;
         }
-        assert!(started.elapsed() < support::PATIENCE, "nothing answers");
+        assert!(started.elapsed() < support::TIMEOUT, "nothing answers");
         std::thread::yield_now();
     }
 }

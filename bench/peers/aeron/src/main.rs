@@ -12,7 +12,7 @@ use std::thread::{self, Thread};
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use peer_conversation::{Arguments, PATIENCE, Peer, Timing, Transfer};
+use peer_conversation::{Arguments, TIMEOUT, Peer, Timing, Transfer};
 
 use sender::Job;
 
@@ -92,9 +92,9 @@ impl Transfer for Sender {
         };
         jobs.send(job).context("the agent has ended")?;
         self.agent.unpark();
-        match answered.recv_timeout(PATIENCE) {
+        match answered.recv_timeout(TIMEOUT) {
             Ok(result) => result,
-            Err(_) => bail!("no acknowledgement within {} s", PATIENCE.as_secs()),
+            Err(_) => bail!("no acknowledgement within {} s", TIMEOUT.as_secs()),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use bytes::Bytes;
-use peer_conversation::{Arguments, PATIENCE, Timing, digest};
+use peer_conversation::{Arguments, TIMEOUT, Timing, digest};
 use rusteron_client::{AeronExclusivePublication, AeronSubscription};
 
 use crate::idle::Idle;
@@ -114,7 +114,7 @@ impl<'a> Agent<'a> {
                         answer: job.answer,
                     });
                 }
-                Err(error) if error.is_retryable() && start.elapsed() < PATIENCE => {
+                Err(error) if error.is_retryable() && start.elapsed() < TIMEOUT => {
                     self.waiting.push_back((job, Some(start)));
                 }
                 Err(error) => {

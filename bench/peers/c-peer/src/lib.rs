@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::bail;
 use bytes::Bytes;
 use peer_conversation::{
-    Acknowledgements, Arguments, Connections, PATIENCE, Peer, Timing, Transfer, digest,
+    Acknowledgements, Arguments, Connections, TIMEOUT, Peer, Timing, Transfer, digest,
 };
 
 /// Room for a text that the peer writes.
@@ -95,8 +95,8 @@ impl Transfer for CPeer {
             // SAFETY: the state and the buffer live through the call, with the lengths given.
             unsafe { peer_send(channel, state.as_ptr().cast(), state.len(), reason, TEXT) }
         })?;
-        let patience = PATIENCE.saturating_sub(start.elapsed());
-        let end = acknowledgements.wait(channel, digest, patience)?;
+        let timeout = TIMEOUT.saturating_sub(start.elapsed());
+        let end = acknowledgements.wait(channel, digest, timeout)?;
         Ok(Timing { start, end })
     }
 }

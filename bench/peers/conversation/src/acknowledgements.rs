@@ -31,19 +31,19 @@ impl Acknowledgements {
     }
 
     /// Waits for the acknowledgement with this digest; others are of transfers given up earlier.
-    pub fn wait(&self, channel: usize, digest: u64, patience: Duration) -> anyhow::Result<Instant> {
+    pub fn wait(&self, channel: usize, digest: u64, timeout: Duration) -> anyhow::Result<Instant> {
         let place = &self.channels[channel];
         let seen = place.digest.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut seen, _) = place
             .changed
-            .wait_timeout_while(seen, patience, |seen| *seen != Some(digest))
+            .wait_timeout_while(seen, timeout, |seen| *seen != Some(digest))
             .unwrap_or_else(PoisonError::into_inner);
         if seen.take() == Some(digest) {
             Ok(Instant::now())
         } else {
             anyhow::bail!(
                 "no acknowledgement within {} s",
-                patience.as_secs_f64().round()
+                timeout.as_secs_f64().round()
             )
         }
     }

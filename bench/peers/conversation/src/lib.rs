@@ -26,7 +26,7 @@ use orders::Order;
 use payload::Pool;
 
 /// After this time without an acknowledgement a transfer has failed.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A protocol's implementation, as the conversation needs it.
 pub trait Peer {
@@ -50,7 +50,7 @@ pub trait Peer {
 
 /// Sends states. Channels are used from a thread each.
 pub trait Transfer: Sync {
-    /// Sends one state and waits until its acknowledgement has been read, at most [`PATIENCE`].
+    /// Sends one state and waits until its acknowledgement has been read, at most [`TIMEOUT`].
     /// The acknowledgement is the [`digest`] that the receiving application took of the whole state.
     fn transfer(&self, channel: usize, state: &Bytes) -> anyhow::Result<Timing>;
 }

@@ -20,7 +20,7 @@ use open62541_sys::{
     UA_Variant_setScalar,
 };
 use peer_conversation::{
-    Acknowledgements, Arguments, Connections, PATIENCE, Timing, Transfer, digest,
+    Acknowledgements, Arguments, Connections, TIMEOUT, Timing, Transfer, digest,
 };
 
 use crate::{METHOD, check, data_type, log};
@@ -102,7 +102,7 @@ impl Client {
         // SAFETY: open62541 asks for a configuration of zeros to begin with.
         let mut config: UA_ClientConfig = unsafe { std::mem::zeroed() };
         config.logging = log::logger();
-        config.timeout = u32::try_from(PATIENCE.as_millis())?;
+        config.timeout = u32::try_from(TIMEOUT.as_millis())?;
         config.secureChannelLifeTime = CHANNEL_LIFE;
         // SAFETY: the configuration lives through the call.
         check("cannot configure the client", unsafe {
@@ -180,10 +180,10 @@ impl Client {
             })
         };
         check("the call failed", status)?;
-        let patience = PATIENCE.saturating_sub(start.elapsed());
+        let timeout = TIMEOUT.saturating_sub(start.elapsed());
         let end = place
             .acknowledgements
-            .wait(place.channel, digest(state), patience)?;
+            .wait(place.channel, digest(state), timeout)?;
         Ok(Timing { start, end })
     }
 }

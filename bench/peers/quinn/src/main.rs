@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use anyhow::{Context, bail};
 use bytes::Bytes;
-use peer_conversation::{Arguments, PATIENCE, Peer, Timing, Transfer, digest};
+use peer_conversation::{Arguments, TIMEOUT, Peer, Timing, Transfer, digest};
 use quinn::{Connection, Incoming, RecvStream, SendStream};
 use tokio::sync::{mpsc, oneshot};
 
@@ -127,9 +127,9 @@ async fn transfer(connection: &Connection, state: Bytes) -> anyhow::Result<Timin
         }
         Ok(Timing { start, end })
     };
-    match tokio::time::timeout(PATIENCE, work).await {
+    match tokio::time::timeout(TIMEOUT, work).await {
         Ok(result) => result,
-        Err(_) => bail!("no acknowledgement within {} s", PATIENCE.as_secs()),
+        Err(_) => bail!("no acknowledgement within {} s", TIMEOUT.as_secs()),
     }
 }
 

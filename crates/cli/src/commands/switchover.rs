@@ -94,7 +94,7 @@ impl Switchover {
     fn execute(self) -> Outcome {
         let config = output::load(&self.config, self.json)?;
         let node = Station::of(&config, output::find_node(&config, &self.node)?);
-        let patience = Duration::from_nanos(config.hand_over_time().as_nanos()) + ON_THE_WAY;
+        let timeout = Duration::from_nanos(config.hand_over_time().as_nanos()) + ON_THE_WAY;
         let before = self.standing(&node)?;
         let order = Request::Switchover {
             group: self.group.clone(),
@@ -109,16 +109,16 @@ impl Switchover {
         if let Some(error) = reply["error"].as_str() {
             return Err(Failure::refused(error));
         }
-        self.await_change(&node, &before, (ordered, patience))
+        self.await_change(&node, &before, (ordered, timeout))
     }
 
     fn await_change(
         &self,
         node: &Station,
         before: &Standing,
-        (ordered, patience): (Instant, Duration),
+        (ordered, timeout): (Instant, Duration),
     ) -> Outcome {
-        while ordered.elapsed() < patience {
+        while ordered.elapsed() < timeout {
             let now = self.standing(node)?;
             if now.role != before.role && now.role.is_settled() {
                 return Ok(self.done(before.role.name(), now.role.name(), ordered.elapsed()));
@@ -137,7 +137,7 @@ impl Switchover {
             "'{}' is still {} after {:.1} s; see `bumpless status` on both nodes for the cause",
             self.node,
             before.role.name(),
-            patience.as_secs_f64()
+            timeout.as_secs_f64()
         )))
     }
 

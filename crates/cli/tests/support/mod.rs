@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// How long a test waits for what must happen at last. No verdict depends on how long it took.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Waits until `condition` gives something.
 pub fn wait_for<T>(what: &str, condition: impl FnMut() -> Option<T>) -> T {
-    try_for(PATIENCE, condition).unwrap_or_else(|| panic!("waited in vain for: {what}"))
+    try_for(TIMEOUT, condition).unwrap_or_else(|| panic!("waited in vain for: {what}"))
 }
 
 /// Waits until `condition` holds.

@@ -34,6 +34,16 @@ impl Process {
             .stdin(Stdio::null())
             .stdout(out.try_clone().unwrap())
             .stderr(out);
+        // SAFETY: between fork and exec only signal() is called, which is async-signal-safe and takes integers.
+        unsafe {
+            command.pre_exec(|| {
+                // Tests that are run under nohup have them ignored, and so would the program have.
+                for signal in [libc::SIGHUP, libc::SIGQUIT] {
+                    libc::signal(signal, libc::SIG_DFL);
+                }
+                Ok(())
+            });
+        }
         Self::spawn(command, said)
     }
 

@@ -24,7 +24,7 @@ pub fn every_order(run: impl Fn() + Send + Sync + 'static) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Marks;
+    use crate::DirtySet;
     use loom::sync::atomic::AtomicUsize;
     use loom::thread;
 
@@ -33,21 +33,21 @@ mod tests {
         // Marked by two threads: two numbers of one word, and one of another below the same summary.
         const NUMBERS: [usize; 3] = [0, usize::BITS as usize, 1];
         every_order(|| {
-            let marks = Arc::new(Marks::new(usize::BITS as usize + 1));
+            let dirty = Arc::new(DirtySet::new(usize::BITS as usize + 1));
             let written = Arc::new([0; 3].map(AtomicUsize::new));
             let marker = |positions: core::ops::Range<usize>| {
-                let (marks, written) = (Arc::clone(&marks), Arc::clone(&written));
+                let (dirty, written) = (Arc::clone(&dirty), Arc::clone(&written));
                 thread::spawn(move || {
                     for at in positions {
                         written[at].store(1, Ordering::Relaxed);
-                        marks.mark(NUMBERS[at]);
+                        dirty.mark(NUMBERS[at]);
                     }
                 })
             };
             let markers = [marker(0..2), marker(2..3)];
             let mut found = [0; 3];
             let mut take = || {
-                marks.take(|number| {
+                dirty.take(|number| {
                     let at = NUMBERS.iter().position(|&n| n == number).unwrap();
                     assert_eq!(written[at].load(Ordering::Relaxed), 1, "mark before data");
                     found[at] += 1;
@@ -59,7 +59,7 @@ mod tests {
             }
             take();
             assert_eq!(found, [1; 3]);
-            assert!(marks.is_clear());
+            assert!(dirty.is_clear());
         });
     }
 }

@@ -1,5 +1,5 @@
 //! What threads hand over without locks: a place for a box that they exchange in one atomic step, and
-//! marks that say where to look.
+//! dirty that say where to look.
 //!
 //! A crate of its own because the cores forbid `unsafe` and the exchange takes one block of it, which
 //! Miri, the sanitizers and loom judge (CONTRIBUTING.md). Of the crates that offer the same,
@@ -11,13 +11,13 @@ extern crate alloc;
 #[cfg(any(test, loom))]
 extern crate std;
 
+mod dirty_set;
 #[cfg(loom)]
 mod every_order;
-mod marks;
 
+pub use dirty_set::DirtySet;
 #[cfg(loom)]
 pub use every_order::every_order;
-pub use marks::Marks;
 
 use alloc::boxed::Box;
 use core::marker::PhantomData;
@@ -29,7 +29,7 @@ use loom::sync::atomic::{AtomicPtr, Ordering};
 
 /// Holds at most one box. Exchanging takes no lock and does not allocate.
 #[derive(Debug)]
-pub struct Exchange<T: Send> {
+pub struct AtomicBox<T: Send> {
     /// Null, or a box's pointer that is nowhere else.
     place: AtomicPtr<T>,
     owns: PhantomData<Option<Box<T>>>,
@@ -37,9 +37,9 @@ pub struct Exchange<T: Send> {
 
 // SAFETY: nobody gets a reference to a content through the place; a swap hands it over whole, to one
 // thread, which `T: Send` allows.
-unsafe impl<T: Send> Sync for Exchange<T> {}
+unsafe impl<T: Send> Sync for AtomicBox<T> {}
 
-impl<T: Send> Exchange<T> {
+impl<T: Send> AtomicBox<T> {
     /// Puts `content` in and returns what was there. What the thread that had put that in wrote before,
     /// is seen by the caller.
     pub fn swap(&self, content: Option<Box<T>>) -> Option<Box<T>> {
@@ -52,7 +52,7 @@ impl<T: Send> Exchange<T> {
     }
 }
 
-impl<T: Send> Default for Exchange<T> {
+impl<T: Send> Default for AtomicBox<T> {
     fn default() -> Self {
         Self {
             place: AtomicPtr::new(ptr::null_mut()),
@@ -61,7 +61,7 @@ impl<T: Send> Default for Exchange<T> {
     }
 }
 
-impl<T: Send> Drop for Exchange<T> {
+impl<T: Send> Drop for AtomicBox<T> {
     fn drop(&mut self) {
         drop(self.swap(None));
     }
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn what_was_put_in_comes_out_once() {
-        let place = Exchange::default();
+        let place = AtomicBox::default();
         assert_eq!(place.swap(None), None);
         assert_eq!(place.swap(Some(Box::new(1))), None);
         assert_eq!(place.swap(Some(Box::new(2))), Some(Box::new(1)));
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn what_is_left_is_dropped_with_the_place() {
         let witness = Arc::new(());
-        let place = Exchange::default();
+        let place = AtomicBox::default();
         place.swap(Some(Box::new(Arc::clone(&witness))));
         assert_eq!(Arc::strong_count(&witness), 2);
         drop(place);
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn threads_pass_boxes_on_whole_and_lose_none() {
         const ROUNDS: u64 = if cfg!(miri) { 100 } else { 10_000 };
-        let place: Exchange<[u64; 2]> = Exchange::default();
+        let place: AtomicBox<[u64; 2]> = AtomicBox::default();
         let passed_on = |first: u64| {
             let took = (0..ROUNDS).filter_map(|round| {
                 let number = first + round;

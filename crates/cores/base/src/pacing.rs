@@ -25,7 +25,7 @@ pub const fn burst(bandwidth: u64, packet: u64) -> u64 {
 /// How much later than usual an answer may be at `bandwidth` bit/s although nothing is lost: a full frame of other
 /// traffic may have begun, and small messages may go first, which do not take longer than another. Zero where the
 /// bandwidth is not known.
-pub const fn in_the_way(bandwidth: u64) -> Duration {
+pub const fn blocking(bandwidth: u64) -> Duration {
     if bandwidth == 0 {
         return Duration::ZERO;
     }
@@ -38,8 +38,8 @@ mod tests {
 
     #[test]
     fn two_full_frames_may_be_in_the_way() {
-        assert_eq!(in_the_way(1_000_000_000), Duration::from_nanos(24_608));
-        assert_eq!(in_the_way(0), Duration::ZERO);
+        assert_eq!(blocking(1_000_000_000), Duration::from_nanos(24_608));
+        assert_eq!(blocking(0), Duration::ZERO);
     }
 
     #[test]

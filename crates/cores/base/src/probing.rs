@@ -15,5 +15,5 @@ pub const LEAST: Duration = Duration::from_micros(50);
 /// costs less than a wait too many.
 pub const PROMPT: u32 = 12;
 
-/// Patience with the answers to later ones grows up to two to this power.
+/// The probe timeout for the answers to later ones grows up to two to this power.
 pub const MAX_DOUBLINGS: u32 = 4;

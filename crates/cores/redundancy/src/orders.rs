@@ -1,4 +1,4 @@
-//! What a driver tells the core of a group, and orders: what it holds, whether it goes alone, which epochs were seen,
+//! What a driver tells the core of a group, and orders: what it holds, whether it goes simplex, which epochs were seen,
 //! a switchover.
 
 use crate::event::{RoleCause, SwitchoverRefused};
@@ -51,37 +51,39 @@ impl Redundancy {
     /// outputs have been written from it, is safe at the partner's present incarnation; `true`
     /// that outputs are to be written although it is not. While `true`, partner and witnesses are
     /// told that what the partner holds is old, and it cannot take over without a break;
-    /// [`is_alone`](Self::is_alone) says when that is certain, and such an output may leave.
+    /// [`is_simplex`](Self::is_simplex) says when that is certain, and such an output may leave.
     ///
     /// Before saying `false`, make sure that no output can leave any more on an earlier
-    /// [`is_alone`](Self::is_alone) that was passed on to another thread.
+    /// [`is_simplex`](Self::is_simplex) that was passed on to another thread.
     ///
     /// **Each primary role begins with `true`**, so the partner counts as synced only after the
     /// first `false`. Repeating the present value has no effect, nor has a call on a node that is
     /// not primary..
-    pub fn set_alone(&mut self, group: GroupId, wanted: bool, now: Instant) {
+    pub fn set_simplex(&mut self, group: GroupId, wanted: bool, now: Instant) {
         let Some(index) = self.index_of(group) else {
             return;
         };
-        self.with_group(index, now, |group, s, out| group.set_alone(wanted, s, out));
+        self.with_group(index, now, |group, s, out| {
+            group.set_simplex(wanted, s, out)
+        });
         let peer = self.groups[index].terms.peer;
         self.after(Some(peer), now);
     }
 
     /// Whether the partner cannot take over with what it holds, so that an output whose state is
-    /// not safe there may be written: [`set_alone`](Self::set_alone) is `true`, and since then
+    /// not safe there may be written: [`set_simplex`](Self::set_simplex) is `true`, and since then
     /// every witness that the partner may need has put it on record, **or** the partner itself has
-    /// heard it. A group without a witness is alone at once, which is weaker. That the
+    /// heard it. A group without a witness is in simplex at once, which is weaker. That the
     /// partner says that it is not synced is no substitute: a state sent earlier may yet reach it.
-    pub fn is_alone(&self, group: GroupId) -> bool {
+    pub fn is_simplex(&self, group: GroupId) -> bool {
         let index = self.index_of(group);
-        index.is_some_and(|index| self.groups[index].is_alone())
+        index.is_some_and(|index| self.groups[index].is_simplex())
     }
 
-    /// What [`set_alone`](Self::set_alone) said last, or the role began with.
-    pub fn wants_alone(&self, group: GroupId) -> bool {
+    /// What [`set_simplex`](Self::set_simplex) said last, or the role began with.
+    pub fn wants_simplex(&self, group: GroupId) -> bool {
         let index = self.index_of(group);
-        index.is_some_and(|index| self.groups[index].wants_alone())
+        index.is_some_and(|index| self.groups[index].wants_simplex())
     }
 
     /// As primary: whether the role began without the certainty that this node holds the newest state (lone

@@ -14,16 +14,16 @@ use bumpless_base::{Counter, Duration, Epoch, Instant, Permit};
 use bumpless_wire::{GroupEntry, Role};
 
 pub(crate) mod agreement;
-pub(crate) mod alone;
 mod decide;
 pub(crate) mod hand_over;
-mod hear;
 mod lone_start;
 pub(crate) mod newest;
+mod on_heartbeat;
 mod primary;
+mod promises;
 pub(crate) mod request;
-mod say;
 mod secondary;
+pub(crate) mod simplex;
 pub(crate) mod state;
 pub(crate) mod status;
 

@@ -73,7 +73,7 @@ enum Mark {
     Unknown,
     /// It is as fresh as the holder's last output.
     Fresh,
-    /// It is old: the holder goes on alone, or began without a fresh state.
+    /// It is old: the holder goes on in simplex, or began without a fresh state.
     Old,
 }
 
@@ -94,7 +94,7 @@ impl Entry {
         };
         let about_others = matches!(
             request.kind,
-            WitnessKind::RenewAlone | WitnessKind::AcquireLone
+            WitnessKind::RenewSimplex | WitnessKind::AcquireLone
         );
         self.mark != Mark::Fresh && (about_others || !self.is_held_by(asking))
     }
@@ -109,7 +109,7 @@ impl Entry {
         self.asked_at = request.sent_at;
         let to_us = request.witness_session == session;
         self.mark = match request.kind {
-            WitnessKind::RenewAlone | WitnessKind::AcquireLone => Mark::Old,
+            WitnessKind::RenewSimplex | WitnessKind::AcquireLone => Mark::Old,
             WitnessKind::Renew | WitnessKind::Release | WitnessKind::Yield if to_us => Mark::Fresh,
             _ => self.mark,
         };
@@ -192,7 +192,7 @@ impl Witness {
                 true
             }),
             WitnessKind::Yield => self.give_back(at, request, asking).is_some(),
-            WitnessKind::Renew | WitnessKind::RenewAlone => {
+            WitnessKind::Renew | WitnessKind::RenewSimplex => {
                 self.may_renew(at, request, asking, now)
             }
             WitnessKind::Acquire | WitnessKind::AcquireLone => {
@@ -325,7 +325,7 @@ impl Witness {
             node: request.node,
             kind: request.kind,
             granted,
-            alone: entry.is_none_or(|e| e.is_old_for(request)),
+            simplex: entry.is_none_or(|e| e.is_old_for(request)),
             holder: holder.map_or(NO_HOLDER, |h| h.node.0),
             epoch: entry.map_or(Epoch(0), |e| e.epoch),
             echo_sent_at: request.sent_at,

@@ -31,7 +31,7 @@ const SEEN_AFTER_ONE_FAULT: &[&str] = &[
     "B takes over",
     "A is handed the role",
     "B is handed the role",
-    "a node goes on alone",
+    "a node goes on in simplex",
     "a right lapses and comes back",
     "nobody writes",
 ];

@@ -116,7 +116,7 @@ fn first_with_two_writers(plan: &Plan, bound: u64) -> Option<u64> {
 #[test]
 fn a_primary_that_writes_past_an_unsafe_state_unannounced_is_followed_by_an_older_output() {
     let plan = Plan {
-        says_alone: false,
+        says_simplex: false,
         ..Plan::default()
     };
     let seed = first_that_breaks("no_bump", &plan, 500);

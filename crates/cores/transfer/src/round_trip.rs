@@ -21,15 +21,15 @@ pub(crate) struct RoundTrip {
     /// When an answer was last taken for a measurement.
     answered_at: Instant,
     /// How much later than it took so far an answer is on a network that is slow: frames go first.
-    in_the_way: Duration,
+    blocking: Duration,
     /// What follows from the above; it is asked for much more often than it changes.
-    usual: Duration,
+    expected: Duration,
     overdue: Duration,
 }
 
 impl RoundTrip {
-    /// Nothing is measured; `in_the_way`: see [`bumpless_base::pacing::in_the_way`].
-    pub fn new(initial: Duration, in_the_way: Duration) -> Self {
+    /// Nothing is measured; `blocking`: see [`bumpless_base::pacing::blocking`].
+    pub fn new(initial: Duration, blocking: Duration) -> Self {
         let mut known = Self {
             smoothed: initial,
             variation: initial / 2,
@@ -37,8 +37,8 @@ impl RoundTrip {
             shortest: (Duration::MAX, Duration::MAX),
             since: 0,
             answered_at: Instant::ZERO,
-            in_the_way,
-            usual: Duration::ZERO,
+            blocking,
+            expected: Duration::ZERO,
             overdue: Duration::ZERO,
         };
         known.conclude();
@@ -61,10 +61,10 @@ impl RoundTrip {
         self.smooth(now.since(left).min(limit));
     }
 
-    /// Takes a measurement into account, one that is beyond the patience as the patience: a thread or a
+    /// Takes a measurement into account, one that is beyond the probe timeout as the probe timeout: a thread or a
     /// machine that stood still once says little of the network, and hundreds of later measurements
     /// would have to make it good. A way that has become longer is learned all the same, as the
-    /// patience grows with each.
+    /// probe timeout grows with each.
     pub fn sample(&mut self, measured: Duration) {
         self.note_shortest(measured);
         self.smooth(measured);
@@ -86,7 +86,7 @@ impl RoundTrip {
             self.variation = measured / 2;
             return self.conclude();
         }
-        let measured = measured.min(self.patience());
+        let measured = measured.min(self.probe_timeout());
         let error = if measured > self.smoothed {
             measured - self.smoothed
         } else {
@@ -99,9 +99,9 @@ impl RoundTrip {
 
     fn conclude(&mut self) {
         let smoothed = self.within_reason(self.smoothed);
-        let usual = self.within_reason(self.smoothed + self.variation);
-        self.usual = usual.max(smoothed + self.in_the_way).max(LEAST);
-        self.overdue = (smoothed + GRANULARITY).max(self.usual);
+        let expected = self.within_reason(self.smoothed + self.variation);
+        self.expected = expected.max(smoothed + self.blocking).max(LEAST);
+        self.overdue = (smoothed + GRANULARITY).max(self.expected);
     }
 
     /// Smoothed round trip.
@@ -110,8 +110,8 @@ impl RoundTrip {
     }
 
     /// As long as an answer takes as a rule, on machines that do not stand still.
-    pub fn usual(&self) -> Duration {
-        self.usual
+    pub fn expected(&self) -> Duration {
+        self.expected
     }
 
     /// An answer that is not there so long after the last packet is worth a question.
@@ -129,14 +129,14 @@ impl RoundTrip {
     }
 
     /// An answer that is not there so long after sending is not under way any more.
-    pub fn patience(&self) -> Duration {
-        let least = GRANULARITY.max(self.in_the_way);
+    pub fn probe_timeout(&self) -> Duration {
+        let least = GRANULARITY.max(self.blocking);
         self.smoothed + (self.variation * 4).max(least)
     }
 
-    /// The instant at which patience with a packet sent at `sent` ends.
+    /// The instant at which the probe timeout for a packet sent at `sent` ends.
     pub fn overdue_at(&self, sent: Instant) -> Instant {
-        sent + self.patience()
+        sent + self.probe_timeout()
     }
 }
 
@@ -157,9 +157,13 @@ mod tests {
     #[test]
     fn one_stall_does_not_make_patience_as_long_as_the_stall() {
         let mut known = known(Duration::from_micros(60));
-        let before = known.patience();
+        let before = known.probe_timeout();
         known.sample(Duration::from_millis(50));
-        assert!(known.patience() < before * 3, "{}", known.patience());
+        assert!(
+            known.probe_timeout() < before * 3,
+            "{}",
+            known.probe_timeout()
+        );
     }
 
     #[test]
@@ -167,7 +171,7 @@ mod tests {
         let mut known = known(Duration::from_micros(60));
         let longer = Duration::from_millis(60);
         (0..20).for_each(|_| known.sample(longer));
-        assert!(known.patience() > longer, "{}", known.patience());
+        assert!(known.probe_timeout() > longer, "{}", known.probe_timeout());
     }
 
     #[test]
@@ -186,7 +190,7 @@ mod tests {
     fn on_a_slow_network_a_frame_that_goes_first_makes_no_question_worth_while() {
         let mut known = RoundTrip::new(Duration::from_millis(1), Duration::from_micros(250));
         (0..50).for_each(|_| known.sample(Duration::from_micros(60)));
-        let waits = [known.usual(), known.overdue(), known.patience()];
+        let waits = [known.expected(), known.overdue(), known.probe_timeout()];
         assert_eq!(waits, [Duration::from_micros(310); 3]);
     }
 
@@ -198,8 +202,8 @@ mod tests {
         for n in 0..30 {
             often.answered(at(100) + Duration::from_micros(100) * n, at(103), false);
         }
-        assert_eq!(often.patience(), once.patience());
+        assert_eq!(often.probe_timeout(), once.probe_timeout());
         often.answered(at(103), at(103) + Duration::from_micros(60), false);
-        assert!(often.patience() < once.patience());
+        assert!(often.probe_timeout() < once.probe_timeout());
     }
 }

@@ -256,7 +256,7 @@ fn probes_never_become_a_storm() {
     world.transfer(&state(0, STATE)).unwrap();
     world.lose_ack = Box::new(|_, _| true);
     assert!(world.transfer(&state(1, 1000)).is_none());
-    // 100 ms of silence with patience doubling up to sixteenfold.
+    // 100 ms of silence with the probe timeout doubling up to sixteenfold.
     let probes = world.sent_count(Counter::PacketsProbe);
     assert!((10..160).contains(&probes), "{probes}");
 }

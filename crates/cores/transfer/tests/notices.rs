@@ -7,7 +7,7 @@ use bumpless_wire::{DataHeader, Version};
 const PEER: PeerId = PeerId(0);
 const TAG: u32 = 7;
 /// A state is overdue so long after the one before.
-const PATIENCE: Duration = Duration::from_millis(1);
+const TIMEOUT: Duration = Duration::from_millis(1);
 
 fn id() -> ChannelId {
     ChannelId::new(1).unwrap()
@@ -31,7 +31,7 @@ impl Bench {
             peer: PEER,
             links: LinkSet::first(1),
             max_size: 10,
-            expect_within: PATIENCE,
+            expect_within: TIMEOUT,
         };
         let (mut receiver, _) = Receiver::new(&[peer], &[channel]).unwrap();
         let now = Instant::from_nanos(1_000_000_000);
@@ -64,7 +64,7 @@ impl Bench {
 
     /// The next one does not come in time.
     fn silence(&mut self) {
-        self.now += PATIENCE;
+        self.now += TIMEOUT;
         self.receiver.handle_timeout(self.now);
     }
 

@@ -139,7 +139,7 @@ fn a_partner_that_no_link_reaches_is_asked_rarely_and_at_once_when_one_does() {
         (world.sent.len(), world)
     };
     let (prompt, _) = asked(true);
-    // Once, after a round trip, and after 2, 4, 8 and 16 times the patience of a fifth of a millisecond.
+    // Once, after a round trip, and after 2, 4, 8 and 16 times the probe timeout of a fifth of a millisecond.
     let (rare, mut world) = asked(false);
     assert!(prompt >= 13 && rare <= 7, "{prompt}, {rare}");
     world.set_healthy(0, true);
@@ -160,7 +160,7 @@ fn a_partner_that_stands_still_is_not_flooded_by_many_channels() {
         let end = world.sent[0].at + span;
         world.sent.iter().filter(|s| s.probe && s.at < end).count()
     };
-    // Each asks once, and then after two, four, eight and again and again sixteen times the patience,
+    // Each asks once, and then after two, four, eight and again and again sixteen times the probe timeout,
     // which is a fifth of a millisecond here; the one with the earliest deadline twelve times at once.
     let most = CHANNELS * (4 + 40 * 10 / 32) + 64 + 12;
     assert!(probes_within(ms(40)) <= most, "{}", probes_within(ms(40)));

@@ -29,7 +29,7 @@
 //!      0     2 Group             group
 //!      2     1 Role              0 starting, 1 backup, 2 primary, 3 stopped
 //!      3     2 Flags             0x001 synced, 0x002 granting, 0x004 switchover request,
-//!                                0x008 handing over, 0x010 eligible, 0x020 alone,
+//!                                0x008 handing over, 0x010 eligible, 0x020 simplex,
 //!                                0x040 duplicate, 0x080 lapsed, 0x100 newest, 0x200 unfit,
 //!                                0x400 held, others 0
 //!      5     4 Epoch             highest known
@@ -115,7 +115,7 @@ impl GroupFlags {
     pub const ELIGIBLE: Self = Self(16);
     /// The sender is or was primary, and may write, or with [`LAPSED`](Self::LAPSED) may have written,
     /// outputs whose state is not safe at the receiver: what the receiver holds is old.
-    pub const ALONE: Self = Self(32);
+    pub const SIMPLEX: Self = Self(32);
     /// The sender has proof that two processes use the receiver's name.
     pub const DUPLICATE: Self = Self(64);
     /// The sender, primary, has no right to write at present, and has given up every promise that names

@@ -16,7 +16,7 @@
 //!     32     8 Token       to tell the answer to this request from others
 //!     40     8 WitnessSession  the witness's session as last heard, 0 = none
 //!     48     4 Lease       length of the lease asked for, us
-//!     52     1 Kind        1 renew, 2 acquire, 3 release, 4 observe, 5 renew alone, 6 acquire lone,
+//!     52     1 Kind        1 renew, 2 acquire, 3 release, 4 observe, 5 renew in simplex, 6 acquire lone,
 //!                          7 yield
 //!     53     4 Check       CRC-32C of all before
 //! ```
@@ -31,7 +31,7 @@
 //!      8     2 Group           as in the request
 //!     10     1 Node            as in the request
 //!     11     1 Kind            as in the request
-//!     12     1 Granted         0x01 granted, 0x02 alone, others 0
+//!     12     1 Granted         0x01 granted, 0x02 simplex, others 0
 //!     13     1 Holder          node that holds the role, 255 = none
 //!     14     4 Epoch           highest granted or known
 //!     18     4 HolderSilent    since the holder's last renewal, us
@@ -67,8 +67,8 @@ pub enum WitnessKind {
     Release = 3,
     /// Say who holds the role; changes nothing.
     Observe = 4,
-    /// As [`Renew`](Self::Renew), and the holder goes on alone: what its partner holds is old.
-    RenewAlone = 5,
+    /// As [`Renew`](Self::Renew), and the holder goes on in simplex: what its partner holds is old.
+    RenewSimplex = 5,
     /// As [`Acquire`](Self::Acquire), by a node that does not claim to hold a fresh state.
     AcquireLone = 6,
     /// The holder's right has run out, and it has written nothing whose state others lack: whoever has a
@@ -83,7 +83,7 @@ impl WitnessKind {
             2 => Ok(Self::Acquire),
             3 => Ok(Self::Release),
             4 => Ok(Self::Observe),
-            5 => Ok(Self::RenewAlone),
+            5 => Ok(Self::RenewSimplex),
             6 => Ok(Self::AcquireLone),
             7 => Ok(Self::Yield),
             _ => Err(WireError::Malformed(Field::Kind)),
@@ -190,10 +190,10 @@ pub struct WitnessReply {
     /// Whether that was granted.
     pub granted: bool,
     /// Whether what the asking node has is not known to be the newest: it is not the holder, and the
-    /// holder said that it goes on alone, or the witness has not heard otherwise since its start. It then
+    /// holder said that it goes on in simplex, or the witness has not heard otherwise since its start. It then
     /// gets the role by [`WitnessKind::AcquireLone`] only. In the answer to a
-    /// [`RenewAlone`](WitnessKind::RenewAlone): whether that holds of every other node.
-    pub alone: bool,
+    /// [`RenewSimplex`](WitnessKind::RenewSimplex): whether that holds of every other node.
+    pub simplex: bool,
     /// The node that holds the role, [`NO_HOLDER`] for nobody.
     pub holder: u8,
     /// The highest epoch that was granted or heard of.
@@ -223,7 +223,7 @@ impl WitnessReply {
         w.u16(self.group);
         w.u8(self.node.0);
         w.u8(self.kind as u8);
-        w.u8(u8::from(self.granted) | u8::from(self.alone) << 1);
+        w.u8(u8::from(self.granted) | u8::from(self.simplex) << 1);
         w.u8(self.holder);
         w.u32(self.epoch.0);
         w.u32(self.holder_silent_us);
@@ -252,7 +252,7 @@ impl WitnessReply {
             node,
             kind,
             granted: outcome & 1 != 0,
-            alone: outcome & 2 != 0,
+            simplex: outcome & 2 != 0,
             holder: r.u8()?,
             epoch: Epoch(r.u32()?),
             holder_silent_us: r.u32()?,

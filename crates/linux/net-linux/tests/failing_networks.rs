@@ -64,10 +64,10 @@ impl Path {
 
     /// Sends until something arrives. Routes and neighbours may take their time to come back.
     fn carry_again(&mut self) {
-        let patience = Clock.now() + Duration::from_secs(20);
+        let timeout = Clock.now() + Duration::from_secs(20);
         while drain(&mut self.far).is_empty() {
             assert!(
-                Clock.now() < patience,
+                Clock.now() < timeout,
                 "the network is back, the link is not"
             );
             self.try_send();

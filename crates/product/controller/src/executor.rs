@@ -127,7 +127,7 @@ where
             Need::Settle { ticket, until } => {
                 Answer::Settled(self.machine.replication().wait_settled(ticket, until))
             }
-            Need::Alone { until } => Answer::Alone(self.machine.gate().go_alone(until)),
+            Need::Simplex { until } => Answer::Simplex(self.machine.gate().go_simplex(until)),
             Need::Write { stamp, until } => {
                 Answer::Written(self.field.write(self.machine.outputs(), stamp, until))
             }

@@ -2,20 +2,20 @@
 //!
 //! | what | written by | read by |
 //! |---|---|---|
-//! | [`GroupGate`] | data plane | executors |
-//! | [`ApplicationPort`] | both | both |
+//! | [`PublishedPermit`] | data plane | executors |
+//! | [`ApplicationMailbox`] | both | both |
 //! | [`Recorder`], [`Records`] | each thread its own | the log's thread |
 //!
 //! States themselves pass through `bumpless-transfer`. A crate of its own, and small, so that each
 //! protocol can be run in every order that its threads can take (`tests/every_order.rs`).
 #![forbid(unsafe_code)]
 
-mod gate;
-mod port;
+mod application_mailbox;
+mod published_permit;
 mod records;
 mod sync;
 
+pub use application_mailbox::{ApplicationMailbox, MemberStatus, StateLife, end_simplex};
 pub use bumpless_base::{Permit, TransferOutcome};
-pub use gate::GroupGate;
-pub use port::{ApplicationPort, StateLife, Word, end_alone};
+pub use published_permit::PublishedPermit;
 pub use records::{Entrance, Recorder, Records, Ring};

@@ -8,10 +8,11 @@
 
 use std::sync::Arc;
 
-use bumpless_atomic_box::{Marks, every_order};
+use bumpless_atomic_box::{DirtySet, every_order};
 use bumpless_base::{Epoch, Instant};
 use bumpless_mailbox::{
-    ApplicationPort, GroupGate, Permit, Records, StateLife, TransferOutcome, Word, end_alone,
+    ApplicationMailbox, MemberStatus, Permit, PublishedPermit, Records, StateLife, TransferOutcome,
+    end_simplex,
 };
 use bumpless_wire::Role;
 use loom::cell::UnsafeCell;
@@ -63,9 +64,9 @@ impl Outputs {
 }
 
 #[derive(Default)]
-struct Meeting {
-    gate: GroupGate,
-    port: Arc<ApplicationPort>,
+struct Shared {
+    gate: PublishedPermit,
+    mailbox: Arc<ApplicationMailbox>,
     bell: Bell,
     outputs: Outputs,
 }
@@ -73,7 +74,7 @@ struct Meeting {
 #[test]
 fn a_permit_is_whole() {
     every_order(|| {
-        let gate = Arc::new(GroupGate::default());
+        let gate = Arc::new(PublishedPermit::default());
         let theirs = Arc::clone(&gate);
         gate.set_permit(Some(permit(3, 300)));
         let reader = thread::spawn(move || {
@@ -94,7 +95,7 @@ fn a_permit_is_whole() {
 #[test]
 fn who_sees_a_role_sees_since_when_and_how_it_began() {
     every_order(|| {
-        let gate = Arc::new(GroupGate::default());
+        let gate = Arc::new(PublishedPermit::default());
         gate.set_role(Role::Backup, at(1));
         let theirs = Arc::clone(&gate);
         let executor = thread::spawn(move || {
@@ -116,16 +117,16 @@ fn who_sees_a_role_sees_since_when_and_how_it_began() {
 #[test]
 fn a_state_that_becomes_safe_never_passes_for_one_given_up_and_its_waiter_is_woken() {
     every_order(|| {
-        let port = Arc::new(ApplicationPort::default());
-        let theirs = Arc::clone(&port);
-        port.register_executor();
+        let mailbox = Arc::new(ApplicationMailbox::default());
+        let theirs = Arc::clone(&mailbox);
+        mailbox.register_executor();
         let data_plane = thread::spawn(move || {
             theirs.settle(0, true);
             theirs.settle(1, false);
         });
         let outcome = |ticket| {
             loop {
-                match port.outcome(ticket) {
+                match mailbox.outcome(ticket) {
                     TransferOutcome::Pending => park(),
                     known => return known,
                 }
@@ -140,47 +141,47 @@ fn a_state_that_becomes_safe_never_passes_for_one_given_up_and_its_waiter_is_wok
 #[test]
 fn a_permit_that_comes_ends_the_executors_wait() {
     every_order(|| {
-        let meeting = Arc::new(Meeting::default());
-        let theirs = Arc::clone(&meeting);
-        meeting.port.register_executor();
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
+        shared.mailbox.register_executor();
         let data_plane = thread::spawn(move || {
             theirs.gate.set_role(Role::Primary, at(1));
-            theirs.port.wake();
+            theirs.mailbox.wake();
             theirs.gate.set_permit(Some(permit(1, 9)));
-            theirs.port.wake();
+            theirs.mailbox.wake();
         });
-        while meeting.gate.permit().is_none() {
+        while shared.gate.permit().is_none() {
             park();
         }
-        assert!(meeting.gate.is_primary());
+        assert!(shared.gate.is_primary());
         data_plane.join().unwrap();
     });
 }
 
 /// What an executor does in a cycle, for which its state is at the backup already.
-fn cycle(meeting: &Meeting) {
-    if meeting.port.enter_cycle(at(5)) {
-        meeting.outputs.write();
+fn cycle(shared: &Shared) {
+    if shared.mailbox.enter_cycle(at(5)) {
+        shared.outputs.write();
     } else {
-        meeting.bell.ring();
+        shared.bell.ring();
     }
-    if meeting.port.leave_cycle(&meeting.gate) {
-        meeting.bell.ring();
+    if shared.mailbox.leave_cycle(&shared.gate) {
+        shared.bell.ring();
     }
 }
 
 #[test]
 fn a_pause_holds_off_every_output_and_is_not_waited_for_in_vain() {
     every_order(|| {
-        let meeting = Arc::new(Meeting::default());
-        let theirs = Arc::clone(&meeting);
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
         let executor = thread::spawn(move || cycle(&theirs));
-        meeting.gate.set_handing_over(true);
-        while !meeting.port.try_pause() {
-            meeting.bell.wait();
+        shared.gate.set_handing_over(true);
+        while !shared.mailbox.try_pause() {
+            shared.bell.wait();
         }
         // The partner's, from here on.
-        meeting.outputs.write();
+        shared.outputs.write();
         executor.join().unwrap();
     });
 }
@@ -188,18 +189,21 @@ fn a_pause_holds_off_every_output_and_is_not_waited_for_in_vain() {
 #[test]
 fn a_state_on_its_way_keeps_the_executor_from_being_paused() {
     every_order(|| {
-        let meeting = Arc::new(Meeting::default());
-        let theirs = Arc::clone(&meeting);
+        let shared = Arc::new(Shared::default());
+        let theirs = Arc::clone(&shared);
         let executor = thread::spawn(move || {
-            if theirs.port.enter_cycle(at(5)) {
-                theirs.port.note_published(0, StateLife::until(at(50)));
+            if theirs.mailbox.enter_cycle(at(5)) {
+                theirs.mailbox.note_published(0, StateLife::until(at(50)));
             }
-            theirs.port.leave_cycle(&theirs.gate);
+            theirs.mailbox.leave_cycle(&theirs.gate);
         });
-        if meeting.port.try_pause() {
-            assert!(meeting.port.newest_is_safe());
+        if shared.mailbox.try_pause() {
+            assert!(shared.mailbox.newest_is_safe());
             executor.join().unwrap();
-            assert!(meeting.port.newest_is_safe(), "published during the pause");
+            assert!(
+                shared.mailbox.newest_is_safe(),
+                "published during the pause"
+            );
         } else {
             executor.join().unwrap();
         }
@@ -209,18 +213,18 @@ fn a_state_on_its_way_keeps_the_executor_from_being_paused() {
 #[test]
 fn no_output_leaves_on_a_certainty_that_was_taken_back() {
     every_order(|| {
-        let meeting = Arc::new(Meeting::default());
-        meeting.gate.set_alone(true);
-        let theirs = Arc::clone(&meeting);
+        let shared = Arc::new(Shared::default());
+        shared.gate.set_simplex(true);
+        let theirs = Arc::clone(&shared);
         let executor = thread::spawn(move || {
-            theirs.port.ask_alone();
-            if theirs.gate.alone() {
+            theirs.mailbox.ask_simplex();
+            if theirs.gate.simplex() {
                 theirs.outputs.write();
             }
         });
-        if end_alone(&meeting.gate, [&meeting.port].into_iter()) {
+        if end_simplex(&shared.gate, [&shared.mailbox].into_iter()) {
             // The partner is told that it is in step, and may take over.
-            meeting.outputs.write();
+            shared.outputs.write();
         }
         executor.join().unwrap();
     });
@@ -229,43 +233,43 @@ fn no_output_leaves_on_a_certainty_that_was_taken_back() {
 #[test]
 fn whatever_an_application_says_is_found_by_its_mark() {
     every_order(|| {
-        let marks = Arc::new(Marks::new(1));
-        let port = Arc::new(ApplicationPort::marking(Arc::clone(&marks), 0));
-        let theirs = Arc::clone(&port);
+        let dirty = Arc::new(DirtySet::new(1));
+        let mailbox = Arc::new(ApplicationMailbox::marking(Arc::clone(&dirty), 0));
+        let theirs = Arc::clone(&mailbox);
         let executor = thread::spawn(move || {
             theirs.note_published(0, StateLife::until(at(50)));
             theirs.set_fit(false);
             theirs.note_epoch_seen(Epoch(4));
         });
-        let mut known = Word::default();
-        marks.take(|_| known = port.word());
-        port.settle(0, true);
+        let mut known = MemberStatus::default();
+        dirty.take(|_| known = mailbox.status());
+        mailbox.settle(0, true);
         executor.join().unwrap();
-        marks.take(|_| known = port.word());
-        let said = Word {
+        dirty.take(|_| known = mailbox.status());
+        let said = MemberStatus {
             epoch_seen: Epoch(4),
             fit: false,
-            ..Word::default()
+            ..MemberStatus::default()
         };
-        assert_eq!((known, port.word()), (said, said));
+        assert_eq!((known, mailbox.status()), (said, said));
     });
 }
 
 #[test]
 fn a_look_at_the_device_after_a_pause_is_known_whoever_is_first() {
     every_order(|| {
-        let marks = Arc::new(Marks::new(1));
-        let port = Arc::new(ApplicationPort::marking(Arc::clone(&marks), 0));
-        port.note_compared(None, at(1));
-        marks.take(|_| ());
-        let theirs = Arc::clone(&port);
+        let dirty = Arc::new(DirtySet::new(1));
+        let mailbox = Arc::new(ApplicationMailbox::marking(Arc::clone(&dirty), 0));
+        mailbox.note_compared(None, at(1));
+        dirty.take(|_| ());
+        let theirs = Arc::clone(&mailbox);
         let executor = thread::spawn(move || {
             theirs.note_compared(None, at(5));
         });
         // This thread stood still until 3, and says so when the executor may have looked again.
-        let mut compared = port.void_comparison(at(3));
+        let mut compared = mailbox.void_comparison(at(3));
         executor.join().unwrap();
-        marks.take(|_| compared = port.word().compared);
+        dirty.take(|_| compared = mailbox.status().compared);
         assert!(compared);
     });
 }

@@ -42,7 +42,7 @@ impl Directory {
     pub fn follow(&mut self, changer: &Changer) -> bool {
         self.change = changer.doing();
         let (config, admission, places) = changer.in_force();
-        if self.config == *config && self.applications.len() == places.seats().len() {
+        if self.config == *config && self.applications.len() == places.slots().len() {
             return false;
         }
         self.config = config.clone();
@@ -52,9 +52,9 @@ impl Directory {
             let mut applications = config.applications.iter();
             applications.position(|application| application.name == name)
         };
-        let seats = places.seats().iter();
-        self.applications = seats
-            .map(|seat| seat.as_ref().and_then(|seat| position(&seat.name)))
+        let slots = places.slots().iter();
+        self.applications = slots
+            .map(|slot| slot.as_ref().and_then(|slot| position(&slot.name)))
             .collect();
         true
     }

@@ -1,4 +1,4 @@
-//! How an application's executor meets the data plane: the four ports that the controller layer
+//! How an application's executor meets the data plane: the four mailboxes that the controller layer
 //! asks for, made of atomics and thread parking.
 
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_controller::{
     Clock, OutputGate, Permit, Replication, Role, StateInfo, TransferOutcome, Wake,
 };
-use bumpless_mailbox::{ApplicationPort, GroupGate, StateLife};
+use bumpless_mailbox::{ApplicationMailbox, PublishedPermit, StateLife};
 use bumpless_net_linux::Waker;
 use bumpless_transfer::{Publisher, Subscriber};
 
 use crate::persist::Keeper;
 
-/// How often a waiting executor looks again whether it may go alone.
+/// How often a waiting executor looks again whether it may go simplex.
 pub const ALONE_POLL: Duration = Duration::from_millis(1);
 
 /// The time of this call on the monotonic clock.
@@ -23,7 +23,7 @@ pub fn now() -> Instant {
     bumpless_net_linux::Clock.now()
 }
 
-/// What the ports need of the process around them.
+/// What the mailboxes need of the process around them.
 pub trait Environment {
     /// The time of this call.
     fn now(&self) -> Instant;
@@ -54,10 +54,10 @@ pub struct Situation {
 
 impl Situation {
     /// The situation at this moment.
-    pub fn of(gate: &GroupGate, port: &ApplicationPort) -> Self {
+    pub fn of(gate: &PublishedPermit, mailbox: &ApplicationMailbox) -> Self {
         Self {
             primary: gate.is_primary(),
-            paused: port.paused(),
+            paused: mailbox.paused(),
             permitted: gate.permit().is_some(),
         }
     }
@@ -66,18 +66,22 @@ impl Situation {
 /// The executor's clock: parks the thread; a change of situation ends a wait and is never lost.
 #[derive(Debug)]
 pub struct ThreadClock {
-    gate: Arc<GroupGate>,
-    port: Arc<ApplicationPort>,
+    gate: Arc<PublishedPermit>,
+    mailbox: Arc<ApplicationMailbox>,
     stop: Arc<AtomicBool>,
     seen: Situation,
 }
 
 impl ThreadClock {
-    /// A clock that wakes for changes of `gate`, for a pause at `port`, and for `stop`.
-    pub fn new(gate: Arc<GroupGate>, port: Arc<ApplicationPort>, stop: Arc<AtomicBool>) -> Self {
+    /// A clock that wakes for changes of `gate`, for a pause at `mailbox`, and for `stop`.
+    pub fn new(
+        gate: Arc<PublishedPermit>,
+        mailbox: Arc<ApplicationMailbox>,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
         Self {
             gate,
-            port,
+            mailbox,
             stop,
             seen: Situation::default(),
         }
@@ -91,7 +95,7 @@ impl Clock for ThreadClock {
 
     fn wait_until(&mut self, until: Instant) -> Wake {
         loop {
-            let situation = Situation::of(&self.gate, &self.port);
+            let situation = Situation::of(&self.gate, &self.mailbox);
             if situation != self.seen || self.stop.load(Ordering::Acquire) {
                 self.seen = situation;
                 return Wake::Woken;
@@ -118,9 +122,9 @@ pub struct ChannelReplication<E> {
     /// The way to the disk; `None`: states are kept in memory alone.
     pub keeper: Option<Keeper>,
     /// Where outcomes are told.
-    pub port: Arc<ApplicationPort>,
+    pub mailbox: Arc<ApplicationMailbox>,
     /// Whether anybody is there to acknowledge.
-    pub gate: Arc<GroupGate>,
+    pub gate: Arc<PublishedPermit>,
     /// Time, and the way to the data plane.
     pub environment: E,
 }
@@ -152,7 +156,7 @@ impl<E: Environment> ChannelReplication<E> {
     /// What became of `ticket`; failed also if nobody is there to acknowledge it any more.
     pub fn settled_or_lost(&self, ticket: u64) -> TransferOutcome {
         let lost = !self.gate.backup_expected();
-        match self.port.outcome(ticket) {
+        match self.mailbox.outcome(ticket) {
             TransferOutcome::Pending if lost => TransferOutcome::Failed,
             outcome => outcome,
         }
@@ -174,13 +178,13 @@ impl<E: Environment> Replication for ChannelReplication<E> {
             fresh_until: now + self.expiry,
             usable_until: now + self.hot_restart,
         };
-        self.port.note_published(published.ticket, life);
+        self.mailbox.note_published(published.ticket, life);
         self.environment.wake_data_plane();
         published.ticket
     }
 
     fn own_usable_until(&self) -> Instant {
-        self.port.own_life().usable_until
+        self.mailbox.own_life().usable_until
     }
 
     fn wait_settled(&mut self, ticket: u64, until: Instant) -> TransferOutcome {
@@ -198,12 +202,12 @@ impl<E: Environment> Replication for ChannelReplication<E> {
     }
 
     fn settled(&mut self, ticket: u64) -> TransferOutcome {
-        self.port.outcome(ticket)
+        self.mailbox.outcome(ticket)
     }
 
     fn read_latest(&mut self, at: Instant, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
-        let usable = at < self.port.received_usable_until();
-        self.port.look_at_received();
+        let usable = at < self.mailbox.received_usable_until();
+        self.mailbox.look_at_received();
         match self.subscriber.newest().filter(|_| usable) {
             Some(view) => {
                 let info = StateInfo {
@@ -238,27 +242,27 @@ impl<E: Environment> Replication for ChannelReplication<E> {
 #[derive(Debug)]
 pub struct GroupOutputGate<E> {
     /// The group's gate.
-    pub gate: Arc<GroupGate>,
+    pub gate: Arc<PublishedPermit>,
     /// Where the device's epoch is told.
-    pub port: Arc<ApplicationPort>,
+    pub mailbox: Arc<ApplicationMailbox>,
     /// Time, and the way to the data plane.
     pub environment: E,
 }
 
 impl<E: Environment> GroupOutputGate<E> {
     /// Asks the data plane for the certainty that nobody takes over with an older state.
-    pub fn ask_alone(&self) {
-        self.port.ask_alone();
+    pub fn ask_simplex(&self) {
+        self.mailbox.ask_simplex();
         self.environment.wake_data_plane();
     }
 
     /// Whether outputs may be written: nobody takes over with an older state, or the newest one
     /// has become safe after all.
     pub fn alone_or_safe(&mut self) -> bool {
-        if self.gate.alone() {
+        if self.gate.simplex() {
             return true;
         }
-        let safe = self.port.newest_is_safe();
+        let safe = self.mailbox.newest_is_safe();
         if safe {
             self.in_step();
         }
@@ -268,7 +272,7 @@ impl<E: Environment> GroupOutputGate<E> {
 
 impl<E: Environment> OutputGate for GroupOutputGate<E> {
     fn permit(&mut self) -> Option<Permit> {
-        if !self.port.enter_cycle(self.environment.now()) {
+        if !self.mailbox.enter_cycle(self.environment.now()) {
             self.environment.wake_data_plane();
             return None;
         }
@@ -294,15 +298,15 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
     }
 
     fn paused(&self) -> bool {
-        self.port.paused()
+        self.mailbox.paused()
     }
 
     fn began_cold(&self) -> bool {
         self.gate.cold()
     }
 
-    fn go_alone(&mut self, until: Instant) -> bool {
-        self.ask_alone();
+    fn go_simplex(&mut self, until: Instant) -> bool {
+        self.ask_simplex();
         while !self.alone_or_safe() {
             let left = until.since(self.environment.now());
             // A node that ends takes the right back, however long it was given for.
@@ -316,33 +320,33 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
     }
 
     fn in_step(&mut self) {
-        self.port.in_step();
+        self.mailbox.in_step();
     }
 
     fn epoch_seen(&mut self, epoch: Epoch) {
-        if self.port.note_epoch_seen(epoch) {
+        if self.mailbox.note_epoch_seen(epoch) {
             self.environment.wake_data_plane();
         }
     }
 
     fn epoch_spent(&mut self, epoch: Epoch) {
-        if self.port.note_epoch_spent(epoch) {
+        if self.mailbox.note_epoch_spent(epoch) {
             self.environment.wake_data_plane();
         }
     }
 
     fn note_compared(&mut self, outdated: Option<Instant>, began: Instant) {
-        if self.port.note_compared(outdated, began) {
+        if self.mailbox.note_compared(outdated, began) {
             self.environment.wake_data_plane();
         }
     }
 
     fn note_decided(&mut self, since: Instant) {
-        self.port.note_decided(since);
+        self.mailbox.note_decided(since);
     }
 
     fn fit_changed(&mut self, fit: bool) {
-        self.port.set_fit(fit);
+        self.mailbox.set_fit(fit);
         self.environment.wake_data_plane();
     }
 }

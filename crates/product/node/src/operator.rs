@@ -21,9 +21,9 @@ use crate::log::{LogHealth, Names, OutputState};
 use crate::note::Note;
 use crate::status::{self, Snapshot};
 
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// Reading, planning and preparing a change.
-const CHANGE_PATIENCE: Duration = Duration::from_secs(4);
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// Answers requests from the snapshot and passes orders to the data plane.
 pub struct Operator {
@@ -147,7 +147,7 @@ impl Operator {
         thread.unpark();
         sent.map_err(|_| "the node is about to end".to_owned())?;
         answer
-            .recv_timeout(CHANGE_PATIENCE)
+            .recv_timeout(CHANGE_TIMEOUT)
             .unwrap_or_else(|_| Err("the node takes too long to prepare; see its status".into()))
     }
 
@@ -172,7 +172,7 @@ impl Operator {
             return refusal("too many orders are waiting; try again");
         }
         self.waker.wake();
-        match answer.recv_timeout(PATIENCE) {
+        match answer.recv_timeout(TIMEOUT) {
             Ok(Ok(())) => json!({"schema": "bumpless.accepted/1", "accepted": "switchover"}),
             Ok(Err(refused)) => refusal(format_args!("no switchover: {refused}")),
             Err(_) => refusal("the data plane does not answer; see the node's log"),

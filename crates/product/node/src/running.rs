@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use bumpless_base::NodeId;
 use bumpless_config as config;
-use bumpless_mailbox::ApplicationPort;
+use bumpless_mailbox::ApplicationMailbox;
 use bumpless_net_linux::Waker;
 use bumpless_transfer::{Publisher, Subscriber};
 
@@ -22,7 +22,7 @@ use crate::persist::Keeping;
 /// Between two looks at whether a thread has taken its new settings.
 const LOOK: Duration = Duration::from_millis(1);
 /// How much longer than two periods and a deadline that may take.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What every application's thread of a node has in common.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ pub struct Common {
 struct RunningApplication {
     thread: JoinHandle<()>,
     stop: Arc<AtomicBool>,
-    port: Arc<ApplicationPort>,
+    mailbox: Arc<ApplicationMailbox>,
     tuning: Arc<TuningSlots>,
     settings: config::Application,
 }
@@ -77,7 +77,7 @@ impl Running {
         let Shared {
             index,
             gate,
-            port,
+            mailbox,
             board,
         } = shared;
         let stop = Arc::new(AtomicBool::new(false));
@@ -93,12 +93,12 @@ impl Running {
                 expiry: settings.expiry,
                 hot_restart: settings.hot_restart,
                 keeper,
-                port: Arc::clone(&port),
+                mailbox: Arc::clone(&mailbox),
                 gate: Arc::clone(&gate),
                 environment: Threads(self.common.waker.clone()),
             },
             gate,
-            port: Arc::clone(&port),
+            mailbox: Arc::clone(&mailbox),
             sink,
             log_outputs: self.common.log_outputs,
             board,
@@ -110,7 +110,7 @@ impl Running {
         let running = RunningApplication {
             thread,
             stop,
-            port,
+            mailbox,
             tuning,
             settings: settings.clone(),
         };
@@ -137,11 +137,11 @@ impl Running {
         let tuning = Tuning::new(settings, self.common.node)
             .map_err(|error| format!("'{name}' goes on as it was: {error}"))?;
         running.tuning.ask(tuning);
-        running.port.wake();
+        running.mailbox.wake();
         // It looks between two cycles.
         let before = &running.settings;
         let cycle = before.period * 2 + before.deadline;
-        let until = Instant::now() + cycle.to_std() + PATIENCE;
+        let until = Instant::now() + cycle.to_std() + TIMEOUT;
         while Instant::now() < until {
             if let Some(result) = running.tuning.answer() {
                 running.settings = settings.clone();
@@ -156,7 +156,7 @@ impl Running {
     pub fn stop_all(&mut self) {
         for running in self.threads.values() {
             running.stop.store(true, Ordering::Release);
-            running.port.wake();
+            running.mailbox.wake();
         }
         for (_, running) in std::mem::take(&mut self.threads) {
             running.end();
@@ -173,7 +173,7 @@ impl Drop for Running {
 impl RunningApplication {
     fn end(self) {
         self.stop.store(true, Ordering::Release);
-        self.port.wake();
+        self.mailbox.wake();
         // A thread that panics ends the process.
         let _ = self.thread.join();
     }

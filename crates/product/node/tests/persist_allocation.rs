@@ -128,7 +128,7 @@ fn a_cycle_that_keeps_its_state_allocates_nothing() {
             epoch: Epoch(2),
             until: Instant::FAR_FUTURE,
         }));
-        shared.gate.set_alone(true);
+        shared.gate.set_simplex(true);
         let every = settings.persist.expect("it persists");
         let (keeper, outlet) = way(settings.state_max as usize, every, None, &Arc::default());
         let replication = ChannelReplication {
@@ -137,13 +137,13 @@ fn a_cycle_that_keeps_its_state_allocates_nothing() {
             expiry: settings.expiry,
             hot_restart: settings.hot_restart,
             keeper: Some(keeper),
-            port: Arc::clone(&shared.port),
+            mailbox: Arc::clone(&shared.mailbox),
             gate: Arc::clone(&shared.gate),
             environment: time.clone(),
         };
         let gate = GroupOutputGate {
             gate: shared.gate,
-            port: shared.port,
+            mailbox: shared.mailbox,
             environment: time.clone(),
         };
         let ports = Ports {

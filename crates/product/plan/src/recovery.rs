@@ -8,7 +8,7 @@ use crate::input::{Link, Machine};
 use crate::resource::saturated;
 use crate::transmission::nanos;
 
-/// Each probe beyond the prompt ones waits at most so many times the patience (T-42).
+/// Each probe beyond the prompt ones waits at most so many times the probe timeout (T-42).
 const LATER: u64 = 1 << MAX_DOUBLINGS;
 
 /// The longest time until an answer is there: the packet goes behind a frame of other traffic and a message of each
@@ -29,7 +29,7 @@ fn measured(link: &Link, machine: &Machine) -> (Duration, Duration) {
 
 /// The shortest time without news before the sender asks again.
 fn shortest_wait(link: &Link) -> Duration {
-    (link.round_trip.0 + pacing::in_the_way(link.bandwidth)).max(LEAST)
+    (link.round_trip.0 + pacing::blocking(link.bandwidth)).max(LEAST)
 }
 
 /// How long the sender waits on a network at most.
@@ -43,20 +43,20 @@ struct Waits {
     first: Duration,
     /// Before it asks again.
     next: Duration,
-    /// The patience of T-19: the smoothed round trip and four variations.
-    patience: Duration,
+    /// The probe timeout of T-19: the smoothed round trip and four variations.
+    probe_timeout: Duration,
 }
 
 impl Waits {
     fn on(link: &Link, machine: &Machine) -> Self {
         let (least, most) = measured(link, machine);
         let quarter = Duration::from_nanos((most - least).as_nanos().div_ceil(4));
-        let later = quarter.max(pacing::in_the_way(link.bandwidth));
+        let later = quarter.max(pacing::blocking(link.bandwidth));
         Self {
             answer: most,
             first: most + later.max(GRANULARITY),
             next: (most + later).max(LEAST),
-            patience: most + ((most - least) * 4).max(later).max(GRANULARITY),
+            probe_timeout: most + ((most - least) * 4).max(later).max(GRANULARITY),
         }
     }
 
@@ -67,7 +67,7 @@ impl Waits {
             answer: longest.answer.max(other.answer),
             first: longest.first.max(other.first),
             next: longest.next.max(other.next),
-            patience: longest.patience.max(other.patience),
+            probe_timeout: longest.probe_timeout.max(other.probe_timeout),
         })
     }
 }
@@ -98,7 +98,7 @@ pub fn waiting<'a>(
     waits.first
         + waits.next * u64::from(after - later)
         + anew * u64::from(after / 2)
-        + waits.patience * (LATER * u64::from(later))
+        + waits.probe_timeout * (LATER * u64::from(later))
 }
 
 /// Bytes of probes that may leave while the answer to what they ask is on its way, each time that an answer is

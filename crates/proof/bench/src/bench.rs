@@ -5,7 +5,7 @@ use bumpless_net_linux::realtime;
 use crate::job::{self, Job};
 use crate::network::{Lab, Place, Shape};
 use crate::plan::{Column, Options};
-use crate::result::{PeerTold, Run};
+use crate::result::{PeerReport, Run};
 use crate::run::Trouble;
 use crate::run::pair::{Pair, Peer, Setup};
 use crate::run::progress::Progress;
@@ -118,10 +118,10 @@ impl Work<'_> {
             bandwidth_mbit: bench.bandwidth_mbit,
             deadlines_us: Vec::new(),
         };
-        let mut told = PeerTold {
+        let mut told = PeerReport {
             name: peer.name.clone(),
             networks: peer.networks,
-            ..PeerTold::default()
+            ..PeerReport::default()
         };
         match Pair::start(bench.place, peer, &setup, bench.stop) {
             Ok(pair) => {

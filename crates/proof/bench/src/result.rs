@@ -36,7 +36,7 @@ pub struct Run {
     /// What is measured where: `loopback` or `lab`.
     pub place: String,
     /// The peers.
-    pub peers: Vec<PeerTold>,
+    pub peers: Vec<PeerReport>,
     /// Transfers of one size with one loss (tables 13, 15, 16, 21).
     pub transfers: Vec<Cell>,
     /// Many applications at once (tables 20 and 22), their growing load, and many channels.
@@ -68,7 +68,7 @@ pub struct Host {
 
 /// What a peer told of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct PeerTold {
+pub struct PeerReport {
     /// Its name.
     pub name: String,
     /// Version of the library or kernel that does the work.

@@ -1,4 +1,4 @@
-//! One application's executor on one node: the shipped cycle on the shipped ports, its waits and
+//! One application's executor on one node: the shipped cycle on the shipped mailboxes, its waits and
 //! requests as events.
 
 use bumpless_base::{Counters, Epoch, Instant, NodeId};
@@ -6,7 +6,7 @@ use bumpless_config as config;
 use bumpless_controller::executor::{Answer, CycleMachine, Need, Resumed};
 use bumpless_controller::state::{Envelope, Progress};
 use bumpless_controller::{CycleReport, Replication, StateInfo, TransferOutcome};
-use bumpless_mailbox::{ApplicationPort, GroupGate};
+use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
 use bumpless_node::applications::{FollowUp, Reporter, build, executor_settings};
 use bumpless_node::build::Shared;
 use bumpless_node::executor::{ChannelReplication, GroupOutputGate, Situation};
@@ -25,7 +25,7 @@ pub const STATE: u64 = 0x7374_6174_6500;
 
 /// Something that an application did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum AppEvent {
     /// It handed a state with this progress and digest to its channel.
     Published {
         /// The state's epoch.
@@ -45,7 +45,7 @@ pub enum Deed {
 pub struct WatchedChannel {
     /// The shipped one.
     pub inner: ChannelReplication<Environment>,
-    deeds: Slot<Deed>,
+    events: Slot<AppEvent>,
 }
 
 impl Replication for WatchedChannel {
@@ -61,7 +61,7 @@ impl Replication for WatchedChannel {
         });
         if let Some((Progress { epoch, cycle }, len, digest)) = seen {
             let at = self.inner.environment.now.get();
-            self.deeds.borrow_mut().push(Deed::Published {
+            self.events.borrow_mut().push(AppEvent::Published {
                 epoch,
                 cycle,
                 digest,
@@ -138,10 +138,10 @@ pub struct App {
     pub received_at: Option<Instant>,
     /// Its transfer cycle.
     pub received_cycle: Option<u32>,
-    gate: Arc<GroupGate>,
-    port: Arc<ApplicationPort>,
+    gate: Arc<PublishedPermit>,
+    mailbox: Arc<ApplicationMailbox>,
     seen: Situation,
-    deeds: Slot<Deed>,
+    events: Slot<AppEvent>,
     /// Where its way to the disk ends.
     saver: Option<Saver>,
 }
@@ -157,7 +157,7 @@ impl App {
         (environment, keeper, saver): (&Environment, Option<Keeper>, Option<Saver>),
         node: usize,
     ) -> Self {
-        let deeds = Slot::default();
+        let events = Slot::default();
         let channel = WatchedChannel {
             inner: ChannelReplication {
                 publisher,
@@ -165,28 +165,28 @@ impl App {
                 expiry: settings.expiry,
                 hot_restart: settings.hot_restart,
                 keeper,
-                port: Arc::clone(&shared.port),
+                mailbox: Arc::clone(&shared.mailbox),
                 gate: Arc::clone(&shared.gate),
                 environment: environment.clone(),
             },
-            deeds: Slot::clone(&deeds),
+            events: Slot::clone(&events),
         };
         let gate = GroupOutputGate {
             gate: Arc::clone(&shared.gate),
-            port: Arc::clone(&shared.port),
+            mailbox: Arc::clone(&shared.mailbox),
             environment: environment.clone(),
         };
         let mut follow_up = FollowUp {
             gate: Arc::clone(&shared.gate),
-            port: Arc::clone(&shared.port),
+            mailbox: Arc::clone(&shared.mailbox),
             board: shared.board,
             reporter: Reporter::new(shared.index as u16, sink, false),
             environment: environment.clone(),
         };
-        let resumed = Slot::clone(&deeds);
+        let resumed = Slot::clone(&events);
         let observer: Observer = Box::new(move |report, counters| {
             if let Some(with) = report.resumed {
-                resumed.borrow_mut().push(Deed::Resumed(with));
+                resumed.borrow_mut().push(AppEvent::Resumed(with));
             }
             follow_up.cycle_ended(report, counters);
         });
@@ -208,9 +208,9 @@ impl App {
             received_at: None,
             received_cycle: None,
             gate: shared.gate,
-            port: shared.port,
+            mailbox: shared.mailbox,
             seen: Situation::default(),
-            deeds,
+            events,
             saver,
         }
     }
@@ -223,8 +223,8 @@ impl App {
     }
 
     /// What it has done since it was asked last.
-    pub fn take_deeds(&mut self, mut each: impl FnMut(Deed)) {
-        self.deeds.borrow_mut().drain(..).for_each(&mut each);
+    pub fn take_events(&mut self, mut each: impl FnMut(AppEvent)) {
+        self.events.borrow_mut().drain(..).for_each(&mut each);
     }
 
     /// The answer to what it waits for, if there is one at `now`; `end` ends every wait that has an
@@ -236,7 +236,7 @@ impl App {
         let over = now >= until;
         match need {
             Need::Sleep { .. } => {
-                let situation = Situation::of(&self.gate, &self.port);
+                let situation = Situation::of(&self.gate, &self.mailbox);
                 if situation != self.seen {
                     self.seen = situation;
                     return Some(Answer::Slept(bumpless_controller::Wake::Woken));
@@ -251,11 +251,11 @@ impl App {
                 let settled = channel.settled_or_lost(ticket);
                 (settled != TransferOutcome::Pending).then_some(Answer::Settled(settled))
             }
-            Need::Alone { .. } => {
+            Need::Simplex { .. } => {
                 if self.machine.gate().alone_or_safe() {
-                    return Some(Answer::Alone(true));
+                    return Some(Answer::Simplex(true));
                 }
-                over.then_some(Answer::Alone(false))
+                over.then_some(Answer::Simplex(false))
             }
             Need::Read { .. } | Need::KeepWarm { .. } | Need::Write { .. } => None,
         }
@@ -270,13 +270,15 @@ impl App {
     pub fn is_stirred(&mut self) -> bool {
         match self.waiting {
             Waiting::For(Need::Sleep { .. }, _) => {
-                Situation::of(&self.gate, &self.port) != self.seen
+                Situation::of(&self.gate, &self.mailbox) != self.seen
             }
             Waiting::For(Need::Settle { ticket, .. }, _) => {
                 let channel = &self.machine.replication().inner;
                 channel.settled_or_lost(ticket) != TransferOutcome::Pending
             }
-            Waiting::For(Need::Alone { .. }, _) => self.gate.alone() || self.port.newest_is_safe(),
+            Waiting::For(Need::Simplex { .. }, _) => {
+                self.gate.simplex() || self.mailbox.newest_is_safe()
+            }
             _ => false,
         }
     }

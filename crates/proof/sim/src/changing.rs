@@ -61,11 +61,11 @@ impl Changing {
     /// Looks up who has which place; `all` has all that there ever are.
     pub fn follow(&mut self, all: &Config) {
         let (_, _, places) = self.changer.in_force();
-        let seats = places.seats().iter();
-        let application = |seat: &Option<_>| {
-            seat.as_ref()
-                .and_then(|s: &bumpless_node::change::Seat| position(all, &s.name))
+        let slots = places.slots().iter();
+        let application = |slot: &Option<_>| {
+            slot.as_ref()
+                .and_then(|s: &bumpless_node::change::MemberSlot| position(all, &s.name))
         };
-        self.applications = seats.map(application).collect();
+        self.applications = slots.map(application).collect();
     }
 }

@@ -45,7 +45,7 @@ pub enum Happening {
     /// It ended.
     Ended { node: usize },
     /// It ended because a cycle did not.
-    Hung { node: usize },
+    WatchdogExpired { node: usize },
     /// A witness began, without memory.
     WitnessStarted { reference: usize },
     /// A fault began.
@@ -243,7 +243,7 @@ impl Trace {
                 json!({"incarnation": incarnation}),
             ),
             Happening::Ended { node: n } => (node(n), "process_ended", json!({})),
-            Happening::Hung { node: n } => (node(n), "cycle_hung", json!({})),
+            Happening::WatchdogExpired { node: n } => (node(n), "cycle_hung", json!({})),
             Happening::WitnessStarted { reference } => (
                 self.config.references[reference].name.clone(),
                 "witness_started",
@@ -317,7 +317,7 @@ fn key(happening: &Happening) -> u64 {
     match *happening {
         Happening::Started { node, incarnation } => parts(1, node as u64, incarnation.into()),
         Happening::Ended { node } => parts(2, node as u64, 0),
-        Happening::Hung { node } => parts(3, node as u64, 0),
+        Happening::WatchdogExpired { node } => parts(3, node as u64, 0),
         Happening::WitnessStarted { reference } => parts(4, reference as u64, 0),
         Happening::FaultBegins { fault, .. } => parts(5, fault.into(), 0),
         Happening::FaultEnds { fault, .. } => parts(6, fault.into(), 0),

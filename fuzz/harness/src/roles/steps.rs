@@ -54,7 +54,7 @@ impl World {
             16 => self.change_witness(input),
             17 | 18 => self.command(input),
             19 => self.set_synced(input),
-            20 => self.set_alone(input),
+            20 => self.set_simplex(input),
             21 => self.observe_epoch(input),
             22 => self.forge(input),
             _ => self.deliver_any(input),
@@ -80,7 +80,7 @@ impl World {
     fn finish(&mut self, node: End) {
         let now = self.nodes[node].clock.local(self.now);
         if let Some(core) = &mut self.nodes[node].core {
-            core.set_alone(GROUP, false, now);
+            core.set_simplex(GROUP, false, now);
             core.hand_over_ready(GROUP, now);
         }
     }
@@ -138,7 +138,7 @@ impl World {
         let now = self.nodes[node].clock.local(self.now);
         if let Some(core) = &mut self.nodes[node].core {
             match core.role(GROUP) {
-                Some(Role::Primary) => core.set_alone(GROUP, false, now),
+                Some(Role::Primary) => core.set_simplex(GROUP, false, now),
                 Some(Role::Backup) => {
                     core.set_holding(GROUP, Holding::until(Some(now + EXPIRY)), now);
                 }
@@ -164,12 +164,12 @@ impl World {
         self.check();
     }
 
-    fn set_alone(&mut self, input: &mut Input<'_>) {
+    fn set_simplex(&mut self, input: &mut Input<'_>) {
         let choice = input.u8();
         let node = usize::from(choice & 1);
         let now = self.nodes[node].clock.local(self.now);
         if let Some(core) = &mut self.nodes[node].core {
-            core.set_alone(GROUP, choice & 2 != 0, now);
+            core.set_simplex(GROUP, choice & 2 != 0, now);
         }
         self.drain(node);
         self.check();
@@ -318,7 +318,7 @@ fn flags(bits: u8) -> GroupFlags {
         GroupFlags::SWITCHOVER_REQUEST,
         GroupFlags::HANDING_OVER,
         GroupFlags::ELIGIBLE,
-        GroupFlags::ALONE,
+        GroupFlags::SIMPLEX,
         GroupFlags::DUPLICATE,
         GroupFlags::LAPSED,
         GroupFlags::NEWEST,
@@ -338,7 +338,7 @@ fn forged_request(input: &mut Input<'_>) -> Vec<u8> {
         WitnessKind::Acquire,
         WitnessKind::Release,
         WitnessKind::Observe,
-        WitnessKind::RenewAlone,
+        WitnessKind::RenewSimplex,
         WitnessKind::AcquireLone,
         WitnessKind::Yield,
     ];

@@ -175,7 +175,7 @@ impl Agreement {
         }
         lease.answered = reply.echo_sent_at;
         lease.answered_at = Some(now);
-        (lease.witness, lease.alone) = (reply.witness_session, reply.alone);
+        (lease.witness, lease.simplex) = (reply.witness_session, reply.simplex);
         lease.granted = leased && reply.granted;
         lease.refused = leased && !reply.granted && !waits(reply);
         if !leased {

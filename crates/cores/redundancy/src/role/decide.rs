@@ -1,7 +1,7 @@
 //! When a group's role changes. Everything here follows from what the machine knows and `now`.
 
 use crate::event::{Outbox, RoleCause};
-use crate::role::alone::Alone;
+use crate::role::simplex::Simplex;
 use crate::role::state::{Retreat, RoleState, Tenure};
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::Timing;
@@ -43,10 +43,10 @@ impl RoleMachine {
         if let Some(tenure) = self.state.tenure() {
             let mask = self.agreement.mask();
             let lapse = tenure.lapse.as_ref();
-            let lapsed = lapse.map(|lapse| (lapse.ally, lapse.mask.union(mask)));
-            let (ally, mask) = lapsed.unwrap_or((tenure.ally, mask));
-            self.newest.end_role(ally, mask);
-            self.lasting.left_ahead = tenure.alone.has_written();
+            let lapsed = lapse.map(|lapse| (lapse.incarnation, lapse.mask.union(mask)));
+            let (incarnation, mask) = lapsed.unwrap_or((tenure.incarnation, mask));
+            self.newest.end_role(incarnation, mask);
+            self.lasting.left_ahead = tenure.simplex.has_written();
             self.lasting.resigned_at = s.now;
         }
         self.lasting.promised_right_until = Instant::ZERO;
@@ -67,9 +67,9 @@ impl RoleMachine {
     ) {
         let tenure = Tenure {
             cold: self.claim(s.now).is_none(),
-            ally: s.session,
+            incarnation: s.session,
             lapse: None,
-            alone: Alone::at_beginning(s.now),
+            simplex: Simplex::at_beginning(s.now),
             draining: None,
         };
         self.use_epoch(epoch);

@@ -71,7 +71,7 @@ pub(crate) struct Newest {
     /// What this node holds lacks an output that may have been written since.
     old: bool,
     /// The partner's incarnation whose word on that is known.
-    vouched: u64,
+    confirmed: u64,
     /// The witnesses of which an earlier incarnation of the partner needed one to take the role unheard; `None`:
     /// those that this node needs itself.
     needed: Option<ReferenceSet>,
@@ -107,11 +107,11 @@ impl Newest {
         self.old = false;
     }
 
-    /// The primary role ends. `ally`: the partner's incarnation that was known while the right was valid;
+    /// The primary role ends. `incarnation`: the partner's incarnation that was known while the right was valid;
     /// `mask`: the reference points of which it needed one to take over.
-    pub(crate) fn end_role(&mut self, ally: u64, mask: ReferenceSet) {
+    pub(crate) fn end_role(&mut self, incarnation: u64, mask: ReferenceSet) {
         self.holding = Holding::NOTHING;
-        (self.vouched, self.needed) = (ally, Some(mask));
+        (self.confirmed, self.needed) = (incarnation, Some(mask));
     }
 
     /// A field device has accepted `epoch`.
@@ -125,13 +125,13 @@ impl Newest {
     /// The primary says what this node lacks.
     fn follow(&mut self, entry: &GroupEntry, session: u64) {
         self.used = entry.used;
-        self.old = entry.flags.contains(GroupFlags::ALONE);
-        (self.vouched, self.needed) = (session, None);
+        self.old = entry.flags.contains(GroupFlags::SIMPLEX);
+        (self.confirmed, self.needed) = (session, None);
     }
 
     /// A partner that is not primary says what it knows.
     fn compare(&mut self, entry: &GroupEntry) {
-        let said_old = entry.used >= self.used && entry.flags.contains(GroupFlags::ALONE);
+        let said_old = entry.used >= self.used && entry.flags.contains(GroupFlags::SIMPLEX);
         self.old |= said_old || entry.used > self.used;
         self.used = self.used.max(entry.used);
     }
@@ -207,7 +207,7 @@ impl RoleMachine {
     /// holds. The partner's incarnation of then says so itself; for an earlier one the witnesses do, and if one
     /// of them doubts it, or does not answer for too long, this node claims nothing any more.
     pub(crate) fn is_state_judged(&mut self, s: &Surroundings<'_>) -> bool {
-        let known = self.newest.vouched == s.session;
+        let known = self.newest.confirmed == s.session;
         if self.claim(s.now).is_none() || known {
             return true;
         }
@@ -220,10 +220,10 @@ impl RoleMachine {
             let lease = self.agreement.lease(reference);
             let asked_since = lease.answered_request() >= self.counterpart.since;
             judged &= asked_since;
-            self.newest.old |= asked_since && lease.alone;
+            self.newest.old |= asked_since && lease.simplex;
         }
         if judged {
-            self.newest.vouched = s.session;
+            self.newest.confirmed = s.session;
         } else if s.now >= self.counterpart.since + s.timing.start_wait {
             self.newest.old = true;
         }

@@ -33,7 +33,7 @@ impl RoleMachine {
             since: s.now,
             ended,
             said: false,
-            ally: tenure.ally,
+            incarnation: tenure.incarnation,
             mask,
             witnesses,
         });
@@ -68,11 +68,11 @@ impl RoleMachine {
     /// A right that ran out comes back only if nobody can have written in between.
     #[cold]
     fn decide_lapsed(&mut self, lapse: Lapse, s: &Surroundings<'_>, out: &mut Outbox) {
-        let ally = self
+        let incarnation = self
             .counterpart
             .entry
-            .filter(|_| s.session == lapse.ally && lapse.ally != 0);
-        if ally.is_some_and(|ally| ally.used > self.lasting.stamped) {
+            .filter(|_| s.session == lapse.incarnation && lapse.incarnation != 0);
+        if incarnation.is_some_and(|incarnation| incarnation.used > self.lasting.stamped) {
             return self.resign(Retreat::Starting, RoleCause::HigherEpoch, s, out);
         }
         // Nobody may go on after so long, not even who wrote last.
@@ -84,7 +84,7 @@ impl RoleMachine {
             let ping = self.agreement.kind(r) == Some(ReferenceKind::Ping);
             ping || lapse.is_known(r, self.agreement.lease(r).session)
         });
-        let by_promise = ally.is_some() && s.now < self.lasting.promised_right_until;
+        let by_promise = incarnation.is_some() && s.now < self.lasting.promised_right_until;
         let by_lease = same_witnesses
             && s.now < self.agreement.lease_until(mask)
             && self.agreement.on_record(mask, self.lasting.stamped);
@@ -116,7 +116,7 @@ impl RoleMachine {
             let witness = self.agreement.lease(r).witness;
             self.agreement.answers(r, s.timing, s.now) && !lapse.is_known(r, witness)
         };
-        let other_partner = s.session != lapse.ally && self.counterpart.entry.is_some();
+        let other_partner = s.session != lapse.incarnation && self.counterpart.entry.is_some();
         // Somebody has asked for the role. Who lives says soon whether he has had it.
         let surpassed =
             self.lasting.observed > self.lasting.stamped && waited(s.timing.promise() * 4);

@@ -9,7 +9,7 @@ use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_wire::{Role, WitnessKind};
 
 /// Heartbeats for which an answer suffices at most.
-const CALM_HEARTBEATS: u64 = 4;
+const STEADY_HEARTBEATS: u64 = 4;
 
 /// Rounds that are left before a lease ends when it is renewed.
 const ROUNDS_LEFT: u64 = 2;
@@ -38,8 +38,8 @@ impl RoleMachine {
             }
             // Only who holds a right may renew: a witness that has lost its memory believes it. One
             // whose right has lapsed neither sets nor clears the mark.
-            let kind = match (valid, tenure.alone.is_ahead()) {
-                (true, true) => WitnessKind::RenewAlone,
+            let kind = match (valid, tenure.simplex.is_ahead()) {
+                (true, true) => WitnessKind::RenewSimplex,
                 (true, false) => WitnessKind::Renew,
                 (false, _) => WitnessKind::Acquire,
             };
@@ -67,7 +67,7 @@ impl RoleMachine {
     ) -> Option<WitnessKind> {
         let lapse = tenure.lapse.as_ref()?;
         let unheard = self.agreement.lease(reference).answered_request() < lapse.since;
-        match tenure.alone.has_written() || !lapse.said {
+        match tenure.simplex.has_written() || !lapse.said {
             true => deaf.then_some(WitnessKind::Observe),
             false => (deaf || unheard).then_some(WitnessKind::Yield),
         }
@@ -86,7 +86,7 @@ impl RoleMachine {
         s.now + self.suffices(s)(lease).max(s.timing.heartbeat)
     }
 
-    /// For how long from its request a witness's answer suffices. While all is calm, at a primary until two
+    /// For how long from its request a witness's answer suffices. In steady state, at a primary until two
     /// rounds are left for requests that are lost before its lease ends, and at a backup, which only asks
     /// whether the witness answers, for a lease; but no more than a few heartbeats: a witness that has
     /// restarted is told soon what it has forgotten. Else each round asks.
@@ -98,12 +98,12 @@ impl RoleMachine {
             None => s.timing.lease,
         };
         // Rounds do not come on the dot.
-        let calm_pace = needed.min(heartbeat * CALM_HEARTBEATS) + heartbeat / 2;
-        let calm = self.is_calm(s);
+        let steady_pace = needed.min(heartbeat * STEADY_HEARTBEATS) + heartbeat / 2;
+        let steady = self.is_steady(s);
         move |lease| {
             let held = |epoch| lease.granted && lease.epoch == epoch;
-            match calm && primary_in.is_none_or(held) {
-                true => calm_pace,
+            match steady && primary_in.is_none_or(held) {
+                true => steady_pace,
                 false => Duration::ZERO,
             }
         }
@@ -111,7 +111,7 @@ impl RoleMachine {
 
     /// One of the two is primary on the other's promise and both are content: what the
     /// witnesses grant and answer is only held ready for when that ends.
-    fn is_calm(&self, s: &Surroundings<'_>) -> bool {
+    fn is_steady(&self, s: &Surroundings<'_>) -> bool {
         let partner = self
             .counterpart
             .entry
@@ -120,7 +120,7 @@ impl RoleMachine {
         match (&self.state, partner) {
             (RoleState::Primary(tenure), Some(Role::Backup)) => {
                 let promised = tenure.lapse.is_none() && s.now < self.lasting.promised_right_until;
-                promised && self.lasting.candidate.is_none() && !tenure.alone.is_ahead()
+                promised && self.lasting.candidate.is_none() && !tenure.simplex.is_ahead()
             }
             (RoleState::Backup(candidacy), Some(Role::Primary)) => {
                 candidacy.attempt.is_none() && self.offered().is_none()

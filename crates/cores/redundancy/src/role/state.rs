@@ -3,8 +3,8 @@
 
 use crate::event::WaitCause;
 use crate::id::{ReferenceId, ReferenceSet};
-use crate::role::alone::Alone;
 use crate::role::hand_over::Switchover;
+use crate::role::simplex::Simplex;
 use crate::setup::MAX_REFERENCES;
 use bumpless_base::{Epoch, Instant};
 use bumpless_wire::Role;
@@ -66,10 +66,10 @@ pub(crate) struct Tenure {
     /// It began without the certainty that this node holds the newest state.
     pub(crate) cold: bool,
     /// The partner's incarnation that was last heard while the right was valid.
-    pub(crate) ally: u64,
+    pub(crate) incarnation: u64,
     /// The right has run out.
     pub(crate) lapse: Option<Lapse>,
-    pub(crate) alone: Alone,
+    pub(crate) simplex: Simplex,
     /// An ordered switchover waits since then for the driver to say that the last state is safe.
     pub(crate) draining: Option<Instant>,
 }
@@ -84,7 +84,7 @@ pub(crate) struct Lapse {
     /// The partner has been told, and may count on it that no earlier promise is used any more.
     pub(crate) said: bool,
     /// The partner's incarnation that was known before.
-    pub(crate) ally: u64,
+    pub(crate) incarnation: u64,
     /// The reference points of which the partner may have needed one to take over since: a later
     /// incarnation of the partner that agrees on another says nothing about them.
     pub(crate) mask: ReferenceSet,

@@ -103,8 +103,8 @@ pub struct Standing {
     pub reference: Option<ReferenceId>,
     /// The right to write outputs, as [`Redundancy::output_permit`](crate::Redundancy::output_permit) tells it.
     pub permit: Option<Permit>,
-    /// As [`Redundancy::is_alone`](crate::Redundancy::is_alone) tells it.
-    pub alone: bool,
+    /// As [`Redundancy::is_simplex`](crate::Redundancy::is_simplex) tells it.
+    pub simplex: bool,
 }
 
 /// The links of the partner as the group's level needs them.
@@ -134,7 +134,7 @@ impl RoleMachine {
             partner_role: self.counterpart.entry.map(|partner| partner.role),
             reference: self.agreement.current(),
             permit: self.permit(),
-            alone: self.is_alone(),
+            simplex: self.is_simplex(),
         }
     }
 

@@ -1,5 +1,5 @@
 use super::*;
-use WitnessKind::{Acquire, AcquireLone, Observe, Release, Renew, RenewAlone, Yield};
+use WitnessKind::{Acquire, AcquireLone, Observe, Release, Renew, RenewSimplex, Yield};
 use proptest::prelude::*;
 use std::vec::Vec;
 
@@ -200,15 +200,15 @@ fn ask_late(w: &mut Witness, us: u64, sent: u64, session: u64, r: WitnessRequest
 #[test]
 fn while_its_holder_goes_on_alone_the_role_goes_only_to_who_claims_no_state() {
     let mut w = held();
-    let reply = ask(&mut w, 101_000, request(0, RenewAlone, 2));
-    assert!(reply.granted && reply.alone);
+    let reply = ask(&mut w, 101_000, request(0, RenewSimplex, 2));
+    assert!(reply.granted && reply.simplex);
     // Long after the promise has run out.
     let refused = ask(&mut w, 500_000, request(1, Acquire, 3));
-    assert!(!refused.granted && refused.alone && refused.holder == NO_HOLDER);
-    assert!(ask(&mut w, 500_100, request(1, Observe, 3)).alone);
+    assert!(!refused.granted && refused.simplex && refused.holder == NO_HOLDER);
+    assert!(ask(&mut w, 500_100, request(1, Observe, 3)).simplex);
     let granted = ask(&mut w, 500_200, request(1, AcquireLone, 3));
     assert!(
-        granted.granted && granted.alone,
+        granted.granted && granted.simplex,
         "what others hold stays old"
     );
     assert!(!ask(&mut w, 600_000, request(0, Acquire, 4)).granted);
@@ -218,16 +218,16 @@ fn while_its_holder_goes_on_alone_the_role_goes_only_to_who_claims_no_state() {
 
 /// Whether another node than the holder hears that what it has is old.
 fn is_marked(w: &mut Witness, us: u64) -> bool {
-    ask(w, us, request(1, Observe, 0)).alone
+    ask(w, us, request(1, Observe, 0)).simplex
 }
 
 #[test]
 fn the_holder_that_lapsed_gets_its_role_back_and_the_mark_stays() {
     let mut w = held();
-    ask(&mut w, 101_000, request(0, RenewAlone, 2));
+    ask(&mut w, 101_000, request(0, RenewSimplex, 2));
     let reply = ask(&mut w, 300_000, request(0, Acquire, 2));
     assert!(
-        reply.granted && !reply.alone,
+        reply.granted && !reply.simplex,
         "what the holder has is the newest"
     );
     assert!(is_marked(&mut w, 300_050));
@@ -239,7 +239,7 @@ fn the_holder_that_lapsed_gets_its_role_back_and_the_mark_stays() {
 #[test]
 fn a_holder_that_yields_lets_who_has_a_fresh_state_take_over_at_once_and_stays_on_record() {
     let mut w = held();
-    ask(&mut w, 101_000, request(0, RenewAlone, 2));
+    ask(&mut w, 101_000, request(0, RenewSimplex, 2));
     assert!(!ask(&mut w, 101_100, request(1, Acquire, 3)).granted);
     assert!(ask(&mut w, 101_200, request(0, Yield, 2)).granted);
     assert!(!is_marked(&mut w, 101_300));
@@ -260,7 +260,7 @@ fn a_holder_that_yields_lets_who_has_a_fresh_state_take_over_at_once_and_stays_o
 fn a_yield_that_was_overtaken_neither_ends_a_promise_nor_clears_the_mark() {
     let mut w = held();
     let session = w.session();
-    ask(&mut w, 105_000, request(0, RenewAlone, 2));
+    ask(&mut w, 105_000, request(0, RenewSimplex, 2));
     let late = ask_late(&mut w, 106_000, 104_000, session, request(0, Yield, 2));
     assert!(!late.granted && is_marked(&mut w, 106_100));
     assert!(
@@ -273,12 +273,18 @@ fn a_yield_that_was_overtaken_neither_ends_a_promise_nor_clears_the_mark() {
 fn a_request_that_was_overtaken_neither_sets_nor_clears_the_mark() {
     let mut w = held();
     let session = w.session();
-    ask(&mut w, 105_000, request(0, RenewAlone, 2));
+    ask(&mut w, 105_000, request(0, RenewSimplex, 2));
     ask_late(&mut w, 106_000, 104_000, session, request(0, Renew, 2));
     assert!(is_marked(&mut w, 106_100));
     ask(&mut w, 107_000, request(0, Renew, 2));
     assert!(!is_marked(&mut w, 107_100));
-    ask_late(&mut w, 108_000, 105_000, session, request(0, RenewAlone, 2));
+    ask_late(
+        &mut w,
+        108_000,
+        105_000,
+        session,
+        request(0, RenewSimplex, 2),
+    );
     assert!(!is_marked(&mut w, 108_100));
 }
 
@@ -307,8 +313,8 @@ fn a_witness_that_has_forgotten_believes_only_what_was_sent_to_its_present_life(
 fn a_release_says_that_all_is_safe_and_a_late_one_ends_no_later_tenure() {
     let mut w = held();
     let session = w.session();
-    ask(&mut w, 101_000, request(0, RenewAlone, 2));
-    assert!(!ask(&mut w, 102_000, request(0, Release, 3)).alone);
+    ask(&mut w, 101_000, request(0, RenewSimplex, 2));
+    assert!(!ask(&mut w, 102_000, request(0, Release, 3)).simplex);
     assert!(ask(&mut w, 103_000, request(1, Acquire, 3)).granted);
     ask(&mut w, 104_000, request(1, Release, 4));
     assert!(ask(&mut w, 105_000, request(0, Renew, 4)).granted);
@@ -349,7 +355,7 @@ proptest! {
         let mut promises: Vec<(u8, u64)> = Vec::new();
         for (node, kind, epoch, later) in steps {
             now += later;
-            let kind = [Renew, Acquire, Release, Observe, RenewAlone, AcquireLone][usize::from(kind)];
+            let kind = [Renew, Acquire, Release, Observe, RenewSimplex, AcquireLone][usize::from(kind)];
             let reply = ask(&mut w, now, request(node, kind, epoch));
             prop_assert!(reply.epoch >= highest);
             highest = reply.epoch;

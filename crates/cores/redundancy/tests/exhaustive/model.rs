@@ -369,9 +369,14 @@ impl Model for Roles {
             Property::<Self>::sometimes("a node starts alone", |_, w| {
                 (0..2).any(|n| became(w, n, RoleCause::LoneStart))
             }),
-            Property::<Self>::sometimes("a node goes on alone", |_, w| {
-                let alone = |n: End| w.nodes[n].core.as_ref().is_some_and(|c| c.is_alone(GROUP));
-                (0..2).any(|n| alone(n) && w.seen.fresh == [n == 0, n == 1])
+            Property::<Self>::sometimes("a node goes on in simplex", |_, w| {
+                let simplex = |n: End| {
+                    w.nodes[n]
+                        .core
+                        .as_ref()
+                        .is_some_and(|c| c.is_simplex(GROUP))
+                };
+                (0..2).any(|n| simplex(n) && w.seen.fresh == [n == 0, n == 1])
             }),
             Property::<Self>::sometimes("a right lapses and comes back", |_, w| w.seen.regained),
             Property::<Self>::sometimes("memory is lost and an epoch comes again", |_, w| {

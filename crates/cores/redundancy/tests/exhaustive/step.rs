@@ -38,7 +38,7 @@ impl World {
         self.turn = (self.turn + 1) % 3;
         if self.turn == 0 {
             self.time += 1;
-            let counts = self.is_calm() && !self.is_redundant();
+            let counts = self.is_steady() && !self.is_redundant();
             let ailing = self.seen.ailing.saturating_add(1);
             self.seen.ailing = if counts { ailing } else { 0 };
         }
@@ -176,7 +176,7 @@ impl World {
     }
 
     /// The application of a primary: its state becomes safe at the partner and the output
-    /// leaves; or it does not, and the output leaves when the machine says that it is alone.
+    /// leaves; or it does not, and the output leaves when the machine says that it is in simplex.
     fn apply(&mut self, node: End) {
         let Some(epoch) = self.permit(node) else {
             return;
@@ -188,15 +188,15 @@ impl World {
         self.nodes[node].published |= tag.is_some();
         if self.is_transferring(node) {
             self.receive_state(other);
-            self.core(node).set_alone(GROUP, false, now);
+            self.core(node).set_simplex(GROUP, false, now);
             self.write(node, true);
             if self.nodes[node].draining {
                 self.nodes[node].draining = false;
                 self.core(node).hand_over_ready(GROUP, now);
             }
         } else {
-            self.core(node).set_alone(GROUP, true, now);
-            if self.core(node).is_alone(GROUP) {
+            self.core(node).set_simplex(GROUP, true, now);
+            if self.core(node).is_simplex(GROUP) {
                 self.write(node, false);
             }
         }

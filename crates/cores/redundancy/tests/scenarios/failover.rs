@@ -301,5 +301,5 @@ fn a_promise_of_a_partner_that_restarted_meanwhile_does_not_bring_a_lapsed_right
         assert_ne!(world.writes(0), Some(old));
     }
     assert!(world.had(0, became(Role::Starting, RoleCause::LapsedTooLong)));
-    world.expect_no_violation("restarted ally");
+    world.expect_no_violation("restarted incarnation");
 }

@@ -1,5 +1,5 @@
 //! The application on each node and its data plane: cycles, states on their way to the partner,
-//! and outputs, which leave when their state is safe there or the node is certain to be alone.
+//! and outputs, which leave when their state is safe there or the node is certain to be in simplex.
 
 use super::{End, GROUP, MS, PERIOD, What, World};
 use bumpless_base::{Duration, Epoch, PeerId};
@@ -165,8 +165,8 @@ impl World {
     fn say_alone(&mut self, node: End, wanted: bool) {
         let now = self.local(node);
         // Without the rule nobody is ever told.
-        let wanted = wanted && self.plan.says_alone;
-        self.core(node).set_alone(GROUP, wanted, now);
+        let wanted = wanted && self.plan.says_simplex;
+        self.core(node).set_simplex(GROUP, wanted, now);
     }
 
     /// Writes the pending output if it may leave, and hands over if that is ordered and possible.
@@ -175,13 +175,13 @@ impl World {
         let Some(epoch) = self.writes(node) else {
             return;
         };
-        let alone = match self.plan.says_alone {
-            true => self.core(node).is_alone(GROUP),
+        let simplex = match self.plan.says_simplex {
+            true => self.core(node).is_simplex(GROUP),
             false => self.nodes[node].application.overdue,
         };
         let application = &mut self.nodes[node].application;
         let safe = application.safe == Some(application.cycle);
-        if application.pending && (safe || alone) {
+        if application.pending && (safe || simplex) {
             application.pending = false;
             let cycle = application.cycle;
             self.write(node, epoch, cycle);

@@ -35,8 +35,8 @@ pub struct Plan {
     pub transfer_loss: f64,
     /// Wait for the states of the partner to be fresh this long.
     pub expiry: u64,
-    /// The driver writes past an unsafe state only when its core says that it is alone.
-    pub says_alone: bool,
+    /// The driver writes past an unsafe state only when its core says that it is in simplex.
+    pub says_simplex: bool,
     /// What the witnesses reckon with.
     pub witness_drift_ppm: u32,
 }
@@ -55,7 +55,7 @@ impl Default for Plan {
             field_checks_epoch: false,
             transfer_loss: 0.0,
             expiry: 60 * MS,
-            says_alone: true,
+            says_simplex: true,
             witness_drift_ppm: 500,
         }
     }

@@ -4,7 +4,7 @@ use super::{Slot, StateBuffer};
 use crate::setup::{SetupError, Times};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use bumpless_atomic_box::Marks;
+use bumpless_atomic_box::DirtySet;
 use bumpless_base::{Duration, Instant};
 
 /// What [`Publisher::publish`] did.
@@ -23,7 +23,7 @@ pub struct Published {
 pub struct Publisher {
     channel: usize,
     slot: Arc<Slot>,
-    dirty: Arc<Marks>,
+    dirty: Arc<DirtySet>,
     held: Option<Box<StateBuffer>>,
     max_size: u32,
     times: Times,
@@ -127,7 +127,7 @@ impl Publisher {
 /// The two ends of a channel's slot: the publisher, and what the sender keeps.
 pub(crate) fn pair(
     channel: usize,
-    dirty: &Arc<Marks>,
+    dirty: &Arc<DirtySet>,
     max_size: u32,
     times: Times,
 ) -> (Publisher, Arc<Slot>) {

@@ -3,7 +3,7 @@
 use crate::sync::{AtomicUsize, Ordering};
 use alloc::boxed::Box;
 use alloc::vec;
-use bumpless_atomic_box::Exchange;
+use bumpless_atomic_box::AtomicBox;
 use bumpless_base::Instant;
 
 /// One state and what belongs to it. Plain data: only its owner touches it.
@@ -56,7 +56,7 @@ impl StateBuffer {
 /// Holds at most one buffer, exchanged without a lock.
 #[derive(Default)]
 pub(crate) struct Slot {
-    buffer: Exchange<StateBuffer>,
+    buffer: AtomicBox<StateBuffer>,
     /// Sending side: the low bits of the ticket that was queued last.
     latest: AtomicUsize,
 }

@@ -3,7 +3,7 @@
 use super::*;
 use crate::setup::Times;
 use alloc::sync::Arc;
-use bumpless_atomic_box::Marks;
+use bumpless_atomic_box::DirtySet;
 use bumpless_base::{Duration, Instant};
 use bumpless_wire::Version;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +13,8 @@ const SIZE: u32 = 4096;
 const NOW: Instant = Instant::from_nanos(1_000);
 const DEADLINE: Duration = Duration::from_millis(10);
 
-fn sending() -> (Publisher, Arc<Slot>, Arc<Marks>) {
-    let dirty = Arc::new(Marks::new(1));
+fn sending() -> (Publisher, Arc<Slot>, Arc<DirtySet>) {
+    let dirty = Arc::new(DirtySet::new(1));
     let times = Times::check(0, Version::V2, DEADLINE, DEADLINE * 3).unwrap();
     let (publisher, slot) = sending_pair(0, &dirty, SIZE, times);
     (publisher, slot, dirty)

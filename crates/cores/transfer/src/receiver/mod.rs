@@ -230,18 +230,18 @@ impl Receiver {
         now: Instant,
     ) {
         // Version 2 says on which link the sender sent; evidence of loss is about that one.
-        let lane = match header.version {
+        let path = match header.version {
             Version::V1 => link,
             Version::V2 => header.link,
         };
         let trigger = Trigger {
-            link: lane,
+            link: path,
             ..Trigger::of(header)
         };
         let channel = &mut self.channels[index];
         let peer = &self.peers[usize::from(channel.setup.peer.0)];
         let payload_size = peer.setup.payload_size;
-        match channel.take(payload_size, lane, header, payload, now) {
+        match channel.take(payload_size, path, header, payload, now) {
             Err((cause, acknowledge)) => {
                 self.counters.count(cause);
                 if acknowledge {

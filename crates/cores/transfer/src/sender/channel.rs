@@ -1,7 +1,7 @@
 //! One sending channel: its buffer, its open transfer and what is left to send on each link.
 
-use super::mark::{Lane, Place};
 use super::peer::Peer;
+use super::sent_record::{ChannelPath, Place};
 use crate::handover::{Slot, StateBuffer};
 use crate::setup::{Distribution, LinkParameters, SenderChannel};
 use alloc::boxed::Box;
@@ -107,8 +107,8 @@ pub(super) struct Channel {
     pub acknowledged: BitSet,
     /// Known to be lost and not sent again yet.
     pub lost: BitSet,
-    pub lanes: Box<[Lane]>,
-    /// One for each lane; a single one for all if they share the packets.
+    pub paths: Box<[ChannelPath]>,
+    /// One for each path; a single one for all if they share the packets.
     todo: Box<[Todo]>,
 }
 
@@ -116,9 +116,13 @@ impl Channel {
     pub fn new(setup: &SenderChannel, rank: usize, payload_size: u16, slot: Arc<Slot>) -> Self {
         let most = packet_count(setup.max_size, payload_size);
         let set = || BitSet::new(most as usize);
-        let lanes: Vec<_> = setup.links.iter().map(|l| Lane::new(l, most)).collect();
+        let paths: Vec<_> = setup
+            .links
+            .iter()
+            .map(|l| ChannelPath::new(l, most))
+            .collect();
         let todos = match setup.distribution {
-            Distribution::Replicate => lanes.len(),
+            Distribution::Replicate => paths.len(),
             Distribution::Spread => 1,
         };
         let todo = (0..todos).map(|_| Todo {
@@ -137,7 +141,7 @@ impl Channel {
             acknowledged: set(),
             lost: set(),
             todo: todo.collect(),
-            lanes: lanes.into_boxed_slice(),
+            paths: paths.into_boxed_slice(),
         }
     }
 
@@ -191,8 +195,8 @@ impl Channel {
             todo.set.fill_below(end);
             todo.from = 0;
         }
-        for lane in &mut self.lanes {
-            lane.probe = false;
+        for path in &mut self.paths {
+            path.probe = false;
         }
         self.transfer = Some(transfer);
     }
@@ -203,8 +207,8 @@ impl Channel {
             Version::V1 => u32::from((self.cycle as u16).wrapping_add(1)),
             Version::V2 => self.cycle.wrapping_add(1),
         };
-        for lane in &mut self.lanes {
-            lane.restart(packets, now);
+        for path in &mut self.paths {
+            path.restart(packets, now);
         }
     }
 
@@ -216,24 +220,24 @@ impl Channel {
         }
     }
 
-    pub fn lane_of(&self, link: LinkId) -> Option<usize> {
-        self.lanes.iter().position(|lane| lane.link == link)
+    pub fn path_of(&self, link: LinkId) -> Option<usize> {
+        self.paths.iter().position(|path| path.link == link)
     }
 
-    /// Whether all lanes take their packets from one set.
+    /// Whether all paths take their packets from one set.
     pub fn shares(&self) -> bool {
-        self.todo.len() < self.lanes.len()
+        self.todo.len() < self.paths.len()
     }
 
-    /// A channel with one lane or a shared set of packets has one `Todo`.
-    fn todo_of(&self, lane: usize) -> usize {
-        lane.min(self.todo.len() - 1)
+    /// A channel with one path or a shared set of packets has one `Todo`.
+    fn todo_of(&self, path: usize) -> usize {
+        path.min(self.todo.len() - 1)
     }
 
-    /// The next packet to send on a lane.
-    pub fn next(&mut self, lane: usize) -> Option<u32> {
+    /// The next packet to send on a path.
+    pub fn next(&mut self, path: usize) -> Option<u32> {
         let packets = self.transfer.as_ref()?.packets;
-        let at = self.todo_of(lane);
+        let at = self.todo_of(path);
         let todo = &mut self.todo[at];
         // It is asked before and after a packet leaves, and mostly nothing has changed.
         let from = todo.from as usize;
@@ -247,34 +251,34 @@ impl Channel {
         found.map(|found| found as u32)
     }
 
-    /// Whether a packet is left to send on a lane, looked up the plain way.
+    /// Whether a packet is left to send on a path, looked up the plain way.
     #[cfg(all(test, not(loom)))]
-    pub fn is_left(&self, lane: usize, sequence: u32) -> bool {
-        let todo = &self.todo[self.todo_of(lane)];
+    pub fn is_left(&self, path: usize, sequence: u32) -> bool {
+        let todo = &self.todo[self.todo_of(path)];
         todo.set.contains(sequence as usize) && !self.acknowledged.contains(sequence as usize)
     }
 
     /// In which of its link's queues the channel belongs.
-    pub fn place(&mut self, lane: usize, usable: LinkSet) -> Place {
+    pub fn place(&mut self, path: usize, usable: LinkSet) -> Place {
         let Some(started) = self.transfer.as_ref().map(|t| t.started) else {
             return Place::Nowhere;
         };
-        if !usable.contains(self.lanes[lane].link) {
+        if !usable.contains(self.paths[path].link) {
             return Place::Nowhere;
         }
-        match self.next(lane) {
+        match self.next(path) {
             Some(next) if next < started => Place::Again,
             // A probe need not wait for the in-flight limit as a first packet must.
-            _ if self.lanes[lane].probe => Place::Again,
+            _ if self.paths[path].probe => Place::Again,
             Some(_) => Place::First,
             None => Place::Nowhere,
         }
     }
 
-    /// Takes a packet that is about to leave on a lane off what is left to send; returns whether
+    /// Takes a packet that is about to leave on a path off what is left to send; returns whether
     /// it was known to be lost.
-    pub fn take_off(&mut self, lane: usize, sequence: u32) -> bool {
-        let at = self.todo_of(lane);
+    pub fn take_off(&mut self, path: usize, sequence: u32) -> bool {
+        let at = self.todo_of(path);
         self.todo[at].set.remove(sequence as usize);
         let lost = self.lost.remove(sequence as usize);
         if let Some(transfer) = &mut self.transfer {
@@ -283,7 +287,7 @@ impl Channel {
         lost
     }
 
-    /// Puts a lost packet back to what is left to send: on every lane, whether healthy or not, so
+    /// Puts a lost packet back to what is left to send: on every path, whether healthy or not, so
     /// that one whose link returns knows of it.
     pub fn put_back(&mut self, sequence: u32) {
         let new = self.lost.insert(sequence as usize);

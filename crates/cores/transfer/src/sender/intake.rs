@@ -2,8 +2,8 @@
 
 use super::Sender;
 use super::channel::Channel;
-use super::mark::Sending;
 use super::peer::Peer;
+use super::sent_record::Sending;
 use crate::event::{FailureCause, SenderEvent};
 use crate::setup;
 use bumpless_base::{Counter, Instant, LinkId, PeerId};
@@ -39,8 +39,8 @@ impl Channel {
             while let Some(at) = self.acknowledged.next_absent(from, end) {
                 self.acknowledged.insert(at);
                 transfer.lost -= u32::from(self.lost.remove(at));
-                if let [lane] = &*self.lanes {
-                    latest = latest.max(lane.sending_meant(at as u32, false));
+                if let [path] = &*self.paths {
+                    latest = latest.max(path.sending_meant(at as u32, false));
                 }
                 newly += 1;
                 from = at + 1;
@@ -55,30 +55,30 @@ impl Channel {
         (newly, latest)
     }
 
-    /// The sending whose arrival made the receiver acknowledge, and its lane.
+    /// The sending whose arrival made the receiver acknowledge, and its path.
     fn triggering(&self, ack: &Ack<'_>) -> Option<(usize, Sending)> {
-        let lane = self.lane_of(ack.link?)?;
-        let (trigger, on) = (ack.trigger?, &self.lanes[lane]);
+        let path = self.path_of(ack.link?)?;
+        let (trigger, on) = (ack.trigger?, &self.paths[path]);
         // Whatever was sent since, one that is not marked left first.
         let first = on.first_of(trigger).filter(|_| !ack.retransmission);
         let sending = first.or_else(|| on.sending_meant(trigger, ack.retransmission))?;
-        Some((lane, sending))
+        Some((path, sending))
     }
 
     /// Measures a round trip, if the acknowledgement came back on the link of its trigger.
     fn measure(
         &self,
-        (lane, sending): (usize, Sending),
+        (path, sending): (usize, Sending),
         arrival: LinkId,
         peer: &mut Peer,
         now: Instant,
     ) {
-        let lane = &self.lanes[lane];
-        if lane.link == arrival
+        let path = &self.paths[path];
+        if path.link == arrival
             && let Some(link) = peer.links.get_mut(usize::from(arrival.0))
         {
-            let asked = lane.sending(sending.sequence()) != Some(sending);
-            link.round_trip.answered(lane.left_at(sending), now, asked);
+            let asked = path.sending(sending.sequence()) != Some(sending);
+            link.round_trip.answered(path.left_at(sending), now, asked);
         }
     }
 }
@@ -131,20 +131,20 @@ impl Sender {
         let trigger = channel.triggering(ack);
         let (newly, latest) = channel.absorb(ack);
         peer.release(newly);
-        if let Some((lane, sending)) = trigger {
-            channel.lanes[lane].arrived(sending);
-            channel.measure((lane, sending), arrival, peer, now);
+        if let Some((path, sending)) = trigger {
+            channel.paths[path].arrived(sending);
+            channel.measure((path, sending), arrival, peer, now);
         } else if let Some(sending) = latest {
-            channel.lanes[0].arrived(sending);
+            channel.paths[0].arrived(sending);
             // Version 1 names no trigger. The latest new packet is it, unless something was sent again
             // after it: then it may have arrived long before.
-            if ack.version == Version::V1 && !channel.lanes[0].was_again_after(sending) {
+            if ack.version == Version::V1 && !channel.paths[0].was_again_after(sending) {
                 channel.measure((0, sending), arrival, peer, now);
             }
         }
         let mut due = false;
-        for lane in &mut channel.lanes {
-            due |= core::mem::take(&mut lane.probe);
+        for path in &mut channel.paths {
+            due |= core::mem::take(&mut path.probe);
         }
         if let Some(transfer) = &mut channel.transfer {
             transfer.heard_at = now;

@@ -28,15 +28,15 @@ impl Channel {
         }
         let mut sent = false;
         let mut until = now;
-        for lane in self.lanes.iter().filter(|l| usable.contains(l.link)) {
-            let Some(sending) = lane.sending(sequence) else {
+        for path in self.paths.iter().filter(|l| usable.contains(l.link)) {
+            let Some(sending) = path.sending(sequence) else {
                 continue;
             };
             sent = true;
-            if !lane.overtaken(sending)
-                && let Some(round_trip) = peer.round_trip(lane.link)
+            if !path.overtaken(sending)
+                && let Some(round_trip) = peer.round_trip(path.link)
             {
-                until = until.max(round_trip.overdue_at(lane.left_at(sending)));
+                until = until.max(round_trip.overdue_at(path.left_at(sending)));
             }
         }
         match (sent, until > now) {
@@ -82,17 +82,17 @@ impl Channel {
 
     /// The packets that were last sent on a link that has failed and are not acknowledged.
     fn strand(&mut self, failed: LinkId) {
-        let (Some(transfer), Some(failed)) = (self.transfer, self.lane_of(failed)) else {
+        let (Some(transfer), Some(failed)) = (self.transfer, self.path_of(failed)) else {
             return;
         };
         let (mut from, end) = (transfer.whole_below as usize, transfer.started as usize);
         while let Some(at) = self.acknowledged.next_absent(from, end) {
             from = at + 1;
-            let left = |lane: &super::mark::Lane| {
-                lane.sending(at as u32).map(|sending| lane.left_at(sending))
+            let left = |path: &super::sent_record::ChannelPath| {
+                path.sending(at as u32).map(|sending| path.left_at(sending))
             };
-            let last = self.lanes.iter().filter_map(left).max();
-            if last.is_some() && left(&self.lanes[failed]) == last {
+            let last = self.paths.iter().filter_map(left).max();
+            if last.is_some() && left(&self.paths[failed]) == last {
                 self.put_back(at as u32);
             }
         }

@@ -3,10 +3,10 @@
 mod channel;
 mod intake;
 mod loss;
-mod mark;
 mod peer;
 mod places;
 mod probe;
+mod sent_record;
 mod transmit;
 mod wire;
 
@@ -17,7 +17,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
-use bumpless_atomic_box::Marks;
+use bumpless_atomic_box::DirtySet;
 use bumpless_base::{
     BoundedQueue, Counter, Counters, Duration, IndexedHeap, Instant, LinkId, LinkSet, PeerId,
 };
@@ -45,7 +45,7 @@ pub struct Sender {
     peers: Box<[Peer]>,
     /// By place.
     channels: Box<[Channel]>,
-    dirty: Arc<Marks>,
+    dirty: Arc<DirtySet>,
     /// Prepares others for its places.
     factory: SenderFactory,
     /// One timer for each channel.

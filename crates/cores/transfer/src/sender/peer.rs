@@ -1,6 +1,6 @@
 //! One peer: session, in-flight limit, and which of its channels has something to send where.
 
-use super::mark::Place;
+use super::sent_record::Place;
 use crate::round_trip::RoundTrip;
 use crate::setup::{LinkParameters, SenderPeer};
 use alloc::boxed::Box;
@@ -69,7 +69,7 @@ impl Peer {
         ranks.resize(n, Rank::Free);
         table.reserve_exact(room);
         let link = |link: &LinkParameters| PeerLink {
-            round_trip: RoundTrip::new(link.initial_round_trip, pacing::in_the_way(link.bandwidth)),
+            round_trip: RoundTrip::new(link.initial_round_trip, pacing::blocking(link.bandwidth)),
             again: IndexedHeap::new(n),
             first: IndexedHeap::new(n),
         };

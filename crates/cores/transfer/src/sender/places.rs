@@ -9,7 +9,7 @@ use crate::handover::{Publisher, sending_pair};
 use crate::setup::{Common, SenderChannel, SenderPeer, SetupError, Times, check_channel, find};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
-use bumpless_atomic_box::Marks;
+use bumpless_atomic_box::DirtySet;
 use bumpless_base::{ChannelId, Counter, Instant, LinkSet};
 use core::fmt;
 
@@ -19,7 +19,7 @@ use core::fmt;
 pub struct SenderFactory {
     links: LinkSet,
     peers: Arc<[SenderPeer]>,
-    dirty: Arc<Marks>,
+    dirty: Arc<DirtySet>,
     places: usize,
 }
 
@@ -28,13 +28,13 @@ impl SenderFactory {
         Self {
             links: LinkSet::first(links),
             peers: peers.into(),
-            dirty: Arc::new(Marks::new(places)),
+            dirty: Arc::new(DirtySet::new(places)),
             places,
         }
     }
 
     /// What publishers mark.
-    pub(super) fn dirty(&self) -> &Arc<Marks> {
+    pub(super) fn dirty(&self) -> &Arc<DirtySet> {
         &self.dirty
     }
 
@@ -97,7 +97,7 @@ impl SenderFactory {
 pub struct SenderReplacement {
     /// Where a channel belongs; nobody belongs anywhere.
     place: Option<usize>,
-    dirty: Arc<Marks>,
+    dirty: Arc<DirtySet>,
     channel: Box<Channel>,
 }
 

@@ -5,8 +5,8 @@
 
 use super::Sender;
 use super::channel::{Channel, Transfer};
-use super::mark::{Lane, Place};
 use super::peer::{Peer, keep};
+use super::sent_record::{ChannelPath, Place};
 use crate::event::FailureCause;
 use crate::round_trip::RoundTrip;
 use bumpless_base::probing::{MAX_DOUBLINGS, PROMPT};
@@ -17,19 +17,23 @@ use bumpless_base::{Duration, Instant, LinkSet};
 const PROMPT_TOGETHER: u32 = 64;
 
 impl Channel {
-    /// Whether nothing more will make the receiver acknowledge through this lane.
-    fn is_idle(&self, lane: &Lane, peer: &Peer) -> bool {
-        match lane.place {
+    /// Whether nothing more will make the receiver acknowledge through this path.
+    fn is_idle(&self, path: &ChannelPath, peer: &Peer) -> bool {
+        match path.place {
             Place::Nowhere => true,
             Place::Again => false,
             Place::First => peer.stalled == Some(self.rank),
         }
     }
 
-    fn idle<'a>(&'a self, usable: LinkSet, peer: &'a Peer) -> impl Iterator<Item = &'a Lane> {
-        self.lanes
+    fn idle<'a>(
+        &'a self,
+        usable: LinkSet,
+        peer: &'a Peer,
+    ) -> impl Iterator<Item = &'a ChannelPath> {
+        self.paths
             .iter()
-            .filter(move |lane| usable.contains(lane.link) && self.is_idle(lane, peer))
+            .filter(move |path| usable.contains(path.link) && self.is_idle(path, peer))
     }
 
     /// The longest wait for an answer through any of the channel's usable links.
@@ -43,19 +47,19 @@ impl Channel {
         each.map(of).max().unwrap_or_default()
     }
 
-    /// When to send a probe on the idle lanes.
+    /// When to send a probe on the idle paths.
     fn probe_at(&self, transfer: &Transfer, peer: &Peer) -> Option<Instant> {
         if transfer.in_flight() == 0 {
             return None;
         }
         let usable = self.usable(peer);
-        let last_sent = self.idle(usable, peer).map(|lane| lane.last_sent).max()?;
+        let last_sent = self.idle(usable, peer).map(|path| path.last_sent).max()?;
         let wait = match transfer.probes {
             0 => self.longest(usable, peer, RoundTrip::overdue),
-            1..PROMPT if self.may_press(peer) => self.longest(usable, peer, RoundTrip::usual),
+            1..PROMPT if self.may_press(peer) => self.longest(usable, peer, RoundTrip::expected),
             unanswered => {
-                let patience = self.longest(usable, peer, RoundTrip::patience);
-                patience * (1 << unanswered.min(MAX_DOUBLINGS))
+                let probe_timeout = self.longest(usable, peer, RoundTrip::probe_timeout);
+                probe_timeout * (1 << unanswered.min(MAX_DOUBLINGS))
             }
         };
         Some(last_sent + wait)
@@ -80,7 +84,7 @@ impl Channel {
         Some(end.min(ask).min(probe))
     }
 
-    /// Has the next packet on each usable lane ask for an acknowledgement; where there is none, the
+    /// Has the next packet on each usable path ask for an acknowledgement; where there is none, the
     /// last one is sent again for it.
     pub(super) fn request_report(&mut self, peer: &Peer) {
         let usable = self.usable(peer);
@@ -89,20 +93,20 @@ impl Channel {
         };
         transfer.ask_at = None;
         if transfer.in_flight() > 0 {
-            for lane in self.lanes.iter_mut().filter(|l| usable.contains(l.link)) {
-                lane.probe = true;
+            for path in self.paths.iter_mut().filter(|l| usable.contains(l.link)) {
+                path.probe = true;
             }
         }
     }
 
-    /// Asks for an acknowledgement on the idle lanes.
+    /// Asks for an acknowledgement on the idle paths.
     fn probe(&mut self, peer: &mut Peer) {
         peer.unanswered = peer.unanswered.saturating_add(1);
         let usable = self.usable(peer);
-        for at in 0..self.lanes.len() {
-            let lane = &self.lanes[at];
-            if usable.contains(lane.link) && self.is_idle(lane, peer) {
-                self.lanes[at].probe = true;
+        for at in 0..self.paths.len() {
+            let path = &self.paths[at];
+            if usable.contains(path.link) && self.is_idle(path, peer) {
+                self.paths[at].probe = true;
             }
         }
         if let Some(transfer) = &mut self.transfer {
@@ -128,7 +132,7 @@ impl Channel {
         let Some(transfer) = &self.transfer else {
             return false;
         };
-        let last_sent = self.lanes.iter().map(|lane| lane.last_sent).max();
+        let last_sent = self.paths.iter().map(|path| path.last_sent).max();
         let since = transfer.asked_at.max(transfer.heard_at);
         let since = last_sent.map_or(since, |last| since.max(last));
         let usable = self.usable(peer);
@@ -141,35 +145,35 @@ impl Channel {
 impl Sender {
     /// Brings a channel's queues and timer in line with its state. Called after every change.
     pub(super) fn settle(&mut self, index: usize) {
-        self.settle_lanes(index, |_, _| true);
+        self.settle_paths(index, |_, _| true);
     }
 
-    /// The same after a packet has left on `lane`: what has changed for another lane is only that a
+    /// The same after a packet has left on `path`: what has changed for another path is only that a
     /// packet that left for the `first` time is not the first there.
-    pub(super) fn settle_sent(&mut self, index: usize, lane: usize, first: bool) {
+    pub(super) fn settle_sent(&mut self, index: usize, path: usize, first: bool) {
         let all = self.channels[index].shares();
-        self.settle_lanes(index, |at, place| {
-            all || at == lane || first && place == Place::First
+        self.settle_paths(index, |at, place| {
+            all || at == path || first && place == Place::First
         });
     }
 
-    fn settle_lanes(&mut self, index: usize, concerns: impl Fn(usize, Place) -> bool) {
+    fn settle_paths(&mut self, index: usize, concerns: impl Fn(usize, Place) -> bool) {
         let channel = &mut self.channels[index];
         let peer = &mut self.peers[usize::from(channel.setup.peer.0)];
         let (rank, usable) = (channel.rank, channel.usable(peer));
         let deadline = channel.transfer.map_or(Instant::ZERO, |t| t.deadline);
         let mut idle = true;
-        for at in 0..channel.lanes.len() {
-            let known = channel.lanes[at].place;
+        for at in 0..channel.paths.len() {
+            let known = channel.paths[at].place;
             let place = match concerns(at, known) {
                 true => channel.place(at, usable),
                 false => known,
             };
-            let lane = &mut channel.lanes[at];
+            let path = &mut channel.paths[at];
             idle &= place == Place::Nowhere;
             if known != place {
-                lane.place = place;
-                peer.set_place(lane.link, rank, place, (deadline, channel.setup.id));
+                path.place = place;
+                peer.set_place(path.link, rank, place, (deadline, channel.setup.id));
             }
         }
         let in_flight = channel.transfer.is_some_and(|t| t.in_flight() > 0);

@@ -91,7 +91,7 @@ fn expected(sender: &Sender, link: LinkId, now: Instant) -> Option<Option<usize>
             .sum();
         assert_eq!(in_flight, peer.in_flight);
         assert!(in_flight <= LIMIT);
-        let (Some(transfer), Some(lane)) = (channel.transfer, channel.lane_of(link)) else {
+        let (Some(transfer), Some(path)) = (channel.transfer, channel.path_of(link)) else {
             continue;
         };
         if peer.tag.is_none() || !channel.usable(peer).contains(link) {
@@ -99,10 +99,10 @@ fn expected(sender: &Sender, link: LinkId, now: Instant) -> Option<Option<usize>
         }
         let known_lost = (0..transfer.packets).filter(|&p| channel.lost.contains(p as usize));
         assert_eq!(known_lost.count() as u32, transfer.lost);
-        let left = (0..transfer.packets).find(|&p| channel.is_left(lane, p));
+        let left = (0..transfer.packets).find(|&p| channel.is_left(path, p));
         let may_start = in_flight < LIMIT;
         let packet = left.is_some_and(|p| p < transfer.started || may_start);
-        let asks = channel.lanes[lane].probe && transfer.in_flight() > 0;
+        let asks = channel.paths[path].probe && transfer.in_flight() > 0;
         let hope = transfer.fits(now)
             && transfer.expires_at.since(now) >= setup::expiry_unit(peer.setup.version);
         if !hope {

@@ -111,13 +111,13 @@ impl Sender {
             self.fail(index, cause);
             return None;
         }
-        let lane = self.channels[index].lane_of(link)?;
-        let Some(chosen) = self.choose(index, lane, &transfer) else {
+        let path = self.channels[index].path_of(link)?;
+        let Some(chosen) = self.choose(index, path, &transfer) else {
             self.settle(index);
             return None;
         };
-        let transmit = self.send(index, lane, &transfer, &chosen, now);
-        self.settle_sent(index, lane, chosen.first);
+        let transmit = self.send(index, path, &transfer, &chosen, now);
+        self.settle_sent(index, path, chosen.first);
         transmit
     }
 
@@ -137,17 +137,17 @@ impl Sender {
         Ok(())
     }
 
-    fn choose(&mut self, index: usize, lane: usize, transfer: &Transfer) -> Option<Chosen> {
+    fn choose(&mut self, index: usize, path: usize, transfer: &Transfer) -> Option<Chosen> {
         let channel = &mut self.channels[index];
         let peer = &self.peers[usize::from(channel.setup.peer.0)];
         let room = peer.has_room();
         let next = channel
-            .next(lane)
+            .next(path)
             .filter(|&next| next < transfer.started || room);
         let probe = next.is_none();
         let sequence = match next {
             Some(next) => next,
-            None if channel.lanes[lane].probe => channel.probe_packet()?,
+            None if channel.paths[path].probe => channel.probe_packet()?,
             None => return None,
         };
         Some(Chosen {
@@ -160,7 +160,7 @@ impl Sender {
     fn send(
         &mut self,
         index: usize,
-        lane: usize,
+        path: usize,
         transfer: &Transfer,
         chosen: &Chosen,
         now: Instant,
@@ -171,19 +171,19 @@ impl Sender {
         if transfer.started == 0 {
             channel.begin(version, transfer.packets, now);
         }
-        let was_lost = channel.take_off(lane, chosen.sequence);
+        let was_lost = channel.take_off(path, chosen.sequence);
         if let Some(transfer) = channel.transfer.as_mut().filter(|_| chosen.first) {
             transfer.started += 1;
             peer.in_flight += 1;
         }
-        let asks = core::mem::take(&mut channel.lanes[lane].probe);
-        let (id, cycle, link) = (channel.setup.id, channel.cycle, channel.lanes[lane].link);
+        let asks = core::mem::take(&mut channel.paths[path].probe);
+        let (id, cycle, link) = (channel.setup.id, channel.cycle, channel.paths[path].link);
         let payload = u32::from(peer.setup.payload_size);
         let left = transfer.total.saturating_sub(chosen.sequence * payload);
         let len = DataHeader::len(version) + left.min(payload) as usize;
         let wire = self.wires.get_mut(usize::from(link.0));
         let leaves = wire.map_or(now, |wire| wire.carry(len, now));
-        let retransmission = channel.lanes[lane].send(chosen.sequence, leaves);
+        let retransmission = channel.paths[path].send(chosen.sequence, leaves);
         self.counters.count(if chosen.probe {
             Counter::PacketsProbe
         } else if retransmission || was_lost {

@@ -272,7 +272,7 @@ fn describe_entry(entry: &GroupEntry) -> String {
         (GroupFlags::SWITCHOVER_REQUEST, "switchover_request"),
         (GroupFlags::HANDING_OVER, "handing_over"),
         (GroupFlags::ELIGIBLE, "eligible"),
-        (GroupFlags::ALONE, "alone"),
+        (GroupFlags::SIMPLEX, "simplex"),
         (GroupFlags::DUPLICATE, "duplicate"),
         (GroupFlags::LAPSED, "lapsed"),
         (GroupFlags::NEWEST, "newest"),
@@ -324,7 +324,7 @@ fn describe_reply(reply: &WitnessReply) -> Fields {
         ("node", reply.node.0.to_string()),
         ("kind", format!("{:?}", reply.kind).to_lowercase()),
         ("granted", yes_or_no(reply.granted)),
-        ("alone", yes_or_no(reply.alone)),
+        ("simplex", yes_or_no(reply.simplex)),
         (
             "holder",
             or_none((reply.holder != NO_HOLDER).then_some(reply.holder)),

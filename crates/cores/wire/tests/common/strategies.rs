@@ -149,7 +149,7 @@ fn flags() -> impl Strategy<Value = GroupFlags> {
             .with(GroupFlags::SWITCHOVER_REQUEST, on[2])
             .with(GroupFlags::HANDING_OVER, on[3])
             .with(GroupFlags::ELIGIBLE, on[4])
-            .with(GroupFlags::ALONE, on[5])
+            .with(GroupFlags::SIMPLEX, on[5])
             .with(GroupFlags::DUPLICATE, on[6])
             .with(GroupFlags::LAPSED, on[7])
             .with(GroupFlags::NEWEST, on[8])
@@ -225,7 +225,7 @@ fn kind() -> impl Strategy<Value = WitnessKind> {
         Just(WitnessKind::Acquire),
         Just(WitnessKind::Release),
         Just(WitnessKind::Observe),
-        Just(WitnessKind::RenewAlone),
+        Just(WitnessKind::RenewSimplex),
         Just(WitnessKind::AcquireLone),
         Just(WitnessKind::Yield)
     ]
@@ -264,14 +264,14 @@ pub fn witness_reply() -> impl Strategy<Value = WitnessReply> {
         kind(),
     )
         .prop_map(
-            |((pair, group, node, granted, alone, holder), rest, witness_session, kind)| {
+            |((pair, group, node, granted, simplex, holder), rest, witness_session, kind)| {
                 WitnessReply {
                     pair,
                     group,
                     node: NodeId(node),
                     kind,
                     granted,
-                    alone,
+                    simplex,
                     holder,
                     epoch: Epoch(rest.0),
                     echo_sent_at: rest.3,

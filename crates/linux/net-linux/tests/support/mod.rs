@@ -44,12 +44,12 @@ pub fn send(
 /// Receives until `count` datagrams are there; gives up after ten seconds without any.
 pub fn receive(link: &mut UdpLink, count: usize) -> Vec<(SocketAddr, Vec<u8>)> {
     let mut received = Vec::new();
-    let mut patience = later();
-    while received.len() < count && Clock.now() < patience {
+    let mut timeout = later();
+    while received.len() < count && Clock.now() < timeout {
         let outcome = link.receive(&mut |from, bytes| received.push((from, bytes.to_vec())));
         assert_eq!(outcome.failure, None);
         if outcome.datagrams > 0 {
-            patience = later();
+            timeout = later();
         } else {
             std::thread::yield_now();
         }

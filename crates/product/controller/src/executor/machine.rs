@@ -43,8 +43,8 @@ pub enum Need {
         /// Wait no longer.
         until: Instant,
     },
-    /// The certainty that nobody takes over with an older state ([`OutputGate::go_alone`]).
-    Alone {
+    /// The certainty that nobody takes over with an older state ([`OutputGate::go_simplex`]).
+    Simplex {
         /// Wait no longer.
         until: Instant,
     },
@@ -69,7 +69,7 @@ pub enum Answer {
     /// What is known of the state.
     Settled(TransferOutcome),
     /// Whether it is certain.
-    Alone(bool),
+    Simplex(bool),
     /// Copy-out ended.
     Written(Result<(), FieldError>),
 }
@@ -97,7 +97,7 @@ enum Phase {
         this: Published,
     },
     /// With the ticket of the state that was waited for in vain, if one was.
-    GoingAlone(Permit, Option<u64>),
+    GoingSimplex(Permit, Option<u64>),
     CopyOut(Permit, Option<u64>),
     /// This permit has ended before the outputs could leave, which are held for this unless another comes in time.
     Lapsed(Permit, HoldCause),
@@ -214,7 +214,7 @@ where
         &mut self.replication
     }
 
-    /// The gate, for whoever answers [`Need::Alone`].
+    /// The gate, for whoever answers [`Need::Simplex`].
     pub fn gate(&mut self) -> &mut G {
         &mut self.gate
     }
@@ -248,7 +248,7 @@ where
                     ticket: awaited.ticket,
                     until: (this.at + self.settings.deadline).min(permit.until),
                 }),
-                Phase::GoingAlone(permit, _) => Some(Need::Alone {
+                Phase::GoingSimplex(permit, _) => Some(Need::Simplex {
                     until: permit.until,
                 }),
                 Phase::Lapsed(permit, cause) => self.await_permit(permit, cause, now),
@@ -283,7 +283,7 @@ where
             ) => {
                 self.have_settled(permit, awaited, this, settled, now);
             }
-            (Phase::GoingAlone(permit, lacked), Answer::Alone(certain)) => {
+            (Phase::GoingSimplex(permit, lacked), Answer::Simplex(certain)) => {
                 self.phase = match certain {
                     true => Phase::CopyOut(permit, lacked),
                     false => Phase::Lapsed(permit, HoldCause::BackupBehind),

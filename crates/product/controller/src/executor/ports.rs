@@ -100,7 +100,7 @@ pub trait OutputGate {
     /// Makes certain that nobody takes over without a bump from an older state than this node's,
     /// waiting until `until` at most; returns whether it is certain. Called before each output whose
     /// state is not safe.
-    fn go_alone(&mut self, _until: Instant) -> bool {
+    fn go_simplex(&mut self, _until: Instant) -> bool {
         true
     }
     /// The state that a cycle's outputs needed was safe: whoever takes over has it.

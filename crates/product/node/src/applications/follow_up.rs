@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bumpless_base::{Counters, Instant};
 use bumpless_controller::executor::{HoldCause, Outcome, Resumed};
 use bumpless_controller::{CycleReport, FieldError, FieldErrorKind};
-use bumpless_mailbox::{ApplicationPort, GroupGate};
+use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
 
 use super::counter_board::CounterBoard;
 use crate::event::{NodeEvent, OutputOutcome};
@@ -16,9 +16,9 @@ use crate::short_text::ShortText;
 /// What follows each cycle's end: the data plane may go on with a hand-over, the log is told.
 pub struct FollowUp<E> {
     /// Role and right to write.
-    pub gate: Arc<GroupGate>,
-    /// Meeting point with the data plane.
-    pub port: Arc<ApplicationPort>,
+    pub gate: Arc<PublishedPermit>,
+    /// What it and the data plane leave for one another.
+    pub mailbox: Arc<ApplicationMailbox>,
     /// Where the executor's counters are shown.
     pub board: Arc<CounterBoard>,
     /// Turns reports into events.
@@ -30,7 +30,7 @@ pub struct FollowUp<E> {
 impl<E: Environment> FollowUp<E> {
     /// A cycle has ended, with this report.
     pub fn cycle_ended(&mut self, report: &CycleReport, counters: &Counters) {
-        if self.port.leave_cycle(&self.gate) {
+        if self.mailbox.leave_cycle(&self.gate) {
             self.environment.wake_data_plane();
         }
         self.board.store(counters);

@@ -8,7 +8,7 @@ use std::thread;
 use bumpless_base::{Counters, NodeId};
 use bumpless_config as config;
 use bumpless_controller::{Application, CycleReport, Executor, ExecutorSettings, FieldIo, Ports};
-use bumpless_mailbox::{ApplicationPort, GroupGate};
+use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
 
 use super::counter_board::CounterBoard;
 use super::follow_up::{FollowUp, Reporter};
@@ -28,9 +28,9 @@ pub struct ApplicationThread {
     /// The channel's ends.
     pub replication: ChannelReplication<Threads>,
     /// Role and right to write.
-    pub gate: Arc<GroupGate>,
-    /// Meeting point with the data plane.
-    pub port: Arc<ApplicationPort>,
+    pub gate: Arc<PublishedPermit>,
+    /// What it and the data plane leave for one another.
+    pub mailbox: Arc<ApplicationMailbox>,
     /// Way into the log.
     pub sink: EventSink,
     /// Whether to log written outputs, too.
@@ -69,27 +69,27 @@ impl ApplicationThread {
         priority: Option<u8>,
     ) {
         let _guard = AbortOnPanic;
-        self.port.register_executor();
+        self.mailbox.register_executor();
         prepare_executor_thread(priority);
         let environment = self.replication.environment.clone();
-        let ports = Ports {
+        let mailboxes = Ports {
             field,
             replication: self.replication,
             gate: GroupOutputGate {
                 gate: Arc::clone(&self.gate),
-                port: Arc::clone(&self.port),
+                mailbox: Arc::clone(&self.mailbox),
                 environment: environment.clone(),
             },
             clock: ThreadClock::new(
                 Arc::clone(&self.gate),
-                Arc::clone(&self.port),
+                Arc::clone(&self.mailbox),
                 Arc::clone(&self.stop),
             ),
         };
         let reporter = Reporter::new(self.index as u16, self.sink, self.log_outputs);
         let mut follow_up = FollowUp {
             gate: self.gate,
-            port: self.port,
+            mailbox: self.mailbox,
             board: self.board,
             reporter,
             environment,
@@ -97,7 +97,7 @@ impl ApplicationThread {
         let observer = move |report: &CycleReport, counters: &Counters| {
             follow_up.cycle_ended(report, counters);
         };
-        let mut executor = Executor::new(settings, application, ports, observer);
+        let mut executor = Executor::new(settings, application, mailboxes, observer);
         if self.newcomer {
             executor.comes_late();
         }

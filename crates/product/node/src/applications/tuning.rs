@@ -2,7 +2,7 @@
 
 use std::io;
 
-use bumpless_atomic_box::Exchange;
+use bumpless_atomic_box::AtomicBox;
 use bumpless_base::{Counters, Duration, NodeId};
 use bumpless_config as config;
 use bumpless_controller::{
@@ -45,8 +45,8 @@ impl Tuning {
 /// Where an application's thread finds other settings, and leaves what it had.
 #[derive(Default)]
 pub struct TuningSlots {
-    asked: Exchange<Tuning>,
-    done: Exchange<Tuning>,
+    asked: AtomicBox<Tuning>,
+    done: AtomicBox<Tuning>,
 }
 
 impl TuningSlots {

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use bumpless_atomic_box::Marks;
+use bumpless_atomic_box::DirtySet;
 use bumpless_base::NodeId;
 use bumpless_config::Config;
-use bumpless_mailbox::{ApplicationPort, GroupGate};
+use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
 use bumpless_redundancy::GroupId;
 
 use super::ROOM;
 use crate::applications::CounterBoard;
-use crate::change::Seat;
+use crate::change::MemberSlot;
 use crate::data_plane::ChannelRuntime;
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::members::{Counts, Member, MemberTimes};
@@ -23,9 +23,9 @@ pub struct Shared {
     /// to which it came.
     pub index: usize,
     /// Role and right to write.
-    pub gate: Arc<GroupGate>,
+    pub gate: Arc<PublishedPermit>,
     /// Outcomes of states, pauses, what the executor has learned.
-    pub port: Arc<ApplicationPort>,
+    pub mailbox: Arc<ApplicationMailbox>,
     /// What the executor counts.
     pub board: Arc<CounterBoard>,
 }
@@ -34,10 +34,10 @@ pub struct Shared {
 #[derive(Clone)]
 pub struct Parts {
     wiring: Wiring,
-    gates: Vec<Arc<GroupGate>>,
+    gates: Vec<Arc<PublishedPermit>>,
     /// By group: which applications have something to say.
-    marks: Vec<Arc<Marks>>,
-    ports: Vec<Arc<ApplicationPort>>,
+    dirty: Vec<Arc<DirtySet>>,
+    mailboxes: Vec<Arc<ApplicationMailbox>>,
     boards: Vec<Arc<CounterBoard>>,
     /// For each application: position of its group in `gates`, and its own in that group.
     places: Vec<(usize, usize)>,
@@ -61,18 +61,21 @@ impl Parts {
                 (at, members[at] - 1)
             })
             .collect();
-        let marks = members
+        let dirty = members
             .iter()
-            .map(|&count| Arc::new(Marks::new(count + ROOM)));
-        let marks: Vec<_> = marks.collect();
-        let port = |&(group, member): &(usize, usize)| {
-            Arc::new(ApplicationPort::marking(Arc::clone(&marks[group]), member))
+            .map(|&count| Arc::new(DirtySet::new(count + ROOM)));
+        let dirty: Vec<_> = dirty.collect();
+        let mailbox = |&(group, member): &(usize, usize)| {
+            Arc::new(ApplicationMailbox::marking(
+                Arc::clone(&dirty[group]),
+                member,
+            ))
         };
         Self {
             wiring: wiring.clone(),
             gates: wiring.groups.iter().map(|_| Arc::default()).collect(),
-            ports: places.iter().map(port).collect(),
-            marks,
+            mailboxes: places.iter().map(mailbox).collect(),
+            dirty,
             boards: wiring.applications.iter().map(|_| Arc::default()).collect(),
             places,
         }
@@ -83,7 +86,7 @@ impl Parts {
         Shared {
             index: self.wiring.applications[at],
             gate: Arc::clone(&self.gates[self.places[at].0]),
-            port: Arc::clone(&self.ports[at]),
+            mailbox: Arc::clone(&self.mailboxes[at]),
             board: Arc::clone(&self.boards[at]),
         }
     }
@@ -93,13 +96,13 @@ impl Parts {
         groups
             .filter_map(|(at, &group)| {
                 let peer = self.wiring.partner_in(config, group)?;
-                let places = self.places.iter().zip(&self.ports).enumerate();
+                let places = self.places.iter().zip(&self.mailboxes).enumerate();
                 let members: Vec<_> = places
                     .filter(|(_, (place, _))| place.0 == at)
-                    .map(|(member, (_, port))| {
+                    .map(|(member, (_, mailbox))| {
                         let application = self.wiring.applications[member];
                         Member {
-                            port: Arc::clone(port),
+                            mailbox: Arc::clone(mailbox),
                             times: (&config.applications[application]).into(),
                             counts: Counts::Yes,
                         }
@@ -110,7 +113,7 @@ impl Parts {
                     GroupId(group as u16),
                     peer,
                     Arc::clone(&self.gates[at]),
-                    Arc::clone(&self.marks[at]),
+                    Arc::clone(&self.dirty[at]),
                     (members, places),
                 ))
             })
@@ -121,7 +124,7 @@ impl Parts {
         let applications = self.wiring.applications.iter().enumerate();
         let taken = applications.map(|(at, &application)| {
             let place = (application as u16, self.places[at]);
-            Some(channel(place, &self.ports[at], &self.boards[at]))
+            Some(channel(place, &self.mailboxes[at], &self.boards[at]))
         });
         let vacant = std::iter::repeat_with(|| None).take(ROOM);
         taken.chain(vacant).collect()
@@ -135,16 +138,20 @@ impl Parts {
         (group, member): (usize, usize),
         times: MemberTimes,
     ) -> (Shared, ChannelRuntime, Member) {
-        let port = ApplicationPort::marking(Arc::clone(&self.marks[group]), member);
+        let mailbox = ApplicationMailbox::marking(Arc::clone(&self.dirty[group]), member);
         let shared = Shared {
             index: application.into(),
             gate: Arc::clone(&self.gates[group]),
-            port: Arc::new(port),
+            mailbox: Arc::new(mailbox),
             board: Arc::default(),
         };
-        let runtime = channel((application, (group, member)), &shared.port, &shared.board);
+        let runtime = channel(
+            (application, (group, member)),
+            &shared.mailbox,
+            &shared.board,
+        );
         let member = Member {
-            port: Arc::clone(&shared.port),
+            mailbox: Arc::clone(&shared.mailbox),
             times,
             counts: Counts::OnceThere,
         };
@@ -167,8 +174,8 @@ impl Parts {
     }
 
     /// The place of the application that the node has at position `at` from the start.
-    pub fn seat(&self, config: &Config, at: usize) -> Seat {
-        Seat {
+    pub fn slot(&self, config: &Config, at: usize) -> MemberSlot {
+        MemberSlot {
             name: config.applications[self.wiring.applications[at]]
                 .name
                 .clone(),
@@ -184,13 +191,13 @@ impl Parts {
 
 fn channel(
     (application, group): (u16, (usize, usize)),
-    port: &Arc<ApplicationPort>,
+    mailbox: &Arc<ApplicationMailbox>,
     board: &Arc<CounterBoard>,
 ) -> ChannelRuntime {
     ChannelRuntime {
         application,
         group,
-        port: Arc::clone(port),
+        mailbox: Arc::clone(mailbox),
         board: Arc::clone(board),
         snapshot: ApplicationSnapshot::default(),
     }

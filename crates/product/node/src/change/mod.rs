@@ -17,6 +17,6 @@ pub mod store;
 mod thread;
 
 pub use changer::{Changer, Step};
-pub use places::{Places, Seat};
+pub use places::{MemberSlot, Places};
 pub use prepared::Newcomer;
 pub use thread::{ChangeRequest, RunningChanges, Tools};

@@ -8,7 +8,7 @@ use crate::build::{Parts, ROOM};
 
 /// An application's place.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seat {
+pub struct MemberSlot {
     /// The application.
     pub name: String,
     /// Position of its group among those of this node, and its own in the group.
@@ -18,7 +18,7 @@ pub struct Seat {
 /// All places of a node of a pair.
 #[derive(Clone, Debug)]
 pub struct Places {
-    seats: Vec<Option<Seat>>,
+    slots: Vec<Option<MemberSlot>>,
     /// Places in each group that nobody has.
     vacant: Vec<Vec<usize>>,
     /// Every channel that was in use since the node started: packets of one may be under way for ever.
@@ -29,19 +29,21 @@ impl Places {
     /// The applications of `config`, as a node starts with them.
     pub fn new(config: &Config, parts: &Parts) -> Self {
         let count = parts.count();
-        let mut seats: Vec<_> = (0..count).map(|at| Some(parts.seat(config, at))).collect();
-        seats.resize(count + ROOM, None);
+        let mut slots: Vec<_> = (0..count).map(|at| Some(parts.slot(config, at))).collect();
+        slots.resize(count + ROOM, None);
         let vacant = (0..parts.groups_here())
             .map(|group| {
-                let members = seats.iter().flatten();
-                let taken = members.filter(|seat: &&Seat| seat.group.0 == group).count();
+                let members = slots.iter().flatten();
+                let taken = members
+                    .filter(|slot: &&MemberSlot| slot.group.0 == group)
+                    .count();
                 // The lowest is taken first.
                 (taken..taken + ROOM).rev().collect()
             })
             .collect();
         let used = config.applications.iter().map(|app| app.channel.get());
         Self {
-            seats,
+            slots,
             vacant,
             used: used.collect(),
         }
@@ -49,13 +51,13 @@ impl Places {
 
     /// The place of the application named `name`.
     pub fn of(&self, name: &str) -> Option<usize> {
-        let has = |seat: &Option<Seat>| seat.as_ref().is_some_and(|seat| seat.name == name);
-        self.seats.iter().position(has)
+        let has = |slot: &Option<MemberSlot>| slot.as_ref().is_some_and(|slot| slot.name == name);
+        self.slots.iter().position(has)
     }
 
     /// Who has each place.
-    pub fn seats(&self) -> &[Option<Seat>] {
-        &self.seats
+    pub fn slots(&self) -> &[Option<MemberSlot>] {
+        &self.slots
     }
 
     /// Whether a state of an earlier application may still be under way on `channel`.
@@ -65,15 +67,15 @@ impl Places {
 
     /// Gives the application named `name` a place, and one in the group at position `group`; `None` if
     /// all are taken.
-    pub fn take(&mut self, name: &str, group: usize) -> Option<(usize, Seat)> {
-        let place = self.seats.iter().position(Option::is_none)?;
+    pub fn take(&mut self, name: &str, group: usize) -> Option<(usize, MemberSlot)> {
+        let place = self.slots.iter().position(Option::is_none)?;
         let member = self.vacant.get_mut(group)?.pop()?;
-        let seat = Seat {
+        let slot = MemberSlot {
             name: name.to_owned(),
             group: (group, member),
         };
-        self.seats[place] = Some(seat.clone());
-        Some((place, seat))
+        self.slots[place] = Some(slot.clone());
+        Some((place, slot))
     }
 
     /// A channel is in use from here on.
@@ -83,7 +85,7 @@ impl Places {
 
     /// Nobody has `place` any more.
     pub fn leave(&mut self, place: usize) {
-        if let Some(Seat { group, .. }) = self.seats[place].take() {
+        if let Some(MemberSlot { group, .. }) = self.slots[place].take() {
             self.vacant[group.0].push(group.1);
         }
     }

@@ -137,7 +137,7 @@ impl Prepared {
             .parts
             .group(settings.group)
             .ok_or_else(|| format!("application '{name}': its group is not on this node"))?;
-        let (place, seat) = self.places.take(name, group).ok_or_else(|| {
+        let (place, slot) = self.places.take(name, group).ok_or_else(|| {
             format!("application '{name}': all places are taken; restart both nodes to make room")
         })?;
         self.places.use_channel(settings.channel.get());
@@ -156,7 +156,7 @@ impl Prepared {
         let (shared, runtime, member) =
             workshop
                 .parts
-                .newcomer(place as u16, seat.group, (&settings).into());
+                .newcomer(place as u16, slot.group, (&settings).into());
         let occupant = Occupant {
             sender: Some(sender),
             receiver: Some(receiver),

@@ -291,7 +291,7 @@ impl ChangeThread {
                 let channel = settings.channel.get();
                 let place = newcomer.place;
                 let sink = self.tools.registry.register(place as u16, name, channel);
-                let port = Arc::clone(&newcomer.shared.port);
+                let mailbox = Arc::clone(&newcomer.shared.mailbox);
                 let started = self.tools.running.start(
                     place,
                     (settings, true),
@@ -300,7 +300,7 @@ impl ChangeThread {
                     sink,
                 );
                 if let Err(error) = started {
-                    port.set_fit(false);
+                    mailbox.set_fit(false);
                     self.tell(&format!("'{name}' does not run: {error}"));
                 }
             }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::Request;
 use super::holder::udp_holder;
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A node as another process on its machine reaches it.
 #[derive(Clone, Debug)]
@@ -98,8 +98,8 @@ fn own_user() -> u32 {
 }
 
 fn ask(stream: &UnixStream, path: &Path, request: &Request) -> io::Result<Value> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let mut writer = stream;
     writeln!(writer, "{}", serde_json::to_string(request)?)?;
     let mut line = String::new();

@@ -18,7 +18,7 @@ use super::{Handler, refusal};
 /// Longest request line, in bytes.
 const REQUEST_MAX: usize = 4096;
 /// How long a caller has for its whole request, and for taking the reply.
-const REQUEST_PATIENCE: Duration = Duration::from_millis(500);
+const REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
 /// Most callers who have not finished their request; one more takes the place of whoever has been silent for longest.
 pub const CALLERS_MAX: usize = 32;
 /// Between two attempts to accept where the process or the system has no file left to open.
@@ -169,7 +169,7 @@ impl<H: Handler> Reception<H> {
             self.callers.push(Caller {
                 stream,
                 request: Vec::new(),
-                until: Clock.now() + REQUEST_PATIENCE,
+                until: Clock.now() + REQUEST_TIMEOUT,
             });
         }
     }
@@ -180,7 +180,7 @@ impl<H: Handler> Reception<H> {
             Err(error) => refusal(format_args!("request not understood: {error}")),
         };
         stream.set_nonblocking(false)?;
-        stream.set_write_timeout(Some(REQUEST_PATIENCE.to_std()))?;
+        stream.set_write_timeout(Some(REQUEST_TIMEOUT.to_std()))?;
         stream.write_all(format!("{reply}\n").as_bytes())
     }
 }

@@ -35,7 +35,7 @@ impl<D: Drivers> DataPlane<D> {
     fn silent_field(&self, group: GroupId) -> ShortText {
         let of_group = |group_at: usize| self.groups.get(group_at).is_some_and(|g| g.id == group);
         let mut channels = self.channels.iter().flatten();
-        let silent = channels.find(|c| of_group(c.group.0) && !c.port.word().fit);
+        let silent = channels.find(|c| of_group(c.group.0) && !c.mailbox.status().fit);
         let name = silent.and_then(|c| self.titles.fields.get(usize::from(c.application)));
         let name = name.map_or("a field device", String::as_str);
         ShortText::of(format_args!("{name} does not answer"))

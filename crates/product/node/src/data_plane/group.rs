@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use bumpless_atomic_box::Marks;
+use bumpless_atomic_box::DirtySet;
 use bumpless_base::{Duration, Epoch, Instant, PeerId, Permit};
-use bumpless_mailbox::{GroupGate, end_alone};
+use bumpless_mailbox::{PublishedPermit, end_simplex};
 use bumpless_redundancy::{GroupId, Redundancy};
 use bumpless_wire::Role;
 
+use super::aggregate::Aggregate;
 use super::members::{Counts, Member, MemberTimes, Members};
-use super::words::Words;
 use crate::status::GroupSnapshot;
 
 /// How long an application may be unable to run before this node counts as unfit, and how long a
 /// primary that is waits between two requests to be relieved.
-const UNFIT_PATIENCE: Duration = Duration::from_millis(300);
+const UNFIT_TIMEOUT: Duration = Duration::from_millis(300);
 const RELIEF_INTERVAL: Duration = Duration::from_secs(2);
 /// A cycle that lasts longer, and longer than ten periods, never ends.
 const HANG: Duration = Duration::from_secs(1);
@@ -24,12 +24,12 @@ pub struct GroupRuntime {
     /// Its identity in the redundancy core: the position in the configuration.
     pub id: GroupId,
     /// Where executors see role and right.
-    pub gate: Arc<GroupGate>,
+    pub gate: Arc<PublishedPermit>,
     /// The partner of this group.
     pub peer: PeerId,
     /// The applications, by their place in the group.
     members: Members,
-    words: Words,
+    aggregate: Aggregate,
     /// What status shows.
     pub snapshot: GroupSnapshot,
     handing_over: bool,
@@ -46,12 +46,12 @@ pub struct GroupRuntime {
 }
 
 impl GroupRuntime {
-    /// The group `id` with `applications` in the first of its `places`, whose ports mark theirs in `marks`.
+    /// The group `id` with `applications` in the first of its `places`, whose mailboxes mark theirs in `dirty`.
     pub fn new(
         id: GroupId,
         peer: PeerId,
-        gate: Arc<GroupGate>,
-        marks: Arc<Marks>,
+        gate: Arc<PublishedPermit>,
+        dirty: Arc<DirtySet>,
         (applications, places): (Vec<Member>, usize),
     ) -> Self {
         Self {
@@ -59,7 +59,7 @@ impl GroupRuntime {
             gate,
             peer,
             members: Members::new(applications, places),
-            words: Words::new(marks, places),
+            aggregate: Aggregate::new(dirty, places),
             snapshot: GroupSnapshot {
                 member: true,
                 ..GroupSnapshot::default()
@@ -85,7 +85,7 @@ impl GroupRuntime {
         now: Instant,
     ) {
         self.members.note_received(member, fresh_until, came_at);
-        self.words.note_received(member);
+        self.aggregate.note_received(member);
         self.tell_holding(redundancy, now);
     }
 
@@ -117,7 +117,7 @@ impl GroupRuntime {
 
     /// The application at `place` is gone; its executor has ended.
     pub fn dismiss(&mut self, place: usize) -> Option<Member> {
-        self.words.forget(place);
+        self.aggregate.forget(place);
         self.members.put(place, None)
     }
 
@@ -128,11 +128,11 @@ impl GroupRuntime {
 
     fn tell_holding(&self, redundancy: &mut Redundancy, now: Instant) {
         let mut holding = self.members.holding(!self.unfit);
-        holding.uncompared_since = self.words.uncompared_since(self.members.count());
-        if let Some(until) = self.words.outdated_until() {
+        holding.uncompared_since = self.aggregate.uncompared_since(self.members.count());
+        if let Some(until) = self.aggregate.outdated_until() {
             // Whoever has written later has the newest state, if he lives.
-            let words = &self.words;
-            let counts = |place| !words.is_lacking(place);
+            let aggregate = &self.aggregate;
+            let counts = |place| !aggregate.is_lacking(place);
             let restored = self.members.restored_usable().filter(|&until| now < until);
             holding.some_usable_until = self.members.latest_usable(counts).max(restored);
             // What lies on a disk is meant for when everything else is lost, and ages meanwhile.
@@ -152,7 +152,7 @@ impl GroupRuntime {
         if to != Role::Primary {
             self.gate.set_permit(None);
         }
-        self.gate.set_alone(false);
+        self.gate.set_simplex(false);
         self.gate.set_cold(redundancy.is_cold(self.id));
         let was_primary = self.gate.is_primary();
         if to == Role::Primary || was_primary {
@@ -165,10 +165,12 @@ impl GroupRuntime {
         let doubtful = to == Role::Primary && redundancy.is_cold(self.id);
         let undecided = doubtful.then_some(now);
         self.members
-            .ports()
-            .for_each(|port| port.set_undecided(undecided));
+            .mailboxes()
+            .for_each(|mailbox| mailbox.set_undecided(undecided));
         self.gate.set_role(to, now);
-        self.members.ports().for_each(|port| port.in_step());
+        self.members
+            .mailboxes()
+            .for_each(|mailbox| mailbox.in_step());
         self.offered = handed_over;
         if was_primary && to != Role::Primary {
             self.members.own_counts();
@@ -182,7 +184,7 @@ impl GroupRuntime {
     /// with the field devices: they may have accepted outputs of somebody else. The core is told with the rest, once
     /// it has what arrived meanwhile: it would take its own silence for its partner's.
     pub fn void_comparisons(&mut self, now: Instant) {
-        self.words.void_comparisons(&self.members, now);
+        self.aggregate.void_comparisons(&self.members, now);
     }
 
     /// Starts an ordered hand-over.
@@ -199,7 +201,7 @@ impl GroupRuntime {
     fn go_on(&mut self) {
         self.handing_over = false;
         self.gate.set_handing_over(false);
-        self.members.ports().for_each(|port| port.go_on());
+        self.members.mailboxes().for_each(|mailbox| mailbox.go_on());
         self.wake();
     }
 
@@ -216,7 +218,7 @@ impl GroupRuntime {
             if longest_waiting.is_some_and(|waiting| member.times.period < waiting) {
                 return false;
             }
-            if !member.port.try_pause() {
+            if !member.mailbox.try_pause() {
                 longest_waiting = Some(member.times.period);
             }
         }
@@ -231,28 +233,28 @@ impl GroupRuntime {
     /// Passes on what the executors have learned since the last call: epochs that devices hold, and
     /// whether the applications can run here.
     pub fn collect(&mut self, redundancy: &mut Redundancy, now: Instant) {
-        self.words.gather(&self.members, now);
-        let seen = self.words.epoch_seen();
+        self.aggregate.gather(&self.members, now);
+        let seen = self.aggregate.epoch_seen();
         if seen > self.epoch_seen {
             self.epoch_seen = seen;
             redundancy.observe_epoch(self.id, seen, now);
         }
-        let spent = self.words.epoch_spent();
+        let spent = self.aggregate.epoch_spent();
         if spent > self.epoch_spent {
             self.epoch_spent = spent;
             redundancy.observe_spent_epoch(self.id, self.epoch_spent, now);
         }
-        if self.words.take_outdated_changed() {
+        if self.aggregate.take_outdated_changed() {
             self.tell_holding(redundancy, now);
         }
-        let fit = self.words.all_fit();
+        let fit = self.aggregate.all_fit();
         if fit == self.unfit_since.is_some() {
             self.unfit_since = (!fit).then_some(now);
         }
         // One late answer of a device is not yet a reason to be unfit.
         let unfit = self
             .unfit_since
-            .is_some_and(|since| now.since(since) > UNFIT_PATIENCE);
+            .is_some_and(|since| now.since(since) > UNFIT_TIMEOUT);
         if unfit != self.unfit {
             self.unfit = unfit;
             self.tell_holding(redundancy, now);
@@ -266,15 +268,15 @@ impl GroupRuntime {
     /// Tells the core when outputs are to be written although the partner lacks their state, and when
     /// the partner has everything again.
     fn tell_behind(&mut self, redundancy: &mut Redundancy, now: Instant) {
-        let wanted = redundancy.wants_alone(self.id);
-        if wanted && self.words.in_step() {
+        let wanted = redundancy.wants_simplex(self.id);
+        if wanted && self.aggregate.in_step() {
             // No output may leave any more on what was certain until here. One that may have, as its
             // executor asked just then, keeps the core where it is, and `publish` the gate.
-            if end_alone(&self.gate, self.members.ports()) {
-                redundancy.set_alone(self.id, false, now);
+            if end_simplex(&self.gate, self.members.mailboxes()) {
+                redundancy.set_simplex(self.id, false, now);
             }
-        } else if !wanted && self.words.any_behind() {
-            redundancy.set_alone(self.id, true, now);
+        } else if !wanted && self.aggregate.any_behind() {
+            redundancy.set_simplex(self.id, true, now);
         }
     }
 
@@ -296,7 +298,7 @@ impl GroupRuntime {
             return;
         };
         let expected = standing.partner_reachable && redundancy.transfer_tag(self.peer).is_some();
-        self.tell_gate(standing.permit, expected, standing.alone);
+        self.tell_gate(standing.permit, expected, standing.simplex);
         self.partner_role = standing.partner_role;
         self.offered &= standing.partner_reachable && standing.partner_role != Some(Role::Primary);
         let snapshot = &mut self.snapshot;
@@ -309,7 +311,7 @@ impl GroupRuntime {
     }
 
     /// Looks before it writes: each write makes the processor wait, and most turns change nothing.
-    fn tell_gate(&self, permit: Option<Permit>, expected: bool, alone: bool) {
+    fn tell_gate(&self, permit: Option<Permit>, expected: bool, simplex: bool) {
         let before = self.gate.permit();
         let mut changed = before.is_some() != permit.is_some();
         if before != permit {
@@ -319,8 +321,8 @@ impl GroupRuntime {
             self.gate.set_backup_expected(expected);
             changed = true;
         }
-        if self.gate.alone() != alone {
-            self.gate.set_alone(alone);
+        if self.gate.simplex() != simplex {
+            self.gate.set_simplex(simplex);
             changed = true;
         }
         if changed {
@@ -355,7 +357,7 @@ impl GroupRuntime {
     pub fn hung(&self, stalled_at: Instant, now: Instant) -> Option<Duration> {
         let hangs = |member: &&Member| {
             let bound = (member.times.period * 10).max(HANG);
-            let since = member.port.cycle_since();
+            let since = member.mailbox.cycle_since();
             since.is_some_and(|since| now.since(since.max(stalled_at)) > bound)
         };
         self.members
@@ -365,7 +367,7 @@ impl GroupRuntime {
     }
 
     fn wake(&self) {
-        self.members.ports().for_each(|port| port.wake());
+        self.members.mailboxes().for_each(|mailbox| mailbox.wake());
     }
 }
 

@@ -1,11 +1,11 @@
-//! The applications of a group on this node: their ports and periods, and until when their states are
+//! The applications of a group on this node: their mailboxes and periods, and until when their states are
 //! fresh. They have places, of which some are vacant: applications come and go while others run.
 
 use std::sync::Arc;
 
 use bumpless_base::{Duration, IndexedHeap, Instant};
 use bumpless_config as config;
-use bumpless_mailbox::{ApplicationPort, StateLife};
+use bumpless_mailbox::{ApplicationMailbox, StateLife};
 use bumpless_redundancy::Holding;
 
 /// Whether a node is ready to take over only with a fresh state of an application.
@@ -41,7 +41,7 @@ impl From<&config::Application> for MemberTimes {
 #[derive(Clone, Debug)]
 pub struct Member {
     /// Where it meets the data plane.
-    pub port: Arc<ApplicationPort>,
+    pub mailbox: Arc<ApplicationMailbox>,
     /// Its times.
     pub times: MemberTimes,
     /// Whether readiness takes a fresh state of it.
@@ -150,9 +150,9 @@ impl Members {
         self.by_period.len()
     }
 
-    /// Their ports.
-    pub fn ports(&self) -> impl Iterator<Item = &Arc<ApplicationPort>> {
-        self.present().map(|member| &member.port)
+    /// Their mailboxes.
+    pub fn mailboxes(&self) -> impl Iterator<Item = &Arc<ApplicationMailbox>> {
+        self.present().map(|member| &member.mailbox)
     }
 
     /// Who is at `place`.
@@ -187,7 +187,7 @@ impl Members {
             }
         }
         let usable_until = came_at + member.times.hot_restart;
-        member.port.note_received(usable_until);
+        member.mailbox.note_received(usable_until);
         self.set_life(
             place,
             StateLife {
@@ -205,7 +205,7 @@ impl Members {
             let Some(member) = self.places[place].as_ref().filter(counts) else {
                 continue;
             };
-            let own = member.port.own_life();
+            let own = member.mailbox.own_life();
             let later = |heap: &IndexedHeap<Instant>, until: Instant| {
                 let made = (until != Instant::ZERO).then_some(until);
                 heap.key(place).max(made)

@@ -4,13 +4,14 @@
 //!
 //! 1. take what the links received (one batch each) and hand it to the cores;
 //! 2. let the cores act on time, on published states and on orders;
-//! 3. pass on what the cores say: to gates and ports of the executors, to the log, to status;
+//! 3. pass on what the cores say: to gates and mailboxes of the executors, to the log, to status;
 //! 4. send: heartbeats, lease requests, acknowledgements, then states as far as pacing allows;
 //! 5. wait for a datagram, a wake-up, or the next deadline.
 //!
 //! The clock is read once before step 1 and once before step 2. What has arrived is always taken before
 //! time is acted upon, so that a pause of this thread is not mistaken for silence of the partner.
 
+mod aggregate;
 mod causes;
 pub mod change;
 pub mod drivers;
@@ -20,10 +21,9 @@ pub mod link_port;
 pub mod members;
 mod notices;
 mod outbound;
-mod showing;
+mod snapshot;
 mod turn;
 pub mod waiter;
-mod words;
 
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
@@ -31,7 +31,7 @@ use std::sync::{Arc, Mutex};
 
 use bumpless_base::{Duration, Instant};
 use bumpless_config::Config;
-use bumpless_mailbox::ApplicationPort;
+use bumpless_mailbox::ApplicationMailbox;
 use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, SwitchoverRefused};
 use bumpless_wire::{MAX_ACK_LEN, Role};
 use rtrb::Consumer;
@@ -83,7 +83,7 @@ pub struct ChannelRuntime {
     /// Position of its group among [`DataPlane::groups`], and its own among the group's applications.
     pub group: (usize, usize),
     /// Where outcomes are told.
-    pub port: Arc<ApplicationPort>,
+    pub mailbox: Arc<ApplicationMailbox>,
     /// What the executor has counted.
     pub board: Arc<CounterBoard>,
     /// What status shows.
@@ -118,7 +118,7 @@ pub enum Turn {
     Ended,
     /// A cycle of an application with this period does not end. The process must: it keeps this
     /// node from writing and the partner from taking over.
-    Hung(Duration),
+    WatchdogExpired(Duration),
 }
 
 /// Where messages are written before they are sent.
@@ -196,7 +196,7 @@ pub struct DataPlane<D: Drivers = Sockets> {
     link_snapshots: Vec<LinkSnapshot>,
     surroundings: Surroundings,
     /// How long an orderly stop waits for the backup to take over.
-    hand_over_patience: Duration,
+    hand_over_timeout: Duration,
     /// When an orderly stop gives up waiting.
     leaving_until: Option<Instant>,
     /// Not made anew for each message: it is two kilobytes.
@@ -234,7 +234,7 @@ impl<D: Drivers> DataPlane<D> {
             titles: Titles::new(config, wiring),
             link_snapshots: vec![LinkSnapshot::default(); links],
             surroundings,
-            hand_over_patience: config.hand_over_time(),
+            hand_over_timeout: config.hand_over_time(),
             leaving_until: None,
             scratch: Box::default(),
             awaits_partner: false,

@@ -60,7 +60,7 @@ impl<D: Drivers> DataPlane<D> {
                 let Some(runtime) = &mut self.channels[channel] else {
                     return;
                 };
-                runtime.port.settle(ticket, true);
+                runtime.mailbox.settle(ticket, true);
                 runtime.snapshot.safe += 1;
                 runtime.snapshot.last_transfer = Some(took);
                 runtime.snapshot.slowest_transfer = runtime.snapshot.slowest_transfer.max(took);
@@ -82,7 +82,7 @@ impl<D: Drivers> DataPlane<D> {
                 let Some(runtime) = &mut self.channels[channel] else {
                     return;
                 };
-                runtime.port.settle(ticket, false);
+                runtime.mailbox.settle(ticket, false);
                 runtime.snapshot.failed += 1;
                 let (application, group) = (runtime.application, runtime.group.0);
                 // While no partner is there, every state fails; that redundancy is lost says it all.

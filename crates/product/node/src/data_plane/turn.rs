@@ -35,7 +35,7 @@ impl<D: Drivers> DataPlane<D> {
             self.stalls.arrived_since = received;
         }
         if let Some(period) = hung {
-            return Turn::Hung(period);
+            return Turn::WatchdogExpired(period);
         }
         let next = self.next_deadline(now).min(paced);
         Turn::Wait(if more { now } else { next })
@@ -50,7 +50,7 @@ impl<D: Drivers> DataPlane<D> {
         self.drain_events(now);
         let deadline = *self
             .leaving_until
-            .get_or_insert(now + self.hand_over_patience);
+            .get_or_insert(now + self.hand_over_timeout);
         now >= deadline || self.groups.iter().all(GroupRuntime::may_leave)
     }
 

@@ -43,7 +43,7 @@ impl Waiter {
             match plane.turn(|| Clock.now()) {
                 Turn::Wait(until) => self.wait(plane, until),
                 Turn::Ended => break,
-                Turn::Hung(period) => {
+                Turn::WatchdogExpired(period) => {
                     warn(format_args!(
                         "a cycle of an application with a period of {period} does not end; this node ends so \
                          that its partner takes over"

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
 
-use bumpless_atomic_box::Exchange;
+use bumpless_atomic_box::AtomicBox;
 use bumpless_base::{Duration, Instant};
 
 /// A state on its way.
@@ -59,9 +59,9 @@ impl Bell {
 
 #[derive(Default)]
 struct Way {
-    newest: Exchange<StateCopy>,
+    newest: AtomicBox<StateCopy>,
     /// Two, so that there is room for both buffers.
-    returned: [Exchange<StateCopy>; 2],
+    returned: [AtomicBox<StateCopy>; 2],
     bell: Arc<Bell>,
     ended: AtomicBool,
 }

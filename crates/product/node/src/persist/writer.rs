@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Between two attempts at a file that could not be written.
 const RETRY: bumpless_base::Duration = bumpless_base::Duration::from_millis(500);
 /// How long the end of a node waits for a disk.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// An application whose states are written.
 pub struct Client {
@@ -121,7 +121,7 @@ impl Drop for RunningWriter {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         self.thread.unpark();
-        if self.ended.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        if self.ended.recv_timeout(TIMEOUT) == Err(RecvTimeoutError::Timeout) {
             eprintln!("bumpless: the disk does not answer; the last states may not be on it");
         }
     }

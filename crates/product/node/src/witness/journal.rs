@@ -18,7 +18,7 @@ use crate::warn;
 
 const SCHEMA: &str = "bumpless.witness/1";
 /// How long the end waits for lines that are not written yet: whoever reads them may have stopped.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What is no discard or failure, for comparison.
 const TRAFFIC: [Counter; 3] = [
@@ -116,7 +116,7 @@ impl Journal {
     pub(super) fn end(mut self, last: Entry) {
         self.tell(last);
         drop(self.entries);
-        let _ = self.ended.recv_timeout(PATIENCE);
+        let _ = self.ended.recv_timeout(TIMEOUT);
     }
 
     pub(super) fn note(&mut self, request: &WitnessRequest, reply: &WitnessReply) {

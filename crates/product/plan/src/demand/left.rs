@@ -12,7 +12,7 @@
 use super::{TaskSet, Utilisation};
 
 /// Looks at a task after which nothing more is found: some hundredths of a second.
-const PATIENCE: u64 = 1_000_000;
+const TIMEOUT: u64 = 1_000_000;
 
 /// Sets the time left of every task that is asked about.
 pub(super) fn find(set: &mut TaskSet) {
@@ -31,7 +31,7 @@ pub(super) fn find(set: &mut TaskSet) {
         let deadline = set.tasks[at].deadline;
         while let Some(window) = next.filter(|&window| window >= deadline) {
             looks += 2 * set.tasks.len() as u64;
-            if looks > PATIENCE {
+            if looks > TIMEOUT {
                 return;
             }
             let load = set.demand(window);

@@ -40,7 +40,7 @@ fn turns(applications: u16, rounds: u64) {
         let application = (round % u64::from(applications)) as usize;
         parts
             .shared(application)
-            .port
+            .mailbox
             .note_published(round, bumpless_mailbox::StateLife::until(now));
         assert!(matches!(plane.turn(|| now), Turn::Wait(_)));
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::session::Session;
 use crate::peer::node::{Channel, Node};
 use crate::peer::payload::Payload;
-use crate::peer::{ChannelSender, PATIENCE, Side, wait_for_end};
+use crate::peer::{ChannelSender, Side, TIMEOUT, wait_for_end};
 use crate::run::meter::on_each_processor;
 
 /// How long each end waits for the other at first: somebody has to start it there.
@@ -110,7 +110,7 @@ pub fn run_end(config: &Config, session: &Session, side: Side) -> Result<(), Str
 fn send(config: Config, session: &Session) -> Result<(), String> {
     let priority = config.realtime.priority;
     let mut node = Node::start(config, &session.from)?;
-    let channels = node.meet(MEETING, PATIENCE * 2)?;
+    let channels = node.meet(MEETING, TIMEOUT * 2)?;
     let mut channel = channels
         .into_iter()
         .next()
@@ -127,7 +127,7 @@ fn send(config: Config, session: &Session) -> Result<(), String> {
     let mut last = MARK.to_vec();
     serde_json::to_writer(&mut last, &outcome).map_err(|error| error.to_string())?;
     // The receiver may have ended on it before its acknowledgement came through.
-    let _ = channel.transfer(&last, PATIENCE);
+    let _ = channel.transfer(&last, TIMEOUT);
     say(&Said::Result(outcome))
 }
 
@@ -149,7 +149,7 @@ fn transfers(channel: &mut Channel, session: &Session) -> Result<Vec<Sent>, Stri
             let state = payload.next(session.sizes[at] as usize);
             Clock.sleep_until(Clock.now() + PAUSE);
             let from = Clock.now();
-            match channel.transfer(state, PATIENCE) {
+            match channel.transfer(state, TIMEOUT) {
                 Ok(took) if round >= WARM_UP => sent.push((at, from, took)),
                 Ok(_) => {}
                 Err(reason) if failures == FAILURES => return Err(reason),

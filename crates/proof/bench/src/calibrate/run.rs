@@ -17,7 +17,7 @@ use crate::run::process::Process;
 use crate::run::progress::Progress;
 
 /// Longest time without a word of an end: while it waits for the other, or in the slowest of transfers.
-const PATIENCE: Duration = Duration::from_secs(150);
+const TIMEOUT: Duration = Duration::from_secs(150);
 
 /// Goes through all sessions and tells what transfers cost, and how well that predicts sizes from which it was not
 /// told.
@@ -84,7 +84,7 @@ fn one(options: &Options, session: &Session, progress: &mut Progress) -> Result<
         ));
     };
     let outcome = loop {
-        match watched.says(PATIENCE, &options.stop)? {
+        match watched.says(TIMEOUT, &options.stop)? {
             Said::Ready => {}
             Said::Progress { states: now } => {
                 let share = (now as f64 / states).min(1.0) * estimate;

@@ -7,7 +7,7 @@ use bumpless_config::{
 use bumpless_plan::cost::file::names_of;
 use serde::{Deserialize, Serialize};
 
-use crate::peer::PATIENCE;
+use crate::peer::TIMEOUT;
 
 /// Largest state.
 pub const LARGEST: u32 = 9_000_000;
@@ -249,11 +249,11 @@ impl Session {
             name: "state".into(),
             group: 0,
             channel: ChannelId::new(1).ok_or("there is no channel 1")?,
-            period: PATIENCE,
-            deadline: PATIENCE,
+            period: TIMEOUT,
+            deadline: TIMEOUT,
             // The newest state stays readable: only the session ends it.
-            expiry: PATIENCE * 2,
-            hot_restart: PATIENCE * 2,
+            expiry: TIMEOUT * 2,
+            hot_restart: TIMEOUT * 2,
             persist: None,
             commit: Commit::BeforeOutput,
             distribution: if self.spread {

@@ -9,7 +9,7 @@ use bumpless_net_linux::Clock;
 
 use super::{Answer, ChannelTimes, CyclicChannel, Miss, Order};
 use crate::peer::payload::Payload;
-use crate::peer::{ChannelSender, PATIENCE};
+use crate::peer::{ChannelSender, TIMEOUT};
 
 /// How long before the first release of a cyclic run all threads are told of it.
 const LEAD: Duration = Duration::from_millis(20);
@@ -188,7 +188,7 @@ fn work(
     sender.begin();
     while let Ok(task) = tasks.recv() {
         let answer = match task {
-            Task::Transfer(size) => match sender.transfer(payload.next(size), PATIENCE) {
+            Task::Transfer(size) => match sender.transfer(payload.next(size), TIMEOUT) {
                 Ok(took) => Answer::Done {
                     nanoseconds: took.as_nanos(),
                 },
@@ -231,7 +231,7 @@ fn run_cyclic(
         let state = payload.next(channel.size);
         Clock.sleep_until(release);
         times.sent += 1;
-        let arrived = sender.transfer(state, PATIENCE).is_ok();
+        let arrived = sender.transfer(state, TIMEOUT).is_ok();
         let took = Clock.now().since(release);
         if arrived {
             times.nanoseconds.push(took.as_nanos());

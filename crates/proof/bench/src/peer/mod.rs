@@ -15,7 +15,7 @@ use bumpless_base::Duration;
 pub use options::{Kind, PeerOptions, Side};
 
 /// How long a transfer may take before it counts as failed.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// One channel's way to the receiver; each is used by one thread.
 pub trait ChannelSender: Send {
@@ -26,8 +26,8 @@ pub trait ChannelSender: Send {
     /// from just before the call that sends to just after the acknowledgement was read.
     ///
     /// # Errors
-    /// It did not arrive within `patience`, or cannot.
-    fn transfer(&mut self, state: &[u8], patience: Duration) -> Result<Duration, String>;
+    /// It did not arrive within `timeout`, or cannot.
+    fn transfer(&mut self, state: &[u8], timeout: Duration) -> Result<Duration, String>;
 }
 
 /// Runs one side of a peer until its input ends.

@@ -9,7 +9,7 @@ use std::thread;
 use bumpless_base::{Duration, TransferOutcome};
 use bumpless_config::Config;
 use bumpless_controller::Replication;
-use bumpless_mailbox::GroupGate;
+use bumpless_mailbox::PublishedPermit;
 use bumpless_net_linux::{Clock, Waker, random};
 use bumpless_node::build::{self, Beginning, Ends, Parts};
 use bumpless_node::data_plane::DataPlane;
@@ -80,14 +80,14 @@ impl Node {
         std::mem::take(&mut self.ends).1
     }
 
-    /// Waits for `patience` until the partner is there and this node is primary, and takes all channels' sending
+    /// Waits for `timeout` until the partner is there and this node is primary, and takes all channels' sending
     /// ends out, once. Of these states the newest stays readable for `expiry`.
     ///
     /// # Errors
     /// The partner does not answer.
     pub(crate) fn meet(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
         expiry: Duration,
     ) -> Result<Vec<Channel>, String> {
         let (publishers, subscribers) = std::mem::take(&mut self.ends);
@@ -96,7 +96,7 @@ impl Node {
         for (at, (publisher, subscriber)) in ends.enumerate() {
             let shared = self.parts.shared(at);
             if at == 0 {
-                meet(&shared.gate, patience)?;
+                meet(&shared.gate, timeout)?;
             }
             channels.push(Channel(ChannelReplication {
                 publisher,
@@ -104,7 +104,7 @@ impl Node {
                 expiry,
                 hot_restart: expiry,
                 keeper: None,
-                port: shared.port,
+                mailbox: shared.mailbox,
                 gate: shared.gate,
                 environment: Threads(self.waker.clone()),
             }));
@@ -147,10 +147,10 @@ pub(crate) struct Channel(ChannelReplication<Threads>);
 
 impl ChannelSender for Channel {
     fn begin(&mut self) {
-        self.0.port.register_executor();
+        self.0.mailbox.register_executor();
     }
 
-    fn transfer(&mut self, state: &[u8], patience: Duration) -> Result<Duration, String> {
+    fn transfer(&mut self, state: &[u8], timeout: Duration) -> Result<Duration, String> {
         let began = Clock.now();
         let ticket = self.0.publish(&mut |buffer| {
             let size = state.len().min(buffer.len());
@@ -161,16 +161,16 @@ impl ChannelSender for Channel {
         // is how long the state takes.
         loop {
             let took = Clock.now().since(began);
-            match self.0.port.outcome(ticket) {
+            match self.0.mailbox.outcome(ticket) {
                 TransferOutcome::Safe => return Ok(took),
                 TransferOutcome::Failed => {
                     return Err("given up by the sender: its deadline or session ended".into());
                 }
-                TransferOutcome::Pending if took >= patience => {
-                    return Err(format!("no acknowledgement within {patience}"));
+                TransferOutcome::Pending if took >= timeout => {
+                    return Err(format!("no acknowledgement within {timeout}"));
                 }
                 TransferOutcome::Pending => {
-                    thread::park_timeout(patience.saturating_sub(took).to_std())
+                    thread::park_timeout(timeout.saturating_sub(took).to_std())
                 }
             }
         }
@@ -178,12 +178,12 @@ impl ChannelSender for Channel {
 }
 
 /// Waits until the partner is there and this node is primary.
-fn meet(gate: &GroupGate, patience: Duration) -> Result<(), String> {
-    let until = Clock.now() + patience;
+fn meet(gate: &PublishedPermit, timeout: Duration) -> Result<(), String> {
+    let until = Clock.now() + timeout;
     while !(gate.is_primary() && gate.backup_expected()) {
         if Clock.now() >= until {
             return Err(format!(
-                "the receiver did not answer within {patience}; start it first"
+                "the receiver did not answer within {timeout}; start it first"
             ));
         }
         Clock.sleep_until(Clock.now() + Duration::from_millis(5));

@@ -59,6 +59,6 @@ pub struct PeerOptions {
     pub bandwidth_mbit: u32,
     /// Ours only: whether packets are shared out over the networks instead of sent on each.
     pub spread: bool,
-    /// Ours only: the channels' deadlines; the patience where there is none.
+    /// Ours only: the channels' deadlines; the timeout where there is none.
     pub deadlines: Vec<Duration>,
 }

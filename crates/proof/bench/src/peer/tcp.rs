@@ -162,9 +162,9 @@ struct OwnConnection {
 }
 
 impl ChannelSender for OwnConnection {
-    fn transfer(&mut self, state: &[u8], patience: Duration) -> Result<Duration, String> {
+    fn transfer(&mut self, state: &[u8], timeout: Duration) -> Result<Duration, String> {
         let failed = |error: io::Error| format!("the connection failed: {error}");
-        let limit = Some(patience.to_std());
+        let limit = Some(timeout.to_std());
         self.stream.set_read_timeout(limit).map_err(failed)?;
         self.stream.set_write_timeout(limit).map_err(failed)?;
         let began = Clock.now();
@@ -237,7 +237,7 @@ fn hand_out(kind: Kind, mut reader: TcpStream, answers: &[Sender<()>]) {
 }
 
 impl ChannelSender for SharedConnection {
-    fn transfer(&mut self, state: &[u8], patience: Duration) -> Result<Duration, String> {
+    fn transfer(&mut self, state: &[u8], timeout: Duration) -> Result<Duration, String> {
         // Of a state that was given up: its late answer is not this one's.
         while self.acknowledged.try_recv().is_ok() {}
         let began = Clock.now();
@@ -246,9 +246,9 @@ impl ChannelSender for SharedConnection {
             write_frame(&mut writer, self.channel, state)
                 .map_err(|error| format!("the connection failed: {error}"))?;
         }
-        match self.acknowledged.recv_timeout(patience.to_std()) {
+        match self.acknowledged.recv_timeout(timeout.to_std()) {
             Ok(()) => Ok(Clock.now().since(began)),
-            Err(RecvTimeoutError::Timeout) => Err(format!("no acknowledgement within {patience}")),
+            Err(RecvTimeoutError::Timeout) => Err(format!("no acknowledgement within {timeout}")),
             Err(RecvTimeoutError::Disconnected) => Err("the connection ended".into()),
         }
     }

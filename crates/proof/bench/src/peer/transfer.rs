@@ -21,7 +21,7 @@ use bumpless_transfer::Subscriber;
 
 use super::node::Node;
 use super::payload::is_whole;
-use super::{ChannelSender, PATIENCE, PeerOptions, wait_for_end};
+use super::{ChannelSender, PeerOptions, TIMEOUT, wait_for_end};
 use crate::conversation::serve::tell;
 use crate::conversation::{ready, serve};
 
@@ -100,14 +100,14 @@ fn application(
         .deadlines
         .get(at as usize)
         .copied()
-        .unwrap_or(PATIENCE);
+        .unwrap_or(TIMEOUT);
     Some(bumpless_config::Application {
         name: format!("state-{at}"),
         channel: ChannelId::new(u16::try_from(at + 1).ok()?)?,
         period: deadline,
         deadline,
         // The newest state stays readable: only the measurement ends it.
-        expiry: PATIENCE * 2,
+        expiry: TIMEOUT * 2,
         state_max: options.max_size,
         ..template.clone()
     })
@@ -171,7 +171,7 @@ fn look(reader: &mut Subscriber, seen: &mut u32) {
 /// It cannot open its links, the receiver does not answer, or nobody reads what it says.
 pub fn send(options: &PeerOptions) -> Result<(), String> {
     let mut node = Node::start(configuration(options)?, "sender")?;
-    let channels = node.meet(MEETING, PATIENCE * 2)?;
+    let channels = node.meet(MEETING, TIMEOUT * 2)?;
     let boxed = |channel| -> Box<dyn ChannelSender> { Box::new(channel) };
     let senders = channels.into_iter().map(boxed).collect();
     let mut output = io::stdout();

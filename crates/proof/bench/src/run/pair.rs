@@ -13,7 +13,7 @@ use crate::network::{Lab, Place};
 use crate::peer::{Kind, Side};
 
 /// How long a process may take until it is ready, and an order beyond its own time.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A protocol under measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ impl Pair {
         stop: &AtomicBool,
     ) -> Result<Answer, Trouble> {
         self.order(order)?;
-        self.sender.answer(time + PATIENCE, stop)
+        self.sender.answer(time + TIMEOUT, stop)
     }
 
     /// Gives an order.
@@ -175,7 +175,7 @@ impl Pair {
     /// # Errors
     /// As [`Pair::ask`].
     pub fn answer(&mut self, stop: &AtomicBool) -> Result<Answer, Trouble> {
-        self.sender.answer(PATIENCE, stop)
+        self.sender.answer(TIMEOUT, stop)
     }
 
     /// Transfers one state; nanoseconds, or why it failed.
@@ -208,7 +208,7 @@ impl Pair {
 }
 
 fn ready(process: &mut Process, stop: &AtomicBool) -> Result<(String, String), Trouble> {
-    match process.answer(PATIENCE, stop)? {
+    match process.answer(TIMEOUT, stop)? {
         Answer::Ready {
             version, settings, ..
         } => Ok((version, settings)),

@@ -21,7 +21,7 @@ const NOT_COUNTED: usize = 2;
 /// Between two transfers: what is late of one must not count for the next.
 const PAUSE: Duration = Duration::from_millis(2);
 /// Failed transfers after which a case is given up.
-const PATIENCE: usize = 3;
+const TIMEOUT: usize = 3;
 
 /// Which packets of each transfer are lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -273,7 +273,7 @@ impl<'a> Session<'a> {
         cell.packets = filter.map(|_| packets);
         let until = Instant::now() + case.limit;
         let mut wanted = case.iterations;
-        while wanted > 0 && cell.failed < PATIENCE && Instant::now() < until {
+        while wanted > 0 && cell.failed < TIMEOUT && Instant::now() < until {
             let round = Round {
                 size: case.size,
                 loss: case.loss,
@@ -304,7 +304,7 @@ impl<'a> Session<'a> {
         let before = self.pair()?.usage();
         let last = cell.begun + round.count;
         let mut times = Vec::with_capacity(round.count);
-        while cell.begun < last && cell.failed < PATIENCE && Instant::now() < round.until {
+        while cell.begun < last && cell.failed < TIMEOUT && Instant::now() < round.until {
             go_on(self.bench.stop)?;
             thread::sleep(PAUSE);
             if let Some(filter) = filter {

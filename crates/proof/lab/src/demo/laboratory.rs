@@ -26,7 +26,7 @@ const LONGEST_LEASE_MS: u32 = 200;
 
 /// How long an order is refused, and how often it is given meanwhile: a pair whose machine has just stood still is not
 /// in step for a moment.
-const ORDER_PATIENCE_NS: u64 = 2_000_000_000;
+const ORDER_TIMEOUT_NS: u64 = 2_000_000_000;
 const ORDER_AGAIN_NS: u64 = 50_000_000;
 
 /// The running pair and everything around it. When it goes, all its processes have ended.
@@ -233,7 +233,7 @@ impl Laboratory {
 
     /// Gives a node an order and says when; again while it refuses, as an operator would.
     fn order(&mut self, node: usize, request: &Request, what: &str) -> Result<u64, DemoError> {
-        let until = now_ns() + ORDER_PATIENCE_NS;
+        let until = now_ns() + ORDER_TIMEOUT_NS;
         loop {
             let Node { name, control, .. } = &self.nodes[node];
             let at = now_ns();

@@ -16,7 +16,7 @@ use rustix::process::{
 /// Most bytes of a process's last words that an error repeats.
 const WORDS_MAX: u64 = 2_000;
 /// How long a process has to end in order.
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A process that ends with this value.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl Process {
     pub fn stop(mut self) {
         self.signal(Signal::TERM);
         let since = Instant::now();
-        while self.ended().is_none() && since.elapsed() < PATIENCE {
+        while self.ended().is_none() && since.elapsed() < TIMEOUT {
             thread::sleep(Duration::from_millis(5));
         }
     }

@@ -19,7 +19,7 @@ use crate::runlog::{Phase, Run};
 
 const MS: u64 = 1_000_000;
 /// How long the pair may take to be redundant again.
-const PATIENCE: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 /// How long each fault is watched.
 const WATCH_MS: u64 = 300;
 /// About how long one repetition takes.
@@ -59,7 +59,7 @@ pub fn run(
             .waiter
             .progress
             .now(format!("{}: {n} of {count}", fault.title()));
-        laboratory.wait_redundant(PATIENCE)?;
+        laboratory.wait_redundant(TIMEOUT)?;
         // The moment in the cycle at which the fault comes is a matter of chance.
         laboratory.wait_time(now_ns() + 100 * MS + random.below(20 * MS))?;
         phases.push(once(&mut laboratory, fault)?);

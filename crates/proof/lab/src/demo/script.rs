@@ -12,9 +12,9 @@ const MS: u64 = 1_000_000;
 /// Phases begin this long after the plant, unless the pair needs longer.
 const LEAD_MS: u64 = 4_000;
 /// How long the pair may take to become redundant after the start.
-const START_PATIENCE: Duration = Duration::from_secs(15);
+const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long it may take when a node comes back.
-const RETURN_PATIENCE: Duration = Duration::from_secs(6);
+const RETURN_TIMEOUT: Duration = Duration::from_secs(6);
 /// Share of packets lost at random.
 const LOSS: f64 = 0.05;
 /// Share of packets with which a burst begins.
@@ -68,7 +68,7 @@ pub fn run(laboratory: &mut Laboratory) -> Result<Vec<Phase>, DemoError> {
         .waiter
         .progress
         .now("starting plant, witnesses and controllers");
-    laboratory.wait_redundant(START_PATIENCE)?;
+    laboratory.wait_redundant(START_TIMEOUT)?;
     laboratory.wait_time(laboratory.started_ns + LEAD_MS * MS)?;
     let mut phases: Vec<Phase> = Vec::new();
     let mut primary = laboratory.primary().unwrap_or(0);
@@ -84,10 +84,10 @@ pub fn run(laboratory: &mut Laboratory) -> Result<Vec<Phase>, DemoError> {
             primary,
         )?;
         if matches!(kind, PhaseKind::Return | PhaseKind::ChangeKill) {
-            laboratory.wait_until(RETURN_PATIENCE, Laboratory::is_redundant)?;
+            laboratory.wait_until(RETURN_TIMEOUT, Laboratory::is_redundant)?;
         }
         if matches!(kind, PhaseKind::Change | PhaseKind::ChangeKill) {
-            laboratory.wait_alike(RETURN_PATIENCE)?;
+            laboratory.wait_alike(RETURN_TIMEOUT)?;
         }
         laboratory.wait_time(from_ns + length * MS)?;
         phases.push(Phase {

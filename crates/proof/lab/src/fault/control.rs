@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::plan::FaultPlan;
 use super::state::{FaultState, Injected};
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest order in bytes.
 const ORDER_MAX: u64 = 64 * 1024;
 
@@ -79,8 +79,8 @@ impl Drop for FaultControl {
 }
 
 fn serve(stream: &UnixStream, state: &FaultState) -> io::Result<()> {
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     let mut line = String::new();
     BufReader::new(Read::take(stream, ORDER_MAX)).read_line(&mut line)?;
     let done = serde_json::from_str(&line)
@@ -99,8 +99,8 @@ fn serve(stream: &UnixStream, state: &FaultState) -> io::Result<()> {
 /// If nobody listens there, or the plan does not fit the process.
 pub fn apply(path: &Path, plan: &FaultPlan) -> io::Result<Injected> {
     let stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     writeln!(&stream, "{}", serde_json::to_string(plan)?)?;
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line)?;

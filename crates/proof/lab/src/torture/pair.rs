@@ -21,7 +21,7 @@ use crate::runlog::Write;
 /// Longest lease that the witnesses grant; they stay silent for so long after their start.
 const LONGEST_LEASE_MS: u32 = 200;
 /// How long the plant may take to listen.
-const PLANT_PATIENCE: Duration = Duration::from_secs(10);
+const PLANT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The processes; they end with this value.
 pub struct Pair<'a> {
@@ -188,7 +188,7 @@ impl<'a> Pair<'a> {
             log.display()
         );
         let mut plant = self.process(Place::Field, &name, line.split(' '))?;
-        let until = std::time::Instant::now() + PLANT_PATIENCE;
+        let until = std::time::Instant::now() + PLANT_TIMEOUT;
         while !plant.last_words().contains("listens") {
             if let Some(status) = plant.ended() {
                 let how = crate::demo::processes::describe(status);

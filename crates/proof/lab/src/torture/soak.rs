@@ -30,7 +30,7 @@ const DEAD_MS: u64 = 1_000;
 /// Longest gap of a failover (spec/demo.md, D-14).
 const GAP_NS: u64 = 40 * MS;
 /// How long the pair has to be redundant beyond the time when the next kill is due.
-const PATIENCE_NS: u64 = 10_000 * MS;
+const TIMEOUT_NS: u64 = 10_000 * MS;
 /// How often the line of progress is told where there is no terminal, in kills.
 const TOLD_EVERY: u64 = 9;
 
@@ -132,7 +132,7 @@ fn kill_one(stage: &mut Stage<'_>, sums: &mut Sums) -> Result<(), TortureError> 
         Some(primary) => primary,
         None => {
             sums.waited += 1;
-            match stage.await_redundant(now_ns(), PATIENCE_NS)? {
+            match stage.await_redundant(now_ns(), TIMEOUT_NS)? {
                 Some(primary) => primary,
                 None => {
                     sums.anew += 1;

@@ -25,9 +25,9 @@ pub const MS: u64 = 1_000_000;
 /// Interval at which conditions are looked at.
 const LOOK_NS: u64 = 10 * MS;
 /// How long a pair has to become redundant by itself before it is started anew.
-const PATIENCE_NS: u64 = 6_000 * MS;
+const TIMEOUT_NS: u64 = 6_000 * MS;
 /// How long one that has just been started has.
-const START_PATIENCE_NS: u64 = 20_000 * MS;
+const START_TIMEOUT_NS: u64 = 20_000 * MS;
 /// How often it is started anew.
 const STARTS_MAX: u32 = 3;
 /// What the logs of plant and nodes may lag behind.
@@ -145,9 +145,9 @@ impl Stage<'_> {
     pub fn await_redundant(
         &mut self,
         since_ns: u64,
-        patience_ns: u64,
+        timeout_ns: u64,
     ) -> Result<Option<usize>, TortureError> {
-        let until = now_ns().max(since_ns) + patience_ns;
+        let until = now_ns().max(since_ns) + timeout_ns;
         loop {
             if let Some(primary) = self.pair.redundant(since_ns) {
                 return Ok(Some(primary));
@@ -164,15 +164,15 @@ impl Stage<'_> {
     /// # Errors
     /// It cannot be made so.
     pub fn make_redundant(&mut self) -> Result<usize, TortureError> {
-        let mut patience_ns = PATIENCE_NS;
+        let mut timeout_ns = TIMEOUT_NS;
         for _ in 0..=STARTS_MAX {
-            if let Some(primary) = self.await_redundant(now_ns(), patience_ns)? {
+            if let Some(primary) = self.await_redundant(now_ns(), timeout_ns)? {
                 return Ok(primary);
             }
             self.pair.hosts.switch.clear();
             self.pair.start_anew()?;
             self.started_anew += 1;
-            patience_ns = START_PATIENCE_NS;
+            timeout_ns = START_TIMEOUT_NS;
         }
         Err(TortureError::NotRedundant(self.pair.last_words()))
     }
@@ -232,7 +232,7 @@ impl Stage<'_> {
     ) -> Result<Finding, TortureError> {
         let since_ns = fault.to_ns + limits.settle_ns;
         self.waiter.until(since_ns)?;
-        let whole = self.await_redundant(since_ns, limits.heal_ns.max(PATIENCE_NS))?;
+        let whole = self.await_redundant(since_ns, limits.heal_ns.max(TIMEOUT_NS))?;
         let healed_ns = whole.map(|_| now_ns());
         self.waiter.until(now_ns() + LOG_LAG_NS)?;
         self.take_writes(&mut scene);

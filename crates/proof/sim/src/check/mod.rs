@@ -151,7 +151,7 @@ impl Checks {
         let groups = terms.names.groups.len();
         let tally = Tally::default();
         let together = Together {
-            patience: terms.start_wait,
+            timeout: terms.start_wait,
             heal_within: terms.heal_within,
         };
         let bears = (terms.drift_ppm, terms.hot_restart_enforced);

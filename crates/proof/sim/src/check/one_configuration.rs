@@ -13,7 +13,7 @@ use crate::variants::Configuration;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Together {
     /// Who has heard nothing of its partner for so long may take it for dead, nanoseconds.
-    pub patience: u64,
+    pub timeout: u64,
     /// After the last other fault the pair is as it should be, nanoseconds.
     pub heal_within: u64,
 }
@@ -238,7 +238,7 @@ impl OneConfiguration {
         let (Some(rival), Some(own)) = (self.rival(node), self.running[node]) else {
             return Ok(());
         };
-        if at.saturating_sub(own.heard) >= self.terms.patience {
+        if at.saturating_sub(own.heard) >= self.terms.timeout {
             self.tally.count(Exemption::CutOffFromPartner);
             // It is in force from now on, and the other one is to keep away.
             self.establish(node);
@@ -295,7 +295,7 @@ mod tests {
         fn new() -> Self {
             let tally = Tally::default();
             let terms = Together {
-                patience: 1_000 * MS,
+                timeout: 1_000 * MS,
                 heal_within: 4_000 * MS,
             };
             let mut one = OneConfiguration::new(terms, vec![10 * MS], (1, 2), &tally);

@@ -12,7 +12,7 @@ pub const FROM: usize = 6;
 /// Changes that are tried from each, at most.
 const CHANGES: usize = 1_200;
 /// It is given up when so many changes have led no nearer.
-const PATIENCE: usize = 300;
+const TIMEOUT: usize = 300;
 
 /// Whether changes of `from` lead to a miss.
 pub fn climbs(trial: &Trial<'_>, mut from: Attempt, random: &mut Random) -> bool {
@@ -26,7 +26,7 @@ pub fn climbs(trial: &Trial<'_>, mut from: Attempt, random: &mut Random) -> bool
     let mut best = run(trial, &from);
     let mut since = 0;
     for _ in 0..CHANGES {
-        if best.nearness > 1.0 || since == PATIENCE {
+        if best.nearness > 1.0 || since == TIMEOUT {
             break;
         }
         since += 1;

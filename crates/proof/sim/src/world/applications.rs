@@ -5,7 +5,7 @@ use bumpless_controller::{FieldError, FieldErrorKind};
 use bumpless_node::executor::ALONE_POLL;
 
 use super::World;
-use crate::application::{App, Deed, Waiting};
+use crate::application::{App, AppEvent, Waiting};
 use crate::check::Published;
 use crate::device::Ask;
 use crate::queue::What;
@@ -118,7 +118,7 @@ impl World {
         let need = thread.machine.poll(local);
         thread.save(&mut host.disk, (now, local));
         self.meet(node, app, need);
-        self.take_deeds(node, app);
+        self.take_events(node, app);
         if self.hosts[node].environment.woken.replace(false) {
             self.wake(node);
         }
@@ -148,8 +148,8 @@ impl World {
                 thread.waiting = Waiting::For(need, until);
                 return self.wait(node, app);
             }
-            Need::Alone { until } => {
-                thread.machine.gate().ask_alone();
+            Need::Simplex { until } => {
+                thread.machine.gate().ask_simplex();
                 thread.waiting = Waiting::For(need, until);
                 return self.wait(node, app);
             }
@@ -182,7 +182,7 @@ impl World {
         };
         let until = match &thread.waiting {
             Waiting::Nothing => return,
-            Waiting::For(Need::Alone { .. }, until) => {
+            Waiting::For(Need::Simplex { .. }, until) => {
                 host.environment.woken.set(true);
                 let poll = host.clock.local(now) + ALONE_POLL;
                 poll.min(*until)
@@ -200,7 +200,7 @@ impl World {
         }
     }
 
-    fn take_deeds(&mut self, node: usize, app: usize) {
+    fn take_events(&mut self, node: usize, app: usize) {
         let now = self.queue.now();
         let host = &mut self.hosts[node];
         let incarnation = host.incarnation;
@@ -212,8 +212,8 @@ impl World {
         };
         let application = thread.index;
         let (checks, trace) = (&mut self.checks, &mut self.trace);
-        thread.take_deeds(|deed| match deed {
-            Deed::Published {
+        thread.take_events(|event| match event {
+            AppEvent::Published {
                 epoch,
                 cycle,
                 digest,
@@ -239,7 +239,7 @@ impl World {
                     },
                 );
             }
-            Deed::Resumed(with) => {
+            AppEvent::Resumed(with) => {
                 trace.tell(
                     now,
                     Happening::Resumed {

@@ -66,7 +66,7 @@ impl World {
             up: (0..networks as u8).map(LinkId).filter(is_up).collect(),
             sessions: &process.sessions,
             answer: &|application, ticket| {
-                let outcome = channel(application).map(|channel| channel.port.outcome(ticket));
+                let outcome = channel(application).map(|channel| channel.mailbox.outcome(ticket));
                 outcome.unwrap_or(TransferOutcome::Pending)
             },
             at,

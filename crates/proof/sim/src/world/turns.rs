@@ -81,7 +81,7 @@ impl World {
                     self.hosts[node].owes_observation = true;
                 }
             }
-            Turn::Ended | Turn::Hung(_) => self.node_ends(node, turn),
+            Turn::Ended | Turn::WatchdogExpired(_) => self.node_ends(node, turn),
         }
     }
 
@@ -308,8 +308,8 @@ impl World {
     /// A node's process has ended by itself; somebody starts it again.
     #[cold]
     fn node_ends(&mut self, node: usize, turn: Turn) {
-        if matches!(turn, Turn::Hung(_)) {
-            self.tell(Happening::Hung { node });
+        if matches!(turn, Turn::WatchdogExpired(_)) {
+            self.tell(Happening::WatchdogExpired { node });
         }
         self.kill(node);
         let now = self.now();

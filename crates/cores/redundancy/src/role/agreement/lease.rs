@@ -36,7 +36,7 @@ pub(crate) struct Lease {
     /// The witness's incarnation that answered last, 0 for none.
     pub(crate) witness: u64,
     /// Whether the last answer said that the role is marked: what others hold is old.
-    pub(crate) alone: bool,
+    pub(crate) simplex: bool,
     /// The mark is on record for what this primary says at present.
     pub(crate) marked: bool,
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::id::GroupId;
 use crate::role::agreement::Agreement;
-use crate::role::alone::Alone;
+use crate::role::simplex::Simplex;
 use crate::role::state::Tenure;
 use crate::setup::GroupSetup;
 use alloc::vec;
@@ -65,7 +65,7 @@ fn a_promise_is_void_only_when_its_beneficiary_says_that_it_hands_over() {
                 GroupFlags::SWITCHOVER_REQUEST,
                 GroupFlags::HANDING_OVER,
                 GroupFlags::ELIGIBLE,
-                GroupFlags::ALONE,
+                GroupFlags::SIMPLEX,
                 GroupFlags::DUPLICATE,
             ];
             let flags = flags
@@ -97,9 +97,9 @@ fn a_switchover_is_abandoned_when_no_epoch_is_left_to_offer() {
         machine.terms.index = 1;
         machine.state = RoleState::Primary(Tenure {
             cold: false,
-            ally: s.session,
+            incarnation: s.session,
             lapse: None,
-            alone: Alone::at_beginning(now),
+            simplex: Simplex::at_beginning(now),
             draining: None,
         });
         (machine.lasting.stamped, machine.lasting.observed) = (Epoch(epoch | 1), Epoch(epoch | 1));
@@ -147,6 +147,6 @@ fn only_a_later_primary_makes_it_history_that_this_node_was_ahead() {
             ..heard
         });
         machine.fall_behind();
-        assert_eq!(!machine.says_alone(), history, "{epoch} {role:?}");
+        assert_eq!(!machine.says_simplex(), history, "{epoch} {role:?}");
     }
 }

@@ -61,7 +61,7 @@ where
         } else if self.replication.settled(awaited.ticket) == TransferOutcome::Safe {
             self.phase = Phase::CopyOut(permit, None);
         } else {
-            self.phase = Phase::GoingAlone(permit, None);
+            self.phase = Phase::GoingSimplex(permit, None);
         }
         debug_assert!(this.at <= now);
     }
@@ -89,7 +89,7 @@ where
             self.gate.in_step();
             self.phase = Phase::CopyOut(permit, None);
         } else {
-            self.phase = Phase::GoingAlone(permit, Some(awaited.ticket));
+            self.phase = Phase::GoingSimplex(permit, Some(awaited.ticket));
         }
     }
 

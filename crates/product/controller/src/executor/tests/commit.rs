@@ -308,8 +308,8 @@ fn outputs_are_held_while_the_backup_could_take_over_with_an_older_state() {
         let world = World::new();
         world.lock().transfer = None;
         world.lock().backup = backup;
-        world.lock().alone = false;
-        world.schedule(at(45), |state| state.alone = true);
+        world.lock().simplex = false;
+        world.schedule(at(45), |state| state.simplex = true);
         let settings = ExecutorSettings {
             commit,
             ..settings()
@@ -335,7 +335,7 @@ fn outputs_are_held_while_the_backup_could_take_over_with_an_older_state() {
 fn a_raised_epoch_does_not_excuse_async_from_the_state_of_the_cycle_before() {
     let world = World::new();
     world.lock().transfer = None;
-    world.lock().alone = false;
+    world.lock().simplex = false;
     world.schedule(at(5), |state| {
         state.permit = Some(Permit {
             epoch: Epoch(3),

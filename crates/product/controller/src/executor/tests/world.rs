@@ -37,7 +37,7 @@ pub struct State {
     pub permit: Option<Permit>,
     pub backup: bool,
     /// Whether it can be made certain that nobody takes over with an older state.
-    pub alone: bool,
+    pub simplex: bool,
     /// How long that takes.
     pub alone_after: Duration,
     pub cold: bool,
@@ -115,7 +115,7 @@ impl World {
                 until: Instant::FAR_FUTURE,
             }),
             backup: true,
-            alone: true,
+            simplex: true,
             alone_after: Duration::ZERO,
             cold: false,
             role_since: Instant::ZERO,
@@ -220,11 +220,11 @@ impl OutputGate for World {
     fn paused(&self) -> bool {
         self.lock().paused
     }
-    fn go_alone(&mut self, _: Instant) -> bool {
+    fn go_simplex(&mut self, _: Instant) -> bool {
         let mut state = self.lock();
         let span = state.alone_after;
         state.pass(span);
-        state.alone
+        state.simplex
     }
     fn backup_expected(&self) -> bool {
         self.lock().backup

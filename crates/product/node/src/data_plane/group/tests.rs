@@ -1,5 +1,5 @@
 use bumpless_config::Config;
-use bumpless_mailbox::{ApplicationPort, StateLife};
+use bumpless_mailbox::{ApplicationMailbox, StateLife};
 
 use super::*;
 use crate::build::build_cores;
@@ -39,25 +39,25 @@ fn after_a_hand_over_a_state_counts_for_the_application_that_it_is_of() {
     let config = Config::parse(PAIR, "test").expect("a sound configuration");
     let wiring = Wiring::new(&config, config.node("left").expect("it is configured"));
     let (mut cores, _) = build_cores(&config, &wiring, 1, at(1)).expect("a sound setup");
-    let marks = Arc::new(Marks::new(2));
+    let dirty = Arc::new(DirtySet::new(2));
     // The one with the longer period is not the first.
     let periods = [10, 1000].map(Duration::from_millis);
-    let port = |member| Arc::new(ApplicationPort::marking(Arc::clone(&marks), member));
-    let ports = [port(0), port(1)];
-    let member = |(port, period): (&Arc<ApplicationPort>, Duration)| Member {
-        port: Arc::clone(port),
+    let mailbox = |member| Arc::new(ApplicationMailbox::marking(Arc::clone(&dirty), member));
+    let mailboxes = [mailbox(0), mailbox(1)];
+    let member = |(mailbox, period): (&Arc<ApplicationMailbox>, Duration)| Member {
+        mailbox: Arc::clone(mailbox),
         times: MemberTimes {
             period,
             hot_restart: Duration::from_secs(5),
         },
         counts: Counts::Yes,
     };
-    let applications = (ports.iter().zip(periods).map(member).collect(), 2);
+    let applications = (mailboxes.iter().zip(periods).map(member).collect(), 2);
     let (gate, peer) = (Arc::default(), PeerId(0));
-    let mut group = GroupRuntime::new(GroupId(0), peer, gate, marks, applications);
+    let mut group = GroupRuntime::new(GroupId(0), peer, gate, dirty, applications);
     let redundancy = &mut cores.redundancy;
-    ports[0].note_published(0, StateLife::until(at(50)));
-    ports[1].note_published(0, StateLife::until(at(2000)));
+    mailboxes[0].note_published(0, StateLife::until(at(50)));
+    mailboxes[1].note_published(0, StateLife::until(at(2000)));
     group.role_changed(Role::Primary, false, redundancy, at(2));
     group.role_changed(Role::Backup, true, redundancy, at(20));
     assert_eq!(group.members.freshness(0), Some(at(50)));

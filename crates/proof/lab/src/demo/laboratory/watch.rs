@@ -68,12 +68,12 @@ impl Laboratory {
         found.len() == NODES.len() && found[0] == found[1] && found[0].1
     }
 
-    /// Waits until both nodes have the same configuration in force, at most for `patience`.
+    /// Waits until both nodes have the same configuration in force, at most for `timeout`.
     ///
     /// # Errors
     /// As [`wait_until`](Self::wait_until).
-    pub fn wait_alike(&mut self, patience: Duration) -> Result<(), DemoError> {
-        let until = now_ns() + u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
+    pub fn wait_alike(&mut self, timeout: Duration) -> Result<(), DemoError> {
+        let until = now_ns() + u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
         while !self.note_configurations() && now_ns() < until {
             self.wait_time(now_ns() + ALIKE_LOOK_NS)?;
         }
@@ -98,13 +98,13 @@ impl Laboratory {
         })
     }
 
-    /// Waits until `condition` holds, at most for `patience`; says whether it does.
+    /// Waits until `condition` holds, at most for `timeout`; says whether it does.
     ///
     /// # Errors
     /// If the user ends the demonstration, or a process ends by itself.
     pub fn wait_until(
         &mut self,
-        patience: Duration,
+        timeout: Duration,
         mut condition: impl FnMut(&Self) -> bool,
     ) -> Result<bool, DemoError> {
         let since = Instant::now();
@@ -113,7 +113,7 @@ impl Laboratory {
             if condition(self) {
                 return Ok(true);
             }
-            if since.elapsed() >= patience {
+            if since.elapsed() >= timeout {
                 return Ok(false);
             }
             self.waiter.look()?;
@@ -125,8 +125,8 @@ impl Laboratory {
     ///
     /// # Errors
     /// As [`wait_until`](Self::wait_until), or if it is not in time.
-    pub fn wait_redundant(&mut self, patience: Duration) -> Result<(), DemoError> {
-        match self.wait_until(patience, Self::is_redundant)? {
+    pub fn wait_redundant(&mut self, timeout: Duration) -> Result<(), DemoError> {
+        match self.wait_until(timeout, Self::is_redundant)? {
             true => Ok(()),
             false => Err(DemoError::NotRedundant(self.describe_nodes())),
         }

@@ -18,7 +18,7 @@ const REPLY: u16 = 0x2003;
 const SENT_AT: Range<usize> = 52..60;
 const EPOCH: Range<usize> = 106..110;
 /// How long is waited for a message that fits.
-const PATIENCE_MS: u64 = 300;
+const TIMEOUT_MS: u64 = 300;
 /// A strange value is outlived in a second; then the pair must be whole.
 const OUTLIVED_NS: u64 = 1_000 * MS;
 /// No chain of ordinary events raises the epoch by so much in a trial.
@@ -93,7 +93,7 @@ pub fn run(stage: &mut Stage<'_>, target: Target, number: u32) -> Done {
     let from_ns = now_ns();
     stage.pair.hosts.switch.flip(flip.clone());
     let mut flipped = None;
-    while flipped.is_none() && now_ns() < from_ns + PATIENCE_MS * MS {
+    while flipped.is_none() && now_ns() < from_ns + TIMEOUT_MS * MS {
         stage.waiter.ms(5)?;
         let report = stage.pair.hosts.switch.report();
         flipped = report

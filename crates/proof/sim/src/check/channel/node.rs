@@ -4,7 +4,7 @@ use bumpless_base::{ChannelId, Duration, Instant, LinkSet};
 use bumpless_wire::DataHeader;
 
 use super::receiving::Receiving;
-use super::sending::{Patience, Sending};
+use super::sending::{ProbeTimeouts, Sending};
 use super::told::{ChannelTerms, Message, Passed, TransferTurn};
 use crate::check::{Exemption, Tally, Verdict};
 
@@ -103,7 +103,7 @@ impl Node {
     ) {
         // What is heard from this turn on can only be asked in the next.
         let up = std::mem::replace(&mut self.up, turn.up).intersection(turn.up);
-        let patience = self.silence(up, turn.acted);
+        let probe_timeout = self.silence(up, turn.acted);
         self.quiet = true;
         for (application, end) in self.ends.iter_mut().enumerate() {
             let Some(end) = end.as_mut().filter(|end| !end.quiet) else {
@@ -112,7 +112,9 @@ impl Node {
             note(application, end.receiving.ends_turn());
             let answer = |ticket| (turn.answer)(application, ticket);
             note(application, end.sending.ends_turn(turn.acted, answer));
-            let silent = end.sending.keeps_silent(self.sent_at, turn.acted, patience);
+            let silent = end
+                .sending
+                .keeps_silent(self.sent_at, turn.acted, probe_timeout);
             note(application, silent);
             end.quiet = end.sending.is_quiet() && end.receiving.is_quiet();
             self.quiet &= end.quiet;
@@ -121,14 +123,14 @@ impl Node {
 
     /// Longer than the sender can wait for an answer (T-19): its smoothed round trip and four
     /// variations, each at most the longest that it can have measured.
-    fn patience(&self) -> Duration {
+    fn probe_timeout(&self) -> Duration {
         self.longest_round_trip * 5 + Duration::from_micros(100)
     }
 
     /// Longer than the sender can wait before it asks (T-23): its smoothed round trip and one variation,
     /// until twelve questions of a channel, or 64 of all, have no answer, or a channel's networks are all
-    /// down; then up to 16 times its patience. A wait that has begun behind those 64 is not cut short.
-    fn silence(&mut self, up: LinkSet, now: Instant) -> Patience {
+    /// down; then up to 16 times its probe timeout. A wait that has begun behind those 64 is not cut short.
+    fn silence(&mut self, up: LinkSet, now: Instant) -> ProbeTimeouts {
         let answered = self.longest_round_trip * 2 + Duration::from_micros(100);
         let mut sendings = self.ends.iter().flatten().map(|end| &end.sending);
         let presses = |sending: &Sending| sending.repeated() < 12 && sending.is_reached(up);
@@ -136,9 +138,9 @@ impl Node {
         if self.repeated >= 64 {
             self.slow_at = now;
         }
-        Patience {
+        ProbeTimeouts {
             answered,
-            unanswered: self.patience() * 16,
+            unanswered: self.probe_timeout() * 16,
             slowly,
             slow_at: self.slow_at,
         }
@@ -188,12 +190,14 @@ impl Node {
                 }
             }
             Message::Ack(header, blocks) => {
-                let patience = self.patience();
+                let probe_timeout = self.probe_timeout();
                 let Some(application) = self.find(passed) else {
                     return;
                 };
                 if let Some(end) = &mut self.ends[application]
-                    && let Some(took) = end.sending.hears(header, blocks, turn.received, patience)
+                    && let Some(took) =
+                        end.sending
+                            .hears(header, blocks, turn.received, probe_timeout)
                 {
                     self.longest_round_trip = self.longest_round_trip.max(took);
                     self.repeated = 0;

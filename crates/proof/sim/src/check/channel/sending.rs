@@ -2,7 +2,7 @@
 
 mod turn_end;
 
-pub use turn_end::Patience;
+pub use turn_end::ProbeTimeouts;
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ use super::{ChannelTerms, State};
 use crate::check::{Tally, Verdict};
 
 /// The shortest time from sending to the first question (T-23).
-const LEAST_PATIENCE: Duration = Duration::from_micros(100);
+const LEAST_TIMEOUT: Duration = Duration::from_micros(100);
 
 /// A transfer whose first packet has left.
 #[derive(Clone, Debug)]
@@ -114,15 +114,15 @@ impl Sending {
     }
 
     /// Takes an acknowledgement; returns the longest round trip that it can show.
-    /// `patience`: what was sent so long before is lost unless it is acknowledged.
+    /// `probe_timeout`: what was sent so long before is lost unless it is acknowledged.
     pub fn hears(
         &mut self,
         header: &AckHeader,
         blocks: &[(u32, u32)],
         now: Instant,
-        patience: Duration,
+        probe_timeout: Duration,
     ) -> Option<Duration> {
-        let patience = patience + self.terms.pacing;
+        let probe_timeout = probe_timeout + self.terms.pacing;
         let same = header.version == self.terms.version
             && (header.version == Version::V1 || Some(header.tag) == self.session)
             && Some(header.cycle) == self.last_cycle;
@@ -130,7 +130,7 @@ impl Sending {
             return None;
         }
         let took = now.since(self.began);
-        self.absorb(header, blocks, now, patience);
+        self.absorb(header, blocks, now, probe_timeout);
         Some(took)
     }
 
@@ -139,7 +139,7 @@ impl Sending {
         header: &AckHeader,
         blocks: &[(u32, u32)],
         now: Instant,
-        patience: Duration,
+        probe_timeout: Duration,
     ) {
         let Some(open) = &mut self.open else { return };
         let known = |sequence: u32| sequence < open.started;
@@ -166,7 +166,7 @@ impl Sending {
         (open.heard, open.repeated) = (now, 0);
         let (low, ticket) = (open.low, open.state.ticket);
         if low < open.packets {
-            return self.note_lost(low, blocks, now, patience);
+            return self.note_lost(low, blocks, now, probe_timeout);
         }
         // What was given up when it came to send is told as that in this turn, whatever comes in it.
         if now <= open.earliest && !open.doubtful {
@@ -178,12 +178,18 @@ impl Sending {
 
     /// T-19 by time, T-21: a packet that is reported missing and whose answer is overdue on every link
     /// goes next on each of them.
-    fn note_lost(&mut self, low: u32, blocks: &[(u32, u32)], now: Instant, patience: Duration) {
+    fn note_lost(
+        &mut self,
+        low: u32,
+        blocks: &[(u32, u32)],
+        now: Instant,
+        probe_timeout: Duration,
+    ) {
         self.first.fill(None);
         let reported = blocks.last().is_some_and(|&(_, high)| low < high);
         let sendings = (0..self.unsent.len()).map(|network| self.left_at(network, low));
         let last = sendings.flatten().max();
-        if reported && last.is_some_and(|last| now > last + patience) {
+        if reported && last.is_some_and(|last| now > last + probe_timeout) {
             self.first.fill(Some(low));
         }
     }
@@ -388,7 +394,7 @@ impl Sending {
     }
 
     /// Whether a packet that leaves on a link for the first time is a question (T-23). It is if it is the last that is
-    /// not acknowledged, and was sent in vain elsewhere: no question comes within the least patience. *What leaves on
+    /// not acknowledged, and was sent in vain elsewhere: no question comes within the least probe timeout. *What leaves on
     /// all links, one after the other, is none; of each transfer at most one packet for each further link is
     /// mistaken for one.*
     fn asks_elsewhere(&self, sequence: u32, now: Instant) -> bool {
@@ -396,7 +402,7 @@ impl Sending {
         let started = self.open.as_ref().map_or(0, |open| open.started as usize);
         let last = (0..started).rfind(|&at| !self.acknowledged[at]);
         let elsewhere = self.left.iter().skip(sequence as usize).step_by(packets);
-        let waited = now.before(LEAST_PATIENCE).as_nanos();
+        let waited = now.before(LEAST_TIMEOUT).as_nanos();
         let in_vain = |&left: &u64| (1..=waited).contains(&left);
         last == Some(sequence as usize) && elsewhere.copied().any(|left| in_vain(&left))
     }

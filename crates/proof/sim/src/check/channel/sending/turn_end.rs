@@ -10,7 +10,7 @@ use crate::check::{Exemption, Verdict};
 
 /// How long may pass without a question (T-23).
 #[derive(Clone, Copy, Debug)]
-pub struct Patience {
+pub struct ProbeTimeouts {
     /// Longer than a sender can wait while it is answered.
     pub answered: Duration,
     /// And while it is not.
@@ -121,21 +121,26 @@ impl Sending {
     }
 
     /// T-23: whoever waits for an acknowledgement asks for it, or another channel does at the in-flight
-    /// limit. `sent_at`: when this node last sent a packet of any state; `patience`: longer than the
+    /// limit. `sent_at`: when this node last sent a packet of any state; `probe_timeout`: longer than the
     /// sender's can be.
-    pub fn keeps_silent(&self, sent_at: Instant, now: Instant, patience: Patience) -> Verdict {
+    pub fn keeps_silent(
+        &self,
+        sent_at: Instant,
+        now: Instant,
+        probe_timeout: ProbeTimeouts,
+    ) -> Verdict {
         let waits = |open: &&Open| open.started > open.acknowledged;
         let Some(open) = self.open.as_ref().filter(waits) else {
             return Ok(());
         };
         let silent = now.since(sent_at.max(open.heard));
-        if silent <= patience.answered + self.terms.pacing {
+        if silent <= probe_timeout.answered + self.terms.pacing {
             return Ok(());
         }
-        let slowly = patience.slowly || self.last_left() <= Some(patience.slow_at);
+        let slowly = probe_timeout.slowly || self.last_left() <= Some(probe_timeout.slow_at);
         let most = match slowly {
-            true => patience.unanswered,
-            false => patience.answered,
+            true => probe_timeout.unanswered,
+            false => probe_timeout.answered,
         };
         if open.doubtful {
             self.tally.count(Exemption::GivenUpInThisTurn);
@@ -143,7 +148,7 @@ impl Sending {
             self.tally.count(Exemption::AsksMoreSlowly);
         } else {
             return Err(format!(
-                "waits for an acknowledgement of transfer cycle {} and has not asked for {}, {} at most are its patience",
+                "waits for an acknowledgement of transfer cycle {} and has not asked for {}, {} at most are its probe timeout",
                 open.cycle, silent, most
             ));
         }

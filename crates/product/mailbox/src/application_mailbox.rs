@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use bumpless_atomic_box::Marks;
+use bumpless_atomic_box::DirtySet;
 use bumpless_base::{Epoch, Instant, TransferOutcome};
 
-use crate::GroupGate;
+use crate::PublishedPermit;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, Thread, current, fence};
 
 /// For how long a state of an application counts.
@@ -29,7 +29,7 @@ impl StateLife {
 
 /// What an application says to the data plane, of which its group counts together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Word {
+pub struct MemberStatus {
     /// The highest epoch that its field device was seen to hold.
     pub epoch_seen: Epoch,
     /// The highest epoch in which an earlier process of this node is known to have written.
@@ -50,7 +50,7 @@ pub struct Word {
     pub safe: bool,
 }
 
-impl Default for Word {
+impl Default for MemberStatus {
     /// What an application says that has done nothing.
     fn default() -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Default for Word {
 /// `safe`, `settled` and `published` hold the number of states up to and including a ticket, so
 /// that zero means "none yet".
 #[derive(Debug, Default)]
-pub struct ApplicationPort {
+pub struct ApplicationMailbox {
     safe: AtomicU64,
     settled: AtomicU64,
     published: AtomicU64,
@@ -102,8 +102,8 @@ pub struct ApplicationPort {
     /// When the role was taken whose first state has yet to be made, zero if none has.
     undecided: AtomicU64,
     executor: OnceLock<Thread>,
-    /// Where the data plane finds that something is to be looked at here, and this port's number there.
-    marks: Option<(Arc<Marks>, usize)>,
+    /// Where the data plane finds that something is to be looked at here, and this mailbox's number there.
+    dirty: Option<(Arc<DirtySet>, usize)>,
 }
 
 /// Zero stands for none.
@@ -111,27 +111,27 @@ fn instant_of(nanos: u64) -> Option<Instant> {
     (nanos != 0).then(|| Instant::from_nanos(nanos))
 }
 
-impl ApplicationPort {
-    /// A port whose number is marked in `marks` whenever [`ApplicationPort::word`] may be another.
-    pub fn marking(marks: Arc<Marks>, number: usize) -> Self {
+impl ApplicationMailbox {
+    /// A mailbox whose number is marked in `dirty` whenever [`ApplicationMailbox::status`] may be another.
+    pub fn marking(dirty: Arc<DirtySet>, number: usize) -> Self {
         Self {
-            marks: Some((marks, number)),
+            dirty: Some((dirty, number)),
             ..Self::default()
         }
     }
 
     /// After a change, so that who takes the mark sees it.
     fn mark(&self) {
-        if let Some((marks, number)) = &self.marks {
-            marks.mark(*number);
+        if let Some((dirty, number)) = &self.dirty {
+            dirty.mark(*number);
         }
     }
 
     /// What the data plane wants to know of each application.
-    pub fn word(&self) -> Word {
+    pub fn status(&self) -> MemberStatus {
         let outdated = instant_of(self.outdated.load(Ordering::SeqCst));
         let judged = self.judged.load(Ordering::SeqCst);
-        Word {
+        MemberStatus {
             epoch_seen: Epoch(self.epoch_seen.load(Ordering::SeqCst)),
             epoch_spent: Epoch(self.epoch_spent.load(Ordering::SeqCst)),
             fit: !self.unfit.load(Ordering::SeqCst),
@@ -144,7 +144,7 @@ impl ApplicationPort {
         }
     }
 
-    /// Registers the calling thread as the one that [`ApplicationPort::wake`] wakes.
+    /// Registers the calling thread as the one that [`ApplicationMailbox::wake`] wakes.
     pub fn register_executor(&self) {
         let _ = self.executor.set(current());
     }
@@ -227,10 +227,10 @@ impl ApplicationPort {
     }
 
     /// Says that outputs are to be written although their state is not safe; what
-    /// [`GroupGate::alone`] says after that holds until [`ApplicationPort::in_step`].
-    pub fn ask_alone(&self) {
+    /// [`PublishedPermit::simplex`] says after that holds until [`ApplicationMailbox::in_step`].
+    pub fn ask_simplex(&self) {
         self.behind.store(true, Ordering::SeqCst);
-        // With the one in `end_alone`: this thread sees that nobody is alone any more, or the other
+        // With the one in `end_simplex`: this thread sees that nobody is in simplex any more, or the other
         // sees what was asked.
         fence(Ordering::SeqCst);
         self.mark();
@@ -273,7 +273,7 @@ impl ApplicationPort {
     }
 
     /// The executor has ended its cycle. Returns whether the data plane awaits that and must be woken.
-    pub fn leave_cycle(&self, gate: &GroupGate) -> bool {
+    pub fn leave_cycle(&self, gate: &PublishedPermit) -> bool {
         self.in_cycle.store(false, Ordering::SeqCst);
         self.cycle_since.store(0, Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -281,7 +281,7 @@ impl ApplicationPort {
     }
 
     /// The data plane asks the executor to pause, for an ordered hand-over; returns whether it has: its
-    /// newest state is at the backup, and it writes no output before [`ApplicationPort::go_on`].
+    /// newest state is at the backup, and it writes no output before [`ApplicationMailbox::go_on`].
     pub fn try_pause(&self) -> bool {
         // With the one in `leave_cycle`: the end of the cycle is seen here, or the hand-over there.
         fence(Ordering::SeqCst);
@@ -397,14 +397,14 @@ impl ApplicationPort {
 }
 
 /// The data plane takes back that outputs may be written whose state is not safe. Returns whether that
-/// is so for certain: not if one of `ports` asks for it meanwhile, and may have seen that it may.
-pub fn end_alone<'a>(
-    gate: &GroupGate,
-    mut ports: impl Iterator<Item = &'a Arc<ApplicationPort>>,
+/// is so for certain: not if one of `mailboxes` asks for it meanwhile, and may have seen that it may.
+pub fn end_simplex<'a>(
+    gate: &PublishedPermit,
+    mut mailboxes: impl Iterator<Item = &'a Arc<ApplicationMailbox>>,
 ) -> bool {
-    gate.set_alone(false);
+    gate.set_simplex(false);
     fence(Ordering::SeqCst);
-    !ports.any(|port| port.behind())
+    !mailboxes.any(|mailbox| mailbox.behind())
 }
 
 #[cfg(all(test, not(loom)))]
@@ -413,20 +413,20 @@ mod tests {
 
     #[test]
     fn a_later_safe_state_covers_the_ones_before_it() {
-        let port = ApplicationPort::default();
-        assert_eq!(port.outcome(0), TransferOutcome::Pending);
-        port.note_published(0, StateLife::default());
-        assert!(!port.newest_is_safe());
-        assert_eq!(port.outcome(1), TransferOutcome::Pending);
-        port.settle(1, false);
-        assert_eq!(port.outcome(1), TransferOutcome::Failed);
-        port.note_published(3, StateLife::default());
-        assert!(!port.newest_is_safe());
-        port.settle(3, true);
+        let mailbox = ApplicationMailbox::default();
+        assert_eq!(mailbox.outcome(0), TransferOutcome::Pending);
+        mailbox.note_published(0, StateLife::default());
+        assert!(!mailbox.newest_is_safe());
+        assert_eq!(mailbox.outcome(1), TransferOutcome::Pending);
+        mailbox.settle(1, false);
+        assert_eq!(mailbox.outcome(1), TransferOutcome::Failed);
+        mailbox.note_published(3, StateLife::default());
+        assert!(!mailbox.newest_is_safe());
+        mailbox.settle(3, true);
         assert_eq!(
-            (port.outcome(1), port.outcome(2)),
+            (mailbox.outcome(1), mailbox.outcome(2)),
             (TransferOutcome::Safe, TransferOutcome::Safe)
         );
-        assert!(port.newest_is_safe());
+        assert!(mailbox.newest_is_safe());
     }
 }

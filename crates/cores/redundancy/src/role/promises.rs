@@ -54,7 +54,7 @@ impl RoleMachine {
                 GroupFlags::ELIGIBLE,
                 self.role() != Role::Stopped && reaches,
             )
-            .with(GroupFlags::ALONE, self.says_alone())
+            .with(GroupFlags::SIMPLEX, self.says_simplex())
             .with(GroupFlags::DUPLICATE, s.duplicate_partner)
             .with(GroupFlags::LAPSED, lapsed)
             .with(

@@ -1,4 +1,4 @@
-//! Going on alone: what the partner holds is old, and who knows that.
+//! Going on in simplex: what the partner holds is old, and who knows that.
 //!
 //! An output whose state is not safe at the partner may leave only when the partner cannot take
 //! over with what it holds. Two independent ways make that certain: the witnesses refuse it the
@@ -13,7 +13,7 @@ use bumpless_wire::{GroupEntry, Role, WitnessKind, WitnessReply};
 
 /// What a primary says of its partner's state, and who has heard it.
 #[derive(Clone, Copy, Debug, Hash)]
-pub(crate) struct Alone {
+pub(crate) struct Simplex {
     /// The partner's state may be older than the last output.
     ahead: bool,
     /// Since when that is said without a break; what was granted before does not count.
@@ -27,7 +27,7 @@ pub(crate) struct Alone {
     written: bool,
 }
 
-impl Alone {
+impl Simplex {
     pub(crate) const fn is_ahead(&self) -> bool {
         self.ahead
     }
@@ -51,14 +51,16 @@ impl Alone {
 
 impl RoleMachine {
     /// What the driver wished last, or the role began with.
-    pub(crate) fn wants_alone(&self) -> bool {
-        self.state.tenure().is_some_and(|tenure| tenure.alone.ahead)
+    pub(crate) fn wants_simplex(&self) -> bool {
+        self.state
+            .tenure()
+            .is_some_and(|tenure| tenure.simplex.ahead)
     }
 
-    /// The driver's wish; see [`Redundancy::set_alone`](crate::Redundancy::set_alone).
-    pub(crate) fn set_alone(&mut self, wanted: bool, s: &Surroundings<'_>, out: &mut Outbox) {
+    /// The driver's wish; see [`Redundancy::set_simplex`](crate::Redundancy::set_simplex).
+    pub(crate) fn set_simplex(&mut self, wanted: bool, s: &Surroundings<'_>, out: &mut Outbox) {
         self.notice_lapse(s, out);
-        let ahead = self.state.tenure().map(|tenure| tenure.alone.ahead);
+        let ahead = self.state.tenure().map(|tenure| tenure.simplex.ahead);
         if ahead.is_some_and(|ahead| ahead != wanted) {
             self.declare(wanted, s.timing, s.now);
         }
@@ -69,10 +71,10 @@ impl RoleMachine {
         let Some(tenure) = self.state.tenure_mut() else {
             return;
         };
-        tenure.alone = Alone {
+        tenure.simplex = Simplex {
             ahead,
-            written: tenure.alone.written && ahead,
-            ..Alone::at_beginning(now)
+            written: tenure.simplex.written && ahead,
+            ..Simplex::at_beginning(now)
         };
         self.urgent = true;
         for at in 0..self.agreement.members().len() {
@@ -88,7 +90,7 @@ impl RoleMachine {
     /// States anew what it stated.
     pub(crate) fn declare_again(&mut self, s: &Surroundings<'_>) {
         if let Some(tenure) = self.state.tenure() {
-            self.declare(tenure.alone.ahead, s.timing, s.now);
+            self.declare(tenure.simplex.ahead, s.timing, s.now);
         }
     }
 
@@ -102,50 +104,50 @@ impl RoleMachine {
 
     /// What heartbeats say: while there is a right, or may be one, what the driver wishes; else what has become
     /// of it.
-    pub(crate) fn says_alone(&self) -> bool {
+    pub(crate) fn says_simplex(&self) -> bool {
         match self.state.tenure() {
-            Some(tenure) if tenure.lapse.is_none() => tenure.alone.ahead,
-            Some(tenure) => tenure.alone.written,
+            Some(tenure) if tenure.lapse.is_none() => tenure.simplex.ahead,
+            Some(tenure) => tenure.simplex.written,
             None => self.lasting.left_ahead,
         }
     }
 
     /// From the moment at which outputs may leave without a state at the partner, they may have left.
     pub(crate) fn note_written(&mut self) {
-        let alone = self.is_alone();
+        let simplex = self.is_simplex();
         if let Some(tenure) = self.state.tenure_mut() {
-            tenure.alone.written |= alone;
+            tenure.simplex.written |= simplex;
         }
     }
 
     /// Whether the partner can no longer take over with what it holds.
-    pub(crate) fn is_alone(&self) -> bool {
-        let Some(Tenure { alone, .. }) = self.state.in_force() else {
+    pub(crate) fn is_simplex(&self) -> bool {
+        let Some(Tenure { simplex, .. }) = self.state.in_force() else {
             return false;
         };
         let mask = self.agreement.mask();
         let witness = |r| self.agreement.kind(r) == Some(ReferenceKind::Witness);
         let mut witnesses = mask.iter().filter(|&r| witness(r));
         let marked = witnesses.all(|r| self.agreement.lease(r).marked);
-        alone.ahead && (marked || alone.heard)
+        simplex.ahead && (marked || simplex.heard)
     }
 
     /// The round of heartbeats that is sent at `now` says that this node is ahead.
     pub(crate) fn note_said(&mut self, now: Instant) {
         let tenure = self.state.tenure_mut();
-        if let Some(tenure) = tenure.filter(|t| t.alone.ahead && t.lapse.is_none()) {
+        if let Some(tenure) = tenure.filter(|t| t.simplex.ahead && t.lapse.is_none()) {
             let now = now.max(Instant::from_nanos(1));
-            tenure.alone.said_at.get_or_insert(now);
+            tenure.simplex.said_at.get_or_insert(now);
         }
     }
 
     /// Takes what a heartbeat of the partner says of what it has heard: `asked` is the latest of our send times.
     pub(crate) fn hear_alone(&mut self, asked: Instant, s: &Surroundings<'_>) {
-        let Some(Tenure { alone, .. }) = self.state.tenure_mut() else {
+        let Some(Tenure { simplex, .. }) = self.state.tenure_mut() else {
             return;
         };
-        let said = alone.said_at.is_some_and(|said| said <= asked);
-        alone.heard |= alone.ahead && said && asked <= s.now;
+        let said = simplex.said_at.is_some_and(|said| said <= asked);
+        simplex.heard |= simplex.ahead && said && asked <= s.now;
         self.note_written();
     }
 
@@ -157,10 +159,10 @@ impl RoleMachine {
         s: &Surroundings<'_>,
     ) {
         let sent = Instant::from_nanos(reply.echo_sent_at);
-        if let Some(Tenure { alone, .. }) = self.state.tenure() {
-            let asked_since = alone.ahead && sent >= alone.since;
-            if reply.kind == WitnessKind::RenewAlone && asked_since {
-                self.agreement.lease_mut(reference).marked = reply.granted && reply.alone;
+        if let Some(Tenure { simplex, .. }) = self.state.tenure() {
+            let asked_since = simplex.ahead && sent >= simplex.since;
+            if reply.kind == WitnessKind::RenewSimplex && asked_since {
+                self.agreement.lease_mut(reference).marked = reply.granted && reply.simplex;
                 self.note_written();
             }
             return;
@@ -169,7 +171,7 @@ impl RoleMachine {
         let attempt = self.state.attempt();
         let asked = attempt.is_some_and(|attempt| sent >= attempt.since);
         let needed = self.agreement.needed().contains(reference);
-        if reply.alone && asked && needed && !s.reachable {
+        if reply.simplex && asked && needed && !s.reachable {
             self.newest.doubt();
         }
     }

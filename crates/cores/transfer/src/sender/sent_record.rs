@@ -12,7 +12,7 @@ const MAX_RESENT: u32 = 3;
 /// The latest sending of a packet on a link: bits 0 and 1 say how often it was sent again, the
 /// others the tick plus one. Zero: never sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Mark(u32);
+struct SentRecord(u32);
 
 /// Place in the order in which a channel's packets left on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,7 +44,7 @@ pub(super) enum Place {
 
 /// A channel on one of its links.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct ChannelPath {
     pub link: LinkId,
     pub place: Place,
     /// Something is to be sent here to ask for an acknowledgement.
@@ -59,10 +59,10 @@ pub(super) struct Lane {
     /// The first sending of the packet that was last sent for the second time.
     first: Option<Sending>,
     began: Instant,
-    marks: Box<[Mark]>,
+    marks: Box<[SentRecord]>,
 }
 
-impl Lane {
+impl ChannelPath {
     pub fn new(link: LinkId, packets: u32) -> Self {
         Self {
             link,
@@ -74,7 +74,7 @@ impl Lane {
             again: None,
             first: None,
             began: Instant::ZERO,
-            marks: vec![Mark::default(); packets as usize].into_boxed_slice(),
+            marks: vec![SentRecord::default(); packets as usize].into_boxed_slice(),
         }
     }
 
@@ -88,11 +88,11 @@ impl Lane {
         self.first = None;
         self.began = now;
         if let Some(marks) = self.marks.get_mut(..packets as usize) {
-            marks.fill(Mark::default());
+            marks.fill(SentRecord::default());
         }
     }
 
-    fn mark(&self, sequence: u32) -> Mark {
+    fn mark(&self, sequence: u32) -> SentRecord {
         self.marks
             .get(sequence as usize)
             .copied()
@@ -118,13 +118,13 @@ impl Lane {
         self.last_sent = now;
         let before = self.mark(sequence);
         let resent = match before {
-            Mark(0) => 0,
-            Mark(raw) => ((raw & MAX_RESENT) + 1).min(MAX_RESENT),
+            SentRecord(0) => 0,
+            SentRecord(raw) => ((raw & MAX_RESENT) + 1).min(MAX_RESENT),
         };
         if let Some(mark) = self.marks.get_mut(sequence as usize) {
-            *mark = Mark(sending.tick << 2 | resent);
+            *mark = SentRecord(sending.tick << 2 | resent);
         }
-        let again = before != Mark(0);
+        let again = before != SentRecord(0);
         if again {
             self.again = Some(sending);
             if resent == 1 {
@@ -186,28 +186,28 @@ mod tests {
         fn marks_order_sendings_as_they_left(
             steps in proptest::collection::vec((0u32..8, 0u64..600), 1..100)
         ) {
-            let mut lane = Lane::new(LinkId(0), 8);
-            lane.restart(8, Instant::ZERO);
+            let mut path = ChannelPath::new(LinkId(0), 8);
+            path.restart(8, Instant::ZERO);
             let mut now = Instant::ZERO;
             let mut twin: Vec<u32> = Vec::new();
             let mut firsts = [None; 8];
             for (sequence, wait) in steps {
                 now += Duration::from_nanos(wait);
-                prop_assert_eq!(lane.send(sequence, now), twin.contains(&sequence));
+                prop_assert_eq!(path.send(sequence, now), twin.contains(&sequence));
                 twin.push(sequence);
-                firsts[sequence as usize] = firsts[sequence as usize].or(lane.sending(sequence));
+                firsts[sequence as usize] = firsts[sequence as usize].or(path.sending(sequence));
             }
             let last = |s: u32| twin.iter().rposition(|&x| x == s);
             for a in 0..8 {
                 let times = twin.iter().filter(|&&x| x == a).count();
-                prop_assert_eq!(lane.sending_meant(a, false).is_some(), times == 1);
-                prop_assert_eq!(lane.sending_meant(a, true).is_some(), times == 2);
-                if let Some(first) = lane.first_of(a) {
+                prop_assert_eq!(path.sending_meant(a, false).is_some(), times == 1);
+                prop_assert_eq!(path.sending_meant(a, true).is_some(), times == 2);
+                if let Some(first) = path.first_of(a) {
                     prop_assert_eq!(Some(first), firsts[a as usize]);
                     prop_assert!(times > 1);
                 }
                 for b in 0..8 {
-                    prop_assert_eq!(lane.sending(a).cmp(&lane.sending(b)), last(a).cmp(&last(b)));
+                    prop_assert_eq!(path.sending(a).cmp(&path.sending(b)), last(a).cmp(&last(b)));
                 }
             }
         }

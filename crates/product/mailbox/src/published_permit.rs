@@ -7,18 +7,18 @@ use crate::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 /// The right of one group to write outputs, as the data plane last knew it.
 #[derive(Debug, Default)]
-pub struct GroupGate {
+pub struct PublishedPermit {
     epoch: AtomicU32,
     until: AtomicU64,
     role: AtomicU8,
     role_since: AtomicU64,
-    alone: AtomicBool,
+    simplex: AtomicBool,
     cold: AtomicBool,
     backup_expected: AtomicBool,
     handing_over: AtomicBool,
 }
 
-impl GroupGate {
+impl PublishedPermit {
     /// Publishes the permit; `None` takes it back at once.
     pub fn set_permit(&self, permit: Option<Permit>) {
         let permit = permit.map(|Permit { epoch, until }| (epoch, until));
@@ -64,13 +64,13 @@ impl GroupGate {
     }
 
     /// Publishes whether nobody can take over from an older state.
-    pub fn set_alone(&self, alone: bool) {
-        self.alone.store(alone, Ordering::SeqCst);
+    pub fn set_simplex(&self, simplex: bool) {
+        self.simplex.store(simplex, Ordering::SeqCst);
     }
 
     /// Whether nobody can take over from an older state.
-    pub fn alone(&self) -> bool {
-        self.alone.load(Ordering::SeqCst)
+    pub fn simplex(&self) -> bool {
+        self.simplex.load(Ordering::SeqCst)
     }
 
     /// Whether this node is a standing candidate: primary, or ready to be.
@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn a_permit_taken_back_is_gone_at_once_and_epochs_are_never_mixed() {
-        let gate = GroupGate::default();
+        let gate = PublishedPermit::default();
         assert_eq!(gate.permit(), None);
         gate.set_permit(Some(permit(3, 500)));
         assert_eq!(gate.permit(), Some(permit(3, 500)));

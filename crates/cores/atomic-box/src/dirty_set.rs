@@ -12,13 +12,13 @@ const BITS: usize = usize::BITS as usize;
 /// A set of numbers that many threads add to and one thread empties. Adding costs two atomic
 /// operations, emptying what was added; neither takes a lock or allocates.
 #[derive(Debug)]
-pub struct Marks {
+pub struct DirtySet {
     words: Box<[AtomicUsize]>,
     /// A bit says that a word of `words` may have bits.
     summary: Box<[AtomicUsize]>,
 }
 
-impl Marks {
+impl DirtySet {
     /// An empty set for the numbers below `count`.
     pub fn new(count: usize) -> Self {
         let words = count.div_ceil(BITS);
@@ -73,19 +73,19 @@ mod tests {
 
     #[test]
     fn what_was_marked_is_found_once_each() {
-        let marks = Marks::new(5000);
+        let dirty = DirtySet::new(5000);
         let marked: BTreeSet<usize> = [0, 1, 63, 64, 4095, 4096, 4999].into();
-        marked.iter().for_each(|&number| marks.mark(number));
-        marks.mark(64);
-        assert!(!marks.is_clear());
+        marked.iter().for_each(|&number| dirty.mark(number));
+        dirty.mark(64);
+        assert!(!dirty.is_clear());
         let mut found = BTreeSet::new();
-        marks.take(|number| {
+        dirty.take(|number| {
             assert!(found.insert(number));
-            marks.mark(number);
+            dirty.mark(number);
         });
         assert_eq!(found, marked);
-        assert!(!marks.is_clear(), "marked again meanwhile");
-        marks.take(|number| assert!(found.remove(&number)));
-        assert!(marks.is_clear() && found.is_empty());
+        assert!(!dirty.is_clear(), "marked again meanwhile");
+        dirty.take(|number| assert!(found.remove(&number)));
+        assert!(dirty.is_clear() && found.is_empty());
     }
 }

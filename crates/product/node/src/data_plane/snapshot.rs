@@ -81,7 +81,7 @@ impl<D: Drivers> DataPlane<D> {
         for channel in self.channels.iter().flatten() {
             channel.board.add_to(&mut counters);
             snapshot.applications[usize::from(channel.application)] = ApplicationSnapshot {
-                field_silent: !channel.port.word().fit,
+                field_silent: !channel.mailbox.status().fit,
                 ..channel.snapshot
             };
         }

@@ -49,7 +49,7 @@ impl RoleMachine {
         self.decide(s, out);
         let tenure = self.state.tenure_mut();
         if let Some(tenure) = tenure.filter(|tenure| tenure.lapse.is_none()) {
-            tenure.ally = s.session;
+            tenure.incarnation = s.session;
         }
     }
 

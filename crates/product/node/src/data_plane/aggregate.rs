@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use bumpless_atomic_box::Marks;
+use bumpless_atomic_box::DirtySet;
 use bumpless_base::{Epoch, Instant};
-use bumpless_mailbox::Word;
+use bumpless_mailbox::MemberStatus;
 
 use super::members::Members;
 
 /// The sum of what the applications of a group say.
-pub struct Words {
+pub struct Aggregate {
     /// The applications that may say something else than is known.
-    marks: Arc<Marks>,
-    known: Vec<Word>,
+    dirty: Arc<DirtySet>,
+    known: Vec<MemberStatus>,
     unfit: usize,
     outdated: usize,
     /// Until when whoever has written what some field device shows, and what lacks here, could go on.
@@ -27,12 +27,12 @@ pub struct Words {
     epoch_spent: Epoch,
 }
 
-impl Words {
-    /// Of applications at `count` places that have done nothing yet and mark themselves in `marks`.
-    pub fn new(marks: Arc<Marks>, count: usize) -> Self {
+impl Aggregate {
+    /// Of applications at `count` places that have done nothing yet and mark themselves in `dirty`.
+    pub fn new(dirty: Arc<DirtySet>, count: usize) -> Self {
         Self {
-            marks,
-            known: vec![Word::default(); count],
+            dirty,
+            known: vec![MemberStatus::default(); count],
             unfit: 0,
             outdated: 0,
             outdated_until: Instant::ZERO,
@@ -49,23 +49,23 @@ impl Words {
 
     /// Takes what was said since the last call.
     pub fn gather(&mut self, members: &Members, now: Instant) {
-        if !self.marks.is_clear() {
+        if !self.dirty.is_clear() {
             self.take(members, now);
         }
     }
 
     #[inline(never)] // Mostly nothing was said.
     fn take(&mut self, members: &Members, now: Instant) {
-        let marks = Arc::clone(&self.marks);
-        marks.take(|member| {
+        let dirty = Arc::clone(&self.dirty);
+        dirty.take(|member| {
             if let (Some(there), Some(&known)) = (members.at(member), self.known.get(member)) {
-                let word = there.port.word();
-                self.known[member] = word;
-                self.count(known, word);
-                if known.compared && !word.compared {
+                let status = there.mailbox.status();
+                self.known[member] = status;
+                self.count(known, status);
+                if known.compared && !status.compared {
                     self.uncompared_since = now;
                 }
-                if let Some(since) = word.outdated {
+                if let Some(since) = status.outdated {
                     let until = since + there.times.hot_restart;
                     self.outdated_until = self.outdated_until.max(until);
                 }
@@ -77,11 +77,11 @@ impl Words {
     pub fn forget(&mut self, place: usize) {
         if let Some(known) = self.known.get_mut(place) {
             let known = std::mem::take(known);
-            self.count(known, Word::default());
+            self.count(known, MemberStatus::default());
         }
     }
 
-    fn count(&mut self, before: Word, after: Word) {
+    fn count(&mut self, before: MemberStatus, after: MemberStatus) {
         let count = |sum: &mut usize, before: bool, after: bool| {
             *sum = *sum + usize::from(after) - usize::from(before);
         };
@@ -122,13 +122,13 @@ impl Words {
 
     /// Whether that of the application at `place` has accepted one, and no state has come since that was seen.
     pub fn is_lacking(&self, place: usize) -> bool {
-        self.known.get(place).is_some_and(|word| word.lacking)
+        self.known.get(place).is_some_and(|status| status.lacking)
     }
 
     /// A state of the application at `place` has come: it may include what its field device shows.
     pub fn note_received(&mut self, place: usize) {
-        if let Some(word) = self.known.get_mut(place) {
-            word.lacking = false;
+        if let Some(status) = self.known.get_mut(place) {
+            status.lacking = false;
         }
     }
 
@@ -139,11 +139,11 @@ impl Words {
 
     /// What devices showed before `now` says nothing any more.
     pub fn void_comparisons(&mut self, members: &Members, now: Instant) {
-        for (place, word) in self.known.iter_mut().enumerate() {
-            let port = members.at(place).map(|member| &member.port);
-            word.compared = port.is_some_and(|port| port.void_comparison(now));
+        for (place, status) in self.known.iter_mut().enumerate() {
+            let mailbox = members.at(place).map(|member| &member.mailbox);
+            status.compared = mailbox.is_some_and(|mailbox| mailbox.void_comparison(now));
         }
-        self.compared = self.known.iter().filter(|word| word.compared).count();
+        self.compared = self.known.iter().filter(|status| status.compared).count();
         (self.uncompared_since, self.outdated_changed) = (now, true);
     }
 
@@ -167,7 +167,7 @@ impl Words {
 #[cfg(test)]
 mod tests {
     use bumpless_base::{Duration, Random};
-    use bumpless_mailbox::{ApplicationPort, StateLife};
+    use bumpless_mailbox::{ApplicationMailbox, StateLife};
 
     use super::super::members::{Counts, Member, MemberTimes};
     use super::*;
@@ -175,9 +175,9 @@ mod tests {
     #[test]
     fn the_sum_is_what_asking_each_application_would_give() {
         const COUNT: usize = 70;
-        let marks = Arc::new(Marks::new(COUNT));
+        let dirty = Arc::new(DirtySet::new(COUNT));
         let member = |at| Member {
-            port: Arc::new(ApplicationPort::marking(Arc::clone(&marks), at)),
+            mailbox: Arc::new(ApplicationMailbox::marking(Arc::clone(&dirty), at)),
             times: MemberTimes {
                 period: Duration::from_millis(1),
                 hot_restart: Duration::from_secs(5),
@@ -185,7 +185,7 @@ mod tests {
             counts: Counts::Yes,
         };
         let mut members = Members::new((0..COUNT).map(member).collect(), COUNT);
-        let mut words = Words::new(Arc::clone(&marks), COUNT);
+        let mut aggregate = Aggregate::new(Arc::clone(&dirty), COUNT);
         let mut random = Random::new(7);
         let (mut shown, mut latest) = (0, Instant::ZERO);
         let (mut seen, mut spent) = (Epoch::default(), Epoch::default());
@@ -193,78 +193,84 @@ mod tests {
             let at = random.below(COUNT as u64) as usize;
             if random.chance(0.02) {
                 // One goes, another comes to its place.
-                words.forget(at);
+                aggregate.forget(at);
                 members.put(at, Some(member(at)));
                 continue;
             }
-            let Some(Member { port, .. }) = members.at(at) else {
+            let Some(Member { mailbox, .. }) = members.at(at) else {
                 continue;
             };
             match random.below(10) {
-                0 => port.note_published(round, StateLife::default()),
-                1 => port.settle(round, random.chance(0.5)),
-                2 => port.set_fit(random.chance(0.5)),
-                3 => port.ask_alone(),
-                4 => port.in_step(),
+                0 => mailbox.note_published(round, StateLife::default()),
+                1 => mailbox.settle(round, random.chance(0.5)),
+                2 => mailbox.set_fit(random.chance(0.5)),
+                3 => mailbox.ask_simplex(),
+                4 => mailbox.in_step(),
                 5 => {
-                    port.note_received(Instant::from_nanos(1));
-                    words.note_received(at);
+                    mailbox.note_received(Instant::from_nanos(1));
+                    aggregate.note_received(at);
                 }
                 6 => {
                     let since = Instant::from_nanos(random.below(3));
                     if random.chance(0.5) {
-                        port.set_undecided(Some(since));
+                        mailbox.set_undecided(Some(since));
                     } else {
-                        port.note_decided(since);
+                        mailbox.note_decided(since);
                     }
                 }
                 7 => {
                     if random.chance(0.5) {
-                        port.look_at_received();
+                        mailbox.look_at_received();
                     }
                     shown += 1;
                     let since = Instant::from_nanos(shown);
-                    port.note_compared(random.chance(0.7).then_some(since), since);
+                    mailbox.note_compared(random.chance(0.7).then_some(since), since);
                 }
-                8 => words.void_comparisons(&members, Instant::from_nanos(shown)),
+                8 => aggregate.void_comparisons(&members, Instant::from_nanos(shown)),
                 _ => {
-                    port.note_epoch_seen(Epoch(random.below(1 << 20) as u32));
-                    port.note_epoch_spent(Epoch(random.below(1 << 20) as u32));
+                    mailbox.note_epoch_seen(Epoch(random.below(1 << 20) as u32));
+                    mailbox.note_epoch_spent(Epoch(random.below(1 << 20) as u32));
                 }
             }
             if random.chance(0.3) {
-                words.gather(&members, Instant::from_nanos(shown));
-                let each: Vec<_> = members.ports().map(|port| port.word()).collect();
-                let behind = each.iter().any(|word| word.behind);
-                assert_eq!(words.all_fit(), each.iter().all(|word| word.fit));
-                assert_eq!(words.any_behind(), behind);
+                aggregate.gather(&members, Instant::from_nanos(shown));
+                let each: Vec<_> = members
+                    .mailboxes()
+                    .map(|mailbox| mailbox.status())
+                    .collect();
+                let behind = each.iter().any(|status| status.behind);
+                assert_eq!(aggregate.all_fit(), each.iter().all(|status| status.fit));
+                assert_eq!(aggregate.any_behind(), behind);
                 assert_eq!(
-                    words.in_step(),
-                    !behind && each.iter().all(|word| word.safe && !word.undecided)
+                    aggregate.in_step(),
+                    !behind && each.iter().all(|status| status.safe && !status.undecided)
                 );
                 // The latest that any device has shown counts as long as one does.
-                let any = each.iter().any(|word| word.outdated.is_some());
+                let any = each.iter().any(|status| status.outdated.is_some());
                 latest = each
                     .iter()
-                    .filter_map(|word| word.outdated)
+                    .filter_map(|status| status.outdated)
                     .fold(latest, Instant::max);
                 let until = latest + Duration::from_secs(5);
-                assert_eq!(words.outdated_until(), any.then_some(until));
-                let compared = each.iter().all(|word| word.compared);
-                assert_eq!(words.uncompared_since(each.len()).is_none(), compared);
-                for (place, word) in each.iter().enumerate() {
-                    assert_eq!(words.is_lacking(place), word.lacking);
+                assert_eq!(aggregate.outdated_until(), any.then_some(until));
+                let compared = each.iter().all(|status| status.compared);
+                assert_eq!(aggregate.uncompared_since(each.len()).is_none(), compared);
+                for (place, status) in each.iter().enumerate() {
+                    assert_eq!(aggregate.is_lacking(place), status.lacking);
                 }
                 // What a device holds stays true when its application has gone.
                 seen = each
                     .iter()
-                    .map(|word| word.epoch_seen)
+                    .map(|status| status.epoch_seen)
                     .fold(seen, Epoch::max);
                 spent = each
                     .iter()
-                    .map(|word| word.epoch_spent)
+                    .map(|status| status.epoch_spent)
                     .fold(spent, Epoch::max);
-                assert_eq!((words.epoch_seen(), words.epoch_spent()), (seen, spent));
+                assert_eq!(
+                    (aggregate.epoch_seen(), aggregate.epoch_spent()),
+                    (seen, spent)
+                );
             }
         }
     }

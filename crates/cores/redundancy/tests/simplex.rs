@@ -1,4 +1,4 @@
-//! Going on alone: no output is older than one before, whoever fails next.
+//! Going on in simplex: no output is older than one before, whoever fails next.
 
 mod world;
 
@@ -13,8 +13,8 @@ fn lasting() -> Plan {
     }
 }
 
-fn is_alone(world: &mut World, node: usize) -> bool {
-    world.core(node).is_alone(GROUP)
+fn is_simplex(world: &mut World, node: usize) -> bool {
+    world.core(node).is_simplex(GROUP)
 }
 
 fn became_primary(world: &World, node: usize) -> Option<RoleCause> {
@@ -30,7 +30,7 @@ fn gone_on_alone(seed: u64) -> World {
     let mut world = World::settled(lasting(), seed);
     world.transfer_loss = 1.0;
     world.run_for(100 * MS);
-    assert!(is_alone(&mut world, 0));
+    assert!(is_simplex(&mut world, 0));
     assert!(world.longest_gap < 12 * MS, "{} ns", world.longest_gap);
     assert!(world.now - world.last_write < 6 * MS, "it goes on");
     world
@@ -39,14 +39,14 @@ fn gone_on_alone(seed: u64) -> World {
 #[test]
 fn a_primary_begins_alone_and_its_backup_is_synced_once_the_first_state_is_safe() {
     let mut world = World::settled(lasting(), 1);
-    assert!(!is_alone(&mut world, 0) && world.status(1).synced);
+    assert!(!is_simplex(&mut world, 0) && world.status(1).synced);
     world.kill(0);
     world.run_for(50 * MS);
-    assert!(is_alone(&mut world, 1));
+    assert!(is_simplex(&mut world, 1));
     assert!(!world.core(1).is_cold(GROUP));
     world.start(0);
     world.run_for(100 * MS);
-    assert!(!is_alone(&mut world, 1) && world.status(0).synced);
+    assert!(!is_simplex(&mut world, 1) && world.status(0).synced);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn a_backup_whose_state_is_old_does_not_follow_a_primary_that_went_on_alone() {
         world.run_for(300 * MS);
         assert_eq!(became_primary(&world, 1), Some(RoleCause::LoneStart));
         assert!(world.core(1).is_cold(GROUP));
-        world.expect_no_violation("alone");
+        world.expect_no_violation("simplex");
     }
 }
 
@@ -78,7 +78,7 @@ fn the_witness_alone_keeps_a_backup_out_that_was_told_nothing() {
         let mut world = World::settled(lasting(), seed);
         world.split();
         world.run_for(100 * MS);
-        assert!(is_alone(&mut world, 0) && world.longest_gap < 12 * MS);
+        assert!(is_simplex(&mut world, 0) && world.longest_gap < 12 * MS);
         world.kill(0);
         world.run_for(80 * MS);
         assert!(world.writes(1).is_none(), "seed {seed}");
@@ -97,7 +97,7 @@ fn the_partner_alone_is_enough_when_no_witness_answers_the_primary() {
     world.transfer_loss = 1.0;
     world.longest_gap = 0;
     world.run_for(100 * MS);
-    assert!(is_alone(&mut world, 0) && !world.status(1).synced);
+    assert!(is_simplex(&mut world, 0) && !world.status(1).synced);
     assert!(world.longest_gap < 12 * MS, "{} ns", world.longest_gap);
     world.kill(0);
     world.run_for(90 * MS);
@@ -110,14 +110,14 @@ fn nothing_is_certain_before_an_answer_and_after_a_change_of_mind() {
     let mut world = World::settled(lasting(), 4);
     world.transfer_loss = 1.0;
     world.run_for(50 * MS);
-    assert!(is_alone(&mut world, 0));
+    assert!(is_simplex(&mut world, 0));
     let now = world.local(0);
-    world.core(0).set_alone(GROUP, false, now);
-    assert!(!is_alone(&mut world, 0));
-    world.core(0).set_alone(GROUP, true, now);
-    assert!(!is_alone(&mut world, 0), "it was told anew to nobody");
+    world.core(0).set_simplex(GROUP, false, now);
+    assert!(!is_simplex(&mut world, 0));
+    world.core(0).set_simplex(GROUP, true, now);
+    assert!(!is_simplex(&mut world, 0), "it was told anew to nobody");
     world.run_for(5 * MS);
-    assert!(is_alone(&mut world, 0));
+    assert!(is_simplex(&mut world, 0));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn a_state_that_becomes_safe_makes_the_backup_ready_at_once() {
     let mut world = gone_on_alone(5);
     world.transfer_loss = 0.0;
     world.run_for(10 * MS);
-    assert!(world.is_healed() && !is_alone(&mut world, 0));
+    assert!(world.is_healed() && !is_simplex(&mut world, 0));
     world.kill(0);
     world.run_for(15 * MS);
     assert_eq!(became_primary(&world, 1), Some(RoleCause::PartnerSilent));
@@ -139,7 +139,7 @@ fn a_mark_that_a_restarted_witness_has_lost_does_not_let_an_old_state_in() {
         let mut world = World::settled(lasting(), seed);
         world.split();
         world.run_for(60 * MS);
-        assert!(is_alone(&mut world, 0));
+        assert!(is_simplex(&mut world, 0));
         world.kill(0);
         for reference in 0..2 {
             world.start_witness(reference);
@@ -155,9 +155,9 @@ fn a_primary_that_returns_at_once_does_not_make_the_backup_continue_an_old_state
     for seed in 0..40 {
         let mut world = World::settled(lasting(), seed);
         world.split();
-        let alone = 20 * MS + world.random.below(20 * MS);
-        world.run_for(alone);
-        assert!(is_alone(&mut world, 0));
+        let simplex = 20 * MS + world.random.below(20 * MS);
+        world.run_for(simplex);
+        assert!(is_simplex(&mut world, 0));
         world.kill(0);
         world.calm();
         world.run_for(300 * MS);
@@ -171,10 +171,10 @@ fn a_backup_that_hears_a_new_incarnation_asks_the_witness_whether_its_state_is_o
     for seed in 0..20 {
         let mut world = World::settled(lasting(), seed);
         world.split();
-        // What the witnesses said last to the backup was before the primary went on alone.
+        // What the witnesses said last to the backup was before the primary went on in simplex.
         (0..2).for_each(|reference| world.cut_reference(1, reference));
         world.run_for(60 * MS);
-        assert!(is_alone(&mut world, 0) && world.status(1).synced);
+        assert!(is_simplex(&mut world, 0) && world.status(1).synced);
         world.kill(0);
         world.start(0);
         world.cuts.retain(|&(from, to, _)| from > 1 || to > 1);
@@ -195,7 +195,7 @@ fn a_primary_that_resigns_tells_that_it_went_on_alone() {
         // No witness tells the backup.
         (0..2).for_each(|reference| world.cut_reference(1, reference));
         world.run_for(60 * MS);
-        assert!(is_alone(&mut world, 0) && world.status(1).synced);
+        assert!(is_simplex(&mut world, 0) && world.status(1).synced);
         let now = world.local(0);
         let seen = bumpless_base::Epoch(1001);
         world.core(0).observe_epoch(GROUP, seen, now);
@@ -217,10 +217,10 @@ fn without_a_witness_a_primary_is_alone_at_once() {
     };
     let mut world = World::settled(plan, 6);
     let now = world.local(0);
-    assert!(!is_alone(&mut world, 0));
-    world.core(0).set_alone(GROUP, true, now);
-    assert!(is_alone(&mut world, 0));
-    assert!(!is_alone(&mut world, 1), "not the backup");
+    assert!(!is_simplex(&mut world, 0));
+    world.core(0).set_simplex(GROUP, true, now);
+    assert!(is_simplex(&mut world, 0));
+    assert!(!is_simplex(&mut world, 1), "not the backup");
 }
 
 #[test]
