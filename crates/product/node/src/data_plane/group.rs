@@ -33,6 +33,8 @@ pub struct GroupRuntime {
     /// What status shows.
     pub snapshot: GroupSnapshot,
     handing_over: bool,
+    /// Executors go on, once what the role permits is published: one that paused would write on what was permitted.
+    resumes: bool,
     /// The role was handed over, and the partner has not been heard to have taken it.
     offered: bool,
     partner_role: Option<Role>,
@@ -65,6 +67,7 @@ impl GroupRuntime {
                 ..GroupSnapshot::default()
             },
             handing_over: false,
+            resumes: false,
             offered: false,
             partner_role: None,
             unfit_since: None,
@@ -141,7 +144,8 @@ impl GroupRuntime {
         redundancy.set_holding(self.id, holding, now);
     }
 
-    /// Follows a change of role. The right to write goes before anything else can be done with it.
+    /// Follows a change of role. What executors may do in it stands in what [`publish`](Self::publish) projects at the
+    /// end of the turn; until then, no message has left that somebody else could write on.
     pub fn role_changed(
         &mut self,
         to: Role,
@@ -149,10 +153,6 @@ impl GroupRuntime {
         redundancy: &mut Redundancy,
         now: Instant,
     ) {
-        if to != Role::Primary {
-            self.gate.set_permit(None);
-        }
-        self.gate.set_simplex(false);
         self.gate.set_cold(redundancy.is_cold(self.id));
         let was_primary = self.gate.is_primary();
         if to == Role::Primary || was_primary {
@@ -177,7 +177,7 @@ impl GroupRuntime {
             self.void_comparisons(now);
             self.tell_holding(redundancy, now);
         }
-        self.go_on();
+        self.resumes = true;
     }
 
     /// This node goes on at `now` after standing still, or after a role in which it did not compare what it holds
@@ -299,6 +299,9 @@ impl GroupRuntime {
         };
         let expected = standing.partner_reachable && redundancy.transfer_tag(self.peer).is_some();
         self.tell_gate(standing.permit, expected, standing.simplex);
+        if std::mem::take(&mut self.resumes) {
+            self.go_on();
+        }
         self.partner_role = standing.partner_role;
         self.offered &= standing.partner_reachable && standing.partner_role != Some(Role::Primary);
         let snapshot = &mut self.snapshot;

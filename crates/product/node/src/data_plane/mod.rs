@@ -312,9 +312,4 @@ impl<D: Drivers> DataPlane<D> {
             }
         }
     }
-
-    /// The role of this node in the group at `position`.
-    fn role_of(&self, position: usize) -> Role {
-        self.groups[position].snapshot.role
-    }
 }

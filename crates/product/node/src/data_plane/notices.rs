@@ -133,7 +133,8 @@ impl<D: Drivers> DataPlane<D> {
                     return;
                 };
                 let (application, group) = (runtime.application, runtime.group.0);
-                if self.role_of(group) == Role::Backup {
+                let role = self.cores.redundancy.role(self.groups[group].id);
+                if role == Some(Role::Backup) {
                     self.record(now, NodeEvent::Overdue { application });
                 }
             }
@@ -153,7 +154,6 @@ impl<D: Drivers> DataPlane<D> {
                 let words = ShortText::of(role_cause(cause));
                 if let Some(at) = self.groups.iter().position(|runtime| runtime.id == group) {
                     let runtime = &mut self.groups[at];
-                    runtime.snapshot.role = to;
                     runtime.snapshot.changed_at = now;
                     runtime.snapshot.change_cause = words;
                     let handed_over = cause == RoleCause::HandOver;

@@ -24,12 +24,14 @@ impl<D: Drivers> DataPlane<D> {
         let more = self.receive(received);
         let now = clock();
         self.act(now);
-        if self.surroundings.stop.load(Ordering::Acquire) && self.has_left(now) {
-            self.transmit(now);
+        let ended = self.surroundings.stop.load(Ordering::Acquire) && self.has_left(now);
+        // A right that ends has ended here before the partner hears so.
+        self.publish(now);
+        let paced = self.transmit(now);
+        if ended {
             return Turn::Ended;
         }
-        let paced = self.transmit(now);
-        let hung = self.publish(now);
+        let hung = self.refresh_now_and_then(now);
         self.note_stall(self.stalls.turn_began, clock());
         if !more {
             self.stalls.arrived_since = received;
@@ -161,13 +163,16 @@ impl<D: Drivers> DataPlane<D> {
             .record(now, NodeEvent::Stall { length });
     }
 
-    /// Publishes rights to the executors and, now and then, the status; returns the period of an
-    /// application that hangs.
-    fn publish(&mut self, now: Instant) -> Option<Duration> {
+    /// Publishes to executors and status what the core says of each group: the one projection of it.
+    fn publish(&mut self, now: Instant) {
         for group in &mut self.groups {
             group.publish(&self.cores.redundancy, now);
         }
         self.await_partner();
+    }
+
+    /// Refreshes the status if it is time; returns the period of an application that hangs.
+    fn refresh_now_and_then(&mut self, now: Instant) -> Option<Duration> {
         if now.since(self.refreshed) < SNAPSHOT_INTERVAL {
             return None;
         }
