@@ -15,9 +15,6 @@ use bumpless_transfer::{Publisher, Subscriber};
 
 use crate::persist::Keeper;
 
-/// How often a waiting executor looks again whether it may go simplex.
-pub const ALONE_POLL: Duration = Duration::from_millis(1);
-
 /// The time of this call on the monotonic clock.
 pub fn now() -> Instant {
     bumpless_net_linux::Clock.now()
@@ -258,7 +255,7 @@ impl<E: Environment> GroupOutputGate<E> {
 
     /// Whether outputs may be written: nobody takes over with an older state, or the newest one
     /// has become safe after all.
-    pub fn alone_or_safe(&mut self) -> bool {
+    pub fn simplex_or_safe(&mut self) -> bool {
         if self.gate.simplex() {
             return true;
         }
@@ -307,14 +304,15 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
 
     fn go_simplex(&mut self, until: Instant) -> bool {
         self.ask_simplex();
-        while !self.alone_or_safe() {
+        while !self.simplex_or_safe() {
             let left = until.since(self.environment.now());
             // A node that ends takes the right back, however long it was given for.
             if left == Duration::ZERO || self.gate.permit().is_none() {
                 return false;
             }
-            thread::park_timeout(left.min(ALONE_POLL).to_std());
-            self.environment.wake_data_plane();
+            // Whatever ends this wait, the data plane wakes this thread for: that certainty, a state that is safe, a
+            // right that ends.
+            thread::park_timeout(left.to_std());
         }
         true
     }

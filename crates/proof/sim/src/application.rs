@@ -252,7 +252,7 @@ impl App {
                 (settled != TransferOutcome::Pending).then_some(Answer::Settled(settled))
             }
             Need::Simplex { .. } => {
-                if self.machine.gate().alone_or_safe() {
+                if self.machine.gate().simplex_or_safe() {
                     return Some(Answer::Simplex(true));
                 }
                 over.then_some(Answer::Simplex(false))

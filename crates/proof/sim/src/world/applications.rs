@@ -2,7 +2,6 @@
 
 use bumpless_controller::executor::{Answer, Need, Resumed};
 use bumpless_controller::{FieldError, FieldErrorKind};
-use bumpless_node::executor::ALONE_POLL;
 
 use super::World;
 use crate::application::{App, AppEvent, Waiting};
@@ -182,11 +181,6 @@ impl World {
         };
         let until = match &thread.waiting {
             Waiting::Nothing => return,
-            Waiting::For(Need::Simplex { .. }, until) => {
-                host.environment.woken.set(true);
-                let poll = host.clock.local(now) + ALONE_POLL;
-                poll.min(*until)
-            }
             Waiting::For(_, until) | Waiting::Request { until, .. } => *until,
         };
         let at = if thread.is_stirred() {
