@@ -106,26 +106,9 @@ impl Partner {
             }
             return Heard::NOTHING;
         }
-        let was_mutual = self.session.is_mutual();
-        let admission = self.session.admit(heartbeat);
-        match admission {
-            Admission::Foreign => {
-                out.count(Counter::DiscardWrongSession);
-                return Heard::NOTHING;
-            }
-            Admission::Adopted => self.forget_session(),
-            Admission::Returned => {
-                self.forget_session();
-                self.prove_duplicate(timing, now, out);
-            }
-            Admission::Known => {}
-        }
-        let session_changed =
-            admission != Admission::Known || was_mutual != self.session.is_mutual();
-        if session_changed && self.duplicate_until.is_none() {
-            let (peer, tag) = (self.peer, self.session.transfer_tag());
-            out.event(Event::SessionChanged { peer, tag });
-        }
+        let Some(session_changed) = self.admit(heartbeat, timing, now, out) else {
+            return Heard::NOTHING;
+        };
         let addressed = self.session.addresses_us(heartbeat);
         if !self.states[usize::from(link.0)].hear(heartbeat, addressed, now) {
             out.count(Counter::DiscardDuplicate);
@@ -143,15 +126,7 @@ impl Partner {
         }
         let newest = heartbeat.sent_at > self.latest;
         if newest {
-            (self.latest, self.latest_at) = (heartbeat.sent_at, now);
-            // What is not said to this incarnation must not be taken for what it says now.
-            self.configurations = None;
-        }
-        let echo = Instant::from_nanos(heartbeat.echo_sent_at);
-        if newest && addressed && heartbeat.echo_sent_at != 0 && echo <= now {
-            let held = Duration::from_micros(heartbeat.echo_delay.into());
-            let earliest = (echo + held).min(now);
-            self.presence.answered(heartbeat.sent_at, earliest);
+            self.note_newest(heartbeat, addressed, now);
         }
         let entries = newest && addressed && self.duplicate_until.is_none();
         if entries {
@@ -166,6 +141,50 @@ impl Partner {
         Heard {
             entries,
             session_changed,
+        }
+    }
+
+    /// Decides of which process of the partner `heartbeat` is; returns whether the session has changed, and `None` if
+    /// the heartbeat is of none that counts.
+    fn admit(
+        &mut self,
+        heartbeat: &Heartbeat<'_>,
+        timing: &Timing,
+        now: Instant,
+        out: &mut Outbox,
+    ) -> Option<bool> {
+        let was_mutual = self.session.is_mutual();
+        let admission = self.session.admit(heartbeat);
+        match admission {
+            Admission::Foreign => {
+                out.count(Counter::DiscardWrongSession);
+                return None;
+            }
+            Admission::Adopted => self.forget_session(),
+            Admission::Returned => {
+                self.forget_session();
+                self.prove_duplicate(timing, now, out);
+            }
+            Admission::Known => {}
+        }
+        let changed = admission != Admission::Known || was_mutual != self.session.is_mutual();
+        if changed && self.duplicate_until.is_none() {
+            let (peer, tag) = (self.peer, self.session.transfer_tag());
+            out.event(Event::SessionChanged { peer, tag });
+        }
+        Some(changed)
+    }
+
+    /// No heartbeat that was sent later has come; `addressed`: it answers this process.
+    fn note_newest(&mut self, heartbeat: &Heartbeat<'_>, addressed: bool, now: Instant) {
+        (self.latest, self.latest_at) = (heartbeat.sent_at, now);
+        // What is not said to this incarnation must not be taken for what it says now.
+        self.configurations = None;
+        let echo = Instant::from_nanos(heartbeat.echo_sent_at);
+        if addressed && heartbeat.echo_sent_at != 0 && echo <= now {
+            let held = Duration::from_micros(heartbeat.echo_delay.into());
+            let earliest = (echo + held).min(now);
+            self.presence.answered(heartbeat.sent_at, earliest);
         }
     }
 

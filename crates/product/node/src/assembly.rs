@@ -37,7 +37,6 @@ pub fn run(
     open_link: OpenLink<'_>,
 ) -> Result<(), RunError> {
     let admission = Admission::of(config).map_err(RunError::Refused)?;
-    let socket = config.control_socket(node);
     let _lock = crate::lock(config, node).map_err(RunError::Lock)?;
     let wiring = Wiring::new(config, node);
     open_files::ensure(files_needed(config, &wiring)).map_err(RunError::OpenFiles)?;
@@ -51,29 +50,31 @@ pub fn run(
         stop: Arc::clone(&options.stop),
         log_transfers: options.log_transfers,
     };
-    let Node {
-        mut plane,
-        ends,
-        parts,
-        mut log,
-        orders,
-        snapshot,
-        board,
-        factories,
-    } = Node::new(config, &wiring, drivers, beginning)?;
-    let ways = WaysIntoLog::new(&mut log, &wiring);
+    let mut built = Node::new(config, &wiring, drivers, beginning)?;
+    built.plane.restore(&found, Clock.now());
+    start_threads(config, &wiring, (options, admission), (built, disk, notes))
+}
+
+/// Starts the threads of a node that is put together, and waits for the end of its data plane. What is declared first
+/// ends last, whatever goes wrong: the data plane, which hands over with the executors' help; the control socket;
+/// changes and executors; the way to the disk; the log.
+fn start_threads(
+    config: &Config,
+    wiring: &Wiring,
+    (options, admission): (RunOptions, Admission),
+    (built, disk, notes): (Node<Sockets>, Option<Disk>, Vec<Note>),
+) -> Result<(), RunError> {
+    let (parts, mut log) = (built.parts, built.log);
+    let ways = WaysIntoLog::new(&mut log, wiring);
     let directory = Directory::new(config, admission.clone());
-    let shared = Shared::new(directory, (orders, snapshot, board), notes, log.health())?;
+    let control = (built.orders, built.snapshot, built.board);
+    let shared = Shared::new(directory, control, notes, log.health())?;
     let tellers = Tellers {
         notes: Arc::clone(&shared.notes),
         log: ways.registry.clone(),
         sink: log.sink(),
     };
-    plane.restore(&found, Clock.now());
-
-    let store = find_store(&options, &wiring)?;
-    // From here on threads run. What is declared first ends last, whatever goes wrong: the data plane, which
-    // hands over with the executors' help; the control socket; changes and executors; the way to the disk; the log.
+    let store = find_store(&options, wiring)?;
     let _log = log
         .start(outputs(&options)?)
         .map_err(|error| system("start the log", error))?;
@@ -83,30 +84,24 @@ pub fn run(
         .map_err(|error| system("start the thread that writes states", error))?
         .unzip();
     let common = Common {
-        node,
+        node: wiring.node,
         waker: shared.waker.clone(),
         log_outputs: options.log_outputs,
         priority: config.realtime.priority,
         keeping,
     };
     let weaknesses = ways.registry.clone();
-    let running = start_applications(config, &wiring, &parts, common, (ends, ways.executors))?;
-    let tools = Tools {
-        store,
-        board: Arc::clone(&shared.board),
-        orders: Arc::clone(&shared.orders),
-        waker: shared.waker.clone(),
-        running,
-        registry: ways.registry,
-        sink: ways.changes,
-        directory: Arc::clone(&shared.directory),
-    };
-    let changer = Changer::new((config, admission), parts, factories);
+    let ends = (built.ends, ways.executors);
+    let running = start_applications(config, wiring, &parts, common, ends)?;
+    let tools = shared.tools(store, running, (ways.registry, ways.changes));
+    let changer = Changer::new((config, admission), parts, built.factories);
     let changes = RunningChanges::start(changer, tools)
         .map_err(|error| system("start the thread for changes", error))?;
-    let _control = ControlServer::start(&socket, shared.operator(wiring.names, &changes))
+    let operator = shared.operator(wiring.names.clone(), &changes);
+    let _control = ControlServer::start(&config.control_socket(wiring.node), operator)
         .map_err(|error| system("listen on the control socket", error))?;
-    let data_plane = start_data_plane(plane, &shared, config.realtime.clone(), weaknesses)
+    let realtime = config.realtime.clone();
+    let data_plane = start_data_plane(built.plane, &shared, realtime, weaknesses)
         .map_err(|error| system("start the data plane", error))?;
     data_plane.join().map_err(|_| RunError::Panicked)
 }
@@ -159,6 +154,24 @@ impl Shared {
             notes: Arc::new(Mutex::new(notes)),
             log,
         })
+    }
+
+    fn tools(
+        &self,
+        store: Option<Store>,
+        running: Running,
+        (registry, sink): (LogRegistry, EventSink),
+    ) -> Tools {
+        Tools {
+            store,
+            board: Arc::clone(&self.board),
+            orders: Arc::clone(&self.orders),
+            waker: self.waker.clone(),
+            running,
+            registry,
+            sink,
+            directory: Arc::clone(&self.directory),
+        }
     }
 
     fn operator(&self, names: Names, changes: &RunningChanges) -> Operator {

@@ -80,51 +80,12 @@ impl Reporter {
     }
 
     fn outcome(&mut self, report: &CycleReport) {
-        let (outcome, kind, cause) = match &report.outcome {
-            Outcome::Written => (OutputOutcome::Written, None, ShortText::EMPTY),
-            Outcome::Held(HoldCause::NoPermit) => (
-                OutputOutcome::Held,
-                Some("no permit"),
-                ShortText::of("no lease"),
-            ),
-            Outcome::Held(HoldCause::PermitLost) => (
-                OutputOutcome::Held,
-                None,
-                ShortText::of("lease ran out during the cycle"),
-            ),
-            Outcome::Held(HoldCause::EpochSpent) => (
-                OutputOutcome::Held,
-                None,
-                ShortText::of("an earlier process of this node wrote in this epoch"),
-            ),
-            Outcome::Held(HoldCause::BackupBehind) => (
-                OutputOutcome::Held,
-                Some("behind"),
-                ShortText::of("the backup could have taken over from an older state"),
-            ),
-            Outcome::Held(HoldCause::NoInputs(error)) => {
-                (OutputOutcome::Held, Some("no inputs"), ShortText::of(error))
-            }
-            Outcome::WriteFailed(error) => match error.kind {
-                FieldErrorKind::RejectedEpoch { .. } => {
-                    (OutputOutcome::Rejected, None, ShortText::of(error))
-                }
-                _ => (
-                    OutputOutcome::Failed,
-                    Some("write failed"),
-                    ShortText::of(error),
-                ),
-            },
-            Outcome::Failed(cause) => (
-                OutputOutcome::Held,
-                Some("stopped"),
-                ShortText::of(Describe(cause)),
-            ),
-            Outcome::Cold(error) => return self.unreachable(error, report.ended),
-            Outcome::Warm | Outcome::Idle => {
-                self.last_trouble = None;
-                return;
-            }
+        if let Outcome::Cold(error) = &report.outcome {
+            return self.unreachable(error, report.ended);
+        }
+        let Some((outcome, kind, cause)) = verdict(&report.outcome) else {
+            self.last_trouble = None;
+            return;
         };
         let repeated = kind.is_some() && kind == self.last_trouble;
         self.last_trouble = kind;
@@ -160,6 +121,39 @@ impl Reporter {
             },
         );
     }
+}
+
+/// What became of an output, which kind of trouble that is if it may repeat itself, and why; `None` if there was none.
+fn verdict(outcome: &Outcome) -> Option<(OutputOutcome, Option<&'static str>, ShortText)> {
+    let held = |kind, cause: &str| (OutputOutcome::Held, kind, ShortText::of(cause));
+    Some(match outcome {
+        Outcome::Written => (OutputOutcome::Written, None, ShortText::EMPTY),
+        Outcome::Held(HoldCause::NoPermit) => held(Some("no permit"), "no lease"),
+        Outcome::Held(HoldCause::PermitLost) => held(None, "lease ran out during the cycle"),
+        Outcome::Held(HoldCause::EpochSpent) => {
+            held(None, "an earlier process of this node wrote in this epoch")
+        }
+        Outcome::Held(HoldCause::BackupBehind) => held(
+            Some("behind"),
+            "the backup could have taken over from an older state",
+        ),
+        Outcome::Held(HoldCause::NoInputs(error)) => {
+            (OutputOutcome::Held, Some("no inputs"), ShortText::of(error))
+        }
+        Outcome::WriteFailed(error) => {
+            let (outcome, kind) = match error.kind {
+                FieldErrorKind::RejectedEpoch { .. } => (OutputOutcome::Rejected, None),
+                _ => (OutputOutcome::Failed, Some("write failed")),
+            };
+            (outcome, kind, ShortText::of(error))
+        }
+        Outcome::Failed(cause) => (
+            OutputOutcome::Held,
+            Some("stopped"),
+            ShortText::of(Describe(cause)),
+        ),
+        Outcome::Cold(_) | Outcome::Warm | Outcome::Idle => return None,
+    })
 }
 
 /// Words for what the controller layer reports.

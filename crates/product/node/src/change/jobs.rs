@@ -45,7 +45,9 @@ pub(super) enum Begun {
 
 impl Changer {
     pub(super) fn begin(&mut self, job: Job, board: &ChangeBoard, now: Instant) -> Begun {
-        let order = |job, order| Begun::Waits(job, Some(Step::Order(order)));
+        if let Some(order) = self.order(&job, board) {
+            return Begun::Waits(job, Some(Step::Order(order)));
+        }
         let Some(prepared) = &mut self.prepared else {
             return match job {
                 Job::Free(leavers) => Begun::Step(Step::Free(leavers)),
@@ -55,16 +57,6 @@ impl Changer {
         };
         match job {
             Job::Keep => Begun::Waits(job, Some(Step::Keep(prepared.text.clone()))),
-            Job::Prepare { resumed } => {
-                // What was told before is of a change before.
-                let _ = (
-                    board.take_due(),
-                    board.take_withdrawn(),
-                    board.take_followed(),
-                );
-                let next = prepared.fingerprint;
-                order(job, ChangeOrder::Prepare { next, resumed })
-            }
             Job::Agree { .. } if board.take_due() => {
                 self.make();
                 Begun::Over
@@ -73,15 +65,12 @@ impl Changer {
                 self.give_up();
                 Begun::Over
             }
-            Job::Agree { .. } => Begun::Waits(job, None),
-            Job::Withdraw => order(job, ChangeOrder::Withdraw),
             Job::Forget => {
                 self.prepared = None;
                 let words = "the prepared change was given up; the configuration stays as it is";
                 self.jobs.push_front(Job::Tell(words.into()));
                 Begun::Step(Step::Forget)
             }
-            Job::NotMade => order(job, ChangeOrder::NotMade),
             Job::Pause { until: None } => {
                 let until = Some(now + RETRY);
                 Begun::Waits(Job::Pause { until }, None)
@@ -90,44 +79,17 @@ impl Changer {
                 let until = Some(now + prepared.rest);
                 Begun::Waits(Job::Rest { until }, None)
             }
-            Job::Pause { until: Some(until) } | Job::Rest { until: Some(until) } => {
-                if now < until {
-                    return Begun::Waits(job, None);
-                }
+            Job::Pause { until: Some(until) } | Job::Rest { until: Some(until) }
+                if now >= until =>
+            {
                 Begun::Over
             }
             Job::MakeLast => Begun::Waits(job, Some(Step::MakeLast)),
-            Job::Switch => {
-                let arrivals = std::mem::take(&mut prepared.arrivals);
-                order(job, ChangeOrder::Switch { arrivals })
-            }
             Job::Follow if board.take_followed() => Begun::Over,
-            Job::Follow => Begun::Waits(job, None),
-            Job::Discount => {
-                let places = prepared.leavers.clone();
-                order(job, ChangeOrder::Discount { places })
-            }
             Job::Stop(place) => Begun::Waits(job, Some(Step::Stop(place))),
-            Job::Dismiss => {
-                let leavers = prepared
-                    .leavers
-                    .iter()
-                    .map(|&place| (place, Occupant::default()));
-                let leavers = leavers.collect();
-                order(job, ChangeOrder::Dismiss { leavers })
-            }
             Job::Tune(at) => {
                 let (place, settings) = prepared.tuned[at].clone();
                 Begun::Waits(job, Some(Step::Tune(place, Box::new(settings))))
-            }
-            Job::Retime(at) => {
-                let (place, settings) = &prepared.tuned[at];
-                let retime = ChangeOrder::Retime {
-                    place: *place,
-                    times: settings.into(),
-                    expect_within: settings.period + settings.deadline,
-                };
-                order(job, retime)
             }
             Job::Start => match prepared.newcomers.pop() {
                 Some(newcomer) => {
@@ -136,6 +98,49 @@ impl Changer {
                 }
                 None => Begun::Over,
             },
+            Job::Free(leavers) => Begun::Step(Step::Free(leavers)),
+            Job::Tell(words) => Begun::Step(Step::Tell(words)),
+            // What is not over waits; the others are orders.
+            _ => Begun::Waits(job, None),
+        }
+    }
+
+    /// What the data plane is to do for `job`, if that is all there is to it.
+    fn order(&mut self, job: &Job, board: &ChangeBoard) -> Option<ChangeOrder> {
+        let prepared = self.prepared.as_mut()?;
+        Some(match *job {
+            Job::Prepare { resumed } => {
+                // What was told before is of a change before.
+                let _ = (
+                    board.take_due(),
+                    board.take_withdrawn(),
+                    board.take_followed(),
+                );
+                let next = prepared.fingerprint;
+                ChangeOrder::Prepare { next, resumed }
+            }
+            Job::Withdraw => ChangeOrder::Withdraw,
+            Job::NotMade => ChangeOrder::NotMade,
+            Job::Switch => ChangeOrder::Switch {
+                arrivals: std::mem::take(&mut prepared.arrivals),
+            },
+            Job::Discount => ChangeOrder::Discount {
+                places: prepared.leavers.clone(),
+            },
+            Job::Dismiss => {
+                let leavers = prepared.leavers.iter();
+                let leavers = leavers.map(|&place| (place, Occupant::default()));
+                let leavers = leavers.collect();
+                ChangeOrder::Dismiss { leavers }
+            }
+            Job::Retime(at) => {
+                let (place, settings) = &prepared.tuned[at];
+                ChangeOrder::Retime {
+                    place: *place,
+                    times: settings.into(),
+                    expect_within: settings.period + settings.deadline,
+                }
+            }
             Job::Clear => {
                 let vacant = |&place: &usize| {
                     let nobody = Occupant {
@@ -146,11 +151,10 @@ impl Changer {
                     (place, nobody)
                 };
                 let leavers = prepared.leavers.iter().map(vacant).collect();
-                order(job, ChangeOrder::Clear { leavers })
+                ChangeOrder::Clear { leavers }
             }
-            Job::Free(leavers) => Begun::Step(Step::Free(leavers)),
-            Job::Tell(words) => Begun::Step(Step::Tell(words)),
-        }
+            _ => return None,
+        })
     }
 
     /// Both nodes are ready.

@@ -12,6 +12,7 @@ use bumpless_net_linux::{Clock, Waker};
 use rtrb::Producer;
 
 use super::changer::{Changer, Step};
+use super::prepared::Newcomer;
 use super::store::Store;
 use crate::data_plane::Command;
 use crate::data_plane::change::{ChangeAnswer, ChangeBoard, ChangeOrder};
@@ -249,25 +250,18 @@ impl ChangeThread {
 
     /// Returns whether the node goes on.
     fn take_step(&mut self, step: Step) -> bool {
-        let store = || Err("the node has no file".to_owned());
         match step {
             Step::Keep(text) => {
-                let kept = self
-                    .tools
-                    .store
-                    .as_ref()
-                    .map_or_else(store, |s| s.keep(&text));
+                let kept = self.store().and_then(|store| store.keep(&text));
                 self.changer.kept(kept);
             }
             Step::MakeLast => {
                 let next = self.changer.next().unwrap_or_default();
-                let made = self.tools.store.as_ref();
-                let made = made.map_or_else(store, |s| s.make_last(next));
+                let made = self.store().and_then(|store| store.make_last(next));
                 self.changer.made(made, Clock.now());
             }
             Step::Forget => {
-                let forgotten = self.tools.store.as_ref().map_or_else(store, Store::forget);
-                if let Err(error) = forgotten {
+                if let Err(error) = self.store().and_then(Store::forget) {
                     self.tell(&error);
                 }
             }
@@ -285,29 +279,32 @@ impl ChangeThread {
                 let tuned = self.tools.running.tune(place, &settings);
                 self.changer.tuned(tuned);
             }
-            Step::Start(newcomer) => {
-                let settings = &newcomer.settings;
-                let name = &settings.name;
-                let channel = settings.channel.get();
-                let place = newcomer.place;
-                let sink = self.tools.registry.register(place as u16, name, channel);
-                let mailbox = Arc::clone(&newcomer.shared.mailbox);
-                let started = self.tools.running.start(
-                    place,
-                    (settings, true),
-                    newcomer.shared,
-                    newcomer.ends,
-                    sink,
-                );
-                if let Err(error) = started {
-                    mailbox.set_fit(false);
-                    self.tell(&format!("'{name}' does not run: {error}"));
-                }
-            }
+            Step::Start(newcomer) => self.start_newcomer(*newcomer),
             Step::Free(leavers) => drop(leavers),
             Step::Tell(words) => self.tell(&words),
         }
         true
+    }
+
+    fn store(&self) -> Result<&Store, String> {
+        self.tools
+            .store
+            .as_ref()
+            .ok_or_else(|| "the node has no file".to_owned())
+    }
+
+    fn start_newcomer(&mut self, newcomer: Newcomer) {
+        let (place, settings) = (newcomer.place, &newcomer.settings);
+        let (name, channel) = (&settings.name, settings.channel.get());
+        let sink = self.tools.registry.register(place as u16, name, channel);
+        let mailbox = Arc::clone(&newcomer.shared.mailbox);
+        let (shared, ends) = (newcomer.shared, newcomer.ends);
+        let running = &mut self.tools.running;
+        let started = running.start(place, (settings, true), shared, ends, sink);
+        if let Err(error) = started {
+            mailbox.set_fit(false);
+            self.tell(&format!("'{name}' does not run: {error}"));
+        }
     }
 
     /// `None`: the data plane has ended.

@@ -188,7 +188,7 @@ mod tests {
         let mut aggregate = Aggregate::new(Arc::clone(&dirty), COUNT);
         let mut random = Random::new(7);
         let (mut shown, mut latest) = (0, Instant::ZERO);
-        let (mut seen, mut spent) = (Epoch::default(), Epoch::default());
+        let mut epochs = (Epoch::default(), Epoch::default());
         for round in 0..2_000 {
             let at = random.below(COUNT as u64) as usize;
             if random.chance(0.02) {
@@ -201,77 +201,93 @@ mod tests {
                 continue;
             };
             match random.below(10) {
-                0 => mailbox.note_published(round, StateLife::default()),
-                1 => mailbox.settle(round, random.chance(0.5)),
-                2 => mailbox.set_fit(random.chance(0.5)),
-                3 => mailbox.ask_simplex(),
-                4 => mailbox.in_step(),
-                5 => {
+                0 => aggregate.void_comparisons(&members, Instant::from_nanos(shown)),
+                1 => {
                     mailbox.note_received(Instant::from_nanos(1));
                     aggregate.note_received(at);
                 }
-                6 => {
-                    let since = Instant::from_nanos(random.below(3));
-                    if random.chance(0.5) {
-                        mailbox.set_undecided(Some(since));
-                    } else {
-                        mailbox.note_decided(since);
-                    }
-                }
-                7 => {
-                    if random.chance(0.5) {
-                        mailbox.look_at_received();
-                    }
-                    shown += 1;
-                    let since = Instant::from_nanos(shown);
-                    mailbox.note_compared(random.chance(0.7).then_some(since), since);
-                }
-                8 => aggregate.void_comparisons(&members, Instant::from_nanos(shown)),
-                _ => {
-                    mailbox.note_epoch_seen(Epoch(random.below(1 << 20) as u32));
-                    mailbox.note_epoch_spent(Epoch(random.below(1 << 20) as u32));
-                }
+                _ => change(mailbox, round, &mut shown, &mut random),
             }
             if random.chance(0.3) {
                 aggregate.gather(&members, Instant::from_nanos(shown));
-                let each: Vec<_> = members
-                    .mailboxes()
-                    .map(|mailbox| mailbox.status())
-                    .collect();
-                let behind = each.iter().any(|status| status.behind);
-                assert_eq!(aggregate.all_fit(), each.iter().all(|status| status.fit));
-                assert_eq!(aggregate.any_behind(), behind);
-                assert_eq!(
-                    aggregate.in_step(),
-                    !behind && each.iter().all(|status| status.safe && !status.undecided)
-                );
-                // The latest that any device has shown counts as long as one does.
-                let any = each.iter().any(|status| status.outdated.is_some());
-                latest = each
-                    .iter()
-                    .filter_map(|status| status.outdated)
-                    .fold(latest, Instant::max);
-                let until = latest + Duration::from_secs(5);
-                assert_eq!(aggregate.outdated_until(), any.then_some(until));
-                let compared = each.iter().all(|status| status.compared);
-                assert_eq!(aggregate.uncompared_since(each.len()).is_none(), compared);
-                for (place, status) in each.iter().enumerate() {
-                    assert_eq!(aggregate.is_lacking(place), status.lacking);
-                }
-                // What a device holds stays true when its application has gone.
-                seen = each
-                    .iter()
-                    .map(|status| status.epoch_seen)
-                    .fold(seen, Epoch::max);
-                spent = each
-                    .iter()
-                    .map(|status| status.epoch_spent)
-                    .fold(spent, Epoch::max);
-                assert_eq!(
-                    (aggregate.epoch_seen(), aggregate.epoch_spent()),
-                    (seen, spent)
-                );
+                compare(&aggregate, &members, &mut latest, &mut epochs);
             }
         }
+    }
+
+    /// Something that an application or its executor says.
+    fn change(mailbox: &ApplicationMailbox, round: u64, shown: &mut u64, random: &mut Random) {
+        match random.below(8) {
+            0 => mailbox.note_published(round, StateLife::default()),
+            1 => mailbox.settle(round, random.chance(0.5)),
+            2 => mailbox.set_fit(random.chance(0.5)),
+            3 => mailbox.ask_simplex(),
+            4 => mailbox.in_step(),
+            5 => {
+                let since = Instant::from_nanos(random.below(3));
+                if random.chance(0.5) {
+                    mailbox.set_undecided(Some(since));
+                } else {
+                    mailbox.note_decided(since);
+                }
+            }
+            6 => {
+                if random.chance(0.5) {
+                    mailbox.look_at_received();
+                }
+                *shown += 1;
+                let since = Instant::from_nanos(*shown);
+                mailbox.note_compared(random.chance(0.7).then_some(since), since);
+            }
+            _ => {
+                mailbox.note_epoch_seen(Epoch(random.below(1 << 20) as u32));
+                mailbox.note_epoch_spent(Epoch(random.below(1 << 20) as u32));
+            }
+        }
+    }
+
+    /// Asks each application. What a device holds stays true when its application has gone: the epochs; and so does the
+    /// latest that any has shown, as long as one does.
+    fn compare(
+        aggregate: &Aggregate,
+        members: &Members,
+        latest: &mut Instant,
+        (seen, spent): &mut (Epoch, Epoch),
+    ) {
+        let each: Vec<_> = members
+            .mailboxes()
+            .map(|mailbox| mailbox.status())
+            .collect();
+        let behind = each.iter().any(|status| status.behind);
+        assert_eq!(aggregate.all_fit(), each.iter().all(|status| status.fit));
+        assert_eq!(aggregate.any_behind(), behind);
+        assert_eq!(
+            aggregate.in_step(),
+            !behind && each.iter().all(|status| status.safe && !status.undecided)
+        );
+        let any = each.iter().any(|status| status.outdated.is_some());
+        *latest = each
+            .iter()
+            .filter_map(|status| status.outdated)
+            .fold(*latest, Instant::max);
+        let until = *latest + Duration::from_secs(5);
+        assert_eq!(aggregate.outdated_until(), any.then_some(until));
+        let compared = each.iter().all(|status| status.compared);
+        assert_eq!(aggregate.uncompared_since(each.len()).is_none(), compared);
+        for (place, status) in each.iter().enumerate() {
+            assert_eq!(aggregate.is_lacking(place), status.lacking);
+        }
+        *seen = each
+            .iter()
+            .map(|status| status.epoch_seen)
+            .fold(*seen, Epoch::max);
+        *spent = each
+            .iter()
+            .map(|status| status.epoch_spent)
+            .fold(*spent, Epoch::max);
+        assert_eq!(
+            (aggregate.epoch_seen(), aggregate.epoch_spent()),
+            (*seen, *spent)
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! What the cores say, passed on: to the executors' gates and ports, to the log, to status.
 
-use bumpless_base::{Instant, LinkId, PeerId};
+use bumpless_base::{Epoch, Instant, LinkId, PeerId};
 use bumpless_redundancy::{Event, GroupId, InForce, RedundancyLevel, ReferenceId, RoleCause};
 use bumpless_transfer::{FailureCause, ReceiverEvent, SenderEvent};
 use bumpless_wire::Role;
@@ -151,25 +151,8 @@ impl<D: Drivers> DataPlane<D> {
                 epoch,
                 cause,
             } => {
-                let words = ShortText::of(role_cause(cause));
-                if let Some(at) = self.groups.iter().position(|runtime| runtime.id == group) {
-                    let runtime = &mut self.groups[at];
-                    runtime.snapshot.changed_at = now;
-                    runtime.snapshot.change_cause = words;
-                    let handed_over = cause == RoleCause::HandOver;
-                    runtime.role_changed(to, handed_over, &mut self.cores.redundancy, now);
-                }
-                let cause = words;
-                self.record(
-                    now,
-                    NodeEvent::Role {
-                        group: group.0,
-                        from,
-                        to,
-                        epoch,
-                        cause,
-                    },
-                );
+                self.role_changed(group, (to, cause), now);
+                self.tell_role(group, (from, to), (epoch, cause), now);
             }
             Event::Redundancy { group, level } => self.level_changed(group, level, now),
             Event::LeaseLapsed { group } => {
@@ -200,53 +183,6 @@ impl<D: Drivers> DataPlane<D> {
                 }
                 self.notice("hand_over_aborted", Some(group), ShortText::of(cause), now);
             }
-            Event::LinkUp { peer, link } => self.link_changed(peer, link, true, now),
-            Event::LinkDown { peer, link } => self.link_changed(peer, link, false, now),
-            Event::LinkNarrow { peer, link, narrow } => {
-                self.link_narrowed(peer, link, narrow, now);
-            }
-            Event::PartnerHeard { peer } => self.partner_notice("partner_heard", peer, now),
-            Event::PartnerSilent { peer } => self.partner_notice("partner_silent", peer, now),
-            Event::SessionChanged { peer, tag } => {
-                self.cores.sender.set_session(peer, tag, now);
-                self.cores.receiver.set_session(peer, tag, now);
-            }
-            Event::ConfigurationDiffers { peer, in_force } => {
-                let name = self.titles.partners.get(usize::from(peer.0));
-                let name = name.map_or("?", String::as_str);
-                let (before, after) = match in_force {
-                    InForce::Ours => (
-                        "",
-                        " runs another one and takes no part; this node's is in force",
-                    ),
-                    InForce::Theirs => (
-                        "that of ",
-                        " is in force; this node takes no part: give it the same one",
-                    ),
-                    InForce::Neither => (
-                        "",
-                        " runs another one; neither takes a role: give both the same one",
-                    ),
-                };
-                let cause = ShortText::of(format_args!("{before}{name}{after}"));
-                self.notice("configuration_differs", None, cause, now);
-            }
-            Event::ConfigurationDue => self.surroundings.board.set_due(),
-            Event::ChangeWithdrawn => self.surroundings.board.set_withdrawn(),
-            Event::DuplicateNode => {
-                let cause = ShortText::of(
-                    "another process uses this node's name; neither writes: stop one of them",
-                );
-                self.notice("duplicate_node", None, cause, now);
-            }
-            Event::DuplicatePartner { peer } => {
-                let name = self.titles.partners.get(usize::from(peer.0));
-                let name = name.map_or("?", String::as_str);
-                let cause = ShortText::of(format_args!(
-                    "two processes run as '{name}' and answer in turn; neither is believed: stop one"
-                ));
-                self.notice("duplicate_partner", None, cause, now);
-            }
             Event::ReferenceLost { group, reference } => {
                 self.reference(group, reference, "does not answer", now)
             }
@@ -259,8 +195,97 @@ impl<D: Drivers> DataPlane<D> {
                 }
                 self.reference(group, reference, "is the agreed reference point", now);
             }
+            _ => self.partner_event(event, now),
+        }
+    }
+
+    /// An event of the redundancy core that is of a partner or of this node, not of one group.
+    fn partner_event(&mut self, event: &Event, now: Instant) {
+        match *event {
+            Event::LinkUp { peer, link } => self.link_changed(peer, link, true, now),
+            Event::LinkDown { peer, link } => self.link_changed(peer, link, false, now),
+            Event::LinkNarrow { peer, link, narrow } => {
+                self.link_narrowed(peer, link, narrow, now);
+            }
+            Event::PartnerHeard { peer } => self.partner_notice("partner_heard", peer, now),
+            Event::PartnerSilent { peer } => self.partner_notice("partner_silent", peer, now),
+            Event::SessionChanged { peer, tag } => {
+                self.cores.sender.set_session(peer, tag, now);
+                self.cores.receiver.set_session(peer, tag, now);
+            }
+            Event::ConfigurationDiffers { peer, in_force } => {
+                self.configuration_differs(peer, in_force, now);
+            }
+            Event::ConfigurationDue => self.surroundings.board.set_due(),
+            Event::ChangeWithdrawn => self.surroundings.board.set_withdrawn(),
+            Event::DuplicateNode => {
+                let cause = ShortText::of(
+                    "another process uses this node's name; neither writes: stop one of them",
+                );
+                self.notice("duplicate_node", None, cause, now);
+            }
+            Event::DuplicatePartner { peer } => {
+                let name = self.partner_name(peer);
+                let cause = ShortText::of(format_args!(
+                    "two processes run as '{name}' and answer in turn; neither is believed: stop one"
+                ));
+                self.notice("duplicate_partner", None, cause, now);
+            }
             _ => {}
         }
+    }
+
+    fn role_changed(&mut self, group: GroupId, (to, cause): (Role, RoleCause), now: Instant) {
+        let Some(at) = self.groups.iter().position(|runtime| runtime.id == group) else {
+            return;
+        };
+        let runtime = &mut self.groups[at];
+        runtime.snapshot.changed_at = now;
+        runtime.snapshot.change_cause = ShortText::of(role_cause(cause));
+        let handed_over = cause == RoleCause::HandOver;
+        runtime.role_changed(to, handed_over, &mut self.cores.redundancy, now);
+    }
+
+    fn tell_role(
+        &mut self,
+        group: GroupId,
+        (from, to): (Role, Role),
+        (epoch, cause): (Epoch, RoleCause),
+        now: Instant,
+    ) {
+        let role = NodeEvent::Role {
+            group: group.0,
+            from,
+            to,
+            epoch,
+            cause: ShortText::of(role_cause(cause)),
+        };
+        self.record(now, role);
+    }
+
+    fn configuration_differs(&mut self, peer: PeerId, in_force: InForce, now: Instant) {
+        let name = self.partner_name(peer);
+        let (before, after) = match in_force {
+            InForce::Ours => (
+                "",
+                " runs another one and takes no part; this node's is in force",
+            ),
+            InForce::Theirs => (
+                "that of ",
+                " is in force; this node takes no part: give it the same one",
+            ),
+            InForce::Neither => (
+                "",
+                " runs another one; neither takes a role: give both the same one",
+            ),
+        };
+        let cause = ShortText::of(format_args!("{before}{name}{after}"));
+        self.notice("configuration_differs", None, cause, now);
+    }
+
+    fn partner_name(&self, peer: PeerId) -> &str {
+        let name = self.titles.partners.get(usize::from(peer.0));
+        name.map_or("?", String::as_str)
     }
 
     fn group(&mut self, id: GroupId) -> Option<&mut super::group::GroupRuntime> {

@@ -72,22 +72,28 @@ pub(super) fn weakness(names: &Names, at: Instant, text: &str) -> Value {
     Value::Object(line)
 }
 
+impl Names {
+    fn group(&self, at: u16) -> &str {
+        named(&self.groups, at.into())
+    }
+
+    fn application(&self, at: u16) -> &str {
+        let found = self.applications.get(usize::from(at));
+        found.map_or("", |(name, _)| name)
+    }
+
+    fn channel(&self, at: u16) -> u16 {
+        let found = self.applications.get(usize::from(at));
+        found.map_or(0, |&(_, channel)| channel)
+    }
+}
+
+fn named(names: &[String], at: usize) -> &str {
+    names.get(at).map_or("", String::as_str)
+}
+
+/// The event's name, and what the line says of it; texts that are empty are left out.
 fn fields(names: &Names, event: &NodeEvent) -> (&'static str, Value) {
-    let group = |g: u16| {
-        names
-            .groups
-            .get(usize::from(g))
-            .cloned()
-            .unwrap_or_default()
-    };
-    let app = |a: u16| {
-        names
-            .applications
-            .get(usize::from(a))
-            .cloned()
-            .unwrap_or_default()
-    };
-    let link = |l: u8| names.links.get(usize::from(l)).cloned().unwrap_or_default();
     match *event {
         NodeEvent::Started { session } => (
             "started",
@@ -95,44 +101,68 @@ fn fields(names: &Names, event: &NodeEvent) -> (&'static str, Value) {
         ),
         NodeEvent::Stopping => ("stopping", json!({})),
         NodeEvent::Role {
-            group: g,
+            group,
             from,
             to,
             epoch,
             cause,
         } => (
             "role",
-            json!({"group": group(g), "from": role_name(from), "to": role_name(to), "epoch": epoch.0, "cause": cause.as_str()}),
+            json!({
+                "group": names.group(group), "from": role_name(from), "to": role_name(to),
+                "epoch": epoch.0, "cause": cause.as_str(),
+            }),
         ),
         NodeEvent::Redundancy {
-            group: g,
+            group,
             state,
             cause,
         } => (
             "redundancy",
-            json!({"group": group(g), "state": state.name(), "cause": cause.as_str()}),
+            json!({"group": names.group(group), "state": state.name(), "cause": cause.as_str()}),
         ),
-        NodeEvent::Link {
-            partner,
-            link: l,
-            up,
-        } => {
-            let partner = names
-                .partners
-                .get(usize::from(partner.0))
-                .cloned()
-                .unwrap_or_default();
-            (
-                "link",
-                json!({"partner": partner, "link": link(l.0), "up": up}),
-            )
+        NodeEvent::Link { partner, link, up } => {
+            let partner = named(&names.partners, partner.0.into());
+            let link = named(&names.links, link.0.into());
+            ("link", json!({"partner": partner, "link": link, "up": up}))
         }
+        NodeEvent::LeaseLapsed { group } => (
+            "lease",
+            json!({"group": names.group(group), "lapsed": true}),
+        ),
+        NodeEvent::Stall { length } => {
+            let length = length.as_nanos() as f64 / 1e3;
+            ("stall", json!({"length_us": length}))
+        }
+        NodeEvent::Notice {
+            name,
+            group,
+            application,
+            cause,
+        } => {
+            let group = group.map_or("", |group| names.group(group));
+            let application = application.map_or("", |at| names.application(at));
+            let cause = cause.as_str();
+            let fields = json!({"group": group, "application": application, "cause": cause});
+            (name, fields)
+        }
+        NodeEvent::Transfer { .. }
+        | NodeEvent::Received { .. }
+        | NodeEvent::Overdue { .. }
+        | NodeEvent::Output { .. }
+        | NodeEvent::Overrun { .. } => of_application(names, event),
+    }
+}
+
+/// As [`fields`], for what happens to an application in each of its cycles.
+fn of_application(names: &Names, event: &NodeEvent) -> (&'static str, Value) {
+    match *event {
         NodeEvent::Transfer {
             application,
             completed,
             cause,
         } => {
-            let (name, channel) = app(application);
+            let (name, channel) = (names.application(application), names.channel(application));
             let fields = match completed {
                 Some((cycle, took)) => json!({
                     "application": name, "channel": channel, "outcome": "safe",
@@ -146,11 +176,8 @@ fn fields(names: &Names, event: &NodeEvent) -> (&'static str, Value) {
         }
         NodeEvent::Received { application, cycle } => (
             "received",
-            json!({"application": app(application).0, "cycle": cycle}),
+            json!({"application": names.application(application), "cycle": cycle}),
         ),
-        NodeEvent::Overdue { application } => {
-            ("overdue", json!({"application": app(application).0}))
-        }
         NodeEvent::Output {
             application,
             epoch,
@@ -159,34 +186,23 @@ fn fields(names: &Names, event: &NodeEvent) -> (&'static str, Value) {
             cause,
         } => (
             "output",
-            json!({"application": app(application).0, "epoch": epoch.0, "cycle": cycle, "outcome": outcome.name(), "cause": cause.as_str()}),
+            json!({
+                "application": names.application(application), "epoch": epoch.0, "cycle": cycle,
+                "outcome": outcome.name(), "cause": cause.as_str(),
+            }),
         ),
         NodeEvent::Overrun {
             application,
             skipped,
         } => (
             "overrun",
-            json!({"application": app(application).0, "skipped": skipped}),
+            json!({"application": names.application(application), "skipped": skipped}),
         ),
-        NodeEvent::LeaseLapsed { group: g } => {
-            ("lease", json!({"group": group(g), "lapsed": true}))
-        }
-        NodeEvent::Stall { length } => (
-            "stall",
-            json!({"length_us": length.as_nanos() as f64 / 1e3}),
+        NodeEvent::Overdue { application } => (
+            "overdue",
+            json!({"application": names.application(application)}),
         ),
-        NodeEvent::Notice {
-            name,
-            group: g,
-            application,
-            cause,
-        } => {
-            let application = application.map(|a| app(a).0).unwrap_or_default();
-            (
-                name,
-                json!({"group": g.map(group).unwrap_or_default(), "application": application, "cause": cause.as_str()}),
-            )
-        }
+        _ => ("", Value::Null),
     }
 }
 
