@@ -5,8 +5,8 @@ use std::path::Path;
 use bumpless_base::{ChannelId, Duration, Epoch, LinkId, NodeId, Random};
 use bumpless_config::Config;
 use bumpless_wire::{
-    Ack, AckHeader, DataHeader, HeartbeatHeader, MAX_ACK_LEN, MAX_HEARTBEAT_LEN, Packet, Version,
-    WitnessKind, WitnessReply, encode_ack, encode_heartbeat, parse,
+    Ack, AckHeader, DataHeader, HeartbeatHeader, MAX_ACK_LEN, MAX_HEARTBEAT_LEN, Packet,
+    WireVersion, WitnessKind, WitnessReply, encode_ack, encode_heartbeat, parse,
 };
 
 /// Where `Flags` stand in a data packet of version 2.
@@ -59,7 +59,7 @@ pub fn ack(header: &AckHeader, blocks: &[(u32, u32)]) -> Vec<u8> {
 /// A data header of channel 1 with the session mark `tag`.
 pub fn data_header(tag: u32) -> DataHeader {
     DataHeader {
-        version: Version::V2,
+        version: WireVersion::V2,
         tag,
         channel: ChannelId::new(1).unwrap(),
         link: LinkId(0),
@@ -95,7 +95,7 @@ pub fn blind_cases(config: &Path) -> Vec<Case> {
         ("discard_wrong_session", good.clone()),
     ];
     let mut other = header;
-    other.version = Version::V1;
+    other.version = WireVersion::V1;
     cases.push(("discard_wrong_version", data(&other, &[0; 100])));
     let mut other = foreign;
     other.pair ^= 1;

@@ -11,6 +11,7 @@ extern crate std;
 
 pub mod bitset;
 pub mod counter;
+pub mod distribution;
 pub mod frame;
 pub mod heap;
 pub mod id;
@@ -19,15 +20,18 @@ pub mod permit;
 pub mod probing;
 pub mod queue;
 pub mod random;
+pub mod role;
 pub mod serial;
 pub mod time;
 
 pub use bitset::BitSet;
 pub use counter::{Counter, Counters};
+pub use distribution::Distribution;
 pub use heap::IndexedHeap;
 pub use id::{ChannelId, Epoch, LinkId, LinkSet, MAX_LINKS, NodeId, PeerId};
 pub use permit::{Permit, TransferOutcome};
 pub use queue::BoundedQueue;
 pub use random::Random;
+pub use role::Role;
 pub use serial::{Serial16, Serial32};
 pub use time::{Duration, Instant};

@@ -27,12 +27,12 @@ mod sender;
 mod setup;
 mod sync;
 
+pub use bumpless_base::Distribution;
 pub use event::{FailureCause, ReceiverEvent, SenderEvent};
 pub use exchange::{ExchangeError, Refused};
 pub use handover::{BUFFERS_PER_SIDE, Published, Publisher, StateView, Subscriber};
 pub use receiver::{AckTransmit, Receiver, ReceiverFactory, ReceiverReplacement};
 pub use sender::{Sender, SenderFactory, SenderReplacement, Transmit};
 pub use setup::{
-    Distribution, LinkParameters, ReceiverChannel, ReceiverPeer, SenderChannel, SenderPeer,
-    SetupError,
+    LinkParameters, ReceiverChannel, ReceiverPeer, SenderChannel, SenderPeer, SetupError,
 };

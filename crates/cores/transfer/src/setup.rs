@@ -1,8 +1,8 @@
 //! What a node states once, before its first transfer, and what can be wrong with it.
 
 use alloc::vec::Vec;
-use bumpless_base::{ChannelId, Duration, LinkSet, MAX_LINKS, PeerId};
-use bumpless_wire::{Version, max_state_size};
+use bumpless_base::{ChannelId, Distribution, Duration, LinkSet, MAX_LINKS, PeerId};
+use bumpless_wire::{WireVersion, max_state_size};
 use core::fmt;
 
 /// What the sender knows of a link (network) before it has measured anything.
@@ -19,20 +19,11 @@ pub struct LinkParameters {
     pub initial_round_trip: Duration,
 }
 
-/// How a channel uses its links.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Distribution {
-    /// Every packet on every link; the first copy counts.
-    Replicate,
-    /// Every packet on one link, whichever is ready first; sent again on another when one fails.
-    Spread,
-}
-
 /// A partner to send to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SenderPeer {
     /// Wire version spoken with it.
-    pub version: Version,
+    pub version: WireVersion,
     /// `PayloadSz_ht1`: state bytes in every data packet but the last one (first paper, 7.3.2).
     pub payload_size: u16,
     /// `packetsInFlightMax`: most packets sent and not acknowledged (first paper, 7.3.3).
@@ -62,7 +53,7 @@ pub struct SenderChannel {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReceiverPeer {
     /// Wire version spoken with it.
-    pub version: Version,
+    pub version: WireVersion,
     /// State bytes in every data packet of it but the last one of a transfer cycle.
     pub payload_size: u16,
     /// The in-flight limit it was given; every fifth of it is acknowledged (first paper, 7.3.3).
@@ -192,10 +183,10 @@ impl fmt::Display for SetupError {
 impl core::error::Error for SetupError {}
 
 /// The shortest expiry that is not zero on the wire.
-pub(crate) const fn expiry_unit(version: Version) -> Duration {
+pub(crate) const fn expiry_unit(version: WireVersion) -> Duration {
     match version {
-        Version::V1 => Duration::from_millis(1),
-        Version::V2 => Duration::from_micros(1),
+        WireVersion::V1 => Duration::from_millis(1),
+        WireVersion::V2 => Duration::from_micros(1),
     }
 }
 
@@ -229,7 +220,7 @@ pub(crate) struct Common {
     pub links: LinkSet,
     pub max_size: u32,
     /// Version and payload size of the peer, if there is such a peer.
-    pub peer: Option<(PeerId, Version, u16)>,
+    pub peer: Option<(PeerId, WireVersion, u16)>,
 }
 
 impl Common {
@@ -278,14 +269,14 @@ pub(crate) fn check_channel(
 pub(crate) struct Times {
     pub deadline: Duration,
     pub expiry: Duration,
-    version: Version,
+    version: WireVersion,
 }
 
 impl Times {
     /// Those of the channel at position or place `channel`.
     pub fn check(
         channel: usize,
-        version: Version,
+        version: WireVersion,
         deadline: Duration,
         expiry: Duration,
     ) -> Result<Self, SetupError> {

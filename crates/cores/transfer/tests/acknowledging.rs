@@ -4,7 +4,7 @@ mod world;
 
 use bumpless_base::{ChannelId, Counter, LinkId};
 use bumpless_transfer::ReceiverEvent;
-use bumpless_wire::{DataHeader, MAX_ACK_LEN, Packet, Version, parse};
+use bumpless_wire::{DataHeader, MAX_ACK_LEN, Packet, WireVersion, parse};
 use world::*;
 
 /// A receiver of two channels over two links, with its acknowledgements in plain form.
@@ -24,7 +24,7 @@ impl Bench {
 
     fn header(sequence: u32, packets: u32) -> DataHeader {
         DataHeader {
-            version: Version::V2,
+            version: WireVersion::V2,
             tag: TAG,
             channel: id(0),
             link: LinkId(0),

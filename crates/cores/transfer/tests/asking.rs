@@ -4,7 +4,7 @@ use bumpless_base::{ChannelId, Duration, Instant, LinkId, LinkSet, PeerId};
 use bumpless_transfer::{
     Distribution, LinkParameters, Publisher, Sender, SenderChannel, SenderPeer, Transmit,
 };
-use bumpless_wire::{AckHeader, MAX_ACK_LEN, Packet, Version, encode_ack, parse};
+use bumpless_wire::{AckHeader, MAX_ACK_LEN, Packet, WireVersion, encode_ack, parse};
 
 const PEER: PeerId = PeerId(0);
 const LINK: LinkId = LinkId(0);
@@ -24,7 +24,7 @@ fn sender(bandwidth: u64, round_trips: &[Duration]) -> (Sender, Publisher) {
         initial_round_trip: us(1000),
     };
     let peer = SenderPeer {
-        version: Version::V2,
+        version: WireVersion::V2,
         payload_size: PAYLOAD as u16,
         in_flight_max: 1024,
     };
@@ -61,7 +61,7 @@ fn begin(sender: &mut Sender, publisher: &mut Publisher, packets: usize) {
 /// An acknowledgement that no packet of the channel has triggered.
 fn report(sender: &mut Sender, blocks: &[(u32, u32)], now: Instant) {
     let header = AckHeader {
-        version: Version::V2,
+        version: WireVersion::V2,
         tag: TAG,
         channel: ChannelId::new(1).unwrap(),
         link: None,

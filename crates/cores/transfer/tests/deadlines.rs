@@ -4,7 +4,7 @@ mod world;
 
 use bumpless_base::{Counter, Duration, LinkId};
 use bumpless_transfer::*;
-use bumpless_wire::{DataHeader, Version};
+use bumpless_wire::{DataHeader, WireVersion};
 use world::*;
 
 fn fates(world: &World) -> Vec<SenderEvent> {
@@ -131,7 +131,7 @@ fn the_deadline_ends_a_transfer_that_nobody_answers() {
 
 #[test]
 fn nothing_is_sent_or_read_after_its_expiry() {
-    for version in [Version::V1, Version::V2] {
+    for version in [WireVersion::V1, WireVersion::V2] {
         let mut world = Plan::links(1)
             .with(|p| {
                 p.version = version;
@@ -149,7 +149,11 @@ fn nothing_is_sent_or_read_after_its_expiry() {
             }]
         ));
         // With less than the wire's unit left, the stamp would be zero.
-        let unit = if version == Version::V1 { ms(1) } else { us(1) };
+        let unit = if version == WireVersion::V1 {
+            ms(1)
+        } else {
+            us(1)
+        };
         world.publish(0, &state(0, 1000));
         world.run(ms(20) - unit + Duration::from_nanos(1));
         world.paths[0].blocked = false;
@@ -173,7 +177,7 @@ fn nothing_is_sent_or_read_after_its_expiry() {
 /// A packet of a state of three, straight into the receiver.
 fn take(world: &mut World, sequence: u32, expiry: Duration) {
     let header = DataHeader {
-        version: Version::V2,
+        version: WireVersion::V2,
         tag: TAG,
         channel: id(0),
         link: LinkId(0),

@@ -4,7 +4,7 @@ mod world;
 
 use bumpless_base::{Counter, Duration, LinkId};
 use bumpless_transfer::*;
-use bumpless_wire::{MAX_ACK_LEN, Packet, Version, parse};
+use bumpless_wire::{MAX_ACK_LEN, Packet, WireVersion, parse};
 use world::*;
 
 /// Puts a channel in a place of the receiver and gives its subscriber.
@@ -65,7 +65,7 @@ fn a_vacant_place_sends_nothing_and_wants_nothing() {
 
 #[test]
 fn a_channel_that_comes_in_during_a_session_takes_part_in_it_at_once() {
-    for version in [Version::V1, Version::V2] {
+    for version in [WireVersion::V1, WireVersion::V2] {
         let mut world = roomy().with(|p| p.version = version).build();
         world.transfer(&state(0, ROOMY_SIZE)).unwrap();
         let mut subscriber = receive(&mut world, 2, two_links(), 5);
@@ -168,7 +168,7 @@ fn marks_of_a_publisher_that_has_left_do_no_harm_to_its_successor() {
 
 #[test]
 fn cycles_of_an_identity_go_on_whichever_place_it_comes_back_to() {
-    for version in [Version::V1, Version::V2] {
+    for version in [WireVersion::V1, WireVersion::V2] {
         let mut world = roomy().with(|p| p.version = version).build();
         let mut subscriber = receive(&mut world, 1, two_links(), 5);
         let mut publisher = send(&mut world, 1, two_links(), 5);

@@ -5,7 +5,7 @@ mod world;
 
 use bumpless_base::{Duration, Instant, LinkSet, Random};
 use bumpless_transfer::*;
-use bumpless_wire::Version;
+use bumpless_wire::WireVersion;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -81,7 +81,7 @@ impl Stage {
         let mut random = Random::new(seed);
         let mut plan = Plan::links(2);
         plan.seed = seed;
-        plan.version = [Version::V1, Version::V2][random.below(2) as usize];
+        plan.version = [WireVersion::V1, WireVersion::V2][random.below(2) as usize];
         let plans: Vec<_> = (0..COMING.end)
             .map(|place| channel(place, deadline, &mut random))
             .collect();

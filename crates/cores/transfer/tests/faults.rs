@@ -5,7 +5,7 @@ mod world;
 
 use bumpless_base::{Duration, Instant, LinkSet, Random};
 use bumpless_transfer::*;
-use bumpless_wire::Version;
+use bumpless_wire::WireVersion;
 use proptest::prelude::*;
 use world::*;
 
@@ -17,9 +17,9 @@ fn plan(random: &mut Random) -> Plan {
     let mut plan = Plan::links(links);
     plan.seed = random.next_u64();
     plan.version = if random.chance(0.5) {
-        Version::V1
+        WireVersion::V1
     } else {
-        Version::V2
+        WireVersion::V2
     };
     plan.in_flight_max = 1 + random.below(100) as u32;
     plan.payload_size = 200 + random.below(1000) as u16;

@@ -4,12 +4,12 @@ mod world;
 
 use bumpless_base::{Counter, Instant, LinkId, LinkSet, PeerId};
 use bumpless_transfer::*;
-use bumpless_wire::Version;
+use bumpless_wire::WireVersion;
 use world::*;
 
 #[test]
 fn states_of_every_size_move_whole_and_may_change_size_each_cycle() {
-    for version in [Version::V1, Version::V2] {
+    for version in [WireVersion::V1, WireVersion::V2] {
         let mut world = Plan::links(2)
             .with(|p| {
                 p.version = version;
@@ -41,7 +41,7 @@ fn states_of_every_size_move_whole_and_may_change_size_each_cycle() {
 
 #[test]
 fn large_states_move_up_to_the_limit_of_each_version() {
-    for (version, size) in [(Version::V2, 64 << 20), (Version::V1, 65_536_000)] {
+    for (version, size) in [(WireVersion::V2, 64 << 20), (WireVersion::V1, 65_536_000)] {
         let mut world = Plan::links(1)
             .with(|p| {
                 p.version = version;
@@ -66,7 +66,7 @@ fn setups_that_cannot_work_are_refused_with_the_reason() {
         initial_round_trip: us(100),
     };
     let peer = SenderPeer {
-        version: Version::V1,
+        version: WireVersion::V1,
         payload_size: 1000,
         in_flight_max: 10,
     };
@@ -142,14 +142,14 @@ fn setups_that_cannot_work_are_refused_with_the_reason() {
 
 #[test]
 fn transfer_cycles_wrap_around_in_both_versions() {
-    for (version, last) in [(Version::V1, 65_530), (Version::V2, u32::MAX - 5)] {
+    for (version, last) in [(WireVersion::V1, 65_530), (WireVersion::V2, u32::MAX - 5)] {
         let mut world = Plan::links(2).with(|p| p.version = version).build();
         world.sender.set_last_cycle(0, last);
         for i in 0..20u32 {
             world.transfer(&state(i.into(), 5000)).unwrap();
             let (cycle, bytes) = world.read(0).unwrap();
             let expected = last.wrapping_add(i + 1);
-            let mask = if version == Version::V1 {
+            let mask = if version == WireVersion::V1 {
                 0xffff
             } else {
                 u32::MAX
@@ -242,7 +242,7 @@ fn of_equal_deadlines_the_lowest_number_goes_first_whatever_the_order_and_whoeve
         initial_round_trip: us(100),
     };
     let peer = SenderPeer {
-        version: Version::V2,
+        version: WireVersion::V2,
         payload_size: 1000,
         in_flight_max: 10,
     };

@@ -4,7 +4,7 @@ mod world;
 
 use bumpless_base::{Counter, Duration};
 use bumpless_transfer::Distribution;
-use bumpless_wire::Version;
+use bumpless_wire::WireVersion;
 use world::*;
 
 const STATE: usize = 500_000;
@@ -17,7 +17,7 @@ fn floor(plan: &Plan) -> Duration {
 
 #[test]
 fn one_dead_link_does_not_stop_the_other() {
-    for version in [Version::V1, Version::V2] {
+    for version in [WireVersion::V1, WireVersion::V2] {
         let plan = Plan::links(2).with(|p| p.version = version);
         let floor = floor(&plan);
         for dead in 0..2 {

@@ -4,7 +4,7 @@ mod world;
 
 use bumpless_base::{Counter, Duration, LinkSet};
 use bumpless_transfer::Distribution;
-use bumpless_wire::Version;
+use bumpless_wire::WireVersion;
 use world::*;
 
 const STATE: usize = 100_000;
@@ -30,7 +30,7 @@ fn with_losses(
 
 #[test]
 fn without_loss_nothing_is_sent_twice() {
-    for version in [Version::V1, Version::V2] {
+    for version in [WireVersion::V1, WireVersion::V2] {
         for n in [1, 2, 3] {
             let mut world = Plan::links(n).with(|p| p.version = version).build();
             for i in 0..10 {
@@ -139,7 +139,7 @@ fn ten_packets_lost_in_a_row_of_a_state_of_seven_cost_less_than_a_millisecond() 
 #[test]
 fn no_recovery_makes_the_next_one_slower() {
     const SMALL: usize = 7_500;
-    for version in [Version::V1, Version::V2] {
+    for version in [WireVersion::V1, WireVersion::V2] {
         let mut world = Plan::links(1).with(|p| p.version = version).build();
         let mut took = Vec::new();
         for cycle in 0..40 {
@@ -154,7 +154,7 @@ fn no_recovery_makes_the_next_one_slower() {
 
 #[test]
 fn every_single_loss_is_repaired_in_both_versions_and_distributions() {
-    for version in [Version::V1, Version::V2] {
+    for version in [WireVersion::V1, WireVersion::V2] {
         for distribution in [Distribution::Replicate, Distribution::Spread] {
             for n in [1, 2] {
                 for lost in [0, 1, 2, 49, 97, 98, 99] {
@@ -185,7 +185,11 @@ fn a_packet_lost_on_both_links_is_sent_again_at_once_and_one_lost_on_one_link_ne
 
 #[test]
 fn losses_show_by_order_though_nothing_is_known_of_the_round_trip() {
-    for (version, n) in [(Version::V1, 1), (Version::V2, 1), (Version::V2, 2)] {
+    for (version, n) in [
+        (WireVersion::V1, 1),
+        (WireVersion::V2, 1),
+        (WireVersion::V2, 2),
+    ] {
         let plan = Plan::links(n).with(|p| {
             p.version = version;
             p.first_round_trip = Some(ms(30));
@@ -310,7 +314,7 @@ fn a_slow_link_does_not_hold_up_a_fast_one() {
 
 #[test]
 fn a_thousand_gaps_are_closed_though_an_acknowledgement_names_150_blocks() {
-    for version in [Version::V1, Version::V2] {
+    for version in [WireVersion::V1, WireVersion::V2] {
         let mut world = Plan::links(1)
             .with(|p| {
                 p.version = version;
@@ -333,10 +337,10 @@ fn a_thousand_gaps_are_closed_though_an_acknowledgement_names_150_blocks() {
 #[test]
 fn random_loss_is_repaired_within_little_more_than_its_share() {
     for (version, n) in [
-        (Version::V1, 1),
-        (Version::V2, 1),
-        (Version::V1, 2),
-        (Version::V2, 2),
+        (WireVersion::V1, 1),
+        (WireVersion::V2, 1),
+        (WireVersion::V1, 2),
+        (WireVersion::V2, 2),
     ] {
         let mut world = Plan::links(n)
             .with(|p| {

@@ -2,7 +2,7 @@
 
 use bumpless_base::{ChannelId, Counter, Duration, Instant, LinkId, LinkSet, PeerId};
 use bumpless_transfer::{Receiver, ReceiverChannel, ReceiverEvent, ReceiverPeer};
-use bumpless_wire::{DataHeader, Version};
+use bumpless_wire::{DataHeader, WireVersion};
 
 const PEER: PeerId = PeerId(0);
 const TAG: u32 = 7;
@@ -22,7 +22,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let peer = ReceiverPeer {
-            version: Version::V2,
+            version: WireVersion::V2,
             payload_size: 100,
             in_flight_max: 16,
         };
@@ -47,7 +47,7 @@ impl Bench {
     fn state(&mut self) {
         self.cycle += 1;
         let header = DataHeader {
-            version: Version::V2,
+            version: WireVersion::V2,
             tag: TAG,
             channel: id(),
             link: LinkId(0),

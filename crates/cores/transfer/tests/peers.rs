@@ -2,9 +2,9 @@
 
 use bumpless_base::{ChannelId, Counter, Duration, Instant, LinkId, LinkSet, PeerId};
 use bumpless_transfer::*;
-use bumpless_wire::{MAX_ACK_LEN, Packet, Version, parse};
+use bumpless_wire::{MAX_ACK_LEN, Packet, WireVersion, parse};
 
-const VERSIONS: [Version; 3] = [Version::V1, Version::V2, Version::V2];
+const VERSIONS: [WireVersion; 3] = [WireVersion::V1, WireVersion::V2, WireVersion::V2];
 const SIZE: u32 = 20_000;
 
 /// A node whose partners are the two others, each with one channel to it and one from it.
@@ -16,7 +16,7 @@ struct Node {
 }
 
 /// The wire version that two nodes speak.
-fn version(a: usize, b: usize) -> Version {
+fn version(a: usize, b: usize) -> WireVersion {
     VERSIONS[(a + b) % 3]
 }
 
@@ -180,7 +180,7 @@ fn what_is_not_a_partners_is_discarded_under_its_cause() {
         1,
         0,
         bumpless_wire::DataHeader {
-            version: Version::V1,
+            version: WireVersion::V1,
             ..header
         },
     );

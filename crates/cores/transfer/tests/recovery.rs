@@ -5,7 +5,7 @@ mod world;
 
 use bumpless_base::{Counter, Duration};
 use bumpless_transfer::{Distribution, SenderEvent};
-use bumpless_wire::Version;
+use bumpless_wire::WireVersion;
 use proptest::collection::btree_set;
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -177,10 +177,10 @@ proptest! {
         (packets, acks) in losses(),
         size in 1usize..25_000,
         (version, links, distribution) in prop_oneof![
-            Just((Version::V1, 1, Distribution::Replicate)),
-            Just((Version::V2, 1, Distribution::Replicate)),
-            Just((Version::V2, 2, Distribution::Replicate)),
-            Just((Version::V2, 2, Distribution::Spread)),
+            Just((WireVersion::V1, 1, Distribution::Replicate)),
+            Just((WireVersion::V2, 1, Distribution::Replicate)),
+            Just((WireVersion::V2, 2, Distribution::Replicate)),
+            Just((WireVersion::V2, 2, Distribution::Spread)),
         ],
     ) {
         let mut world = Plan::links(links).with(|p| {

@@ -4,7 +4,7 @@ mod world;
 
 use bumpless_base::{Counter, Random};
 use bumpless_transfer::SenderEvent;
-use bumpless_wire::{AckHeader, MAX_ACK_LEN, Version, encode_ack};
+use bumpless_wire::{AckHeader, MAX_ACK_LEN, WireVersion, encode_ack};
 use world::*;
 
 const STATE: usize = 50_000;
@@ -26,7 +26,7 @@ fn bytes_of(sent: &Sent) -> Vec<u8> {
 
 #[test]
 fn a_restart_does_not_black_hole_the_channel() {
-    for version in [Version::V1, Version::V2] {
+    for version in [WireVersion::V1, WireVersion::V2] {
         for cycles in [1, 40_000] {
             let mut world = Plan::links(2).with(|p| p.version = version).build();
             world.sender.set_last_cycle(0, cycles);
@@ -86,7 +86,7 @@ fn packets_of_an_old_session_have_no_effect_in_either_direction() {
     }
     let mut out = [0; MAX_ACK_LEN];
     let header = AckHeader {
-        version: Version::V2,
+        version: WireVersion::V2,
         tag: TAG,
         channel: id(0),
         link: None,
@@ -150,7 +150,7 @@ fn acknowledgements_of_what_was_never_sent_have_no_effect() {
     let (started, mut out) = (world.sender.in_flight(PEER), [0; MAX_ACK_LEN]);
     assert!((1..40).contains(&started));
     let good = AckHeader {
-        version: Version::V2,
+        version: WireVersion::V2,
         tag: TAG,
         channel: id(0),
         link: Some(bumpless_base::LinkId(0)),
@@ -202,7 +202,7 @@ fn acknowledgements_of_what_was_never_sent_have_no_effect() {
 
 #[test]
 fn junk_and_bent_packets_do_no_harm() {
-    for version in [Version::V1, Version::V2] {
+    for version in [WireVersion::V1, WireVersion::V2] {
         let mut world = Plan::links(2).with(|p| p.version = version).build();
         let mut random = Random::new(42);
         world.transfer(&state(0, STATE)).unwrap();

@@ -2,7 +2,7 @@
 
 use bumpless_base::{ChannelId, Counter, Duration, Instant, LinkId, LinkSet, PeerId};
 use bumpless_transfer::*;
-use bumpless_wire::{MAX_ACK_LEN, Packet, Version, parse};
+use bumpless_wire::{MAX_ACK_LEN, Packet, WireVersion, parse};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
@@ -79,14 +79,14 @@ fn build(payload_size: u16, room: usize) -> (Sender, Vec<Publisher>, Receiver, V
         initial_round_trip: Duration::from_micros(100),
     };
     let peer = SenderPeer {
-        version: Version::V2,
+        version: WireVersion::V2,
         payload_size,
         in_flight_max: 512,
     };
     let channel = sending(1);
     let (sender, publishers) = Sender::with_room(&[link; 2], &[peer], &[channel], room).unwrap();
     let from = ReceiverPeer {
-        version: Version::V2,
+        version: WireVersion::V2,
         payload_size,
         in_flight_max: 512,
     };

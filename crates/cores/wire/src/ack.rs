@@ -33,7 +33,7 @@
 //! ```
 
 use crate::bytes::{Reader, Writer};
-use crate::data::{self, FLAG_RETRANSMISSION, Version};
+use crate::data::{self, FLAG_RETRANSMISSION, WireVersion};
 use crate::error::{Field, WireError};
 use bumpless_base::{ChannelId, LinkId};
 use core::ops::Deref;
@@ -52,10 +52,10 @@ pub const MAX_ACK_BLOCKS: usize = 150;
 pub const MAX_ACK_LEN: usize = V2_LEN + MAX_ACK_BLOCKS * 8;
 
 /// Bytes of an acknowledgement in `version` with so many blocks.
-pub const fn ack_len(version: Version, blocks: usize) -> usize {
+pub const fn ack_len(version: WireVersion, blocks: usize) -> usize {
     match version {
-        Version::V1 => V1_LEN + blocks * 4,
-        Version::V2 => V2_LEN + blocks * 8,
+        WireVersion::V1 => V1_LEN + blocks * 4,
+        WireVersion::V2 => V2_LEN + blocks * 8,
     }
 }
 
@@ -63,7 +63,7 @@ pub const fn ack_len(version: Version, blocks: usize) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckHeader {
     /// Wire version; decides which of the fields below are carried.
-    pub version: Version,
+    pub version: WireVersion,
     /// Session of the data packets that are acknowledged. Version 1 carries none: read as 0.
     pub tag: u32,
     /// The state's channel.
@@ -116,20 +116,20 @@ impl<'a> Ack<'a> {
     }
 }
 
-const fn block_len(version: Version) -> usize {
+const fn block_len(version: WireVersion) -> usize {
     match version {
-        Version::V1 => 4,
-        Version::V2 => 8,
+        WireVersion::V1 => 4,
+        WireVersion::V2 => 8,
     }
 }
 
-fn read_block(version: Version, block: &[u8]) -> (u32, u32) {
+fn read_block(version: WireVersion, block: &[u8]) -> (u32, u32) {
     match (version, block) {
-        (Version::V1, &[a, b, c, d]) => (
+        (WireVersion::V1, &[a, b, c, d]) => (
             u16::from_be_bytes([a, b]).into(),
             u16::from_be_bytes([c, d]).into(),
         ),
-        (Version::V2, &[a, b, c, d, e, f, g, h]) => (
+        (WireVersion::V2, &[a, b, c, d, e, f, g, h]) => (
             u32::from_be_bytes([a, b, c, d]),
             u32::from_be_bytes([e, f, g, h]),
         ),
@@ -139,10 +139,10 @@ fn read_block(version: Version, block: &[u8]) -> (u32, u32) {
 }
 
 /// Reads an acknowledgement whose type and version are known.
-pub(crate) fn parse(version: Version, datagram: &[u8]) -> Result<Ack<'_>, WireError> {
+pub(crate) fn parse(version: WireVersion, datagram: &[u8]) -> Result<Ack<'_>, WireError> {
     let (header, count, r) = match version {
-        Version::V1 => parse_v1(datagram)?,
-        Version::V2 => parse_v2(datagram)?,
+        WireVersion::V1 => parse_v1(datagram)?,
+        WireVersion::V2 => parse_v2(datagram)?,
     };
     if usize::from(count) > MAX_ACK_BLOCKS {
         return Err(WireError::Malformed(Field::AckBlocks));
@@ -163,7 +163,7 @@ pub(crate) fn parse(version: Version, datagram: &[u8]) -> Result<Ack<'_>, WireEr
 fn parse_v1(datagram: &[u8]) -> Result<(AckHeader, u8, Reader<'_>), WireError> {
     let mut r = Reader::after_prefix(datagram, V1_LEN)?;
     let header = AckHeader {
-        version: Version::V1,
+        version: WireVersion::V1,
         tag: 0,
         channel: data::channel(r.u16()?)?,
         link: None,
@@ -195,7 +195,7 @@ fn parse_v2(datagram: &[u8]) -> Result<(AckHeader, u8, Reader<'_>), WireError> {
         _ => return Err(WireError::Malformed(Field::Trigger)),
     };
     let header = AckHeader {
-        version: Version::V2,
+        version: WireVersion::V2,
         tag,
         channel,
         link,
@@ -236,22 +236,22 @@ pub fn encode_ack(
     w.u16(HTYPE);
     w.u16(header.version.number());
     match header.version {
-        Version::V1 => {
+        WireVersion::V1 => {
             w.u16(header.channel.get());
             w.u16(header.cycle as u16);
         }
-        Version::V2 => encode_v2_fields(header, &mut w),
+        WireVersion::V2 => encode_v2_fields(header, &mut w),
     }
     let count_at = w.len();
     w.u8(0);
     let (mut count, mut sum) = (0u8, 0u32);
     for (low, high) in blocks.into_iter().take(MAX_ACK_BLOCKS) {
         match header.version {
-            Version::V1 => {
+            WireVersion::V1 => {
                 w.u16(low as u16);
                 w.u16(high as u16);
             }
-            Version::V2 => {
+            WireVersion::V2 => {
                 w.u32(low);
                 w.u32(high);
             }
@@ -260,7 +260,7 @@ pub fn encode_ack(
         sum = sum.saturating_add(high.saturating_sub(low).saturating_add(1));
     }
     w.patch(count_at, [count]);
-    if header.version == Version::V2 && header.received.is_none() {
+    if header.version == WireVersion::V2 && header.received.is_none() {
         w.patch(V2_RECEIVED_AT, sum.to_be_bytes());
     }
     w.len()

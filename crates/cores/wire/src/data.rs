@@ -43,8 +43,8 @@ const V1_LEN: usize = 18;
 const V2_LEN: usize = 30;
 
 /// The version of data packets and acknowledgements.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Version {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WireVersion {
     /// The first paper's tables 17 and 18, to the byte.
     V1,
     /// With session tag, link, 32-bit numbers and microseconds (W-14).
@@ -52,12 +52,33 @@ pub enum Version {
     V2,
 }
 
-impl Version {
+impl WireVersion {
     /// `HVer`.
     pub const fn number(self) -> u16 {
         match self {
             Self::V1 => 1,
             Self::V2 => 2,
+        }
+    }
+
+    /// Bytes of a data packet's header.
+    pub const fn header_len(self) -> u16 {
+        DataHeader::len(self) as u16
+    }
+
+    /// Most packets in one transfer cycle: the sequence number's range.
+    pub const fn max_packets(self) -> u64 {
+        match self {
+            Self::V1 => 1 << 16,
+            Self::V2 => 1 << 32,
+        }
+    }
+
+    /// The longest expiry that the header can carry: 16 bits of milliseconds (table 17), or 32 bits of microseconds.
+    pub const fn max_expiry(self) -> Duration {
+        match self {
+            Self::V1 => Duration::from_millis(u16::MAX as u64),
+            Self::V2 => Duration::from_micros(u32::MAX as u64),
         }
     }
 
@@ -74,7 +95,7 @@ impl Version {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataHeader {
     /// Wire version; decides which of the fields below are carried.
-    pub version: Version,
+    pub version: WireVersion,
     /// Session of the sender with the receiver. Version 1 carries none: read as 0.
     pub tag: u32,
     /// The state's channel.
@@ -104,10 +125,10 @@ impl DataHeader {
     pub const MAX_LEN: usize = V2_LEN;
 
     /// Bytes of the header in `version`.
-    pub const fn len(version: Version) -> usize {
+    pub const fn len(version: WireVersion) -> usize {
         match version {
-            Version::V1 => V1_LEN,
-            Version::V2 => V2_LEN,
+            WireVersion::V1 => V1_LEN,
+            WireVersion::V2 => V2_LEN,
         }
     }
 
@@ -117,8 +138,8 @@ impl DataHeader {
         w.u16(HTYPE);
         w.u16(self.version.number());
         match self.version {
-            Version::V1 => self.encode_v1(&mut w),
-            Version::V2 => self.encode_v2(&mut w),
+            WireVersion::V1 => self.encode_v1(&mut w),
+            WireVersion::V2 => self.encode_v2(&mut w),
         }
         w.u16(self.force_ack.map_or(0, ChannelId::get));
         w.len()
@@ -154,7 +175,7 @@ impl DataHeader {
     #[inline(always)]
     fn parse_v1(r: &mut Reader<'_>) -> Result<Self, WireError> {
         Ok(Self {
-            version: Version::V1,
+            version: WireVersion::V1,
             tag: 0,
             channel: channel(r.u16()?)?,
             link: LinkId(0),
@@ -170,7 +191,7 @@ impl DataHeader {
     #[inline(always)]
     fn parse_v2(r: &mut Reader<'_>) -> Result<Self, WireError> {
         Ok(Self {
-            version: Version::V2,
+            version: WireVersion::V2,
             tag: r.u32()?,
             channel: channel(r.u16()?)?,
             link: link(r.u8()?)?,
@@ -186,11 +207,14 @@ impl DataHeader {
 
 /// Reads a data packet whose type and version are known.
 #[inline(always)]
-pub(crate) fn parse(version: Version, datagram: &[u8]) -> Result<(DataHeader, &[u8]), WireError> {
+pub(crate) fn parse(
+    version: WireVersion,
+    datagram: &[u8],
+) -> Result<(DataHeader, &[u8]), WireError> {
     let mut r = Reader::after_prefix(datagram, DataHeader::len(version))?;
     let header = match version {
-        Version::V1 => DataHeader::parse_v1(&mut r)?,
-        Version::V2 => DataHeader::parse_v2(&mut r)?,
+        WireVersion::V1 => DataHeader::parse_v1(&mut r)?,
+        WireVersion::V2 => DataHeader::parse_v2(&mut r)?,
     };
     Ok((header, r.rest()))
 }
@@ -231,10 +255,10 @@ pub const fn packet_count(total_size: u32, payload_size: u16) -> u32 {
 
 /// The largest state, in bytes, that `version` can carry in pieces of `payload_size` bytes:
 /// 65,536 packets in version 1, and in both versions what `TtlSzCyc` can say.
-pub const fn max_state_size(version: Version, payload_size: u16) -> u32 {
+pub const fn max_state_size(version: WireVersion, payload_size: u16) -> u32 {
     match version {
-        Version::V2 => u32::MAX,
-        Version::V1 => {
+        WireVersion::V2 => u32::MAX,
+        WireVersion::V1 => {
             let bytes = payload_size as u64 * 65_536;
             if bytes > u32::MAX as u64 {
                 u32::MAX
@@ -246,6 +270,6 @@ pub const fn max_state_size(version: Version, payload_size: u16) -> u32 {
 }
 
 /// Bytes of a data packet's datagram that are not payload.
-pub const fn header_overhead(version: Version) -> usize {
+pub const fn header_overhead(version: WireVersion) -> usize {
     DataHeader::len(version)
 }

@@ -43,7 +43,7 @@ use crate::bytes::{Reader, Writer};
 use crate::check::Check;
 use crate::data;
 use crate::error::{Field, WireError};
-use bumpless_base::{Epoch, LinkId, NodeId};
+use bumpless_base::{Epoch, LinkId, NodeId, Role};
 use core::ops::Deref;
 
 pub(crate) const HTYPE: u16 = 0x2001;
@@ -67,33 +67,6 @@ pub const fn heartbeat_len(groups: usize) -> usize {
 
 /// [`GroupEntry::reference`] when no reference point is agreed.
 pub const NO_REFERENCE: u8 = u8::MAX;
-
-/// What a node does for a group.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Role {
-    /// Not yet decided.
-    #[default]
-    Starting = 0,
-    /// Receives states, ready to take over.
-    Backup = 1,
-    /// Executes and writes outputs.
-    Primary = 2,
-    /// Taken out of service.
-    Stopped = 3,
-}
-
-impl Role {
-    const fn from_number(number: u8) -> Option<Self> {
-        match number {
-            0 => Some(Self::Starting),
-            1 => Some(Self::Backup),
-            2 => Some(Self::Primary),
-            3 => Some(Self::Stopped),
-            _ => None,
-        }
-    }
-}
 
 /// What else a node says about a group: a set of the flags below.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -26,11 +26,12 @@ pub mod heartbeat;
 pub mod witness;
 
 pub use ack::{Ack, AckHeader, MAX_ACK_BLOCKS, MAX_ACK_LEN, ack_len, encode_ack};
-pub use data::{DataHeader, Version, header_overhead, max_state_size, packet_count};
+pub use bumpless_base::Role;
+pub use data::{DataHeader, WireVersion, header_overhead, max_state_size, packet_count};
 pub use error::{Field, WireError};
 pub use heartbeat::{
     GroupEntry, GroupFlags, Heartbeat, HeartbeatHeader, MAX_GROUPS, MAX_HEARTBEAT_LEN,
-    NO_REFERENCE, Role, encode_heartbeat, heartbeat_len,
+    NO_REFERENCE, encode_heartbeat, heartbeat_len,
 };
 pub use witness::{NO_HOLDER, WitnessKind, WitnessReply, WitnessRequest};
 
@@ -65,7 +66,7 @@ pub enum Packet<'a> {
 pub fn parse_data(datagram: &[u8]) -> Option<(DataHeader, &[u8])> {
     let mut prefix = Reader::new(datagram, PREFIX_LEN).ok()?;
     let (htype, version) = (prefix.u16().ok()?, prefix.u16().ok()?);
-    let version = Version::from_number(version).filter(|_| htype == data::HTYPE)?;
+    let version = WireVersion::from_number(version).filter(|_| htype == data::HTYPE)?;
     data::parse(version, datagram).ok()
 }
 
@@ -82,7 +83,7 @@ pub fn parse(datagram: &[u8]) -> Result<Packet<'_>, WireError> {
     let unknown_version = WireError::UnknownVersion { htype, version };
     match htype {
         data::HTYPE | ack::HTYPE => {
-            let version = Version::from_number(version).ok_or(unknown_version)?;
+            let version = WireVersion::from_number(version).ok_or(unknown_version)?;
             if htype == data::HTYPE {
                 let (header, payload) = data::parse(version, datagram)?;
                 return Ok(Packet::Data { header, payload });

@@ -5,8 +5,8 @@ mod common;
 use bumpless_base::{ChannelId, Duration, LinkId};
 use bumpless_wire::{
     AckHeader, DataHeader, MAX_ACK_BLOCKS, MAX_ACK_LEN, MAX_GROUPS, MAX_HEARTBEAT_LEN, Packet,
-    Version, WitnessReply, WitnessRequest, ack_len, encode_ack, encode_heartbeat, header_overhead,
-    heartbeat_len, max_state_size, packet_count, parse,
+    WireVersion, WitnessReply, WitnessRequest, ack_len, encode_ack, encode_heartbeat,
+    header_overhead, heartbeat_len, max_state_size, packet_count, parse,
 };
 use common::encode;
 use common::strategies::{
@@ -17,7 +17,7 @@ use proptest::prelude::*;
 /// W-6: UDP payload that every IPv6 path takes in one piece (RFC 8200: 1,280 - 40 - 8).
 const SMALLEST_MTU_PAYLOAD: usize = 1_232;
 
-fn header(version: Version) -> DataHeader {
+fn header(version: WireVersion) -> DataHeader {
     DataHeader {
         version,
         tag: 1,
@@ -32,7 +32,7 @@ fn header(version: Version) -> DataHeader {
     }
 }
 
-fn ack_header(version: Version) -> AckHeader {
+fn ack_header(version: WireVersion) -> AckHeader {
     AckHeader {
         version,
         tag: 1,
@@ -117,7 +117,7 @@ proptest! {
         blocks in blocks(2 * MAX_ACK_BLOCKS),
         v2: bool,
     ) {
-        let version = if v2 { Version::V2 } else { Version::V1 };
+        let version = if v2 { WireVersion::V2 } else { WireVersion::V1 };
         let received = blocks.iter().map(|(low, high)| high - low + 1).sum();
         let header = AckHeader { received: Some(received), ..ack_header(version) };
         let mut out = [0; MAX_ACK_LEN];
@@ -156,24 +156,24 @@ fn expiry_is_rounded_down_and_stops_at_the_largest() {
         Duration::from_micros,
         Duration::from_millis,
     );
-    assert_eq!(carried(Version::V1, ns(1_999_999)), ms(1));
-    assert_eq!(carried(Version::V1, ns(999_999)), ms(0));
-    assert_eq!(carried(Version::V1, ms(65_536)), ms(65_535));
-    assert_eq!(carried(Version::V1, Duration::MAX), ms(65_535));
-    assert_eq!(carried(Version::V2, ns(1_999)), us(1));
-    assert_eq!(carried(Version::V2, us(1 << 32)), us((1 << 32) - 1));
-    assert_eq!(carried(Version::V2, Duration::MAX), us((1 << 32) - 1));
+    assert_eq!(carried(WireVersion::V1, ns(1_999_999)), ms(1));
+    assert_eq!(carried(WireVersion::V1, ns(999_999)), ms(0));
+    assert_eq!(carried(WireVersion::V1, ms(65_536)), ms(65_535));
+    assert_eq!(carried(WireVersion::V1, Duration::MAX), ms(65_535));
+    assert_eq!(carried(WireVersion::V2, ns(1_999)), us(1));
+    assert_eq!(carried(WireVersion::V2, us(1 << 32)), us((1 << 32) - 1));
+    assert_eq!(carried(WireVersion::V2, Duration::MAX), us((1 << 32) - 1));
 }
 
 #[test]
 fn version_1_drops_what_it_cannot_carry() {
-    let read = sent_and_read(header(Version::V1));
+    let read = sent_and_read(header(WireVersion::V1));
     let expected = DataHeader {
         tag: 0,
         link: LinkId(0),
         retransmission: false,
         cycle: 2,
-        ..header(Version::V1)
+        ..header(WireVersion::V1)
     };
     assert_eq!(read, expected);
 }
@@ -185,7 +185,7 @@ fn a_retransmission_mark_is_sent_only_with_its_trigger() {
     let len = encode_ack(
         &AckHeader {
             trigger: None,
-            ..ack_header(Version::V2)
+            ..ack_header(WireVersion::V2)
         },
         [(0, 0)],
         &mut out,
@@ -200,7 +200,7 @@ fn a_retransmission_mark_is_sent_only_with_its_trigger() {
 #[test]
 fn received_defaults_to_what_the_blocks_add_up_to() {
     let mut out = [0; MAX_ACK_LEN];
-    let len = encode_ack(&ack_header(Version::V2), [(0, 4), (6, 6)], &mut out);
+    let len = encode_ack(&ack_header(WireVersion::V2), [(0, 4), (6, 6)], &mut out);
     let Ok(Packet::Ack(read)) = parse(&out[..len]) else {
         panic!("refused")
     };
@@ -210,17 +210,17 @@ fn received_defaults_to_what_the_blocks_add_up_to() {
 /// W-10.
 #[test]
 fn version_1_ends_at_65536_packets_and_both_at_32_bits_of_bytes() {
-    assert_eq!(max_state_size(Version::V1, 1_454), 65_536 * 1_454);
+    assert_eq!(max_state_size(WireVersion::V1, 1_454), 65_536 * 1_454);
     assert_eq!(
-        packet_count(max_state_size(Version::V1, 1_454), 1_454),
+        packet_count(max_state_size(WireVersion::V1, 1_454), 1_454),
         65_536
     );
     assert_eq!(
-        packet_count(max_state_size(Version::V1, 1_454) + 1, 1_454),
+        packet_count(max_state_size(WireVersion::V1, 1_454) + 1, 1_454),
         65_537
     );
-    assert_eq!(max_state_size(Version::V1, u16::MAX), 65_536 * 65_535);
-    assert_eq!(max_state_size(Version::V2, 1), u32::MAX);
+    assert_eq!(max_state_size(WireVersion::V1, u16::MAX), 65_536 * 65_535);
+    assert_eq!(max_state_size(WireVersion::V2, 1), u32::MAX);
     assert_eq!(
         (
             packet_count(0, 1_454),
@@ -238,7 +238,10 @@ fn the_longest_control_messages_fit_every_ipv6_path() {
     const { assert!(MAX_ACK_LEN <= SMALLEST_MTU_PAYLOAD && MAX_HEARTBEAT_LEN <= SMALLEST_MTU_PAYLOAD) };
     assert_eq!((MAX_ACK_BLOCKS, MAX_GROUPS), (150, 32));
     assert_eq!(
-        (header_overhead(Version::V1), header_overhead(Version::V2)),
+        (
+            header_overhead(WireVersion::V1),
+            header_overhead(WireVersion::V2)
+        ),
         (18, 30)
     );
 }

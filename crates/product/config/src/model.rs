@@ -6,7 +6,10 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
+pub use bumpless_base::Distribution;
 use bumpless_base::{ChannelId, Duration, LinkId, LinkSet, NodeId, frame};
+
+pub use bumpless_wire::WireVersion;
 
 use crate::weakness::Weakness;
 
@@ -85,47 +88,6 @@ impl Timing {
     pub fn least_expiry(&self, period: Duration, deadline: Duration) -> Duration {
         let least = period * 2 + deadline + self.failover_time();
         Duration::from_millis(least.as_nanos().div_ceil(1_000_000))
-    }
-}
-
-/// Format of data and acknowledgement packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum WireVersion {
-    /// The paper's tables 17 and 18: 18-byte header, 16-bit sequence numbers, no session.
-    V1,
-    /// 30-byte header with session tag and 32-bit sequence numbers.
-    V2,
-}
-
-impl WireVersion {
-    /// Bytes of a data packet's header.
-    pub const fn header_len(self) -> u16 {
-        match self {
-            Self::V1 => 18,
-            Self::V2 => 30,
-        }
-    }
-    /// Most packets in one transfer cycle: the sequence number's range.
-    pub const fn max_packets(self) -> u64 {
-        match self {
-            Self::V1 => 1 << 16,
-            Self::V2 => 1 << 32,
-        }
-    }
-    /// The longest expiry that the header can carry (table 17: 16 bits of milliseconds; version 2:
-    /// 32 bits of microseconds).
-    pub const fn max_expiry(self) -> Duration {
-        match self {
-            Self::V1 => Duration::from_millis(u16::MAX as u64),
-            Self::V2 => Duration::from_micros(u32::MAX as u64),
-        }
-    }
-    /// The number in the file and on the wire.
-    pub const fn number(self) -> u16 {
-        match self {
-            Self::V1 => 1,
-            Self::V2 => 2,
-        }
     }
 }
 
@@ -314,15 +276,6 @@ pub enum Commit {
     BeforeOutput,
     /// At once; the backup is at most one cycle behind.
     Async,
-}
-
-/// How the packets of a channel use its networks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Distribution {
-    /// Each packet on every network; the first copy counts.
-    Replicate,
-    /// Packets shared out over the healthy networks.
-    Spread,
 }
 
 /// One cyclic application.

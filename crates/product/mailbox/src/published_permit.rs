@@ -1,7 +1,6 @@
 //! A group's role and right to write, from the data plane to the executors.
 
-use bumpless_base::{Epoch, Instant, Permit};
-use bumpless_wire::Role;
+use bumpless_base::{Epoch, Instant, Permit, Role};
 
 use crate::sync::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -73,15 +72,15 @@ impl PublishedPermit {
         self.simplex.load(Ordering::SeqCst)
     }
 
-    /// Whether this node is a standing candidate: primary, or ready to be.
-    pub fn is_member(&self) -> bool {
-        let role = self.role.load(Ordering::SeqCst);
-        role == Role::Primary as u8 || role == Role::Backup as u8 || role == Role::Starting as u8
+    /// The role.
+    pub fn role(&self) -> Role {
+        let published = Role::from_number(self.role.load(Ordering::SeqCst));
+        published.unwrap_or(Role::Stopped)
     }
 
     /// Whether this node is the group's primary.
     pub fn is_primary(&self) -> bool {
-        self.role.load(Ordering::SeqCst) == Role::Primary as u8
+        self.role() == Role::Primary
     }
 
     /// Publishes whether a backup is there to acknowledge states.

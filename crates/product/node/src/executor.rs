@@ -277,13 +277,7 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
     }
 
     fn role(&self) -> Role {
-        if !self.gate.is_member() {
-            Role::Inactive
-        } else if self.gate.is_primary() {
-            Role::Primary
-        } else {
-            Role::Backup
-        }
+        self.gate.role()
     }
 
     fn backup_expected(&self) -> bool {

@@ -3,9 +3,8 @@
 use std::net::SocketAddr;
 
 use bumpless_base::{Duration, LinkId, LinkSet, NodeId, PeerId};
-use bumpless_config::{Application, Config, Distribution, WireVersion};
+use bumpless_config::{Application, Config};
 use bumpless_transfer as transfer;
-use bumpless_wire::Version;
 
 use crate::log::Names;
 
@@ -142,7 +141,7 @@ impl Wiring {
     /// The partners as the sender knows them.
     pub fn sender_peers(&self, config: &Config) -> Vec<transfer::SenderPeer> {
         let peer = transfer::SenderPeer {
-            version: version(config),
+            version: config.transfer.version,
             payload_size: config.transfer.payload_size,
             in_flight_max: config.transfer.in_flight_max,
         };
@@ -152,7 +151,7 @@ impl Wiring {
     /// The partners as the receiver knows them.
     pub fn receiver_peers(&self, config: &Config) -> Vec<transfer::ReceiverPeer> {
         let peer = transfer::ReceiverPeer {
-            version: version(config),
+            version: config.transfer.version,
             payload_size: config.transfer.payload_size,
             in_flight_max: config.transfer.in_flight_max,
         };
@@ -174,10 +173,7 @@ impl Wiring {
             id: app.channel,
             peer,
             links: usable(config, self.node, app),
-            distribution: match app.distribution {
-                Distribution::Replicate => transfer::Distribution::Replicate,
-                Distribution::Spread => transfer::Distribution::Spread,
-            },
+            distribution: app.distribution,
             max_size: app.state_max,
             deadline: app.deadline,
             expiry: app.expiry,
@@ -224,14 +220,6 @@ impl Wiring {
                     .map(|peer| build(app, peer))
             })
             .collect()
-    }
-}
-
-/// The version of the transfer protocol on the wire.
-pub fn version(config: &Config) -> Version {
-    match config.transfer.version {
-        WireVersion::V1 => Version::V1,
-        WireVersion::V2 => Version::V2,
     }
 }
 

@@ -11,7 +11,7 @@ use bumpless_node::wiring::LinkSettings;
 use bumpless_transfer::{
     Distribution, LinkParameters, Publisher, Sender, SenderChannel, SenderPeer,
 };
-use bumpless_wire::{DataHeader, Version};
+use bumpless_wire::{DataHeader, WireVersion};
 
 const LINK: LinkId = LinkId(0);
 const PEER: PeerId = PeerId(0);
@@ -85,7 +85,7 @@ fn sender(size: u32) -> (Sender, Publisher) {
         initial_round_trip: Duration::from_micros(100),
     };
     let peer = SenderPeer {
-        version: Version::V2,
+        version: WireVersion::V2,
         payload_size: 1442,
         in_flight_max: 512,
     };

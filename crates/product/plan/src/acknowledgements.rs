@@ -1,6 +1,6 @@
 //! What a node that is backup of another group sends for that one's states: their acknowledgements.
 
-use bumpless_wire::{MAX_ACK_BLOCKS, Version, ack_len, header_overhead};
+use bumpless_wire::{MAX_ACK_BLOCKS, WireVersion, ack_len, header_overhead};
 
 use crate::input::{Background, Link, Packets, Scenario};
 
@@ -28,10 +28,10 @@ pub fn of(scenario: &Scenario, link: &Link, at: usize) -> Background {
     }
 }
 
-fn version(packets: &Packets) -> Version {
-    match u32::try_from(header_overhead(Version::V1)) {
-        Ok(header) if header == packets.header => Version::V1,
-        _ => Version::V2,
+fn version(packets: &Packets) -> WireVersion {
+    match u32::try_from(header_overhead(WireVersion::V1)) {
+        Ok(header) if header == packets.header => WireVersion::V1,
+        _ => WireVersion::V2,
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod faults;
 
+pub use bumpless_base::Distribution;
 use bumpless_base::{Duration, LinkId, LinkSet, pacing};
 use serde::Serialize;
 
@@ -159,16 +160,6 @@ pub struct Machine {
     pub per_transfer_ns: u64,
     /// How much later than intended a thread may go on.
     pub jitter_ns: u64,
-}
-
-/// How the packets of a channel use its networks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Distribution {
-    /// Each packet on every one; the first copy counts.
-    Replicate,
-    /// Each packet on one.
-    Spread,
 }
 
 /// One channel.

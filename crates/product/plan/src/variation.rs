@@ -4,7 +4,7 @@
 //! into a configuration, and really is a yes.
 
 use bumpless_base::{Duration, LinkId, LinkSet};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::acknowledgements;
 use crate::input::{Channel, Distribution, Link, MAX_BANDWIDTH, Scenario};
@@ -47,6 +47,7 @@ pub enum Variation {
         /// Position of the channel.
         channel: usize,
         /// The other one.
+        #[serde(serialize_with = "name")]
         to: Distribution,
     },
     /// One more network for a channel.
@@ -90,6 +91,10 @@ pub enum Variation {
         /// Packets.
         to: u32,
     },
+}
+
+fn name<S: Serializer>(to: &Distribution, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(to.name())
 }
 
 impl Variation {

@@ -426,7 +426,7 @@ impl Link for SimLink {
 #[cfg(test)]
 mod tests {
     use bumpless_base::{ChannelId, Duration, LinkId};
-    use bumpless_wire::{DataHeader, Version};
+    use bumpless_wire::{DataHeader, WireVersion};
 
     use super::*;
     use crate::size::Size;
@@ -436,7 +436,7 @@ mod tests {
         let config = Size::Small.config();
         let exchange = Exchange::shared(&config, 1 << 20);
         let header = DataHeader {
-            version: Version::V2,
+            version: WireVersion::V2,
             tag: 7,
             channel: ChannelId::new(2).expect("not 0"),
             link: LinkId(0),

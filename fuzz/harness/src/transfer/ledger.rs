@@ -4,7 +4,7 @@ use super::plan::{AMPLE, Plan};
 use bumpless_base::random::mix64;
 use bumpless_base::{Counter, Counters, Duration, Instant, Serial16, Serial32};
 use bumpless_transfer::{Published, SenderChannel, SenderEvent};
-use bumpless_wire::{DataHeader, Version, packet_count};
+use bumpless_wire::{DataHeader, WireVersion, packet_count};
 use std::collections::{BTreeMap, BTreeSet};
 
 struct State {
@@ -140,7 +140,7 @@ impl Ledger {
     ) {
         let channel = &mut self.channels[channel];
         channel.longest_way = channel.longest_way.max(age);
-        if session.is_some() && (header.version == Version::V1 || session == Some(header.tag)) {
+        if session.is_some() && (header.version == WireVersion::V1 || session == Some(header.tag)) {
             let cycle = channel.arrived.entry((session, header.cycle)).or_default();
             cycle.0 = packet_count(header.total_size, payload_size) as usize;
             cycle.1.insert(header.sequence);
@@ -160,8 +160,8 @@ impl Ledger {
             && before == session
         {
             let newer = match version {
-                Version::V1 => Serial16(cycle as u16).is_newer_than(Serial16(newest as u16)),
-                Version::V2 => Serial32(cycle).is_newer_than(Serial32(newest)),
+                WireVersion::V1 => Serial16(cycle as u16).is_newer_than(Serial16(newest as u16)),
+                WireVersion::V2 => Serial32(cycle).is_newer_than(Serial32(newest)),
             };
             assert!(newer, "forward: cycle {cycle} after {newest}");
         }

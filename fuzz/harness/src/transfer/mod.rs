@@ -11,7 +11,7 @@ mod steps;
 use crate::input::Input;
 use bumpless_base::{Duration, Instant, LinkId, PeerId};
 use bumpless_transfer::{Publisher, Receiver, ReceiverEvent, Sender, Subscriber};
-use bumpless_wire::{DataHeader, MAX_ACK_LEN, Packet, Version, parse};
+use bumpless_wire::{DataHeader, MAX_ACK_LEN, Packet, WireVersion, parse};
 use ledger::Ledger;
 use plan::Plan;
 
@@ -101,7 +101,7 @@ impl World {
         world
     }
 
-    fn version(&self, peer: usize) -> Version {
+    fn version(&self, peer: usize) -> WireVersion {
         self.plan.peers[peer].version
     }
 
@@ -111,7 +111,7 @@ impl World {
         self.sessions[peer].agreed = self.last_tag;
         // Version 1 has no tag and cannot tell sessions apart (T-28), so nothing of an old one is
         // left in the network, and both learn of the new one at once.
-        if self.version(peer) == Version::V1 {
+        if self.version(peer) == WireVersion::V1 {
             self.network.retain(|d| usize::from(d.peer.0) != peer);
             self.adopt(peer, true);
             self.adopt(peer, false);
@@ -163,7 +163,7 @@ impl World {
             (setup.id, self.version(peer))
         );
         assert!(setup.links.contains(link), "on a link of another channel");
-        if header.version == Version::V2 {
+        if header.version == WireVersion::V2 {
             assert_eq!(
                 (Some(header.tag), header.link),
                 (self.sessions[peer].sender, link)

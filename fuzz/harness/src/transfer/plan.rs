@@ -6,7 +6,7 @@ use bumpless_transfer::{
     Distribution, LinkParameters, Publisher, Receiver, ReceiverChannel, ReceiverPeer, Sender,
     SenderChannel, SenderPeer, Subscriber,
 };
-use bumpless_wire::Version;
+use bumpless_wire::WireVersion;
 
 /// Deadlines and expiries below this are not expected to be kept after the faults.
 pub(super) const AMPLE: Duration = Duration::from_millis(20);
@@ -33,7 +33,7 @@ impl Plan {
         let shape = input.u8();
         let links = 1 + shape % 3;
         let peers = (0..1 + (shape >> 4 & 1)).map(|_| SenderPeer {
-            version: input.one_of(&[Version::V2, Version::V2, Version::V1]),
+            version: input.one_of(&[WireVersion::V2, WireVersion::V2, WireVersion::V1]),
             payload_size: input.one_of(&[16, 100, 1000, 1, 7]),
             in_flight_max: input.one_of(&[64, 1, 2, 5, 10, 512]),
         });
@@ -101,7 +101,7 @@ impl Plan {
         Receiver::new(&peers, &channels).expect("a plan that fits")
     }
 
-    pub fn version_of(&self, channel: usize) -> Version {
+    pub fn version_of(&self, channel: usize) -> WireVersion {
         self.peers[usize::from(self.channels[channel].peer.0)].version
     }
 

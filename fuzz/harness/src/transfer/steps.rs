@@ -3,7 +3,7 @@
 use super::{ENDLESS, World};
 use crate::input::Input;
 use bumpless_base::{ChannelId, Duration, Instant, LinkId, PeerId};
-use bumpless_wire::{AckHeader, DataHeader, MAX_ACK_LEN, Packet, Version, encode_ack, parse};
+use bumpless_wire::{AckHeader, DataHeader, MAX_ACK_LEN, Packet, WireVersion, encode_ack, parse};
 
 /// How many steps can happen while an application looks at a state.
 const LOOK: usize = 15;
@@ -132,7 +132,7 @@ impl World {
         let before = tag_bytes(&datagram.bytes).map(<[u8]>::to_vec);
         let what = input.u8();
         if what & 1 == 0 {
-            let bent = if self.version(datagram.peer.0.into()) == Version::V2 {
+            let bent = if self.version(datagram.peer.0.into()) == WireVersion::V2 {
                 8
             } else {
                 4
@@ -177,17 +177,17 @@ impl World {
             Ok(Packet::Ack(ack)) => (ack.version, ack.tag),
             _ => return false,
         };
-        version == Version::V1 || tag <= self.last_tag
+        version == WireVersion::V1 || tag <= self.last_tag
     }
 
     fn change_session(&mut self, input: &mut Input<'_>) {
         let peer = input.below(self.sessions.len());
         match (input.below(5), self.version(peer)) {
             (0, _) => self.new_session(peer),
-            (1, Version::V2) => self.adopt(peer, true),
-            (2, Version::V2) => self.adopt(peer, false),
-            (3, Version::V2) => self.set_session(peer, true, None),
-            (4, Version::V2) => {
+            (1, WireVersion::V2) => self.adopt(peer, true),
+            (2, WireVersion::V2) => self.adopt(peer, false),
+            (3, WireVersion::V2) => self.set_session(peer, true, None),
+            (4, WireVersion::V2) => {
                 // Who has left a session does not come back to it.
                 self.new_session(peer);
                 self.set_session(peer, false, None);
@@ -248,7 +248,7 @@ impl World {
         }
         for peer in 0..self.sessions.len() {
             self.new_session(peer);
-            if self.version(peer) == Version::V2 {
+            if self.version(peer) == WireVersion::V2 {
                 let tag = (!sender).then_some(self.sessions[peer].agreed);
                 self.set_session(peer, sender, tag);
             }

@@ -5,7 +5,7 @@ use crate::setup::Times;
 use alloc::sync::Arc;
 use bumpless_atomic_box::DirtySet;
 use bumpless_base::{Duration, Instant};
-use bumpless_wire::Version;
+use bumpless_wire::WireVersion;
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -15,7 +15,7 @@ const DEADLINE: Duration = Duration::from_millis(10);
 
 fn sending() -> (Publisher, Arc<Slot>, Arc<DirtySet>) {
     let dirty = Arc::new(DirtySet::new(1));
-    let times = Times::check(0, Version::V2, DEADLINE, DEADLINE * 3).unwrap();
+    let times = Times::check(0, WireVersion::V2, DEADLINE, DEADLINE * 3).unwrap();
     let (publisher, slot) = sending_pair(0, &dirty, SIZE, times);
     (publisher, slot, dirty)
 }

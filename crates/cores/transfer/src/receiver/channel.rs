@@ -8,7 +8,7 @@ use alloc::sync::Arc;
 use bumpless_base::{
     ChannelId, Counter, Duration, Instant, LinkId, LinkSet, MAX_LINKS, PeerId, Serial16, Serial32,
 };
-use bumpless_wire::{DataHeader, Version, packet_count};
+use bumpless_wire::{DataHeader, WireVersion, packet_count};
 
 /// Where the newest transfer cycle stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -322,9 +322,9 @@ fn place(
     (payload_len as u64 == expected).then_some(offset as usize)
 }
 
-fn is_newer(version: Version, cycle: u32, than: u32) -> bool {
+fn is_newer(version: WireVersion, cycle: u32, than: u32) -> bool {
     match version {
-        Version::V1 => Serial16(cycle as u16).is_newer_than(Serial16(than as u16)),
-        Version::V2 => Serial32(cycle).is_newer_than(Serial32(than)),
+        WireVersion::V1 => Serial16(cycle as u16).is_newer_than(Serial16(than as u16)),
+        WireVersion::V2 => Serial32(cycle).is_newer_than(Serial32(than)),
     }
 }

@@ -15,7 +15,7 @@ use bumpless_base::{
     BoundedQueue, ChannelId, Counter, Counters, Duration, IndexedHeap, Instant, LinkId, LinkSet,
     MAX_LINKS, PeerId,
 };
-use bumpless_wire::{DataHeader, MAX_ACK_LEN, Version};
+use bumpless_wire::{DataHeader, MAX_ACK_LEN, WireVersion};
 use channel::{Channel, Stage, Trigger};
 pub use places::{ReceiverFactory, ReceiverReplacement};
 
@@ -210,8 +210,8 @@ impl Receiver {
             return Err(Counter::DiscardWrongVersion);
         }
         match (peer.tag, header.version) {
-            (Some(_), Version::V1) => {}
-            (Some(tag), Version::V2) if tag == header.tag => {}
+            (Some(_), WireVersion::V1) => {}
+            (Some(tag), WireVersion::V2) if tag == header.tag => {}
             _ => return Err(Counter::DiscardWrongSession),
         }
         if usize::from(link.0.max(header.link.0)) >= MAX_LINKS {
@@ -231,8 +231,8 @@ impl Receiver {
     ) {
         // Version 2 says on which link the sender sent; evidence of loss is about that one.
         let path = match header.version {
-            Version::V1 => link,
-            Version::V2 => header.link,
+            WireVersion::V1 => link,
+            WireVersion::V2 => header.link,
         };
         let trigger = Trigger {
             link: path,

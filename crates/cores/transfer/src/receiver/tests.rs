@@ -10,7 +10,7 @@ const CHANNELS: u16 = 4;
 /// Vacant places at the start.
 const ROOM: usize = 3;
 const PLACES: usize = CHANNELS as usize + ROOM;
-const VERSIONS: [Version; 2] = [Version::V1, Version::V2];
+const VERSIONS: [WireVersion; 2] = [WireVersion::V1, WireVersion::V2];
 
 fn channel(id: u16, random: &mut Random) -> ReceiverChannel {
     ReceiverChannel {

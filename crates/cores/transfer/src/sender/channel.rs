@@ -3,12 +3,12 @@
 use super::peer::Peer;
 use super::sent_record::{ChannelPath, Place};
 use crate::handover::{Slot, StateBuffer};
-use crate::setup::{Distribution, LinkParameters, SenderChannel};
+use crate::setup::{LinkParameters, SenderChannel};
 use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use bumpless_base::{BitSet, ChannelId, Duration, Instant, LinkId, LinkSet, PeerId};
-use bumpless_wire::{Version, header_overhead, packet_count};
+use bumpless_base::{BitSet, ChannelId, Distribution, Duration, Instant, LinkId, LinkSet, PeerId};
+use bumpless_wire::{WireVersion, header_overhead, packet_count};
 
 /// A state on its way.
 #[derive(Clone, Copy, Debug)]
@@ -202,10 +202,10 @@ impl Channel {
     }
 
     /// Starts the transfer cycle, just before the first packet leaves (first paper, 7.2.3).
-    pub fn begin(&mut self, version: Version, packets: u32, now: Instant) {
+    pub fn begin(&mut self, version: WireVersion, packets: u32, now: Instant) {
         self.cycle = match version {
-            Version::V1 => u32::from((self.cycle as u16).wrapping_add(1)),
-            Version::V2 => self.cycle.wrapping_add(1),
+            WireVersion::V1 => u32::from((self.cycle as u16).wrapping_add(1)),
+            WireVersion::V2 => self.cycle.wrapping_add(1),
         };
         for path in &mut self.paths {
             path.restart(packets, now);

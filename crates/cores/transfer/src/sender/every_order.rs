@@ -21,7 +21,7 @@ fn pair() -> (Sender, Publisher) {
         initial_round_trip: Duration::from_micros(100),
     };
     let peer = SenderPeer {
-        version: Version::V2,
+        version: WireVersion::V2,
         payload_size: 10,
         in_flight_max: 4,
     };
@@ -50,7 +50,7 @@ fn transmit(sender: &mut Sender) -> Vec<u8> {
 
 fn acknowledge(sender: &mut Sender) {
     let header = AckHeader {
-        version: Version::V2,
+        version: WireVersion::V2,
         tag: 7,
         channel: ChannelId::new(1).unwrap(),
         link: Some(LINK),

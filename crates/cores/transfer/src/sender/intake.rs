@@ -7,7 +7,7 @@ use super::sent_record::Sending;
 use crate::event::{FailureCause, SenderEvent};
 use crate::setup;
 use bumpless_base::{Counter, Instant, LinkId, PeerId};
-use bumpless_wire::{Ack, Version};
+use bumpless_wire::{Ack, WireVersion};
 
 impl Channel {
     /// Whether an acknowledgement speaks of the open transfer and of nothing but what was sent.
@@ -100,8 +100,8 @@ impl Sender {
             return Err(Counter::DiscardWrongVersion);
         }
         match (peer.tag, ack.version) {
-            (Some(_), Version::V1) => {}
-            (Some(tag), Version::V2) if tag == ack.tag => {}
+            (Some(_), WireVersion::V1) => {}
+            (Some(tag), WireVersion::V2) if tag == ack.tag => {}
             _ => return Err(Counter::DiscardWrongSession),
         }
         setup::find(&peer.table, ack.channel).ok_or(Counter::DiscardUnknownChannel)
@@ -138,7 +138,7 @@ impl Sender {
             channel.paths[0].arrived(sending);
             // Version 1 names no trigger. The latest new packet is it, unless something was sent again
             // after it: then it may have arrived long before.
-            if ack.version == Version::V1 && !channel.paths[0].was_again_after(sending) {
+            if ack.version == WireVersion::V1 && !channel.paths[0].was_again_after(sending) {
                 channel.measure((0, sending), arrival, peer, now);
             }
         }

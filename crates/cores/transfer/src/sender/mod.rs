@@ -21,7 +21,7 @@ use bumpless_atomic_box::DirtySet;
 use bumpless_base::{
     BoundedQueue, Counter, Counters, Duration, IndexedHeap, Instant, LinkId, LinkSet, PeerId,
 };
-use bumpless_wire::Version;
+use bumpless_wire::WireVersion;
 use channel::{Channel, Transfer};
 use peer::Peer;
 pub use places::{SenderFactory, SenderReplacement};
@@ -121,8 +121,8 @@ impl Sender {
         if let Some(channel) = channel.filter(|channel| !channel.is_vacant()) {
             let version = self.peers[usize::from(channel.setup.peer.0)].setup.version;
             channel.cycle = match version {
-                Version::V1 => cycle & u32::from(u16::MAX),
-                Version::V2 => cycle,
+                WireVersion::V1 => cycle & u32::from(u16::MAX),
+                WireVersion::V2 => cycle,
             };
         }
     }

@@ -61,7 +61,7 @@ fn channel(id: u16, random: &mut Random) -> SenderChannel {
     }
 }
 
-fn build(versions: [Version; 2], random: &mut Random) -> (Sender, Vec<Publisher>) {
+fn build(versions: [WireVersion; 2], random: &mut Random) -> (Sender, Vec<Publisher>) {
     let link = LinkParameters {
         bandwidth: 0,
         frame_overhead: 0,
@@ -164,7 +164,10 @@ fn acknowledge(sender: &mut Sender, index: usize, random: &mut Random, now: Inst
         }
     }
     let version = peer.setup.version;
-    let trigger = received.last().copied().filter(|_| version == Version::V2);
+    let trigger = received
+        .last()
+        .copied()
+        .filter(|_| version == WireVersion::V2);
     let header = AckHeader {
         version,
         tag: peer.tag.unwrap_or(0),
@@ -186,7 +189,7 @@ fn acknowledge(sender: &mut Sender, index: usize, random: &mut Random, now: Inst
 impl Stage {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let (mut sender, publishers) = build([Version::V1, Version::V2], &mut random);
+        let (mut sender, publishers) = build([WireVersion::V1, WireVersion::V2], &mut random);
         let now = Instant::from_nanos(1_000_000);
         for peer in 0..2 {
             sender.set_session(PeerId(peer), Some(1), now);
@@ -363,7 +366,7 @@ proptest! {
 #[test]
 fn a_full_window_of_one_peer_does_not_hold_up_another() {
     let mut random = Random::new(3);
-    let (mut sender, mut publishers) = build([Version::V2; 2], &mut random);
+    let (mut sender, mut publishers) = build([WireVersion::V2; 2], &mut random);
     let now = Instant::from_nanos(1_000_000);
     for peer in 0..2 {
         sender.set_session(PeerId(peer), Some(1), now);

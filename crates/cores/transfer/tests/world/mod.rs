@@ -7,7 +7,7 @@ mod state;
 
 use bumpless_base::{Counter, Duration, Instant, LinkId, MAX_LINKS, PeerId, Random};
 use bumpless_transfer::*;
-use bumpless_wire::{DataHeader, MAX_ACK_LEN, Packet, Version, parse};
+use bumpless_wire::{DataHeader, MAX_ACK_LEN, Packet, WireVersion, parse};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
@@ -230,7 +230,7 @@ impl World {
         let path = self.paths[link];
         if self.random.chance(path.corrupt) {
             // UDP's checksum keeps bent content away; what is bent here is type, version or session.
-            let first = if self.plan.version == Version::V2 {
+            let first = if self.plan.version == WireVersion::V2 {
                 8
             } else {
                 4

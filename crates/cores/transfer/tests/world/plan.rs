@@ -2,7 +2,7 @@
 
 use bumpless_base::{ChannelId, Duration, LinkSet};
 use bumpless_transfer::*;
-use bumpless_wire::Version;
+use bumpless_wire::WireVersion;
 
 use super::{PEER, World, ms, us};
 
@@ -49,7 +49,7 @@ impl Default for Path {
 
 #[derive(Clone, Debug)]
 pub struct Plan {
-    pub version: Version,
+    pub version: WireVersion,
     pub payload_size: u16,
     pub in_flight_max: u32,
     pub paths: Vec<Path>,
@@ -114,7 +114,7 @@ impl Plan {
     /// One channel over so many equal links.
     pub fn links(n: usize) -> Self {
         Self {
-            version: Version::V2,
+            version: WireVersion::V2,
             payload_size: 1000,
             in_flight_max: 512,
             paths: vec![Path::default(); n],

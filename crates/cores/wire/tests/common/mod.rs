@@ -6,7 +6,7 @@ pub mod strategies;
 
 use bumpless_wire::{
     Ack, DataHeader, GroupEntry, GroupFlags, Heartbeat, MAX_ACK_LEN, MAX_HEARTBEAT_LEN, NO_HOLDER,
-    NO_REFERENCE, Packet, Version, WireError, WitnessReply, WitnessRequest, encode_ack,
+    NO_REFERENCE, Packet, WireError, WireVersion, WitnessReply, WitnessRequest, encode_ack,
     encode_heartbeat,
 };
 use std::collections::BTreeMap;
@@ -192,8 +192,8 @@ fn describe_data(header: &DataHeader, payload: &[u8]) -> Fields {
         ("retransmission", yes_or_no(header.retransmission)),
     ]);
     match header.version {
-        Version::V2 => all.extend(carried),
-        Version::V1 => assert_eq!(
+        WireVersion::V2 => all.extend(carried),
+        WireVersion::V1 => assert_eq!(
             (header.tag, header.link.0, header.retransmission),
             (0, 0, false)
         ),
@@ -229,8 +229,8 @@ fn describe_ack(ack: &Ack<'_>) -> Fields {
         ("received", or_none(ack.received)),
     ]);
     match ack.version {
-        Version::V2 => all.extend(carried),
-        Version::V1 => {
+        WireVersion::V2 => all.extend(carried),
+        WireVersion::V1 => {
             assert_eq!((ack.tag, ack.link, ack.retransmission), (0, None, false));
             assert_eq!((ack.trigger, ack.received), (None, None));
         }

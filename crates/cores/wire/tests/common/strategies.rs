@@ -3,15 +3,15 @@
 use bumpless_base::{ChannelId, Duration, Epoch, LinkId, NodeId};
 use bumpless_wire::{
     AckHeader, DataHeader, GroupEntry, GroupFlags, HeartbeatHeader, MAX_ACK_BLOCKS, MAX_ACK_LEN,
-    MAX_GROUPS, MAX_HEARTBEAT_LEN, Role, Version, WitnessKind, WitnessReply, WitnessRequest,
+    MAX_GROUPS, MAX_HEARTBEAT_LEN, Role, WireVersion, WitnessKind, WitnessReply, WitnessRequest,
     encode_ack, encode_heartbeat,
 };
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-pub fn version() -> impl Strategy<Value = Version> {
-    prop_oneof![Just(Version::V1), Just(Version::V2)]
+pub fn version() -> impl Strategy<Value = WireVersion> {
+    prop_oneof![Just(WireVersion::V1), Just(WireVersion::V2)]
 }
 
 fn channel() -> impl Strategy<Value = ChannelId> {
@@ -23,10 +23,10 @@ fn link() -> impl Strategy<Value = LinkId> {
 }
 
 /// Numbers of `version`'s width, often small and often close to the wrap.
-fn number(version: Version) -> BoxedStrategy<u32> {
+fn number(version: WireVersion) -> BoxedStrategy<u32> {
     let max = match version {
-        Version::V1 => u32::from(u16::MAX),
-        Version::V2 => u32::MAX,
+        WireVersion::V1 => u32::from(u16::MAX),
+        WireVersion::V2 => u32::MAX,
     };
     prop_oneof![0..8u32, 0..=max, max - 8..=max].boxed()
 }
@@ -63,8 +63,8 @@ pub fn data_header() -> impl Strategy<Value = DataHeader> {
                     force_ack,
                 };
                 match version {
-                    Version::V2 => header,
-                    Version::V1 => DataHeader {
+                    WireVersion::V2 => header,
+                    WireVersion::V1 => DataHeader {
                         tag: 0,
                         link: LinkId(0),
                         retransmission: false,
@@ -117,8 +117,8 @@ pub fn ack() -> impl Strategy<Value = (AckHeader, Vec<(u32, u32)>)> {
             received: Some(sum + more),
         };
         let header = match version {
-            Version::V2 => full,
-            Version::V1 => AckHeader {
+            WireVersion::V2 => full,
+            WireVersion::V1 => AckHeader {
                 tag: 0,
                 link: None,
                 retransmission: false,

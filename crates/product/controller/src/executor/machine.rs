@@ -163,7 +163,7 @@ where
             observer,
             counters: Counters::default(),
             phase: Phase::Between,
-            report: CycleReport::new(Role::Inactive, 0, now, now),
+            report: CycleReport::new(Role::Stopped, 0, now, now),
             late: 0,
             next: now,
             woken: false,
@@ -317,11 +317,11 @@ where
         self.report = CycleReport::new(acting, cycle, self.next, now);
         match acting {
             Role::Primary => self.begin_as_primary(now),
-            Role::Backup => {
+            Role::Starting | Role::Backup => {
                 self.replication.keep_received();
                 self.phase = Phase::Warming(None);
             }
-            Role::Inactive => self.finish(Outcome::Idle, now),
+            Role::Stopped => self.finish(Outcome::Idle, now),
         }
         None
     }

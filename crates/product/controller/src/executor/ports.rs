@@ -1,5 +1,6 @@
 //! The traits through which an executor meets its surroundings.
 
+pub use bumpless_base::Role;
 use bumpless_base::{Epoch, Instant};
 pub use bumpless_base::{Permit, TransferOutcome};
 
@@ -60,17 +61,6 @@ pub trait Replication {
 
     /// Called in each cycle as backup: what has come may be kept where it survives a loss of memory. Must not block.
     fn keep_received(&mut self) {}
-}
-
-/// A node's role for one application.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
-    /// Neither: starting, or stopped by order or for a fault.
-    Inactive,
-    /// Ready to take over.
-    Backup,
-    /// Executes and writes outputs while it has a [`Permit`].
-    Primary,
 }
 
 /// The redundancy layer as an executor sees it.

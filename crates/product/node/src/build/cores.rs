@@ -8,7 +8,7 @@ use bumpless_transfer::{Publisher, Receiver, Sender, Subscriber};
 use super::ROOM;
 use crate::RunError;
 use crate::data_plane::inbound::Cores;
-use crate::wiring::{self, Wiring};
+use crate::wiring::Wiring;
 
 /// Heartbeats that a link may miss before it counts as down.
 const MISSED_HEARTBEATS: u64 = 3;
@@ -48,7 +48,7 @@ pub fn build_cores(
     .map_err(|error| setup(&error))?;
     let redundancy = Redundancy::new(redundancy_setup(config, wiring), seed, now)
         .map_err(|error| setup(&error))?;
-    let version = wiring::version(config);
+    let version = config.transfer.version;
     let cores = Cores {
         sender,
         receiver,

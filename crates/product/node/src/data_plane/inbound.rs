@@ -5,7 +5,7 @@ use bumpless_base::{Counter, Counters, Instant, LinkId, PeerId};
 use bumpless_net_linux::Link;
 use bumpless_redundancy::{Redundancy, ReferenceId};
 use bumpless_transfer::{Receiver, Sender};
-use bumpless_wire::{Packet, Version, parse};
+use bumpless_wire::{Packet, WireVersion, parse};
 
 use super::link_port::LinkPort;
 
@@ -20,7 +20,7 @@ pub struct Cores {
     /// What this layer counts.
     pub counters: Counters,
     /// The version of the transfer protocol that the configuration names.
-    pub version: Version,
+    pub version: WireVersion,
 }
 
 /// Who sent a datagram, by its address on a network.

@@ -4,7 +4,7 @@ use bumpless_base::{Duration, LinkId, LinkSet, NodeId};
 use bumpless_config::{self as config, Application, Config};
 
 use super::background;
-use crate::input::{Burst, Channel, Distribution, Link, Loss, Machine, Packets, Scenario};
+use crate::input::{Burst, Channel, Link, Loss, Machine, Packets, Scenario};
 use crate::losses::smallest_budget;
 
 /// Ethernet's preamble and delimiter and the gap between frames, bytes: an error there hurts no frame.
@@ -105,9 +105,6 @@ fn channel(app: &Application, used: LinkSet) -> Channel {
         budget_follows: false,
         accepted_loss_per_year: app.accepted_loss_per_year,
         links: carried.map(|(at, _)| LinkId(at as u8)).collect(),
-        distribution: match app.distribution {
-            config::Distribution::Replicate => Distribution::Replicate,
-            config::Distribution::Spread => Distribution::Spread,
-        },
+        distribution: app.distribution,
     }
 }

@@ -133,7 +133,7 @@ fn channels(scenario: &Scenario, plan: Option<&Plan>) -> Vec<Value> {
             "budget": channel.budget,
             "accepted_loss_per_year": channel.accepted_loss_per_year,
             "states_per_year": crate::reliability::states_per_year(channel.period),
-            "distribution": channel.distribution,
+            "distribution": channel.distribution.name(),
             "networks": channel.links.iter().map(|id| name(usize::from(id.0))).collect::<Vec<_>>(),
             "on": on.collect::<Vec<_>>(),
         })

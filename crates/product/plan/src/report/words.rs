@@ -6,7 +6,7 @@ use bumpless_config::{ENVELOPE_MAX, IN_FLIGHT_MAX};
 use super::units;
 use crate::advice::Advice;
 use crate::evaluate::{Plan, Situation, Unmet};
-use crate::input::{Distribution, Scenario};
+use crate::input::Scenario;
 use crate::pair::{PairPlan, Sender, Verdict};
 use crate::resource::{Blocking, Kind};
 use crate::variation::{Variation, deadline_with};
@@ -319,14 +319,9 @@ pub fn advice(sender: &Sender, advice: &Advice) -> String {
             name(channel),
             scenario.channels[channel].budget
         ),
-        Variation::Distribution { channel, to } => format!(
-            "{}: distribution = {:?}",
-            name(channel),
-            match to {
-                Distribution::Replicate => "replicate",
-                Distribution::Spread => "spread",
-            }
-        ),
+        Variation::Distribution { channel, to } => {
+            format!("{}: distribution = {:?}", name(channel), to.name())
+        }
         Variation::Network { channel, link } => format!(
             "{}: on network {} too",
             name(channel),

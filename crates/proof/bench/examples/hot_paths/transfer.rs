@@ -7,7 +7,7 @@ use bumpless_transfer::{
     Distribution, LinkParameters, Publisher, Receiver, ReceiverChannel, ReceiverPeer, Sender,
     SenderChannel, SenderEvent, SenderPeer,
 };
-use bumpless_wire::{DataHeader, MAX_ACK_LEN, Packet, Version, parse};
+use bumpless_wire::{DataHeader, MAX_ACK_LEN, Packet, WireVersion, parse};
 
 const PEER: PeerId = PeerId(0);
 const PAYLOAD: u16 = 1442;
@@ -49,12 +49,12 @@ impl Pair {
             expect_within: Duration::MAX,
         };
         let to = SenderPeer {
-            version: Version::V2,
+            version: WireVersion::V2,
             payload_size: PAYLOAD,
             in_flight_max: 4096,
         };
         let from = ReceiverPeer {
-            version: Version::V2,
+            version: WireVersion::V2,
             payload_size: PAYLOAD,
             in_flight_max: 4096,
         };
@@ -141,7 +141,7 @@ pub fn send_on_two(rounds: u64) {
 /// The header of a packet of a large state in the session `tag`.
 fn header(tag: u32, cycle: u32, sequence: u32) -> DataHeader {
     DataHeader {
-        version: Version::V2,
+        version: WireVersion::V2,
         tag,
         channel: ChannelId::new(1).expect("not zero"),
         link: LinkId(0),

@@ -12,7 +12,7 @@ use super::configuration::{self, NETWORKS};
 use super::laboratory::{Laboratory, Waiter, now_ns};
 use super::progress::Progress;
 use super::{DemoError, DemoOptions, DemoOutcome, FaultKind, gather, result};
-use crate::evaluate::statistics::Distribution;
+use crate::evaluate::statistics::OrderStatistics;
 use crate::evaluate::{Limits, Promise, longest_gap, safety};
 use crate::fault::{Cut, LinkFaults};
 use crate::runlog::{Phase, Run};
@@ -120,13 +120,13 @@ fn samples(run: &Run) -> Vec<Sample> {
 
 fn outcome(run: &Run, fault: FaultKind) -> DemoOutcome {
     let samples = samples(run);
-    let quiet = Distribution::new(
+    let quiet = OrderStatistics::new(
         samples
             .iter()
             .filter(|s| s.stalled_ms == 0.0)
             .map(|s| s.gap_ms),
     );
-    let all = Distribution::new(samples.iter().map(|s| s.gap_ms));
+    let all = OrderStatistics::new(samples.iter().map(|s| s.gap_ms));
     let mut promises = safety(run);
     promises.push(in_limits(fault, &quiet, run.phases.len()));
     let held = promises.iter().all(|promise| promise.held);
@@ -151,7 +151,7 @@ fn outcome(run: &Run, fault: FaultKind) -> DemoOutcome {
 }
 
 /// The median and the 99th percentile of the gaps in which the machine did not stall.
-fn in_limits(fault: FaultKind, quiet: &Distribution, count: usize) -> Promise {
+fn in_limits(fault: FaultKind, quiet: &OrderStatistics, count: usize) -> Promise {
     let limits = Limits::default();
     let (median, p99) = match fault {
         FaultKind::Kill => FAILOVER_LIMITS_MS,
@@ -186,7 +186,7 @@ const RANKS: [(&str, f64); 5] = [
     ("max", 1.0),
 ];
 
-fn figures(distribution: &Distribution) -> Value {
+fn figures(distribution: &OrderStatistics) -> Value {
     let mut figures = serde_json::Map::new();
     figures.insert("count".into(), distribution.len().into());
     for (name, rank) in RANKS {
@@ -195,7 +195,7 @@ fn figures(distribution: &Distribution) -> Value {
     Value::Object(figures)
 }
 
-fn row(name: &str, distribution: &Distribution) -> String {
+fn row(name: &str, distribution: &OrderStatistics) -> String {
     let mut row = format!("  {name:<28}{:>6}", distribution.len());
     for (_, rank) in RANKS {
         let figure = distribution
@@ -209,8 +209,8 @@ fn row(name: &str, distribution: &Distribution) -> String {
 fn text(
     run: &Run,
     fault: FaultKind,
-    quiet: &Distribution,
-    all: &Distribution,
+    quiet: &OrderStatistics,
+    all: &OrderStatistics,
     stalled: &[&Sample],
     promises: &[Promise],
 ) -> String {

@@ -9,7 +9,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::DemoOutcome;
-use crate::evaluate::statistics::Distribution;
+use crate::evaluate::statistics::OrderStatistics;
 use crate::evaluate::{Promise, longest_gap};
 use crate::report::About;
 use crate::runlog::Run;
@@ -79,7 +79,7 @@ pub fn of_course(
 
 /// Stalls of the machine in numbers.
 pub fn stalls(run: &Run) -> Value {
-    let lengths = Distribution::new(run.stalls.iter().map(|stall| stall.length_ns as f64 / 1e6));
+    let lengths = OrderStatistics::new(run.stalls.iter().map(|stall| stall.length_ns as f64 / 1e6));
     json!({"count": lengths.len(), "longest_ms": lengths.max()})
 }
 

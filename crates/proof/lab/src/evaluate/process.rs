@@ -1,6 +1,6 @@
 //! Whether the process noticed: levels against the same run computed without faults.
 
-use super::statistics::Distribution;
+use super::statistics::OrderStatistics;
 use super::{Limits, Promise};
 use crate::runlog::{Phase, PhaseKind, Run, Sample};
 
@@ -61,8 +61,8 @@ pub fn level_unmoved(run: &Run, phase: &Phase, limits: &Limits) -> Promise {
     Promise::in_phase("process", phase, promised, held, seen)
 }
 
-fn distances(run: &Run, phase: &Phase) -> Distribution {
-    Distribution::new(
+fn distances(run: &Run, phase: &Phase) -> OrderStatistics {
+    OrderStatistics::new(
         deviations(run, phase.from_ns, phase.to_ns)
             .into_iter()
             .map(|(_, mm)| mm),

@@ -2,9 +2,9 @@
 
 /// Order statistics of a set of figures.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Distribution(Vec<f64>);
+pub struct OrderStatistics(Vec<f64>);
 
-impl Distribution {
+impl OrderStatistics {
     /// The distribution of `values`; what is not a number is left out.
     pub fn new(values: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = values.into_iter().filter(|v| !v.is_nan()).collect();
@@ -74,13 +74,13 @@ mod tests {
 
     #[test]
     fn quantiles_are_figures_that_were_seen() {
-        let d = Distribution::new((1..=100).rev().map(f64::from));
+        let d = OrderStatistics::new((1..=100).rev().map(f64::from));
         assert_eq!(
             [0.0, 0.5, 0.9, 0.99, 1.0].map(|q| d.quantile(q).unwrap()),
             [1.0, 50.0, 90.0, 99.0, 100.0]
         );
         assert_eq!(d.interquartile_range(), 50.0);
-        let three = Distribution::new([3.0, 1.0, f64::NAN, 2.0]);
+        let three = OrderStatistics::new([3.0, 1.0, f64::NAN, 2.0]);
         assert_eq!(
             (three.median(), three.quantile(0.99), three.len()),
             (Some(2.0), Some(3.0), 3)
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn nothing_gives_nothing_instead_of_a_panic() {
-        let none = Distribution::default();
+        let none = OrderStatistics::default();
         assert!(none.is_empty() && none.median().is_none() && none.min().is_none());
         assert_eq!(
             (none.interquartile_range(), none.standard_deviation()),

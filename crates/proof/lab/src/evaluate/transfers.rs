@@ -1,6 +1,6 @@
 //! Whether every state reached the backup in time.
 
-use super::statistics::Distribution;
+use super::statistics::OrderStatistics;
 use super::{Limits, Promise};
 use crate::runlog::{EventKind, Phase, PhaseKind, Run, TransferOutcome};
 
@@ -64,7 +64,7 @@ pub fn all_safe_in_time(run: &Run, phase: &Phase) -> Option<Promise> {
     let transfers = in_time(run, phase.from_ns, phase.to_ns);
     let missed = || transfers.iter().filter(|t| !t.is_in_time(run));
     let excused = missed().filter(|t| t.stalled(run)).count();
-    let times = Distribution::new(transfers.iter().filter(|t| t.safe).map(|t| t.took_us));
+    let times = OrderStatistics::new(transfers.iter().filter(|t| t.safe).map(|t| t.took_us));
     let mut seen = format!(
         "{} safe, {} failed, {} late; median {:.0} us, longest {:.0} us",
         times.len(),
@@ -97,7 +97,7 @@ pub fn all_safe_in_time(run: &Run, phase: &Phase) -> Option<Promise> {
 pub fn no_added_time(run: &Run, phase: &Phase, limits: &Limits) -> Promise {
     let safe_times = |from_ns, to_ns| {
         let transfers = in_time(run, from_ns, to_ns);
-        Distribution::new(transfers.into_iter().filter(|t| t.safe).map(|t| t.took_us))
+        OrderStatistics::new(transfers.into_iter().filter(|t| t.safe).map(|t| t.took_us))
     };
     let (from_ns, to_ns) = phase.faulty();
     let with = safe_times(from_ns, to_ns);

@@ -6,7 +6,7 @@ use bumpless_svg::{Anchor, Svg, escape};
 
 use super::result::{CaseResult, Outcome, Said, Soak, TortureResult, Trial};
 use super::table;
-use crate::evaluate::statistics::Distribution;
+use crate::evaluate::statistics::OrderStatistics;
 
 const STYLE: &str = include_str!("../report/style.css");
 const OWN_STYLE: &str = include_str!("page.css");
@@ -122,7 +122,7 @@ fn matrix(page: &mut String, result: &TortureResult) {
          <th>Promised beside</th></tr></thead><tbody>\n",
     );
     for case in &result.cases {
-        let gaps = Distribution::new(case.trials.iter().filter_map(|trial| trial.gap_ms));
+        let gaps = OrderStatistics::new(case.trials.iter().filter_map(|trial| trial.gap_ms));
         let gap = |ms: Option<f64>| ms.map_or("-".into(), |ms| format!("{ms:.1}"));
         let writers = case.sum(|trial| trial.writes.dual_writers + trial.writes.older_epochs);
         let bad = |n: u64| if n > 0 { "n bad" } else { "n" };

@@ -18,7 +18,7 @@ use super::usage::{growth, usage};
 use super::{TortureError, TortureOptions, configuration, now_ns};
 use crate::demo::meter::Meter;
 use crate::evaluate::gaps_in;
-use crate::evaluate::statistics::Distribution;
+use crate::evaluate::statistics::OrderStatistics;
 use crate::runlog::{Run, Stall, Write};
 
 /// Probability that a frame is lost.
@@ -209,7 +209,7 @@ impl Sums {
     }
 
     fn into_soak(self, planned_s: u64, seconds: f64) -> Soak {
-        let gaps = Distribution::new(self.gaps_ms.iter().copied());
+        let gaps = OrderStatistics::new(self.gaps_ms.iter().copied());
         let quantile = |rank| gaps.quantile(rank).unwrap_or_default();
         let samples = self.usage.iter();
         let growth: Vec<_> = samples

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::result::{CaseResult, Growth, Outcome, Soak, TortureResult, Trial};
-use crate::evaluate::statistics::Distribution;
+use crate::evaluate::statistics::OrderStatistics;
 
 /// Broken promises of one case that are told.
 const BROKEN_MAX: usize = 4;
@@ -95,8 +95,8 @@ fn matrix(text: &mut String, result: &TortureResult) {
 /// A row of figures.
 fn row(case: &CaseResult) -> String {
     let figure = |figure: Option<f64>| figure.map_or("-".into(), |ms| format!("{ms:.1}"));
-    let gaps = Distribution::new(case.trials.iter().filter_map(|trial| trial.gap_ms));
-    let healed = Distribution::new(case.trials.iter().filter_map(|trial| trial.healed_ms));
+    let gaps = OrderStatistics::new(case.trials.iter().filter_map(|trial| trial.gap_ms));
+    let healed = OrderStatistics::new(case.trials.iter().filter_map(|trial| trial.healed_ms));
     let writers = case.sum(|trial| trial.writes.dual_writers + trial.writes.older_epochs);
     format!(
         "{:>4} {:>5} {:>7} {:>6}  {:>6} {:>7} {:>5}  {:>8} {:>8}  {:>9}{}",

@@ -3,12 +3,12 @@
 use bumpless_base::{ChannelId, Duration, Instant, LinkId};
 use bumpless_node::LinkSettings;
 use bumpless_node::data_plane::link_port::{Addresses, LinkPort};
-use bumpless_plan::{Distribution, Scenario};
+use bumpless_plan::Scenario;
 use bumpless_transfer::{
     self as transfer, LinkParameters, Publisher, Receiver, ReceiverChannel, ReceiverPeer, Sender,
     SenderChannel, SenderPeer, Subscriber,
 };
-use bumpless_wire::Version;
+use bumpless_wire::WireVersion;
 
 use super::draw::datagram_max;
 use super::wire::{ADDRESS, Outbox};
@@ -36,7 +36,7 @@ pub(super) fn sender(
         })
         .collect();
     let peer = SenderPeer {
-        version: Version::V2,
+        version: WireVersion::V2,
         payload_size: scenario.packets.payload as u16,
         in_flight_max: scenario.packets.in_flight_max,
     };
@@ -46,10 +46,7 @@ pub(super) fn sender(
             id: id(at),
             peer: PEER,
             links: channel.links,
-            distribution: match channel.distribution {
-                Distribution::Replicate => transfer::Distribution::Replicate,
-                Distribution::Spread => transfer::Distribution::Spread,
-            },
+            distribution: channel.distribution,
             max_size: channel.size,
             deadline: channel.deadline,
             expiry: channel.period * 2,
@@ -63,7 +60,7 @@ pub(super) fn receiver(
     scenario: &Scenario,
 ) -> Result<(Receiver, Vec<Subscriber>), transfer::SetupError> {
     let peer = ReceiverPeer {
-        version: Version::V2,
+        version: WireVersion::V2,
         payload_size: scenario.packets.payload as u16,
         in_flight_max: scenario.packets.in_flight_max,
     };

@@ -2,7 +2,6 @@
 
 use bumpless_base::{Duration, Instant, LinkId, TransferOutcome};
 use bumpless_config::{Config, Distribution};
-use bumpless_node::wiring;
 use bumpless_wire::header_overhead;
 
 use super::World;
@@ -77,7 +76,7 @@ impl World {
 
 /// What the configuration says of each application's channel.
 pub(super) fn terms(config: &Config) -> Vec<ChannelTerms> {
-    let version = wiring::version(config);
+    let version = config.transfer.version;
     let payload_size = config.transfer.payload_size;
     let terms = config.applications.iter().map(|app| {
         let nodes = &config.groups[app.group].candidates;

@@ -1,7 +1,7 @@
 //! The receiver of the model: a flag for each packet, everything said again each time.
 
 use bumpless_base::{Duration, Instant};
-use bumpless_wire::{AckHeader, DataHeader, MAX_ACK_BLOCKS, Version, packet_count};
+use bumpless_wire::{AckHeader, DataHeader, MAX_ACK_BLOCKS, WireVersion, packet_count};
 
 use super::ChannelTerms;
 use crate::check::{Delivered, Verdict};
@@ -69,8 +69,8 @@ impl Receiving {
     /// T-28.
     pub fn admits(&self, header: &DataHeader) -> bool {
         let same = match header.version {
-            Version::V1 => self.session.is_some(),
-            Version::V2 => self.session == Some(header.tag),
+            WireVersion::V1 => self.session.is_some(),
+            WireVersion::V2 => self.session == Some(header.tag),
         };
         same && header.version == self.terms.version
     }
@@ -179,7 +179,7 @@ impl Receiving {
                 header.cycle, cycle.number
             ));
         }
-        if header.version == Version::V2 && Some(header.tag) != self.session {
+        if header.version == WireVersion::V2 && Some(header.tag) != self.session {
             return Err(format!("acknowledges in session {:#x}", header.tag));
         }
         Ok(())
@@ -272,10 +272,10 @@ pub fn full_payload(header: &DataHeader, piece: u16) -> usize {
 }
 
 /// T-29: less than half way round ahead.
-fn is_newer(version: Version, cycle: u32, than: u32) -> bool {
+fn is_newer(version: WireVersion, cycle: u32, than: u32) -> bool {
     let (ahead, half) = match version {
-        Version::V1 => (u32::from((cycle as u16).wrapping_sub(than as u16)), 1 << 15),
-        Version::V2 => (cycle.wrapping_sub(than), 1 << 31),
+        WireVersion::V1 => (u32::from((cycle as u16).wrapping_sub(than as u16)), 1 << 15),
+        WireVersion::V2 => (cycle.wrapping_sub(than), 1 << 31),
     };
     ahead != 0 && ahead < half
 }

@@ -7,7 +7,7 @@ pub use turn_end::ProbeTimeouts;
 use std::collections::VecDeque;
 
 use bumpless_base::{Duration, Instant, TransferOutcome};
-use bumpless_wire::{AckHeader, DataHeader, Version, packet_count};
+use bumpless_wire::{AckHeader, DataHeader, WireVersion, packet_count};
 
 use super::{ChannelTerms, State};
 use crate::check::{Tally, Verdict};
@@ -124,7 +124,7 @@ impl Sending {
     ) -> Option<Duration> {
         let probe_timeout = probe_timeout + self.terms.pacing;
         let same = header.version == self.terms.version
-            && (header.version == Version::V1 || Some(header.tag) == self.session)
+            && (header.version == WireVersion::V1 || Some(header.tag) == self.session)
             && Some(header.cycle) == self.last_cycle;
         if !same {
             return None;
@@ -254,8 +254,8 @@ impl Sending {
     /// T-3, T-6: the state that was published last, in the next cycle.
     fn begins(&mut self, header: &DataHeader, now: Instant) -> Result<u64, String> {
         let next = self.last_cycle.map(|last| match self.terms.version {
-            Version::V1 => u32::from((last as u16).wrapping_add(1)),
-            Version::V2 => last.wrapping_add(1),
+            WireVersion::V1 => u32::from((last as u16).wrapping_add(1)),
+            WireVersion::V2 => last.wrapping_add(1),
         });
         if next.is_some_and(|next| next != header.cycle) {
             return Err(format!(
@@ -334,7 +334,7 @@ impl Sending {
         if (header.total_size, payload as u32) != (open.state.len, left) {
             return wrong("has another size than the state that was published");
         }
-        if header.version == Version::V2
+        if header.version == WireVersion::V2
             && (Some(header.tag), usize::from(header.link.0)) != (self.session, network)
         {
             return wrong("names another session or link");
@@ -353,7 +353,7 @@ impl Sending {
             return wrong("leaves again although it is acknowledged");
         }
         let before = self.left_at(network, sequence).is_some();
-        if header.version == Version::V2 && header.retransmission != before {
+        if header.version == WireVersion::V2 && header.retransmission != before {
             return wrong("does not say whether it was sent before on its link");
         }
         match self.first[network] {
@@ -367,8 +367,8 @@ impl Sending {
     fn stamp(&self, expires_at: Instant, now: Instant) -> Duration {
         let left = expires_at.since(now);
         match self.terms.version {
-            Version::V1 => Duration::from_millis(left.as_millis().min(u64::from(u16::MAX))),
-            Version::V2 => Duration::from_micros(left.as_micros().min(u64::from(u32::MAX))),
+            WireVersion::V1 => Duration::from_millis(left.as_millis().min(u64::from(u16::MAX))),
+            WireVersion::V2 => Duration::from_micros(left.as_micros().min(u64::from(u32::MAX))),
         }
     }
 

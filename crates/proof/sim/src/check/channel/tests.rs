@@ -1,5 +1,5 @@
 use bumpless_base::{ChannelId, Duration, Instant, LinkId, LinkSet, TransferOutcome};
-use bumpless_wire::{AckHeader, DataHeader, Version, packet_count};
+use bumpless_wire::{AckHeader, DataHeader, WireVersion, packet_count};
 
 use super::*;
 use crate::check::Delivered;
@@ -16,7 +16,7 @@ fn terms(id: u16, deadline_ms: u64) -> ChannelTerms {
         expiry: Duration::from_millis(50),
         networks: vec![0, 1],
         replicated: true,
-        version: Version::V2,
+        version: WireVersion::V2,
         payload_size: PIECE,
         in_flight_max: 4,
         packet_time: Duration::from_micros(10),
@@ -32,7 +32,7 @@ fn ms(at: u64) -> Instant {
 /// A packet of channel 1's first state, published at 0.
 fn packet(sequence: u32, at: Instant) -> DataHeader {
     DataHeader {
-        version: Version::V2,
+        version: WireVersion::V2,
         tag: SESSION,
         channel: ChannelId::new(1).expect("not 0"),
         link: LinkId(0),
@@ -56,7 +56,7 @@ fn data(network: usize, header: DataHeader) -> Passed {
 
 fn ack(cycle: u32, blocks: &[(u32, u32)]) -> Passed {
     let header = AckHeader {
-        version: Version::V2,
+        version: WireVersion::V2,
         tag: SESSION,
         channel: ChannelId::new(1).expect("not 0"),
         link: None,

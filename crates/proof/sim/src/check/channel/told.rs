@@ -1,7 +1,7 @@
 //! What the model is told: the channels' terms, what applications publish and learn, what a node exchanges.
 
 use bumpless_base::{ChannelId, Duration, Instant, LinkSet, TransferOutcome};
-use bumpless_wire::{AckHeader, DataHeader, Version};
+use bumpless_wire::{AckHeader, DataHeader, WireVersion};
 
 /// What a channel is told at the start.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct ChannelTerms {
     /// Whether each of them carries every packet.
     pub replicated: bool,
     /// Wire version.
-    pub version: Version,
+    pub version: WireVersion,
     /// State bytes in a packet.
     pub payload_size: u16,
     /// Packets in flight to one partner.
