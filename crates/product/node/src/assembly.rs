@@ -21,11 +21,12 @@ use crate::data_plane::{Command, DataPlane};
 use crate::directory::Directory;
 use crate::log::{EventLog, EventSink, LogHealth, LogOutput, LogRegistry, Names};
 use crate::note::Note;
-use crate::opening::{open_links, open_pingers, prepare_thread};
+use crate::opening::{open_links, open_pingers};
 use crate::operator::Operator;
 use crate::persist::{Disk, Found, Tellers};
+use crate::realtime::prepare_thread;
 use crate::running::{Common, Running};
-use crate::status::Snapshot;
+use crate::snapshot::Snapshot;
 use crate::wiring::Wiring;
 use crate::{OpenLink, RunError, RunOptions};
 

@@ -4,12 +4,11 @@
 mod cores;
 mod parts;
 
-use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
-use bumpless_base::{Instant, LinkId};
-use bumpless_config::{Config, ReferenceKind};
+use bumpless_base::Instant;
+use bumpless_config::Config;
 use bumpless_transfer::{ReceiverFactory, SenderFactory};
 use rtrb::{Producer, RingBuffer};
 
@@ -18,28 +17,14 @@ use crate::data_plane::change::ChangeBoard;
 use crate::data_plane::drivers::{Drivers, Pingers, Ports};
 use crate::data_plane::{Command, DataPlane, Surroundings};
 use crate::log::EventLog;
-use crate::status::Snapshot;
+use crate::snapshot::Snapshot;
 use crate::wiring::Wiring;
 
 pub use cores::{Ends, build_cores};
-pub use parts::{Parts, Shared};
+pub use parts::{MemberSlot, Parts, Shared};
 
-/// Applications that can come while a node of a pair runs, before as many have gone.
-pub const ROOM: usize = 64;
 /// Orders that wait at a node.
 const COMMANDS: usize = 8;
-
-/// The witnesses' addresses on `link`, by position in the configuration.
-pub fn witness_addresses(config: &Config, link: LinkId) -> Vec<Option<SocketAddr>> {
-    config
-        .references
-        .iter()
-        .map(|reference| match reference.kind {
-            ReferenceKind::Witness(address) if reference.network == link => Some(address),
-            _ => None,
-        })
-        .collect()
-}
 
 /// With what a process of a node begins, beyond its configuration.
 pub struct Beginning {

@@ -3,7 +3,7 @@
 use bumpless_config::Config;
 
 use crate::admission::Admission;
-use crate::change::Changer;
+use crate::build::MemberSlot;
 
 /// The configuration in force, and which application has which number.
 pub struct Directory {
@@ -38,11 +38,13 @@ impl Directory {
         permitted.chain(self.admission.weakness()).collect()
     }
 
-    /// Takes over what `changer` has done; returns whether another configuration is in force.
-    pub fn follow(&mut self, changer: &Changer) -> bool {
-        self.change = changer.doing();
-        let (config, admission, places) = changer.in_force();
-        if self.config == *config && self.applications.len() == places.slots().len() {
+    /// Takes over what is in force, with who has which place; returns whether it is another configuration.
+    pub fn follow(
+        &mut self,
+        (config, admission): (&Config, &Admission),
+        slots: &[Option<MemberSlot>],
+    ) -> bool {
+        if self.config == *config && self.applications.len() == slots.len() {
             return false;
         }
         self.config = config.clone();
@@ -52,8 +54,8 @@ impl Directory {
             let mut applications = config.applications.iter();
             applications.position(|application| application.name == name)
         };
-        let slots = places.slots().iter();
         self.applications = slots
+            .iter()
             .map(|slot| slot.as_ref().and_then(|slot| position(&slot.name)))
             .collect();
         true

@@ -2,7 +2,7 @@
 
 use bumpless_base::LinkId;
 
-use crate::status::LinkSnapshot;
+use crate::snapshot::LinkSnapshot;
 
 /// A weakness found at start besides those of the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -19,7 +19,8 @@ use crate::data_plane::Command;
 use crate::directory::Directory;
 use crate::log::{LogHealth, Names, OutputState};
 use crate::note::Note;
-use crate::status::{self, Snapshot};
+use crate::snapshot::Snapshot;
+use crate::status;
 
 const TIMEOUT: Duration = Duration::from_secs(1);
 /// Reading, planning and preparing a change.

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bumpless_base::{Duration, LinkId, LinkSet, NodeId, PeerId};
-use bumpless_config::{Application, Config};
+use bumpless_config::{Application, Config, ReferenceKind};
 use bumpless_transfer as transfer;
 
 use crate::log::Names;
@@ -47,6 +47,9 @@ pub struct Wiring {
     /// both transfer cores.
     pub applications: Vec<usize>,
 }
+
+/// Applications that can come while a node of a pair runs, before as many have gone.
+pub const ROOM: usize = 64;
 
 impl Wiring {
     /// What `node` has to do with `config`.
@@ -221,6 +224,18 @@ impl Wiring {
             })
             .collect()
     }
+}
+
+/// The witnesses' addresses on `link`, by position in the configuration.
+pub fn witness_addresses(config: &Config, link: LinkId) -> Vec<Option<SocketAddr>> {
+    config
+        .references
+        .iter()
+        .map(|reference| match reference.kind {
+            ReferenceKind::Witness(address) if reference.network == link => Some(address),
+            _ => None,
+        })
+        .collect()
 }
 
 fn usable(config: &Config, node: NodeId, app: &Application) -> LinkSet {

@@ -10,10 +10,10 @@ use bumpless_base::{Counters, Duration, Epoch, Instant, NodeId, Permit};
 use bumpless_config::Config;
 use bumpless_controller::state::{Progress, encode_envelope};
 use bumpless_controller::{Clock, CycleReport, Executor, NoField, Ports, Wake};
-use bumpless_node::applications::{build, executor_settings};
 use bumpless_node::build::{Parts, build_cores};
 use bumpless_node::executor::{ChannelReplication, Environment, GroupOutputGate};
 use bumpless_node::persist::way::{Outlet, way};
+use bumpless_node::program::{build, executor_settings};
 use bumpless_node::wiring::Wiring;
 use bumpless_wire::Role;
 

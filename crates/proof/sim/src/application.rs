@@ -7,11 +7,12 @@ use bumpless_controller::executor::{Answer, CycleMachine, Need, Resumed};
 use bumpless_controller::state::{Envelope, Progress};
 use bumpless_controller::{CycleReport, Replication, StateInfo, TransferOutcome};
 use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
-use bumpless_node::applications::{FollowUp, Reporter, build, executor_settings};
+use bumpless_node::applications::{FollowUp, Reporter};
 use bumpless_node::build::Shared;
 use bumpless_node::executor::{ChannelReplication, GroupOutputGate, Situation};
 use bumpless_node::log::EventSink;
 use bumpless_node::persist::Keeper;
+use bumpless_node::program::{build, executor_settings};
 use bumpless_transfer::{Publisher, Subscriber};
 use std::sync::Arc;
 

@@ -64,7 +64,7 @@ impl Changing {
         let slots = places.slots().iter();
         let application = |slot: &Option<_>| {
             slot.as_ref()
-                .and_then(|s: &bumpless_node::change::MemberSlot| position(all, &s.name))
+                .and_then(|s: &bumpless_node::build::MemberSlot| position(all, &s.name))
         };
         self.applications = slots.map(application).collect();
     }

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use bumpless_base::{Instant, LinkId, NodeId, Permit, Random};
 use bumpless_config::{Config, ReferenceKind};
 use bumpless_node::admission::Admission;
-use bumpless_node::build::{self, Beginning, Node};
+use bumpless_node::build::{Beginning, Node};
 use bumpless_node::change::Changer;
 use bumpless_node::data_plane::drivers::Drivers;
 use bumpless_node::data_plane::link_port::{Addresses, LinkPort};
 use bumpless_node::data_plane::{Command, DataPlane};
 use bumpless_node::log::EventLog;
-use bumpless_node::wiring::Wiring;
+use bumpless_node::wiring::{Wiring, witness_addresses};
 use rtrb::Producer;
 
 use crate::application::App;
@@ -349,7 +349,7 @@ impl Host {
             let driver = SimLink::new(exchange, (self.node, network), settings.local);
             let addresses = Addresses {
                 partners: wiring.partner_addresses(config, link),
-                references: build::witness_addresses(config, link),
+                references: witness_addresses(config, link),
             };
             Some(LinkPort::new(link, driver, settings, addresses, local))
         });

@@ -7,7 +7,7 @@ use bumpless_controller::executor::{HoldCause, Outcome, Resumed};
 use bumpless_controller::{CycleReport, FieldError, FieldErrorKind};
 use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
 
-use super::counter_board::CounterBoard;
+use crate::counter_board::CounterBoard;
 use crate::event::{NodeEvent, OutputOutcome};
 use crate::executor::Environment;
 use crate::log::EventSink;

@@ -10,13 +10,13 @@ use bumpless_config as config;
 use bumpless_controller::{Application, CycleReport, Executor, ExecutorSettings, FieldIo, Ports};
 use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
 
-use super::counter_board::CounterBoard;
 use super::follow_up::{FollowUp, Reporter};
-use super::from_configuration::{build, executor_settings, open_field};
 use super::tuning::TuningSlots;
+use crate::counter_board::CounterBoard;
 use crate::executor::{ChannelReplication, GroupOutputGate, ThreadClock, Threads};
 use crate::log::EventSink;
-use crate::opening::prepare_executor_thread;
+use crate::program::{build, executor_settings, open_field};
+use crate::realtime::prepare_executor_thread;
 use crate::warn;
 
 /// Everything that one application's thread takes with it.

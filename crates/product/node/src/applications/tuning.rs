@@ -9,8 +9,8 @@ use bumpless_controller::{
     Application, Clock, CycleReport, Executor, ExecutorSettings, FieldIo, OutputGate,
 };
 
-use super::from_configuration::{build, executor_settings, open_field};
 use crate::executor::{ChannelReplication, Threads};
+use crate::program::{build, executor_settings, open_field};
 
 /// Other settings for an application that runs.
 pub struct Tuning {

@@ -5,9 +5,9 @@ use bumpless_config::{AfterHotRestart, Config, ReferenceKind};
 use bumpless_redundancy::{self as redundancy, GroupId, Redundancy, ReferenceId};
 use bumpless_transfer::{Publisher, Receiver, Sender, Subscriber};
 
-use super::ROOM;
 use crate::RunError;
 use crate::data_plane::inbound::Cores;
+use crate::wiring::ROOM;
 use crate::wiring::Wiring;
 
 /// Heartbeats that a link may miss before it counts as down.

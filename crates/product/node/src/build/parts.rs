@@ -8,14 +8,12 @@ use bumpless_config::Config;
 use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
 use bumpless_redundancy::GroupId;
 
-use super::ROOM;
-use crate::applications::CounterBoard;
-use crate::change::MemberSlot;
+use crate::counter_board::CounterBoard;
 use crate::data_plane::ChannelRuntime;
 use crate::data_plane::group::GroupRuntime;
 use crate::data_plane::members::{Counts, Member, MemberTimes};
-use crate::status::ApplicationSnapshot;
-use crate::wiring::Wiring;
+use crate::snapshot::ApplicationSnapshot;
+use crate::wiring::{ROOM, Wiring};
 
 /// What one application's executor shares with the data plane.
 pub struct Shared {
@@ -28,6 +26,15 @@ pub struct Shared {
     pub mailbox: Arc<ApplicationMailbox>,
     /// What the executor counts.
     pub board: Arc<CounterBoard>,
+}
+
+/// An application's place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemberSlot {
+    /// The application.
+    pub name: String,
+    /// Position of its group among those of this node, and its own in the group.
+    pub group: (usize, usize),
 }
 
 /// What executors and data plane share, by position in the wiring.

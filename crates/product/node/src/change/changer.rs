@@ -1,40 +1,20 @@
 //! The order of the steps by which a node changes its applications, without I/O. Whoever drives it takes
 //! each step and says what came of it; a daemon does in a thread, a simulation as events.
 
+mod begin;
+
 use std::collections::VecDeque;
 
 use bumpless_base::Instant;
-use bumpless_config::{self as config, Config};
+use bumpless_config::Config;
 use bumpless_transfer::{ReceiverFactory, SenderFactory};
 
-use super::jobs::{Begun, Job, LAPSE};
+use super::job::{Begun, Job, LAPSE, Step};
 use super::places::Places;
-use super::prepared::{Newcomer, Prepared, Workshop};
+use super::prepared::{Prepared, Workshop};
 use crate::admission::Admission;
 use crate::build::Parts;
-use crate::data_plane::change::{ChangeAnswer, ChangeBoard, ChangeOrder, ChangeRefused, Occupant};
-
-/// What is to be done next.
-pub enum Step {
-    /// Put the text beside the configuration's file, so that a restart finds it; then [`Changer::kept`].
-    Keep(String),
-    /// Have the data plane do this; then [`Changer::answered`].
-    Order(ChangeOrder),
-    /// What lies beside the configuration's file takes its place; then [`Changer::made`].
-    MakeLast,
-    /// Remove what lies beside the configuration's file.
-    Forget,
-    /// End the executor of the application at this place, after its cycle; then [`Changer::stopped`].
-    Stop(usize),
-    /// Have the executor at this place go on with these settings; then [`Changer::tuned`].
-    Tune(usize, Box<config::Application>),
-    /// Start an executor.
-    Start(Box<Newcomer>),
-    /// Drop this.
-    Free(Vec<(usize, Occupant)>),
-    /// The change has ended, or was given up: tell so.
-    Tell(String),
-}
+use crate::data_plane::change::{ChangeAnswer, ChangeBoard, ChangeOrder, ChangeRefused};
 
 /// Changes a node's configuration.
 pub struct Changer {

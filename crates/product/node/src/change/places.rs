@@ -4,16 +4,8 @@ use std::collections::BTreeSet;
 
 use bumpless_config::Config;
 
-use crate::build::{Parts, ROOM};
-
-/// An application's place.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MemberSlot {
-    /// The application.
-    pub name: String,
-    /// Position of its group among those of this node, and its own in the group.
-    pub group: (usize, usize),
-}
+use crate::build::{MemberSlot, Parts};
+use crate::wiring::ROOM;
 
 /// All places of a node of a pair.
 #[derive(Clone, Debug)]

@@ -11,7 +11,8 @@ use bumpless_config::Config;
 use bumpless_net_linux::{Clock, Waker};
 use rtrb::Producer;
 
-use super::changer::{Changer, Step};
+use super::changer::Changer;
+use super::job::Step;
 use super::prepared::Newcomer;
 use super::store::Store;
 use crate::data_plane::Command;
@@ -217,7 +218,11 @@ impl ChangeThread {
             let _ = reply.try_send(verdict);
         }
         let directory = self.tools.directory.lock();
-        let followed = directory.is_ok_and(|mut directory| directory.follow(&self.changer));
+        let followed = directory.is_ok_and(|mut directory| {
+            directory.change = self.changer.doing();
+            let (config, admission, places) = self.changer.in_force();
+            directory.follow((config, admission), places.slots())
+        });
         if followed {
             self.tell_weaknesses();
         }

@@ -10,7 +10,7 @@ use bumpless_wire::Role;
 
 use super::aggregate::Aggregate;
 use super::members::{Counts, Member, MemberTimes, Members};
-use crate::status::GroupSnapshot;
+use crate::snapshot::GroupSnapshot;
 
 /// How long an application may be unable to run before this node counts as unfit, and how long a
 /// primary that is waits between two requests to be relieved.

@@ -7,6 +7,7 @@ use bumpless_base::{Counter, Counters, Instant, LinkId, PeerId};
 use bumpless_net_linux::{Link, Pacer, Segment, SendFailure};
 use bumpless_transfer::{Sender, Transmit};
 
+use crate::snapshot::SendFailures;
 use crate::wiring::LinkSettings;
 
 /// Most packets handed to the kernel in one call: a little under 64 kB of full frames.
@@ -31,15 +32,6 @@ impl Addresses {
     pub fn reference_at(&self, from: SocketAddr) -> Option<u8> {
         position(&self.references, from)
     }
-}
-
-/// What the kernel did not take of a network's datagrams, whoever they were for.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SendFailures {
-    /// How many, since the start.
-    pub count: u64,
-    /// When and why last.
-    pub last: Option<(Instant, SendFailure)>,
 }
 
 /// A network's driver with what is needed to send on it.

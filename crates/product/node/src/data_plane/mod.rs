@@ -40,11 +40,11 @@ use self::change::{ChangeAnswer, ChangeBoard, ChangeOrder};
 use self::drivers::{Drivers, Pingers, Ports, Sockets};
 use self::group::GroupRuntime;
 use self::inbound::Cores;
-use crate::applications::CounterBoard;
+use crate::counter_board::CounterBoard;
 use crate::event::NodeEvent;
 use crate::log::EventSink;
 use crate::persist::Found;
-use crate::status::{ApplicationSnapshot, LinkSnapshot, Snapshot};
+use crate::snapshot::{ApplicationSnapshot, LinkSnapshot, Snapshot};
 use crate::wiring::Wiring;
 
 /// An order from the control thread.

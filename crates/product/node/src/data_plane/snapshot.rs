@@ -5,7 +5,7 @@ use bumpless_net_linux::Echo;
 
 use super::DataPlane;
 use super::drivers::Drivers;
-use crate::status::{ApplicationSnapshot, Snapshot};
+use crate::snapshot::{ApplicationSnapshot, Snapshot};
 
 impl<D: Drivers> DataPlane<D> {
     #[inline(never)] // Only now and then.

@@ -8,7 +8,7 @@ use bumpless_controller::Application;
 use bumpless_controller::state::{Envelope, Progress};
 
 use super::format::{FormatError, VERSION, parse};
-use crate::applications::build;
+use crate::program::build;
 
 /// A file may be so much younger than the clock says: the clock may have been set since.
 const AHEAD: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@ use std::thread;
 use bumpless_base::{Duration, Instant, Random};
 use bumpless_config::Config;
 use bumpless_net_linux::{Clock, JitterMeter, Stall};
-use bumpless_node::opening::prepare_executor_thread;
+use bumpless_node::realtime::prepare_executor_thread;
 use serde::{Deserialize, Serialize};
 
 use super::session::Session;

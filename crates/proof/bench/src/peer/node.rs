@@ -16,7 +16,8 @@ use bumpless_node::data_plane::DataPlane;
 use bumpless_node::data_plane::waiter::Waiter;
 use bumpless_node::executor::{ChannelReplication, Threads};
 use bumpless_node::log::EventLog;
-use bumpless_node::opening::{open_links, prepare_thread};
+use bumpless_node::opening::open_links;
+use bumpless_node::realtime::prepare_thread;
 use bumpless_node::wiring::Wiring;
 use bumpless_transfer::Subscriber;
 

@@ -5,9 +5,9 @@ use std::sync::mpsc::{TryRecvError, sync_channel};
 
 use bumpless_base::Counters;
 use bumpless_config::Config;
-use bumpless_node::applications::{build, executor_settings};
 use bumpless_node::change::{Newcomer, Step};
 use bumpless_node::data_plane::Command;
+use bumpless_node::program::{build, executor_settings};
 
 use super::World;
 use crate::application::App;

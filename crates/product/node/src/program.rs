@@ -12,7 +12,7 @@ use bumpless_controller::{
     SyntheticParameters,
 };
 
-use crate::executor::now;
+use bumpless_net_linux::Clock;
 
 /// How the application with these settings is executed on node `writer`.
 pub fn executor_settings(settings: &config::Application, writer: NodeId) -> ExecutorSettings {
@@ -84,7 +84,7 @@ pub(super) fn open_field(settings: &config::Application) -> io::Result<Box<dyn F
                 // Such a device may keep anything at the place where others keep the epoch.
                 (modbus.map.epoch, modbus.map.cycle) = (None, None);
             }
-            Box::new(ModbusField::new(modbus, now)?)
+            Box::new(ModbusField::new(modbus, || Clock.now())?)
         }
         None => Box::new(NoField),
     })

@@ -1,50 +1,21 @@
-//! What is left to do in a change, and which step each of that takes.
+//! Which step each job of a change takes.
 
 use bumpless_base::{Duration, Instant};
 
-use super::changer::{Changer, Step};
+use super::Changer;
+use crate::change::job::{Begun, Job, LAPSE, Step};
 use crate::data_plane::change::{ChangeBoard, ChangeOrder, Occupant};
 
-/// After so long without the partner's being ready, a prepared change is withdrawn.
-pub(super) const LAPSE: Duration = Duration::from_secs(60);
 /// Between two attempts at what has failed.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// Something to do.
-pub(super) enum Job {
-    Keep,
-    Prepare { resumed: bool },
-    Agree { since: Instant },
-    Withdraw,
-    Forget,
-    NotMade,
-    Pause { until: Option<Instant> },
-    MakeLast,
-    Switch,
-    Follow,
-    Discount,
-    Stop(usize),
-    Dismiss,
-    Tune(usize),
-    Retime(usize),
-    Start,
-    Rest { until: Option<Instant> },
-    Clear,
-    Free(Vec<(usize, Occupant)>),
-    Tell(String),
-}
-
-/// What came of beginning a job.
-pub(super) enum Begun {
-    /// The step is all that there is to the job.
-    Step(Step),
-    /// The job ends with the answer to the step, or when something happens.
-    Waits(Job, Option<Step>),
-    Over,
-}
-
 impl Changer {
-    pub(super) fn begin(&mut self, job: Job, board: &ChangeBoard, now: Instant) -> Begun {
+    pub(in crate::change) fn begin(
+        &mut self,
+        job: Job,
+        board: &ChangeBoard,
+        now: Instant,
+    ) -> Begun {
         if let Some(order) = self.order(&job, board) {
             return Begun::Waits(job, Some(Step::Order(order)));
         }
