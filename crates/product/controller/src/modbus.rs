@@ -33,19 +33,6 @@ pub struct ModbusMap {
 }
 
 impl ModbusMap {
-    /// The map of the quadruple-tank plant as its controller needs it: levels 1 and 2, process
-    /// time, accepted epoch.
-    pub fn quadruple_tank() -> Self {
-        use crate::plant::input;
-        Self {
-            first: 0,
-            count: input::COUNT,
-            inputs: vec![input::LEVELS, input::LEVELS + 2, input::PROCESS_TIME],
-            epoch: Some(input::EPOCH),
-            cycle: Some(input::CYCLE),
-        }
-    }
-
     fn check(&self) -> io::Result<()> {
         let numbers = self.inputs.iter().chain(&self.epoch).map(|at| (*at, 2));
         let places = numbers.chain(self.cycle.map(|at| (at, 4)));

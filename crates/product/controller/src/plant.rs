@@ -9,7 +9,7 @@ pub mod log;
 pub mod model;
 mod server;
 
-use crate::TimeSource;
+use crate::{ModbusMap, TimeSource};
 use bumpless_base::Duration;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -160,6 +160,20 @@ fn ticks(interval: Duration) -> tokio::time::Interval {
     let mut ticks = tokio::time::interval(interval.to_std());
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     ticks
+}
+
+impl ModbusMap {
+    /// The map of the quadruple-tank plant as its controller needs it: levels 1 and 2, process
+    /// time, accepted epoch.
+    pub fn quadruple_tank() -> Self {
+        Self {
+            first: 0,
+            count: input::COUNT,
+            inputs: vec![input::LEVELS, input::LEVELS + 2, input::PROCESS_TIME],
+            epoch: Some(input::EPOCH),
+            cycle: Some(input::CYCLE),
+        }
+    }
 }
 
 #[cfg(test)]

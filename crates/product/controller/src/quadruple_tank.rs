@@ -24,8 +24,7 @@ const LOOPS: usize = 2;
 const LOOP_LEN: usize = 25;
 const STATE_LEN: usize = 1 + LOOPS * LOOP_LEN;
 
-/// Highest pump voltage in V; the lowest is 0.
-pub const VOLTAGE_MAX: f64 = 10.0;
+pub use crate::plant::model::VOLTAGE_MAX;
 
 /// From a point in process time on, these are the set points.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,9 +4,8 @@ use bumpless_base::{Duration, LinkSet};
 use serde::Serialize;
 
 use crate::input::{Channel, Link, Scenario};
-use crate::recovery;
-use crate::resource::{members, saturated, state_bytes};
-use crate::transmission::nanos;
+use crate::recovery::{self, state_bytes};
+use crate::rounding::{nanos, saturated};
 
 /// What may hold up a state of a channel on a resource besides states with earlier deadlines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -50,7 +49,7 @@ pub(crate) fn blocking(
     needless: u128,
 ) -> Blocking {
     let machine = &scenario.machine;
-    let of = |set: LinkSet| members(scenario, set);
+    let of = |set: LinkSet| scenario.members(set);
     // The sender waits for the slowest of the networks that it uses.
     let usable = channel.links.intersection(up);
     let committed = of(links).map(|link| committed(scenario, channel, link));
@@ -88,7 +87,7 @@ fn committed(scenario: &Scenario, channel: &Channel, link: &Link) -> u64 {
 /// others may have been idle. Later each of them is served until its pacer waits for half a burst, and so has the rest
 /// of it in its queue, but for what a late thread leaves unused.
 pub(crate) fn uneven(scenario: &Scenario, channel: &Channel, links: LinkSet) -> u64 {
-    let members: Vec<&Link> = members(scenario, links).collect();
+    let members: Vec<&Link> = scenario.members(links).collect();
     let rate: u64 = members.iter().map(|link| link.bandwidth).sum();
     let longest = |kept: bool| {
         let each = members.iter().enumerate().map(|(at, last)| {
@@ -137,7 +136,7 @@ fn burst(scenario: &Scenario, link: &Link) -> u64 {
 
 /// How long all less urgent states together may hold up a state of `channel` by what is queued.
 pub(crate) fn room(scenario: &Scenario, channel: &Channel, links: LinkSet) -> u64 {
-    let each = members(scenario, links).map(|link| burst(scenario, link));
+    let each = scenario.members(links).map(|link| burst(scenario, link));
     each.max().unwrap_or(0).saturating_mul(ready(channel))
 }
 
@@ -158,5 +157,5 @@ pub(crate) fn queued(scenario: &Scenario, channel: &Channel, links: LinkSet) -> 
             again.div_ceil(u128::from(wait.saturating_add(burst).max(1))),
         ))
     };
-    members(scenario, links).map(on).max().unwrap_or(0)
+    scenario.members(links).map(on).max().unwrap_or(0)
 }

@@ -7,10 +7,11 @@ use crate::begun;
 use crate::demand::{Refusal, TaskSet, Utilisation};
 use crate::input::{Channel, Fault, Scenario};
 use crate::losses;
+use crate::recovery;
 use crate::reliability::{budget_for, state_loss, states_per_year};
 use crate::resource::{self, Blocking, Kind, Resource};
 use crate::response;
-use crate::transmission::nanos;
+use crate::rounding::nanos;
 
 /// What a scenario promises, or why it promises nothing.
 #[derive(Clone, Debug, Serialize)]
@@ -400,7 +401,7 @@ fn channel_plan(scenario: &Scenario, channel: &Channel) -> ChannelPlan {
     let carried = links.filter(|(at, _)| channel.links.contains(LinkId(*at as u8)));
     let on = carried.map(|(at, link)| {
         let wire_bytes = packets.state_on(link, channel.size);
-        let budgeted = resource::state_bytes(scenario, channel, link);
+        let budgeted = recovery::state_bytes(scenario, channel, link);
         OnLink {
             link: at,
             wire_bytes,

@@ -7,7 +7,7 @@ use bumpless_base::{Duration, LinkId, LinkSet, pacing};
 use serde::Serialize;
 
 pub use self::faults::Fault;
-use crate::transmission::nanos;
+use crate::rounding::nanos;
 
 /// Longest period that a plan takes: with it, sums over years of cycles stay exact.
 pub const MAX_PERIOD: Duration = Duration::from_secs(3600);
@@ -208,6 +208,13 @@ pub struct Service {
 }
 
 impl Scenario {
+    /// The networks `links`.
+    pub(crate) fn members(&self, links: LinkSet) -> impl Iterator<Item = &Link> {
+        let link = |id: LinkId| self.links.get(usize::from(id.0));
+        let positions: Vec<LinkId> = links.iter().collect();
+        positions.into_iter().filter_map(link)
+    }
+
     /// What must be planned for: all networks in service first, then, of several, all but each one.
     pub fn services(&self) -> impl Iterator<Item = Service> {
         let all = LinkSet::first(self.links.len());

@@ -4,12 +4,11 @@ use bumpless_base::LinkSet;
 
 use crate::input::{Channel, Distribution, MAX_BUDGET, Scenario};
 use crate::reliability::{budget_for, lost_on_all, state_loss, states_per_year};
-use crate::resource::members;
 
 /// Probability that a packet of `channel` is lost wherever it is sent; `None` if it is sent nowhere.
 pub(crate) fn of_packet(scenario: &Scenario, channel: &Channel, up: LinkSet) -> Option<f64> {
     let usable = channel.links.intersection(up);
-    let each = members(scenario, usable).map(|link| {
+    let each = scenario.members(usable).map(|link| {
         link.loss
             .of_frame(scenario.packets.frame_on(link, channel.size))
     });

@@ -4,9 +4,8 @@
 use bumpless_base::probing::{GRANULARITY, LEAST, MAX_DOUBLINGS, PROMPT};
 use bumpless_base::{Duration, pacing};
 
-use crate::input::{Link, Machine};
-use crate::resource::saturated;
-use crate::transmission::nanos;
+use crate::input::{Channel, Link, Machine, Scenario};
+use crate::rounding::{nanos, saturated};
 
 /// Each probe beyond the prompt ones waits at most so many times the probe timeout (T-42).
 const LATER: u64 = 1 << MAX_DOUBLINGS;
@@ -117,4 +116,19 @@ pub fn needless(link: &Link, packet: u64) -> u128 {
     let between = between + nanos(packet, link.bandwidth);
     let again = (u128::from(early) * packet).div_ceil(between);
     (packet + again).min(packet * u128::from(PROMPT))
+}
+
+/// Bytes on the wire of a state and of all that its losses may add.
+pub(crate) fn state_bytes(scenario: &Scenario, channel: &Channel, link: &Link) -> u128 {
+    u128::from(scenario.packets.state_on(link, channel.size)) + again_bytes(scenario, channel, link)
+}
+
+/// Bytes on the wire of all retransmissions in the budget, and of probes that prove needless: after the first
+/// packets and after each retransmission, an answer is waited for.
+pub(crate) fn again_bytes(scenario: &Scenario, channel: &Channel, link: &Link) -> u128 {
+    let packets = &scenario.packets;
+    let budget = u128::from(channel.budget);
+    let largest = packets.largest_on(link, channel.size);
+    let needless_bytes = needless(link, largest);
+    budget * u128::from(largest) + (budget + 1) * needless_bytes
 }

@@ -13,8 +13,8 @@ pub use crate::blocking::Blocking;
 use crate::blocking::{blocking, queued, room, uneven};
 use crate::demand::{Interference, Task, TaskSet};
 use crate::input::{Channel, Distribution, Link, Scenario};
-use crate::recovery;
-use crate::transmission::nanos;
+use crate::recovery::{self, again_bytes, state_bytes};
+use crate::rounding::{nanos, saturated};
 
 /// What is shared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -117,15 +117,8 @@ fn copies(channel: &Channel, up: LinkSet, links: LinkSet) -> u64 {
     }
 }
 
-/// The networks `links`.
-pub(crate) fn members(scenario: &Scenario, links: LinkSet) -> impl Iterator<Item = &Link> {
-    let link = |id: LinkId| scenario.links.get(usize::from(id.0));
-    let positions: Vec<LinkId> = links.iter().collect();
-    positions.into_iter().filter_map(link)
-}
-
 fn networks(scenario: &Scenario, up: LinkSet, links: LinkSet) -> Resource {
-    let members = || members(scenario, links);
+    let members = || scenario.members(links);
     let rate = members().map(|link| link.bandwidth).sum::<u64>().max(1);
     let mut resource = Resource {
         kind: Kind::Networks(links),
@@ -174,21 +167,6 @@ fn networks(scenario: &Scenario, up: LinkSet, links: LinkSet) -> Resource {
     resource
 }
 
-/// Bytes on the wire of a state and of all that its losses may add.
-pub(crate) fn state_bytes(scenario: &Scenario, channel: &Channel, link: &Link) -> u128 {
-    u128::from(scenario.packets.state_on(link, channel.size)) + again_bytes(scenario, channel, link)
-}
-
-/// Bytes on the wire of all retransmissions in the budget, and of probes that prove needless: after the first
-/// packets and after each retransmission, an answer is waited for.
-fn again_bytes(scenario: &Scenario, channel: &Channel, link: &Link) -> u128 {
-    let packets = &scenario.packets;
-    let budget = u128::from(channel.budget);
-    let largest = packets.largest_on(link, channel.size);
-    let needless = recovery::needless(link, largest);
-    budget * u128::from(largest) + (budget + 1) * needless
-}
-
 /// Of [`again_bytes`], what is never in the way of the state itself: an answer ends the wait for it, whatever probes
 /// were sent after what it answers. A retransmission goes behind one at most.
 fn harmless_bytes(scenario: &Scenario, channel: &Channel, link: &Link) -> u128 {
@@ -201,7 +179,8 @@ fn harmless_bytes(scenario: &Scenario, channel: &Channel, link: &Link) -> u128 {
 /// Time of what the losses of channel `at` may add.
 fn lost(scenario: &Scenario, at: usize, up: LinkSet, links: LinkSet, rate: u64) -> u128 {
     let channel = &scenario.channels[at];
-    let bytes = members(scenario, links)
+    let bytes = scenario
+        .members(links)
         .map(|link| again_bytes(scenario, channel, link))
         .max();
     let copies = u128::from(copies(channel, up, links));
@@ -219,7 +198,7 @@ pub(crate) fn paced(scenario: &Scenario, links: LinkSet, nanos: u128) -> u128 {
         let lost = u128::from(scenario.machine.jitter_ns).saturating_sub(slack);
         nanos + (nanos * lost).div_ceil(half.max(1))
     };
-    members(scenario, links).map(longer).max().unwrap_or(nanos)
+    scenario.members(links).map(longer).max().unwrap_or(nanos)
 }
 
 fn on_wire(bytes: u64, link: &Link) -> u128 {
@@ -297,8 +276,4 @@ pub fn processing(scenario: &Scenario, channel: &Channel) -> u128 {
         u128::from(channel.size) + again * u128::from(scenario.packets.largest(channel.size));
     packets * u128::from(machine.per_packet_ns)
         + (bytes * u128::from(machine.per_kilobyte_ns)).div_ceil(1_000)
-}
-
-pub(crate) fn saturated(nanos: u128) -> u64 {
-    u64::try_from(nanos).unwrap_or(u64::MAX)
 }

@@ -35,8 +35,3 @@ impl Packets {
         u64::from(size) + self.count(size) * (self.overhead() + u64::from(link.frame_overhead))
     }
 }
-
-/// Nanoseconds that `bytes` take at `rate` bit/s, rounded up.
-pub fn nanos(bytes: u128, rate: u64) -> u128 {
-    (bytes * 8_000_000_000).div_ceil(u128::from(rate.max(1)))
-}

@@ -21,6 +21,8 @@ pub const PUMP_GAINS: [f64; 2] = [3.33, 3.35];
 pub const VALVES: [f64; 2] = [0.70, 0.60];
 /// Pump voltages at the operating point in V.
 pub const OPERATING_VOLTAGES: [f64; 2] = [3.00, 3.00];
+/// Highest pump voltage in V; the lowest is 0.
+pub const VOLTAGE_MAX: f64 = 10.0;
 
 /// Flows from the pumps into the four tanks, in cm³/s.
 fn inflows(voltages: [f64; 2]) -> [f64; 4] {
@@ -110,7 +112,7 @@ impl Process {
 
     /// Sets the pump voltages, limited to what the amplifiers give (0 to 10 V).
     pub fn set_voltages(&mut self, voltages: [f64; 2]) {
-        self.voltages = voltages.map(|v| v.clamp(0.0, crate::quadruple_tank::VOLTAGE_MAX));
+        self.voltages = voltages.map(|v| v.clamp(0.0, VOLTAGE_MAX));
     }
 
     /// Moves on to the last step not after `time` seconds of process time.
