@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn what_answers_nothing_tells_by_the_partners_clock_how_much_later_it_was_sent() {
+    fn a_heartbeat_without_an_answer_is_dated_by_the_partners_clock() {
         let mut presence = Presence::default();
         assert_eq!(presence.last(77), None);
         presence.answered(1_000, at(50));

@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stall_does_not_make_patience_as_long_as_the_stall() {
+    fn one_stall_does_not_make_the_probe_timeout_as_long_as_the_stall() {
         let mut known = known(Duration::from_micros(60));
         let before = known.probe_timeout();
         known.sample(Duration::from_millis(50));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_has_become_a_thousand_times_longer_is_learned_within_twenty_measurements() {
+    fn a_thousand_times_longer_way_is_learned_within_twenty_measurements() {
         let mut known = known(Duration::from_micros(60));
         let longer = Duration::from_millis(60);
         (0..20).for_each(|_| known.sample(longer));
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn however_often_machines_stand_still_a_question_waits_only_some_of_the_shortest_round_trips() {
+    fn however_often_machines_stall_a_probe_waits_a_few_round_trips() {
         let mut known = known(Duration::from_micros(60));
         for _ in 0..100 {
             (0..5).for_each(|_| known.sample(Duration::from_millis(3)));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_slow_network_a_frame_that_goes_first_makes_no_question_worth_while() {
+    fn on_a_slow_network_a_frame_that_goes_first_causes_no_probe() {
         let mut known = RoundTrip::new(Duration::from_millis(1), Duration::from_micros(250));
         (0..50).for_each(|_| known.sample(Duration::from_micros(60)));
         let waits = [known.expected(), known.overdue(), known.probe_timeout()];

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_recorded_before_its_ring_was_admitted_comes_out_though_it_was_looked_for_in_vain() {
+    fn records_made_before_their_ring_was_admitted_come_out_afterwards() {
         let mut records = Records::default();
         let (mut recorder, ring) = records.entrance().recorder(4);
         recorder.record(7);
