@@ -5,7 +5,7 @@ use bumpless_base::{BitSet, LinkId, MAX_LINKS};
 /// What an arrival shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arrival {
-    /// The packet was not there yet.
+    /// The packet had not come before.
     pub new: bool,
     /// On its link it passed over a packet that is missing, so that link has lost it.
     ///
