@@ -1,4 +1,4 @@
-//! What a driver tells the core of a group, and orders: what it holds, whether it goes simplex, which epochs were seen,
+//! What a driver tells the core of a group, and orders: what it holds, whether it is in simplex, which epochs were seen,
 //! a switchover.
 
 use crate::event::{RoleCause, SwitchoverRefused};
