@@ -26,7 +26,7 @@ fn became_primary(world: &World, node: usize) -> Option<RoleCause> {
 }
 
 /// Node 0 writes although its states do not arrive; node 1 holds an old one.
-fn gone_on_alone(seed: u64) -> World {
+fn primary_in_simplex(seed: u64) -> World {
     let mut world = World::settled(lasting(), seed);
     world.transfer_loss = 1.0;
     world.run_for(100 * MS);
@@ -52,7 +52,7 @@ fn a_primary_begins_in_simplex_until_its_first_state_is_safe() {
 #[test]
 fn a_backup_with_an_old_state_does_not_succeed_a_primary_in_simplex() {
     for seed in 0..20 {
-        let mut world = gone_on_alone(seed);
+        let mut world = primary_in_simplex(seed);
         assert!(!world.status(1).synced);
         world.kill(0);
         world.run_for(90 * MS);
@@ -122,7 +122,7 @@ fn nothing_is_certain_before_an_answer_and_after_a_change_of_mind() {
 
 #[test]
 fn a_state_that_becomes_safe_makes_the_backup_ready_at_once() {
-    let mut world = gone_on_alone(5);
+    let mut world = primary_in_simplex(5);
     world.transfer_loss = 0.0;
     world.run_for(10 * MS);
     assert!(world.is_healed() && !is_simplex(&mut world, 0));
@@ -188,7 +188,7 @@ fn beside_a_new_incarnation_a_backup_asks_whether_its_state_is_old() {
 }
 
 #[test]
-fn a_primary_that_resigns_tells_that_it_went_on_alone() {
+fn a_primary_that_resigns_tells_that_it_was_in_simplex() {
     for seed in 0..20 {
         let mut world = World::settled(lasting(), seed);
         world.split();
@@ -210,7 +210,7 @@ fn a_primary_that_resigns_tells_that_it_went_on_alone() {
 }
 
 #[test]
-fn without_a_witness_a_primary_is_alone_at_once() {
+fn without_a_witness_a_primary_is_in_simplex_at_once() {
     let plan = Plan {
         references: vec![ReferenceKind::Ping],
         ..lasting()

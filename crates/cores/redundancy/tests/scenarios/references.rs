@@ -60,7 +60,7 @@ fn a_steady_primary_renews_two_rounds_before_the_end_and_a_backup_rarer() {
 }
 
 #[test]
-fn with_a_long_lease_a_calm_pair_asks_with_every_fourth_heartbeat() {
+fn with_a_long_lease_a_steady_pair_asks_with_every_fourth_heartbeat() {
     let mut plan = Plan::default();
     plan.timing.lease = Duration::from_millis(40);
     let mut world = World::settled(plan, 3);
