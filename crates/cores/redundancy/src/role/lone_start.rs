@@ -8,8 +8,9 @@ use bumpless_base::{Duration, Instant};
 
 impl RoleMachine {
     /// A witness that knows of a primary not long ago. A node without a claim leaves the role to that primary: its
-    /// lease may have lapsed for a moment, and it knows more. One that holds nothing, or less than was written, does so
-    /// for as long as that primary could still go on; another may find at the field device that it has the newest.
+    /// lease may have lapsed for a moment, and it knows more. One that holds nothing, or less than was written,
+    /// does so for as long as that primary could still go on; another may find at the field device that it has the
+    /// newest.
     pub(crate) fn lately_held(&self, s: &Surroundings<'_>) -> Option<ReferenceId> {
         let needed = self.agreement.needed();
         let span = match self.newest.holds_some(s.now) {

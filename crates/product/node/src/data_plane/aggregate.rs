@@ -160,8 +160,8 @@ impl Aggregate {
         self.behind > 0
     }
 
-    /// Whether no such output is to be written, and the newest state of each application is at the backup. Where there is
-    /// doubt about earlier states, it must have been made in the present role.
+    /// Whether no such output is to be written, and the newest state of each application is at the backup. Where there
+    /// is doubt about earlier states, it must have been made in the present role.
     pub fn in_step(&self) -> bool {
         self.behind == 0 && self.undecided == 0 && self.awaiting == 0
     }
