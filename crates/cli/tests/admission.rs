@@ -81,7 +81,7 @@ fn a_node_that_the_plan_admits_says_so_in_status() {
 /// Tests start processes side by side. One that has not yet become its program holds the sockets of the test that
 /// started it.
 #[test]
-fn addresses_that_were_found_free_are_free_although_processes_start_meanwhile() {
+fn addresses_found_free_stay_free_although_processes_start_meanwhile() {
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
         for name in ["one", "other"] {

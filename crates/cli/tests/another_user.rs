@@ -48,7 +48,7 @@ fn tells_of_the_other_user(said: &str) {
     }
 }
 
-fn who_may_not_open_the_control_socket_is_told_that_the_node_runs_as_another_user() {
+fn a_control_socket_that_may_not_be_opened_is_told_to_be_another_users() {
     need_root();
     let mut site = Site::new(Plan::pair(2).tank(50, ""));
     site.start("left");
@@ -56,7 +56,7 @@ fn who_may_not_open_the_control_socket_is_told_that_the_node_runs_as_another_use
     tells_of_the_other_user(&asked_by_another_user(&site, &site.config()));
 }
 
-fn who_looks_for_the_control_socket_in_the_own_place_is_told_that_the_node_runs_as_another_user() {
+fn a_control_socket_missing_in_the_own_place_is_told_to_be_another_users() {
     need_root();
     let site = Site::new(Plan::pair(2).tank(50, ""));
     let text = std::fs::read_to_string(site.config()).unwrap();
@@ -84,6 +84,6 @@ fn who_looks_for_the_control_socket_in_the_own_place_is_told_that_the_node_runs_
 }
 
 bumpless_testing::tests![
-    who_may_not_open_the_control_socket_is_told_that_the_node_runs_as_another_user,
-    who_looks_for_the_control_socket_in_the_own_place_is_told_that_the_node_runs_as_another_user,
+    a_control_socket_that_may_not_be_opened_is_told_to_be_another_users,
+    a_control_socket_missing_in_the_own_place_is_told_to_be_another_users,
 ];

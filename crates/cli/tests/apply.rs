@@ -14,7 +14,7 @@ use support::process::{BUMPLESS, outcome};
 use support::site::Site;
 
 #[test]
-fn applications_come_go_and_are_tuned_without_a_lost_cycle_of_those_that_stay() {
+fn applications_change_without_a_lost_cycle_of_those_that_stay() {
     let pair = Pair::running(&three());
     for name in ["stays", "tuned", "goes"] {
         pair.await_cycles(name, 3);

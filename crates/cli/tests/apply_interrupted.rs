@@ -115,7 +115,7 @@ fn a_change_under_way_keeps_others_out_and_can_be_withdrawn_by_anybody() {
 }
 
 #[test]
-fn a_change_asked_for_while_the_partner_is_away_waits_and_is_then_withdrawn() {
+fn a_change_ordered_without_the_partner_waits_and_is_then_withdrawn() {
     let mut pair = Pair::running(&three());
     let (fingerprint, text) = (pair.in_force(), pair.file());
     pair.site.interrupt("right");
@@ -249,7 +249,7 @@ fn struck_at_every_moment(blow: Blow, moments: u64, apart_ms: u64) {
 // The moments are spread over the time that a change takes, and some more.
 
 #[test]
-fn whichever_node_is_killed_in_a_change_both_end_with_the_same_configuration() {
+fn after_a_kill_in_a_change_both_nodes_have_the_same_configuration() {
     struck_at_every_moment(Blow::Killed, 8, 9);
 }
 
@@ -259,6 +259,6 @@ fn whichever_node_ends_in_a_change_both_end_with_the_same_configuration() {
 }
 
 #[test]
-fn whichever_node_is_frozen_in_a_change_both_end_with_the_same_configuration() {
+fn after_a_freeze_in_a_change_both_nodes_have_the_same_configuration() {
     struck_at_every_moment(Blow::Frozen, 4, 15);
 }

@@ -376,7 +376,7 @@ fn junk_at_the_plant_keeps_nobody_from_writing() {
     assert!(site.plant().is_running());
 }
 
-fn a_nodes_own_heartbeats_of_an_earlier_session_sent_back_to_it_have_no_effect() {
+fn own_heartbeats_of_an_earlier_session_that_come_back_have_no_effect() {
     need_root();
     let mut site = running();
     let (primary, backup, _) = site.await_redundant("tank");
@@ -410,5 +410,5 @@ bumpless_testing::tests![
     junk_on_the_control_socket_keeps_nobody_from_it,
     callers_who_say_nothing_do_not_keep_others_from_the_control_socket,
     junk_at_the_plant_keeps_nobody_from_writing,
-    a_nodes_own_heartbeats_of_an_earlier_session_sent_back_to_it_have_no_effect,
+    own_heartbeats_of_an_earlier_session_that_come_back_have_no_effect,
 ];

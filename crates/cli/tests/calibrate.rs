@@ -68,7 +68,7 @@ impl Pair {
 }
 
 #[test]
-fn what_was_measured_is_kept_and_planned_with_and_refused_for_another_network() {
+fn measured_costs_are_kept_and_used_and_refused_for_another_network() {
     let pair = Pair::new();
     let (said, errors, status) = pair.plan(&["--calibrate", "--rounds", "9"]);
     assert_eq!(status, Some(0), "{said} {errors}");

@@ -251,7 +251,7 @@ fn wrong_arguments_are_told_to_programs_in_json_and_to_people_in_words() {
 }
 
 #[test]
-fn a_result_that_cannot_be_written_is_no_success_and_a_reader_who_leaves_no_failure() {
+fn an_unwritable_result_is_a_failure_and_a_reader_who_leaves_is_none() {
     let full = || {
         File::options()
             .write(true)

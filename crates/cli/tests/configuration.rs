@@ -226,7 +226,7 @@ fn two_nodes_with_different_configurations_both_say_so_and_neither_writes() {
 }
 
 #[test]
-fn a_newcomer_with_another_configuration_yields_and_the_primary_goes_on_writing() {
+fn a_newcomer_with_another_configuration_yields_to_the_primary() {
     let mut site = Site::new(Plan::pair(2).tank(50, ""));
     site.start_surroundings();
     let other = changed(&site, "period_ms = 50", "period_ms = 60");
@@ -270,7 +270,7 @@ fn a_pair_whose_plant_does_not_run_yet_says_so_and_begins_when_it_does() {
 }
 
 #[test]
-fn with_hold_a_plant_that_stops_is_reported_and_written_again_when_it_returns() {
+fn with_hold_a_stopped_plant_is_reported_and_written_once_it_returns() {
     let mut site = Site::new(Plan::pair(2).tank(50, "on_failure = \"hold\""));
     site.start_surroundings();
     site.start("left");

@@ -52,7 +52,7 @@ fn wait_until(what: &str, mut reached: impl FnMut() -> bool) {
 }
 
 #[test]
-fn the_demonstration_keeps_the_promises_that_nothing_excuses_and_shows_them() {
+fn the_demonstration_keeps_and_shows_the_promises_that_nothing_excuses() {
     let directory = tempfile::tempdir().unwrap();
     let output = demo(directory.path())
         .stderr(Stdio::inherit())
@@ -112,7 +112,7 @@ fn signal(pid: u32, signal: libc::c_int) -> bool {
 }
 
 #[test]
-fn an_order_that_is_refused_while_a_controller_stands_still_is_given_again() {
+fn an_order_refused_while_a_controller_stands_still_is_given_again() {
     let directory = tempfile::tempdir().unwrap();
     let kept = directory.path().join("kept");
     let mut demo = Command::new(env!("CARGO_BIN_EXE_bumpless"))

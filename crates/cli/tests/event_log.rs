@@ -43,7 +43,7 @@ fn weakness<'a>(status: &'a Value, words: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn a_log_in_a_folder_that_is_not_there_is_refused_with_place_cause_and_remedy() {
+fn a_log_in_a_missing_folder_is_refused_with_place_cause_and_remedy() {
     let site = Site::new(Plan::pair(2).tank(50, ""));
     let config = site.config();
     let log = site.path("nowhere/left.jsonl");
@@ -64,7 +64,7 @@ fn a_log_in_a_folder_that_is_not_there_is_refused_with_place_cause_and_remedy() 
 }
 
 #[test]
-fn a_log_without_room_is_shown_by_status_in_words_and_in_json_and_told_by_the_other_log() {
+fn a_log_without_room_is_told_by_status_its_json_and_the_other_log() {
     let site = alone();
     let out = site.path("left.out");
     let _node = starts(&site, "/dev/full", File::create(&out).unwrap().into());
@@ -107,7 +107,7 @@ fn a_standard_output_without_room_is_shown_by_status() {
 }
 
 #[test]
-fn a_log_that_is_removed_is_made_anew_and_one_whose_folder_goes_is_missed_until_it_is_back() {
+fn a_removed_log_is_made_anew_and_without_its_folder_reported_missing() {
     let site = alone();
     let folder = site.path("log");
     std::fs::create_dir(&folder).unwrap();

@@ -159,7 +159,7 @@ fn a_pair_killed_as_a_whole_starts_again_above_its_last_epoch() {
 }
 
 #[test]
-fn restarted_witnesses_do_not_disturb_the_pair_and_serve_the_next_failover() {
+fn restarted_witnesses_disturb_nobody_and_serve_the_next_failover() {
     let mut site = running();
     let (primary, backup, epoch) = site.await_redundant("tank");
     for number in [0, 1] {
@@ -196,7 +196,7 @@ fn await_agreed(site: &Site, not: Option<usize>) -> usize {
 }
 
 #[test]
-fn when_the_agreed_witness_goes_the_other_is_agreed_on_and_a_kill_still_fails_over() {
+fn when_the_agreed_witness_goes_the_other_serves_the_next_failover() {
     let mut site = running();
     let (primary, backup, epoch) = site.await_redundant("tank");
     let agreed = await_agreed(&site, None);
@@ -232,7 +232,7 @@ fn a_primary_killed_while_one_witness_is_gone_is_replaced_at_once() {
 }
 
 #[test]
-fn a_primary_killed_together_with_the_agreed_witness_is_replaced_when_that_returns() {
+fn a_primary_killed_with_its_witness_is_replaced_when_that_returns() {
     let mut site = running();
     let (primary, backup, epoch) = site.await_redundant("tank");
     let agreed = await_agreed(&site, None);

@@ -210,7 +210,7 @@ fn cutting_one_network_fails_no_transfer_and_makes_none_late() {
     });
 }
 
-fn why_the_system_does_not_send_on_a_network_is_told_for_as_long_as_it_does_not() {
+fn why_the_kernel_does_not_send_on_a_network_is_told_until_it_does() {
     with_hosts(|hosts| {
         let mut plan = pair_on_hosts().tank(50, "");
         plan = plan.synthetic("tank", LARGE, 200, "commit = \"async\"");
@@ -276,7 +276,7 @@ fn two_writers_after_link_loss() {
     });
 }
 
-fn a_primary_without_partner_and_witness_stops_writing_before_the_backup_starts() {
+fn an_isolated_primary_stops_writing_before_the_backup_starts() {
     with_hosts(|hosts| {
         let site = start_on_hosts(hosts, 50, "");
         let (primary, backup, _) = site.await_redundant("tank");
@@ -362,7 +362,7 @@ fn two_nodes_of_the_same_name_both_say_so_and_neither_writes() {
     });
 }
 
-fn a_primary_that_the_witness_hears_but_that_does_not_hear_the_witness_is_replaced() {
+fn a_primary_that_is_heard_by_the_witness_but_deaf_to_it_is_replaced() {
     with_hosts(|hosts| {
         let site = start_on_hosts(hosts, 50, "");
         let (primary, backup, _) = site.await_redundant("tank");
@@ -386,11 +386,11 @@ bumpless_testing::tests![
     replicated_states_go_over_every_network_and_the_first_copy_counts,
     wire_version_1_carries_states_and_a_failover_and_is_called_weak,
     cutting_one_network_fails_no_transfer_and_makes_none_late,
-    why_the_system_does_not_send_on_a_network_is_told_for_as_long_as_it_does_not,
+    why_the_kernel_does_not_send_on_a_network_is_told_until_it_does,
     two_writers_after_link_loss,
-    a_primary_without_partner_and_witness_stops_writing_before_the_backup_starts,
+    an_isolated_primary_stops_writing_before_the_backup_starts,
     a_primary_that_cannot_reach_the_plant_is_relieved_by_the_backup,
     a_primary_that_stopped_for_its_plant_is_relieved_by_the_backup,
     two_nodes_of_the_same_name_both_say_so_and_neither_writes,
-    a_primary_that_the_witness_hears_but_that_does_not_hear_the_witness_is_replaced,
+    a_primary_that_is_heard_by_the_witness_but_deaf_to_it_is_replaced,
 ];

@@ -121,7 +121,7 @@ fn a_pair_killed_as_a_whole_goes_on_from_its_disks() {
     site.writes().judge_epochs();
 }
 
-fn one_of_two_that_comes_back_alone_goes_on_from_its_disk_also_if_it_was_backup() {
+fn a_node_that_comes_back_alone_goes_on_from_its_disk_even_as_backup() {
     let mut site = running();
     for node in NODES {
         let epoch = kill_both(&mut site);
@@ -136,7 +136,7 @@ fn one_of_two_that_comes_back_alone_goes_on_from_its_disk_also_if_it_was_backup(
     site.writes().judge_epochs();
 }
 
-fn what_lies_on_the_disk_of_one_that_returns_is_nothing_beside_a_partner_that_lives() {
+fn a_partner_that_lives_goes_before_the_disk_of_a_node_that_returns() {
     let mut site = running();
     for _ in 0..2 {
         let (primary, backup, _) = site.await_redundant("tank");
@@ -251,7 +251,7 @@ fn after_an_orderly_end_the_newest_state_is_on_disk() {
     }
 }
 
-fn a_folder_that_goes_is_said_for_as_long_as_it_is_gone_and_costs_no_cycle() {
+fn a_missing_folder_is_reported_until_it_is_back_and_costs_no_cycle() {
     let site = running();
     let moved = site.path("moved");
     for _ in 0..2 {
@@ -345,7 +345,7 @@ fn a_disk_that_is_read_only_or_full_is_said_by_name_and_recovers() {
     site.writes().judge();
 }
 
-fn two_nodes_with_one_folder_by_another_path_are_refused_at_the_start_of_the_second() {
+fn a_second_node_with_the_same_folder_by_another_path_is_refused() {
     let mut site = site();
     site.start("left");
     wait_until("it has its folder", || folder(&site, "left").exists());
@@ -417,8 +417,8 @@ fn how_often_a_state_is_written_changes_while_the_pair_runs() {
 
 bumpless_testing::tests![
     a_pair_killed_as_a_whole_goes_on_from_its_disks,
-    one_of_two_that_comes_back_alone_goes_on_from_its_disk_also_if_it_was_backup,
-    what_lies_on_the_disk_of_one_that_returns_is_nothing_beside_a_partner_that_lives,
+    a_node_that_comes_back_alone_goes_on_from_its_disk_even_as_backup,
+    a_partner_that_lives_goes_before_the_disk_of_a_node_that_returns,
     a_torn_file_is_refused,
     a_file_with_one_flipped_bit_is_refused,
     an_old_file_is_refused,
@@ -428,9 +428,9 @@ bumpless_testing::tests![
     a_file_of_another_version_is_refused,
     a_file_with_a_state_that_does_not_load_is_refused,
     after_an_orderly_end_the_newest_state_is_on_disk,
-    a_folder_that_goes_is_said_for_as_long_as_it_is_gone_and_costs_no_cycle,
+    a_missing_folder_is_reported_until_it_is_back_and_costs_no_cycle,
     a_disk_that_is_read_only_or_full_is_said_by_name_and_recovers,
-    two_nodes_with_one_folder_by_another_path_are_refused_at_the_start_of_the_second,
+    a_second_node_with_the_same_folder_by_another_path_is_refused,
     two_nodes_with_one_folder_are_a_mistake_in_the_configuration,
     what_is_half_written_when_a_node_dies_is_removed_at_its_next_start,
     how_often_a_state_is_written_changes_while_the_pair_runs,

@@ -147,7 +147,7 @@ fn channels_that_are_too_much_only_later_are_among_what_could_be_changed() {
 }
 
 #[test]
-fn networks_that_carry_less_than_the_states_are_a_no_with_advice_and_refused_elsewhere() {
+fn too_slow_networks_are_a_no_with_advice_and_refused_elsewhere() {
     let slow = |rate: u32| {
         let rate = format!("bandwidth_mbit = {rate}");
         example("table20.toml").replace("bandwidth_mbit = 1000", &rate)

@@ -90,7 +90,7 @@ impl Bench {
 }
 
 #[test]
-fn who_follows_the_readme_word_for_word_has_a_pair_that_writes_switches_over_and_changes() {
+fn the_readme_word_for_word_gives_a_pair_that_switches_over_and_changes() {
     let bench = Bench::new();
     // What it asks of the system is for computers that do nothing else.
     let (before, realtime) = EXAMPLE.split_once("[realtime]").unwrap();

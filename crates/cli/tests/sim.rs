@@ -37,7 +37,7 @@ fn the_same_seed_gives_the_same_result_however_many_jobs_there_are() {
 }
 
 #[test]
-fn a_broken_assumption_is_named_with_the_invariant_and_the_command_that_replays_it() {
+fn a_broken_assumption_is_named_with_the_command_that_replays_it() {
     let file = scenario("clock-drift.toml");
     let output = sim(&["--scenario", &file]);
     assert_eq!(output.status.code(), Some(1));
@@ -98,7 +98,7 @@ fn a_series_that_fails_tells_the_same_however_many_jobs_there_are() {
 }
 
 #[test]
-fn what_checkers_forgive_is_told_in_words_and_in_json_and_adds_up_over_seeds() {
+fn what_checkers_forgive_is_told_in_text_and_json_and_adds_up() {
     let result = |seeds| -> Value {
         let output = sim(&["--calm", "--seeds", seeds, "--time", "4", "--json"]);
         serde_json::from_slice(&output.stdout).expect("one JSON object")
@@ -236,7 +236,7 @@ fn a_seed_that_no_scenario_could_say_is_refused() {
 }
 
 #[test]
-fn a_scenario_whose_faults_break_an_assumption_says_so_even_if_nothing_else_breaks() {
+fn a_scenario_that_breaks_only_an_assumption_says_so() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("a name with spaces.toml");
     let text = "name = \"drift\"\nseconds = 4\n[[fault]]\nat_ms = 3000\nfor_ms = 10\nkind = \"clock\"\n\
@@ -259,7 +259,7 @@ fn a_scenario_whose_faults_break_an_assumption_says_so_even_if_nothing_else_brea
 }
 
 #[test]
-fn a_kept_promise_is_told_by_fullness_and_the_same_however_many_jobs_there_are() {
+fn a_kept_promise_is_told_by_fullness_and_the_same_with_any_jobs() {
     let run = |jobs, form: &[&str]| {
         let mut arguments = vec![
             "--kept-promise",

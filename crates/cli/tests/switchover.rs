@@ -38,7 +38,7 @@ fn a_node_that_is_to_be_primary_and_is_changes_nothing() {
 }
 
 #[test]
-fn the_same_wish_given_again_while_it_is_carried_out_and_afterwards_is_one_switchover() {
+fn the_same_order_repeated_while_served_and_afterwards_is_one_switchover() {
     let site = running();
     let (primary, backup, epoch) = site.await_redundant("tank");
     let order = format!(r#"{{"command":"switchover","to":"{backup}"}}"#);
@@ -61,7 +61,7 @@ fn the_same_wish_given_again_while_it_is_carried_out_and_afterwards_is_one_switc
 }
 
 #[test]
-fn of_both_nodes_ordered_at_once_each_tells_the_truth_and_the_roles_change_no_oftener_than_told() {
+fn two_nodes_ordered_at_once_switch_over_as_often_as_they_say() {
     let site = running();
     let config = site.config();
     let switch = |node: &str| {

@@ -179,8 +179,7 @@ fn nothing_is_left_of_a_run_that_is_interrupted() {
     assert!(!directory_of(run.id()).exists());
 }
 
-fn a_killed_run_takes_its_processes_along_and_the_next_one_removes_its_directory_but_not_a_neighbours()
- {
+fn a_killed_run_leaves_no_process_and_the_next_removes_its_directory_only() {
     need_hosts();
     let (mut neighbour, _) = start_whole();
     let (mut run, processes) = start_whole();
@@ -206,5 +205,5 @@ bumpless_testing::tests![
     a_case_that_does_not_exist_is_named_with_those_that_do,
     a_short_run_judges_by_the_plant_keeps_its_result_and_shows_it_again,
     nothing_is_left_of_a_run_that_is_interrupted,
-    a_killed_run_takes_its_processes_along_and_the_next_one_removes_its_directory_but_not_a_neighbours,
+    a_killed_run_leaves_no_process_and_the_next_removes_its_directory_only,
 ];

@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_full_frames_may_be_in_the_way() {
+    fn two_full_frames_block() {
         assert_eq!(blocking(1_000_000_000), Duration::from_nanos(24_608));
         assert_eq!(blocking(0), Duration::ZERO);
     }

@@ -254,7 +254,7 @@ pub enum Event {
         /// Whose is in force: a node without a role yields to one that has one.
         in_force: InForce,
     },
-    /// Both nodes are ready for the prepared configuration: make it last, then say
+    /// Both nodes are ready for the prepared configuration: put it in force on the disk, then call
     /// [`configuration_switched`](crate::Redundancy::configuration_switched).
     ConfigurationDue,
     /// The partner, which decides, has given up the change that is prepared here, too.
@@ -263,7 +263,7 @@ pub enum Event {
     /// one does not write while that lasts.
     DuplicateNode,
     /// Two processes use the partner's name, and answer in turn; neither is believed while that
-    /// lasts, and both are told.
+    /// lasts, and heartbeats tell both of it.
     DuplicatePartner {
         /// The partner.
         peer: PeerId,

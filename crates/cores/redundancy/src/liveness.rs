@@ -14,9 +14,9 @@ pub(crate) struct LinkState {
     /// Latest of our own send times that the partner echoed on this link.
     echoed: Instant,
     up: bool,
-    /// Smoothed.
+    /// Smoothed round trip.
     round_trip: Option<Duration>,
-    /// The last one, not smoothed, and when it was measured.
+    /// The last round trip, not smoothed, and when it was measured.
     latest: Option<(Duration, Instant)>,
     width: Width,
 }
@@ -26,13 +26,15 @@ pub(crate) struct LinkState {
 struct Width {
     /// Latest `sent_at` of a full-length heartbeat heard on this link, the partner's clock; 0 for none.
     heard: u64,
-    /// Latest of our own that the partner echoed.
+    /// Send time of our latest full-length heartbeat that the partner echoed.
     echoed: Instant,
-    /// Of our own since then.
+    /// Full-length heartbeats of ours that were sent since that one.
     unanswered: u8,
-    /// Since then, heartbeats that were sent on this link, whatever their length, and heard ones that answered one.
+    /// Heartbeats of any length that were sent on this link since then.
     sent: u16,
+    /// Heartbeats that have come since then and echo one of ours.
     answers: u16,
+    /// What was reported last: only short packets pass.
     narrow: bool,
 }
 
@@ -45,7 +47,7 @@ impl Width {
         self.sent = self.sent.saturating_add(1);
     }
 
-    /// `answers`: it echoes a later heartbeat than all before.
+    /// Takes a heartbeat; `answers`: it echoes a later one of ours than all before.
     fn hear(&mut self, heartbeat: &HeartbeatHeader, answers: bool, now: Instant) {
         self.answers = self.answers.saturating_add(answers.into());
         if heartbeat.padded {

@@ -1,5 +1,5 @@
-//! What a driver tells the core of a group, and orders: what it holds, whether it goes simplex, which epochs were seen,
-//! a switchover.
+//! What a driver tells the core of a group, and orders: what it holds, whether it is in simplex, which epochs were
+//! seen, a switchover.
 
 use crate::event::{RoleCause, SwitchoverRefused};
 use crate::id::GroupId;

@@ -40,19 +40,19 @@ pub(crate) struct Partner {
     session: Session,
     states: [LinkState; MAX_LINKS],
     reachable: bool,
-    /// Later by as long as this node has stood still since.
+    /// Since when the partner is not reachable; later by as long as this node has stood still since.
     unreachable_since: Instant,
     presence: Presence,
-    /// The partner's configuration differs, or did not long ago: until then, and how the partner stands.
+    /// The partner's configuration differs, or did not long ago: until when that counts, and whether it has a role.
     conflict: Option<(Instant, Conflict)>,
-    /// When the next round is one of full length.
+    /// From when on the next round goes out at full length.
     next_full: Instant,
     /// Two processes use the partner's name; neither is believed until then.
     duplicate_until: Option<Instant>,
     /// Highest `sent_at` of the adopted session on any link, and when it was first heard.
     latest: u64,
     latest_at: Instant,
-    /// What it said last of its configurations, in the adopted session and to this incarnation.
+    /// What the partner said last of its configurations, in the adopted session and to this incarnation.
     configurations: Option<Configurations>,
     round: Round,
 }
@@ -144,8 +144,8 @@ impl Partner {
         }
     }
 
-    /// Decides of which process of the partner `heartbeat` is; returns whether the session has changed, and `None` if
-    /// the heartbeat is of none that counts.
+    /// Decides of which process of the partner `heartbeat` is. Returns whether the session has changed; `None` if that
+    /// process does not count.
     fn admit(
         &mut self,
         heartbeat: &Heartbeat<'_>,
@@ -175,7 +175,7 @@ impl Partner {
         Some(changed)
     }
 
-    /// No heartbeat that was sent later has come; `addressed`: it answers this process.
+    /// Notes the heartbeat that was sent last of all that have come; `addressed`: it answers this process.
     fn note_newest(&mut self, heartbeat: &Heartbeat<'_>, addressed: bool, now: Instant) {
         (self.latest, self.latest_at) = (heartbeat.sent_at, now);
         // What is not said to this incarnation must not be taken for what it says now.
@@ -312,7 +312,7 @@ impl Partner {
         self.set_reachable(any && self.duplicate_until.is_none(), now, out);
     }
 
-    /// This node stood still for `gap`: as long as that it has not looked for its partner.
+    /// This node stood still for `gap`, and did not look for its partner meanwhile.
     pub(crate) fn discount_stall(&mut self, gap: Duration) {
         if !self.reachable {
             self.unreachable_since += gap;
@@ -371,7 +371,7 @@ impl Partner {
     pub(crate) const fn session(&self) -> &Session {
         &self.session
     }
-    /// What it said last of its configurations; `None` before it has spoken to this incarnation.
+    /// What the partner said last of its configurations; `None` before it has spoken to this incarnation.
     pub(crate) const fn configurations(&self) -> Option<Configurations> {
         self.configurations
     }

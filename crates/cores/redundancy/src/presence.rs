@@ -1,4 +1,4 @@
-//! Since when nothing of a partner that was lost is known to be any younger.
+//! When a partner that was lost was there last: no state of it can be younger.
 
 use bumpless_base::{Duration, Instant};
 
@@ -9,7 +9,8 @@ use bumpless_base::{Duration, Instant};
 /// long they were on their way.
 #[derive(Clone, Copy, Debug, Default, Hash)]
 pub(crate) struct Presence {
-    /// Of the last answer: when it was sent, by the partner's clock, and by this node's at the earliest.
+    /// When the last heartbeat that answered one of this node's was sent: by the partner's clock, and, at the earliest,
+    /// by this node's.
     answer: Option<(u64, Instant)>,
     /// When earlier processes of the partner were there last.
     before: Option<Instant>,
@@ -48,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn what_answers_nothing_tells_by_the_partners_clock_how_much_later_it_was_sent() {
+    fn a_heartbeat_without_an_answer_is_dated_by_the_partners_clock() {
         let mut presence = Presence::default();
         assert_eq!(presence.last(77), None);
         presence.answered(1_000, at(50));

@@ -1,8 +1,8 @@
 //! The role of one group on this node: what it knows, what it promised, what it may do.
 //!
 //! [`state`] has the roles and what belongs to each; [`decide`] when one ends and the next begins, for a
-//! [`primary`] and for a [`secondary`]. [`say`] gives promises and states them, [`hear`] takes what partner and
-//! witnesses say. Clauses.
+//! [`primary`] and for a [`secondary`]. [`promises`] gives promises and states them, [`on_heartbeat`] takes what
+//! partner and witnesses report. Clauses.
 
 use crate::event::{Event, Outbox, RedundancyLevel, RoleCause};
 use crate::id::GroupId;
@@ -43,7 +43,7 @@ pub(crate) struct Surroundings<'a> {
     pub(crate) duplicate_self: bool,
     /// The partner runs another configuration.
     pub(crate) conflict: Option<Conflict>,
-    /// The partner is heard and answers, but later than the pair can bear.
+    /// The partner is heard and answers, but too late for any link to be up.
     pub(crate) late: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Conflict {
 pub(crate) struct Counterpart {
     /// What it said last.
     pub(crate) entry: Option<GroupEntry>,
-    /// The latest of our send times that it had heard when it said that.
+    /// Send time of this node's latest heartbeat that the partner had received when it said that.
     pub(crate) heard: Instant,
     /// When its session was adopted.
     pub(crate) since: Instant,
@@ -77,7 +77,7 @@ pub(crate) struct Terms {
     pub(crate) index: u8,
     /// For how long after the last output a node may go on from the newest state.
     pub(crate) hot_restart: Duration,
-    /// The group goes no further when nobody holds a state that is young enough.
+    /// This node stops, rather than begin anew, when its state has become too old to go on from.
     pub(crate) stop_when_old: bool,
     pub(crate) started: Instant,
     /// Before this, an earlier incarnation of this node may still be bound by a promise, or hold
@@ -175,7 +175,8 @@ impl RoleMachine {
         self.state.tenure().is_none_or(|tenure| tenure.cold)
     }
 
-    /// Until when this node may write, were it primary: the partner's promise or the leases.
+    /// Until when this node may write if it is primary: the later end of the partner's promise and of the leases
+    /// of its mask.
     pub(crate) fn right_until(&self) -> Instant {
         self.lasting
             .promised_right_until

@@ -32,13 +32,15 @@ pub(crate) struct Session {
     own: u64,
     challenge: u64,
     random: Random,
+    /// The partner's session that counts, 0 for none.
     adopted: u64,
     /// Sessions that were adopted before this one, latest first; 0 for none.
     replaced: [u64; REMEMBERED],
     /// The partner said in the adopted session that it has adopted ours.
     mutual: bool,
-    /// Follows from the sessions; asked for far more often than they change.
+    /// The tag of state transfer, kept because it is asked for far more often than the sessions change.
     tag: Option<u32>,
+    /// The partner's challenge that this node echoes, 0 for none.
     heard_challenge: u64,
 }
 

@@ -33,7 +33,7 @@ fn never_apart(world: &World) {
 }
 
 #[test]
-fn a_running_pair_changes_without_a_word_of_difference_and_without_a_pause() {
+fn a_running_pair_changes_without_a_conflict_and_without_a_pause() {
     for order in [[0, 1], [1, 0]] {
         let mut world = World::settled(Plan::default(), 31);
         for node in order {

@@ -56,7 +56,7 @@ fn reported(event: &Event) -> bool {
 }
 
 #[test]
-fn a_name_used_twice_is_reported_to_both_and_neither_writes_while_the_other_node_does() {
+fn a_name_used_twice_is_reported_and_bars_both_but_not_their_partner() {
     for seed in 0..10 {
         let mut world = World::settled(Plan::default(), seed);
         let mut double = Double::start(&mut world);
@@ -109,7 +109,7 @@ fn restarts_however_many_and_fast_are_no_duplicates() {
 }
 
 #[test]
-fn heartbeats_of_an_earlier_session_reflected_or_replayed_make_no_duplicate() {
+fn old_heartbeats_that_are_reflected_or_replayed_make_no_duplicate() {
     let mut world = World::settled(Plan::default(), 17);
     world.record = true;
     world.run_for(30 * MS);

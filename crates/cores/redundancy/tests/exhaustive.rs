@@ -91,7 +91,7 @@ fn clocks_at_the_ends_of_the_drift_bound_leave_one_writer() {
 
 /// Both that bind a successor, its own promise and the witness's lease, count twice as fast.
 #[test]
-fn clocks_beyond_the_drift_bound_make_two_writers_so_the_search_can_find_them() {
+fn clocks_beyond_the_drift_bound_make_two_writers_that_are_found() {
     let mut plan = Plan::new(&[Witness], 1).with_long_lease();
     (plan.steps[1], plan.steps[2]) = (2 * QUANTUM, 2 * QUANTUM);
     let roles = Roles::settled(plan, Budget::only(1, &[Fault::Pause]));

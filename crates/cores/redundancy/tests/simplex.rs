@@ -26,7 +26,7 @@ fn became_primary(world: &World, node: usize) -> Option<RoleCause> {
 }
 
 /// Node 0 writes although its states do not arrive; node 1 holds an old one.
-fn gone_on_alone(seed: u64) -> World {
+fn primary_in_simplex(seed: u64) -> World {
     let mut world = World::settled(lasting(), seed);
     world.transfer_loss = 1.0;
     world.run_for(100 * MS);
@@ -37,7 +37,7 @@ fn gone_on_alone(seed: u64) -> World {
 }
 
 #[test]
-fn a_primary_begins_alone_and_its_backup_is_synced_once_the_first_state_is_safe() {
+fn a_primary_begins_in_simplex_until_its_first_state_is_safe() {
     let mut world = World::settled(lasting(), 1);
     assert!(!is_simplex(&mut world, 0) && world.status(1).synced);
     world.kill(0);
@@ -50,9 +50,9 @@ fn a_primary_begins_alone_and_its_backup_is_synced_once_the_first_state_is_safe(
 }
 
 #[test]
-fn a_backup_whose_state_is_old_does_not_follow_a_primary_that_went_on_alone() {
+fn a_backup_with_an_old_state_does_not_succeed_a_primary_in_simplex() {
     for seed in 0..20 {
-        let mut world = gone_on_alone(seed);
+        let mut world = primary_in_simplex(seed);
         assert!(!world.status(1).synced);
         world.kill(0);
         world.run_for(90 * MS);
@@ -122,7 +122,7 @@ fn nothing_is_certain_before_an_answer_and_after_a_change_of_mind() {
 
 #[test]
 fn a_state_that_becomes_safe_makes_the_backup_ready_at_once() {
-    let mut world = gone_on_alone(5);
+    let mut world = primary_in_simplex(5);
     world.transfer_loss = 0.0;
     world.run_for(10 * MS);
     assert!(world.is_healed() && !is_simplex(&mut world, 0));
@@ -151,7 +151,7 @@ fn a_mark_that_a_restarted_witness_has_lost_does_not_let_an_old_state_in() {
 }
 
 #[test]
-fn a_primary_that_returns_at_once_does_not_make_the_backup_continue_an_old_state() {
+fn a_primary_that_returns_at_once_does_not_revive_the_backups_old_state() {
     for seed in 0..40 {
         let mut world = World::settled(lasting(), seed);
         world.split();
@@ -167,7 +167,7 @@ fn a_primary_that_returns_at_once_does_not_make_the_backup_continue_an_old_state
 }
 
 #[test]
-fn a_backup_that_hears_a_new_incarnation_asks_the_witness_whether_its_state_is_old() {
+fn beside_a_new_incarnation_a_backup_asks_whether_its_state_is_old() {
     for seed in 0..20 {
         let mut world = World::settled(lasting(), seed);
         world.split();
@@ -188,7 +188,7 @@ fn a_backup_that_hears_a_new_incarnation_asks_the_witness_whether_its_state_is_o
 }
 
 #[test]
-fn a_primary_that_resigns_tells_that_it_went_on_alone() {
+fn a_primary_that_resigns_tells_that_it_was_in_simplex() {
     for seed in 0..20 {
         let mut world = World::settled(lasting(), seed);
         world.split();
@@ -210,7 +210,7 @@ fn a_primary_that_resigns_tells_that_it_went_on_alone() {
 }
 
 #[test]
-fn without_a_witness_a_primary_is_alone_at_once() {
+fn without_a_witness_a_primary_is_in_simplex_at_once() {
     let plan = Plan {
         references: vec![ReferenceKind::Ping],
         ..lasting()

@@ -114,7 +114,7 @@ fn first_with_two_writers(plan: &Plan, bound: u64) -> Option<u64> {
 }
 
 #[test]
-fn a_primary_that_writes_past_an_unsafe_state_unannounced_is_followed_by_an_older_output() {
+fn outputs_past_an_unannounced_unsafe_state_are_followed_by_older_ones() {
     let plan = Plan {
         says_simplex: false,
         ..Plan::default()

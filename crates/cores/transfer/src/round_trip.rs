@@ -3,7 +3,7 @@
 use bumpless_base::probing::{GRANULARITY, LEAST};
 use bumpless_base::{Duration, Instant};
 
-/// The shortest measurement is known of so many, up to twice as many.
+/// The shortest measurement is kept of the last so many to twice as many.
 const RECENT: u8 = 16;
 /// An answer that takes so many times as long as the shortest of late is held up by a machine, not by the
 /// network.
@@ -15,14 +15,15 @@ pub(crate) struct RoundTrip {
     smoothed: Duration,
     variation: Duration,
     measured: bool,
-    /// The shortest of the last whole sixteen measurements, and of those since, of which there are so many.
+    /// The shortest of the last complete [`RECENT`] measurements, and the shortest of those since.
     shortest: (Duration, Duration),
+    /// Measurements since the last complete [`RECENT`].
     since: u8,
     /// When an answer was last taken for a measurement.
     answered_at: Instant,
-    /// How much later than it took so far an answer is on a network that is slow: frames go first.
+    /// How much later an answer may come because other frames went first, F of T-23: matters on a slow network.
     blocking: Duration,
-    /// What follows from the above; it is asked for much more often than it changes.
+    /// Derived from the above, and kept because they are asked for much more often than they change.
     expected: Duration,
     overdue: Duration,
 }
@@ -47,7 +48,7 @@ impl RoundTrip {
 
     /// Takes into account that what was sent at `left` was answered at `now`, unless it left before the
     /// last measurement was made: all that was under way while a machine stood still is late by the
-    /// same stall, which counts once. `asked`: it was sent again meanwhile.
+    /// same stall, which counts once. `asked`: it was sent again before the answer came.
     ///
     /// Such an answer counts as one that came just when it was asked for: it was held up by a machine, as a
     /// rule. If the way has become longer, the shortest measurement of late says so.
@@ -109,12 +110,12 @@ impl RoundTrip {
         self.smoothed
     }
 
-    /// As long as an answer takes as a rule, on machines that do not stand still.
+    /// How long an answer takes as a rule, on machines that do not stand still.
     pub fn expected(&self) -> Duration {
         self.expected
     }
 
-    /// An answer that is not there so long after the last packet is worth a question.
+    /// How long after the last packet the first probe leaves if no answer has come, W of T-23.
     pub fn overdue(&self) -> Duration {
         self.overdue
     }
@@ -128,7 +129,7 @@ impl RoundTrip {
         }
     }
 
-    /// An answer that is not there so long after sending is not under way any more.
+    /// An answer that has not come so long after its packet was sent is not under way any more (T-19).
     pub fn probe_timeout(&self) -> Duration {
         let least = GRANULARITY.max(self.blocking);
         self.smoothed + (self.variation * 4).max(least)
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn one_stall_does_not_make_patience_as_long_as_the_stall() {
+    fn one_stall_does_not_make_the_probe_timeout_as_long_as_the_stall() {
         let mut known = known(Duration::from_micros(60));
         let before = known.probe_timeout();
         known.sample(Duration::from_millis(50));
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_way_that_has_become_a_thousand_times_longer_is_learned_within_twenty_measurements() {
+    fn a_thousand_times_longer_way_is_learned_within_twenty_measurements() {
         let mut known = known(Duration::from_micros(60));
         let longer = Duration::from_millis(60);
         (0..20).for_each(|_| known.sample(longer));
@@ -175,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn however_often_machines_stand_still_a_question_waits_only_some_of_the_shortest_round_trips() {
+    fn however_often_machines_stall_a_probe_waits_a_few_round_trips() {
         let mut known = known(Duration::from_micros(60));
         for _ in 0..100 {
             (0..5).for_each(|_| known.sample(Duration::from_millis(3)));
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn on_a_slow_network_a_frame_that_goes_first_makes_no_question_worth_while() {
+    fn on_a_slow_network_a_frame_that_goes_first_causes_no_probe() {
         let mut known = RoundTrip::new(Duration::from_millis(1), Duration::from_micros(250));
         (0..50).for_each(|_| known.sample(Duration::from_micros(60)));
         let waits = [known.expected(), known.overdue(), known.probe_timeout()];

@@ -41,7 +41,7 @@ fn a_state_that_waits_is_replaced_and_one_under_way_is_finished() {
 }
 
 #[test]
-fn a_state_taken_over_but_not_begun_is_replaced_and_its_deadline_inherited() {
+fn a_state_taken_over_but_not_begun_is_replaced_and_hands_on_its_deadline() {
     let mut world = Plan::links(1).build();
     world.paths[0].blocked = true;
     world.publish(0, &state(0, 100_000));

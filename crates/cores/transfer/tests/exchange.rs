@@ -217,7 +217,7 @@ fn who_succeeds_a_channel_of_the_same_identity_takes_newer_cycles_only() {
 }
 
 #[test]
-fn a_channel_that_comes_back_takes_newer_cycles_only_unless_the_session_is_another() {
+fn a_channel_that_comes_back_takes_only_newer_cycles_of_its_session() {
     for tag in [TAG, TAG + 1] {
         let mut world = roomy().build();
         let mut subscriber = receive(&mut world, 1, two_links(), 5);
@@ -288,7 +288,7 @@ fn what_the_old_channel_owed_and_had_to_tell_is_not_asked_of_the_new_one() {
 }
 
 #[test]
-fn what_only_the_sender_has_holds_others_up_until_its_deadline_and_no_longer() {
+fn a_channel_that_only_the_sender_has_blocks_others_until_its_deadline() {
     let mut world = roomy().with(|p| p.in_flight_max = 8).build();
     let hasty = ChannelPlan {
         deadline: ms(5),

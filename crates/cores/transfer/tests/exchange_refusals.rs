@@ -7,7 +7,7 @@ use bumpless_transfer::*;
 use world::*;
 
 #[test]
-fn an_exchange_that_cannot_be_is_refused_with_its_reason_and_changes_nothing() {
+fn an_impossible_exchange_is_refused_with_its_reason_and_changes_nothing() {
     let mut world = roomy().build();
     world.transfer(&state(0, ROOMY_SIZE)).unwrap();
     let factory = world.sender.factory();

@@ -96,7 +96,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
     #[test]
-    fn faults_never_break_an_invariant_and_once_they_stop_the_newest_state_arrives(
+    fn faults_break_no_invariant_and_after_them_the_newest_state_arrives(
         seed in any::<u64>(),
     ) {
         let mut random = Random::new(seed);

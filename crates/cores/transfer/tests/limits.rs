@@ -162,7 +162,7 @@ fn transfer_cycles_wrap_around_in_both_versions() {
 }
 
 #[test]
-fn the_in_flight_limit_holds_at_every_size_and_under_lost_acknowledgements() {
+fn the_in_flight_limit_holds_at_every_size_and_with_lost_answers() {
     // The world asserts the limit at every packet.
     for in_flight_max in [1, 2, 5, 17, 512] {
         for n in [1, 2] {
@@ -235,7 +235,7 @@ fn the_earliest_deadline_goes_first_even_into_a_running_transfer() {
 }
 
 #[test]
-fn of_equal_deadlines_the_lowest_number_goes_first_whatever_the_order_and_whoever_comes_later() {
+fn of_equal_deadlines_the_lowest_channel_number_goes_first() {
     let link = LinkParameters {
         bandwidth: 0,
         frame_overhead: 0,

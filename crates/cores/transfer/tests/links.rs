@@ -64,7 +64,7 @@ fn a_link_cut_in_the_middle_of_a_transfer_adds_no_time() {
 }
 
 #[test]
-fn losses_on_the_living_link_are_repaired_though_nobody_knows_that_the_other_is_dead() {
+fn losses_are_repaired_though_the_other_link_died_unnoticed() {
     for told in [false, true] {
         let mut world = Plan::links(2).with(|p| p.paths[0].loss = 0.05).build();
         world.transfer(&state(0, STATE)).unwrap();

@@ -116,7 +116,7 @@ fn a_burst_is_sent_again_at_once() {
 }
 
 #[test]
-fn ten_packets_lost_in_a_row_of_a_state_of_seven_cost_less_than_a_millisecond() {
+fn ten_losses_in_a_row_in_a_state_of_seven_cost_less_than_a_millisecond() {
     const SMALL: usize = 6_500;
     for first in 1..7 {
         let plan = Plan::links(1).with(|p| p.paths[0].delay = us(20));
@@ -174,7 +174,7 @@ fn every_single_loss_is_repaired_in_both_versions_and_distributions() {
 }
 
 #[test]
-fn a_packet_lost_on_both_links_is_sent_again_at_once_and_one_lost_on_one_link_never() {
+fn a_packet_is_sent_again_only_if_both_links_lost_it_and_then_at_once() {
     let (floor, took, world) = with_losses(Plan::links(2), |s, _| s == 30);
     assert!(took <= floor + us(30), "{floor} {took}");
     assert_eq!(world.sent_count(Counter::PacketsRetransmitted), 2);

@@ -64,7 +64,7 @@ fn with_stalls_before(size: usize, lost: impl Fn(usize) -> usize) -> (Duration, 
 }
 
 #[test]
-fn a_lost_first_packet_costs_less_than_half_a_millisecond_though_machines_stood_still_before() {
+fn after_stalls_a_lost_first_packet_costs_less_than_half_a_millisecond() {
     for size in SIZES {
         let (clean, hurt) = with_stalls_before(size, |_| 0);
         assert!(hurt <= clean + us(500), "{size}: {clean} {hurt}");
@@ -72,7 +72,7 @@ fn a_lost_first_packet_costs_less_than_half_a_millisecond_though_machines_stood_
 }
 
 #[test]
-fn a_lost_last_packet_costs_less_than_half_a_millisecond_though_machines_stood_still_before() {
+fn after_stalls_a_lost_last_packet_costs_less_than_half_a_millisecond() {
     for size in SIZES {
         let (clean, hurt) = with_stalls_before(size, |packets| packets - 1);
         assert!(hurt <= clean + us(500), "{size}: {clean} {hurt}");
@@ -129,7 +129,7 @@ fn losses_of_every_channel_are_found_alike_whatever_its_deadline() {
 }
 
 #[test]
-fn a_partner_that_no_link_reaches_is_asked_rarely_and_at_once_when_one_does() {
+fn a_partner_that_no_link_reaches_is_probed_rarely_until_one_does() {
     let asked = |healthy: bool| {
         let mut world = many(1);
         world.lose = Box::new(|_| true);
@@ -173,7 +173,7 @@ fn a_partner_that_stands_still_is_not_flooded_by_many_channels() {
 
 proptest! {
     #[test]
-    fn up_to_twelve_losses_cost_a_round_trip_and_a_tenth_of_a_millisecond_each(
+    fn up_to_twelve_losses_cost_a_round_trip_and_100_us_each(
         (packets, acks) in losses(),
         size in 1usize..25_000,
         (version, links, distribution) in prop_oneof![
@@ -210,7 +210,7 @@ proptest! {
 }
 
 #[test]
-fn a_way_that_has_become_longer_is_learned_though_every_packet_was_probed_meanwhile() {
+fn a_longer_way_is_learned_though_every_packet_was_probed_meanwhile() {
     let mut world = Plan::links(1).build();
     for cycle in 0..20 {
         world.transfer(&state(cycle, 800)).unwrap();

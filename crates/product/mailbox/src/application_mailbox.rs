@@ -1,4 +1,4 @@
-//! The meeting point of one application's executor and the data plane.
+//! What one application's executor and the data plane share.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,9 +11,9 @@ use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, Thread, current, f
 /// For how long a state of an application counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StateLife {
-    /// Until then it is fresh: so its channel's expiry has it.
+    /// Until when it is fresh, by its channel's expiry.
     pub fresh_until: Instant,
-    /// Until then it is young enough to go on from (`hot_restart_ms`).
+    /// Until when it is young enough to go on from (`hot_restart_ms`).
     pub usable_until: Instant,
 }
 
@@ -27,22 +27,23 @@ impl StateLife {
     }
 }
 
-/// What an application says to the data plane, of which its group counts together.
+/// What an application reports to the data plane, which sums it up for the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberStatus {
     /// The highest epoch that its field device was seen to hold.
     pub epoch_seen: Epoch,
     /// The highest epoch in which an earlier process of this node is known to have written.
     pub epoch_spent: Epoch,
-    /// It can run here.
+    /// The application can run here.
     pub fit: bool,
-    /// Its field device has accepted an output later than the newest state that is here, and shows the same since then.
+    /// Since when its field device has shown an output that is later than the newest state here; `None` if it shows
+    /// none.
     pub outdated: Option<Instant>,
-    /// No state has come since that was seen, which might include the output.
+    /// No state has come since that output was seen. One that comes may include it.
     pub lacking: bool,
-    /// The field device answers, and was compared with what is here since that was last void.
+    /// The field device answers, and has been compared with the state here since earlier comparisons became void.
     pub compared: bool,
-    /// Whether the state with which its role began is the newest has yet to be seen at the field device.
+    /// The primary role began without the certainty to have the newest state, and has not published one yet.
     pub undecided: bool,
     /// Outputs are to be written although their state is not safe.
     pub behind: bool,
@@ -67,7 +68,7 @@ impl Default for MemberStatus {
     }
 }
 
-/// The meeting point of one application's executor and the data plane.
+/// What one application's executor and the data plane share.
 ///
 /// `safe`, `settled` and `published` hold the number of states up to and including a ticket, so
 /// that zero means "none yet".
@@ -78,9 +79,9 @@ pub struct ApplicationMailbox {
     published: AtomicU64,
     /// When the newest published state expires.
     fresh_until: AtomicU64,
-    /// Until when it may be gone on from.
+    /// Until when it is young enough to go on from.
     usable_until: AtomicU64,
-    /// Until when the newest received state may.
+    /// Until when the newest received state is young enough to go on from.
     received_usable_until: AtomicU64,
     /// Since when the present cycle runs, zero between cycles.
     cycle_since: AtomicU64,
@@ -90,19 +91,22 @@ pub struct ApplicationMailbox {
     epoch_seen: AtomicU32,
     epoch_spent: AtomicU32,
     unfit: AtomicBool,
-    /// How many states have come; how many had when the newest was looked at last, and when `outdated` was judged.
+    /// How many states have come.
     received: AtomicU64,
+    /// How many of them had come when the executor last looked at the newest.
     looked_at: AtomicU64,
+    /// What `looked_at` was when the executor last noted `outdated`.
     judged: AtomicU64,
-    /// Since when the field device shows what lacks here, zero if nothing does.
+    /// Since when the field device shows an output that the state here does not include, zero if it shows none.
     outdated: AtomicU64,
-    /// When the cycle began in which the field device was last compared, and before when a comparison says nothing.
+    /// When the cycle began in which the field device was last compared.
     compared: AtomicU64,
+    /// A comparison counts only in a cycle that began after this.
     void_before: AtomicU64,
-    /// When the role was taken whose first state has yet to be made, zero if none has.
+    /// When the primary role was taken that began in doubt and has not published a state yet, zero if none has.
     undecided: AtomicU64,
     executor: OnceLock<Thread>,
-    /// Where the data plane finds that something is to be looked at here, and this mailbox's number there.
+    /// Where the data plane finds which mailboxes have news, and this mailbox's number there.
     dirty: Option<(Arc<DirtySet>, usize)>,
 }
 
@@ -120,7 +124,7 @@ impl ApplicationMailbox {
         }
     }
 
-    /// After a change, so that who takes the mark sees it.
+    /// Called after a change, so that whoever takes the mark sees the change.
     fn mark(&self) {
         if let Some((dirty, number)) = &self.dirty {
             dirty.mark(*number);
@@ -335,8 +339,8 @@ impl ApplicationMailbox {
         fit && compared > self.void_before.load(Ordering::SeqCst)
     }
 
-    /// What the field device showed in a cycle that began before `now` says nothing any more. Returns whether one that
-    /// began later is there already; if it comes in between, it is told by a mark.
+    /// Voids what the field device showed in cycles that began before `now`. Returns whether a comparison of a later
+    /// cycle is there already; one that comes afterwards marks this mailbox.
     pub fn void_comparison(&self, now: Instant) -> bool {
         self.void_before.store(now.as_nanos(), Ordering::SeqCst);
         // With the one in `note_compared`: a later look is seen here, or there that earlier ones are void.
@@ -344,9 +348,9 @@ impl ApplicationMailbox {
         self.is_compared()
     }
 
-    /// Notes what the field device showed in the cycle that began at `began`: since when it shows that it has accepted
-    /// an output later than the newest state that was looked at, if it does. Returns whether the data plane is to
-    /// know at once.
+    /// Notes what the field device showed in the cycle that began at `began`. `since`: since when it shows an output
+    /// later than the newest state that was looked at, if it shows one. Returns whether the data plane is to know at
+    /// once.
     pub fn note_compared(&self, since: Option<Instant>, began: Instant) -> bool {
         let before = self.compared.swap(began.as_nanos(), Ordering::SeqCst);
         fence(Ordering::SeqCst);
@@ -396,8 +400,8 @@ impl ApplicationMailbox {
     }
 }
 
-/// The data plane takes back that outputs may be written whose state is not safe. Returns whether that
-/// is so for certain: not if one of `mailboxes` asks for it meanwhile, and may have seen that it may.
+/// The data plane takes back that outputs may be written whose state is not safe. Returns whether it is
+/// certain that none will be: not if one of `mailboxes` asks for it meanwhile, since it may have read the permission.
 pub fn end_simplex<'a>(
     gate: &PublishedPermit,
     mut mailboxes: impl Iterator<Item = &'a Arc<ApplicationMailbox>>,

@@ -4,16 +4,16 @@ use std::sync::Arc;
 
 use crate::sync::{AtomicBool, AtomicU64, Consumer, Ordering, Producer, RingBuffer};
 
-/// What all ways in have in common.
+/// What all recorders share.
 #[derive(Debug, Default)]
 struct Common {
     /// Entries that found no room.
     lost: AtomicU64,
-    /// Something may have come since it was last looked for: most of the time nothing has, in any ring.
+    /// Something may have come into some ring since the last drain. Asked first, because mostly nothing has.
     news: AtomicBool,
 }
 
-/// One thread's way in. What does not fit is counted.
+/// One thread's way to record. What does not fit is counted.
 #[derive(Debug)]
 pub struct Recorder<T> {
     ring: Producer<T>,
@@ -46,7 +46,7 @@ impl<T> Default for Records<T> {
     }
 }
 
-/// Makes ways in, in any thread.
+/// Makes recorders, in any thread.
 #[derive(Clone, Debug)]
 pub struct Entrance {
     common: Arc<Common>,
@@ -57,7 +57,7 @@ pub struct Entrance {
 pub struct Ring<T>(Consumer<T>);
 
 impl Entrance {
-    /// A way in for one more thread, with room for `capacity` entries between two drains, and what is to
+    /// A recorder for one more thread, with room for `capacity` entries between two drains, and its ring, which is to
     /// be admitted before anything comes out.
     pub fn recorder<T>(&self, capacity: usize) -> (Recorder<T>, Ring<T>) {
         let (ring, consumer) = RingBuffer::new(capacity);
@@ -65,21 +65,21 @@ impl Entrance {
         (Recorder { ring, common }, Ring(consumer))
     }
 
-    /// Has [`Records::has_news`] say so, after something has come on another way.
+    /// Has [`Records::has_news`] return `true`: something has come that is in no ring.
     pub fn announce(&self) {
         self.common.news.store(true, Ordering::Release);
     }
 }
 
 impl<T> Records<T> {
-    /// Where ways in come from.
+    /// What makes recorders for these records.
     pub fn entrance(&self) -> Entrance {
         Entrance {
             common: Arc::clone(&self.common),
         }
     }
 
-    /// A way in for one more thread, with room for `capacity` entries between two drains.
+    /// A recorder for one more thread, with room for `capacity` entries between two drains.
     pub fn recorder(&mut self, capacity: usize) -> Recorder<T> {
         let (recorder, ring) = self.entrance().recorder(capacity);
         self.admit(ring);
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_recorded_before_its_ring_was_admitted_comes_out_though_it_was_looked_for_in_vain() {
+    fn records_made_before_their_ring_was_admitted_come_out_afterwards() {
         let mut records = Records::default();
         let (mut recorder, ring) = records.entrance().recorder(4);
         recorder.record(7);

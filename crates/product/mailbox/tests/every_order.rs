@@ -115,7 +115,7 @@ fn who_sees_a_role_sees_since_when_and_how_it_began() {
 }
 
 #[test]
-fn a_state_that_becomes_safe_never_passes_for_one_given_up_and_its_waiter_is_woken() {
+fn a_safe_state_never_passes_for_one_given_up_and_wakes_its_waiter() {
     every_order(|| {
         let mailbox = Arc::new(ApplicationMailbox::default());
         let theirs = Arc::clone(&mailbox);

@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_ends_when_the_link_to_any_partner_on_its_network_has_come_up_and_not_with_another() {
+    fn it_ends_when_a_link_on_its_network_is_up_and_not_with_another_network() {
         let note = Note {
             text: String::new(),
             until_up: Some(LinkId(1)),

@@ -152,7 +152,7 @@ fn what_the_kernel_dropped_adds_up_across_the_wrap_of_its_count() {
 }
 
 #[test]
-fn of_a_burst_that_the_kernel_took_in_part_the_bytes_of_that_part_are_counted() {
+fn of_a_burst_only_the_bytes_that_the_kernel_took_are_counted() {
     let (mut sender, mut publisher) = sender(3 * 1442 - 42);
     let mut port = port(
         Swallow {
@@ -172,7 +172,7 @@ fn of_a_burst_that_the_kernel_took_in_part_the_bytes_of_that_part_are_counted() 
 }
 
 #[test]
-fn what_the_kernel_does_not_take_is_kept_with_its_cause_until_another_comes() {
+fn a_packet_that_the_kernel_refuses_keeps_its_cause_until_another_comes() {
     let (mut sender, mut publisher) = sender(3 * 1442 - 42);
     let mut port = port(
         Swallow {

@@ -122,7 +122,7 @@ fn session_on_the_wire() -> String {
 }
 
 #[test]
-fn log_and_status_tell_the_session_of_the_wire_and_what_weakens_a_node_while_it_does() {
+fn log_and_status_tell_the_wires_session_and_what_weakens_the_node() {
     let directory = tempfile::tempdir().unwrap();
     let config = configuration(directory.path(), 1);
     let stop = Arc::new(AtomicBool::new(false));

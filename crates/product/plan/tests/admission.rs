@@ -140,7 +140,7 @@ fn a_state_that_just_fits_is_admitted_and_a_nanosecond_more_is_not() {
 }
 
 #[test]
-fn each_channel_is_held_up_by_its_own_blocking_and_not_before_its_deadline() {
+fn each_channel_bears_its_own_blocking_and_not_before_its_deadline() {
     let set = |longer| TaskSet::new(&[task(1, 100, 10, 2), task(1, 100, 50, longer)], &[]);
     assert!(set(48).admit().is_ok(), "50 in 50, and 3 in 10");
     assert!(set(49).admit().is_err());
@@ -156,7 +156,7 @@ fn waiting(cost: u64, period: u64, deadline: u64, again: u64) -> Task {
 }
 
 #[test]
-fn a_state_that_waits_for_its_losses_counts_beside_those_that_come_after_it() {
+fn a_state_that_awaits_its_losses_counts_beside_those_after_it() {
     let load = |again: Task, t| TaskSet::new(&[task(1, 100, 10, 0), again], &[]).load(t);
     // Its deadline may be in the window, and that of the next state is a period later.
     let with = |t| load(waiting(20, 50, 40, 7), t);
@@ -184,7 +184,7 @@ fn the_time_left_is_what_a_state_is_always_done_before_its_deadline() {
 }
 
 #[test]
-fn what_is_queued_of_a_less_urgent_state_counts_only_if_it_is_not_there_whole() {
+fn a_queued_less_urgent_state_counts_only_if_not_counted_whole() {
     let urgent = |room| Task {
         room,
         ..task(1, 100, 10, 2)

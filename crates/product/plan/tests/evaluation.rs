@@ -92,7 +92,7 @@ fn a_replicated_channel_needs_each_network_alone() {
 }
 
 #[test]
-fn a_spread_channel_has_both_networks_together_and_is_told_what_one_alone_cannot() {
+fn a_spread_channel_has_both_networks_and_is_told_what_one_cannot_carry() {
     let plan = evaluate(&scenario(vec![spread(channel("a", 1_500_000, 100))])).expect("possible");
     let both = &plan.situations[0];
     assert!(
@@ -220,7 +220,7 @@ fn a_processor_that_cannot_keep_up_is_a_no_although_the_networks_could() {
 }
 
 #[test]
-fn threads_so_late_that_a_pacer_forgets_what_it_has_earned_take_of_the_bandwidth() {
+fn threads_so_late_that_a_pacer_forgets_its_credit_cost_bandwidth() {
     // Half a burst is 250 us here: as late as that, nothing is lost; later, the wire stands idle each time.
     let late = |micros: u64| {
         let mut late = scenario(vec![channel("a", 100_000, 100)]);

@@ -141,7 +141,7 @@ fn a_node_of_two_groups_may_send_both_and_acknowledge_both() {
 }
 
 #[test]
-fn the_budget_is_the_smallest_that_keeps_the_accepted_loss_without_any_one_network() {
+fn the_budget_is_the_smallest_that_suffices_without_any_one_network() {
     let text = example("table20.toml");
     let with =
         |more: &str| planned(&text.replace("retransmissions = 5\n", more)).senders[0].clone();

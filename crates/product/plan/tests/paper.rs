@@ -89,7 +89,7 @@ fn figure_12_comes_out() {
 }
 
 #[test]
-fn with_a_budget_of_five_or_more_less_than_a_millionth_message_is_lost_in_a_year() {
+fn from_a_budget_of_five_on_less_than_1e_6_messages_are_lost_in_a_year() {
     for size in SIZES {
         for budget in 5..=10 {
             let lost = lost_in_a_year(size, budget, 1);

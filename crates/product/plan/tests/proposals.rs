@@ -365,7 +365,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn proposals_and_margins_written_into_the_configuration_word_for_word_are_a_yes(pair in pairs()) {
+    fn proposals_and_margins_written_into_the_configuration_are_a_yes(pair in pairs()) {
         // A state that does not fit alone is no configuration.
         prop_assume!(pair.config().is_ok());
         judge(&pair);

@@ -82,7 +82,7 @@ fn a_large_state_has_both_networks_but_for_a_burst() {
 }
 
 #[test]
-fn what_one_network_may_still_be_busy_with_counts_unless_it_is_done_long_before() {
+fn what_still_occupies_one_network_counts_unless_done_long_before() {
     let only_a = LinkSet::only(LinkId(0));
     let beside = |deadline| {
         let mut other = channel(500_000, only_a, Distribution::Replicate, 60);

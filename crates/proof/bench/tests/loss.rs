@@ -162,7 +162,7 @@ fn random_and_periodic_loss_lose_about_what_they_should() {
     assert_eq!(stream.send(100, 200), (1..100).collect::<Vec<_>>());
 }
 
-fn a_cut_network_carries_nothing_in_either_direction_and_the_other_goes_on() {
+fn a_cut_network_carries_nothing_either_way_and_the_other_goes_on() {
     let lab = laboratory(Shape::Unshaped);
     let [a, b] = [1, 2].map(|network| Stream::new(&lab, network));
     lab.filters()[0].set(Loss::CutAfter(4));
@@ -187,5 +187,5 @@ bumpless_testing::tests![
     whatever_tcp_carries_counts,
     a_datagram_in_fragments_is_lost_with_one_of_them,
     random_and_periodic_loss_lose_about_what_they_should,
-    a_cut_network_carries_nothing_in_either_direction_and_the_other_goes_on,
+    a_cut_network_carries_nothing_either_way_and_the_other_goes_on,
 ];

@@ -87,7 +87,7 @@ mod tests {
     use bumpless_base::Random;
 
     #[test]
-    fn true_time_is_the_first_at_which_the_clock_shows_it_and_a_new_rate_makes_no_jump() {
+    fn true_time_is_when_the_clock_first_shows_it_and_rates_make_no_jump() {
         let mut random = Random::new(1);
         for _ in 0..2000 {
             let ppb = random.below(100_000_000) as i64 - 50_000_000;

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hashed_counts_to_the_last_bit_and_gives_the_same_on_every_machine() {
+    fn a_hash_depends_on_every_bit_and_is_the_same_on_every_machine() {
         let of = |what: &dyn Fn(&mut Digester)| {
             let mut digester = Digester::new(3);
             what(&mut digester);

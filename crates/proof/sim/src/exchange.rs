@@ -432,7 +432,7 @@ mod tests {
     use crate::size::Size;
 
     #[test]
-    fn what_lost_its_end_on_the_way_says_nothing_of_how_long_a_state_was_under_way() {
+    fn a_truncated_packet_says_nothing_of_how_long_a_state_was_under_way() {
         let config = Size::Small.config();
         let exchange = Exchange::shared(&config, 1 << 20);
         let header = DataHeader {

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn over_ipv4_the_headers_checksum_folds_to_zero_and_that_of_udp_is_left_out() {
+    fn over_ipv4_the_header_checksum_folds_to_zero_and_udp_has_none() {
         let (from, to) = (address("10.0.1.1:4700"), address("10.0.1.2:4701"));
         let packet = packet(from, to, &[7; 100]);
         assert_eq!((packet.len(), packet[0], packet[9]), (128, 0x45, 17));

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_come_in_the_order_of_time_then_of_planning_whatever_comes_between() {
+    fn events_come_in_the_order_of_time_and_then_of_planning() {
         let mut random = Random::new(11);
         let (mut queue, mut list) = (Queue::default(), Vec::new());
         for id in 0..5_000 {

@@ -259,7 +259,7 @@ fn a_device_may_treat_the_requests_of_two_nodes_differently() {
 }
 
 #[test]
-fn what_is_wrong_with_bits_packets_and_configurations_is_refused_with_its_line() {
+fn wrong_bits_packets_and_configurations_are_refused_with_their_line() {
     let of = |lines: &str| format!("[[fault]]\nat_ms = 3000\nfor_ms = 9\nkind = {lines}\n");
     for (lines, line, reason) in [
         (

@@ -136,7 +136,7 @@ fn outage(seed: u64) -> u64 {
 }
 
 #[test]
-fn after_an_outage_of_every_path_control_goes_on_from_the_newest_state_at_once() {
+fn after_an_outage_of_every_path_the_newest_state_goes_on_at_once() {
     let config = Size::Small.config();
     assert_with_every_seed(|seed| {
         let lasts = outage(seed);
@@ -185,7 +185,7 @@ fn after_a_stall_of_both_computers_control_goes_on_from_the_newest_state() {
 }
 
 #[test]
-fn while_both_networks_flap_control_goes_on_in_half_of_the_cycles_in_which_one_is_up() {
+fn while_both_networks_flap_half_of_the_cycles_with_one_up_write() {
     let config = Size::Small.config();
     assert_with_every_seed(|seed| {
         let flap = on(EVERYWHERE, PathFault::Flap { period: 30 * MS });
@@ -236,27 +236,27 @@ fn newcomer(what: Wrong) {
 }
 
 #[test]
-fn a_newcomer_with_another_period_writes_nothing_and_the_primary_notices_nothing() {
+fn a_newcomer_with_another_period_writes_and_disturbs_nothing() {
     newcomer(Wrong::Period);
 }
 
 #[test]
-fn a_newcomer_with_one_application_more_writes_nothing_and_the_primary_notices_nothing() {
+fn a_newcomer_with_one_application_more_writes_and_disturbs_nothing() {
     newcomer(Wrong::Application);
 }
 
 #[test]
-fn a_newcomer_with_other_reference_points_writes_nothing_and_the_primary_notices_nothing() {
+fn a_newcomer_with_other_reference_points_writes_and_disturbs_nothing() {
     newcomer(Wrong::References);
 }
 
 #[test]
-fn a_newcomer_with_another_field_address_writes_nothing_and_the_primary_notices_nothing() {
+fn a_newcomer_with_another_field_address_writes_and_disturbs_nothing() {
     newcomer(Wrong::Field);
 }
 
 #[test]
-fn when_the_primary_comes_back_with_a_wrong_configuration_its_backup_goes_on() {
+fn a_primary_back_with_a_wrong_configuration_leaves_its_backup_primary() {
     let config = Size::Small.config();
     let wrong_in = [
         Wrong::Period,
@@ -324,7 +324,7 @@ fn a_turned_bit_in_an_epoch_misleads_nobody() {
 }
 
 #[test]
-fn a_network_that_lets_only_small_packets_pass_is_known_within_a_second_and_states_go_on() {
+fn a_narrow_network_is_known_within_a_second_and_states_go_on() {
     let config = Size::Small.config();
     let directory = tempfile::tempdir().expect("a directory");
     assert_with_every_seed(|seed| {

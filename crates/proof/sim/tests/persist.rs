@@ -94,7 +94,7 @@ fn one_that_comes_back_alone_goes_on_from_its_disk() {
 }
 
 #[test]
-fn when_it_lasts_longer_than_the_process_permits_the_disk_is_not_gone_on_from() {
+fn after_an_outage_longer_than_hot_restart_the_disk_is_not_used() {
     for seed in 0..SEEDS {
         let lasts = [6 * SECOND, 6 * SECOND + seed * MS];
         let report = simulate(kept(), seed, power_failure(seed, lasts));

@@ -76,7 +76,7 @@ fn a_plan_that_forgets_the_budget_is_found_out() {
 }
 
 #[test]
-fn a_plan_that_forgets_what_is_in_the_way_is_found_out() {
+fn a_plan_that_forgets_blocking_is_found_out() {
     assert!(is_found_out(0..60, Told::NoBlocking));
 }
 

@@ -44,7 +44,7 @@ fn a_seed_gives_the_same_run_to_the_byte_and_another_seed_another() {
 }
 
 #[test]
-fn writing_a_trace_changes_nothing_and_gives_files_that_other_programs_read() {
+fn writing_a_trace_changes_nothing_and_gives_files_in_known_formats() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("run.pcap");
     let silent = settings(Size::Small, 5, 4);
@@ -217,7 +217,7 @@ fn a_fault_that_has_not_begun_breaks_no_assumption() {
 }
 
 #[test]
-fn what_a_slow_computer_does_after_its_end_is_not_taken_for_a_pair_that_does_not_heal() {
+fn what_a_slow_computer_does_after_its_end_is_no_failure_to_heal() {
     // Its threads go on up to six seconds later: with one of these seeds beyond the time for healing.
     for seed in 1..8 {
         let lines = "for_ms = 500\nkind = \"slow\"\nnode = \"left\"\nby_ms = 6000";
@@ -227,7 +227,7 @@ fn what_a_slow_computer_does_after_its_end_is_not_taken_for_a_pair_that_does_not
 }
 
 #[test]
-fn the_receive_buffers_of_a_node_that_stands_still_fill_and_overflow_meanwhile() {
+fn the_receive_buffers_of_a_node_that_stands_still_fill_and_overflow() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("run.pcap");
     let lines = "for_ms = 20000\nkind = \"pause\"\nnode = \"left\"";

@@ -98,7 +98,7 @@ fn rates_are_read_as_they_are_printed() {
 }
 
 #[test]
-fn a_clock_that_is_off_by_too_much_is_told_with_its_rate_and_with_the_limit_of_one_clock() {
+fn a_clock_that_is_off_by_too_much_is_told_with_its_rate_and_limit() {
     let said = |ppm: &str| {
         let clock = format!("kind = 'clock'\nof = 'left'\nppm = {ppm}");
         let settings = Settings {
@@ -186,7 +186,7 @@ fn a_storm_printed_as_a_scenario_is_the_same_storm() {
 }
 
 #[test]
-fn a_printed_scenario_finds_its_configuration_whatever_the_path_and_has_the_largest_seed() {
+fn a_printed_scenario_finds_its_configuration_and_keeps_any_seed() {
     let directory = tempfile::tempdir().expect("a directory");
     let place = directory
         .path()
@@ -216,7 +216,7 @@ fn a_printed_scenario_finds_its_configuration_whatever_the_path_and_has_the_larg
 }
 
 #[test]
-fn a_file_without_end_is_refused_and_one_that_is_not_utf_8_by_the_line_of_its_first_bad_byte() {
+fn a_file_without_end_is_refused_and_bad_utf_8_by_its_line() {
     let refused = |path: &Path| {
         let complaints = Scenario::load(path).expect_err("no scenario");
         complaints

@@ -288,7 +288,7 @@ fn a_change_that_both_have_is_made_by_both() {
 }
 
 #[test]
-fn whoever_decides_can_withdraw_until_it_has_decided_and_the_other_follows() {
+fn who_decides_can_withdraw_until_it_has_decided_and_the_other_follows() {
     let mut world = World::new();
     world.settle();
     world.prepare(0, 2);
@@ -330,7 +330,7 @@ fn a_change_back_waits_until_the_partner_has_followed_the_first() {
 }
 
 #[test]
-fn one_that_dies_while_it_makes_the_change_ends_with_it_and_so_does_the_other() {
+fn a_node_that_dies_while_it_changes_ends_changed_and_so_does_the_other() {
     for order in [[0, 1], [1, 0]] {
         let mut world = both_prepare(order);
         world.round(1);

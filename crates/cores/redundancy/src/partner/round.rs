@@ -15,12 +15,14 @@ pub(super) struct Round {
     pub(super) lease_echo: u64,
     pub(super) configurations: Configurations,
     pub(super) entries: Vec<GroupEntry>,
+    /// Links on which this round has yet to be sent.
     pub(super) pending: LinkSet,
+    /// When the next regular round is due.
     pub(super) next: Instant,
-    /// It goes out at full length.
+    /// This round goes out at full length.
     pub(super) full: bool,
     pub(super) urgent: bool,
-    /// The next one opens when a newer one of the partner's is heard, if that is about time.
+    /// The next round opens when a newer one of the partner's comes, unless that is much too early.
     pub(super) follows: bool,
 }
 
@@ -42,7 +44,7 @@ impl Round {
 }
 
 impl Partner {
-    /// A newer round of the partner's is heard: whoever follows has its own due if it would be soon.
+    /// A newer round of the partner's has come: a node that follows it has its own due, if it would be soon anyway.
     pub(super) fn follow(&mut self, timing: &Timing, now: Instant) {
         let round = &mut self.round;
         if round.follows && now + timing.follow_slack() >= round.sent_at + timing.heartbeat {

@@ -85,7 +85,7 @@ fn acquainted() -> (End, End) {
 }
 
 #[test]
-fn statements_are_taken_in_the_order_in_which_they_were_made_whatever_the_link() {
+fn statements_are_taken_in_the_order_of_sending_whatever_the_link() {
     let (mut a, mut b) = acquainted();
     let (older, newer) = (b.round(at(10)), b.round(at(11)));
     assert!(a.hear(0, &newer[0], at(12)).entries);
@@ -128,7 +128,7 @@ fn who_follows_answers_a_newer_round_unless_its_own_last_is_young() {
 }
 
 #[test]
-fn promises_count_from_the_newest_heartbeat_and_from_when_its_first_copy_came() {
+fn promises_count_from_the_first_copy_of_the_newest_heartbeat() {
     let (mut a, mut b) = acquainted();
     let (older, newer) = (b.round(at(10)), b.round(at(11)));
     a.hear(0, &newer[0], at(12));

@@ -20,12 +20,15 @@ pub(crate) use lease::{Lease, waits};
 pub(crate) struct Agreement {
     members: Vec<(ReferenceId, ReferenceKind)>,
     leases: [Lease; MAX_REFERENCES],
+    /// The primary's latest choice, or the one that this node has accepted last.
     current: Option<ReferenceId>,
+    /// Number of that choice.
     version: u16,
     /// Not primary: `current` has been accepted and is all that a takeover needs.
     has_view: bool,
     /// Primary: every reference point that may be the backup's view.
     mask: ReferenceSet,
+    /// Before this instant a primary proposes no other choice.
     next_proposal: Instant,
 }
 
@@ -68,10 +71,9 @@ impl Agreement {
         &mut self.leases[usize::from(reference.0) % MAX_REFERENCES]
     }
 
-    /// Has each witness asked at `now`, or as soon as the rate limit lets it, unless it would be asked
-    /// earlier anyway, or its latest answer is to a request so young that it still suffices at the next
-    /// round, a heartbeat later. `suffices` says for how long from the request it does. What is not
-    /// answered is thus asked again with each round.
+    /// Has witnesses asked at `now`, or as soon as the rate limit permits. One is left out if its latest answer
+    /// still suffices at the next round, a heartbeat later; `suffices` says for how long an answer does, counted
+    /// from its request. A request that is not answered is thus repeated with each round.
     pub(crate) fn ask_at_round(
         &mut self,
         now: Instant,
@@ -157,8 +159,8 @@ impl Agreement {
         witnesses.all(|(r, _)| self.lease(*r).answered_at.is_some())
     }
 
-    /// Takes a witness's answer unless a later one was taken. `since`: what was asked before this
-    /// was renounced. Returns whether it was taken.
+    /// Takes a witness's answer, which is to a request for a lease if `leased`, unless a later one was taken. What
+    /// was asked for at or before `since` has been renounced and grants nothing. Returns whether it was taken.
     pub(crate) fn take_reply(
         &mut self,
         reference: ReferenceId,
@@ -249,7 +251,7 @@ impl Agreement {
         self.next_proposal = now;
     }
 
-    /// The primary role ends. What the next primary will agree with whom is unknown.
+    /// The primary role ends. On which reference point the next primary will agree is unknown.
     pub(crate) fn end(&mut self) {
         self.renounce();
         self.has_view = false;

@@ -14,9 +14,9 @@ use bumpless_wire::{GroupEntry, GroupFlags, Role};
 /// What is left to do of a switchover by a node that is not primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Switchover {
-    /// Asks the primary for it, since then.
+    /// This node asks the primary for the role, since then.
     Requested(Instant),
-    /// Was primary: has renounced, and until then offers this epoch.
+    /// This node was primary and has renounced; until then it offers its successor this epoch.
     Offered(Instant, Epoch),
 }
 
@@ -52,7 +52,7 @@ impl RoleMachine {
             .map_or(self.lasting.requests, |epoch| epoch.0)
     }
 
-    /// When a step of it has taken too long.
+    /// When the present step of a switchover has taken too long.
     pub(crate) fn switchover_deadline(&self, timing: &Timing) -> Option<Instant> {
         match &self.state {
             RoleState::Primary(tenure) => tenure.draining.map(|since| since + timing.hand_over),
@@ -215,7 +215,7 @@ impl RoleMachine {
             self.withdraw_offer(s.now);
         }
         if says(GroupFlags::HANDING_OVER) && entry.role == Role::Backup {
-            // Whom we promised it has renounced everything that it had before this heartbeat.
+            // The partner has renounced every right that it had before this heartbeat, this promise among them.
             self.lasting.promised_until = Instant::ZERO;
         }
         let request = Some(entry.token);

@@ -7,9 +7,10 @@ use crate::setup::Timing;
 use bumpless_base::{Duration, Instant};
 
 impl RoleMachine {
-    /// The witness that knows of a primary not long ago. A node without a claim leaves the role to it: its lease may
-    /// have lapsed for a moment, and it knows more. One that holds nothing, or less than was written, does so
-    /// for as long as that primary could still go on; another may find at the field device that it has the newest.
+    /// A witness that knows of a primary not long ago. A node without a claim leaves the role to that primary: its
+    /// lease may have lapsed for a moment, and it knows more. One that holds nothing, or less than was written,
+    /// does so for as long as that primary could still go on; another may find at the field device that it has the
+    /// newest.
     pub(crate) fn lately_held(&self, s: &Surroundings<'_>) -> Option<ReferenceId> {
         let needed = self.agreement.needed();
         let span = match self.newest.holds_some(s.now) {
@@ -19,7 +20,7 @@ impl RoleMachine {
         self.agreement.lately_leased(needed, span, s.now)
     }
 
-    /// Since when this node is without its partner and not primary: one that learns late that it has lost the role
+    /// Since when this node is without its partner and not primary. A node that learns late that it has lost the role
     /// knows as little then as one that starts.
     pub(crate) fn alone_since(&self, unreachable_since: Instant) -> Instant {
         unreachable_since.max(self.lasting.resigned_at)

@@ -18,14 +18,14 @@ pub struct Holding {
     /// Until when the state of every application is young enough to go on from (`hot_restart_ms`). `None`:
     /// some application has none.
     pub usable_until: Option<Instant>,
-    /// Until when the state of at least one application is whose field device shows no later output. In doubt,
-    /// the device may show that it is the newest.
+    /// Until when the state of at least one application is young enough to go on from, of those whose field device
+    /// shows no later output. Where a state is in doubt, the device may show that it is the newest.
     pub some_usable_until: Option<Instant>,
-    /// The field device of some application has accepted an output later than its state here: until when whoever has
-    /// written it could still go on, if he has written none since.
+    /// The field device of some application has accepted an output that the state here does not include: until when
+    /// the node that has written it could still go on, if it has written none since.
     pub outdated_until: Option<Instant>,
-    /// Since when some field device has not been compared with what is here: since this node last stood still, was
-    /// primary, or lost that device. `None`: all have.
+    /// Since when some field device has not been compared with the state here: since this node last stood still, was
+    /// primary, or lost that device. `None`: all have been compared.
     pub uncompared_since: Option<Instant>,
     /// Every application can run here: its field device answers.
     pub fit: bool,
@@ -70,10 +70,11 @@ pub(crate) struct Newest {
     pub(crate) used: Epoch,
     /// What this node holds lacks an output that may have been written since.
     old: bool,
-    /// The partner's incarnation whose word on that is known.
+    /// The partner's incarnation beside which `old` is settled. Beside another one the witnesses are asked first
+    ///
     confirmed: u64,
-    /// The witnesses of which an earlier incarnation of the partner needed one to take the role unheard; `None`:
-    /// those that this node needs itself.
+    /// The witnesses to ask then: an earlier incarnation of the partner that took the role unheard needed one of them.
+    /// `None`: those that this node needs itself.
     needed: Option<ReferenceSet>,
 }
 
@@ -84,7 +85,7 @@ impl Newest {
         until.is_some_and(|until| now < until)
     }
 
-    /// Until when the field devices are waited for, which have not been compared with what is here.
+    /// Until when this node waits for field devices that have not been compared with the states here.
     pub(crate) fn comparison_awaited_until(&self, timing: &Timing) -> Option<Instant> {
         let since = self.holding.uncompared_since;
         since.map(|since| since + timing.start_wait)
@@ -108,7 +109,7 @@ impl Newest {
     }
 
     /// The primary role ends. `incarnation`: the partner's incarnation that was known while the right was valid;
-    /// `mask`: the reference points of which it needed one to take over.
+    /// `mask`: the reference points of which that incarnation needed one to take over.
     pub(crate) fn end_role(&mut self, incarnation: u64, mask: ReferenceSet) {
         self.holding = Holding::NOTHING;
         (self.confirmed, self.needed) = (incarnation, Some(mask));
@@ -122,14 +123,14 @@ impl Newest {
         }
     }
 
-    /// The primary says what this node lacks.
+    /// Takes from a primary's heartbeat its epoch, and whether the state here is old.
     fn follow(&mut self, entry: &GroupEntry, session: u64) {
         self.used = entry.used;
         self.old = entry.flags.contains(GroupFlags::SIMPLEX);
         (self.confirmed, self.needed) = (session, None);
     }
 
-    /// A partner that is not primary says what it knows.
+    /// Takes from the heartbeat of a partner that is not primary whether it knows of later outputs.
     fn compare(&mut self, entry: &GroupEntry) {
         let said_old = entry.used >= self.used && entry.flags.contains(GroupFlags::SIMPLEX);
         self.old |= said_old || entry.used > self.used;
@@ -138,7 +139,7 @@ impl Newest {
 }
 
 impl RoleMachine {
-    /// The primary role whose outputs the state that this node holds includes, if it may go on from it.
+    /// This node's claim to hold the newest state, as the epoch whose outputs that state includes.
     pub(crate) fn claim(&self, now: Instant) -> Option<Epoch> {
         let newest = &self.newest;
         let usable = newest.holding.usable_until.is_some_and(|until| now < until);
@@ -203,9 +204,10 @@ impl RoleMachine {
         }
     }
 
-    /// Both are here and neither is primary: whether it is known that nobody has written since what this node
-    /// holds. The partner's incarnation of then says so itself; for an earlier one the witnesses do, and if one
-    /// of them doubts it, or does not answer for too long, this node claims nothing any more.
+    /// Both are here and neither is primary: whether it is settled that nobody has written since the state that this
+    /// node holds. A partner's incarnation that this node knew when its claim arose says so itself. For one
+    /// that has ended since, the witnesses do. If one of them doubts it, or does not answer for too long, this node
+    /// claims nothing any more.
     pub(crate) fn is_state_judged(&mut self, s: &Surroundings<'_>) -> bool {
         let known = self.newest.confirmed == s.session;
         if self.claim(s.now).is_none() || known {

@@ -8,7 +8,7 @@ use bumpless_base::{Counter, Duration, Instant};
 use bumpless_wire::{GroupEntry, GroupFlags, NO_REFERENCE, Role, WitnessKind, WitnessReply};
 
 impl RoleMachine {
-    /// Takes what the partner says; `lease_echo` is from when its promise counts, our clock.
+    /// Takes what the partner says; `lease_echo`: the send time of ours from which its promise counts.
     pub(crate) fn hear_partner(
         &mut self,
         entry: GroupEntry,
@@ -53,8 +53,8 @@ impl RoleMachine {
         }
     }
 
-    /// A primary that says that its right has run out has given up every promise that names an earlier heartbeat
-    /// of it, and so far it was promised nothing else.
+    /// A partner that says LAPSED for the first time has given up every promise that names an earlier heartbeat of it
+    /// . So far this node has promised it nothing else.
     fn hear_lapse(&mut self, before: Option<GroupEntry>, entry: &GroupEntry) {
         let lapsed = |entry: GroupEntry| entry.flags.contains(GroupFlags::LAPSED);
         if lapsed(*entry) && before.is_some_and(|before| !lapsed(before)) {

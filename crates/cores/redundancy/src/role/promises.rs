@@ -5,7 +5,7 @@ use crate::role::{RoleMachine, Surroundings};
 use bumpless_base::{Duration, Instant};
 use bumpless_wire::{GroupEntry, GroupFlags, Role};
 
-/// Leases for which a primary without a right hurries at most.
+/// A primary without a right hurries for so many leases at most.
 const HASTE_LEASES: u64 = 10;
 
 impl RoleMachine {
@@ -34,7 +34,8 @@ impl RoleMachine {
         true
     }
 
-    /// What heartbeats say; `granting` and `lapsed`: what this round binds this node to.
+    /// What heartbeats say; `granting` and `lapsed`: what this round binds this node to, a promise and to use no
+    /// earlier one.
     fn entry(&self, (granting, lapsed): (bool, bool), s: &Surroundings<'_>) -> GroupEntry {
         let (reference, version) = self.agreement.stated(self.role() == Role::Primary);
         let reaches = self
@@ -75,8 +76,9 @@ impl RoleMachine {
         }
     }
 
-    /// Whether the round that is sent at `s.now` says that the right has run out: not at once, since what brings it
-    /// back is mostly on its way. From the first on that does, no promise that names an earlier one is used.
+    /// Whether the round that is sent at `s.now` says LAPSED: not at once after the right has run out, since what
+    /// brings it back is mostly on its way. From the first round on that says so, this node uses no promise that
+    /// names an earlier round.
     fn give_up_promises(&mut self, s: &Surroundings<'_>) -> bool {
         let tenure = self.state.tenure_mut();
         let Some(lapse) = tenure.and_then(|tenure| tenure.lapse.as_mut()) else {

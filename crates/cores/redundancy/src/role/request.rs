@@ -8,10 +8,10 @@ use crate::setup::Timing;
 use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_wire::{Role, WitnessKind};
 
-/// Heartbeats for which an answer suffices at most.
+/// In steady state a witness's answer suffices for so many heartbeats at most.
 const STEADY_HEARTBEATS: u64 = 4;
 
-/// Rounds that are left before a lease ends when it is renewed.
+/// A lease is renewed while so many rounds are left before it ends.
 const ROUNDS_LEFT: u64 = 2;
 
 impl RoleMachine {
@@ -57,8 +57,8 @@ impl RoleMachine {
         }
     }
 
-    /// What a primary without a right asks of a witness that it does not hear: nothing, or, if the partner has
-    /// all that was written, that nobody wait for it.
+    /// What a primary without a right sends to a witness that it does not hear: a Yield if the partner has all that
+    /// was written, so that nobody need wait for this node; else an Observe, which asks for nothing.
     fn lapsed_request(
         &self,
         tenure: &Tenure,

@@ -34,8 +34,8 @@ impl RoleMachine {
         self.urgent |= granted_before != self.state.is_granting();
     }
 
-    /// A primary without a right that has not heard this node for a lease: it will not come back by a promise,
-    /// and this node could go on.
+    /// Whether the partner is a primary without a right that has not heard this node for a lease: no promise will
+    /// bring its right back, and this node could go on.
     fn is_deaf(&self, s: &Surroundings<'_>) -> bool {
         let lapsed = self
             .counterpart
@@ -165,7 +165,7 @@ impl RoleMachine {
         }
     }
 
-    /// Whatever was granted before this moment says nothing about this partition.
+    /// Begins to ask for the role. Whatever was granted before says nothing about the present partition.
     fn begin_attempt(&mut self, lone: bool, s: &Surroundings<'_>) {
         if let Some(candidacy) = self.state.candidacy_mut() {
             let since = s.now;

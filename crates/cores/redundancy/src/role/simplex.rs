@@ -16,11 +16,11 @@ use bumpless_wire::{GroupEntry, Role, WitnessKind, WitnessReply};
 pub(crate) struct Simplex {
     /// The partner's state may be older than the last output.
     ahead: bool,
-    /// Since when that is said without a break; what was granted before does not count.
+    /// Since when this node says so without a break; what a witness granted earlier does not count.
     since: Instant,
     /// Send time of the first heartbeats that said so.
     said_at: Option<Instant>,
-    /// The partner has heard it.
+    /// The partner has received one of these heartbeats.
     heard: bool,
     /// Outputs may have left whose state is not safe at the partner: in this role, or, as far as this node
     /// knows at its beginning, before it.
@@ -94,7 +94,7 @@ impl RoleMachine {
         }
     }
 
-    /// This node follows a later primary: what it was ahead with is history.
+    /// Once this node follows a later primary, it no longer matters what of its own outputs the partner lacked.
     pub(crate) fn fall_behind(&mut self) {
         let later = |p: GroupEntry| p.role == Role::Primary && p.used > self.lasting.stamped;
         if self.counterpart.entry.is_some_and(later) {
@@ -102,8 +102,8 @@ impl RoleMachine {
         }
     }
 
-    /// What heartbeats say: while there is a right, or may be one, what the driver wishes; else what has become
-    /// of it.
+    /// Whether heartbeats say SIMPLEX: with a right, if the driver wishes it; without one, if an output may have left
+    /// whose state is not safe.
     pub(crate) fn says_simplex(&self) -> bool {
         match self.state.tenure() {
             Some(tenure) if tenure.lapse.is_none() => tenure.simplex.ahead,
@@ -112,7 +112,7 @@ impl RoleMachine {
         }
     }
 
-    /// From the moment at which outputs may leave without a state at the partner, they may have left.
+    /// Notes, as soon as outputs may leave whose state is not safe at the partner, that some may have left.
     pub(crate) fn note_written(&mut self) {
         let simplex = self.is_simplex();
         if let Some(tenure) = self.state.tenure_mut() {
@@ -132,7 +132,7 @@ impl RoleMachine {
         simplex.ahead && (marked || simplex.heard)
     }
 
-    /// The round of heartbeats that is sent at `now` says that this node is ahead.
+    /// Notes the first round of heartbeats that says SIMPLEX, if the one that is sent at `now` is.
     pub(crate) fn note_said(&mut self, now: Instant) {
         let tenure = self.state.tenure_mut();
         if let Some(tenure) = tenure.filter(|t| t.simplex.ahead && t.lapse.is_none()) {
@@ -141,7 +141,8 @@ impl RoleMachine {
         }
     }
 
-    /// Takes what a heartbeat of the partner says of what it has heard: `asked` is the latest of our send times.
+    /// Takes from a heartbeat whether the partner has received one that says SIMPLEX. `asked`: send time of this
+    /// node's latest heartbeat that it has received.
     pub(crate) fn hear_alone(&mut self, asked: Instant, s: &Surroundings<'_>) {
         let Some(Tenure { simplex, .. }) = self.state.tenure_mut() else {
             return;
@@ -151,7 +152,7 @@ impl RoleMachine {
         self.note_written();
     }
 
-    /// Takes what a witness's answer says about old states.
+    /// Takes what a witness's answer says of its mark, and so of old states.
     pub(crate) fn hear_mark(
         &mut self,
         reference: crate::id::ReferenceId,

@@ -40,55 +40,56 @@ pub(crate) enum Retreat {
     Stopped,
 }
 
-/// What a node has in mind that may become primary.
+/// What a node that may become primary is about to do.
 #[derive(Clone, Copy, Debug, Default, Hash)]
 pub(crate) struct Candidacy {
     /// The next round of heartbeats promises the partner not to take over.
     pub(crate) granting: bool,
-    /// Trying to take the role by leases.
+    /// The attempt to take the role by leases that is under way.
     pub(crate) attempt: Option<Attempt>,
-    /// Why it should take the role and does not.
+    /// Why this node should take the role and does not.
     pub(crate) waiting: Option<WaitCause>,
     pub(crate) switchover: Option<Switchover>,
 }
 
-/// Trying to become primary without the partner.
+/// An attempt to become primary without the partner.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Attempt {
     pub(crate) since: Instant,
-    /// It makes no claim to the newest state.
+    /// A lone start: it is made without a claim to the newest state.
     pub(crate) lone: bool,
 }
 
 /// A primary role, from its beginning to its end.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Tenure {
-    /// It began without the certainty that this node holds the newest state.
+    /// The role began without the certainty that this node holds the newest state.
     pub(crate) cold: bool,
     /// The partner's incarnation that was last heard while the right was valid.
     pub(crate) incarnation: u64,
-    /// The right has run out.
+    /// Set while the right has run out and is not back.
     pub(crate) lapse: Option<Lapse>,
     pub(crate) simplex: Simplex,
-    /// An ordered switchover waits since then for the driver to say that the last state is safe.
+    /// Since when an ordered switchover waits for the driver to say that the last state is safe.
     pub(crate) draining: Option<Instant>,
 }
 
 /// The primary's right has run out.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Lapse {
-    /// When that was noticed.
+    /// When this node noticed that its right had run out.
     pub(crate) since: Instant,
-    /// When it ended.
+    /// When the right ended.
     pub(crate) ended: Instant,
-    /// The partner has been told, and may count on it that no earlier promise is used any more.
+    /// Heartbeats have said LAPSED: the partner may rely on it that none of its earlier promises is used any more.
     pub(crate) said: bool,
-    /// The partner's incarnation that was known before.
+    /// The partner's incarnation that was last heard before the right ran out.
     pub(crate) incarnation: u64,
-    /// The reference points of which the partner may have needed one to take over since: a later
-    /// incarnation of the partner that agrees on another says nothing about them.
+    /// The reference points of which the partner may have needed one to take over since the right ran out. That a
+    /// later incarnation of the partner agrees on another one says nothing about them.
     pub(crate) mask: ReferenceSet,
-    /// The witnesses' incarnations that had our epoch on record before, 0 for none.
+    /// By reference point, the witness's incarnation that had this node's epoch on record before the right ran out;
+    /// 0 for none.
     pub(crate) witnesses: [u64; MAX_REFERENCES],
 }
 
@@ -103,29 +104,32 @@ impl Lapse {
 /// What outlasts a role.
 #[derive(Clone, Copy, Debug, Hash)]
 pub(crate) struct Lasting {
-    /// Stamp of this node's outputs, in this role or the last one: no later role of anybody may have it again.
+    /// The epoch on this node's outputs, of this primary role or the last one: no later role of anybody may have it
+    /// again.
     pub(crate) stamped: Epoch,
     /// The highest epoch known, except an own candidate that was never used: whoever is primary next goes above it.
     pub(crate) observed: Epoch,
-    /// The epoch that this node would use next, of its own residue, so nobody else's. It is asked for of partner and
-    /// witnesses, who answer later, and by one attempt after another: another each time would drive epochs up.
+    /// The epoch that this node would use next: modulo 2 its own position, so nobody else uses it. Partner and
+    /// witnesses answer a request for it later, perhaps in the next attempt; another epoch for each attempt would
+    /// drive epochs up.
     pub(crate) candidate: Option<Epoch>,
-    /// The partner will not take over before this instant of this node's clock. It promises that to a candidate, which
-    /// begins as primary with it.
+    /// The partner has promised not to take over before this instant of this node's clock. It promises that to a
+    /// candidate, which begins as primary with it.
     pub(crate) promised_right_until: Instant,
     /// Promises and leases asked for at or before this were renounced: their answers may come in the next role.
     pub(crate) rights_since: Instant,
     /// This node has promised not to take over before this, whatever its role was then.
     pub(crate) promised_until: Instant,
-    /// An earlier session of the partner may count on a promise until this; no other gets one.
+    /// Until then an earlier session of the partner may rely on a promise of this node, and no other gets one.
     pub(crate) grant_from: Instant,
-    /// When this node last ceased to be primary; later by as long as it has stood still since without a partner. How
-    /// long it waits alone counts from then.
+    /// When this node last ceased to be primary; later by as long as it has stood still since without a partner. Its
+    /// wait before a lone start counts from then.
     pub(crate) resigned_at: Instant,
-    /// Number of the last switchover that was asked for here: the partner tells a request from its repetitions by it.
+    /// Number of the last switchover that this node has asked for: by it the partner tells a new request from a
+    /// repeated one.
     pub(crate) requests: u32,
-    /// Outputs of the last primary role may have left whose state is not safe at the partner. Said until a later
-    /// primary is followed.
+    /// Outputs of the last primary role may have left whose state is not safe at the partner. Heartbeats say so
+    /// until this node follows a later primary.
     pub(crate) left_ahead: bool,
 }
 
@@ -210,7 +214,7 @@ impl RoleState {
         }
     }
 
-    /// A primary cannot promise that.
+    /// Has the next round promise it, or not. A primary cannot.
     pub(crate) const fn set_granting(&mut self, wanted: bool) {
         match self {
             Self::Starting(candidacy) | Self::Backup(candidacy) => candidacy.granting = wanted,
@@ -227,7 +231,7 @@ impl RoleState {
         }
     }
 
-    /// It leaves its role, and has nothing in mind yet.
+    /// It leaves its role, and is about to do nothing yet.
     pub(crate) fn resigned(self, to: Retreat) -> Self {
         let waiting = self.candidacy().and_then(|candidacy| candidacy.waiting);
         let candidacy = Candidacy {

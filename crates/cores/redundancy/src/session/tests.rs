@@ -84,7 +84,7 @@ fn no_heartbeat_of_an_earlier_incarnation_is_ever_adopted_again() {
 }
 
 #[test]
-fn a_session_is_not_adopted_on_a_guessed_challenge_or_for_another_incarnation_of_ours() {
+fn a_session_that_echoes_a_guess_or_an_earlier_process_is_not_adopted() {
     let (mut a, b) = (End::new(1), End::new(2));
     let mut heartbeat = b.say();
     heartbeat.echo_challenge = a.0.challenge() ^ 1;

@@ -94,7 +94,7 @@ fn after_its_own_start_it_grants_nobody_a_role_and_believes_who_renews() {
 }
 
 #[test]
-fn a_released_role_is_granted_at_once_and_a_late_renewal_does_not_take_it_back() {
+fn a_released_role_is_granted_at_once_whatever_late_renewal_comes() {
     let mut w = held();
     assert!(
         !ask(&mut w, 100_500, request(1, Release, 2)).granted,
@@ -198,7 +198,7 @@ fn ask_late(w: &mut Witness, us: u64, sent: u64, session: u64, r: WitnessRequest
 }
 
 #[test]
-fn while_its_holder_goes_on_alone_the_role_goes_only_to_who_claims_no_state() {
+fn while_its_holder_is_in_simplex_the_role_goes_to_a_lone_start_only() {
     let mut w = held();
     let reply = ask(&mut w, 101_000, request(0, RenewSimplex, 2));
     assert!(reply.granted && reply.simplex);
@@ -237,7 +237,7 @@ fn the_holder_that_lapsed_gets_its_role_back_and_the_mark_stays() {
 }
 
 #[test]
-fn a_holder_that_yields_lets_who_has_a_fresh_state_take_over_at_once_and_stays_on_record() {
+fn a_holder_that_yields_stays_on_record_and_can_be_replaced_at_once() {
     let mut w = held();
     ask(&mut w, 101_000, request(0, RenewSimplex, 2));
     assert!(!ask(&mut w, 101_100, request(1, Acquire, 3)).granted);
@@ -289,7 +289,7 @@ fn a_request_that_was_overtaken_neither_sets_nor_clears_the_mark() {
 }
 
 #[test]
-fn a_witness_that_has_forgotten_believes_only_what_was_sent_to_its_present_life() {
+fn a_restarted_witness_believes_only_what_was_sent_since() {
     let mut w = witness();
     assert!(is_marked(&mut w, 30_000));
     assert!(

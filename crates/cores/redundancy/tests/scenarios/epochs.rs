@@ -18,7 +18,7 @@ fn a_higher_epoch_at_the_field_device_ends_the_primary_role() {
 }
 
 #[test]
-fn a_primary_goes_above_an_epoch_that_an_earlier_process_of_its_node_has_used() {
+fn a_primary_goes_above_an_epoch_that_its_earlier_process_has_used() {
     let mut world = World::settled(Plan::default(), 22);
     let (spent, now) = (world.writes(0).unwrap(), world.local(0));
     world.core(0).observe_spent_epoch(GROUP, spent, now);

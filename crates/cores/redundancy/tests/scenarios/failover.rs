@@ -165,7 +165,7 @@ fn a_paused_primary_wakes_up_without_a_permit_if_the_backup_took_over() {
 }
 
 #[test]
-fn a_primary_whose_lease_lapsed_resumes_in_the_same_epoch_if_nobody_took_over() {
+fn a_lapsed_primary_resumes_in_its_epoch_if_nobody_took_over() {
     let mut world = World::settled(Plan::default(), 18);
     let epoch = world.writes(0).unwrap();
     world.split();
@@ -208,7 +208,7 @@ fn one_way_links_make_no_second_writer_and_end_in_a_working_pair() {
 }
 
 #[test]
-fn a_primary_on_the_far_side_of_a_one_way_link_loses_its_role_to_who_reaches_the_witness() {
+fn a_primary_behind_a_one_way_link_loses_to_who_reaches_the_witness() {
     let mut world = World::settled(Plan::default(), 23);
     (0..2).for_each(|link| {
         world.cuts.insert((1, 0, link));
@@ -222,7 +222,7 @@ fn a_primary_on_the_far_side_of_a_one_way_link_loses_its_role_to_who_reaches_the
 }
 
 #[test]
-fn a_primary_that_the_witness_hears_but_that_hears_nobody_does_not_keep_the_role_from_others() {
+fn a_primary_that_is_heard_but_deaf_does_not_keep_the_role_from_others() {
     let mut world = World::settled(Plan::default(), 27);
     world.split();
     for reference in 0..2usize {
@@ -262,7 +262,7 @@ fn long_delays_on_the_networks_are_no_fault_if_the_lease_allows_them() {
 }
 
 #[test]
-fn a_node_that_has_promised_waits_for_the_end_of_its_promise_even_if_the_partner_agrees() {
+fn a_promise_is_waited_out_even_if_the_partner_agrees() {
     for seed in 0..10 {
         let mut world = World::settled(Plan::default(), 25 + seed);
         let now = world.local(0);
@@ -282,7 +282,7 @@ fn a_node_that_has_promised_waits_for_the_end_of_its_promise_even_if_the_partner
 }
 
 #[test]
-fn a_promise_of_a_partner_that_restarted_meanwhile_does_not_bring_a_lapsed_right_back() {
+fn a_restarted_partners_promise_does_not_bring_a_lapsed_right_back() {
     let mut world = World::settled(Plan::default(), 26);
     let old = world.writes(0).unwrap();
     world.split();

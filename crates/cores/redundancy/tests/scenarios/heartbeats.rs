@@ -20,7 +20,7 @@ fn rounds(world: &mut World, node: End) -> u64 {
 }
 
 #[test]
-fn a_primary_holds_a_promise_no_older_than_its_last_heartbeat_but_for_the_round_trip() {
+fn a_primarys_promise_is_no_older_than_heartbeat_and_round_trip() {
     for seed in 0..20 {
         let mut world = World::settled(Plan::default(), seed);
         // The witnesses' leases would hide it.
@@ -35,7 +35,7 @@ fn a_primary_holds_a_promise_no_older_than_its_last_heartbeat_but_for_the_round_
 }
 
 #[test]
-fn a_backup_sends_a_round_for_each_of_its_primarys_just_after_it_and_no_more() {
+fn a_backup_sends_one_round_just_after_each_of_its_primarys() {
     for seed in 0..10 {
         let mut world = World::settled(Plan::default(), seed);
         world.run_for(50 * MS);

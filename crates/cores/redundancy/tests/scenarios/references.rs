@@ -6,7 +6,7 @@ use bumpless_base::{Counter, Duration};
 use bumpless_redundancy::*;
 
 #[test]
-fn a_split_with_addresses_only_makes_two_writers_and_status_says_why_beforehand() {
+fn a_split_with_addresses_only_makes_two_writers_as_status_warns() {
     let plan = Plan {
         references: vec![ReferenceKind::Ping; 2],
         ..Plan::default()
@@ -25,7 +25,7 @@ fn a_split_with_addresses_only_makes_two_writers_and_status_says_why_beforehand(
 }
 
 #[test]
-fn an_address_keeps_an_isolated_primary_from_writing_and_lets_the_backup_take_over() {
+fn an_address_stops_an_isolated_primary_and_lets_the_backup_take_over() {
     let plan = Plan {
         references: vec![ReferenceKind::Ping; 2],
         ..Plan::default()
@@ -50,8 +50,7 @@ fn requests(world: &mut World, node: usize) -> u64 {
 }
 
 #[test]
-fn a_calm_primary_renews_each_lease_while_two_rounds_of_it_are_left_and_a_backup_asks_more_rarely()
-{
+fn a_steady_primary_renews_two_rounds_before_the_end_and_a_backup_rarer() {
     let mut world = World::settled(Plan::default(), 3);
     // With a lease of five heartbeats every third one, and every fourth one; there are two witnesses.
     for (node, expected) in [(0, 32..=36), (1, 24..=28)] {
@@ -61,7 +60,7 @@ fn a_calm_primary_renews_each_lease_while_two_rounds_of_it_are_left_and_a_backup
 }
 
 #[test]
-fn with_a_long_lease_a_calm_pair_asks_with_every_fourth_heartbeat() {
+fn with_a_long_lease_a_steady_pair_asks_with_every_fourth_heartbeat() {
     let mut plan = Plan::default();
     plan.timing.lease = Duration::from_millis(40);
     let mut world = World::settled(plan, 3);
@@ -72,7 +71,7 @@ fn with_a_long_lease_a_calm_pair_asks_with_every_fourth_heartbeat() {
 }
 
 #[test]
-fn a_witness_that_refuses_so_long_a_lease_is_told_and_asked_no_more_than_with_each_heartbeat() {
+fn a_witness_that_refuses_too_long_a_lease_is_reported_and_asked_rarely() {
     let lease = Duration::from_millis(100);
     let mut plan = Plan::default();
     (plan.timing.lease, plan.timing.start_wait) = (lease, lease * 3);
@@ -87,7 +86,7 @@ fn a_witness_that_refuses_so_long_a_lease_is_told_and_asked_no_more_than_with_ea
 
 /// The lease is asked for rarely while the backup promises, and must stand when the promise has ended.
 #[test]
-fn a_primary_whose_backup_dies_writes_on_though_one_round_of_requests_is_lost() {
+fn a_primary_without_backup_writes_on_though_a_round_of_requests_is_lost() {
     for quarter in 0..32 {
         for lost_from in 0..12 {
             let mut world = World::settled(Plan::default(), 6);
@@ -200,7 +199,7 @@ fn without_a_reference_point_silence_alone_decides() {
 }
 
 #[test]
-fn a_pair_whose_witnesses_have_just_started_says_that_the_backup_could_not_take_over() {
+fn just_started_witnesses_are_told_as_a_backup_that_cannot_take_over() {
     let mut world = World::settled(Plan::default(), 1);
     assert_eq!(world.status(0).redundancy, RedundancyLevel::Ok);
     for reference in 0..2 {
@@ -221,7 +220,7 @@ fn a_pair_whose_witnesses_have_just_started_says_that_the_backup_could_not_take_
 }
 
 #[test]
-fn who_starts_alone_says_that_the_lease_is_refused_and_not_that_the_partner_has_it() {
+fn a_lone_start_tells_a_refused_lease_from_one_that_is_held() {
     let lease = Duration::from_millis(100);
     let mut plan = Plan::default();
     (plan.timing.lease, plan.timing.start_wait) = (lease, lease * 3);

@@ -37,7 +37,7 @@ fn a_partner_that_lives_and_holds_the_state_goes_before_a_file() {
 }
 
 #[test]
-fn a_partner_that_lives_goes_before_a_file_although_all_networks_were_silent_meanwhile() {
+fn a_living_partner_goes_before_a_file_even_after_silent_networks() {
     for seed in 0..40 {
         let mut world = World::settled(plan(), seed);
         let epoch = world.writes(0).unwrap();
@@ -63,7 +63,7 @@ fn a_partner_that_lives_goes_before_a_file_although_all_networks_were_silent_mea
 }
 
 #[test]
-fn of_two_that_have_nothing_but_files_the_one_that_was_primary_last_takes_the_role_above_it() {
+fn of_two_with_files_only_the_last_primary_takes_the_role() {
     for seed in 0..20 {
         for (epochs, primary) in [([100, 101], 1), ([102, 101], 0), ([101, 101], 1)] {
             let mut world = World::new(plan(), seed);
@@ -92,7 +92,7 @@ fn a_file_goes_before_nothing_at_all() {
 }
 
 #[test]
-fn a_lone_node_with_a_file_starts_while_that_is_young_although_a_witness_knows_of_a_primary() {
+fn a_lone_node_with_a_young_file_starts_although_a_witness_knew_a_primary() {
     let hot_restart = Duration::from_millis(1_000);
     for (file, starts) in [(true, true), (false, false)] {
         let mut world = World::settled(
@@ -117,7 +117,7 @@ fn a_lone_node_with_a_file_starts_while_that_is_young_although_a_witness_knows_o
 }
 
 #[test]
-fn in_doubt_a_node_takes_the_role_only_after_its_field_devices_were_compared_or_waited_for() {
+fn in_doubt_a_node_compares_or_awaits_its_field_devices_first() {
     // Whether what node 1 holds is found to be outdated when its device is looked at, and which node then takes the role.
     for (outdated, primary) in [(Some(false), 1), (Some(true), 0), (None, 1)] {
         let mut world = World::new(plan(), 5);

@@ -26,7 +26,7 @@ fn a_switchover_costs_no_lease_and_both_nodes_can_order_it() {
 }
 
 #[test]
-fn a_switchover_that_both_nodes_are_ordered_at_once_is_one_and_is_not_abandoned() {
+fn a_switchover_ordered_at_both_nodes_at_once_is_one_and_is_done() {
     for seed in (0..200).step_by(5) {
         for first in 0..2 {
             let mut world = World::settled(Plan::default(), seed);
@@ -53,7 +53,7 @@ fn a_switchover_that_both_nodes_are_ordered_at_once_is_one_and_is_not_abandoned(
 }
 
 #[test]
-fn a_switchover_with_any_share_of_messages_lost_leaves_one_writer_and_heals() {
+fn a_switchover_with_any_loss_of_messages_leaves_one_writer_and_heals() {
     for seed in 0..40 {
         let mut world = World::settled(Plan::default(), seed);
         world.loss = [0.3, 0.6, 0.9, 1.0][seed as usize % 4];

@@ -148,7 +148,7 @@ impl World {
         let application = &mut self.nodes[node].application;
         application.safe = application.safe.max(Some(cycle));
         if application.safe == Some(application.cycle) {
-            self.say_alone(node, false);
+            self.say_simplex(node, false);
         }
     }
 
@@ -159,10 +159,10 @@ impl World {
             return;
         }
         application.overdue = true;
-        self.say_alone(node, true);
+        self.say_simplex(node, true);
     }
 
-    fn say_alone(&mut self, node: End, wanted: bool) {
+    fn say_simplex(&mut self, node: End, wanted: bool) {
         let now = self.local(node);
         // Without the rule nobody is ever told.
         let wanted = wanted && self.plan.says_simplex;

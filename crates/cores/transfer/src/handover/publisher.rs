@@ -24,6 +24,7 @@ pub struct Publisher {
     channel: usize,
     slot: Arc<Slot>,
     dirty: Arc<DirtySet>,
+    /// The buffer that lies neither in the slot nor at the sender, if any.
     held: Option<Box<StateBuffer>>,
     max_size: u32,
     times: Times,

@@ -75,8 +75,8 @@ impl Slot {
         self.latest.store(ticket as usize, Ordering::Release);
     }
 
-    /// Whether a state was queued after the one with this number, as far as is noted. The note may
-    /// also lag behind that one: it was taken between its exchange and its note.
+    /// Whether a state was queued after the one with this number, as far as the publisher has noted. The note may
+    /// even be older than that one, if the sender took it between its exchange and its note.
     pub fn has_later(&self, ticket: u64) -> bool {
         let ahead = self
             .latest

@@ -46,7 +46,7 @@ impl Trigger {
 pub(super) struct Taken {
     /// A state of which a part had come was given up for this packet's cycle.
     pub abandoned: bool,
-    /// The packet was not there yet.
+    /// The packet had not come before.
     pub new: bool,
     /// Acknowledge because of this packet.
     pub acknowledge: bool,
@@ -57,10 +57,12 @@ pub(super) struct Taken {
 pub(super) struct Channel {
     pub setup: ReceiverChannel,
     delivery: Arc<Delivery>,
+    /// Where the newest transfer cycle is assembled; `None` while no buffer is free (T-35).
     spare: Option<Box<StateBuffer>>,
     /// Newest transfer cycle of which a packet was taken in this session.
     pub newest: u32,
     pub stage: Stage,
+    /// Bytes of that cycle's state.
     total: u32,
     pub reception: Reception,
     /// The shortest expiry of the cycle's packets (first paper, 7.2.1).
@@ -77,8 +79,9 @@ pub(super) struct Channel {
     /// The cycle of the newest whole state, and until when it may be used.
     pub delivered: u32,
     pub fresh_until: Option<Instant>,
-    /// That it came has not been collected yet.
+    /// The driver has not collected yet that this state came.
     pub update_waits: bool,
+    /// When to report that no newer state has come; `None` once that is done.
     pub overdue_at: Option<Instant>,
 }
 
@@ -110,7 +113,7 @@ impl Channel {
         }
     }
 
-    /// Nobody: what is in a place that no channel has. It has no buffers.
+    /// What stands in a place that no channel has. It has no buffers.
     pub fn vacant() -> Self {
         const ANY: ChannelId = ChannelId::new(1).unwrap();
         let setup = ReceiverChannel {
@@ -126,7 +129,7 @@ impl Channel {
         }
     }
 
-    /// Whether this is nobody: a channel has a link.
+    /// Whether this stands for no channel: every channel has a link.
     pub fn is_vacant(&self) -> bool {
         self.setup.links.is_empty()
     }
@@ -152,7 +155,7 @@ impl Channel {
         self.newest = newest;
     }
 
-    /// When this channel wants to be looked at without a packet.
+    /// When this channel has something to do though no packet comes.
     pub fn due(&self) -> Option<Instant> {
         let expiry = (self.stage == Stage::Assembling).then_some(self.expires_at);
         match (expiry, self.overdue_at) {

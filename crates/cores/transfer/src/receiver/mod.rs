@@ -37,8 +37,9 @@ struct Peer {
     setup: ReceiverPeer,
     /// Session, if there is one.
     tag: Option<u32>,
+    /// Its channels, by identity, each with its place.
     table: Vec<(ChannelId, usize)>,
-    /// So many channels it can have; identities have 16 bits.
+    /// How many channels it can have.
     most: u32,
     /// Packets received since acknowledgements were last due, over all channels.
     unacknowledged: u32,
@@ -53,7 +54,7 @@ impl Peer {
     }
 }
 
-/// What is to be told of a channel; the particulars are those of the moment when it is told.
+/// What is to be reported of a channel. Cycle and expiry are those of the moment at which it is reported.
 #[derive(Clone, Copy, Debug)]
 enum Notice {
     Updated(usize),
@@ -68,7 +69,7 @@ impl Notice {
     }
 }
 
-/// So many notices of `channels` may wait; each has few at a time (T-41).
+/// How many notices of so many `channels` may wait; each channel has few at a time (T-41).
 fn notices_max(channels: usize) -> usize {
     channels * 4 + 16
 }

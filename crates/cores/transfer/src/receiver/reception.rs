@@ -5,7 +5,7 @@ use bumpless_base::{BitSet, LinkId, MAX_LINKS};
 /// What an arrival shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arrival {
-    /// The packet was not there yet.
+    /// The packet had not come before.
     pub new: bool,
     /// On its link it passed over a packet that is missing, so that link has lost it.
     ///
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_behind_its_links_front_was_sent_again_and_one_behind_another_links_was_not() {
+    fn a_packet_behind_the_front_of_its_own_link_only_was_sent_again() {
         let mut reception = Reception::new(10);
         reception.restart(10);
         for sequence in [0, 1, 4, 5] {

@@ -14,7 +14,9 @@ use bumpless_wire::{WireVersion, header_overhead, packet_count};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Transfer {
     pub ticket: u64,
+    /// Bytes of the state.
     pub total: u32,
+    /// Packets of the state.
     pub packets: u32,
     pub published_at: Instant,
     pub deadline: Instant,
@@ -27,15 +29,17 @@ pub(super) struct Transfer {
     pub whole_below: u32,
     /// Packets known to be lost and not sent again yet.
     pub lost: u32,
-    /// When a packet that was reported missing is overdue on every link, unless it has come since.
+    /// When to ask for another report, because a packet that was reported missing is overdue on every link by then
+    /// and may have come without an answer (T-20).
     pub ask_at: Option<Instant>,
-    /// When an acknowledgement was last taken into account.
+    /// When an acknowledgement of this transfer was last taken into account; at first, when the transfer was opened.
     pub heard_at: Instant,
-    /// When its acknowledgement was last asked for in another channel's packet.
+    /// When another channel's packet last asked for an acknowledgement of this transfer (T-25).
     pub asked_at: Instant,
-    /// Probes since an answer told of a loss that none had been due for; all before the last answer count as one.
+    /// Probes sent since the last acknowledgement that revealed a new loss while no probe was due. Those before any
+    /// later acknowledgement count as one.
     pub probes: u32,
-    /// Time that each packet takes on the channel's links.
+    /// Time that a full packet takes on the channel's links (T-24); zero if one of them states no bandwidth.
     pub packet_time: Duration,
 }
 
@@ -94,6 +98,7 @@ pub(super) struct Channel {
     pub setup: SenderChannel,
     /// Position among its peer's channels.
     pub rank: usize,
+    /// Where the publisher leaves states.
     slot: Arc<Slot>,
     /// At most one of the channel's two buffers.
     buffer: Option<Box<StateBuffer>>,
@@ -108,7 +113,7 @@ pub(super) struct Channel {
     /// Known to be lost and not sent again yet.
     pub lost: BitSet,
     pub paths: Box<[ChannelPath]>,
-    /// One for each path; a single one for all if they share the packets.
+    /// What is left to send: on each path, or once for all paths if they share the packets.
     todo: Box<[Todo]>,
 }
 
@@ -145,7 +150,7 @@ impl Channel {
         }
     }
 
-    /// Nobody: what is in a place that no channel has. It has no buffers.
+    /// What stands in a place that no channel has. It has no buffers.
     pub fn vacant() -> Self {
         const ANY: ChannelId = ChannelId::new(1).unwrap();
         let setup = SenderChannel {
@@ -160,7 +165,7 @@ impl Channel {
         Self::new(&setup, 0, 1, Arc::default())
     }
 
-    /// Whether this is nobody: a channel has a link.
+    /// Whether this stands for no channel: every channel has a link.
     pub fn is_vacant(&self) -> bool {
         self.setup.links.is_empty()
     }
@@ -170,7 +175,7 @@ impl Channel {
         self.buffer.as_ref().map_or(&[], |buffer| buffer.bytes())
     }
 
-    /// Whether the open transfer is of the state that was published last, as far as marks tell.
+    /// Whether the open transfer is of the state that was published last, as far as the publisher has noted.
     pub fn has_latest(&self) -> bool {
         self.transfer
             .is_some_and(|t| !self.slot.has_later(t.ticket))

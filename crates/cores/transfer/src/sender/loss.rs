@@ -17,7 +17,7 @@ enum Verdict {
     Lost,
     /// It may be under way until then.
     UnderWay(Instant),
-    /// It is going to be sent as it is.
+    /// It is going to be sent anyway.
     Pending,
 }
 
@@ -80,7 +80,7 @@ impl Channel {
         }
     }
 
-    /// The packets that were last sent on a link that has failed and are not acknowledged.
+    /// Puts back the packets that are not acknowledged and were last sent on a link that has failed.
     fn strand(&mut self, failed: LinkId) {
         let (Some(transfer), Some(failed)) = (self.transfer, self.path_of(failed)) else {
             return;

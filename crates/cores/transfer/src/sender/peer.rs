@@ -38,12 +38,13 @@ pub(super) struct Peer {
     pub healthy: LinkSet,
     /// `packetsInFlight`: packets sent and not acknowledged, over all channels.
     pub in_flight: u32,
-    /// Probes of all channels since anything was heard.
+    /// Probes of all channels sent since an acknowledgement last came from the peer.
     pub unanswered: u32,
     /// The channel that probes because the in-flight limit stops the peer's channels.
     pub stalled: Option<usize>,
+    /// Its channels, by identity, each with its place.
     pub table: Vec<(ChannelId, usize)>,
-    /// Its channels by rank, at first in ascending order. No queue holds a rank that nobody has.
+    /// The places of its channels by rank, at first in ascending order. No queue holds a rank that nobody has.
     pub channels: Box<[usize]>,
     pub ranks: Box<[Rank]>,
     pub links: Box<[PeerLink]>,

@@ -12,12 +12,12 @@ use crate::round_trip::RoundTrip;
 use bumpless_base::probing::{MAX_DOUBLINGS, PROMPT};
 use bumpless_base::{Duration, Instant, LinkSet};
 
-/// So many unanswered probes of all channels to a peer may be prompt; beyond, those of the channel with the
-/// earliest deadline only, lest a partner that stands still be flooded.
+/// While fewer probes than these, of all channels to a peer, are unanswered, each channel probes promptly. From then
+/// on only the one with the earliest deadline does, lest a partner that stands still be flooded.
 const PROMPT_TOGETHER: u32 = 64;
 
 impl Channel {
-    /// Whether nothing more will make the receiver acknowledge through this path.
+    /// Whether the channel has nothing to send on this path that could bring an acknowledgement.
     fn is_idle(&self, path: &ChannelPath, peer: &Peer) -> bool {
         match path.place {
             Place::Nowhere => true,
@@ -73,7 +73,7 @@ impl Channel {
         reached && (peer.unanswered < PROMPT_TOGETHER || first())
     }
 
-    /// When this channel wants to be looked at.
+    /// When this channel has something to do though no acknowledgement comes.
     fn due(&self, peer: &Peer) -> Option<Instant> {
         let Some(transfer) = &self.transfer else {
             return self.waiting.then_some(Instant::ZERO);
@@ -148,8 +148,8 @@ impl Sender {
         self.settle_paths(index, |_, _| true);
     }
 
-    /// The same after a packet has left on `path`: what has changed for another path is only that a
-    /// packet that left for the `first` time is not the first there.
+    /// The same after a packet has left on `path`. For another path one thing at most has changed: a packet
+    /// that left for the `first` time no longer waits for the in-flight limit there.
     pub(super) fn settle_sent(&mut self, index: usize, path: usize, first: bool) {
         let all = self.channels[index].shares();
         self.settle_paths(index, |at, place| {

@@ -51,14 +51,17 @@ pub(super) struct ChannelPath {
     pub probe: bool,
     /// When something was last sent here in this transfer.
     pub last_sent: Instant,
-    /// Everything that left here before this and was not received, is lost here.
+    /// The latest sending that has arrived: what left here before it and was not received is lost here.
     evidence: Option<Sending>,
+    /// The latest sending.
     last: Option<Sending>,
-    /// The latest that was not its packet's first.
+    /// The latest sending that was not its packet's first here.
     again: Option<Sending>,
     /// The first sending of the packet that was last sent for the second time.
     first: Option<Sending>,
+    /// When the transfer began; ticks count from then.
     began: Instant,
+    /// By packet.
     marks: Box<[SentRecord]>,
 }
 
@@ -154,7 +157,8 @@ impl ChannelPath {
         self.sending(sequence).filter(|_| only)
     }
 
-    /// The first sending of a packet that was sent again since, if no other was for the first time after.
+    /// The first sending of a packet that was sent again since; `None` if another packet was sent for the second time
+    /// later.
     pub fn first_of(&self, sequence: u32) -> Option<Sending> {
         self.first.filter(|first| first.sequence == sequence)
     }

@@ -344,7 +344,7 @@ proptest! {
         ..ProptestConfig::default()
     })]
     #[test]
-    fn every_packet_is_of_the_earliest_deadline_that_may_send_whoever_comes_and_goes(seed in any::<u64>()) {
+    fn every_packet_has_the_earliest_deadline_whoever_comes_and_goes(seed in any::<u64>()) {
         let mut stage = Stage::new(seed);
         for _ in 0..400 {
             stage.step();

@@ -47,7 +47,7 @@ impl Transmit {
 struct Chosen {
     sequence: u32,
     probe: bool,
-    /// Never sent on any link.
+    /// It was never sent on any link.
     first: bool,
 }
 

@@ -12,9 +12,11 @@ const SHIFT: u32 = 20;
 /// that time is known: it belongs neither to the round trip nor to the wait for an answer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wire {
-    /// Time of a byte, nanoseconds, shifted by [`SHIFT`]; zero: as fast as you like.
+    /// Time of a byte, nanoseconds, shifted by [`SHIFT`]; zero if no bandwidth is stated.
     byte_time: u64,
+    /// Bytes that each packet costs below its UDP payload.
     overhead: u64,
+    /// When the wire will have carried all that was handed over.
     free_at: Instant,
 }
 

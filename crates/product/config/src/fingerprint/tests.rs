@@ -67,7 +67,7 @@ fn what_both_nodes_must_share_changes_the_fingerprint() {
 }
 
 #[test]
-fn whether_and_how_often_a_state_is_kept_on_disk_is_the_same_on_both_nodes() {
+fn both_nodes_agree_whether_and_how_often_a_state_is_kept_on_disk() {
     let mut config = Config::parse(&sample(), "sample").unwrap();
     let mut seen = vec![config.fingerprint()];
     for every in [50, 100] {

@@ -133,7 +133,7 @@ fn a_lease_regained_under_another_epoch_looks_for_a_newer_state_again() {
 }
 
 #[test]
-fn a_state_taken_up_in_this_term_is_gone_on_from_though_no_cycle_ran_before_the_lease_lapsed() {
+fn a_lapse_before_the_first_cycle_keeps_the_state_taken_up_in_this_term() {
     let world = World::new();
     world.lock().received = Some(published(1, 41, 41.0));
     world.lock().input = Err(FieldErrorKind::Timeout);
@@ -263,7 +263,7 @@ fn the_epoch_in_which_this_process_writes_is_not_taken_for_spent() {
 }
 
 #[test]
-fn an_own_state_that_was_fresh_when_the_role_was_taken_is_gone_on_from_however_late() {
+fn an_own_state_fresh_at_takeover_is_gone_on_from_however_late() {
     let world = World::new();
     world.schedule(at(35), |state| state.role = Role::Backup);
     world.schedule(at(45), |state| {
@@ -382,7 +382,7 @@ fn resumed_in_doubt(commit: CommitMode, told: Option<(u32, u64)>) -> Resumed {
 }
 
 #[test]
-fn in_doubt_the_field_device_shows_whether_what_a_node_holds_is_the_newest() {
+fn in_doubt_the_field_device_shows_whether_a_held_state_is_the_newest() {
     use CommitMode::{Async, BeforeOutput};
     let kept = Resumed::Kept { cycle: 3 };
     for (commit, told, expected) in [
@@ -407,7 +407,7 @@ fn in_doubt_the_field_device_shows_whether_what_a_node_holds_is_the_newest() {
 }
 
 #[test]
-fn in_doubt_a_device_that_does_not_answer_is_waited_for_while_the_state_is_young_enough() {
+fn in_doubt_a_silent_device_is_awaited_while_the_state_is_young_enough() {
     let kept = Resumed::Kept { cycle: 3 };
     for (answers, expected) in [(at(65), kept), (at(95), Resumed::ColdStart)] {
         let resumed = resumed_once_the_device_answers(answers);
@@ -437,7 +437,7 @@ fn resumed_once_the_device_answers(answers: Instant) -> Vec<Resumed> {
 }
 
 #[test]
-fn a_pause_for_a_hand_over_that_is_abandoned_costs_no_state_however_long_it_was() {
+fn an_abandoned_hand_over_costs_no_state_however_long_the_pause() {
     let world = World::new();
     let older = published(0, 7, 1.0);
     world.lock().received = Some(older);

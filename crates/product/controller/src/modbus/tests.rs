@@ -319,7 +319,7 @@ fn nothing_is_sent_after_the_deadline() {
 }
 
 #[test]
-fn a_device_that_is_away_fails_at_once_between_attempts_and_is_found_when_it_is_back() {
+fn an_absent_device_fails_at_once_between_attempts_and_is_found_again() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -372,7 +372,7 @@ fn a_register_map_that_does_not_fit_one_read_is_refused() {
 }
 
 #[test]
-fn more_outputs_than_one_write_carries_are_refused_before_anything_is_sent() {
+fn more_outputs_than_one_write_carries_are_refused_before_sending() {
     let mut field = device(([127, 0, 0, 1], 1).into());
     let outputs = [0.0; OUTPUTS_MAX + 1];
     let error = field.write(&outputs, STAMP, within(LONG)).unwrap_err();

@@ -350,7 +350,7 @@ fn any_bytes_from_anywhere_leave_the_plant_running() {
 }
 
 #[test]
-fn connections_beyond_the_limit_are_closed_and_room_is_made_when_one_leaves() {
+fn connections_beyond_the_limit_are_closed_until_another_leaves() {
     let plant = Running::start(options());
     let mut clients: Vec<_> = (0..server::CONNECTIONS_MAX)
         .map(|_| plant.client())

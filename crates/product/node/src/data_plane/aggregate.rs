@@ -1,4 +1,4 @@
-//! What the applications of a group say together, without asking each of them in every turn.
+//! What the applications of a group report together, without asking each of them in every turn.
 
 use std::sync::Arc;
 
@@ -8,14 +8,16 @@ use bumpless_mailbox::MemberStatus;
 
 use super::members::Members;
 
-/// The sum of what the applications of a group say.
+/// The sum of what the applications of a group report.
 pub struct Aggregate {
-    /// The applications that may say something else than is known.
+    /// The applications whose status may differ from `known`.
     dirty: Arc<DirtySet>,
+    /// By place, the status that has been counted.
     known: Vec<MemberStatus>,
     unfit: usize,
     outdated: usize,
-    /// Until when whoever has written what some field device shows, and what lacks here, could go on.
+    /// Until when a node could go on that has written an output which some field device shows and no state here
+    /// includes.
     outdated_until: Instant,
     outdated_changed: bool,
     compared: usize,
@@ -28,7 +30,7 @@ pub struct Aggregate {
 }
 
 impl Aggregate {
-    /// Of applications at `count` places that have done nothing yet and mark themselves in `dirty`.
+    /// The sum for applications at `count` places that have done nothing yet and mark themselves in `dirty`.
     pub fn new(dirty: Arc<DirtySet>, count: usize) -> Self {
         Self {
             dirty,
@@ -47,14 +49,14 @@ impl Aggregate {
         }
     }
 
-    /// Takes what was said since the last call.
+    /// Takes what was reported since the last call.
     pub fn gather(&mut self, members: &Members, now: Instant) {
         if !self.dirty.is_clear() {
             self.take(members, now);
         }
     }
 
-    #[inline(never)] // Mostly nothing was said.
+    #[inline(never)] // Mostly nothing was reported.
     fn take(&mut self, members: &Members, now: Instant) {
         let dirty = Arc::clone(&self.dirty);
         dirty.take(|member| {
@@ -73,7 +75,7 @@ impl Aggregate {
         });
     }
 
-    /// Takes out what the application at `place` has said: it is gone. Epochs stay known.
+    /// Takes out what the application at `place` has reported: it is gone. Epochs stay known.
     pub fn forget(&mut self, place: usize) {
         if let Some(known) = self.known.get_mut(place) {
             let known = std::mem::take(known);
@@ -115,12 +117,13 @@ impl Aggregate {
     }
 
     /// The field device of some application has accepted an output later than the newest state here: until when
-    /// whoever has written it could still go on (`hot_restart_ms`).
+    /// the node that has written it could still go on (`hot_restart_ms`).
     pub fn outdated_until(&self) -> Option<Instant> {
         (self.outdated > 0).then_some(self.outdated_until)
     }
 
-    /// Whether that of the application at `place` has accepted one, and no state has come since that was seen.
+    /// Whether the field device of the application at `place` has accepted such an output, and no state has come since
+    /// that was seen.
     pub fn is_lacking(&self, place: usize) -> bool {
         self.known.get(place).is_some_and(|status| status.lacking)
     }
@@ -132,12 +135,12 @@ impl Aggregate {
         }
     }
 
-    /// Since when some of the `count` that are there have not compared what is here with their field device.
+    /// Since when some of the `count` applications have not compared their state here with their field device.
     pub fn uncompared_since(&self, count: usize) -> Option<Instant> {
         (self.compared < count).then_some(self.uncompared_since)
     }
 
-    /// What devices showed before `now` says nothing any more.
+    /// Voids what field devices showed before `now`.
     pub fn void_comparisons(&mut self, members: &Members, now: Instant) {
         for (place, status) in self.known.iter_mut().enumerate() {
             let mailbox = members.at(place).map(|member| &member.mailbox);
@@ -147,7 +150,7 @@ impl Aggregate {
         (self.uncompared_since, self.outdated_changed) = (now, true);
     }
 
-    /// Whether that has changed for some application since this was asked last.
+    /// Whether what field devices show has changed for some application since this was last asked.
     pub fn take_outdated_changed(&mut self) -> bool {
         std::mem::take(&mut self.outdated_changed)
     }
@@ -157,8 +160,8 @@ impl Aggregate {
         self.behind > 0
     }
 
-    /// Whether none is, and of each application the newest state, made in the present role if there is doubt about
-    /// earlier ones, is at the backup.
+    /// Whether no such output is to be written, and the newest state of each application is at the backup. Where there
+    /// is doubt about earlier states, it must have been made in the present role.
     pub fn in_step(&self) -> bool {
         self.behind == 0 && self.undecided == 0 && self.awaiting == 0
     }

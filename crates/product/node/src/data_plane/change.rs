@@ -30,17 +30,17 @@ impl ChangeBoard {
         let _ = self.waits.set(thread::current());
     }
 
-    /// Whether both nodes are ready; tells it once.
+    /// Whether both nodes are ready; reported once.
     pub fn take_due(&self) -> bool {
         self.due.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether the partner has given the change up; tells it once.
+    /// Whether the partner has given the change up; reported once.
     pub fn take_withdrawn(&self) -> bool {
         self.withdrawn.swap(false, Ordering::AcqRel)
     }
 
-    /// Whether the partner has the configuration in force, too, or is silent; tells it once.
+    /// Whether the partner has the configuration in force, too, or is silent; reported once.
     pub fn take_followed(&self) -> bool {
         self.followed.swap(false, Ordering::AcqRel)
     }
@@ -85,7 +85,7 @@ pub enum ChangeOrder {
     },
     /// Give up what is prepared.
     Withdraw,
-    /// What is due could not be made last.
+    /// The change that is due could not be written to the disk.
     NotMade,
     /// What is prepared is in force: applications come, each to a place that is vacant.
     Switch {
@@ -103,17 +103,17 @@ pub enum ChangeOrder {
         place: usize,
         /// Its times in its group.
         times: MemberTimes,
-        /// Its next state is overdue so long after one.
+        /// How long after a state its next one is overdue.
         expect_within: Duration,
     },
     /// The executors of these applications have ended.
     Dismiss {
-        /// The places; members come back.
+        /// The places; the answer brings back their members.
         leavers: Vec<(usize, Occupant)>,
     },
     /// What is left of them goes.
     Clear {
-        /// The places; what comes has nobody in it.
+        /// The places, each with an occupant that is vacant.
         leavers: Vec<(usize, Occupant)>,
     },
 }
@@ -190,7 +190,7 @@ impl<D: Drivers> DataPlane<D> {
         }
     }
 
-    /// What is on the disk is in force, whatever else there is to say.
+    /// The configuration on the disk comes into force, even if a place then refuses who comes.
     fn switch(
         &mut self,
         arrivals: &mut [(usize, Occupant)],

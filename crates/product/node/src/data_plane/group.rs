@@ -16,7 +16,7 @@ use crate::snapshot::GroupSnapshot;
 /// primary that is waits between two requests to be relieved.
 const UNFIT_TIMEOUT: Duration = Duration::from_millis(300);
 const RELIEF_INTERVAL: Duration = Duration::from_secs(2);
-/// A cycle that lasts longer, and longer than ten periods, never ends.
+/// A cycle that lasts longer than this, and longer than ten periods, is taken for one that never ends.
 const HANG: Duration = Duration::from_secs(1);
 
 /// A group of which this node is a candidate.
@@ -33,15 +33,16 @@ pub struct GroupRuntime {
     /// What status shows.
     pub snapshot: GroupSnapshot,
     handing_over: bool,
-    /// Executors go on, once what the role permits is published: one that paused would write on what was permitted.
+    /// Executors that paused are to go on once the permit is published: with the permit of before they could write.
     resumes: bool,
-    /// The role was handed over, and the partner has not been heard to have taken it.
+    /// The role was handed over, and the partner has not reported yet that it has taken it.
     offered: bool,
     partner_role: Option<Role>,
-    /// Since when some application cannot run here, whether that has lasted, and when it was last
-    /// acted upon.
+    /// Since when some application cannot run here.
     unfit_since: Option<Instant>,
+    /// That has lasted for longer than [`UNFIT_TIMEOUT`].
     unfit: bool,
+    /// When this node, as primary, last asked to be relieved for it.
     relieved_at: Option<Instant>,
     epoch_seen: Epoch,
     epoch_spent: Epoch,
@@ -112,7 +113,7 @@ impl GroupRuntime {
         self.members.put(place, Some(member));
     }
 
-    /// The application at `place` is about to go: nobody has to have its state.
+    /// The application at `place` is about to go: a node without a state of it counts as ready.
     pub fn discount(&mut self, place: usize, redundancy: &mut Redundancy, now: Instant) {
         self.members.discount(place);
         self.tell_holding(redundancy, now);

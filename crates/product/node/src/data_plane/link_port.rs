@@ -40,7 +40,7 @@ pub struct LinkPort<L = Box<dyn Link + Send>> {
     driver: L,
     pacer: Pacer,
     addresses: Addresses,
-    /// What makes a datagram as long as the longest.
+    /// Padding that makes a datagram as long as the longest.
     zeros: Box<[u8]>,
     /// The packets of one burst; kept, because clearing room for them anew costs more than most turns.
     burst: Vec<Transmit>,
@@ -171,7 +171,7 @@ impl<L: Link> LinkPort<L> {
         }
     }
 
-    /// `bytes`, and so many zeros.
+    /// Sends `bytes`, followed by so many zeros.
     fn send_one(
         &mut self,
         to: SocketAddr,

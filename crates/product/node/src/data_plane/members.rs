@@ -40,7 +40,7 @@ impl From<&config::Application> for MemberTimes {
 /// An application of a group.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Where it meets the data plane.
+    /// What its executor and the data plane share.
     pub mailbox: Arc<ApplicationMailbox>,
     /// Its times.
     pub times: MemberTimes,
@@ -55,12 +55,13 @@ pub struct Members {
     by_period: Vec<usize>,
     /// Until when the newest state of each that counts is fresh.
     freshness: IndexedHeap<Instant>,
-    /// Until when it is young enough to go on from.
+    /// Until when the newest state of each that counts is young enough to go on from.
     usability: IndexedHeap<Instant>,
-    /// Until when the last of them is.
+    /// The latest of these instants.
     latest_usable: Option<Instant>,
-    /// Until when the last of those is that an earlier process of this node has left on disk.
+    /// The latest such instant of the states that an earlier process of this node has left on disk.
     restored_usable: Option<Instant>,
+    /// How many applications count.
     counting: usize,
 }
 
@@ -90,7 +91,7 @@ impl Members {
         before
     }
 
-    /// It goes on with other times.
+    /// The application at `place` goes on with other times.
     pub fn set_times(&mut self, place: usize, times: MemberTimes) {
         if let Some(Some(member)) = self.places.get_mut(place) {
             member.times = times;
@@ -117,7 +118,7 @@ impl Members {
         self.recount();
     }
 
-    /// Rare, and of a handful to some thousands; within the memory that was taken at the start.
+    /// Sorts and counts the applications anew. Rare, and within the memory that was taken at the start.
     fn recount(&mut self) {
         let present = |place: &usize| self.places[*place].is_some();
         self.by_period.clear();
@@ -139,7 +140,7 @@ impl Members {
         self.places.iter().flatten()
     }
 
-    /// Their places, longest period first.
+    /// Those that are there, longest period first.
     pub fn by_period(&self) -> impl Iterator<Item = &Member> {
         let member = |&place: &usize| self.places[place].as_ref();
         self.by_period.iter().filter_map(member)
@@ -245,7 +246,7 @@ impl Members {
         self.restored_usable.take().is_some()
     }
 
-    /// What there is of a state of every application that counts.
+    /// What this node holds of the states of all applications that count.
     pub fn holding(&self, fit: bool) -> Holding {
         let first = |heap: &IndexedHeap<Instant>| {
             let whole = heap.len() == self.counting;

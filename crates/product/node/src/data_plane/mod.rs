@@ -4,7 +4,7 @@
 //!
 //! 1. take what the links received (one batch each) and hand it to the cores;
 //! 2. let the cores act on time, on published states and on orders;
-//! 3. pass on what the cores say: to gates and mailboxes of the executors, to the log, to status;
+//! 3. pass on what the cores report: to permits and mailboxes of the executors, to the log, to status;
 //! 4. send: heartbeats, lease requests, acknowledgements, then states as far as pacing allows;
 //! 5. wait for a datagram, a wake-up, or the next deadline.
 //!
@@ -56,8 +56,8 @@ pub enum Command {
         /// Where the answer goes; has room for it.
         reply: SyncSender<Result<(), SwitchoverRefused>>,
     },
-    /// Have this node take the role, primary or backup, by a switchover if it has the other one. One that is under way
-    /// to there, or was made, is what is wanted.
+    /// Have this node take the role, primary or backup, by a switchover if it has the other one. A switchover to that
+    /// role that is under way, or has been made, will do.
     TakeRole {
         /// The group.
         group: GroupId,
@@ -82,7 +82,7 @@ pub struct ChannelRuntime {
     pub application: u16,
     /// Position of its group among [`DataPlane::groups`], and its own among the group's applications.
     pub group: (usize, usize),
-    /// Where outcomes are told.
+    /// Where the executor learns what became of its states.
     pub mailbox: Arc<ApplicationMailbox>,
     /// What the executor has counted.
     pub board: Arc<CounterBoard>,
@@ -174,7 +174,7 @@ struct Stalls {
     ended_at: Instant,
     /// When the last wait ended.
     turn_began: Instant,
-    /// What this turn takes from the links has come since then: this thread may have stood still.
+    /// What this turn takes from the links has come since then: long ago, if this thread stood still.
     arrived_since: Instant,
 }
 
@@ -201,9 +201,9 @@ pub struct DataPlane<D: Drivers = Sockets> {
     leaving_until: Option<Instant>,
     /// Not made anew for each message: it is two kilobytes.
     scratch: Box<Scratch>,
-    /// A change was made here, and the partner has not been heard to follow.
+    /// A change was made here, and the partner has not reported yet that it has made it, too.
     awaits_partner: bool,
-    /// When the redundancy core is to look after itself.
+    /// When the redundancy core has something to do though nothing arrives.
     redundancy_due: Instant,
     stalls: Stalls,
     /// When status was last refreshed.
@@ -211,7 +211,7 @@ pub struct DataPlane<D: Drivers = Sockets> {
 }
 
 impl<D: Drivers> DataPlane<D> {
-    /// That of the node of `wiring`, with its cores, `groups` and `channels`.
+    /// The data plane of the node of `wiring`, with its cores, groups and channels.
     pub(crate) fn new(
         (config, wiring): (&Config, &Wiring),
         (cores, (mut groups, channels)): (Cores, Applications),
@@ -283,7 +283,7 @@ impl<D: Drivers> DataPlane<D> {
         self.refreshed
     }
 
-    /// Says that this process begins.
+    /// Logs that this process begins.
     pub fn tell_started(&mut self, now: Instant) {
         let session = self.cores.redundancy.session();
         self.surroundings

@@ -1,4 +1,4 @@
-//! What the cores say, passed on: to the executors' gates and ports, to the log, to status.
+//! What the cores report, passed on: to the executors' permits and mailboxes, to the log, to status.
 
 use bumpless_base::{Epoch, Instant, LinkId, PeerId};
 use bumpless_redundancy::{Event, GroupId, InForce, RedundancyLevel, ReferenceId, RoleCause};

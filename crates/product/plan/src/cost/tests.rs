@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn medians_that_are_off_by_four_percent_move_no_prediction_of_an_unpaced_path_by_more_than_eight(
+    fn medians_off_by_four_percent_move_no_prediction_by_more_than_eight(
         known in costs(), seed in 1u64..1_000_000,
     ) {
         let noise = |at: usize| {

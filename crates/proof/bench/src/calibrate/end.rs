@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_in_which_two_processors_stood_still_counts_once_and_only_within_the_transfer() {
+    fn a_stall_of_two_processors_counts_once_and_only_within_the_transfer() {
         let at = |micros: u64| Instant::ZERO + Duration::from_micros(micros);
         let stalls = [(10, 30), (20, 25), (28, 40), (90, 200)];
         let stalls = stalls.map(|(asked, woke)| Stall {

@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transfers_in_which_the_machine_stood_still_for_a_tenth_of_the_time_do_not_count() {
+    fn transfers_with_stalls_of_a_tenth_of_their_time_do_not_count() {
         let session: Session = serde_json::from_str(
             r#"{"number":0,"purpose":"calibrate","from":"a","to":"b","networks":["A"],"spread":false,
                 "payload":1442,"sizes":[7],"rounds":12}"#,

@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_miss_is_the_machines_only_if_that_stood_still_for_as_long_as_it_was_late() {
+    fn a_miss_is_the_machines_only_if_it_stalled_for_as_long() {
         let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
         let stall = |from, to| Stall {
             asked: at(from),

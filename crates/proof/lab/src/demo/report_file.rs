@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_can_be_written_is_left_as_it_was_and_one_that_cannot_is_refused_by_name() {
+    fn a_writable_file_is_left_as_it_was_and_another_refused_by_name() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("report.html");
         let report = ReportFile::find(&path).unwrap();

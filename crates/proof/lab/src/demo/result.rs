@@ -120,7 +120,7 @@ mod tests {
     use crate::runlog::synthetic;
 
     #[test]
-    fn a_report_that_cannot_be_written_at_the_end_does_not_take_the_judgement_with_it() {
+    fn a_report_that_cannot_be_written_at_the_end_leaves_the_judgement() {
         let run = synthetic::run();
         let promises = evaluate(&run, &Limits::default());
         let path = Path::new("/full/report.html");

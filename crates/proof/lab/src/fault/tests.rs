@@ -284,7 +284,7 @@ fn a_full_queue_is_reported_with_the_number_of_packets_that_are_settled() {
 }
 
 #[test]
-fn orders_over_the_socket_hold_when_the_call_returns_and_wrong_ones_change_nothing() {
+fn orders_hold_when_the_call_returns_and_wrong_ones_change_nothing() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("left.faults");
     let mut bench = bench(LinkFaults::default());

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_of_a_process_that_has_ended_is_found_unless_the_reader_is_new_too() {
+    fn a_state_of_an_ended_process_is_found_unless_the_reader_is_new_too() {
         let mut forward = Forward::new(1, 2);
         assert!(forward.delivered(&seen(1, 5), &from(2)).is_ok());
         assert!(forward.delivered(&seen(2, 6), &from(1)).is_err());

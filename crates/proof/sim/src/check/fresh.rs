@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_state_is_found_when_it_is_older_than_expiry_transit_and_drift_explain() {
+    fn a_state_older_than_expiry_transit_and_drift_explain_is_found() {
         let fresh = Fresh::new(vec![50_000_000], 500, &Tally::default());
         let age = |at, transit| {
             let delivered = Delivered {

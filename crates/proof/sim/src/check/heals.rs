@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pair_that_is_not_redundant_or_writes_nothing_is_found_once_its_time_is_over() {
+    fn a_pair_not_redundant_or_not_writing_is_found_once_its_time_is_over() {
         let mut heals = Heals::new(1_000_000_000, vec![10_000_000], 2, &Tally::default());
         heals.faults_end(None, 5);
         let ill = Health {

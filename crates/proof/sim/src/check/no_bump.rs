@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_cycle_written_again_is_found_but_for_a_backup_that_may_be_behind() {
+    fn a_cycle_written_twice_is_found_but_for_a_backup_that_may_be_behind() {
         for (behind, handed_over, again) in [
             (true, false, true),
             (true, true, false),

@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn a_primary_that_notices_anything_is_found_unless_something_else_goes_wrong() {
+    fn a_disturbed_primary_is_found_unless_something_else_goes_wrong() {
         let disturbed = |what: &dyn Fn(&mut Pair) -> Verdict| {
             let mut pair = Pair::new();
             pair.restarts(1, WRONG, 5_001);

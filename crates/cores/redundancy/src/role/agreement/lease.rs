@@ -12,10 +12,10 @@ pub(crate) struct Lease {
     pub(crate) epoch: Epoch,
     /// The witness's incarnation that granted it; 0 for none.
     pub(crate) session: u64,
-    /// A witness that has just started grants nothing before.
+    /// Before this instant the witness grants nothing: it has just started.
     pub(super) quiet_until: Instant,
-    /// When anybody last held or renewed the lease, as far as the witness said; but for what it granted to this
-    /// node since.
+    /// When anybody last held or renewed the lease, as the witness said last; what it has granted to this node since
+    /// is left out.
     pub(crate) last_renewal: Option<Instant>,
     /// When the last answer came.
     pub(crate) answered_at: Option<Instant>,
@@ -25,19 +25,21 @@ pub(crate) struct Lease {
     pub(super) answered: u64,
     /// Whether the last answer granted what was asked.
     pub(crate) granted: bool,
-    /// The last answer refused a lease although nobody else's stood in the way: it is too long for
-    /// the witness, or that has no room.
+    /// The last answer refused a lease although nobody else has one: the witness finds it too long, or has no room
+    /// for the group.
     pub(crate) refused: bool,
     /// When the next request is due.
     pub(crate) next_request: Instant,
+    /// When the last request left.
     pub(crate) requested_at: Instant,
-    /// Whether the driver has been told that it answers.
+    /// Whether the reference point was reported to the driver as one that answers.
     pub(crate) heard: bool,
     /// The witness's incarnation that answered last, 0 for none.
     pub(crate) witness: u64,
-    /// Whether the last answer said that the role is marked: what others hold is old.
+    /// Whether the last answer said that what this node holds is not known to be the newest; as an answer to
+    /// RenewSimplex, that what any other node holds is not.
     pub(crate) simplex: bool,
-    /// The mark is on record for what this primary says at present.
+    /// The witness has confirmed its mark since this primary last began to say SIMPLEX.
     pub(crate) marked: bool,
 }
 
@@ -53,7 +55,7 @@ impl Lease {
     }
 }
 
-/// Whether a refusal says that something has to end first.
+/// Whether a refusal says that a promise or the witness's quiet period has to end first.
 pub(crate) const fn waits(reply: &WitnessReply) -> bool {
     // A witness rounds up by one.
     reply.retry_after_us > 1

@@ -44,7 +44,7 @@ fn answer(agreement: &mut Agreement, reference: u8, sent: Instant, now: Instant)
 }
 
 #[test]
-fn requests_are_brought_forward_to_a_round_but_never_beyond_the_rate_limit() {
+fn requests_are_brought_forward_to_a_round_within_the_rate_limit() {
     let (mut agreement, timing) = (witnesses(3), Timing::default());
     let limit = timing.rate_limit();
     let asked = [(at(100), at(110)), (at(104), at(103)), (at(105), at(115))];

@@ -112,7 +112,7 @@ fn a_switchover_is_abandoned_when_no_epoch_is_left_to_offer() {
 }
 
 #[test]
-fn another_session_is_promised_nothing_before_the_promise_to_the_one_before_has_run_out() {
+fn another_session_is_promised_nothing_before_the_earlier_promise_ends() {
     let timing = Timing::default();
     let (now, until) = (Instant::from_nanos(1_000), Instant::from_nanos(9_000));
     let (mut machine, mut out) = (promised(until), Outbox::new(8));

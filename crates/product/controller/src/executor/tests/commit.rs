@@ -33,7 +33,7 @@ fn before_output_waits_until_this_cycles_state_is_safe() {
 }
 
 #[test]
-fn before_output_writes_at_the_deadline_and_says_that_the_backup_is_behind() {
+fn before_output_writes_at_the_deadline_and_reports_the_backup_behind() {
     let world = World::new();
     world.lock().transfer = None;
     let reports = world.run(before_output(), at(20));
@@ -51,7 +51,7 @@ fn before_output_writes_at_the_deadline_and_says_that_the_backup_is_behind() {
 }
 
 #[test]
-fn the_backup_is_not_behind_whose_state_became_safe_before_the_write_after_all() {
+fn a_state_that_becomes_safe_just_before_the_write_is_not_behind() {
     for commit in [CommitMode::BeforeOutput, CommitMode::Async] {
         let world = World::new();
         world.lock().transfer = Some(ms(if commit == CommitMode::Async { 19 } else { 9 }));
@@ -226,7 +226,7 @@ fn another_epoch(world: &World, when: Instant, epoch: u32, left: bool) {
 }
 
 #[test]
-fn an_epoch_raised_between_execute_and_copy_out_holds_no_outputs_and_their_state_goes_once_more() {
+fn an_epoch_raised_before_copy_out_holds_no_output_and_resends_its_state() {
     for commit in [CommitMode::BeforeOutput, CommitMode::Async] {
         let world = World::new();
         world.lock().execution = ms(2);
@@ -332,7 +332,7 @@ fn outputs_are_held_while_the_backup_could_take_over_with_an_older_state() {
 }
 
 #[test]
-fn a_raised_epoch_does_not_excuse_async_from_the_state_of_the_cycle_before() {
+fn async_awaits_the_state_of_the_cycle_before_even_in_a_raised_epoch() {
     let world = World::new();
     world.lock().transfer = None;
     world.lock().simplex = false;

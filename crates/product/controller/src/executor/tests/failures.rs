@@ -17,7 +17,7 @@ fn error(kind: FieldErrorKind) -> FieldError {
 }
 
 #[test]
-fn hold_executes_with_the_last_inputs_and_writes_nothing_until_inputs_are_back() {
+fn hold_executes_with_the_last_inputs_and_writes_only_once_they_are_back() {
     let world = World::new();
     world.lock().input = Ok(5.0);
     world.schedule(at(5), |state| state.input = Err(FieldErrorKind::Timeout));
@@ -124,7 +124,7 @@ fn a_rejected_epoch_is_told_to_the_redundancy_layer_even_with_fail() {
 }
 
 #[test]
-fn a_state_that_cannot_be_taken_over_stops_the_node_rather_than_start_cold() {
+fn a_state_that_cannot_be_loaded_stops_the_node_rather_than_start_cold() {
     let whole = published(1, 9, 9.0);
     let mut versioned = whole.clone();
     versioned[0] = 200;

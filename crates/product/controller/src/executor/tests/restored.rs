@@ -50,7 +50,7 @@ fn a_file_that_is_too_old_when_the_role_begins_is_not_gone_on_from() {
 }
 
 #[test]
-fn a_file_that_becomes_too_old_while_the_device_is_waited_for_is_not_gone_on_from() {
+fn a_file_that_grows_too_old_while_the_device_is_awaited_is_not_used() {
     let world = cold_with_a_file();
     {
         let mut state = world.lock();

@@ -43,7 +43,7 @@ impl Application for Refusing {
 }
 
 #[test]
-fn a_tuned_application_goes_on_with_its_state_and_begins_its_next_cycle_when_it_would_have() {
+fn a_tuned_application_keeps_its_state_and_its_next_cycles_beginning() {
     let world = World::new();
     let mut executor = world.executor(settings(), |_, _| {});
     world.run_until(at(30), &mut executor);
@@ -83,7 +83,7 @@ fn what_is_tuned_besides_the_period_holds_from_the_next_cycle_on() {
 }
 
 #[test]
-fn an_application_that_does_not_take_the_state_leaves_everything_as_it_was() {
+fn an_application_that_refuses_the_state_leaves_everything_as_it_was() {
     let world = World::new();
     let mut executor = world.executor(settings(), |_, _| {});
     world.run_until(at(30), &mut executor);

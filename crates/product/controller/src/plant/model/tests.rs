@@ -13,7 +13,7 @@ fn distance(a: &Levels, b: &Levels) -> f64 {
 }
 
 #[test]
-fn the_equilibrium_of_the_published_parameters_is_the_published_operating_point() {
+fn the_published_parameters_give_the_published_operating_point() {
     let rest = steady_state(OPERATING_VOLTAGES);
     // In cm. The paper rounds, and its level 3 was measured on the laboratory process.
     let published = [12.4, 12.7, 1.8, 1.4];

@@ -60,7 +60,7 @@ fn what_happens_to_an_application_says_which_one_it_is() {
 }
 
 #[test]
-fn a_backup_that_does_not_reach_the_device_says_so_once_and_tells_of_no_output() {
+fn a_backup_that_cannot_reach_the_device_says_so_once_and_of_no_output() {
     let cold = || {
         let error = FieldError {
             kind: FieldErrorKind::Timeout,

@@ -31,7 +31,7 @@ fn read(path: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn a_full_output_says_so_and_goes_on_with_whole_lines_and_the_exact_count_of_what_it_missed() {
+fn a_full_output_goes_on_with_whole_lines_and_the_count_of_those_missed() {
     let (room, written) = (Arc::new(AtomicUsize::new(30)), Arc::default());
     let writer = Room(Arc::clone(&room), Arc::clone(&written));
     let mut output = LogOutput::stream(LogFormat::Json, "the disk", writer);
@@ -83,7 +83,7 @@ fn a_file_that_is_removed_is_made_anew_and_one_that_is_put_aside_is_left() {
 }
 
 #[test]
-fn a_file_whose_folder_has_gone_is_written_again_when_it_is_back_and_nothing_that_waited_is_lost() {
+fn a_file_loses_nothing_that_waited_while_its_folder_was_gone() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("log");
     fs::create_dir(&folder).unwrap();

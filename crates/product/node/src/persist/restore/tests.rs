@@ -60,7 +60,7 @@ fn refused(change: impl FnOnce(&mut StateFile<'_>)) -> Refusal {
 }
 
 #[test]
-fn a_young_state_of_the_same_program_is_gone_on_from_for_what_is_left_of_its_time() {
+fn a_young_state_of_the_same_program_is_usable_for_the_rest_of_its_time() {
     let settings = settings();
     assert_eq!(settings.hot_restart, Duration::from_secs(5));
     let bytes = file(&settings, |_| {});

@@ -20,7 +20,7 @@ fn taken(outlet: &Outlet) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn at_most_one_state_is_taken_in_so_long_and_that_is_the_one_of_the_moment() {
+fn at_most_one_state_per_interval_is_taken_and_that_is_the_current_one() {
     let (mut keeper, outlet) = every(100);
     for millis in 0..=250 {
         keeper.keep(&[millis as u8; 3], at(millis));
@@ -33,7 +33,7 @@ fn at_most_one_state_is_taken_in_so_long_and_that_is_the_one_of_the_moment() {
 }
 
 #[test]
-fn whatever_the_writer_holds_the_executor_finds_a_buffer_and_the_newest_state_waits() {
+fn the_executor_always_finds_a_buffer_and_the_newest_state_waits() {
     // Every order in which the writer can take, hold, and give back over eight states.
     for order in 0..1u32 << 16 {
         let (mut keeper, outlet) = every(0);
@@ -102,7 +102,7 @@ fn a_received_state_is_taken_once_with_the_time_at_which_it_came() {
 }
 
 #[test]
-fn what_an_earlier_process_left_is_there_while_it_is_young_and_until_a_state_is_kept() {
+fn an_earlier_process_state_stays_while_young_until_another_is_kept() {
     let restored = Some((&[7, 8][..], at(100)));
     let (mut keeper, outlet) = way(SIZE, Duration::ZERO, restored, &Arc::default());
     assert_eq!(keeper.restored(at(99)), Some(&[7, 8][..]));

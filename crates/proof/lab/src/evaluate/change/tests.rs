@@ -77,7 +77,7 @@ fn what_lies_prepared_on_one_node_alone_is_no_change() {
 }
 
 #[test]
-fn a_cycle_without_outputs_in_a_change_is_found_unless_the_machine_stalled() {
+fn a_cycle_without_output_in_a_change_is_found_unless_a_stall_excuses_it() {
     let mut run = synthetic::run();
     let at = start_of(&run, PhaseKind::Change);
     let position = run

@@ -4,7 +4,7 @@ use crate::runlog::synthetic::{self, MS};
 use crate::runlog::{PhaseKind, Stall};
 
 #[test]
-fn a_gap_in_the_outputs_is_found_and_a_stall_excuses_no_more_than_its_length() {
+fn a_gap_in_the_outputs_is_found_and_a_stall_excuses_only_its_length() {
     for (kind, id, limit) in [
         (PhaseKind::Normal, "gap/normal", 30),
         (PhaseKind::Kill, "gap/kill", 40),

@@ -3,7 +3,7 @@ use crate::runlog::PhaseKind;
 use crate::runlog::synthetic::{self, MS};
 
 #[test]
-fn a_level_that_leaves_the_computed_run_is_found_and_the_noise_of_normal_running_is_not() {
+fn a_level_that_leaves_the_computed_run_is_found_but_not_its_noise() {
     let mut run = synthetic::run();
     let at = start_of(&run, PhaseKind::Kill) + 300 * MS;
     run.samples

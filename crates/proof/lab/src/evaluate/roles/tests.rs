@@ -39,7 +39,7 @@ fn goes_back(run: &mut Run, kind: PhaseKind) -> u64 {
 }
 
 #[test]
-fn a_failover_is_excused_by_a_stall_that_can_end_a_lease_and_then_is_still_told() {
+fn a_failover_that_a_stall_excuses_as_it_can_end_a_lease_is_still_told() {
     let mut run = synthetic::run();
     let at = start_of(&run, PhaseKind::Bursts) + 100 * MS;
     run.events.push(role("left", at, "primary", "backup"));
@@ -150,7 +150,7 @@ fn a_pair_that_heals_late_or_not_for_good_is_found() {
 }
 
 #[test]
-fn redundancy_that_a_stall_takes_away_for_a_moment_was_kept_and_any_other_loss_was_not() {
+fn redundancy_lost_for_a_moment_is_excused_by_a_stall_only() {
     let mut run = synthetic::run();
     let at = start_of(&run, PhaseKind::Healing) + 1_500 * MS;
     for (after, state) in [(0, RedundancyState::Lost), (5 * MS, RedundancyState::Ok)] {

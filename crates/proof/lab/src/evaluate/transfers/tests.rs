@@ -49,7 +49,7 @@ fn transfers_that_take_longer_with_one_network_cut_are_found() {
 }
 
 #[test]
-fn a_transfer_that_misses_is_excused_by_a_stall_at_that_moment_and_no_other() {
+fn a_missed_transfer_is_excused_only_by_a_stall_at_that_moment() {
     let mut run = synthetic::run();
     let at = start_of(&run, PhaseKind::Loss) + 100 * MS;
     let index = run

@@ -64,7 +64,7 @@ pub fn result(cases: Vec<CaseResult>) -> TortureResult {
 }
 
 #[test]
-fn one_broken_promise_breaks_its_trial_and_a_case_without_trials_has_proved_nothing() {
+fn a_broken_promise_breaks_its_trial_and_a_case_without_trials_is_none() {
     let mut mixed = case("x", &[want(Outcome::Held)]);
     mixed.trials[0].wants.push(want(Outcome::Explained));
     assert_eq!(mixed.trials[0].outcome(), Outcome::Explained);

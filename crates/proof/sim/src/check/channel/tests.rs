@@ -179,7 +179,7 @@ fn a_state_is_safe_when_its_acknowledgements_cover_it_and_not_before() {
 }
 
 #[test]
-fn every_state_is_answered_by_its_deadline_and_given_up_only_for_want_of_time() {
+fn every_state_is_answered_in_time_and_given_up_only_for_want_of_it() {
     let mut bench = Bench::started();
     assert_eq!(bench.turn(ms(11), &[], &[]), BROKEN);
 
@@ -195,7 +195,7 @@ fn every_state_is_answered_by_its_deadline_and_given_up_only_for_want_of_time() 
 /// T-7 gives up what can no longer come in time when it comes to send, and tells that in the next turn:
 /// what acknowledges the state in that very turn comes too late to save it.
 #[test]
-fn a_state_that_was_given_up_for_want_of_time_may_be_acknowledged_in_the_turn_that_tells_so() {
+fn a_state_given_up_may_be_acknowledged_in_the_turn_that_tells_so() {
     let too_little_time = ms(9) + Duration::from_micros(975);
     let then = ms(9) + Duration::from_micros(990);
     let all = [ack(9, &[(0, 2)])];
@@ -235,7 +235,7 @@ fn packets_that_do_not_say_what_was_published_are_found() {
 }
 
 #[test]
-fn cycles_follow_each_other_and_a_started_one_is_not_left_for_a_later_state() {
+fn cycles_count_up_and_a_started_one_is_not_left_for_a_later_state() {
     let mut bench = Bench::started();
     bench.publish(0, 1, ms(2));
     let mut next = packet(0, ms(1));
@@ -258,7 +258,7 @@ fn cycles_follow_each_other_and_a_started_one_is_not_left_for_a_later_state() {
 }
 
 #[test]
-fn who_waits_without_asking_and_who_leaves_a_lost_packet_for_a_later_one_are_found() {
+fn waiting_without_a_probe_and_passing_over_a_lost_packet_are_found() {
     let mut bench = Bench::started();
     assert_eq!(bench.turn(ms(3), &[], &[]), FINE);
     assert_eq!(bench.turn(ms(4), &[], &[]), BROKEN);
@@ -277,7 +277,7 @@ fn who_waits_without_asking_and_who_leaves_a_lost_packet_for_a_later_one_are_fou
 }
 
 #[test]
-fn who_hears_its_partner_on_no_network_may_ask_more_slowly_until_it_is_heard() {
+fn a_partner_heard_on_no_network_may_be_probed_rarely_until_it_is() {
     let mut bench = Bench::started();
     bench.up = LinkSet::EMPTY;
     assert_eq!(bench.turn(ms(2), &[], &[]), FINE);

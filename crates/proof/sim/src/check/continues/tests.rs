@@ -84,7 +84,7 @@ fn loaded(epoch: u32, cycle: u64) -> Resumed {
 }
 
 #[test]
-fn a_beginning_from_the_initial_state_is_found_while_anybody_alive_holds_the_newest() {
+fn a_cold_start_is_found_while_anybody_alive_holds_the_newest_state() {
     let mut pair = Pair::running(false, 10);
     assert!(pair.begins(1, COLD, 120).is_err(), "it holds it itself");
     let mut pair = Pair::running(false, 9);
@@ -150,7 +150,7 @@ fn what_is_forgiven_is_counted() {
 }
 
 #[test]
-fn a_state_from_before_a_beginning_is_not_the_newest_however_far_it_had_come() {
+fn a_state_from_before_a_beginning_is_never_the_newest() {
     let mut pair = Pair::running(false, 8);
     pair.checker.forgets(0);
     assert!(pair.begins(1, COLD, 120).is_ok());
@@ -188,7 +188,7 @@ fn going_on_after_the_hot_restart_is_found_once_that_is_enforced() {
 }
 
 #[test]
-fn a_primary_whose_device_was_away_goes_on_and_that_is_counted_only_while_it_had_the_right() {
+fn going_on_without_a_device_is_counted_only_while_the_right_holds() {
     let goes_on = |asked: Option<u64>, acts: bool| {
         let mut pair = Pair::running(false, 10);
         pair.checker.enforced = true;
