@@ -33,7 +33,7 @@ pub mod reliability;
 pub mod report;
 pub mod resource;
 pub mod response;
-mod rounding;
+pub mod rounding;
 pub mod transmission;
 pub mod variation;
 

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 
 use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendOutcome};
 use bumpless_plan::Link as Planned;
-use bumpless_plan::transmission::nanos;
+use bumpless_plan::rounding::nanos;
 
 /// The driver's end: what the port sends lies here until the world takes it.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 use bumpless_base::{Counters, Duration, Instant, LinkId, LinkSet, PeerId, Random};
 use bumpless_node::data_plane::link_port::{LinkPort, SendState};
-use bumpless_plan::transmission::nanos;
+use bumpless_plan::rounding::nanos;
 use bumpless_plan::{Link, Scenario};
 use bumpless_transfer::{Publisher, Receiver, Sender, SenderEvent, SetupError, Subscriber};
 use bumpless_wire::{MAX_ACK_LEN, Packet, packet_count, parse};
