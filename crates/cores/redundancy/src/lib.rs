@@ -10,13 +10,13 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `redundancy`, `route`, `transmit` | routing, what is sent and when |
+//! | `redundancy`, `orders`, `route`, `transmit` | what a driver tells, routing, what is sent and when |
 //! | `partner`, `session`, `liveness` | who is at the other end, and which links work |
 //! | `role`, `decide`, `hand_over` | the role of one group |
 //! | `newest` | who holds the newest state |
-//! | `alone` | going on without a partner that is up to date |
+//! | `simplex` | going on without a partner that is up to date |
 //! | `agreement`, `ping` | reference points of one group, leases |
-//! | `change` | changing the configuration together |
+//! | `change`, `change_orders` | changing the configuration together |
 //! | `witness` | the other side of a lease |
 #![no_std]
 #![forbid(unsafe_code)]
@@ -26,10 +26,12 @@ extern crate alloc;
 extern crate std;
 
 mod change;
+mod change_orders;
 mod event;
 mod id;
 mod liveness;
 mod orders;
+mod outgoing;
 mod partner;
 mod ping;
 mod presence;
@@ -48,6 +50,7 @@ pub use event::{
     Event, InForce, RedundancyCause, RedundancyLevel, RoleCause, SwitchoverRefused, WaitCause,
 };
 pub use id::{GroupId, ReferenceId};
+pub use outgoing::Outgoing;
 pub use redundancy::Redundancy;
 pub use role::newest::Holding;
 pub use role::status::{Standing, Status, Weakness, Weaknesses};
@@ -55,5 +58,5 @@ pub use setup::{
     GroupSetup, MAX_PARTNERS, MAX_REFERENCES, PartnerSetup, ReferenceKind, Setup, SetupError,
     Timing,
 };
-pub use transmit::{MAX_MESSAGE_LEN, Outgoing};
+pub use transmit::MAX_MESSAGE_LEN;
 pub use witness::{Witness, WitnessSetup};

@@ -1,44 +1,14 @@
 //! What a node sends: heartbeats, requests to witnesses, echo requests.
 
 use crate::id::ReferenceId;
+use crate::outgoing::Outgoing;
 use crate::redundancy::Redundancy;
 use crate::setup::ReferenceKind;
-use bumpless_base::{Counter, Instant, LinkId, PeerId};
+use bumpless_base::{Counter, Instant};
 use bumpless_wire::{MAX_HEARTBEAT_LEN, WitnessKind, WitnessRequest};
 
 /// Bytes of the longest message that [`Redundancy::poll_transmit`] writes.
 pub const MAX_MESSAGE_LEN: usize = MAX_HEARTBEAT_LEN;
-
-/// Something to be sent at once.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outgoing {
-    /// The first `len` bytes of the buffer go to this partner on this link; `padded`: followed by zeros up to the
-    /// length of the link's longest packets.
-    Heartbeat {
-        /// The partner.
-        peer: PeerId,
-        /// The link.
-        link: LinkId,
-        /// Bytes written.
-        len: usize,
-        /// Whether it is to have full length.
-        padded: bool,
-    },
-    /// The first `len` bytes of the buffer go to this witness.
-    Witness {
-        /// The witness.
-        reference: ReferenceId,
-        /// Bytes written.
-        len: usize,
-    },
-    /// An ICMP echo request with this sequence number goes to this address.
-    Ping {
-        /// The address.
-        reference: ReferenceId,
-        /// Comes back in [`Redundancy::handle_ping_reply`].
-        sequence: u16,
-    },
-}
 
 impl Redundancy {
     /// The next message to send, written to the front of `out`; `None` when there is none.

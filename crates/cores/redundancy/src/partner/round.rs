@@ -2,8 +2,8 @@
 
 use super::Partner;
 use crate::change::{Change, Configurations};
+use crate::outgoing::Outgoing;
 use crate::setup::{Setup, Timing};
-use crate::transmit::Outgoing;
 use alloc::vec::Vec;
 use bumpless_base::{Duration, Instant, LinkId, LinkSet};
 use bumpless_wire::{GroupEntry, HeartbeatHeader, MAX_GROUPS, MAX_HEARTBEAT_LEN, encode_heartbeat};

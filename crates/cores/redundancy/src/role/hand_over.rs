@@ -5,20 +5,11 @@
 //! every heartbeat; nothing hangs on a single message.
 
 use crate::event::{Event, Outbox, RoleCause, SwitchoverRefused};
-use crate::role::state::{Retreat, RoleState};
+use crate::role::state::{Retreat, RoleState, Switchover};
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::Timing;
 use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_wire::{GroupEntry, GroupFlags, Role};
-
-/// What is left to do of a switchover by a node that is not primary.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Switchover {
-    /// This node asks the primary for the role, since then.
-    Requested(Instant),
-    /// This node was primary and has renounced; until then it offers its successor this epoch.
-    Offered(Instant, Epoch),
-}
 
 /// For how long an offer stands: long enough for many heartbeats, then the ordinary rules decide.
 fn offer_bound(timing: &Timing) -> Duration {

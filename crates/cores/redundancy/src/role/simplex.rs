@@ -5,49 +5,11 @@
 //! role, or the partner itself has heard that its state is old.
 
 use crate::event::Outbox;
-use crate::role::state::Tenure;
+use crate::role::state::{Simplex, Tenure};
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::{ReferenceKind, Timing};
 use bumpless_base::Instant;
 use bumpless_wire::{GroupEntry, Role, WitnessKind, WitnessReply};
-
-/// What a primary says of its partner's state, and who has heard it.
-#[derive(Clone, Copy, Debug, Hash)]
-pub(crate) struct Simplex {
-    /// The partner's state may be older than the last output.
-    ahead: bool,
-    /// Since when this node says so without a break; what a witness granted earlier does not count.
-    since: Instant,
-    /// Send time of the first heartbeats that said so.
-    said_at: Option<Instant>,
-    /// The partner has received one of these heartbeats.
-    heard: bool,
-    /// Outputs may have left whose state is not safe at the partner: in this role, or, as far as this node
-    /// knows at its beginning, before it.
-    written: bool,
-}
-
-impl Simplex {
-    pub(crate) const fn is_ahead(&self) -> bool {
-        self.ahead
-    }
-
-    /// Outputs may have left whose state is not safe at the partner.
-    pub(crate) const fn has_written(&self) -> bool {
-        self.written
-    }
-
-    /// A primary role begins at `now`: what the partner may hold is not known to be safe there.
-    pub(crate) const fn at_beginning(now: Instant) -> Self {
-        Self {
-            ahead: true,
-            since: now,
-            said_at: None,
-            heard: false,
-            written: true,
-        }
-    }
-}
 
 impl RoleMachine {
     /// What the driver wished last, or the role began with.

@@ -3,8 +3,6 @@
 
 use crate::event::WaitCause;
 use crate::id::{ReferenceId, ReferenceSet};
-use crate::role::hand_over::Switchover;
-use crate::role::simplex::Simplex;
 use crate::setup::MAX_REFERENCES;
 use bumpless_base::{Epoch, Instant};
 use bumpless_wire::Role;
@@ -244,4 +242,51 @@ impl RoleState {
             Retreat::Starting => Self::Starting(candidacy),
         }
     }
+}
+
+/// What a primary says of its partner's state, and who has heard it.
+#[derive(Clone, Copy, Debug, Hash)]
+pub(crate) struct Simplex {
+    /// The partner's state may be older than the last output.
+    pub(super) ahead: bool,
+    /// Since when this node says so without a break; what a witness granted earlier does not count.
+    pub(super) since: Instant,
+    /// Send time of the first heartbeats that said so.
+    pub(super) said_at: Option<Instant>,
+    /// The partner has received one of these heartbeats.
+    pub(super) heard: bool,
+    /// Outputs may have left whose state is not safe at the partner: in this role, or, as far as this node
+    /// knows at its beginning, before it.
+    pub(super) written: bool,
+}
+
+impl Simplex {
+    pub(crate) const fn is_ahead(&self) -> bool {
+        self.ahead
+    }
+
+    /// Outputs may have left whose state is not safe at the partner.
+    pub(crate) const fn has_written(&self) -> bool {
+        self.written
+    }
+
+    /// A primary role begins at `now`: what the partner may hold is not known to be safe there.
+    pub(crate) const fn at_beginning(now: Instant) -> Self {
+        Self {
+            ahead: true,
+            since: now,
+            said_at: None,
+            heard: false,
+            written: true,
+        }
+    }
+}
+
+/// What is left to do of a switchover by a node that is not primary.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Switchover {
+    /// This node asks the primary for the role, since then.
+    Requested(Instant),
+    /// This node was primary and has renounced; until then it offers its successor this epoch.
+    Offered(Instant, Epoch),
 }

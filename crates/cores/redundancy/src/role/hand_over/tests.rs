@@ -1,7 +1,7 @@
 use super::*;
 use crate::id::GroupId;
 use crate::role::agreement::Agreement;
-use crate::role::simplex::Simplex;
+use crate::role::state::Simplex;
 use crate::role::state::Tenure;
 use crate::setup::GroupSetup;
 use alloc::vec;
