@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 run() {
-  RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release --target-dir target/loom "$@"
+  RUSTFLAGS="--cfg loom" cargo test --quiet --locked --profile quick --target-dir target/loom "$@"
 }
 
 run --package bumpless-atomic-box --lib every_order -- --nocapture

@@ -51,7 +51,7 @@ done
 echo "mutations: ${#patches[@]} patches applied"
 
 run() {
-  cargo test --locked --release --target-dir "$root/target/mutations/build" "$@"
+  cargo test --locked --profile quick --target-dir "$root/target/mutations/build" "$@"
 }
 if [ $# -gt 0 ]; then
   run "$@"

@@ -8,8 +8,8 @@ cd "$(dirname "$0")/.."
 kept=crates/proof/sim/traces.tsv
 program=${BUMPLESS_BINARY:-}
 if [ -z "$program" ]; then
-  cargo build --quiet --release --locked --package bumpless-cli
-  program=${CARGO_TARGET_DIR:-target}/release/bumpless
+  cargo build --quiet --profile quick --locked --package bumpless-cli
+  program=${CARGO_TARGET_DIR:-target}/quick/bumpless
 fi
 export program
 
