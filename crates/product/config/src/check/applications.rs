@@ -3,57 +3,13 @@
 use bumpless_base::{ChannelId, Duration, LinkSet};
 
 use super::addresses::Map;
+use super::draft::Draft;
 use super::timing::ms;
 use super::{Known, groups, kinds, link, persist};
 use crate::file::{ApplicationEntry, File};
-use crate::model::{Application, ApplicationKind, Commit, Distribution, FieldIo, Timing};
-use crate::reader::{Place, Reader};
+use crate::model::{Commit, Timing};
+use crate::reader::Reader;
 use crate::schema;
-
-/// An application as far as it is known.
-pub(crate) struct Draft {
-    pub(crate) place: Place,
-    pub(crate) name: Option<String>,
-    pub(crate) group: Option<usize>,
-    channel: Option<ChannelId>,
-    pub(crate) period: Option<Duration>,
-    pub(crate) deadline: Option<Duration>,
-    pub(crate) expiry: Option<Duration>,
-    /// Once in how long its state is written to disk, if it is.
-    pub(crate) persist: Option<Option<Duration>>,
-    commit: Option<Commit>,
-    pub(crate) distribution: Option<Distribution>,
-    pub(crate) networks: Option<LinkSet>,
-    retransmissions: Option<Option<u8>>,
-    accepted_loss: Option<Option<f64>>,
-    pub(crate) state_max: Option<u32>,
-    kind: Option<ApplicationKind>,
-    field: Option<Option<FieldIo>>,
-}
-
-impl Draft {
-    pub(crate) fn finish(self) -> Option<Application> {
-        Some(Application {
-            name: self.name?,
-            group: self.group?,
-            channel: self.channel?,
-            period: self.period?,
-            deadline: self.deadline?,
-            expiry: self.expiry?,
-            // Its group's word comes when all are known.
-            hot_restart: Duration::ZERO,
-            persist: self.persist?,
-            commit: self.commit?,
-            distribution: self.distribution?,
-            networks: self.networks?,
-            retransmissions: self.retransmissions?,
-            accepted_loss_per_year: self.accepted_loss?,
-            state_max: self.state_max?,
-            kind: self.kind?,
-            field: self.field?,
-        })
-    }
-}
 
 pub(crate) fn check(
     reader: &mut Reader,

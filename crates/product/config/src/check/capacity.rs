@@ -7,8 +7,9 @@ use bumpless_base::{LinkSet, NodeId, frame};
 use bumpless_transfer::BUFFERS_PER_SIDE;
 
 use super::addresses::Map;
+use super::draft::Draft;
 use super::timing::ms;
-use super::{Room, applications, groups, link, node};
+use super::{Room, groups, link, node};
 use crate::file::File;
 use crate::model::ENVELOPE_MAX;
 use crate::model::{Distribution, IpVersion, Transfer, WireVersion};
@@ -43,14 +44,14 @@ struct Capacity<'a> {
     version: WireVersion,
     payload: u128,
     paths: Vec<Option<Path>>,
-    drafts: &'a [applications::Draft],
+    drafts: &'a [Draft],
     groups: &'a [groups::Draft],
 }
 
 pub(crate) fn check(
     reader: &mut Reader,
     file: &File,
-    drafts: &[applications::Draft],
+    drafts: &[Draft],
     groups: &[groups::Draft],
     map: &Map,
     room: Room,
@@ -92,12 +93,7 @@ pub(crate) fn check(
 }
 
 /// Payload of a data packet: the smallest over the networks in use.
-fn payload_size(
-    file: &File,
-    drafts: &[applications::Draft],
-    map: &Map,
-    version: WireVersion,
-) -> Option<u16> {
+fn payload_size(file: &File, drafts: &[Draft], map: &Map, version: WireVersion) -> Option<u16> {
     let all = LinkSet::first(file.networks.len());
     let used = drafts.iter().fold(LinkSet::EMPTY, |used, draft| {
         used.union(draft.networks.unwrap_or(all))
@@ -127,7 +123,7 @@ impl Capacity<'_> {
         (u128::from(size) + self.packets(size) * path.overhead) * 8
     }
 
-    fn packet_numbers(&self, reader: &mut Reader, draft: &applications::Draft) {
+    fn packet_numbers(&self, reader: &mut Reader, draft: &Draft) {
         let Some(size) = draft.state_max else { return };
         let (packets, most) = (self.packets(size), u128::from(self.version.max_packets()));
         if packets > most {
@@ -143,7 +139,7 @@ impl Capacity<'_> {
         }
     }
 
-    fn expiry(&self, reader: &mut Reader, draft: &applications::Draft) {
+    fn expiry(&self, reader: &mut Reader, draft: &Draft) {
         let Some(expiry) = draft.expiry else { return };
         let most = self.version.max_expiry();
         if expiry > most {
@@ -167,7 +163,7 @@ impl Capacity<'_> {
     }
 
     /// The paths of an application; `None` where one is unknown.
-    fn paths_of(&self, draft: &applications::Draft) -> Option<Vec<(usize, Path)>> {
+    fn paths_of(&self, draft: &Draft) -> Option<Vec<(usize, Path)>> {
         let position = |id: bumpless_base::LinkId| {
             let i = usize::from(id.0);
             self.paths.get(i).copied().flatten().map(|path| (i, path))
@@ -186,7 +182,7 @@ impl Capacity<'_> {
     }
 
     /// A state that misses its deadline with the networks to itself.
-    fn alone(&self, reader: &mut Reader, draft: &applications::Draft) {
+    fn alone(&self, reader: &mut Reader, draft: &Draft) {
         let (Some(size), Some(deadline), Some(paths), Some(distribution)) = (
             draft.state_max,
             draft.deadline,
@@ -228,7 +224,7 @@ impl Capacity<'_> {
     }
 
     /// Bit/s that `draft` puts on network `i`, for each partner.
-    fn load(&self, draft: &applications::Draft, i: usize) -> Option<u128> {
+    fn load(&self, draft: &Draft, i: usize) -> Option<u128> {
         let paths = self.paths_of(draft)?;
         let (_, path) = *paths.iter().find(|(position, _)| *position == i)?;
         let period = u128::from(draft.period?.as_nanos()).max(1);
@@ -245,7 +241,7 @@ impl Capacity<'_> {
     }
 
     /// The partners to which `id` sends the state of `draft` when it is primary.
-    fn partners(&self, draft: &applications::Draft, id: NodeId) -> u128 {
+    fn partners(&self, draft: &Draft, id: NodeId) -> u128 {
         let group = draft.group.and_then(|i| self.groups.get(i));
         let candidates = group
             .and_then(|group| group.candidates.as_deref())
@@ -269,7 +265,7 @@ impl Capacity<'_> {
             return;
         };
         let sum = |id: NodeId| -> u128 {
-            let load = |draft: &applications::Draft| {
+            let load = |draft: &Draft| {
                 self.load(draft, i)
                     .unwrap_or(0)
                     .saturating_mul(self.partners(draft, id))
@@ -300,17 +296,12 @@ impl Capacity<'_> {
 }
 
 /// The sum of state buffers on the node that has most.
-fn memory(
-    reader: &mut Reader,
-    file: &File,
-    drafts: &[applications::Draft],
-    groups: &[groups::Draft],
-) {
+fn memory(reader: &mut Reader, file: &File, drafts: &[Draft], groups: &[groups::Draft]) {
     let Some(most) = file.transfer.memory_max else {
         return;
     };
     let need = |id: NodeId| -> u128 {
-        let of = |draft: &applications::Draft| -> Option<u128> {
+        let of = |draft: &Draft| -> Option<u128> {
             let candidates = groups.get(draft.group?)?.candidates.as_deref()?;
             let persist = draft.persist?.is_some();
             candidates

@@ -2,19 +2,14 @@
 
 use bumpless_base::Duration;
 
-use super::applications;
+use super::draft::Draft;
 use super::timing::ms;
 use crate::file::File;
 use crate::model::{Config, Timing};
 use crate::reader::Reader;
 
 /// A backup that takes over must still find its state young enough.
-pub(crate) fn check(
-    reader: &mut Reader,
-    file: &File,
-    drafts: &[applications::Draft],
-    timing: Option<&Timing>,
-) {
+pub(crate) fn check(reader: &mut Reader, file: &File, drafts: &[Draft], timing: Option<&Timing>) {
     let Some(timing) = timing else { return };
     for (at, given) in file.groups.iter().enumerate() {
         let Some(Some(hot_restart)) = given.hot_restart else {

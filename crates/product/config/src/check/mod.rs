@@ -7,12 +7,14 @@
 mod addresses;
 mod applications;
 mod capacity;
+mod draft;
 mod groups;
 mod hot_restart;
 mod kinds;
 mod names;
 mod persist;
 mod timing;
+mod weaknesses;
 
 use bumpless_base::{LinkId, NodeId};
 
@@ -59,10 +61,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
     let transfer = capacity::check(reader, file, &drafts, &groups, &map, room);
     let realtime = realtime(&file.realtime);
     let plan = plan(&file.plan);
-    let applications: Option<Vec<_>> = drafts
-        .into_iter()
-        .map(applications::Draft::finish)
-        .collect();
+    let applications: Option<Vec<_>> = drafts.into_iter().map(draft::Draft::finish).collect();
     if !reader.is_clean() {
         return None;
     }
@@ -83,7 +82,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
         weaknesses: Vec::new(),
     };
     hot_restart::spread(&mut config);
-    config.weaknesses = crate::weakness::find(&config);
+    config.weaknesses = weaknesses::find(&config);
     Some(config)
 }
 

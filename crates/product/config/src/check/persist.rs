@@ -5,8 +5,9 @@ use std::path::{Component, Path, PathBuf};
 
 use bumpless_base::Duration;
 
+use super::draft::Draft;
 use super::timing::ms;
-use super::{applications, groups, hot_restart};
+use super::{groups, hot_restart};
 use crate::file::File;
 use crate::reader::Reader;
 use crate::schema::{self, PersistWord};
@@ -33,18 +34,13 @@ pub(crate) fn of_application(
 }
 
 /// Every node that keeps states has a folder of its own for them, and states in it are young enough to be used.
-pub(crate) fn check(
-    reader: &mut Reader,
-    file: &File,
-    drafts: &[applications::Draft],
-    groups: &[groups::Draft],
-) {
+pub(crate) fn check(reader: &mut Reader, file: &File, drafts: &[Draft], groups: &[groups::Draft]) {
     drafts.iter().for_each(|draft| in_time(reader, file, draft));
     folders_given(reader, file, drafts, groups);
     folders_differ(reader, file);
 }
 
-fn in_time(reader: &mut Reader, file: &File, draft: &applications::Draft) {
+fn in_time(reader: &mut Reader, file: &File, draft: &Draft) {
     let (Some(Some(every)), Some(group)) = (draft.persist, draft.group) else {
         return;
     };
@@ -64,22 +60,17 @@ fn in_time(reader: &mut Reader, file: &File, draft: &applications::Draft) {
     }
 }
 
-fn folders_given(
-    reader: &mut Reader,
-    file: &File,
-    drafts: &[applications::Draft],
-    groups: &[groups::Draft],
-) {
+fn folders_given(reader: &mut Reader, file: &File, drafts: &[Draft], groups: &[groups::Draft]) {
     for (at, given) in file.nodes.iter().enumerate() {
         if given.state_dir != Some(None) {
             continue;
         }
-        let runs = |draft: &&applications::Draft| {
+        let runs = |draft: &&Draft| {
             let group = draft.group.and_then(|group| groups.get(group));
             let candidates = group.and_then(|group| group.candidates.as_ref());
             candidates.is_some_and(|all| all.contains(&super::node(at)))
         };
-        let persists = |draft: &&applications::Draft| matches!(draft.persist, Some(Some(_)));
+        let persists = |draft: &&Draft| matches!(draft.persist, Some(Some(_)));
         let Some(draft) = drafts.iter().filter(runs).find(persists) else {
             continue;
         };

@@ -1,0 +1,143 @@
+//! What a configuration permits although it is weaker than it could be: which of it is so.
+
+use crate::model::{Application, Config, Group, ReferenceKind, WireVersion};
+use crate::weakness::{Weakness, WeaknessCode};
+
+/// Everything that is weak in `config`, in the order of the file's sections.
+pub(crate) fn find(config: &Config) -> Vec<Weakness> {
+    let mut all = vec![weakness(
+        WeaknessCode::Unauthenticated,
+        "transfer".into(),
+        "messages carry no authentication: whoever can send to these networks can disturb the pair",
+        "keep the networks closed to others, or protect them with IPsec",
+    )];
+    if config.transfer.version == WireVersion::V1 {
+        all.push(weakness(
+            WeaknessCode::EarlierSessions,
+            "transfer.wire_version".into(),
+            "version 1 cannot tell packets that were delayed since before a restart",
+            "set wire_version = 2",
+        ));
+    }
+    if config.plan.run_although_refused {
+        all.push(weakness(
+            WeaknessCode::RunAlthoughRefused,
+            "plan.run_although_refused".into(),
+            "a node starts even if the plan says that states cannot be in time",
+            "make `bumpless plan` say yes, then set run_although_refused = false",
+        ));
+    }
+    networks(config, &mut all);
+    config
+        .groups
+        .iter()
+        .for_each(|group| of_group(config, group, &mut all));
+    config
+        .applications
+        .iter()
+        .for_each(|application| of_application(application, &mut all));
+    all
+}
+
+fn networks(config: &Config, all: &mut Vec<Weakness>) {
+    for network in config
+        .networks
+        .iter()
+        .filter(|network| network.bandwidth == 0)
+    {
+        all.push(weakness(
+            WeaknessCode::Unpaced,
+            format!("network {:?}", network.name),
+            "states no bandwidth: packets with a near deadline wait behind others in the kernel's queue, and \
+             nobody can say whether states are in time",
+            "set bandwidth_mbit to what the slowest hop carries",
+        ));
+    }
+    for node in &config.nodes {
+        let ips: Vec<_> = node
+            .addresses
+            .iter()
+            .flatten()
+            .map(|address| address.ip())
+            .collect();
+        if (1..ips.len()).any(|i| ips[..i].contains(&ips[i])) {
+            all.push(weakness(
+                WeaknessCode::SharedAddress,
+                format!("node {:?}", node.name),
+                "has one IP address on several networks, which then fail together",
+                "give it an interface and an address on each network",
+            ));
+        }
+    }
+}
+
+fn of_group(config: &Config, group: &Group, all: &mut Vec<Weakness>) {
+    let subject = || format!("group {:?}", group.name);
+    let references = || {
+        group
+            .references
+            .iter()
+            .filter_map(|&i| config.references.get(i))
+    };
+    if group.references.is_empty() {
+        all.push(weakness(
+            WeaknessCode::WithoutReference,
+            subject(),
+            "UNSAFE: has no reference point; when its nodes do not hear each other, both write",
+            "set up a witness on each network and name them in references",
+        ));
+        return;
+    }
+    for reference in references().filter(|point| matches!(point.kind, ReferenceKind::Ping(_))) {
+        all.push(weakness(
+            WeaknessCode::PingReference,
+            format!("{}, reference {:?}", subject(), reference.name),
+            "an address that only answers ICMP answers both nodes when they do not hear each other, \
+             and both write",
+            "run a witness there instead",
+        ));
+    }
+    let mut links = references().map(|reference| reference.network);
+    let first = links.next();
+    if links.all(|link| Some(link) == first) {
+        all.push(weakness(
+            WeaknessCode::ReferencesOnOneNetwork,
+            subject(),
+            "all its reference points are on one network; without that network there is no failover",
+            "name a reference point on each network",
+        ));
+    }
+}
+
+fn of_application(application: &Application, all: &mut Vec<Weakness>) {
+    let subject = || format!("application {:?}", application.name);
+    if application.networks.len() == 1 {
+        all.push(weakness(
+            WeaknessCode::SingleNetwork,
+            subject(),
+            "its state travels on one network; without that network the backup falls behind",
+            "give the nodes addresses on a second network and use both",
+        ));
+    }
+    if application
+        .field
+        .as_ref()
+        .is_some_and(|field| !field.check_epoch)
+    {
+        all.push(weakness(
+            WeaknessCode::OutputsNotFenced,
+            subject(),
+            "its process does not check epochs: a delayed write of the former primary may take effect",
+            "set check_epoch = true with a process that can",
+        ));
+    }
+}
+
+fn weakness(code: WeaknessCode, subject: String, hazard: &str, remedy: &str) -> Weakness {
+    Weakness {
+        code,
+        subject,
+        hazard: hazard.into(),
+        remedy: remedy.into(),
+    }
+}
