@@ -6,8 +6,9 @@ use crate::model::MAX_FILE_LEN;
 use crate::reader::{Reader, TableReader};
 use crate::schema::{
     Application, FieldIo, Group, Network, Node, Pair, PlanSettings, Realtime, Reference, SECTIONS,
-    Section, SectionInfo, SetPoint, Times, Timing, Transfer,
+    Section, SetPoint, Timing, Transfer,
 };
+use crate::section::{SectionInfo, Times};
 use crate::suggest::nearest;
 
 /// The sections as written; wrong fields are `None` and reported.

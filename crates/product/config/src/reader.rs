@@ -1,39 +1,14 @@
 //! Reading tables of the file with the place of everything kept for messages.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use toml_edit::{Document, Item, TableLike};
 
+use crate::lines::Lines;
 use crate::problem::Problem;
-use crate::schema::shape::{Describe, Shape};
-use crate::schema::{SECTIONS, SectionInfo};
+use crate::section::SectionInfo;
+use crate::shape::{Describe, Shape};
 use crate::suggest::nearest;
-
-/// Offsets at which the lines of a text begin.
-pub(crate) struct Lines(Vec<usize>);
-
-impl Lines {
-    pub(crate) fn new(text: &str) -> Self {
-        let ends = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
-        Self(
-            std::iter::once(0)
-                .chain(ends.map(|(at, _)| at + 1))
-                .collect(),
-        )
-    }
-    /// The line, from 1, in which `span` begins; the first for no span.
-    pub(crate) fn of(&self, span: Option<Range<usize>>) -> usize {
-        let offset = span.map_or(0, |span| span.start);
-        self.0.partition_point(|&start| start <= offset).max(1)
-    }
-    /// The bytes of line `number`, its end of line included.
-    pub(crate) fn range(&self, number: usize, text: &str) -> Range<usize> {
-        let start = self.0.get(number.saturating_sub(1)).copied();
-        let end = self.0.get(number).copied();
-        start.unwrap_or(text.len())..end.unwrap_or(text.len())
-    }
-}
 
 /// Where a table stands in the file, and the line of each of its fields.
 #[derive(Clone, Debug, Default)]
@@ -219,12 +194,12 @@ impl<'a> TableReader<'a> {
         }
     }
 
-    /// Reports fields that `section` does not know, and hands out the table's place.
-    pub(crate) fn finish(self, section: &SectionInfo) -> Place {
+    /// Reports fields that `section`, one of `all`, does not know, and hands out the table's place.
+    pub(crate) fn finish(self, section: &SectionInfo, all: &[&SectionInfo]) -> Place {
         let fields = section.fields.iter().map(|field| field.key);
         let known: Vec<&str> = fields.chain(section.parts.iter().copied()).collect();
         for (key, _) in self.table.iter().filter(|(key, _)| !known.contains(key)) {
-            let (wrong, right) = explain_unknown(key, &known);
+            let (wrong, right) = explain_unknown(key, &known, all);
             self.reader.wrong(&self.place, key, wrong, right);
         }
         self.place
@@ -232,18 +207,18 @@ impl<'a> TableReader<'a> {
 }
 
 /// What is wrong with the unknown field `key`, and what would be right.
-fn explain_unknown(key: &str, known: &[&str]) -> (String, String) {
+fn explain_unknown(key: &str, known: &[&str], sections: &[&SectionInfo]) -> (String, String) {
     let wrong = "is not a field of this table".to_owned();
     if let Some(near) = nearest(key, known.iter().copied()) {
         return (wrong, format!("did you mean {near}?"));
     }
     let has = |section: &&&SectionInfo| section.fields.iter().any(|field| field.key == key);
-    if let Some(home) = SECTIONS.iter().find(has) {
+    if let Some(home) = sections.iter().find(has) {
         return (wrong, format!("{key} belongs in {}", home.header()));
     }
-    let all = SECTIONS.iter().flat_map(|section| section.fields);
+    let all = sections.iter().flat_map(|section| section.fields);
     if let Some(near) = nearest(key, all.map(|field| field.key))
-        && let Some(home) = SECTIONS
+        && let Some(home) = sections
             .iter()
             .find(|section| section.fields.iter().any(|field| field.key == near))
     {

@@ -9,8 +9,8 @@ use super::{Known, link};
 use crate::file::File;
 use crate::model::{IpVersion, Loss, Network, Node, Reference, ReferenceKind};
 use crate::reader::Reader;
-use crate::schema::shape::Describe;
 use crate::schema::{self, Address, ReferenceWord, unusable};
+use crate::shape::Describe;
 
 /// Who has which address on which network.
 pub(crate) struct Map {
@@ -187,7 +187,7 @@ fn reference_kind(reader: &mut Reader, given: &schema::Reference) -> Option<Refe
                     None => return Some(ReferenceKind::Ping(ip)),
                     Some(reason) => format!("is {text}, {reason}"),
                 },
-                Err(_) => format!("is the text {}", schema::shape::quote(text)),
+                Err(_) => format!("is the text {}", crate::shape::quote(text)),
             };
             (
                 "ping",

@@ -96,7 +96,7 @@ fn candidates(reader: &mut Reader, known: &Known, given: &schema::Group) -> Opti
             "name two, the preferred one first; a pool is several groups",
         );
     }
-    let mut find = |name: &schema::shape::Mention| {
+    let mut find = |name: &crate::shape::Mention| {
         known
             .nodes
             .find(reader, &given.place, ("nodes", name.line), &name.name)

@@ -1,7 +1,8 @@
 //! The reference of all fields, as Markdown.
 
 use super::{about, capital, wrap};
-use crate::schema::{FieldInfo, Presence, SECTIONS, SectionInfo, Times};
+use crate::schema::SECTIONS;
+use crate::section::{FieldInfo, Presence, SectionInfo, Times};
 
 const WIDTH: usize = 100;
 

@@ -1,7 +1,8 @@
 //! The sample file: the quadruple tank on one computer, with every field explained once.
 
 use super::{about, capital, wrap};
-use crate::schema::{FieldInfo, Presence, SECTIONS, SectionInfo};
+use crate::schema::SECTIONS;
+use crate::section::{FieldInfo, Presence, SectionInfo};
 
 const WIDTH: usize = 96;
 

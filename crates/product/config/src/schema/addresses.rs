@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use toml_edit::{Item, TableLike};
 
-use super::shape::{Describe, Fault, Mention, Shape, fault, quote, show};
-use crate::reader::Lines;
+use crate::lines::Lines;
+use crate::shape::{Describe, Fault, Mention, Shape, fault, quote, show};
 
 /// An IP address with port.
 pub(crate) struct Address;

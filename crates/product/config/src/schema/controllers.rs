@@ -7,8 +7,8 @@ use bumpless_base::Duration;
 use super::addresses::Address;
 use super::numbers::{Bytes, Millis, Positive, Real, RealPair, Whole};
 use super::section;
-use super::shape::{Choice, Flag, Mention, Name, Names};
 use crate::model::{AfterHotRestart, Commit, Distribution, ENVELOPE_MAX, OnFailure};
+use crate::shape::{Choice, Flag, Mention, Name, Names};
 
 section! {
     /// Two nodes that stand in for each other: one of them is primary for all applications of the

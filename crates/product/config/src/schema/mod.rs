@@ -9,7 +9,6 @@ mod addresses;
 mod controllers;
 mod numbers;
 mod pair;
-pub(crate) mod shape;
 
 pub(crate) use addresses::{Address, unusable};
 pub(crate) use controllers::{Application, FieldIo, Group, SetPoint};
@@ -19,54 +18,7 @@ pub(crate) use pair::{
 };
 
 use crate::reader::TableReader;
-use shape::Describe;
-
-/// What becomes of a field that the file leaves out.
-#[derive(Clone, Copy)]
-pub(crate) enum Presence {
-    /// It is an error.
-    Required,
-    /// The value written here, as in the file, applies.
-    Default(&'static str),
-    /// What these words say applies.
-    Computed(&'static str),
-}
-
-/// One field, for the sample and the reference.
-pub(crate) struct FieldInfo {
-    pub(crate) key: &'static str,
-    pub(crate) unit: &'static str,
-    pub(crate) about: &'static str,
-    pub(crate) presence: Presence,
-    pub(crate) shape: &'static dyn Describe,
-}
-
-/// How often a section may stand in the file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Times {
-    Once,
-    Many,
-}
-
-/// One section, for the parser's messages, the sample and the reference.
-pub(crate) struct SectionInfo {
-    pub(crate) path: &'static str,
-    pub(crate) times: Times,
-    pub(crate) about: &'static str,
-    pub(crate) fields: &'static [FieldInfo],
-    /// Tables inside this one that are sections of their own.
-    pub(crate) parts: &'static [&'static str],
-}
-
-impl SectionInfo {
-    /// The section's header line in the file.
-    pub(crate) fn header(&self) -> String {
-        match self.times {
-            Times::Once => format!("[{}]", self.path),
-            Times::Many => format!("[[{}]]", self.path),
-        }
-    }
-}
+use crate::section::SectionInfo;
 
 /// A section that can be read from a table.
 pub(crate) trait Section: Sized {
@@ -120,11 +72,11 @@ macro_rules! section {
         }
 
         impl crate::schema::Section for $name {
-            const INFO: &'static crate::schema::SectionInfo = &crate::schema::SectionInfo {
+            const INFO: &'static crate::section::SectionInfo = &crate::section::SectionInfo {
                 path: $path,
-                times: crate::schema::Times::$times,
+                times: crate::section::Times::$times,
                 about: concat!($($about, "\n"),+),
-                fields: &[$(crate::schema::FieldInfo {
+                fields: &[$(crate::section::FieldInfo {
                     key: $key,
                     unit: $unit,
                     about: concat!($($doc, "\n"),+),
@@ -138,16 +90,16 @@ macro_rules! section {
                     let $field =
                         crate::schema::section!(@read $presence, table, $key, $shape $(, $default)?);
                 )*
-                let place = table.finish(Self::INFO);
+                let place = table.finish(Self::INFO, &crate::schema::SECTIONS);
                 Self { place, $($field),* }
             }
         }
     };
     (@type computed, $type:ty) => { Option<Option<$type>> };
     (@type $other:ident, $type:ty) => { Option<$type> };
-    (@presence required) => { crate::schema::Presence::Required };
-    (@presence default $value:literal) => { crate::schema::Presence::Default($value) };
-    (@presence computed $words:literal) => { crate::schema::Presence::Computed($words) };
+    (@presence required) => { crate::section::Presence::Required };
+    (@presence default $value:literal) => { crate::section::Presence::Default($value) };
+    (@presence computed $words:literal) => { crate::section::Presence::Computed($words) };
     (@read required, $table:ident, $key:literal, $shape:expr) => {
         $table.required($key, &$shape)
     };

@@ -3,8 +3,8 @@
 use bumpless_base::Duration;
 use toml_edit::Item;
 
-use super::shape::{Describe, Fault, Shape, fault, show};
-use crate::reader::Lines;
+use crate::lines::Lines;
+use crate::shape::{Describe, Fault, Shape, fault, show};
 
 /// A number for people: whole ones without a point.
 fn plain(number: f64) -> String {

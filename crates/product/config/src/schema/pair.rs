@@ -3,8 +3,8 @@
 use super::addresses::{AddressEntry, Addresses};
 use super::numbers::{Bytes, Megabits, Millis, Real, Whole};
 use super::section;
-use super::shape::{Choice, Flag, Name, Text};
 use crate::model::{IN_FLIGHT_MAX, WireVersion};
+use crate::shape::{Choice, Flag, Name, Text};
 use bumpless_base::Duration;
 
 section! {
@@ -81,19 +81,19 @@ section! {
 /// The transfer protocol's version, written as a number.
 pub(crate) struct Version;
 
-impl super::shape::Describe for Version {
+impl crate::shape::Describe for Version {
     fn accepts(&self) -> String {
         "1 or 2".into()
     }
 }
 
-impl super::shape::Shape for Version {
+impl crate::shape::Shape for Version {
     type Out = WireVersion;
     fn read(
         &self,
         item: &toml_edit::Item,
-        lines: &crate::reader::Lines,
-    ) -> Result<WireVersion, Vec<super::shape::Fault>> {
+        lines: &crate::lines::Lines,
+    ) -> Result<WireVersion, Vec<crate::shape::Fault>> {
         let number = Whole { min: 1, max: 2 }.read(item, lines)?;
         Ok(if number == 1 {
             WireVersion::V1

@@ -1,5 +1,6 @@
 use super::*;
 use crate::reader::{Reader, TableReader};
+use crate::section::Presence;
 use toml_edit::Document;
 
 #[test]

@@ -2,7 +2,7 @@
 
 use toml_edit::{Item, Value};
 
-use crate::reader::Lines;
+use crate::lines::Lines;
 
 /// Says what a field accepts, after the word "give".
 pub(crate) trait Describe: Sync {
