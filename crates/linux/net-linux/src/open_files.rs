@@ -1,7 +1,5 @@
 //! How many files this process may have open at a time: sockets, wake-up descriptors and files together.
 
-use crate::errno::Errno;
-use crate::sys;
 use std::fmt;
 
 /// The limit is lower than what is needed, and may not be raised so far.
@@ -26,20 +24,20 @@ impl fmt::Display for TooFew {
 
 impl std::error::Error for TooFew {}
 
-/// The limit that counts, and the one up to which this process may raise it.
-fn limits() -> Result<libc::rlimit, Errno> {
+/// The limit that counts, and the one up to which this process may raise it; `None` if the kernel does not tell.
+fn limits() -> Option<libc::rlimit> {
     let mut limits = libc::rlimit {
         rlim_cur: 0,
         rlim_max: 0,
     };
     // SAFETY: `limits` is what the call fills.
-    sys::check(unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limits) })?;
-    Ok(limits)
+    let answer = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limits) };
+    (answer == 0).then_some(limits)
 }
 
 /// How many this process may have open; `None` if the kernel does not tell.
 pub fn limit() -> Option<u64> {
-    limits().ok().map(|limits| limits.rlim_cur)
+    limits().map(|limits| limits.rlim_cur)
 }
 
 /// Sees to it that this process may have `needed` files open, by raising its limit as far as it may.
@@ -48,7 +46,7 @@ pub fn limit() -> Option<u64> {
 /// It may not be raised so far.
 pub fn ensure(needed: u64) -> Result<(), TooFew> {
     // Where the kernel does not tell, there is nothing to compare with.
-    let Ok(limits) = limits() else {
+    let Some(limits) = limits() else {
         return Ok(());
     };
     if limits.rlim_cur >= needed {
@@ -59,10 +57,10 @@ pub fn ensure(needed: u64) -> Result<(), TooFew> {
         ..limits
     };
     // SAFETY: the call reads `raised`.
-    sys::check(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) })
-        .map(drop)
-        .map_err(|_| TooFew {
-            needed,
-            permitted: limits.rlim_max,
-        })
+    let answer = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) };
+    let permitted = limits.rlim_max;
+    match answer {
+        0 => Ok(()),
+        _ => Err(TooFew { needed, permitted }),
+    }
 }
