@@ -16,6 +16,15 @@ const CORE_WITH_UNSAFE_CODE: &str = "atomic-box";
 /// What tests everywhere may use although its folder is above theirs.
 const FOR_TESTS: &str = "bumpless-testing";
 
+/// Folders of source whose files stand in circles, which only the apparatus may have. One that is mended leaves the list.
+const IN_CIRCLES: &[&str] = &[
+    "proof/bench/src",
+    "proof/bench/src/calibrate",
+    "proof/sim/src",
+    "proof/sim/src/promise",
+    "proof/sim/src/script",
+];
+
 /// Licences under which a dependency can be shipped with Bumpless.
 const LICENCES: &[&str] = &[
     "Apache-2.0",
@@ -174,4 +183,131 @@ fn cores_use_no_standard_library_and_no_unsafe_code() {
         count += 1;
     }
     assert!(count >= 5, "{count} cores");
+}
+
+/// The first names of the paths that begin with `prefix` in `text`: of one, or of each in braces.
+fn names_after(text: &str, prefix: &str) -> Vec<String> {
+    let first = |path: &str| -> String {
+        let name = path.trim_start().chars();
+        name.take_while(|c| c.is_alphanumeric() || *c == '_')
+            .collect()
+    };
+    let ends = text.match_indices(prefix).filter(|&(at, _)| {
+        let before = text[..at].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':')
+    });
+    let rest = ends.map(|(at, _)| &text[at + prefix.len()..]);
+    rest.flat_map(|rest| {
+        let Some(list) = rest.strip_prefix('{') else {
+            return vec![first(rest)];
+        };
+        let (mut depth, mut names, mut begins) = (0, Vec::new(), 0);
+        for (at, c) in list.char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' if depth > 0 => depth -= 1,
+                ',' | '}' if depth == 0 => {
+                    names.push(first(&list[begins..at]));
+                    begins = at + 1;
+                    if c == '}' {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        names
+    })
+    .collect()
+}
+
+/// What `file` in the folder of source `room` depends on by its code, without comments and tests.
+fn depends_on(file: &Path, room: &Path, source: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(file).expect("a file of source");
+    let code = text
+        .split("#[cfg(test)]\nmod tests")
+        .next()
+        .unwrap_or_default();
+    let lines = code
+        .lines()
+        .map(|line| line.split("//").next().unwrap_or_default());
+    let code: Vec<_> = lines.collect();
+    let code = code.join("\n");
+    let inside = room.strip_prefix(source).expect("below the source");
+    let of_room: String = inside
+        .iter()
+        .map(|name| format!("{}::", name.to_string_lossy()))
+        .collect();
+    let mut names = names_after(&code, &format!("crate::{of_room}"));
+    let is_room = file.file_stem().is_some_and(|stem| stem == "mod");
+    let below = file
+        .strip_prefix(room)
+        .expect("in the room")
+        .components()
+        .count();
+    let up = "super::".repeat(below - usize::from(is_room));
+    if !up.is_empty() {
+        names.extend(names_after(&code, &up));
+    }
+    names
+}
+
+/// The modules of the folder `room` that reach themselves.
+fn circles_of(room: &Path, source: &Path) -> Vec<String> {
+    let mut modules: BTreeMap<String, Vec<PathBuf>> = BTreeMap::new();
+    let mut open = vec![room.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                open.push(path);
+                continue;
+            }
+            let inside = path.strip_prefix(room).expect("in the room");
+            let module = inside.iter().next().expect("a name").to_string_lossy();
+            let module = module.trim_end_matches(".rs").to_owned();
+            let tests = path.ends_with("tests.rs") || module == "tests" || module == "every_order";
+            let hub = ["mod", "lib", "main"].contains(&module.as_str());
+            if path.extension().is_some_and(|it| it == "rs") && !tests && !hub {
+                modules.entry(module).or_default().push(path);
+            }
+        }
+    }
+    let names: BTreeSet<_> = modules.keys().cloned().collect();
+    let crates = modules.iter().map(|(name, files)| {
+        let named = files.iter().flat_map(|file| depends_on(file, room, source));
+        let others = named.filter(|other| other != name && names.contains(other));
+        let dependencies = others.map(|other| (other, false)).collect();
+        (name.clone(), (0, dependencies))
+    });
+    in_circles(&crates.collect())
+}
+
+#[test]
+fn files_of_a_folder_depend_one_way() {
+    let mut found = BTreeMap::new();
+    let mut rooms = 0;
+    let mut open = vec![(root().join("crates"), None)];
+    while let Some((folder, source)) = open.pop() {
+        let source = source.or_else(|| folder.ends_with("src").then(|| folder.clone()));
+        for entry in std::fs::read_dir(&folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            let of_tests = path.ends_with("tests") || path.ends_with("examples");
+            if path.is_dir() && !of_tests {
+                open.push((path, source.clone()));
+            }
+        }
+        if let Some(source) = source {
+            rooms += 1;
+            let circle = circles_of(&folder, &source);
+            let name = folder.strip_prefix(root().join("crates")).expect("a crate");
+            if !circle.is_empty() {
+                found.insert(name.to_string_lossy().into_owned(), circle);
+            }
+        }
+    }
+    println!("{rooms} folders, {} exempted", IN_CIRCLES.len());
+    let names: Vec<_> = found.keys().map(String::as_str).collect();
+    assert!(rooms > 40, "{rooms}");
+    assert_eq!(names, IN_CIRCLES, "{found:#?}");
 }
