@@ -29,7 +29,7 @@ pub enum Outgoing {
     Ping {
         /// The address.
         reference: ReferenceId,
-        /// Comes back in [`Redundancy::handle_ping_reply`].
+        /// Comes back in [`handle_ping_reply`](crate::Redundancy::handle_ping_reply).
         sequence: u16,
     },
 }
