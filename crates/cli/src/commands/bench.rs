@@ -9,7 +9,7 @@ use bumpless_base::Duration;
 use bumpless_bench::peer::{self, Kind, PeerOptions, Side};
 use bumpless_bench::plan::{CaseKind, Options};
 use bumpless_bench::result::{Run, SCHEMA};
-use bumpless_bench::run::transfers::LossCase;
+use bumpless_bench::run::loss::LossCase;
 use bumpless_bench::{bench, report};
 use clap::{Args, Subcommand, ValueEnum};
 

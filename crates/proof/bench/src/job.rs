@@ -7,8 +7,9 @@ use crate::plan::{CaseKind, Column, Options};
 use crate::result::Run;
 use crate::run::Trouble;
 use crate::run::cyclic::{self, Load, SteadyLoss, UTILISATION};
+use crate::run::loss::LossCase;
 use crate::run::pair::Peer;
-use crate::run::transfers::{Bench, Case, LossCase};
+use crate::run::transfers::{Bench, Case};
 use crate::run::{cost, cut};
 
 /// Steps of the ramp, share of 1 Gbit/s.

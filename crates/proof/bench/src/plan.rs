@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use crate::network::Shape;
 use crate::paper;
+use crate::run::loss::LossCase;
 use crate::run::pair::Peer;
-use crate::run::transfers::LossCase;
 
 /// Iterations of a transfer, as in the paper.
 pub const ITERATIONS: usize = 100;

@@ -10,7 +10,7 @@ use crate::paper;
 use crate::result::Run;
 use crate::run::cost::Cost;
 use crate::run::cyclic::Applications;
-use crate::run::transfers::LossCase;
+use crate::run::loss::LossCase;
 
 const OURS: Block<'static> = ("transfer", "single", "1gbit");
 /// Bytes of a packet of ours beside its piece of the state: our header, UDP and IP.

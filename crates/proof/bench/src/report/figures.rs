@@ -4,7 +4,7 @@ use super::chart::{self, Line};
 use super::transfers::{Block, blocks, cell, paper_figures};
 use crate::paper;
 use crate::result::Run;
-use crate::run::transfers::LossCase;
+use crate::run::loss::LossCase;
 
 /// A plot.
 pub struct Figure {

@@ -4,7 +4,8 @@ use super::table::{Kind, Table};
 use super::units;
 use crate::paper;
 use crate::result::Run;
-use crate::run::transfers::{Cell, LossCase};
+use crate::run::loss::LossCase;
+use crate::run::transfers::Cell;
 
 /// A peer with a kind of connection over a network.
 pub type Block<'a> = (&'a str, &'a str, &'a str);
