@@ -76,6 +76,9 @@ pub struct Cell {
     pub samples_ns: Vec<u64>,
     /// Positions in `samples_ns` of the ones that a stall touches.
     pub disturbed: Vec<usize>,
+    /// How long the machine stood still during each of those, nanoseconds; nothing in a run that did not tell.
+    #[serde(default)]
+    pub stood_still_ns: Vec<u64>,
 }
 
 /// One transfer that came to its end.
@@ -170,6 +173,8 @@ impl<'a> Session<'a> {
             .filter(|(_, time)| touched(time))
             .map(|(at, _)| at)
             .collect();
+        let stood_still = |&at: &usize| seen.stood_still(times[at].from, times[at].to);
+        cell.stood_still_ns = cell.disturbed.iter().map(stood_still).collect();
         cell.samples_ns = times.iter().map(|time| time.took).collect();
         cell.all = Summary::of(cell.samples_ns.iter().copied());
         let quiet = times.iter().filter(|time| !touched(time));
