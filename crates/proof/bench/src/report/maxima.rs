@@ -85,8 +85,12 @@ impl Maxima<'_> {
     pub fn told(&self) -> String {
         let counts = || self.cells.iter().map(|cell| cell.samples_ns.len());
         let (fewest, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+        let transfers = match fewest == most {
+            true => format!("{most}"),
+            false => format!("{fewest} to {most}"),
+        };
         format!(
-            "{} of {}, {} of them without a stall that explains it; of {fewest} to {most} transfers (paper: 100)",
+            "{} of {}, no stall explains {}; of {transfers} transfers each (paper: 100)",
             self.above.len(),
             self.cells.len(),
             self.unexplained()

@@ -66,8 +66,7 @@ fn a_cell_above_the_paper_s_maximum_is_ours_unless_a_stall_explains_it() {
     let what = "transfer: sizes and losses with a longest";
     let (kind, told) = seen(&run, what);
     assert_eq!(kind, table::Kind::Good);
-    let words =
-        "1 of 2, 0 of them without a stall that explains it; of 1 to 2 transfers (paper: 100)";
+    let words = "1 of 2, no stall explains 0; of 1 to 2 transfers each (paper: 100)";
     assert_eq!(told, words);
 
     // Not long enough: 2.5 ms less 1.4 are more than 1.
