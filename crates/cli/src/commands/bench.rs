@@ -9,7 +9,7 @@ use bumpless_base::Duration;
 use bumpless_bench::peer::{self, Kind, PeerOptions, Side};
 use bumpless_bench::plan::{CaseKind, Options};
 use bumpless_bench::result::{Run, SCHEMA};
-use bumpless_bench::run::transfers::LossCase;
+use bumpless_bench::run::loss::LossCase;
 use bumpless_bench::{bench, report};
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -58,10 +58,11 @@ pub struct Bench {
     /// Transfers of each size with each loss that no stall of the machine touches; 100 if left out
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     iterations: Option<u32>,
-    /// Start no more transfers of one size and loss after this many seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    limit: u64,
-    /// How long each run of many applications lasts
+    /// Start no more transfers of one size and loss after this many seconds; if left out, 300 where the first or the
+    /// last packet is lost, so that peers that wait for a timer come to as many, too, and 20 elsewhere
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    limit: Option<u64>,
+    /// How long each run of many applications lasts; the paper's took an hour (3600)
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     seconds: u64,
     /// Longest time processors may take to wake, for every peer; 0 keeps them awake, as one does where
@@ -228,7 +229,7 @@ impl Bench {
             losses: self.losses.clone(),
             many: self.connections.map(|kind| kind == Connections::Many),
             iterations: self.iterations.map(|n| n as usize),
-            cell_limit: Span::from_secs(self.limit),
+            cell_limit: self.limit.map(Span::from_secs),
             span: Span::from_secs(self.seconds),
             wake_latency: self.wake_latency,
             silent: false,

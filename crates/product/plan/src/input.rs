@@ -3,7 +3,7 @@
 mod faults;
 
 pub use bumpless_base::Distribution;
-use bumpless_base::{Duration, LinkId, LinkSet, pacing};
+use bumpless_base::{ChannelId, Duration, LinkId, LinkSet, pacing};
 use serde::Serialize;
 
 pub use self::faults::Fault;
@@ -165,6 +165,8 @@ pub struct Machine {
 /// One channel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Channel {
+    /// Its number: of equal deadlines the lowest goes first (T-10).
+    pub id: ChannelId,
     /// Its name.
     pub name: String,
     /// Largest state, bytes, with everything that travels in it.

@@ -6,7 +6,7 @@
 //! later; so their bandwidths count together, and all that their channels put on them. A replicated
 //! channel on such a network must expect all packets of the spread ones.
 
-use bumpless_base::{LinkId, LinkSet, pacing};
+use bumpless_base::{ChannelId, LinkId, LinkSet, pacing};
 use serde::Serialize;
 
 pub use crate::blocking::Blocking;
@@ -39,6 +39,8 @@ pub struct Resource {
     pub rate: u64,
     /// By position here: the channel's position in the scenario.
     pub channels: Vec<usize>,
+    /// By position here: the channel's number, which decides between equal deadlines.
+    pub ids: Vec<ChannelId>,
     /// By position here; `None` where it is asked elsewhere whether the channel is in time.
     pub blocking: Vec<Option<Blocking>>,
     /// What is asked, in the same order.
@@ -124,6 +126,7 @@ fn networks(scenario: &Scenario, up: LinkSet, links: LinkSet) -> Resource {
         kind: Kind::Networks(links),
         rate,
         channels: Vec::new(),
+        ids: Vec::new(),
         blocking: Vec::new(),
         tasks: Vec::new(),
         interference: members().flat_map(|link| background(link, rate)).collect(),
@@ -151,6 +154,7 @@ fn networks(scenario: &Scenario, up: LinkSet, links: LinkSet) -> Resource {
             blocking
         });
         resource.channels.push(at);
+        resource.ids.push(channel.id);
         resource.tasks.push(Task {
             cost: saturated(paced(scenario, links, nanos(bytes * copies, rate))),
             period: channel.period.as_nanos(),
@@ -222,6 +226,7 @@ fn processor(scenario: &Scenario, up: LinkSet) -> Option<Resource> {
         kind: Kind::Processor,
         rate: 0,
         channels: Vec::new(),
+        ids: Vec::new(),
         blocking: Vec::new(),
         tasks: Vec::new(),
         interference: Vec::new(),
@@ -245,6 +250,7 @@ fn processor(scenario: &Scenario, up: LinkSet) -> Option<Resource> {
         let ahead = ahead.min(room(scenario, channel, usable));
         blocking.committed_ns = blocking.committed_ns.saturating_add(ahead);
         resource.channels.push(at);
+        resource.ids.push(channel.id);
         resource.tasks.push(Task {
             cost: saturated(processing(scenario, channel) * copies),
             period: channel.period.as_nanos(),

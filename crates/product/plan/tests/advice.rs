@@ -1,6 +1,6 @@
 //! Advice turns a no into a yes and a little less does not; headroom is a yes and a little more is not.
 
-use bumpless_base::{Duration, LinkSet};
+use bumpless_base::{ChannelId, Duration, LinkSet};
 use bumpless_plan::advice::advise;
 use bumpless_plan::evaluate::is_admitted;
 use bumpless_plan::headroom::{headroom, with_size};
@@ -27,6 +27,7 @@ fn link(name: &str, bandwidth: u64) -> Link {
 
 fn channel(at: usize, (size, period, percent, budget): (u32, u64, u64, u32)) -> Channel {
     Channel {
+        id: ChannelId::new(at as u16 + 1).unwrap(),
         name: format!("c{at}"),
         size,
         period: Duration::from_micros(period),

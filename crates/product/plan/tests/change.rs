@@ -1,7 +1,7 @@
 //! Orders of change: every set on the way keeps its deadlines, and a change at once is asked for only where
 //! no order does.
 
-use bumpless_base::{Duration, LinkSet};
+use bumpless_base::{ChannelId, Duration, LinkSet};
 use bumpless_plan::change::{Order, Step, StepKind, on_the_way, order};
 use bumpless_plan::evaluate::is_admitted;
 use bumpless_plan::{Burst, Channel, Distribution, Link, Loss, Machine, Packets, Scenario};
@@ -37,6 +37,7 @@ fn scenario(channels: Vec<Channel>) -> Scenario {
 /// A channel whose state takes `cost` ms.
 fn channel(name: &str, cost: u32, period: u64, deadline: u64) -> Channel {
     Channel {
+        id: ChannelId::new(1).unwrap(),
         name: name.into(),
         size: cost * 1_000,
         period: Duration::from_millis(period),

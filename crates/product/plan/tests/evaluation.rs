@@ -1,6 +1,6 @@
 //! The plan of whole scenarios: several networks, what is impossible, what makes a no.
 
-use bumpless_base::{Duration, LinkId, LinkSet};
+use bumpless_base::{ChannelId, Duration, LinkId, LinkSet};
 use bumpless_plan::evaluate::{Unmet, is_admitted};
 use bumpless_plan::resource::Kind;
 use bumpless_plan::{
@@ -29,6 +29,7 @@ fn link(name: &str, megabits: u64) -> Link {
 
 fn channel(name: &str, size: u32, period: u64) -> Channel {
     Channel {
+        id: ChannelId::new(1).unwrap(),
         name: name.into(),
         size,
         period: Duration::from_millis(period),

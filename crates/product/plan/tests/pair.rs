@@ -86,6 +86,34 @@ fn heartbeats_and_requests_to_witnesses_have_their_real_sizes() {
     );
 }
 
+#[test]
+fn a_time_line_goes_by_channel_number_where_deadlines_are_equal() {
+    // Both are due after 100 ms; the one with the higher number comes first in the file.
+    let text = example("table20.toml")
+        .replace("channel = 4\n", "channel = 104\n")
+        .replace("channel = 5\n", "channel = 4\n")
+        .replace("channel = 104\n", "channel = 5\n");
+    let report = Report {
+        pair: "p".into(),
+        plan: planned(&text),
+        advice: vec![Vec::new()],
+        headroom: vec![None],
+    };
+    let drawings = report.drawings();
+    let (_, line) = drawings
+        .iter()
+        .find(|(_, svg)| svg.contains("Time line"))
+        .unwrap();
+    let row = |name: &str| line.find(&format!(">{name}<")).unwrap();
+    assert!(row("application-5") < row("application-4"));
+    let acknowledged = |name: &str| {
+        let state = line.split(&format!("{name}, state 1, ")).nth(1).unwrap();
+        let (_, at) = state.split_once("acknowledged by ").unwrap();
+        at.split_once(" ms").unwrap().0.parse::<f64>().unwrap()
+    };
+    assert!(acknowledged("application-5") < acknowledged("application-4"));
+}
+
 /// Three nodes in two groups: `b` is a candidate of both.
 fn pool() -> String {
     let table = example("two-computers.toml");

@@ -1,6 +1,6 @@
 //! The first paper's own numbers: 7.2.4, figure 12, table 20.
 
-use bumpless_base::{Duration, LinkSet};
+use bumpless_base::{ChannelId, Duration, LinkSet};
 use bumpless_plan::report::paper::{FRAME, SIZES, figure_12, lost_in_a_year, packets};
 use bumpless_plan::{
     Burst, Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate,
@@ -147,6 +147,7 @@ fn table_20() -> Scenario {
         .iter()
         .enumerate()
         .map(|(at, &(period, budget, size, _))| Channel {
+            id: ChannelId::new(at as u16 + 1).unwrap(),
             name: (at + 1).to_string(),
             size,
             period: Duration::from_millis(period),

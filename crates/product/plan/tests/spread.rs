@@ -1,6 +1,6 @@
 //! The longest time of states whose packets share networks.
 
-use bumpless_base::{Duration, LinkId, LinkSet};
+use bumpless_base::{ChannelId, Duration, LinkId, LinkSet};
 use bumpless_plan::{
     Burst, Channel, Distribution, Link, Loss, Machine, Packets, Scenario, evaluate,
 };
@@ -25,6 +25,7 @@ fn link(name: &str) -> Link {
 
 fn channel(size: u32, links: LinkSet, distribution: Distribution, deadline: u64) -> Channel {
     Channel {
+        id: ChannelId::new(1).unwrap(),
         name: format!("{size}"),
         size,
         period: Duration::from_millis(100),

@@ -7,8 +7,9 @@ use crate::plan::{CaseKind, Column, Options};
 use crate::result::Run;
 use crate::run::Trouble;
 use crate::run::cyclic::{self, Load, SteadyLoss, UTILISATION};
+use crate::run::loss::LossCase;
 use crate::run::pair::Peer;
-use crate::run::transfers::{Bench, Case, LossCase};
+use crate::run::transfers::{Bench, Case};
 use crate::run::{cost, cut};
 
 /// Steps of the ramp, share of 1 Gbit/s.
@@ -182,10 +183,12 @@ fn cell_estimate(options: &Options, loss: LossCase, ours: bool) -> f64 {
     let each = match loss.packets() {
         Some(0) => 0.008,
         _ if ours => 0.01,
+        // Where nothing follows that tells of the loss, a timer ends it.
+        Some(1) if matches!(loss, LossCase::First | LossCase::Last) => 0.2,
         Some(1) => 0.06,
         _ => 0.1,
     };
-    (options.iterations() as f64 * each).min(options.cell_limit.as_secs_f64()) + 0.3
+    (options.iterations() as f64 * each).min(options.cell_limit(loss).as_secs_f64()) + 0.3
 }
 
 /// A load that grows until the first miss. A step in which the machine itself stood still is tried again:
@@ -222,6 +225,6 @@ pub fn case(options: &Options, size: usize, loss: LossCase) -> Case {
         size,
         loss,
         iterations: options.iterations(),
-        limit: options.cell_limit,
+        limit: options.cell_limit(loss),
     }
 }

@@ -7,11 +7,16 @@ use std::time::Duration;
 
 use crate::network::Shape;
 use crate::paper;
+use crate::run::loss::LossCase;
 use crate::run::pair::Peer;
-use crate::run::transfers::LossCase;
 
 /// Iterations of a transfer, as in the paper.
 pub const ITERATIONS: usize = 100;
+/// No transfer of a cell is begun after so long.
+pub const CELL_LIMIT: Duration = Duration::from_secs(20);
+/// The same where the first or the last packet is lost: a hundred transfers that take three seconds each have time,
+/// as a protocol that waits for its timer of a second does.
+pub const CELL_LIMIT_OF_ENDS: Duration = Duration::from_secs(300);
 
 /// What the user wants measured.
 #[derive(Clone, Debug)]
@@ -36,8 +41,8 @@ pub struct Options {
     pub many: Option<bool>,
     /// Transfers in each cell that no stall touches; [`ITERATIONS`] if `None`.
     pub iterations: Option<usize>,
-    /// No transfer of a cell is begun after so long.
-    pub cell_limit: Duration,
+    /// No transfer of a cell is begun after so long; [`CELL_LIMIT`] and [`CELL_LIMIT_OF_ENDS`] if `None`.
+    pub cell_limit: Option<Duration>,
     /// How long each cyclic run lasts.
     pub span: Duration,
     /// How long processors may take to wake, microseconds; as the computer is if `None`.
@@ -153,6 +158,14 @@ impl Options {
         self.iterations.unwrap_or(ITERATIONS)
     }
 
+    /// How long transfers of a cell are begun.
+    pub fn cell_limit(&self, loss: LossCase) -> Duration {
+        self.cell_limit.unwrap_or(match loss {
+            LossCase::First | LossCase::Last => CELL_LIMIT_OF_ENDS,
+            _ => CELL_LIMIT,
+        })
+    }
+
     /// The columns of the tables of transfers: with loss only where packets travel one by one, and with
     /// each size on a connection of its own only over 1 Gbit/s.
     pub fn columns(&self, peers: &[Peer], shape: Option<Shape>) -> Vec<Column> {
@@ -216,7 +229,7 @@ pub(crate) mod tests {
             losses: Vec::new(),
             many: None,
             iterations: None,
-            cell_limit: Duration::from_secs(1),
+            cell_limit: None,
             span: Duration::from_secs(1),
             wake_latency: None,
             silent: true,
@@ -249,6 +262,19 @@ pub(crate) mod tests {
                 .iter()
                 .all(|column| column.loss == LossCase::None && column.sizes.len() == 14)
         );
+    }
+
+    #[test]
+    fn a_hundred_transfers_that_lose_an_end_fit_even_a_timer_of_a_second() {
+        let mut options = options();
+        let hundred = Duration::from_millis(1100) * ITERATIONS as u32;
+        for loss in [LossCase::First, LossCase::Last] {
+            // Twice: as many again where a stall touched each.
+            assert!(options.cell_limit(loss) >= 2 * hundred);
+        }
+        assert_eq!(options.cell_limit(LossCase::Middle(10)), CELL_LIMIT);
+        options.cell_limit = Some(Duration::from_secs(2));
+        assert_eq!(options.cell_limit(LossCase::Last), Duration::from_secs(2));
     }
 
     #[test]

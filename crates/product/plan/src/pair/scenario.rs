@@ -97,6 +97,7 @@ fn channel(app: &Application, used: LinkSet) -> Channel {
     let links = used.iter().enumerate();
     let carried = links.filter(|(_, id)| app.networks.contains(*id));
     Channel {
+        id: app.channel,
         name: app.name.clone(),
         size: app.state_max,
         period: app.period,

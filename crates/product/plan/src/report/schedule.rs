@@ -1,8 +1,10 @@
-//! A schedule: earliest deadline first on one resource, from a start in which all channels publish at once, every
-//! state at its largest and with its whole budget used.
+//! A schedule: earliest deadline first on one resource, of equal deadlines the lowest channel number (T-10), from a
+//! start in which all channels publish at once, every state at its largest and with its whole budget used.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+
+use bumpless_base::ChannelId;
 
 use crate::resource::{Blocking, Resource};
 
@@ -103,15 +105,16 @@ fn send(resource: &Resource, jobs: &mut [Job], length: u64) {
         .iter()
         .map(|job| resource.tasks[job.task].cost)
         .collect();
-    let mut ready: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+    let mut ready: BinaryHeap<Reverse<(u64, ChannelId, usize)>> = BinaryHeap::new();
     let mut now = 0;
     while now < length {
         while coming.last().is_some_and(|&at| jobs[at].published <= now) {
             let Some(at) = coming.pop() else { break };
-            ready.push(Reverse((jobs[at].deadline, at)));
+            let job = &jobs[at];
+            ready.push(Reverse((job.deadline, resource.ids[job.task], at)));
         }
         let next = coming.last().map_or(length, |&at| jobs[at].published);
-        let Some(&Reverse((_, at))) = ready.peek() else {
+        let Some(&Reverse((.., at))) = ready.peek() else {
             now = next;
             continue;
         };
@@ -165,13 +168,18 @@ mod tests {
     use super::*;
     use crate::demand::Task;
     use crate::resource::Kind;
-    use bumpless_base::LinkSet;
+    use bumpless_base::{ChannelId, LinkSet};
+
+    fn ids(numbers: impl Iterator<Item = u16>) -> Vec<ChannelId> {
+        numbers.filter_map(ChannelId::new).collect()
+    }
 
     fn resource(tasks: &[(u64, u64, u64)]) -> Resource {
         Resource {
             kind: Kind::Networks(LinkSet::first(1)),
             rate: 1,
             channels: (0..tasks.len()).collect(),
+            ids: ids(1..=tasks.len() as u16),
             blocking: vec![None; tasks.len()],
             tasks: tasks
                 .iter()
@@ -199,6 +207,15 @@ mod tests {
         assert_eq!(schedule.jobs[1].sent, [(10, 12)]);
         assert_eq!(schedule.jobs[3].sent, [(2, 10), (12, 13)]);
         assert_eq!(schedule.jobs[3].end(9), Some(13));
+    }
+
+    #[test]
+    fn of_equal_deadlines_the_lowest_channel_number_goes_first() {
+        let mut resource = resource(&[(2, 10, 10), (3, 10, 10), (1, 10, 10)]);
+        resource.ids = ids([7, 9, 3].into_iter());
+        let jobs = schedule(&resource).jobs;
+        let sent: Vec<_> = jobs.iter().map(|job| job.sent.as_slice()).collect();
+        assert_eq!(sent, [[(1, 3)], [(3, 6)], [(0, 1)]]);
     }
 
     #[test]

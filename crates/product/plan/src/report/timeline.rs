@@ -52,7 +52,7 @@ impl Frame<'_> {
 pub fn draw(scenario: &Scenario, resource: &Resource, name: &str) -> Drawing {
     let planned = schedule(resource);
     let mut order: Vec<usize> = (0..resource.tasks.len()).collect();
-    order.sort_by_key(|&task| (resource.tasks[task].deadline, task));
+    order.sort_by_key(|&task| (resource.tasks[task].deadline, resource.ids[task]));
     let mut rows = vec![None; order.len()];
     for (row, &task) in order.iter().take(ROWS).enumerate() {
         rows[task] = Some(row);

@@ -1,6 +1,6 @@
 //! Comparing kept costs with what is measured anew, in other processes and with other sizes.
 
-use bumpless_base::{Duration, LinkId, LinkSet};
+use bumpless_base::{ChannelId, Duration, LinkId, LinkSet};
 use bumpless_config::Config;
 use bumpless_plan::cost::Costs;
 use bumpless_plan::cost::file::{Path, route_of};
@@ -162,6 +162,7 @@ fn worst(
     costs.apply(&mut scenario);
     let links = (0..networks.len()).map(|at| LinkId(at as u8)).collect();
     scenario.channels = vec![Channel {
+        id: ChannelId::new(1)?,
         name: "state".into(),
         size,
         period: AMPLE,

@@ -4,7 +4,7 @@ use super::chart::{self, Line};
 use super::transfers::{Block, blocks, cell, paper_figures};
 use crate::paper;
 use crate::result::Run;
-use crate::run::transfers::LossCase;
+use crate::run::loss::LossCase;
 
 /// A plot.
 pub struct Figure {
@@ -60,17 +60,33 @@ pub fn all(run: &Run) -> Vec<Figure> {
 }
 
 fn by_peer_figure(network: &str, loss: LossCase, lines: &[Line]) -> Figure {
-    let like = match loss {
-        LossCase::None => " (the paper's figures 7 and 8)",
-        LossCase::First => " (the paper's figures 9 and 10)",
-        _ => "",
-    };
-    let title = format!("Longest transfer, {network}, lost: {}{like}", loss.name());
+    let title = format!(
+        "Longest transfer, {network}, lost: {}{}",
+        loss.name(),
+        counterpart(loss, lines)
+    );
     Figure {
         file: format!("{network}-{}", loss.name()),
         svg: chart::draw(lines, &title),
         title,
     }
+}
+
+/// Which of the paper's figures a plot is like: 7 and 9 have TCP beside its prototype, 8 and 10 SCTP.
+fn counterpart(loss: LossCase, lines: &[Line]) -> &'static str {
+    let paper = lines.iter().any(|line| line.paper);
+    match (loss, paper, lines.iter().any(is_sctp)) {
+        (LossCase::None, true, false) => " (the paper's figure 7)",
+        (LossCase::None, true, true) => " (the paper's figures 7 and 8)",
+        (LossCase::First, true, false) => " (the paper's figure 9)",
+        (LossCase::First, true, true) => " (the paper's figures 9 and 10)",
+        _ => "",
+    }
+}
+
+/// Whether it is SCTP as measured here.
+fn is_sctp(line: &Line) -> bool {
+    !line.paper && line.name.starts_with("usrsctp")
 }
 
 fn measured(run: &Run, block: Block<'_>, loss: LossCase, name: String) -> Option<Line> {
@@ -104,8 +120,11 @@ fn by_peer(run: &Run, network: &str, loss: LossCase) -> Vec<Line> {
         ("paper: RSTP", &paper::TRANSFER),
         ("paper: TCP default", &paper::TCP_DEFAULT_SINGLE),
         ("paper: TCP optimized", &paper::TCP_OPTIMIZED_SINGLE),
+        ("paper: SCTP default", &paper::SCTP_DEFAULT_SINGLE),
+        ("paper: SCTP optimized", &paper::SCTP_OPTIMIZED_SINGLE),
     ];
-    for (name, table) in known {
+    let shown = if lines.iter().any(is_sctp) { 5 } else { 3 };
+    for (name, table) in known.into_iter().take(shown) {
         let figure = |&size: &usize| Some((size, paper_figures(table, size, loss)?[2]));
         let points: Vec<_> = paper::SIZES.iter().filter_map(figure).collect();
         if !points.is_empty() {

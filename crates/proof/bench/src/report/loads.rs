@@ -1,5 +1,6 @@
-//! Tables of everything but single transfers: applications, ramp, cuts, cost, channels.
+//! Tables of everything but single transfers: applications, cuts, cost, channels.
 
+use super::ramp;
 use super::table::{Kind, Table};
 use super::units::{megabytes, millis, paper as paper_millis, size};
 use crate::paper;
@@ -8,7 +9,13 @@ use crate::run::cyclic::Applications;
 
 /// All of them.
 pub fn tables(run: &Run) -> Vec<Table> {
-    let summaries = [misses(run), ramp(run), cuts(run), costs(run), channels(run)];
+    let summaries = [
+        misses(run),
+        ramp::table(run),
+        cuts(run),
+        costs(run),
+        channels(run),
+    ];
     let mut tables: Vec<Table> = summaries
         .into_iter()
         .filter(|table| !table.is_empty())
@@ -24,7 +31,8 @@ pub fn of<'a>(run: &'a Run, case: &'a str) -> impl Iterator<Item = &'a Applicati
         .filter(move |result| result.case == case)
 }
 
-const MACHINES: &str = "machine's: missed because the machine stood still between release and acknowledgement, \
+/// What of misses is the machine's.
+pub const MACHINES: &str = "machine's: missed because the machine stood still between release and acknowledgement, \
                         for at least as long as the state was late; foreign programs do not tell when they miss";
 
 fn misses(run: &Run) -> Table {
@@ -124,36 +132,6 @@ fn applications(result: &Applications) -> Table {
                 .chain(counts)
                 .chain(paper.measured_ms.map(paper_millis)),
         );
-    }
-    table
-}
-
-fn ramp(run: &Run) -> Table {
-    let mut table = Table::new(
-        "Growing load: table 20 with larger states, missed deadlines by payload utilisation",
-        &[
-            "peer",
-            "connection",
-            "utilisation",
-            "sent",
-            "missed",
-            "machine's",
-            "longest stall (ms)",
-        ],
-    );
-    table.note = format!("paper: none missed at 74.3 %, the most that it tried; {MACHINES}");
-    for step in of(run, "ramp") {
-        table.row([
-            step.peer.clone(),
-            step.connection.clone(),
-            format!("{:.1} %", step.utilisation * 100.0),
-            step.sent.to_string(),
-            step.error
-                .clone()
-                .unwrap_or_else(|| step.missed.to_string()),
-            step.missed_standing_still.to_string(),
-            millis(step.jitter.longest_ns),
-        ]);
     }
     table
 }

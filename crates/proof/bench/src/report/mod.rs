@@ -5,7 +5,9 @@ mod bars;
 mod chart;
 mod figures;
 mod loads;
+mod maxima;
 mod page;
+mod ramp;
 mod table;
 mod transfers;
 mod units;
@@ -19,6 +21,7 @@ use table::Table;
 fn tables(run: &Run) -> Vec<Table> {
     let mut tables = vec![peers(run)];
     tables.extend(bars::table(run));
+    tables.extend(Some(maxima::table(run)).filter(|table| !table.is_empty()));
     tables.extend(transfers::ratios(run));
     tables.extend(loads::tables(run));
     tables.extend(transfers::tables(run));

@@ -1,4 +1,5 @@
 use super::*;
+use crate::run::cyclic::Applications;
 use crate::run::transfers::Cell;
 use crate::statistics::Summary;
 use bumpless_testing::page::loads;
@@ -52,6 +53,99 @@ fn a_bar_is_held_or_missed_by_the_run_s_own_figures() {
     let (kind, worst) = seen(&run, "lost: last");
     assert_eq!(kind, table::Kind::Bad);
     assert!(worst.starts_with("1.500 at 1 MB; 1 of 2"), "{worst}");
+}
+
+#[test]
+fn a_cell_above_the_paper_s_maximum_is_ours_unless_a_stall_explains_it() {
+    // Table 21: at most 1 ms for 512 bytes without loss, 11 for 1 MB.
+    let mut run = Run::begin("lab");
+    let mut stalled = cell("transfer", 512, "none", &[500_000, 2_500_000]);
+    stalled.disturbed = vec![1];
+    stalled.stood_still_ns = vec![1_600_000];
+    run.transfers = vec![stalled, cell("transfer", 1 << 20, "none", &[10_999_999])];
+    let what = "transfer: sizes and losses with a longest";
+    let (kind, told) = seen(&run, what);
+    assert_eq!(kind, table::Kind::Good);
+    let words = "1 of 2, no stall explains 0; of 1 to 2 transfers each (paper: 100)";
+    assert_eq!(told, words);
+
+    // Not long enough: 2.5 ms less 1.4 are more than 1.
+    run.transfers[0].stood_still_ns = vec![1_400_000];
+    assert_eq!(seen(&run, what).0, table::Kind::Bad);
+    // A run that did not tell how long: by no more than the longest stall of the cell.
+    run.transfers[0].stood_still_ns.clear();
+    run.transfers[0].jitter.longest_ns = 1_400_000;
+    assert_eq!(seen(&run, what).0, table::Kind::Bad);
+    run.transfers[0].jitter.longest_ns = 1_500_000;
+    assert_eq!(seen(&run, what).0, table::Kind::Good);
+    // One that no stall touches has nothing to be explained by.
+    run.transfers[0].disturbed.clear();
+    assert_eq!(seen(&run, what).0, table::Kind::Bad);
+
+    let above = maxima::table(&run);
+    let rows: Vec<_> = above.rows().map(|(_, row)| row.join(" ")).collect();
+    assert_eq!(rows, ["transfer 512 B none 2 2.500 1.0 1 1 1.500"]);
+}
+
+/// A step of the ramp of ours.
+fn step(utilisation: f64, missed: u64, standing_still: u64) -> Applications {
+    Applications {
+        case: "ramp".into(),
+        peer: "transfer".into(),
+        connection: "single".into(),
+        utilisation,
+        sent: 1020,
+        missed,
+        missed_standing_still: standing_still,
+        ..Applications::default()
+    }
+}
+
+#[test]
+fn of_the_tries_of_a_step_of_the_ramp_the_worst_counts() {
+    let mut run = Run::begin("lab");
+    run.applications = vec![step(0.9, 0, 0), step(0.93, 2, 2), step(0.95, 3, 0)];
+    let what = "growing load";
+    let once = (table::Kind::Good, "93.0; one try of each step".to_owned());
+    assert_eq!(seen(&run, what), once);
+
+    run.applications = vec![
+        step(0.9, 0, 0),
+        step(0.93, 1, 0),
+        step(0.93, 0, 0),
+        step(0.95, 0, 0),
+    ];
+    let told = "90.0; at 93.0 1 of 2 tries missed".to_owned();
+    assert_eq!(seen(&run, what), (table::Kind::Bad, told));
+    let ramp = ramp::table(&run);
+    let tries: Vec<_> = ramp.rows().map(|(_, row)| row[3].as_str()).collect();
+    assert_eq!(tries, ["1 of 1", "1 of 2", "2 of 2", "1 of 1"]);
+}
+
+#[test]
+fn a_plot_is_called_like_the_paper_s_only_with_the_lines_that_it_has() {
+    let titles = |run: &Run| -> Vec<String> {
+        let figures = figures::all(run).into_iter();
+        figures.map(|figure| figure.title).collect()
+    };
+    let mut run = Run::begin("lab");
+    run.transfers = vec![
+        cell("transfer", 128, "none", &[100_000]),
+        cell("transfer", 128, "first", &[100_000]),
+    ];
+    let told = titles(&run);
+    assert!(told[0].ends_with("lost: none (the paper's figure 7)"));
+    assert!(told[1].ends_with("lost: first (the paper's figure 9)"));
+    run.transfers
+        .push(cell("usrsctp", 128, "first", &[1_000_000]));
+    let figures = figures::all(&run);
+    assert!(titles(&run)[0].ends_with("(the paper's figure 7)"));
+    assert!(figures[1].title.ends_with("(the paper's figures 9 and 10)"));
+    assert!(figures[1].svg.contains("paper: SCTP default"));
+    for cell in &mut run.transfers {
+        cell.network = "unshaped".into();
+    }
+    assert!(titles(&run).iter().all(|title| !title.contains("figure")));
 }
 
 #[test]

@@ -3,8 +3,10 @@
 use super::table::{Kind, Table};
 use super::units;
 use crate::paper;
+use crate::plan::ITERATIONS;
 use crate::result::Run;
-use crate::run::transfers::{Cell, LossCase};
+use crate::run::loss::LossCase;
+use crate::run::transfers::Cell;
 
 /// A peer with a kind of connection over a network.
 pub type Block<'a> = (&'a str, &'a str, &'a str);
@@ -96,7 +98,7 @@ fn paper_layout(run: &Run, block: Block<'_>, sizes: &[usize], losses: &[LossCase
     table.groups = groups(losses, 3);
     table.note = counterpart.map_or_else(
         || "the paper has no counterpart".into(),
-        |(name, _)| format!("rows marked 'paper': {name}"),
+        |(name, _)| format!("rows marked 'paper': {name}{}", fewer(run, block)),
     );
     for &size in sizes {
         let figures = losses.iter().flat_map(|&loss| {
@@ -119,6 +121,19 @@ fn paper_layout(run: &Run, block: Block<'_>, sizes: &[usize], losses: &[LossCase
         table.kind(Kind::Paper, std::iter::once("paper".into()).chain(figures));
     }
     table
+}
+
+/// How many cells have fewer transfers than the paper's.
+fn fewer(run: &Run, block: Block<'_>) -> String {
+    let all = || run.transfers.iter().filter(|cell| block_of(cell) == block);
+    let short = |cell: &&Cell| cell.samples_ns.len() < ITERATIONS;
+    match all().filter(short).count() {
+        0 => format!(", of {ITERATIONS} transfers each; here as many or more"),
+        few => format!(
+            ", of {ITERATIONS} transfers each; here {few} of {} cells have fewer (n below)",
+            all().count()
+        ),
+    }
 }
 
 fn percentiles(run: &Run, block: Block<'_>, sizes: &[usize], losses: &[LossCase]) -> Table {

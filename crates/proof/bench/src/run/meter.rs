@@ -79,6 +79,13 @@ impl Seen {
         let next = self.stalls.partition_point(|stall| stall.woke < from);
         self.stalls.get(next).is_some_and(|stall| stall.asked <= to)
     }
+
+    /// How long it did, nanoseconds.
+    pub fn stood_still(&self, from: Instant, to: Instant) -> u64 {
+        let next = self.stalls.partition_point(|stall| stall.woke < from);
+        let within = self.stalls[next..].iter();
+        overlap(within.take_while(|stall| stall.asked <= to), from, to)
+    }
 }
 
 /// Runs `work` with a meter on each processor beside it; gives what both have found.
@@ -139,13 +146,17 @@ pub fn explains<'a>(
     let late = miss.late.map(Duration::from_nanos);
     let from = Instant::from_nanos(miss.released);
     let to = from + deadline + late.unwrap_or_default();
-    let within = |stall: &Stall| stall.woke.min(to).since(stall.asked.max(from));
-    let stood_still: u64 = stalls.map(|stall| within(stall).as_nanos()).sum();
     let enough = match late {
         Some(late) => late.as_nanos(),
         None => deadline.as_nanos().saturating_sub(take.as_nanos()),
     };
-    stood_still >= enough.max(1)
+    overlap(stalls, from, to) >= enough.max(1)
+}
+
+/// How much of the time from `from` to `to` lies in `stalls`, nanoseconds.
+fn overlap<'a>(stalls: impl Iterator<Item = &'a Stall>, from: Instant, to: Instant) -> u64 {
+    let within = |stall: &Stall| stall.woke.min(to).since(stall.asked.max(from));
+    stalls.map(|stall| within(stall).as_nanos()).sum()
 }
 
 /// What was `seen`, told relative to `began`.
@@ -192,6 +203,11 @@ mod tests {
         );
         assert!(seen.touches(at(5_900), at(7_000)) && seen.touches(at(0), at(2_000)));
         assert!(!seen.touches(at(6_001), at(8_999)) && !seen.touches(at(11_601), at(20_000)));
+
+        let stood_still = |from, to| seen.stood_still(at(from), at(to)) / 1000;
+        assert_eq!(stood_still(1_000, 20_000), 4_000 + 700 + 600);
+        assert_eq!(stood_still(5_000, 9_100), 1_000 + 100);
+        assert_eq!(stood_still(6_001, 8_999), 0);
 
         let mut whole = seen;
         whole.append(Seen::of(&[meter(&[(20_000, 24_000)])]));

@@ -4,6 +4,7 @@ pub mod allocations;
 pub mod cost;
 pub mod cut;
 pub mod cyclic;
+pub mod loss;
 pub mod meter;
 pub mod pair;
 pub mod process;

@@ -1,6 +1,6 @@
 //! The shipped cores and ports, built from a plan's scenario.
 
-use bumpless_base::{ChannelId, Duration, Instant, LinkId};
+use bumpless_base::{Duration, Instant, LinkId};
 use bumpless_node::LinkSettings;
 use bumpless_node::data_plane::link_port::{Addresses, LinkPort};
 use bumpless_plan::Scenario;
@@ -13,14 +13,6 @@ use bumpless_wire::WireVersion;
 use super::draw::datagram_max;
 use super::wire::{ADDRESS, Outbox};
 use super::world::PEER;
-
-/// Identity of the channel at this position.
-fn id(channel: usize) -> ChannelId {
-    match ChannelId::new(channel as u16 + 1) {
-        Some(id) => id,
-        None => unreachable!("one more than a position is not zero"),
-    }
-}
 
 /// The sender and the applications' ends.
 pub(super) fn sender(
@@ -40,10 +32,10 @@ pub(super) fn sender(
         payload_size: scenario.packets.payload as u16,
         in_flight_max: scenario.packets.in_flight_max,
     };
-    let channels = scenario.channels.iter().enumerate();
+    let channels = scenario.channels.iter();
     let channels: Vec<SenderChannel> = channels
-        .map(|(at, channel)| SenderChannel {
-            id: id(at),
+        .map(|channel| SenderChannel {
+            id: channel.id,
             peer: PEER,
             links: channel.links,
             distribution: channel.distribution,
@@ -64,10 +56,10 @@ pub(super) fn receiver(
         payload_size: scenario.packets.payload as u16,
         in_flight_max: scenario.packets.in_flight_max,
     };
-    let channels = scenario.channels.iter().enumerate();
+    let channels = scenario.channels.iter();
     let channels: Vec<ReceiverChannel> = channels
-        .map(|(at, channel)| ReceiverChannel {
-            id: id(at),
+        .map(|channel| ReceiverChannel {
+            id: channel.id,
             peer: PEER,
             links: channel.links,
             max_size: channel.size,

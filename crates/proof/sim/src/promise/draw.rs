@@ -4,7 +4,7 @@
 //! fullest resource shall be, evenly from 0.3 to 1.3; then the bandwidth is chosen that makes it so. Whatever falls
 //! outside 10 to 1000 Mbit/s is drawn again with the same fullness.
 
-use bumpless_base::{Duration, LinkId, LinkSet, Random, frame};
+use bumpless_base::{ChannelId, Duration, LinkId, LinkSet, Random, frame};
 use bumpless_plan::demand::Utilisation;
 use bumpless_plan::resource::resources;
 use bumpless_plan::{
@@ -125,6 +125,14 @@ fn links(random: &mut Random) -> Vec<Link> {
     links
 }
 
+/// Identity of the channel at this position.
+fn id(at: u64) -> ChannelId {
+    match ChannelId::new(at as u16 + 1) {
+        Some(id) => id,
+        None => unreachable!("one more than a position is not zero"),
+    }
+}
+
 fn channel(random: &mut Random, at: u64, period: u64, links: usize, manner: u64) -> Channel {
     let deadline = period * (300 + random.below(701)) / 1_000;
     let all = LinkSet::first(links);
@@ -135,6 +143,7 @@ fn channel(random: &mut Random, at: u64, period: u64, links: usize, manner: u64)
     };
     let one = LinkSet::only(LinkId(random.below(links as u64) as u8));
     Channel {
+        id: id(at),
         name: format!("{}", at + 1),
         size: by_doublings(random, 100, 300_000) as u32,
         period: Duration::from_nanos(period),
