@@ -82,6 +82,12 @@ pub struct PeerReport {
 }
 
 impl Run {
+    /// The results of one case.
+    pub fn of_case<'a>(&'a self, case: &'a str) -> impl Iterator<Item = &'a Applications> {
+        let results = self.applications.iter();
+        results.filter(move |result| result.case == case)
+    }
+
     /// A run that begins.
     pub fn begin(place: &str) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH);

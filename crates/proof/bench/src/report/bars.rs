@@ -195,7 +195,7 @@ fn told(result: &Applications) -> String {
 
 fn deadlines(run: &Run, bars: &mut Vec<Bar>) {
     let ours = |result: &&Applications| result.peer.starts_with("transfer");
-    for result in loads::of(run, "applications").filter(ours) {
+    for result in run.of_case("applications").filter(ours) {
         bars.push(Bar {
             what: format!("{}: table 20, lost: {}: misses", result.peer, result.loss),
             bar: "0".into(),
@@ -271,7 +271,9 @@ fn costs(run: &Run, bars: &mut Vec<Bar>) {
 /// What a packet costs with many channels and with one.
 fn channels(run: &Run, bars: &mut Vec<Bar>) {
     let per_state = |count: usize| {
-        let mut results = loads::of(run, "channels").filter(|result| result.peer == "transfer");
+        let mut results = run
+            .of_case("channels")
+            .filter(|result| result.peer == "transfer");
         let result = results.find(|result| result.channels.len() == count)?;
         let cost = loads::per_state_us(result).iter().sum::<f64>();
         result.error.is_none().then_some(cost)

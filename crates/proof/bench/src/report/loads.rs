@@ -1,6 +1,6 @@
 //! Tables of everything but single transfers: applications, cuts, cost, channels.
 
-use super::ramp;
+use super::ramp::{self, MACHINES};
 use super::table::{Kind, Table};
 use super::units::{megabytes, millis, paper as paper_millis, size};
 use crate::paper;
@@ -20,20 +20,9 @@ pub fn tables(run: &Run) -> Vec<Table> {
         .into_iter()
         .filter(|table| !table.is_empty())
         .collect();
-    tables.extend(of(run, "applications").map(applications));
+    tables.extend(run.of_case("applications").map(applications));
     tables
 }
-
-/// The results of one case.
-pub fn of<'a>(run: &'a Run, case: &'a str) -> impl Iterator<Item = &'a Applications> {
-    run.applications
-        .iter()
-        .filter(move |result| result.case == case)
-}
-
-/// What of misses is the machine's.
-pub const MACHINES: &str = "machine's: missed because the machine stood still between release and acknowledgement, \
-                        for at least as long as the state was late; foreign programs do not tell when they miss";
 
 fn misses(run: &Run) -> Table {
     let mut table = Table::new(
@@ -52,7 +41,7 @@ fn misses(run: &Run) -> Table {
             "stalls",
         ],
     );
-    for result in of(run, "applications") {
+    for result in run.of_case("applications") {
         let share = result.missed as f64 / (result.sent + result.missed).max(1) as f64 * 100.0;
         let missed = match &result.error {
             Some(error) => format!("no figures: {error}"),
@@ -230,7 +219,7 @@ fn channels(run: &Run) -> Table {
             "missed",
         ],
     );
-    for result in of(run, "channels") {
+    for result in run.of_case("channels") {
         let about = [result.peer.clone(), result.channels.len().to_string()];
         if let Some(error) = &result.error {
             table.row(about.into_iter().chain([format!("no figures: {error}")]));

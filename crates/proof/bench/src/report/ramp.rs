@@ -1,10 +1,13 @@
 //! The load that grows: each try of each step, and how far a peer gets.
 
-use super::loads::{self, MACHINES};
 use super::table::Table;
 use super::units::millis;
 use crate::result::Run;
 use crate::run::cyclic::Applications;
+
+/// What of misses is the machine's.
+pub const MACHINES: &str = "machine's: missed because the machine stood still between release and acknowledgement, \
+                        for at least as long as the state was late; foreign programs do not tell when they miss";
 
 /// The ramp of one peer.
 pub struct Ramp<'a> {
@@ -26,7 +29,7 @@ impl<'a> Ramp<'a> {
     pub fn of(run: &'a Run, peer: &str, connection: &str) -> Self {
         let mut steps: Vec<Vec<&Applications>> = Vec::new();
         let own = |result: &&Applications| result.peer == peer && result.connection == connection;
-        for result in loads::of(run, "ramp").filter(own) {
+        for result in run.of_case("ramp").filter(own) {
             match steps.last_mut() {
                 Some(tries) if tries[0].utilisation == result.utilisation => tries.push(result),
                 _ => steps.push(vec![result]),
@@ -83,7 +86,7 @@ pub fn table(run: &Run) -> Table {
     );
     table.note = format!("paper: none missed at 74.3 %, the most that it tried; {MACHINES}");
     let mut ramps: Vec<(&str, &str)> = Vec::new();
-    for result in loads::of(run, "ramp") {
+    for result in run.of_case("ramp") {
         let ramp = (result.peer.as_str(), result.connection.as_str());
         if !ramps.contains(&ramp) {
             ramps.push(ramp);
