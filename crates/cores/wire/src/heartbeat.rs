@@ -31,7 +31,7 @@
 //!      3     2 Flags             0x001 synced, 0x002 granting, 0x004 switchover request,
 //!                                0x008 handing over, 0x010 eligible, 0x020 simplex,
 //!                                0x040 duplicate, 0x080 lapsed, 0x100 newest, 0x200 unfit,
-//!                                0x400 held, others 0
+//!                                0x400 held, 0x800 held all, others 0
 //!      5     4 Epoch             highest known
 //!      9     4 Used              highest in which somebody is known to have been primary
 //!     13     4 Token             of the switchover in progress
@@ -102,8 +102,10 @@ impl GroupFlags {
     /// The sender holds a state of some application that is young enough to go on from, whether or not it is the
     /// newest.
     pub const HELD: Self = Self(1024);
+    /// The sender holds such a state of every application, of which no field device shows a later output.
+    pub const HELD_ALL: Self = Self(2048);
 
-    const ALL: u16 = 0x7FF;
+    const ALL: u16 = 0xFFF;
 
     /// Whether every flag of `other` is set.
     pub const fn contains(self, other: Self) -> bool {

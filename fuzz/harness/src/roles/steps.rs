@@ -324,9 +324,10 @@ fn flags(bits: u8) -> GroupFlags {
         GroupFlags::NEWEST,
         GroupFlags::UNFIT,
         GroupFlags::HELD,
+        GroupFlags::HELD_ALL,
     ];
-    // Three more than there are bits come with the lowest three.
-    let bits = u16::from(bits) | u16::from(bits & 7) << 8;
+    // Four more than there are bits come with the lowest four.
+    let bits = u16::from(bits) | u16::from(bits & 15) << 8;
     all.into_iter()
         .filter(|flag| bits & flag.bits() != 0)
         .fold(GroupFlags::EMPTY, |set, flag| set.with(flag, true))

@@ -85,6 +85,12 @@ impl Newest {
         until.is_some_and(|until| now < until)
     }
 
+    /// Whether this node holds such a state of every application, and no field device shows a later output.
+    pub(crate) fn holds_all(&self, now: Instant) -> bool {
+        let until = self.holding.usable_until;
+        self.holding.outdated_until.is_none() && until.is_some_and(|until| now < until)
+    }
+
     /// Until when this node waits for field devices that have not been compared with the states here.
     pub(crate) fn comparison_awaited_until(&self, timing: &Timing) -> Option<Instant> {
         let since = self.holding.uncompared_since;
@@ -138,6 +144,25 @@ impl Newest {
     }
 }
 
+/// What a node holds, in the order in which one node comes before the other: the greater one does.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    /// 0 nothing, 1 what may be old, 2 the newest.
+    state: u8,
+    /// The epoch in which that was made, as a number. 0 with nothing.
+    used: u32,
+    /// It is a state of every application.
+    all: bool,
+}
+
+impl Rank {
+    fn new(newest: bool, held: bool, all: bool, used: Epoch) -> Self {
+        let state = u8::from(held) + u8::from(newest);
+        let used = used.0 * u32::from(state > 0);
+        Self { state, used, all }
+    }
+}
+
 impl RoleMachine {
     /// This node's claim to hold the newest state, as the epoch whose outputs that state includes.
     pub(crate) fn claim(&self, now: Instant) -> Option<Epoch> {
@@ -172,9 +197,9 @@ impl RoleMachine {
     }
 
     /// Both are here and neither is primary: whether this node is the one to take the role. Later states come
-    /// before earlier ones, one that may be old before none, since the field device may show that it is not; then a
-    /// node that can run its applications comes before one that cannot, and of two that hold the same the one that
-    /// made it.
+    /// before earlier ones, one that may be old before none, since the field device may show that it is not, and
+    /// those of every application before those of some. Then a node that can run its applications comes before one
+    /// that cannot, and of two that hold the same the one that made it.
     pub(crate) fn is_better(&self, partner: &GroupEntry, now: Instant) -> bool {
         let says = |flag| partner.flags.contains(flag);
         let claim = self.claim(now);
@@ -187,20 +212,25 @@ impl RoleMachine {
         if says(GroupFlags::HANDING_OVER) {
             return claim.is_some();
         }
-        let rank = |newest: bool, held: bool, used: Epoch| {
-            let state = u8::from(held) + u8::from(newest);
-            (state, used.0 * u32::from(state > 0))
-        };
-        let (held, used) = (self.newest.holds_some(now), self.newest.used);
-        let ours = rank(claim.is_some(), held, used);
-        let (newest, held) = (says(GroupFlags::NEWEST), says(GroupFlags::HELD));
-        let theirs = rank(newest, held, partner.used);
+        let newest = &self.newest;
+        let ours = Rank::new(
+            claim.is_some(),
+            newest.holds_some(now),
+            newest.holds_all(now),
+            newest.used,
+        );
+        let theirs = Rank::new(
+            says(GroupFlags::NEWEST),
+            says(GroupFlags::HELD),
+            says(GroupFlags::HELD_ALL),
+            partner.used,
+        );
         let fit = self.newest.holding.fit;
         match ours.cmp(&theirs) {
             core::cmp::Ordering::Greater => true,
             core::cmp::Ordering::Less => false,
             core::cmp::Ordering::Equal if fit == says(GroupFlags::UNFIT) => fit,
-            core::cmp::Ordering::Equal => u32::from(self.terms.index) == ours.1 % 2,
+            core::cmp::Ordering::Equal => u32::from(self.terms.index) == ours.used % 2,
         }
     }
 

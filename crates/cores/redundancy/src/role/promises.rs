@@ -63,7 +63,8 @@ impl RoleMachine {
                 self.role() == Role::Primary || self.claim(s.now).is_some(),
             )
             .with(GroupFlags::UNFIT, !self.newest.holding.fit)
-            .with(GroupFlags::HELD, self.newest.holds_some(s.now));
+            .with(GroupFlags::HELD, self.newest.holds_some(s.now))
+            .with(GroupFlags::HELD_ALL, self.newest.holds_all(s.now));
         GroupEntry {
             group: self.terms.id.0,
             role: self.role(),

@@ -150,3 +150,26 @@ fn in_doubt_a_node_compares_or_awaits_its_field_devices_first() {
         assert!(world.writes(primary).is_some(), "{outdated:?}");
     }
 }
+
+#[test]
+fn in_doubt_the_states_of_all_come_before_that_of_some_on_a_fitter_node() {
+    // What node 1 holds of every application, if anything, and which node then takes the role.
+    for (all, primary) in [(false, 0), (true, 1)] {
+        let mut world = World::new(plan(), 6);
+        world.run_for(60 * MS);
+        for node in [0, 1] {
+            world.start_with_file(node, Epoch(9), YOUNG);
+            let now = world.local(node);
+            let young = Some(now + Duration::from_nanos(YOUNG));
+            let held = Holding {
+                usable_until: young.filter(|_| all && node == 1),
+                some_usable_until: young,
+                fit: node == 0,
+                ..Holding::NOTHING
+            };
+            world.core(node).set_holding(GROUP, held, now);
+        }
+        world.run_for(60 * MS);
+        assert!(world.writes(primary).is_some(), "all: {all}");
+    }
+}

@@ -278,6 +278,7 @@ fn describe_entry(entry: &GroupEntry) -> String {
         (GroupFlags::NEWEST, "newest"),
         (GroupFlags::UNFIT, "unfit"),
         (GroupFlags::HELD, "held"),
+        (GroupFlags::HELD_ALL, "held_all"),
     ];
     let set = names.iter().filter(|(flag, _)| entry.flags.contains(*flag));
     let set: Vec<&str> = set.map(|(_, name)| *name).collect();

@@ -142,7 +142,7 @@ fn role() -> impl Strategy<Value = Role> {
 }
 
 fn flags() -> impl Strategy<Value = GroupFlags> {
-    any::<[bool; 11]>().prop_map(|on| {
+    any::<[bool; 12]>().prop_map(|on| {
         GroupFlags::EMPTY
             .with(GroupFlags::SYNCED, on[0])
             .with(GroupFlags::GRANTING, on[1])
@@ -155,6 +155,7 @@ fn flags() -> impl Strategy<Value = GroupFlags> {
             .with(GroupFlags::NEWEST, on[8])
             .with(GroupFlags::UNFIT, on[9])
             .with(GroupFlags::HELD, on[10])
+            .with(GroupFlags::HELD_ALL, on[11])
     })
 }
 

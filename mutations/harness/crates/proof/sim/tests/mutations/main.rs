@@ -29,9 +29,12 @@ fn load(world: &str) -> (Arc<Config>, Vec<Timed>) {
         "packets" => parse(include_str!("packets.toml"), "packets.toml"),
         "busy" => parse(include_str!("busy.toml"), "busy.toml"),
         script => {
-            let directory = root().join("crates/proof/sim/tests/mutations");
-            let path = directory.join(script).with_extension("toml");
-            let scenario = Scenario::load(&path).unwrap_or_else(|wrong| panic!("{wrong:#?}"));
+            let folders = ["crates/proof/sim/tests/mutations", "scenarios"];
+            let paths =
+                folders.map(|folder| root().join(folder).join(script).with_extension("toml"));
+            let [own, kept] = &paths;
+            let path = if own.exists() { own } else { kept };
+            let scenario = Scenario::load(path).unwrap_or_else(|wrong| panic!("{wrong:#?}"));
             return (scenario.config, scenario.faults);
         }
     };

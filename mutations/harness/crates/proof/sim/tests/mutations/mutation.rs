@@ -11,7 +11,7 @@ pub struct Mutation {
     pub what: String,
     /// The layer in which it is.
     pub layer: String,
-    /// Where it is looked for: `small`, `packets`, `busy`, or a script of this folder.
+    /// Where it is looked for: `small`, `packets`, `busy`, a script of this folder, or one of `scenarios`.
     pub world: String,
     /// The checkers that may find it.
     pub found_by: Vec<String>,
