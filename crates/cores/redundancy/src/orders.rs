@@ -20,8 +20,9 @@ impl Redundancy {
         self.with_group(index, now, |group, s, out| {
             let says = |group: &RoleMachine| {
                 let newest = &group.newest;
-                let held = (newest.holds_some(s.now), newest.holding.fit);
-                (group.synced(s.now), group.claim(s.now), held)
+                let held = (newest.holds_some(s.now), newest.holds_all(s.now));
+                let claim = group.claim(s.now);
+                (group.synced(s.now), claim, held, newest.holding.fit)
             };
             let before = says(group);
             group.newest.holding = holding;

@@ -61,7 +61,7 @@ impl Partner {
     pub(crate) fn new(
         peer: PeerId,
         setup: PartnerSetup,
-        own: u64,
+        (own, drift_ppm): (u64, u32),
         seed: u64,
         now: Instant,
     ) -> Self {
@@ -73,7 +73,7 @@ impl Partner {
             states: [LinkState::default(); MAX_LINKS],
             reachable: false,
             unreachable_since: now,
-            presence: Presence::default(),
+            presence: Presence::never(drift_ppm),
             conflict: None,
             next_full: now,
             duplicate_until: None,
@@ -183,8 +183,7 @@ impl Partner {
         let echo = Instant::from_nanos(heartbeat.echo_sent_at);
         if addressed && heartbeat.echo_sent_at != 0 && echo <= now {
             let held = Duration::from_micros(heartbeat.echo_delay.into());
-            let earliest = (echo + held).min(now);
-            self.presence.answered(heartbeat.sent_at, earliest);
+            self.presence.answered(heartbeat.sent_at, (echo, held), now);
         }
     }
 

@@ -70,7 +70,13 @@ impl Redundancy {
         let numbered = setup.partners.iter().enumerate();
         let partners = numbered.map(|(i, partner)| {
             let peer = PeerId(u8::try_from(i).unwrap_or(u8::MAX));
-            Partner::new(peer, *partner, session, random.next_u64(), now)
+            Partner::new(
+                peer,
+                *partner,
+                (session, setup.timing.drift_ppm),
+                random.next_u64(),
+                now,
+            )
         });
         let partners: Box<[_]> = partners.collect();
         let groups = setup.groups.iter().map(|group| {

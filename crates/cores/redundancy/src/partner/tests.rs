@@ -35,7 +35,7 @@ struct End {
 impl End {
     fn new(node: u8) -> Self {
         let (setup, own) = (setup(node), 100 + u64::from(node));
-        let partner = Partner::new(PeerId(0), setup.partners[0], own, own, at(0));
+        let partner = Partner::new(PeerId(0), setup.partners[0], (own, 0), own, at(0));
         let change = Change::new(setup.fingerprint, node == 0);
         Self {
             setup,

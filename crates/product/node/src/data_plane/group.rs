@@ -33,7 +33,7 @@ pub struct GroupRuntime {
     /// What status shows.
     pub snapshot: GroupSnapshot,
     handing_over: bool,
-    /// Executors that paused are to go on once the permit is published: with the permit of before they could write.
+    /// Paused executors go on once the permit of the role is published: under the earlier permit they could still write.
     resumes: bool,
     /// The role was handed over, and the partner has not reported yet that it has taken it.
     offered: bool,
@@ -178,7 +178,7 @@ impl GroupRuntime {
             self.void_comparisons(now);
             self.tell_holding(redundancy, now);
         }
-        self.resumes = true;
+        self.go_on();
     }
 
     /// This node goes on at `now` after standing still, or after a role in which it did not compare what it holds
@@ -199,11 +199,11 @@ impl GroupRuntime {
         self.go_on();
     }
 
+    /// What was handed over no longer is; executors that have paused go on at the end of the turn.
     fn go_on(&mut self) {
         self.handing_over = false;
         self.gate.set_handing_over(false);
-        self.members.mailboxes().for_each(|mailbox| mailbox.go_on());
-        self.wake();
+        self.resumes = true;
     }
 
     /// Pauses each application at a moment when its last state is at the backup, those with the
@@ -211,7 +211,8 @@ impl GroupRuntime {
     /// while another's long transfer is awaited. Tells the core when all have paused; returns whether
     /// it did.
     pub fn drive_hand_over(&mut self, redundancy: &mut Redundancy, now: Instant) -> bool {
-        if !self.handing_over {
+        // Who pauses while others are about to go on would go on with them.
+        if !self.handing_over || self.resumes {
             return false;
         }
         let mut longest_waiting = None;
@@ -301,7 +302,8 @@ impl GroupRuntime {
         let expected = standing.partner_reachable && redundancy.transfer_tag(self.peer).is_some();
         self.tell_gate(standing.permit, expected, standing.simplex);
         if std::mem::take(&mut self.resumes) {
-            self.go_on();
+            self.members.mailboxes().for_each(|mailbox| mailbox.go_on());
+            self.wake();
         }
         self.partner_role = standing.partner_role;
         self.offered &= standing.partner_reachable && standing.partner_role != Some(Role::Primary);

@@ -8,7 +8,7 @@
 //! 4. send: heartbeats, lease requests, acknowledgements, then states as far as pacing allows;
 //! 5. wait for a datagram, a wake-up, or the next deadline.
 //!
-//! The clock is read once before step 1 and once before step 2. What has arrived is always taken before
+//! The clock is read once before step 1, once before step 2, and once at the end to tell a turn that took too long. What has arrived is always taken before
 //! time is acted upon, so that a pause of this thread is not mistaken for silence of the partner.
 
 mod aggregate;

@@ -19,7 +19,7 @@ impl<D: Drivers> DataPlane<D> {
             .find_map(|group| group.hung(self.stalls.ended_at, now))
     }
 
-    /// Shows status how things are, unless it is just being read: the next turn will do.
+    /// Shows status how things are, unless it is just being read: then the next refresh does.
     pub(super) fn show(&self, now: Instant) {
         if let Ok(mut snapshot) = self.surroundings.snapshot.try_lock() {
             self.fill(&mut snapshot, now);

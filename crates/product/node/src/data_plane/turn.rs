@@ -163,7 +163,8 @@ impl<D: Drivers> DataPlane<D> {
             .record(now, NodeEvent::Stall { length });
     }
 
-    /// Publishes to executors and status what the core says of each group: the one projection of it.
+    /// Publishes to executors and status what the core says of each group at the end of a turn. A change of role was
+    /// published when it happened, and what this node holds was told to the core by it.
     fn publish(&mut self, now: Instant) {
         for group in &mut self.groups {
             group.publish(&self.cores.redundancy, now);

@@ -3,6 +3,7 @@ use bumpless_mailbox::{ApplicationMailbox, StateLife};
 
 use super::*;
 use crate::build::build_cores;
+use crate::data_plane::inbound::Cores;
 use crate::wiring::Wiring;
 
 const PAIR: &str = r#"
@@ -34,11 +35,11 @@ fn at(millis: u64) -> Instant {
     Instant::from_nanos(millis * 1_000_000)
 }
 
-#[test]
-fn after_a_hand_over_a_state_counts_for_the_application_that_it_is_of() {
+/// The cores of node "left", its only group with two applications of different periods, and their mailboxes.
+fn group_of_two() -> (Cores, GroupRuntime, [Arc<ApplicationMailbox>; 2]) {
     let config = Config::parse(PAIR, "test").expect("a sound configuration");
     let wiring = Wiring::new(&config, config.node("left").expect("it is configured"));
-    let (mut cores, _) = build_cores(&config, &wiring, 1, at(1)).expect("a sound setup");
+    let (cores, _) = build_cores(&config, &wiring, 1, at(1)).expect("a sound setup");
     let dirty = Arc::new(DirtySet::new(2));
     // The one with the longer period is not the first.
     let periods = [10, 1000].map(Duration::from_millis);
@@ -54,7 +55,13 @@ fn after_a_hand_over_a_state_counts_for_the_application_that_it_is_of() {
     };
     let applications = (mailboxes.iter().zip(periods).map(member).collect(), 2);
     let (gate, peer) = (Arc::default(), PeerId(0));
-    let mut group = GroupRuntime::new(GroupId(0), peer, gate, dirty, applications);
+    let group = GroupRuntime::new(GroupId(0), peer, gate, dirty, applications);
+    (cores, group, mailboxes)
+}
+
+#[test]
+fn after_a_hand_over_a_state_counts_for_the_application_that_it_is_of() {
+    let (mut cores, mut group, mailboxes) = group_of_two();
     let redundancy = &mut cores.redundancy;
     mailboxes[0].note_published(0, StateLife::until(at(50)));
     mailboxes[1].note_published(0, StateLife::until(at(2000)));
@@ -64,4 +71,17 @@ fn after_a_hand_over_a_state_counts_for_the_application_that_it_is_of() {
     assert_eq!(group.members.freshness(1), Some(at(2000)));
     group.note_received(0, (at(70), at(30)), redundancy, at(30));
     assert_eq!(group.members.holding(true).fresh_until, Some(at(70)));
+}
+
+#[test]
+fn a_hand_over_that_begins_in_the_turn_of_a_new_role_goes_on() {
+    let (mut cores, mut group, mailboxes) = group_of_two();
+    let redundancy = &mut cores.redundancy;
+    group.role_changed(Role::Primary, false, redundancy, at(2));
+    group.begin_hand_over();
+    assert!(!group.drive_hand_over(redundancy, at(2)));
+    group.publish(redundancy, at(2));
+    assert!(group.handing_over && group.gate.handing_over());
+    assert!(group.drive_hand_over(redundancy, at(3)));
+    assert!(mailboxes.iter().all(|mailbox| mailbox.paused()));
 }
