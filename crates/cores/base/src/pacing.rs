@@ -1,5 +1,5 @@
 //! How much may leave at once on a link that is sent to at a bandwidth: what the data plane's pacer
-//! keeps to, and what a plan must expect to be in the way.
+//! keeps to, and what a plan must expect to be ahead of a packet.
 
 use crate::{Duration, frame};
 

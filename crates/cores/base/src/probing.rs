@@ -15,5 +15,5 @@ pub const LEAST: Duration = Duration::from_micros(50);
 /// costs less than a wait too many.
 pub const PROMPT: u32 = 12;
 
-/// The probe timeout for the answers to later ones grows up to two to this power.
+/// Later probes wait for the probe timeout, doubled at most so many times.
 pub const MAX_DOUBLINGS: u32 = 4;

@@ -11,7 +11,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `redundancy`, `orders`, `route`, `transmit` | what a driver tells, routing, what is sent and when |
-//! | `partner`, `session`, `liveness` | who is at the other end, and which links work |
+//! | `partner`, `session`, `liveness`, `presence` | who is at the other end, which links work, when a lost one was there last |
 //! | `role`, `decide`, `hand_over` | the role of one group |
 //! | `newest` | who holds the newest state |
 //! | `simplex` | going on without a partner that is up to date |

@@ -7,8 +7,8 @@ use crate::redundancy::Redundancy;
 use crate::role::RoleMachine;
 use crate::role::newest::Holding;
 use crate::role::state::Retreat;
+use bumpless_base::Role;
 use bumpless_base::{Epoch, Instant};
-use bumpless_wire::Role;
 
 impl Redundancy {
     /// Tells what this node holds of the group's applications, which is what a takeover needs. To be told on each

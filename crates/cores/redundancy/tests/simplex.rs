@@ -155,8 +155,8 @@ fn a_primary_that_returns_at_once_does_not_revive_the_backups_old_state() {
     for seed in 0..40 {
         let mut world = World::settled(lasting(), seed);
         world.split();
-        let simplex = 20 * MS + world.random.below(20 * MS);
-        world.run_for(simplex);
+        let span = 20 * MS + world.random.below(20 * MS);
+        world.run_for(span);
         assert!(is_simplex(&mut world, 0));
         world.kill(0);
         world.calm();

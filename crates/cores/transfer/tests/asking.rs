@@ -105,7 +105,7 @@ fn a_report_that_others_ask_for_makes_the_next_probe_no_later() {
 
 #[test]
 fn one_report_is_asked_for_once() {
-    // The probe timeout with the missing packet ends after the wait for a probe, before the probe's answer can be there.
+    // The probe timeout of the missing packet ends after the wait for a probe, before the probe's answer can be there.
     let (mut sender, mut publisher) = sender(1_000_000_000, &[us(60), us(160)]);
     begin(&mut sender, &mut publisher, 3);
     let missing = [(0, 0), (2, 2)];

@@ -256,20 +256,10 @@ pub const fn packet_count(total_size: u32, payload_size: u16) -> u32 {
 /// The largest state, in bytes, that `version` can carry in pieces of `payload_size` bytes:
 /// 65,536 packets in version 1, and in both versions what `TtlSzCyc` can say.
 pub const fn max_state_size(version: WireVersion, payload_size: u16) -> u32 {
-    match version {
-        WireVersion::V2 => u32::MAX,
-        WireVersion::V1 => {
-            let bytes = payload_size as u64 * 65_536;
-            if bytes > u32::MAX as u64 {
-                u32::MAX
-            } else {
-                bytes as u32
-            }
-        }
+    let bytes = version.max_packets() * payload_size as u64;
+    if bytes > u32::MAX as u64 {
+        u32::MAX
+    } else {
+        bytes as u32
     }
-}
-
-/// Bytes of a data packet's datagram that are not payload.
-pub const fn header_overhead(version: WireVersion) -> usize {
-    DataHeader::len(version)
 }

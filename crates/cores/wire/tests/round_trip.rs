@@ -6,7 +6,7 @@ use bumpless_base::{ChannelId, Duration, LinkId};
 use bumpless_wire::{
     AckHeader, DataHeader, MAX_ACK_BLOCKS, MAX_ACK_LEN, MAX_GROUPS, MAX_HEARTBEAT_LEN, Packet,
     WireVersion, WitnessReply, WitnessRequest, ack_len, encode_ack, encode_heartbeat,
-    header_overhead, heartbeat_len, max_state_size, packet_count, parse,
+    heartbeat_len, max_state_size, packet_count, parse,
 };
 use common::encode;
 use common::strategies::{
@@ -238,10 +238,7 @@ fn the_longest_control_messages_fit_every_ipv6_path() {
     const { assert!(MAX_ACK_LEN <= SMALLEST_MTU_PAYLOAD && MAX_HEARTBEAT_LEN <= SMALLEST_MTU_PAYLOAD) };
     assert_eq!((MAX_ACK_BLOCKS, MAX_GROUPS), (150, 32));
     assert_eq!(
-        (
-            header_overhead(WireVersion::V1),
-            header_overhead(WireVersion::V2)
-        ),
+        (WireVersion::V1.header_len(), WireVersion::V2.header_len()),
         (18, 30)
     );
 }

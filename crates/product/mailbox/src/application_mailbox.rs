@@ -292,14 +292,13 @@ impl ApplicationMailbox {
         if self.paused() {
             return !self.in_cycle();
         }
-        let drained = || self.newest_is_safe();
-        if self.in_cycle() || !drained() {
+        if self.in_cycle() || !self.newest_is_safe() {
             return false;
         }
         self.paused.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         // A cycle may have begun in between: it is let go on, and the next moment tried.
-        let paused = !self.in_cycle() && drained();
+        let paused = !self.in_cycle() && self.newest_is_safe();
         self.paused.store(paused, Ordering::SeqCst);
         paused
     }

@@ -30,6 +30,27 @@ impl PublishedPermit {
         self.until.store(until.as_nanos(), Ordering::SeqCst);
     }
 
+    /// Publishes what may be written on and for how long, whether a backup is there to acknowledge, and whether
+    /// nobody can take over from an older state. Returns whether an executor that waits for any of it has to be woken;
+    /// an end of the permit that only moves ends no wait. Looks before it writes: each write makes the processor
+    /// wait, and mostly nothing has changed.
+    pub fn publish(&self, permit: Option<Permit>, backup_expected: bool, simplex: bool) -> bool {
+        let before = self.permit();
+        let mut changed = before.is_some() != permit.is_some();
+        if before != permit {
+            self.set_permit(permit);
+        }
+        if self.backup_expected() != backup_expected {
+            self.set_backup_expected(backup_expected);
+            changed = true;
+        }
+        if self.simplex() != simplex {
+            self.set_simplex(simplex);
+            changed = true;
+        }
+        changed
+    }
+
     /// The permit.
     pub fn permit(&self) -> Option<Permit> {
         let before = self.epoch.load(Ordering::SeqCst);

@@ -9,12 +9,11 @@
 use std::sync::Arc;
 
 use bumpless_atomic_box::{DirtySet, every_order};
-use bumpless_base::{Epoch, Instant};
+use bumpless_base::{Epoch, Instant, Role};
 use bumpless_mailbox::{
     ApplicationMailbox, MemberStatus, Permit, PublishedPermit, Records, StateLife, TransferOutcome,
     end_simplex,
 };
-use bumpless_wire::Role;
 use loom::cell::UnsafeCell;
 use loom::sync::{Condvar, Mutex};
 use loom::thread::{self, park};
@@ -156,6 +155,33 @@ fn a_permit_that_comes_ends_the_executors_wait() {
         assert!(shared.gate.is_primary());
         data_plane.join().unwrap();
     });
+}
+
+#[test]
+fn whatever_ends_the_wait_for_simplex_wakes_its_waiter() {
+    for simplex in [true, false] {
+        every_order(move || {
+            let shared = Arc::new(Shared::default());
+            let theirs = Arc::clone(&shared);
+            shared.mailbox.register_executor();
+            shared.gate.publish(Some(permit(1, 9)), true, false);
+            let data_plane = thread::spawn(move || {
+                let tell = |until: Option<u64>, simplex| {
+                    let permit = until.map(|until| permit(1, until));
+                    if theirs.gate.publish(permit, true, simplex) {
+                        theirs.mailbox.wake();
+                    }
+                };
+                tell(Some(12), false);
+                // Either it is certain, or the permit is taken back.
+                tell(simplex.then_some(15), simplex);
+            });
+            while !shared.gate.simplex() && shared.gate.permit().is_some() {
+                park();
+            }
+            data_plane.join().unwrap();
+        });
+    }
 }
 
 /// What an executor does in a cycle, for which its state is at the backup already.

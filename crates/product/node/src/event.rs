@@ -1,7 +1,7 @@
 //! What happens on a node, as plain values that cross a ring to the log.
 
+use bumpless_base::Role;
 use bumpless_base::{Duration, Epoch, LinkId, PeerId};
-use bumpless_wire::Role;
 
 use crate::short_text::ShortText;
 

@@ -6,8 +6,7 @@ use bumpless_net_linux::{Clock, Pinger};
 
 use crate::data_plane::link_port::{Addresses, LinkPort};
 use crate::note::Note;
-use crate::wiring::witness_addresses;
-use crate::wiring::{LinkSettings, Wiring};
+use crate::wiring::{LinkSettings, Wiring, witness_addresses};
 use crate::{OpenLink, RunError};
 
 /// Opens the link of every network on which this node has an address.

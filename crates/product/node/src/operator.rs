@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
+use bumpless_base::Role;
 use bumpless_config::Config;
 use bumpless_net_linux::{Clock, Waker};
 use bumpless_redundancy::GroupId;
-use bumpless_wire::Role;
 use rtrb::Producer;
 use serde_json::{Value, json};
 

@@ -1,10 +1,10 @@
 //! What the data plane shows of a node; it refreshes it in place, and status is rendered from a copy.
 
+use bumpless_base::Role;
 use bumpless_base::{Counters, Duration, Epoch, Instant};
 use bumpless_config::Config;
 use bumpless_net_linux::SendFailure;
 use bumpless_redundancy::Configurations;
-use bumpless_wire::Role;
 
 use crate::event::Redundancy;
 use crate::log::Names;

@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bumpless_base::Role;
 use bumpless_base::{Counters, Duration, Epoch, Instant, NodeId, Permit};
 use bumpless_config::Config;
 use bumpless_controller::state::{Progress, encode_envelope};
@@ -15,7 +16,6 @@ use bumpless_node::executor::{ChannelReplication, Environment, GroupOutputGate};
 use bumpless_node::persist::way::{Outlet, way};
 use bumpless_node::program::{build, executor_settings};
 use bumpless_node::wiring::Wiring;
-use bumpless_wire::Role;
 
 struct Counting;
 

@@ -1,6 +1,6 @@
 //! What a node that is backup of another group sends for that one's states: their acknowledgements.
 
-use bumpless_wire::{MAX_ACK_BLOCKS, WireVersion, ack_len, header_overhead};
+use bumpless_wire::{MAX_ACK_BLOCKS, WireVersion, ack_len};
 
 use crate::input::{Background, Link, Packets, Scenario};
 
@@ -29,9 +29,9 @@ pub fn of(scenario: &Scenario, link: &Link, at: usize) -> Background {
 }
 
 fn version(packets: &Packets) -> WireVersion {
-    match u32::try_from(header_overhead(WireVersion::V1)) {
-        Ok(header) if header == packets.header => WireVersion::V1,
-        _ => WireVersion::V2,
+    match packets.header == u32::from(WireVersion::V1.header_len()) {
+        true => WireVersion::V1,
+        false => WireVersion::V2,
     }
 }
 

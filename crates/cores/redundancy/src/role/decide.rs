@@ -1,8 +1,7 @@
 //! When a group's role changes. Everything here follows from what the machine knows and `now`.
 
 use crate::event::{Outbox, RoleCause};
-use crate::role::state::Simplex;
-use crate::role::state::{Retreat, RoleState, Tenure};
+use crate::role::state::{Retreat, RoleState, Simplex, Tenure};
 use crate::role::{RoleMachine, Surroundings};
 use crate::setup::Timing;
 use bumpless_base::{Epoch, Instant};

@@ -27,7 +27,7 @@ impl RoleMachine {
         self.counterpart.heard = asked;
         self.observe(entry.epoch);
         self.hear_lapse(before, &entry);
-        self.hear_alone(asked, s);
+        self.note_simplex_heard(asked, s);
         self.hear_newest(&entry, s);
         let view = (entry.reference != NO_REFERENCE)
             .then_some((ReferenceId(entry.reference), entry.reference_version));

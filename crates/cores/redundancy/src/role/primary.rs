@@ -20,7 +20,7 @@ impl RoleMachine {
         let mut witnesses = [0; MAX_REFERENCES];
         for (reference, _) in self.agreement.members() {
             let lease = self.agreement.lease(*reference);
-            // One that never had our epoch on record cannot vouch for it later.
+            // One that never had our epoch on record cannot confirm it later.
             if lease.epoch == self.lasting.stamped {
                 witnesses[usize::from(reference.0) % MAX_REFERENCES] = lease.session;
             }
@@ -68,11 +68,11 @@ impl RoleMachine {
     /// A right that ran out comes back only if nobody can have written in between.
     #[cold]
     fn decide_lapsed(&mut self, lapse: Lapse, s: &Surroundings<'_>, out: &mut Outbox) {
-        let incarnation = self
+        let same_partner = self
             .counterpart
             .entry
             .filter(|_| s.session == lapse.incarnation && lapse.incarnation != 0);
-        if incarnation.is_some_and(|incarnation| incarnation.used > self.lasting.stamped) {
+        if same_partner.is_some_and(|partner| partner.used > self.lasting.stamped) {
             return self.resign(Retreat::Starting, RoleCause::HigherEpoch, s, out);
         }
         // Nobody may go on after so long, not even who wrote last.
@@ -84,7 +84,7 @@ impl RoleMachine {
             let ping = self.agreement.kind(r) == Some(ReferenceKind::Ping);
             ping || lapse.is_known(r, self.agreement.lease(r).session)
         });
-        let by_promise = incarnation.is_some() && s.now < self.lasting.promised_right_until;
+        let by_promise = same_partner.is_some() && s.now < self.lasting.promised_right_until;
         let by_lease = same_witnesses
             && s.now < self.agreement.lease_until(mask)
             && self.agreement.on_record(mask, self.lasting.stamped);

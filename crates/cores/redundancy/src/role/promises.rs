@@ -34,8 +34,8 @@ impl RoleMachine {
         true
     }
 
-    /// What heartbeats say; `granting` and `lapsed`: what this round binds this node to, a promise and to use no
-    /// earlier one.
+    /// What heartbeats say. `granting`: this round promises the partner not to take over; `lapsed`: from this round on
+    /// no earlier promise is used.
     fn entry(&self, (granting, lapsed): (bool, bool), s: &Surroundings<'_>) -> GroupEntry {
         let (reference, version) = self.agreement.stated(self.role() == Role::Primary);
         let reaches = self

@@ -94,7 +94,7 @@ impl RoleMachine {
         simplex.ahead && (marked || simplex.heard)
     }
 
-    /// Notes the first round of heartbeats that says SIMPLEX, if the one that is sent at `now` is.
+    /// Notes when the first round of heartbeats that says SIMPLEX is sent, if that is the one at `now`.
     pub(crate) fn note_said(&mut self, now: Instant) {
         let tenure = self.state.tenure_mut();
         if let Some(tenure) = tenure.filter(|t| t.simplex.ahead && t.lapse.is_none()) {
@@ -105,7 +105,7 @@ impl RoleMachine {
 
     /// Takes from a heartbeat whether the partner has received one that says SIMPLEX. `asked`: send time of this
     /// node's latest heartbeat that it has received.
-    pub(crate) fn hear_alone(&mut self, asked: Instant, s: &Surroundings<'_>) {
+    pub(crate) fn note_simplex_heard(&mut self, asked: Instant, s: &Surroundings<'_>) {
         let Some(Tenure { simplex, .. }) = self.state.tenure_mut() else {
             return;
         };

@@ -4,8 +4,8 @@
 use crate::event::WaitCause;
 use crate::id::{ReferenceId, ReferenceSet};
 use crate::setup::MAX_REFERENCES;
+use bumpless_base::Role;
 use bumpless_base::{Epoch, Instant};
-use bumpless_wire::Role;
 
 /// The role of a group on this node. Transitions take one and make the next.
 #[derive(Clone, Debug, Hash)]
@@ -212,7 +212,7 @@ impl RoleState {
         }
     }
 
-    /// Has the next round promise it, or not. A primary cannot.
+    /// Whether the next round is to promise the partner not to take over; without effect on a primary.
     pub(crate) const fn set_granting(&mut self, wanted: bool) {
         match self {
             Self::Starting(candidacy) | Self::Backup(candidacy) => candidacy.granting = wanted,

@@ -301,5 +301,5 @@ fn a_restarted_partners_promise_does_not_bring_a_lapsed_right_back() {
         assert_ne!(world.writes(0), Some(old));
     }
     assert!(world.had(0, became(Role::Starting, RoleCause::LapsedTooLong)));
-    world.expect_no_violation("restarted incarnation");
+    world.expect_no_violation("restarted partner");
 }

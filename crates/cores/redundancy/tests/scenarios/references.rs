@@ -199,7 +199,7 @@ fn without_a_reference_point_silence_alone_decides() {
 }
 
 #[test]
-fn just_started_witnesses_are_told_as_a_backup_that_cannot_take_over() {
+fn just_started_witnesses_show_as_a_backup_that_cannot_take_over() {
     let mut world = World::settled(Plan::default(), 1);
     assert_eq!(world.status(0).redundancy, RedundancyLevel::Ok);
     for reference in 0..2 {

@@ -76,7 +76,7 @@ impl Slot {
     }
 
     /// Whether a state was queued after the one with this number, as far as the publisher has noted. The note may
-    /// even be older than that one, if the sender took it between its exchange and its note.
+    /// even be older than that one, if the sender took the state after the publisher's exchange and before its note.
     pub fn has_later(&self, ticket: u64) -> bool {
         let ahead = self
             .latest

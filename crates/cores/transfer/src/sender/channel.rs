@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use bumpless_base::{BitSet, ChannelId, Distribution, Duration, Instant, LinkId, LinkSet, PeerId};
-use bumpless_wire::{WireVersion, header_overhead, packet_count};
+use bumpless_wire::{WireVersion, packet_count};
 
 /// A state on its way.
 #[derive(Clone, Copy, Debug)]
@@ -308,7 +308,7 @@ impl Channel {
     /// together if they share.
     pub fn packet_time(&self, links: &[LinkParameters], peer: &Peer, total: u32) -> Duration {
         let payload = u32::from(peer.setup.payload_size).min(total) as u64;
-        let bytes = payload + header_overhead(peer.setup.version) as u64;
+        let bytes = payload + u64::from(peer.setup.version.header_len());
         let mut rate = 0u64;
         for link in self.usable(peer).iter() {
             let Some(link) = links.get(usize::from(link.0)).filter(|l| l.bandwidth != 0) else {

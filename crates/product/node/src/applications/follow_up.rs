@@ -17,7 +17,7 @@ use crate::short_text::ShortText;
 pub struct FollowUp<E> {
     /// Role and right to write.
     pub gate: Arc<PublishedPermit>,
-    /// What it and the data plane leave for one another.
+    /// What the application's executor and the data plane share.
     pub mailbox: Arc<ApplicationMailbox>,
     /// Where the executor's counters are shown.
     pub board: Arc<CounterBoard>,

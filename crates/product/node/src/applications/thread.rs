@@ -29,7 +29,7 @@ pub struct ApplicationThread {
     pub replication: ChannelReplication<Threads>,
     /// Role and right to write.
     pub gate: Arc<PublishedPermit>,
-    /// What it and the data plane leave for one another.
+    /// What the application's executor and the data plane share.
     pub mailbox: Arc<ApplicationMailbox>,
     /// Way into the log.
     pub sink: EventSink,

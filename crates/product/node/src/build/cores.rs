@@ -7,8 +7,7 @@ use bumpless_transfer::{Publisher, Receiver, Sender, Subscriber};
 
 use crate::RunError;
 use crate::data_plane::inbound::Cores;
-use crate::wiring::ROOM;
-use crate::wiring::Wiring;
+use crate::wiring::{ROOM, Wiring};
 
 /// Heartbeats that a link may miss before it counts as down.
 const MISSED_HEARTBEATS: u64 = 3;

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use bumpless_atomic_box::DirtySet;
-use bumpless_base::{Duration, Epoch, Instant, PeerId, Permit};
+use bumpless_base::{Duration, Epoch, Instant, PeerId, Role};
 use bumpless_mailbox::{PublishedPermit, end_simplex};
 use bumpless_redundancy::{GroupId, Redundancy};
-use bumpless_wire::Role;
 
 use super::aggregate::Aggregate;
 use super::members::{Counts, Member, MemberTimes, Members};
@@ -17,7 +16,7 @@ use crate::snapshot::GroupSnapshot;
 const UNFIT_TIMEOUT: Duration = Duration::from_millis(300);
 const RELIEF_INTERVAL: Duration = Duration::from_secs(2);
 /// A cycle that lasts longer than this, and longer than ten periods, is taken for one that never ends.
-const HANG: Duration = Duration::from_secs(1);
+const WATCHDOG: Duration = Duration::from_secs(1);
 
 /// A group of which this node is a candidate.
 pub struct GroupRuntime {
@@ -300,7 +299,12 @@ impl GroupRuntime {
             return;
         };
         let expected = standing.partner_reachable && redundancy.transfer_tag(self.peer).is_some();
-        self.tell_gate(standing.permit, expected, standing.simplex);
+        if self
+            .gate
+            .publish(standing.permit, expected, standing.simplex)
+        {
+            self.wake();
+        }
         if std::mem::take(&mut self.resumes) {
             self.members.mailboxes().for_each(|mailbox| mailbox.go_on());
             self.wake();
@@ -314,26 +318,6 @@ impl GroupRuntime {
         snapshot.synced = standing.synced;
         snapshot.partner_heard = standing.partner_reachable;
         snapshot.reference = standing.reference.map(|reference| reference.0);
-    }
-
-    /// Looks before it writes: each write makes the processor wait, and most turns change nothing.
-    fn tell_gate(&self, permit: Option<Permit>, expected: bool, simplex: bool) {
-        let before = self.gate.permit();
-        let mut changed = before.is_some() != permit.is_some();
-        if before != permit {
-            self.gate.set_permit(permit);
-        }
-        if self.gate.backup_expected() != expected {
-            self.gate.set_backup_expected(expected);
-            changed = true;
-        }
-        if self.gate.simplex() != simplex {
-            self.gate.set_simplex(simplex);
-            changed = true;
-        }
-        if changed {
-            self.wake();
-        }
     }
 
     /// Orders a hand-over because this node is about to end; again if one was abandoned.
@@ -360,15 +344,15 @@ impl GroupRuntime {
     /// The period of an application whose cycle has not ended for so long that it never will. What
     /// lies before `stalled_at`, the end of the process's last stall, does not count: a cycle
     /// stood still then, as everything did.
-    pub fn hung(&self, stalled_at: Instant, now: Instant) -> Option<Duration> {
-        let hangs = |member: &&Member| {
-            let bound = (member.times.period * 10).max(HANG);
+    pub fn overdue(&self, stalled_at: Instant, now: Instant) -> Option<Duration> {
+        let is_overdue = |member: &&Member| {
+            let bound = (member.times.period * 10).max(WATCHDOG);
             let since = member.mailbox.cycle_since();
             since.is_some_and(|since| now.since(since.max(stalled_at)) > bound)
         };
         self.members
             .present()
-            .find(hangs)
+            .find(is_overdue)
             .map(|member| member.times.period)
     }
 

@@ -1,9 +1,9 @@
 //! What the cores report, passed on: to the executors' permits and mailboxes, to the log, to status.
 
+use bumpless_base::Role;
 use bumpless_base::{Epoch, Instant, LinkId, PeerId};
 use bumpless_redundancy::{Event, GroupId, InForce, RedundancyLevel, ReferenceId, RoleCause};
 use bumpless_transfer::{FailureCause, ReceiverEvent, SenderEvent};
-use bumpless_wire::Role;
 
 use super::DataPlane;
 use super::causes::{NARROW, failure, role_cause};
@@ -362,12 +362,7 @@ impl<D: Drivers> DataPlane<D> {
     }
 
     fn partner_notice(&mut self, name: &'static str, peer: PeerId, now: Instant) {
-        let cause = ShortText::of(
-            self.titles
-                .partners
-                .get(usize::from(peer.0))
-                .map_or("?", String::as_str),
-        );
+        let cause = ShortText::of(self.partner_name(peer));
         self.notice(name, None, cause, now);
     }
 

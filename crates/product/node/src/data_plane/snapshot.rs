@@ -16,7 +16,7 @@ impl<D: Drivers> DataPlane<D> {
         self.show(now);
         self.groups
             .iter()
-            .find_map(|group| group.hung(self.stalls.ended_at, now))
+            .find_map(|group| group.overdue(self.stalls.ended_at, now))
     }
 
     /// Shows status how things are, unless it is just being read: then the next refresh does.

@@ -31,12 +31,12 @@ impl<D: Drivers> DataPlane<D> {
         if ended {
             return Turn::Ended;
         }
-        let hung = self.refresh_now_and_then(now);
+        let overdue = self.refresh_now_and_then(now);
         self.note_stall(self.stalls.turn_began, clock());
         if !more {
             self.stalls.arrived_since = received;
         }
-        if let Some(period) = hung {
+        if let Some(period) = overdue {
             return Turn::WatchdogExpired(period);
         }
         let next = self.next_deadline(now).min(paced);

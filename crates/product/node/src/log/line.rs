@@ -1,7 +1,7 @@
 //! What an event looks like: a line of `bumpless.event/1` (spec/events.md), or of words.
 
 use bumpless_base::Instant;
-use bumpless_wire::Role;
+use bumpless_base::Role;
 use serde_json::{Map, Value, json};
 
 use crate::event::NodeEvent;

@@ -12,7 +12,7 @@
 use super::{TaskSet, Utilisation};
 
 /// Looks at a task after which nothing more is found: some hundredths of a second.
-const TIMEOUT: u64 = 1_000_000;
+const LOOKS_MAX: u64 = 1_000_000;
 
 /// Sets the time left of every task that is asked about.
 pub(super) fn find(set: &mut TaskSet) {
@@ -31,7 +31,7 @@ pub(super) fn find(set: &mut TaskSet) {
         let deadline = set.tasks[at].deadline;
         while let Some(window) = next.filter(|&window| window >= deadline) {
             looks += 2 * set.tasks.len() as u64;
-            if looks > TIMEOUT {
+            if looks > LOOKS_MAX {
                 return;
             }
             let load = set.demand(window);

@@ -15,7 +15,7 @@ const SEARCH: usize = 300_000;
 
 /// Looks at a task after which a set counts as one that cannot be decided: some seconds. Only one that is full
 /// but for a millionth, and has small periods, takes so many.
-const TIMEOUT: u64 = 200_000_000;
+const LOOKS_MAX: u64 = 200_000_000;
 
 /// What the walk from the longest window downward ends with.
 enum Answer {
@@ -73,7 +73,7 @@ fn walk(set: &TaskSet) -> (Answer, u64) {
         if load <= u128::from(shortest) {
             break;
         }
-        if looks > TIMEOUT {
+        if looks > LOOKS_MAX {
             return (Answer::Endless, looks);
         }
         // It fits in a u64, as it is not above the window.

@@ -10,7 +10,7 @@ use bumpless_plan::resource::resources;
 use bumpless_plan::{
     Background, Burst, Channel, Distribution, Link, Loss, Machine, Packets, Scenario,
 };
-use bumpless_wire::{WireVersion, header_overhead};
+use bumpless_wire::WireVersion;
 
 use crate::streams::{Purpose, stream};
 
@@ -61,7 +61,7 @@ fn attempt(random: &mut Random, fullness: u64) -> Option<Scenario> {
         links: links(random),
         packets: Packets {
             payload,
-            header: header_overhead(WireVersion::V2) as u32,
+            header: WireVersion::V2.header_len().into(),
             security: 0,
             in_flight_max: [512, 1024, 4096][random.below(3) as usize],
         },

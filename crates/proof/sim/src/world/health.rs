@@ -1,7 +1,7 @@
 //! How the pair is, as its own status says.
 
+use bumpless_base::Role;
 use bumpless_node::event::Redundancy;
-use bumpless_wire::Role;
 
 use super::World;
 use crate::check::Health;

@@ -2,7 +2,6 @@
 
 use bumpless_base::{Duration, Instant, LinkId, TransferOutcome};
 use bumpless_config::{Config, Distribution};
-use bumpless_wire::header_overhead;
 
 use super::World;
 use crate::check::{ChannelTerms, TransferTurn};
@@ -83,7 +82,7 @@ pub(super) fn terms(config: &Config) -> Vec<ChannelTerms> {
         let networks = app.networks.iter().map(|link| usize::from(link.0));
         let time = |network: &bumpless_config::Network| {
             let frame = u64::from(payload_size)
-                + header_overhead(version) as u64
+                + u64::from(version.header_len())
                 + u64::from(network.frame_overhead());
             match network.bandwidth {
                 0 => Duration::ZERO,

@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
+use bumpless_base::Role;
 use bumpless_base::{Counter, Instant};
 use bumpless_node::data_plane::Turn;
 use bumpless_node::event::NodeEvent;
-use bumpless_wire::Role;
 
 use super::World;
 use crate::application::STATE;

@@ -1,8 +1,7 @@
 use super::*;
 use crate::id::GroupId;
 use crate::role::agreement::Agreement;
-use crate::role::state::Simplex;
-use crate::role::state::Tenure;
+use crate::role::state::{Simplex, Tenure};
 use crate::setup::GroupSetup;
 use alloc::vec;
 use bumpless_base::NodeId;

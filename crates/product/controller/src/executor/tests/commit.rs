@@ -55,7 +55,7 @@ fn a_state_that_becomes_safe_just_before_the_write_is_not_behind() {
     for commit in [CommitMode::BeforeOutput, CommitMode::Async] {
         let world = World::new();
         world.lock().transfer = Some(ms(if commit == CommitMode::Async { 19 } else { 9 }));
-        world.lock().alone_after = ms(2);
+        world.lock().simplex_after = ms(2);
         let settings = ExecutorSettings {
             commit,
             ..settings()

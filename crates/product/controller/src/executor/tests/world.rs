@@ -39,7 +39,7 @@ pub struct State {
     /// Whether it can be made certain that nobody takes over with an older state.
     pub simplex: bool,
     /// How long that takes.
-    pub alone_after: Duration,
+    pub simplex_after: Duration,
     pub cold: bool,
     pub role_since: Instant,
     pub paused: bool,
@@ -116,7 +116,7 @@ impl World {
             }),
             backup: true,
             simplex: true,
-            alone_after: Duration::ZERO,
+            simplex_after: Duration::ZERO,
             cold: false,
             role_since: Instant::ZERO,
             paused: false,
@@ -222,7 +222,7 @@ impl OutputGate for World {
     }
     fn go_simplex(&mut self, _: Instant) -> bool {
         let mut state = self.lock();
-        let span = state.alone_after;
+        let span = state.simplex_after;
         state.pass(span);
         state.simplex
     }
