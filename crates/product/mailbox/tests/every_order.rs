@@ -159,27 +159,38 @@ fn a_permit_that_comes_ends_the_executors_wait() {
 
 #[test]
 fn whatever_ends_the_wait_for_simplex_wakes_its_waiter() {
-    for simplex in [true, false] {
+    // It is certain, the permit is taken back, or the state is safe after all.
+    for (until, simplex, safe) in [
+        (Some(15), true, false),
+        (None, false, false),
+        (Some(12), false, true),
+    ] {
         every_order(move || {
             let shared = Arc::new(Shared::default());
             let theirs = Arc::clone(&shared);
-            shared.mailbox.register_executor();
             shared.gate.publish(Some(permit(1, 9)), true, false);
-            let data_plane = thread::spawn(move || {
-                let tell = |until: Option<u64>, simplex| {
-                    let permit = until.map(|until| permit(1, until));
-                    if theirs.gate.publish(permit, true, simplex) {
-                        theirs.mailbox.wake();
-                    }
-                };
-                tell(Some(12), false);
-                // Either it is certain, or the permit is taken back.
-                tell(simplex.then_some(15), simplex);
+            let executor = thread::spawn(move || {
+                let Shared { gate, mailbox, .. } = &*theirs;
+                mailbox.register_executor();
+                mailbox.note_published(0, StateLife::until(at(9)));
+                theirs.bell.ring();
+                while !gate.simplex() && !mailbox.newest_is_safe() && gate.permit().is_some() {
+                    park();
+                }
             });
-            while !shared.gate.simplex() && shared.gate.permit().is_some() {
-                park();
+            shared.bell.wait();
+            // Its transfer fails, and the permit's end moves: neither ends the wait.
+            shared.mailbox.settle(0, false);
+            for (until, simplex) in [(Some(12), false), (until, simplex)] {
+                let permit = until.map(|until| permit(1, until));
+                if shared.gate.publish(permit, true, simplex) {
+                    shared.mailbox.wake();
+                }
             }
-            data_plane.join().unwrap();
+            if safe {
+                shared.mailbox.settle(0, true);
+            }
+            executor.join().unwrap();
         });
     }
 }
