@@ -124,9 +124,12 @@ impl Partner {
         if let Some(narrow) = self.states[usize::from(link.0)].narrow_changed() {
             out.event(Event::LinkNarrow { peer, link, narrow });
         }
+        if addressed {
+            self.note_answer(heartbeat, now);
+        }
         let newest = heartbeat.sent_at > self.latest;
         if newest {
-            self.note_newest(heartbeat, addressed, now);
+            self.note_newest(heartbeat, now);
         }
         let entries = newest && addressed && self.duplicate_until.is_none();
         if entries {
@@ -175,13 +178,18 @@ impl Partner {
         Some(changed)
     }
 
-    /// Notes the heartbeat that was sent last of all that have come; `addressed`: it answers this process.
-    fn note_newest(&mut self, heartbeat: &Heartbeat<'_>, addressed: bool, now: Instant) {
+    /// Notes the heartbeat that was sent last of all that have come.
+    fn note_newest(&mut self, heartbeat: &Heartbeat<'_>, now: Instant) {
         (self.latest, self.latest_at) = (heartbeat.sent_at, now);
         // What is not said to this incarnation must not be taken for what it says now.
         self.configurations = None;
+    }
+
+    /// Notes when the partner was there, from a heartbeat that answers this process. Each link has an answer of its
+    /// own: that of a link on which the partner hears nothing may have come first, and says nothing.
+    fn note_answer(&mut self, heartbeat: &Heartbeat<'_>, now: Instant) {
         let echo = Instant::from_nanos(heartbeat.echo_sent_at);
-        if addressed && heartbeat.echo_sent_at != 0 && echo <= now {
+        if heartbeat.echo_sent_at != 0 && echo <= now {
             let held = Duration::from_micros(heartbeat.echo_delay.into());
             self.presence.answered(heartbeat.sent_at, (echo, held), now);
         }

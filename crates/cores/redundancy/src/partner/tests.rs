@@ -199,3 +199,22 @@ fn a_lost_partner_was_there_last_when_it_sent_its_newest_heartbeat() {
     a.partner.forget_session();
     assert_eq!(a.partner.last_there(), Some(last));
 }
+
+#[test]
+fn a_partner_that_hears_on_one_link_only_is_dated_by_that_links_answers() {
+    let (mut a, mut b) = acquainted();
+    // Of a later process nothing is known before it has answered.
+    a.partner.forget_session();
+    for ms in 100..200 {
+        let (from_a, from_b) = (a.round(at(ms)), b.round(at(ms)));
+        b.hear(0, &from_a[0], at(ms));
+        // What comes on the other link comes first.
+        a.hear(1, &from_b[1], at(ms));
+        a.hear(0, &from_b[0], at(ms));
+    }
+    let timing = a.setup.timing;
+    a.partner
+        .check_links(&timing, Instant::ZERO, at(300), &mut a.out);
+    let last = a.partner.last_there().unwrap();
+    assert!((at(196)..=at(199)).contains(&last), "{last:?}");
+}
