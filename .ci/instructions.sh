@@ -5,6 +5,8 @@
 # A count is the difference of two runs, so what a program costs to start is not in it. It is the same on
 # every run of one build; another compiler or C library may move it.
 set -euo pipefail
+# Without it a count that fails inside $( ) is an empty one, which is less than any kept.
+shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 
 if ! command -v valgrind >/dev/null; then
@@ -19,7 +21,10 @@ program=${CARGO_TARGET_DIR:-target}/release/examples/hot_paths
 
 count() {
   valgrind --tool=callgrind --callgrind-out-file=/dev/null "$program" "$1" "$2" 2>&1 |
-    awk '/Collected/ { print $NF; found = 1 } END { exit !found }'
+    awk '/Collected/ { print $NF; found = 1 } END { exit !found }' || {
+    echo "instructions: valgrind has not counted '$1': run it to see why: valgrind --tool=callgrind $program '$1' $2" >&2
+    return 1
+  }
 }
 
 counted=$(
@@ -50,6 +55,8 @@ printf '%s\n' "$counted" | awk -F '\t' -v kept="$kept" '
     count[$2] = $1
   }
   END {
+    for (name in old) if (!(name in count)) { print name ": NOT COUNTED"; missing = 1 }
+    if (missing) exit 1
     compare("128 bytes there and back, 1 channel", "128 bytes there and back, 1,000 channels")
     compare("a turn of a node, 1 application", "a turn of a node, 1,000 applications")
     exit bad

@@ -13,5 +13,5 @@ large=(sim --seed "$first" --seeds "${2:-6}" --time 30 --size large)
 for seeds in "${small[*]}" "${large[*]}"; do
   echo "bumpless $seeds"
   # shellcheck disable=SC2086 # words of our own
-  target/quick/bumpless $seeds --jobs "$(nproc)"
+  "${CARGO_TARGET_DIR:-target}/quick/bumpless" $seeds --jobs "$(nproc)"
 done

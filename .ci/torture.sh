@@ -22,4 +22,4 @@ cargo build --profile quick --locked -p bumpless-cli
 if [ $# -eq 0 ]; then
   set -- --quick
 fi
-exec target/quick/bumpless torture "$@"
+exec "${CARGO_TARGET_DIR:-target}/quick/bumpless" torture "$@"

@@ -132,7 +132,7 @@ pub fn grant(pair: u32) -> Vec<u8> {
         node: NodeId(0),
         kind: WitnessKind::Acquire,
         granted: true,
-        simplex: false,
+        old: false,
         holder: 0,
         epoch: Epoch(1_000_000),
         echo_sent_at: 1,

@@ -1,5 +1,5 @@
 //! What threads hand over without locks: a place for a box that they exchange in one atomic step, and
-//! dirty that say where to look.
+//! dirty bits that say where to look.
 //!
 //! A crate of its own because the cores forbid `unsafe` and the exchange takes one block of it, which
 //! Miri, the sanitizers and loom judge (CONTRIBUTING.md). Of the crates that offer the same,

@@ -325,7 +325,7 @@ impl Witness {
             node: request.node,
             kind: request.kind,
             granted,
-            simplex: entry.is_none_or(|e| e.is_old_for(request)),
+            old: entry.is_none_or(|e| e.is_old_for(request)),
             holder: holder.map_or(NO_HOLDER, |h| h.node.0),
             epoch: entry.map_or(Epoch(0), |e| e.epoch),
             echo_sent_at: request.sent_at,

@@ -1,4 +1,4 @@
-//! Exhaustive exploration of the role protocol (spec/redundancy.md, "Exhaustive exploration"): the
+//! Exhaustive exploration of the role protocol (spec/exploration.md): the
 //! shipped machines of two nodes and their witnesses, under every placement of a few faults.
 
 #[path = "exhaustive/explore.rs"]
@@ -107,8 +107,6 @@ fn the_plain_reference_point_has_a_dual_primary() {
     assert_eq!(first_counterexample(roles(Witness)), None);
 }
 
-/// Worlds that differ in time, numbers and history and are folded into one get the same choices,
-/// and stay the same whatever is chosen.
 #[test]
 fn worlds_in_which_the_adversary_has_something_else_left_are_told_apart() {
     let plan = Plan::new(&[Witness], 1);
@@ -134,6 +132,8 @@ fn worlds_in_which_the_adversary_has_something_else_left_are_told_apart() {
     }
 }
 
+/// Worlds that differ in time, numbers and history and are folded into one get the same choices,
+/// and stay the same whatever is chosen.
 #[test]
 fn worlds_that_are_folded_into_one_behave_alike() {
     let plan = Plan::new(&[Witness], 1);
@@ -195,13 +195,19 @@ fn random_steps<const N: usize>(
 #[ignore = "takes minutes to hours; run with --release --ignored --nocapture"]
 fn the_promises_hold_in_every_order_of_more_faults() {
     let wanted = std::env::var("BUMPLESS_EXPLORE").ok();
-    for (name, roles) in explore::large() {
-        if wanted.as_deref().is_none_or(|wanted| wanted == name) {
-            explore(Exploration {
-                name,
-                roles,
-                seen: &["A writes", "B writes"],
-            });
-        }
+    let mut all = explore::large();
+    let known: Vec<_> = all.iter().map(|&(name, _)| name).collect();
+    all.retain(|&(name, _)| wanted.as_deref().is_none_or(|wanted| wanted == name));
+    assert!(
+        !all.is_empty(),
+        "BUMPLESS_EXPLORE={} is none of {known:?}",
+        wanted.unwrap_or_default()
+    );
+    for (name, roles) in all {
+        explore(Exploration {
+            name,
+            roles,
+            seen: &["A writes", "B writes"],
+        });
     }
 }

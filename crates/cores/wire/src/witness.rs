@@ -31,7 +31,7 @@
 //!      8     2 Group           as in the request
 //!     10     1 Node            as in the request
 //!     11     1 Kind            as in the request
-//!     12     1 Granted         0x01 granted, 0x02 simplex, others 0
+//!     12     1 Granted         0x01 granted, 0x02 old, others 0
 //!     13     1 Holder          node that holds the role, 255 = none
 //!     14     4 Epoch           highest granted or known
 //!     18     4 HolderSilent    since the holder's last renewal, us
@@ -193,7 +193,7 @@ pub struct WitnessReply {
     /// holder said that it goes on in simplex, or the witness has not heard otherwise since its start. It then
     /// gets the role by [`WitnessKind::AcquireLone`] only. In the answer to a
     /// [`RenewSimplex`](WitnessKind::RenewSimplex): whether that holds of every other node.
-    pub simplex: bool,
+    pub old: bool,
     /// The node that holds the role, [`NO_HOLDER`] for nobody.
     pub holder: u8,
     /// The highest epoch that was granted or heard of.
@@ -223,7 +223,7 @@ impl WitnessReply {
         w.u16(self.group);
         w.u8(self.node.0);
         w.u8(self.kind as u8);
-        w.u8(u8::from(self.granted) | u8::from(self.simplex) << 1);
+        w.u8(u8::from(self.granted) | u8::from(self.old) << 1);
         w.u8(self.holder);
         w.u32(self.epoch.0);
         w.u32(self.holder_silent_us);
@@ -252,7 +252,7 @@ impl WitnessReply {
             node,
             kind,
             granted: outcome & 1 != 0,
-            simplex: outcome & 2 != 0,
+            old: outcome & 2 != 0,
             holder: r.u8()?,
             epoch: Epoch(r.u32()?),
             holder_silent_us: r.u32()?,

@@ -18,6 +18,7 @@ pub mod plant;
 pub mod quadruple_tank;
 pub mod state;
 pub mod synthetic;
+pub mod tanks;
 
 pub use application::{Application, CycleContext, LoadError};
 pub use executor::{

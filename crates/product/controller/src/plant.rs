@@ -6,7 +6,6 @@
 
 pub mod baseline;
 pub mod log;
-pub mod model;
 mod server;
 
 use crate::{ModbusMap, TimeSource};

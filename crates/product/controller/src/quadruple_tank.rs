@@ -16,7 +16,7 @@
 //! | 25 + 25 i | 1 | 1 if there is a last measurement, else 0 |
 
 use crate::pid::{PidParameters, PidState};
-use crate::plant::model;
+use crate::tanks;
 use crate::{Application, CycleContext, LoadError};
 
 const VERSION: u8 = 1;
@@ -24,7 +24,7 @@ const LOOPS: usize = 2;
 const LOOP_LEN: usize = 25;
 const STATE_LEN: usize = 1 + LOOPS * LOOP_LEN;
 
-pub use crate::plant::model::VOLTAGE_MAX;
+pub use crate::tanks::VOLTAGE_MAX;
 
 /// From a point in process time on, these are the set points.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,7 +38,7 @@ pub struct SetPointStep {
 /// Parameters of the controller.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuadrupleTankParameters {
-    /// The two loops. Measurements are sensor voltages: level times [`model::SENSOR_GAIN`].
+    /// The two loops. Measurements are sensor voltages: level times [`tanks::SENSOR_GAIN`].
     pub loops: [PidParameters; 2],
     /// Set points before the first step, in cm.
     pub initial: [f64; 2],
@@ -56,10 +56,10 @@ impl Default for QuadrupleTankParameters {
             integral_time,
             derivative_time: 0.0,
             derivative_filter: 10.0,
-            bias: model::OPERATING_VOLTAGES[0],
+            bias: tanks::OPERATING_VOLTAGES[0],
             limits: (0.0, VOLTAGE_MAX),
         };
-        let [h1, h2, ..] = model::steady_state(model::OPERATING_VOLTAGES);
+        let [h1, h2, ..] = tanks::steady_state(tanks::OPERATING_VOLTAGES);
         Self {
             loops: [pi(3.0, 30.0), pi(2.7, 40.0)],
             initial: [h1, h2],
@@ -113,7 +113,7 @@ impl Application for QuadrupleTank {
         let signals = set_points.into_iter().zip([level_1, level_2]);
         for (((state, parameters), (set_point, level)), output) in loops.zip(signals).zip(outputs) {
             let (reference, measured) =
-                (set_point * model::SENSOR_GAIN, level * model::SENSOR_GAIN);
+                (set_point * tanks::SENSOR_GAIN, level * tanks::SENSOR_GAIN);
             // A broken sensor must not poison the integral: the output stays as it is.
             if measured.is_finite() {
                 *output = state.update(parameters, reference, measured, step);

@@ -2,7 +2,7 @@
 
 use bumpless_base::{Counters, Duration, Epoch, Instant, NodeId};
 use bumpless_controller::plant::baseline::{BaselineSample, baseline};
-use bumpless_controller::plant::model::Process;
+use bumpless_controller::tanks::Process;
 use bumpless_controller::*;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 

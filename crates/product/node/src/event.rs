@@ -8,9 +8,9 @@ use crate::short_text::ShortText;
 /// State of a group's redundancy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Redundancy {
-    /// Backup in step, every link up.
+    /// Backup synchronised, every link up.
     Ok,
-    /// Backup in step, something of the redundancy is missing.
+    /// Backup synchronised, something of the redundancy is missing.
     Degraded,
     /// No backup could take over.
     #[default]

@@ -1,4 +1,4 @@
-//! How an application's executor meets the data plane: the four mailboxes that the controller layer
+//! How an application's executor meets the data plane: the four ports that the controller layer
 //! asks for, made of atomics and thread parking.
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub fn now() -> Instant {
     bumpless_net_linux::Clock.now()
 }
 
-/// What the mailboxes need of the process around them.
+/// What the ports need of the process around them.
 pub trait Environment {
     /// The time of this call.
     fn now(&self) -> Instant;

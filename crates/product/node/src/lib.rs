@@ -61,7 +61,7 @@ pub struct RunOptions {
     pub log_transfers: bool,
     /// Log every cycle's outputs, not only those that were not written.
     pub log_outputs: bool,
-    /// Set to end the node. A primary with a backup in step hands over first.
+    /// Set to end the node. A primary with a synchronised backup hands over first.
     pub stop: Arc<AtomicBool>,
 }
 

@@ -5,7 +5,7 @@ use std::io;
 use bumpless_base::NodeId;
 use bumpless_config::{self as config, ApplicationKind, Commit};
 use bumpless_controller::pid::PidParameters;
-use bumpless_controller::plant::model::SENSOR_GAIN;
+use bumpless_controller::tanks::SENSOR_GAIN;
 use bumpless_controller::{
     Application, CommitMode, ExecutorSettings, FieldIo, ModbusField, ModbusSettings, NoField,
     OnFailure, QuadrupleTank, QuadrupleTankParameters, SetPointStep, Synthetic,

@@ -1,4 +1,4 @@
-//! One application's executor on one node: the shipped cycle on the shipped mailboxes, its waits and
+//! One application's executor on one node: the shipped cycle on the shipped ports, its waits and
 //! requests as events.
 
 use bumpless_base::{Counters, Epoch, Instant, NodeId};

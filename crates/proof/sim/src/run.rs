@@ -40,6 +40,22 @@ pub struct Settings {
     pub trace: Option<PathBuf>,
 }
 
+impl Settings {
+    /// A calm run of `config` over so many nanoseconds: no faults, no changes, no trace, all outputs counted.
+    pub fn new(config: Arc<Config>, seed: u64, time: u64) -> Self {
+        Self {
+            config,
+            seed,
+            time,
+            script: Vec::new(),
+            storm: false,
+            changes: false,
+            window: Window::default(),
+            trace: None,
+        }
+    }
+}
+
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Report {

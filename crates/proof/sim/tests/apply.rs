@@ -2,21 +2,15 @@
 //! whatever dies at whatever step, both nodes end alike and no invariant breaks.
 
 use bumpless_base::Counter;
-use bumpless_sim::{Fault, Report, Settings, Size, Timed, Window, run};
+use bumpless_sim::{Fault, Report, Settings, Size, Timed, run};
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 
 fn settings(seed: u64, seconds: u64, script: Vec<Timed>) -> Settings {
     Settings {
-        config: Size::Small.config(),
-        seed,
-        time: seconds * SECOND,
         script,
-        storm: false,
-        changes: false,
-        window: Window::default(),
-        trace: None,
+        ..Settings::new(Size::Small.config(), seed, seconds * SECOND)
     }
 }
 

@@ -34,17 +34,12 @@ fn simulate(config: Arc<Config>, seed: u64, script: Vec<Timed>) -> Report {
     let last = script.iter().map(|timed| timed.until).max();
     let until = last.unwrap_or(SETTLED) + 8 * SECOND;
     let settings = Settings {
-        config,
-        seed,
-        time: until,
         script,
-        storm: false,
-        changes: false,
         window: Window {
             from: SETTLED,
             until,
         },
-        trace: None,
+        ..Settings::new(config, seed, until)
     };
     let report = run(&settings).expect("the configuration is sound");
     if let Some(violation) = report.violations.first() {

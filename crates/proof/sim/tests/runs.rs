@@ -11,14 +11,8 @@ const SECOND: u64 = 1_000_000_000;
 
 fn settings(size: Size, seed: u64, seconds: u64) -> Settings {
     Settings {
-        config: size.config(),
-        seed,
-        time: seconds * SECOND,
-        script: Vec::new(),
         storm: true,
-        trace: None,
-        changes: false,
-        window: Window::default(),
+        ..Settings::new(size.config(), seed, seconds * SECOND)
     }
 }
 
@@ -278,13 +272,39 @@ fn what_nobody_sent_is_in_the_digest() {
 
 #[test]
 fn a_calm_pair_starts_cold_once_and_writes_every_cycle() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run.pcap");
+    let window = Window {
+        from: 3 * SECOND,
+        until: 10 * SECOND,
+    };
     let calm = Settings {
         storm: false,
+        trace: Some(path.clone()),
+        window,
         ..settings(Size::Small, 3, 10)
     };
     let report = simulate(&calm);
     assert_eq!(report.violations, []);
     assert_eq!((report.faults, report.lost), (0, 0));
+    assert_eq!(report.cold_starts, 0, "none after the first output");
+    for (application, seen) in calm.config.applications.iter().zip(&report.outputs) {
+        let period = application.period.as_nanos();
+        let least = (window.until - window.from) / period - 1;
+        assert!(seen.longest_gap < period * 3 / 2, "{seen:?}");
+        assert!(seen.accepted >= least, "{seen:?}");
+    }
+    let log = std::fs::read_to_string(path.with_extension("jsonl")).expect("the log");
+    let mut begun: Vec<_> = log
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).expect("JSON lines"))
+        .filter(|line| line["event"] == "resumed_with")
+        .map(|line| [&line["application"], &line["with"]].map(ToString::to_string))
+        .collect();
+    begun.sort();
+    let initial = "\"ColdStart\"".to_owned();
+    let each = ["\"careful\"", "\"swift\""].map(|name| [name.to_owned(), initial.clone()]);
+    assert_eq!(begun, each);
 }
 
 /// Other seeds every day; what fails can be replayed for ever.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use bumpless_sim::check::Exemption;
-use bumpless_sim::{Fault, PathFault, Scenario, Settings, Size, Window, as_scenario, faults, run};
+use bumpless_sim::{Fault, PathFault, Scenario, Settings, Size, as_scenario, faults, run};
 
 fn kept() -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../scenarios");
@@ -21,14 +21,9 @@ fn every_scenario_that_is_kept_breaks_what_it_says_and_nothing_else() {
     for path in kept() {
         let scenario = Scenario::load(&path).unwrap_or_else(|wrong| panic!("{wrong:#?}"));
         let report = run(&Settings {
-            config: scenario.config,
-            seed: scenario.seed,
-            time: scenario.time,
             script: scenario.faults,
             storm: scenario.storm,
-            trace: None,
-            changes: false,
-            window: Window::default(),
+            ..Settings::new(scenario.config, scenario.seed, scenario.time)
         })
         .expect("the configuration is sound");
         let broken = report.violations.first();
@@ -102,14 +97,8 @@ fn a_clock_that_is_off_by_too_much_is_told_with_its_rate_and_limit() {
     let said = |ppm: &str| {
         let clock = format!("kind = 'clock'\nof = 'left'\nppm = {ppm}");
         let settings = Settings {
-            config: Size::Small.config(),
-            seed: 1,
-            time: 3_500_000_000,
             script: with(&clock).faults,
-            storm: false,
-            trace: None,
-            changes: false,
-            window: Window::default(),
+            ..Settings::new(Size::Small.config(), 1, 3_500_000_000)
         };
         run(&settings).expect("a run").broken_assumptions.join("\n")
     };
@@ -124,14 +113,9 @@ fn a_clock_that_is_off_by_too_much_is_told_with_its_rate_and_limit() {
 fn no_storm_has_a_fault_that_lasts_no_time() {
     for (seed, time) in (0..400).zip([20_000_000_000, 60_000_000_000].into_iter().cycle()) {
         let drawn = faults(&Settings {
-            config: Size::Small.config(),
-            seed,
-            time,
-            script: Vec::new(),
             storm: true,
-            trace: None,
             changes: seed % 3 == 0,
-            window: Window::default(),
+            ..Settings::new(Size::Small.config(), seed, time)
         });
         for timed in drawn {
             let ends = timed.until > timed.at || timed.fault.is_instant();
@@ -143,14 +127,8 @@ fn no_storm_has_a_fault_that_lasts_no_time() {
 #[test]
 fn a_storm_printed_as_a_scenario_is_the_same_storm() {
     let mut settings = Settings {
-        config: Size::Small.config(),
-        seed: 17,
-        time: 60_000_000_000,
-        script: Vec::new(),
         storm: true,
-        trace: None,
-        changes: false,
-        window: Window::default(),
+        ..Settings::new(Size::Small.config(), 17, 60_000_000_000)
     };
     let mut script = faults(&settings);
     // Of several storms, so that every kind is among them.
@@ -198,16 +176,7 @@ fn a_printed_scenario_finds_its_configuration_and_keeps_any_seed() {
         Scenario::LARGEST_SEED
     );
     let read = Scenario::parse(&text, "own.toml", &place).expect("a scenario");
-    let settings = Settings {
-        config: read.config.clone(),
-        seed: read.seed,
-        time: 1_000_000,
-        script: Vec::new(),
-        storm: false,
-        trace: None,
-        changes: false,
-        window: Window::default(),
-    };
+    let settings = Settings::new(read.config.clone(), read.seed, 1_000_000);
     let report = run(&settings).expect("a run");
     let printed = as_scenario(&settings, &report, &read.pair);
     let again = Scenario::parse(&printed, "printed.toml", Path::new("/elsewhere"));

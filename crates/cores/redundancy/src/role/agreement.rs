@@ -177,7 +177,7 @@ impl Agreement {
         }
         lease.answered = reply.echo_sent_at;
         lease.answered_at = Some(now);
-        (lease.witness, lease.simplex) = (reply.witness_session, reply.simplex);
+        (lease.witness, lease.simplex) = (reply.witness_session, reply.old);
         lease.granted = leased && reply.granted;
         lease.refused = leased && !reply.granted && !waits(reply);
         if !leased {

@@ -125,7 +125,7 @@ impl RoleMachine {
         if let Some(Tenure { simplex, .. }) = self.state.tenure() {
             let asked_since = simplex.ahead && sent >= simplex.since;
             if reply.kind == WitnessKind::RenewSimplex && asked_since {
-                self.agreement.lease_mut(reference).marked = reply.granted && reply.simplex;
+                self.agreement.lease_mut(reference).marked = reply.granted && reply.old;
                 self.note_written();
             }
             return;
@@ -134,7 +134,7 @@ impl RoleMachine {
         let attempt = self.state.attempt();
         let asked = attempt.is_some_and(|attempt| sent >= attempt.since);
         let needed = self.agreement.needed().contains(reference);
-        if reply.simplex && asked && needed && !s.reachable {
+        if reply.old && asked && needed && !s.reachable {
             self.newest.doubt();
         }
     }

@@ -201,16 +201,13 @@ fn ask_late(w: &mut Witness, us: u64, sent: u64, session: u64, r: WitnessRequest
 fn while_its_holder_is_in_simplex_the_role_goes_to_a_lone_start_only() {
     let mut w = held();
     let reply = ask(&mut w, 101_000, request(0, RenewSimplex, 2));
-    assert!(reply.granted && reply.simplex);
+    assert!(reply.granted && reply.old);
     // Long after the promise has run out.
     let refused = ask(&mut w, 500_000, request(1, Acquire, 3));
-    assert!(!refused.granted && refused.simplex && refused.holder == NO_HOLDER);
-    assert!(ask(&mut w, 500_100, request(1, Observe, 3)).simplex);
+    assert!(!refused.granted && refused.old && refused.holder == NO_HOLDER);
+    assert!(ask(&mut w, 500_100, request(1, Observe, 3)).old);
     let granted = ask(&mut w, 500_200, request(1, AcquireLone, 3));
-    assert!(
-        granted.granted && granted.simplex,
-        "what others hold stays old"
-    );
+    assert!(granted.granted && granted.old, "what others hold stays old");
     assert!(!ask(&mut w, 600_000, request(0, Acquire, 4)).granted);
     ask(&mut w, 600_100, request(1, Renew, 3));
     assert!(ask(&mut w, 700_000, request(0, Acquire, 4)).granted);
@@ -218,7 +215,7 @@ fn while_its_holder_is_in_simplex_the_role_goes_to_a_lone_start_only() {
 
 /// Whether another node than the holder hears that what it has is old.
 fn is_marked(w: &mut Witness, us: u64) -> bool {
-    ask(w, us, request(1, Observe, 0)).simplex
+    ask(w, us, request(1, Observe, 0)).old
 }
 
 #[test]
@@ -227,7 +224,7 @@ fn the_holder_that_lapsed_gets_its_role_back_and_the_mark_stays() {
     ask(&mut w, 101_000, request(0, RenewSimplex, 2));
     let reply = ask(&mut w, 300_000, request(0, Acquire, 2));
     assert!(
-        reply.granted && !reply.simplex,
+        reply.granted && !reply.old,
         "what the holder has is the newest"
     );
     assert!(is_marked(&mut w, 300_050));
@@ -314,7 +311,7 @@ fn a_release_says_that_all_is_safe_and_a_late_one_ends_no_later_tenure() {
     let mut w = held();
     let session = w.session();
     ask(&mut w, 101_000, request(0, RenewSimplex, 2));
-    assert!(!ask(&mut w, 102_000, request(0, Release, 3)).simplex);
+    assert!(!ask(&mut w, 102_000, request(0, Release, 3)).old);
     assert!(ask(&mut w, 103_000, request(1, Acquire, 3)).granted);
     ask(&mut w, 104_000, request(1, Release, 4));
     assert!(ask(&mut w, 105_000, request(0, Renew, 4)).granted);

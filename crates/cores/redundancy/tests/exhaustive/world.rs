@@ -295,10 +295,7 @@ impl World {
             Body::Reply(a, asked) => {
                 // Longer than anything that it is compared with is as good as for ever.
                 let silent = u64::from(a.holder_silent_us).min(self.plan.old() / 1000);
-                (
-                    asked, a.node, a.kind, a.granted, a.simplex, a.holder, a.epoch,
-                )
-                    .hash(r);
+                (asked, a.node, a.kind, a.granted, a.old, a.holder, a.epoch).hash(r);
                 (a.echo_sent_at, a.witness_session, a.retry_after_us).hash(r);
                 r.write_usize(silent as usize);
             }

@@ -325,7 +325,7 @@ fn describe_reply(reply: &WitnessReply) -> Fields {
         ("node", reply.node.0.to_string()),
         ("kind", format!("{:?}", reply.kind).to_lowercase()),
         ("granted", yes_or_no(reply.granted)),
-        ("simplex", yes_or_no(reply.simplex)),
+        ("old", yes_or_no(reply.old)),
         (
             "holder",
             or_none((reply.holder != NO_HOLDER).then_some(reply.holder)),

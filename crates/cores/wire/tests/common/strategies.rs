@@ -265,14 +265,14 @@ pub fn witness_reply() -> impl Strategy<Value = WitnessReply> {
         kind(),
     )
         .prop_map(
-            |((pair, group, node, granted, simplex, holder), rest, witness_session, kind)| {
+            |((pair, group, node, granted, old, holder), rest, witness_session, kind)| {
                 WitnessReply {
                     pair,
                     group,
                     node: NodeId(node),
                     kind,
                     granted,
-                    simplex,
+                    old,
                     holder,
                     epoch: Epoch(rest.0),
                     echo_sent_at: rest.3,

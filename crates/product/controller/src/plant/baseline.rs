@@ -1,6 +1,6 @@
 //! The same closed loop without networks, faults or noise: what a run is compared with.
 
-use super::model::{Levels, Process};
+use crate::tanks::{Levels, Process};
 use crate::{Application, CycleContext, QuadrupleTank, QuadrupleTankParameters};
 use bumpless_base::Duration;
 

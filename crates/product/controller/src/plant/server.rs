@@ -3,10 +3,10 @@
 use super::PlantError;
 use super::PlantOptions;
 use super::log::{Line, Log, Rejection};
-use super::model::Process;
 use crate::modbus::registers::{
     OUTPUT_BLOCK, STAMP_REGISTERS, get_output_block, put_f32, put_u32, put_u64,
 };
+use crate::tanks::Process;
 use crate::{OutputStamp, TimeSource};
 use bumpless_base::{Instant, Random};
 use std::future::{Ready, ready};

@@ -1,9 +1,9 @@
 //! The product's client against the product's plant, on loopback.
 
 use super::log::{Line, Rejection};
-use super::model::Process;
 use super::*;
 use crate::modbus::tests::clock;
+use crate::tanks::Process;
 use crate::{FieldErrorKind, FieldIo, ModbusField, ModbusMap, ModbusSettings, OutputStamp};
 use bumpless_base::{Epoch, Instant, NodeId, Random};
 use std::thread::JoinHandle;

@@ -35,7 +35,7 @@ fn the_loop_holds_the_operating_point() {
         time_scale: 20.0,
         ..QuadrupleTankParameters::default()
     };
-    let rest = model::steady_state(model::OPERATING_VOLTAGES);
+    let rest = tanks::steady_state(tanks::OPERATING_VOLTAGES);
     for sample in baseline(&parameters, Duration::from_secs(30), PERIOD) {
         let off = sample
             .levels

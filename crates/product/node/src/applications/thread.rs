@@ -72,7 +72,7 @@ impl ApplicationThread {
         self.mailbox.register_executor();
         prepare_executor_thread(priority);
         let environment = self.replication.environment.clone();
-        let mailboxes = Ports {
+        let ports = Ports {
             field,
             replication: self.replication,
             gate: GroupOutputGate {
@@ -97,7 +97,7 @@ impl ApplicationThread {
         let observer = move |report: &CycleReport, counters: &Counters| {
             follow_up.cycle_ended(report, counters);
         };
-        let mut executor = Executor::new(settings, application, mailboxes, observer);
+        let mut executor = Executor::new(settings, application, ports, observer);
         if self.newcomer {
             executor.comes_late();
         }

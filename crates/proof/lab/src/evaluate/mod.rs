@@ -33,7 +33,7 @@ pub struct Limits {
     pub report_ns: u64,
     /// Within this the pair is redundant again after the last fault has gone.
     pub heal_ns: u64,
-    /// Within this a node that was started again is a backup in step.
+    /// Within this a node that was started again is a synchronised backup.
     pub return_ns: u64,
     /// Differences of levels below this are never called a deviation, in millimetres.
     pub level_floor_mm: f64,

@@ -101,7 +101,8 @@ pub fn trial(evidence: &Evidence, fault: &Fault, limits: &Limits) -> Trial {
     let (gap, gap_want) = gap(evidence, fault, limits);
     let mut wants = vec![no_reset(evidence, limits), one_writer(&evidence.count)];
     wants.extend(gap_want);
-    wants.extend([heals(evidence, fault, limits), record(evidence)]);
+    let record = record(events_lost(&evidence.events), evidence.strange);
+    wants.extend([heals(evidence, fault, limits), record]);
     let to_ms = |ns: u64| ns as f64 / 1e6;
     Trial {
         number: 0,
@@ -202,23 +203,22 @@ fn gap(evidence: &Evidence, fault: &Fault, limits: &Limits) -> (Option<(u64, u64
     (longest, want)
 }
 
-/// A log with holes could hide a broken promise.
-fn record(evidence: &Evidence) -> Want {
-    let of_nodes = evidence
-        .events
+/// Events that the nodes say they could not log.
+pub fn events_lost(events: &[NodeEvent]) -> u64 {
+    let lost = events
         .iter()
         .filter(|event| event.text("event") == "events_lost");
-    let lost: u64 = of_nodes
-        .map(|event| event.line["count"].as_u64().unwrap_or(1))
-        .sum();
+    lost.map(|event| event.line["count"].as_u64().unwrap_or(1))
+        .sum()
+}
+
+/// A log with holes could hide a broken promise.
+pub fn record(lost: u64, strange: u64) -> Want {
     Want::strict(
         "record",
         "the logs that this judgement rests on have no hole",
-        lost == 0 && evidence.strange == 0,
-        format!(
-            "{lost} events lost, {} lines not understood",
-            evidence.strange
-        ),
+        lost == 0 && strange == 0,
+        format!("{lost} events lost, {strange} lines not understood or missing"),
     )
 }
 

@@ -35,6 +35,8 @@ pub struct Pair<'a> {
     plant_log: Tail,
     plants: usize,
     ledger: Ledger,
+    /// What was not understood of logs that have been read to their end, or was not there.
+    holes: u64,
     /// Whether logs of processes that have ended stay.
     pub keep_logs: bool,
 }
@@ -116,6 +118,7 @@ impl<'a> Pair<'a> {
             plant: None,
             plants: 0,
             ledger: Ledger::default(),
+            holes: 0,
             keep_logs: true,
         };
         pair.start_everything()?;
@@ -318,11 +321,13 @@ impl<'a> Pair<'a> {
         writes
     }
 
-    /// Lines of the logs of all processes that could not be understood, since the last call.
+    /// Lines of the logs of all processes that could not be understood, since the last call, and logs that have given
+    /// none. To be asked after events and writes have been taken.
     pub fn take_strange(&mut self) -> u64 {
         let nodes = self.nodes.iter_mut().flat_map(|node| &mut node.logs);
         let tails = nodes.chain([&mut self.plant_log]);
-        tails.map(|tail| std::mem::take(&mut tail.strange)).sum()
+        let holes: u64 = tails.map(Tail::take_holes).sum();
+        holes + std::mem::take(&mut self.holes)
     }
 
     /// The highest epoch that the plant has accepted.
@@ -342,7 +347,11 @@ impl<'a> Pair<'a> {
             }));
             let live = usize::from(node.process.is_some());
             let done = node.logs.len().saturating_sub(live);
-            for log in node.logs.drain(..done).filter(|_| !self.keep_logs) {
+            for mut log in node.logs.drain(..done) {
+                self.holes += log.take_holes();
+                if self.keep_logs {
+                    continue;
+                }
                 // A file that does not go takes room, no more.
                 let _ = fs::remove_file(log.path());
             }

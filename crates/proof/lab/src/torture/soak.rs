@@ -12,7 +12,7 @@ use super::judge::{self, excused_ns, initial_starts};
 use super::ledger::Count;
 use super::pair::Pair;
 use super::result::{Outcome, Soak, Usage, Want};
-use super::stage::{MS, Stage, Waiter};
+use super::stage::{LOG_LAG_NS, MS, Stage, Waiter};
 use super::switch::faults::Faults;
 use super::usage::{growth, usage};
 use super::{TortureError, TortureOptions, configuration, now_ns};
@@ -49,6 +49,11 @@ struct Sums {
     log_bytes: BTreeMap<String, u64>,
     stalls: Vec<Stall>,
     last: Option<Write>,
+    /// Until when gaps have been judged.
+    judged_ns: Option<u64>,
+    /// Events that nodes could not log, and lines of logs that cannot be understood or are missing.
+    lost: u64,
+    strange: u64,
 }
 
 /// Runs for so many seconds. Ended early, it judges what it has.
@@ -180,16 +185,23 @@ fn kill_one(stage: &mut Stage<'_>, sums: &mut Sums) -> Result<(), TortureError> 
 
 impl Sums {
     fn events(&mut self, stage: &mut Stage<'_>) {
-        self.initial_starts += initial_starts(&stage.pair.take_events());
+        let events = stage.pair.take_events();
+        self.initial_starts += initial_starts(&events);
+        self.lost += judge::events_lost(&events);
     }
 
     /// Takes in what happened since `from_ns`.
     fn stretch(&mut self, stage: &mut Stage<'_>, from_ns: u64, stalls: Vec<Stall>) {
         self.events(stage);
+        // What is written later than this may not be in the log yet.
+        let logged_ns = now_ns() - LOG_LAG_NS;
         let mut writes: Vec<Write> = self.last.take().into_iter().collect();
         writes.extend(stage.pair.take_writes(&mut self.count));
         self.last = writes.iter().rev().find(|write| write.accepted).cloned();
-        let until_ns = writes.last().map_or(from_ns, |write| write.time_ns);
+        self.strange += stage.pair.take_strange();
+        let last_ns = writes.last().map_or(0, |write| write.time_ns);
+        let until_ns = logged_ns.max(last_ns);
+        let from_ns = self.judged_ns.replace(until_ns).unwrap_or(from_ns);
         let run = Run {
             writes,
             stalls,
@@ -225,6 +237,7 @@ impl Sums {
             self.no_reset(),
             judge::one_writer(&self.count),
             self.gaps(),
+            judge::record(self.lost, self.strange),
             Want::strict(
                 "heals",
                 "redundant again by itself after each kill",

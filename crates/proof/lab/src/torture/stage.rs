@@ -31,7 +31,7 @@ const START_TIMEOUT_NS: u64 = 20_000 * MS;
 /// How often it is started anew.
 const STARTS_MAX: u32 = 3;
 /// What the logs of plant and nodes may lag behind.
-const LOG_LAG_NS: u64 = 160 * MS;
+pub(super) const LOG_LAG_NS: u64 = 160 * MS;
 /// Events that a broken trial keeps.
 const EVENTS_MAX: usize = 40;
 /// Kinds of events that say nothing about roles and states.
@@ -245,8 +245,8 @@ impl Stage<'_> {
                 ..Run::default()
             },
             count: scene.count,
-            strange: self.pair.take_strange(),
             events: self.pair.take_events(),
+            strange: self.pair.take_strange(),
             healed_ns,
             until_ns: now_ns() - LOG_LAG_NS,
         };

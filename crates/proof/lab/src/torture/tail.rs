@@ -13,7 +13,9 @@ pub struct Tail {
     read: u64,
     rest: Vec<u8>,
     /// Whole lines that could not be understood.
-    pub strange: u64,
+    strange: u64,
+    /// It has given a line.
+    told: bool,
 }
 
 impl Tail {
@@ -24,12 +26,19 @@ impl Tail {
             read: 0,
             rest: Vec::new(),
             strange: 0,
+            told: false,
         }
     }
 
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Lines since the last call that could not be understood. Every process logs that it has started, so a log that has
+    /// given no line at all lacks one.
+    pub fn take_holes(&mut self) -> u64 {
+        std::mem::take(&mut self.strange) + u64::from(!self.told)
     }
 
     /// The whole lines that have been written since the last call.
@@ -43,6 +52,7 @@ impl Tail {
             .filter(|line| !line.is_empty())
             .map(serde_json::from_slice);
         let mut found = Vec::new();
+        self.told = true;
         for line in parsed {
             match line {
                 Ok(line) => found.push(line),
@@ -82,6 +92,12 @@ mod tests {
         file.write_all(b"4\n").unwrap();
         assert_eq!(tail.take::<u64>(), [44]);
         assert!(tail.take::<u64>().is_empty());
-        assert_eq!(tail.strange, 1);
+        assert_eq!([tail.take_holes(), tail.take_holes()], [1, 0]);
+        let mut of_nobody = Tail::new(directory.path().join("none.jsonl"));
+        assert_eq!(
+            [of_nobody.take::<u64>().len() as u64, of_nobody.take_holes()],
+            [0, 1],
+            "no line at all"
+        );
     }
 }

@@ -52,7 +52,7 @@ exemptions! {
         "a new writer of an application that commits async may be a cycle behind, but not after an ordered hand-over";
     BegunAnew, "no bump: begun anew", "R-55",
         "who begins from the initial state and says so counts cycles from one; whether it may, continues judges";
-    BeginsBesideOthers, "no bump: begins beside others", "R-53",
+    BeginsBesideOthers, "no bump: begins beside others", "A-12",
         "an application that has never written begins from its initial state beside others that go on";
     DeadlineInherited, "channel: deadline inherited", "T-3",
         "which states a transfer has replaced, and so whose deadline it has, is known to within what was published";
@@ -62,7 +62,7 @@ exemptions! {
         "a session that ends takes with it what was under way, though there was time";
     AsksMoreSlowly, "channel: asks more slowly", "T-23",
         "a sender that is not answered asks more and more slowly";
-    LinksUnknown, "earliest first: links unknown", "T-9",
+    LinksUnknown, "earliest first: links unknown", "T-14",
         "a channel none of whose networks is up sends on all of them, while one that has another one leaves them alone";
     NobodyReads, "channel: nobody reads", "A-11",
         "an application that does not run here reads nothing of what comes for it";

@@ -25,6 +25,8 @@ pub struct Heals {
     /// By application: whether it is to write outputs.
     expected: Vec<bool>,
     last_fault: u64,
+    /// The same, of those that were made: that a process has ended by itself is none.
+    last_made: u64,
     /// By network: when the last fault ends that is not one of this network alone.
     last_elsewhere: Vec<u64>,
     tally: Tally,
@@ -39,6 +41,7 @@ impl Heals {
             expected: vec![true; periods.len()],
             periods,
             last_fault: 0,
+            last_made: 0,
             last_elsewhere: vec![0; networks],
             tally: tally.clone(),
         }
@@ -46,6 +49,26 @@ impl Heals {
 
     /// A fault ends at `at`; `network`: it is one of this network alone.
     pub fn faults_end(&mut self, network: Option<usize>, at: u64) {
+        self.last_made = self.last_made.max(at);
+        self.heals_from(network, at);
+    }
+
+    /// The process of `node` has ended by itself; one is there again at `again`. It must have had a reason.
+    pub fn process_ended(&mut self, node: usize, at: u64, again: u64) -> Verdict {
+        self.heals_from(None, again);
+        let since = at.saturating_sub(self.last_made);
+        if since > self.within {
+            return Err(format!(
+                "the process of node {node} ended by itself {} ms after the last fault (healing takes {} ms at most)",
+                since / 1_000_000,
+                self.within / 1_000_000
+            ));
+        }
+        self.tally.count(Exemption::ProcessEndsItself);
+        Ok(())
+    }
+
+    fn heals_from(&mut self, network: Option<usize>, at: u64) {
         self.last_fault = self.last_fault.max(at);
         for (other, last) in self.last_elsewhere.iter_mut().enumerate() {
             if network != Some(other) {
@@ -136,6 +159,19 @@ mod tests {
         assert!(heals.look(&sound, 1_000_000_006).is_ok());
         heals.faults_end(None, 1_000_000_006);
         assert!(heals.look(&ill, 1_500_000_000).is_ok());
+    }
+
+    #[test]
+    fn a_process_that_ends_by_itself_long_after_the_last_fault_is_found_however_often_it_does() {
+        let tally = Tally::default();
+        let mut heals = Heals::new(1_000_000_000, vec![10_000_000], 2, &tally);
+        heals.faults_end(Some(0), 5);
+        for at in [300_000_005, 600_000_005, 1_000_000_005] {
+            assert_eq!(heals.process_ended(0, at, at + 200_000_000), Ok(()));
+        }
+        let found = heals.process_ended(0, 1_000_000_006, 1_200_000_006);
+        assert!(found.is_err_and(|what| what.contains("node 0 ended by itself 1000 ms")));
+        assert_eq!(tally.forgiven().get(Exemption::ProcessEndsItself), 3);
     }
 
     #[test]

@@ -7,7 +7,6 @@
 mod bounded;
 mod channel;
 mod continues;
-mod earliest_first;
 mod exemption;
 mod forward;
 mod fresh;
@@ -23,10 +22,9 @@ mod whole;
 
 pub use self::bounded::{Bounded, Load};
 pub use self::channel::{
-    ChannelTerms, Channels, Message, Passed, Sending, State, TransferTurn, full_payload,
+    ChannelTerms, Channels, Message, Passed, State, TransferTurn, full_payload,
 };
 pub use self::continues::{Continues, Continuing};
-pub use self::earliest_first::EarliestFirst;
 pub use self::exemption::{Exemption, Forgiven, Tally};
 pub use self::forward::Forward;
 pub use self::fresh::Fresh;
@@ -409,6 +407,13 @@ impl Checks {
     /// The last fault has ended at `at`, as far as is known; `network`: it is one of this network alone.
     pub fn faults_end(&mut self, network: Option<usize>, at: u64) {
         self.heals.faults_end(network, at);
+    }
+
+    /// The process of `node` has ended by itself; one is there again at `again`.
+    pub fn process_ended(&mut self, node: usize, at: u64, again: u64) {
+        let verdict = self.heals.process_ended(node, at, again);
+        self.note("heals", at, verdict);
+        self.another_fault(again);
     }
 
     /// Something goes wrong that is no matter of configurations, and is felt until `felt`.

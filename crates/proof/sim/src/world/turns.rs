@@ -9,7 +9,7 @@ use bumpless_node::event::NodeEvent;
 
 use super::World;
 use crate::application::STATE;
-use crate::check::{Delivered, Exemption, Load, Permit};
+use crate::check::{Delivered, Load, Permit};
 use crate::digest::digest;
 use crate::queue::What;
 use crate::script::End;
@@ -313,9 +313,7 @@ impl World {
         }
         self.kill(node);
         let now = self.now();
-        self.checks.forgives(Exemption::ProcessEndsItself);
-        self.checks.faults_end(None, now + RESTART_AFTER);
-        self.checks.another_fault(now + RESTART_AFTER);
+        self.checks.process_ended(node, now, now + RESTART_AFTER);
         let incarnation = self.hosts[node].incarnation;
         self.queue.push(
             now + RESTART_AFTER,

@@ -15,7 +15,7 @@ fn reply(sent: Instant, granted: bool, epoch: u32) -> WitnessReply {
         node: NodeId(0),
         kind: WitnessKind::Renew,
         granted,
-        simplex: false,
+        old: false,
         holder: 0,
         epoch: Epoch(epoch),
         echo_sent_at: sent.as_nanos(),

@@ -12,7 +12,7 @@ use crate::torture::{TortureError, now_ns};
 const AWAY_MS: u64 = 300;
 /// How long the wrong one is there: longer than any wait of a starting node.
 const WRONG_MS: u64 = 2_500;
-/// How long the right one has to be a backup in step.
+/// How long the right one has to be a synchronised backup.
 const RETURN_NS: u64 = 3_000 * MS;
 
 /// Does it.

@@ -14,7 +14,7 @@ const DEAD_MS: u64 = 1_000;
 const POWERLESS_MS: u64 = 500;
 /// Longest gap of an ordered switchover (spec/demo.md, D-14).
 const SWITCHOVER_NS: u64 = 30 * MS;
-/// Within this a node that was started again is a backup in step, and a pair writes again that knows
+/// Within this a node that was started again is a synchronised backup, and a pair writes again that knows
 /// nothing any more.
 const RETURN_NS: u64 = 3_000 * MS;
 

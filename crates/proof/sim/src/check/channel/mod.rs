@@ -6,6 +6,7 @@
 //! leave and what they say ([`sending`]), which states must lie ready and what must be acknowledged
 //! ([`receiving`]), and what becomes of each published state.
 
+mod earliest_first;
 mod node;
 mod receiving;
 mod sending;
@@ -13,11 +14,11 @@ mod told;
 
 use std::collections::{BTreeSet, VecDeque};
 
+use self::earliest_first::EarliestFirst;
 use self::node::Node;
 pub use self::receiving::full_payload;
-pub use self::sending::{Ready, Sending};
 pub use self::told::{ChannelTerms, Message, Passed, State, TransferTurn};
-use super::{Delivered, EarliestFirst, Exemption, Tally, Verdict, Violation};
+use super::{Delivered, Exemption, Tally, Verdict, Violation};
 
 /// A transfer cycle of a session, and what it carries.
 #[derive(Clone, Copy)]
@@ -75,7 +76,10 @@ impl Channels {
     pub fn delivered(&mut self, delivered: &Delivered) -> Verdict {
         let node = &mut self.nodes[delivered.node];
         let Some(Some(end)) = node.ends.get_mut(delivered.application) else {
-            return Ok(());
+            return Err(format!(
+                "application {} can be read at node {}, which is no candidate for it",
+                delivered.application, delivered.node
+            ));
         };
         let from = end.partner;
         let session = end.receiving.delivered(delivered)?;
@@ -169,6 +173,7 @@ impl Channels {
         let mut before = None;
         for passed in turn.sent {
             let Some(application) = node.find(passed) else {
+                note("channel", Err(not_its_own(passed)));
                 continue;
             };
             let said = |what| of(application, what);
@@ -179,9 +184,10 @@ impl Channels {
                     if before != this {
                         let channels = node.sendings(passed.partner);
                         let order = &mut self.earliest_first;
+                        let heard = node.heard(turn.up);
                         note(
                             "earliest first",
-                            order.leaves(application, passed.network, channels),
+                            order.leaves((application, passed.network), heard, channels),
                         );
                     }
                     before = this;
@@ -208,6 +214,15 @@ impl Channels {
         }
         before.is_some()
     }
+}
+
+fn not_its_own(passed: &Passed) -> String {
+    let what = match &passed.message {
+        Message::Data(header, _) => format!("a packet of channel {}", header.channel),
+        Message::Ack(header, _) => format!("an acknowledgement of channel {}", header.channel),
+    };
+    let partner = passed.partner;
+    format!("sends node {partner} {what}, which it does not share with that node")
 }
 
 fn of(application: usize, what: String) -> String {

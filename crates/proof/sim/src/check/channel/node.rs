@@ -3,6 +3,7 @@
 use bumpless_base::{ChannelId, Duration, Instant, LinkSet};
 use bumpless_wire::DataHeader;
 
+use super::earliest_first::Heard;
 use super::receiving::Receiving;
 use super::sending::{ProbeTimeouts, Sending};
 use super::told::{ChannelTerms, Message, Passed, TransferTurn};
@@ -121,6 +122,14 @@ impl Node {
         }
     }
 
+    /// What it hears in a turn after which that is `up`.
+    pub(super) fn heard(&self, up: LinkSet) -> Heard {
+        Heard {
+            both: self.up.intersection(up),
+            either: self.up.union(up),
+        }
+    }
+
     /// Longer than the sender can wait for an answer (T-19): its smoothed round trip and four
     /// variations, each at most the longest that it can have measured.
     fn probe_timeout(&self) -> Duration {
@@ -230,16 +239,14 @@ impl Node {
         turn: &TransferTurn<'_>,
     ) -> Result<Option<u64>, String> {
         self.sent_at = turn.acted;
-        match &mut self.ends[application] {
-            Some(end) => {
-                end.quiet = false;
-                let before = end.sending.repeated();
-                let begun = end.sending.sends(network, header, payload, turn.acted);
-                self.repeated += u32::from(end.sending.repeated() > before);
-                begun
-            }
-            None => Ok(None),
-        }
+        let Some(end) = &mut self.ends[application] else {
+            return Err("sends on a channel of which its node is no end".to_owned());
+        };
+        end.quiet = false;
+        let before = end.sending.repeated();
+        let begun = end.sending.sends(network, header, payload, turn.acted);
+        self.repeated += u32::from(end.sending.repeated() > before);
+        begun
     }
 
     /// bounded, by the datagrams themselves: transfers that end in this turn are left out.

@@ -4,6 +4,8 @@ use bumpless_wire::{AckHeader, DataHeader, WireVersion, packet_count};
 use super::*;
 use crate::check::Delivered;
 
+mod belongs;
+
 const SESSION: u32 = 7;
 const PIECE: u16 = 100;
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bumpless_base::mutation::switch_on;
 use bumpless_config::Config;
-use bumpless_sim::{Scenario, Settings, Size, Timed, Window, run};
+use bumpless_sim::{Scenario, Settings, Size, Timed, run};
 
 use mutation::{Mutation, root};
 use record::{Found, compare_or_write};
@@ -46,14 +46,9 @@ fn search(world: &str, seeds: u64) -> Option<Found> {
     let (config, script) = load(world);
     (0..seeds).find_map(|seed| {
         let report = run(&Settings {
-            config: Arc::clone(&config),
-            seed,
-            time: SECONDS * SECOND,
             storm: script.is_empty(),
             script: script.clone(),
-            trace: None,
-            changes: false,
-            window: Window::default(),
+            ..Settings::new(Arc::clone(&config), seed, SECONDS * SECOND)
         });
         let report = report.expect("the configuration is sound");
         let violation = report.violations.into_iter().next()?;

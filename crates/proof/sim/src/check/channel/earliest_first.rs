@@ -5,8 +5,27 @@
 //! follows from what was published, what was handed to each link before, what acknowledgements that
 //! arrived have said, and the in-flight limit.
 
-use super::channel::Ready;
-use super::{Exemption, Sending, Tally, Verdict};
+use bumpless_base::{LinkId, LinkSet};
+
+use super::sending::{Ready, Sending};
+use crate::check::{Exemption, Tally, Verdict};
+
+/// The networks on which a node hears its partners, and so those that carry states (T-14).
+#[derive(Clone, Copy, Debug)]
+pub struct Heard {
+    /// Before the turn in which it sends, and after it.
+    pub both: LinkSet,
+    /// Before it or after it.
+    pub either: LinkSet,
+}
+
+impl Heard {
+    /// Whether `channel` may leave `network` alone, since another one of its own carries it.
+    fn may_leave(self, network: usize, channel: &Sending) -> bool {
+        let up = u8::try_from(network).is_ok_and(|link| self.both.contains(LinkId(link)));
+        !up && channel.is_reached(self.either)
+    }
+}
 
 /// The checker.
 pub struct EarliestFirst {
@@ -23,13 +42,16 @@ impl EarliestFirst {
     /// A packet of `application` is handed to `network`; `channels` lead to its partner.
     pub fn leaves<'a>(
         &self,
-        application: usize,
-        network: usize,
+        (application, network): (usize, usize),
+        heard: Heard,
         channels: impl Iterator<Item = (usize, &'a Sending)> + Clone,
     ) -> Verdict {
         let Some((_, own)) = channels.clone().find(|(at, _)| *at == application) else {
-            return Ok(());
+            return Err(format!(
+                "application {application} sends to a node with which it has no channel"
+            ));
         };
+        // Who has no state to send is found by the model of its channel.
         let Some((deadline, latest)) = own.deadlines() else {
             return Ok(());
         };
@@ -55,7 +77,7 @@ impl EarliestFirst {
                 }
             } else if may_end {
                 self.tally.count(Exemption::GivenUpInThisTurn);
-            } else if channel.networks() != own.networks() {
+            } else if channel.networks() != own.networks() && heard.may_leave(network, channel) {
                 self.tally.count(Exemption::LinksUnknown);
             } else {
                 return Err(format!(
