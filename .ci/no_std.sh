@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cores=("$@")
-[ ${#cores[@]} -gt 0 ] || cores=(bumpless-base bumpless-wire bumpless-transfer bumpless-redundancy)
+[ ${#cores[@]} -gt 0 ] || cores=(bumpless-base bumpless-wire bumpless-transfer bumpless-redundancy bumpless-secure)
 target=thumbv7m-none-eabi
 work=$PWD/target/no_std
 mkdir -p "$work"
@@ -95,7 +95,7 @@ fi
 # One by one, so that no crate gets by on features that only another one asks for.
 for core in "${cores[@]}"; do
   echo "no_std: $core for $target"
-  cargo build --quiet --locked --package "$core" --target "$target" \
+  cargo build --quiet --locked --no-default-features --package "$core" --target "$target" \
     --target-dir "$work/build" ${flags[@]+"${flags[@]}"} ||
     fail "$core does not build without std"
 done

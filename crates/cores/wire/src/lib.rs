@@ -21,6 +21,7 @@ mod check;
 
 pub mod ack;
 pub mod data;
+pub mod envelope;
 pub mod error;
 pub mod heartbeat;
 pub mod witness;
@@ -28,6 +29,7 @@ pub mod witness;
 pub use ack::{Ack, AckHeader, MAX_ACK_BLOCKS, MAX_ACK_LEN, ack_len, encode_ack};
 pub use bumpless_base::Role;
 pub use data::{DataHeader, WireVersion, max_state_size, packet_count};
+pub use envelope::EnvelopeHeader;
 pub use error::{Field, WireError};
 pub use heartbeat::{
     GroupEntry, GroupFlags, Heartbeat, HeartbeatHeader, MAX_GROUPS, MAX_HEARTBEAT_LEN,

@@ -1,0 +1,156 @@
+//! Secrets, their identifiers, and which of them are in use.
+
+use crate::suite::Suite;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use bumpless_wire::EnvelopeHeader;
+use core::fmt;
+use core::marker::PhantomData;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// What the holders of a key share: 32 random bytes. Overwritten when dropped, and shown nowhere.
+pub struct Secret([u8; 32]);
+
+impl Secret {
+    /// The secret of these bytes.
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl Drop for Secret {
+    fn drop(&mut self) {
+        self.0.zeroize();
+    }
+}
+
+impl ZeroizeOnDrop for Secret {}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(..)")
+    }
+}
+
+/// Why secrets cannot be used together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeyringError {
+    /// There is none.
+    Empty,
+    /// Two have the same identifier, which chance gives to one pair of 65,536: make another one.
+    SameIdentifier(u16),
+}
+
+impl fmt::Display for KeyringError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("there is no key: name at least one"),
+            Self::SameIdentifier(id) => write!(
+                f,
+                "two keys have the identifier {id:04x}: they are the same key, or make one of them anew"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for KeyringError {}
+
+struct Entry {
+    id: u16,
+    secret: Secret,
+}
+
+/// The secrets with which packets may be sealed and opened. The first one seals; the others are opened still, or
+/// already, so that secrets change without a gap (N-4).
+pub struct Keyring<S> {
+    sealing: Entry,
+    others: Box<[Entry]>,
+    suite: PhantomData<S>,
+}
+
+impl<S: Suite> Keyring<S> {
+    /// A ring of these, the one that seals first.
+    ///
+    /// # Errors
+    /// [`KeyringError`] says what is wrong with them.
+    pub fn new(secrets: Vec<Secret>) -> Result<Self, KeyringError> {
+        let with_id = |secret: Secret| {
+            let derived = Zeroizing::new(S::derive(&secret.0, &[b"bumpless identifier", S::NAME]));
+            let id = u16::from_be_bytes([derived[0], derived[1]]);
+            Entry { id, secret }
+        };
+        let mut entries = secrets.into_iter().map(with_id);
+        let sealing = entries.next().ok_or(KeyringError::Empty)?;
+        let others: Box<[Entry]> = entries.collect();
+        let mut ids: Vec<u16> = others.iter().map(|entry| entry.id).collect();
+        ids.push(sealing.id);
+        ids.sort_unstable();
+        if let Some(pair) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(KeyringError::SameIdentifier(pair[0]));
+        }
+        Ok(Self {
+            sealing,
+            others,
+            suite: PhantomData,
+        })
+    }
+
+    /// The identifier of the secret that seals.
+    pub const fn sealing(&self) -> u16 {
+        self.sealing.id
+    }
+
+    /// Whether a secret has this identifier.
+    pub fn contains(&self, id: u16) -> bool {
+        self.entries().any(|entry| entry.id == id)
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &Entry> {
+        core::iter::once(&self.sealing).chain(&self.others)
+    }
+
+    /// The key for packets with `header`, and all others of the sender's process and generation; `None` without the
+    /// secret.
+    pub(crate) fn opening_key(&self, header: &EnvelopeHeader) -> Option<S::Key> {
+        let entry = self.entries().find(|entry| entry.id == header.key)?;
+        Some(Self::derive(entry, header))
+    }
+
+    /// As [`opening_key`](Self::opening_key), of the secret that seals, whose identifier `header` gets.
+    pub(crate) fn sealing_key(&self, header: &mut EnvelopeHeader) -> S::Key {
+        header.key = self.sealing.id;
+        Self::derive(&self.sealing, header)
+    }
+
+    fn derive(entry: &Entry, header: &EnvelopeHeader) -> S::Key {
+        let info: [&[u8]; 5] = [
+            b"bumpless packets",
+            S::NAME,
+            &[header.from],
+            &header.origin.to_be_bytes(),
+            &generation(header.counter).to_be_bytes(),
+        ];
+        let bytes = Zeroizing::new(S::derive(&entry.secret.0, &info));
+        S::key(&bytes)
+    }
+}
+
+impl<S: Suite> fmt::Debug for Keyring<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ids = self.entries().map(|entry| entry.id);
+        f.debug_list().entries(ids).finish()
+    }
+}
+
+/// A process takes another key after 2^24 packets, long before AES-GCM's limits on what one key may protect
+/// (RFC 9001, B.1: 2^28 packets of at most 2 kB).
+pub(crate) const fn generation(counter: u64) -> u32 {
+    (counter >> 24) as u32
+}
+
+/// Where the counter stands in the nonce: its last six bytes.
+pub(crate) fn nonce(counter: u64) -> crate::Nonce {
+    let mut nonce = [0; 12];
+    nonce[4..].copy_from_slice(&counter.to_be_bytes());
+    nonce
+}

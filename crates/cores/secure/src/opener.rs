@@ -1,0 +1,216 @@
+//! Opening envelopes.
+
+use crate::keys::{Keyring, generation, nonce};
+use crate::suite::Suite;
+use crate::window::Window;
+use alloc::boxed::Box;
+use bumpless_base::{Duration, Instant, LinkId, MAX_LINKS};
+use bumpless_wire::{EnvelopeHeader, WireError};
+use core::fmt;
+
+/// Processes of one sender, or generations of one process, whose keys are kept.
+const KEPT: usize = 4;
+/// How often an unknown process is tried at most, and how many trials may follow each other at once. Each takes some
+/// microseconds, and whoever knows a sender's address can ask for them: so they take some hundredths of a processor.
+const TRIAL_INTERVAL: Duration = Duration::from_micros(100);
+const TRIALS_AT_ONCE: u64 = 64;
+
+/// Why a datagram was not opened. Nothing has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// It is no envelope, or an impossible one.
+    Wire(WireError),
+    /// It is a message without an envelope.
+    Unprotected,
+    /// It is sealed with a secret that this node does not have.
+    UnknownKey(u16),
+    /// It says that it is from somebody else, for somebody else, or for another link.
+    Misdirected,
+    /// Nobody with the secret has made it.
+    Forged,
+    /// It has come before, or so much later than others that this cannot be told.
+    Replayed,
+    /// It is of an unknown process, of which too many were tried of late.
+    TooManyUnknown,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Wire(error) => error.fmt(f),
+            Self::Unprotected => f.write_str(
+                "the message is not protected: configure the same security on all nodes",
+            ),
+            Self::UnknownKey(id) => write!(
+                f,
+                "the message is sealed with the key {id:04x}, which this node does not have: give all nodes the same keys"
+            ),
+            Self::Misdirected => f.write_str(
+                "the message is for another node or network: look for crossed cables and for who repeats packets",
+            ),
+            Self::Forged => f.write_str("nobody who has the key has made the message"),
+            Self::Replayed => f.write_str("the message has come before"),
+            Self::TooManyUnknown => {
+                f.write_str("too many messages of unknown processes have come of late")
+            }
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+/// One process of the sender, in one generation of its keys.
+struct Known<S: Suite> {
+    /// Its secret, origin and generation. `None`: nobody, and the key opens nothing.
+    id: Option<(u16, u64, u32)>,
+    key: S::Key,
+    /// Which of its counters have been seen, by link.
+    seen: [Window; MAX_LINKS],
+    /// When it last opened something.
+    used: Instant,
+}
+
+/// Opens what one sender sends to this node.
+pub struct Opener<S: Suite> {
+    from: u8,
+    to: u8,
+    known: Box<[Known<S>]>,
+    trials: Trials,
+}
+
+impl<S: Suite> Opener<S> {
+    /// An opener for what `from` sends to `to`. All memory is taken here.
+    pub fn new((from, to): (u8, u8), now: Instant) -> Self {
+        let nobody = |_| Known {
+            id: None,
+            key: S::key(&[0; 32]),
+            seen: [const { Window::new() }; MAX_LINKS],
+            used: Instant::ZERO,
+        };
+        Self {
+            from,
+            to,
+            known: (0..KEPT).map(nobody).collect(),
+            trials: Trials { full_at: now },
+        }
+    }
+
+    /// Opens `datagram`, which has come on `link`, where it lies. Returns the message.
+    ///
+    /// # Errors
+    /// [`Refusal`] says what is wrong. `datagram` has any content then.
+    pub fn open<'a>(
+        &mut self,
+        keys: &Keyring<S>,
+        link: LinkId,
+        datagram: &'a mut [u8],
+        now: Instant,
+    ) -> Result<&'a [u8], Refusal> {
+        if !EnvelopeHeader::is_one(datagram) && bumpless_wire::parse(datagram).is_ok() {
+            return Err(Refusal::Unprotected);
+        }
+        let header = EnvelopeHeader::parse(datagram).map_err(Refusal::Wire)?;
+        if (header.from, header.to, header.link) != (self.from, self.to, link) {
+            return Err(Refusal::Misdirected);
+        }
+        if !keys.contains(header.key) {
+            return Err(Refusal::UnknownKey(header.key));
+        }
+        let (front, sealed) = datagram.split_at_mut(EnvelopeHeader::LEN);
+        let id = (header.key, header.origin, generation(header.counter));
+        match self.known.iter_mut().find(|known| known.id == Some(id)) {
+            Some(known) => known.open(&header, front, sealed, now)?,
+            None => self.try_unknown(keys, &header, front, sealed, now)?,
+        }
+        let message = sealed.len() - EnvelopeHeader::TAG_LEN;
+        Ok(&sealed[..message])
+    }
+
+    /// What opens with the key of a process that is not known makes it known, in the place of the one that has been
+    /// silent for longest.
+    #[cold]
+    fn try_unknown(
+        &mut self,
+        keys: &Keyring<S>,
+        header: &EnvelopeHeader,
+        front: &[u8],
+        sealed: &mut [u8],
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        if !self.trials.take(now) {
+            return Err(Refusal::TooManyUnknown);
+        }
+        let key = keys
+            .opening_key(header)
+            .ok_or(Refusal::UnknownKey(header.key))?;
+        if !S::open(&key, nonce(header.counter), front, sealed) {
+            return Err(Refusal::Forged);
+        }
+        if let Some(known) = self
+            .known
+            .iter_mut()
+            .min_by_key(|known| (known.id.is_some(), known.used))
+        {
+            let id = (header.key, header.origin, generation(header.counter));
+            (known.id, known.key, known.used) = (Some(id), key, now);
+            known.seen = [const { Window::new() }; MAX_LINKS];
+            known.note(header);
+        }
+        Ok(())
+    }
+}
+
+impl<S: Suite> Known<S> {
+    fn open(
+        &mut self,
+        header: &EnvelopeHeader,
+        front: &[u8],
+        sealed: &mut [u8],
+        now: Instant,
+    ) -> Result<(), Refusal> {
+        let seen = self.seen.get(usize::from(header.link.0));
+        if !seen.is_some_and(|seen| seen.is_new(header.counter)) {
+            return Err(Refusal::Replayed);
+        }
+        if !S::open(&self.key, nonce(header.counter), front, sealed) {
+            return Err(Refusal::Forged);
+        }
+        self.note(header);
+        self.used = now;
+        Ok(())
+    }
+
+    fn note(&mut self, header: &EnvelopeHeader) {
+        if let Some(seen) = self.seen.get_mut(usize::from(header.link.0)) {
+            seen.note(header.counter);
+        }
+    }
+}
+
+impl<S: Suite> fmt::Debug for Opener<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Opener")
+            .field("from", &self.from)
+            .field("to", &self.to)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How many unknown processes may be tried.
+#[derive(Clone, Copy, Debug)]
+struct Trials {
+    /// When as many as possible may follow each other again.
+    full_at: Instant,
+}
+
+impl Trials {
+    /// Whether one more may be tried.
+    fn take(&mut self, now: Instant) -> bool {
+        let full_at = self.full_at.max(now) + TRIAL_INTERVAL;
+        let allowed = full_at.since(now) <= TRIAL_INTERVAL * TRIALS_AT_ONCE;
+        if allowed {
+            self.full_at = full_at;
+        }
+        allowed
+    }
+}

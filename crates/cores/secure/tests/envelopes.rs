@@ -1,0 +1,281 @@
+//! What an attacker on the network can do to sealed messages, tried on the shipped suite.
+#![cfg(feature = "ring")]
+
+use bumpless_base::{Duration, Instant, LinkId};
+use bumpless_secure::{
+    Keyring, KeyringError, Opener, Refusal, RingSuite, SealError, Sealer, Secret,
+};
+use bumpless_wire::EnvelopeHeader;
+use proptest::prelude::*;
+
+type Keys = Keyring<RingSuite>;
+
+const LEFT: u8 = 0;
+const RIGHT: u8 = 1;
+const A: LinkId = LinkId(0);
+const B: LinkId = LinkId(1);
+
+fn keys(secrets: &[u8]) -> Keys {
+    let secrets = secrets.iter().map(|&byte| Secret::new([byte; 32]));
+    Keys::new(secrets.collect()).expect("secrets that differ")
+}
+
+fn at(micros: u64) -> Instant {
+    Instant::from_nanos(micros * 1000)
+}
+
+fn sealer(keys: &Keys, origin: u64) -> Sealer<RingSuite> {
+    Sealer::new(keys, LEFT, origin)
+}
+
+fn opener() -> Opener<RingSuite> {
+    Opener::new((LEFT, RIGHT), at(0))
+}
+
+/// `message` in an envelope for the right node.
+fn sealed(sealer: &mut Sealer<RingSuite>, keys: &Keys, link: LinkId, message: &[u8]) -> Vec<u8> {
+    let mut datagram = vec![0; message.len() + EnvelopeHeader::OVERHEAD];
+    datagram[EnvelopeHeader::LEN..][..message.len()].copy_from_slice(message);
+    sealer.seal(keys, (RIGHT, link), &mut datagram).unwrap();
+    datagram
+}
+
+fn open(
+    opener: &mut Opener<RingSuite>,
+    (keys, link): (&Keys, LinkId),
+    datagram: &[u8],
+    now: Instant,
+) -> Result<Vec<u8>, Refusal> {
+    let mut datagram = datagram.to_vec();
+    let opened = opener.open(keys, link, &mut datagram, now);
+    opened.map(<[u8]>::to_vec)
+}
+
+#[test]
+fn what_is_sealed_is_opened_and_cannot_be_read_on_the_way() {
+    let keys = keys(&[1]);
+    let (mut left, mut right) = (sealer(&keys, 7), opener());
+    for message in [&b""[..], b"x", &[0x5A; 1500]] {
+        let datagram = sealed(&mut left, &keys, A, message);
+        let shows = |part: &[u8]| part == [0x5A; 8];
+        assert!(!datagram.windows(8).any(shows));
+        let opened = open(&mut right, (&keys, A), &datagram, at(1));
+        assert_eq!(opened.as_deref(), Ok(message));
+    }
+}
+
+#[test]
+fn a_message_opens_once_on_its_link_at_its_addressee() {
+    let keys = keys(&[1]);
+    let (mut left, mut right) = (sealer(&keys, 7), opener());
+    let datagram = sealed(&mut left, &keys, A, b"message");
+    let refused = |opener: &mut Opener<RingSuite>, link| {
+        open(opener, (&keys, link), &datagram, at(1)).expect_err("it is refused")
+    };
+    assert_eq!(refused(&mut right, B), Refusal::Misdirected);
+    for (from, to) in [(LEFT, 2), (RIGHT, LEFT)] {
+        let mut other = Opener::new((from, to), at(0));
+        assert_eq!(refused(&mut other, A), Refusal::Misdirected);
+    }
+    let opened = open(&mut right, (&keys, A), &datagram, at(1));
+    assert_eq!(opened.unwrap(), b"message");
+    assert_eq!(refused(&mut right, A), Refusal::Replayed);
+}
+
+#[test]
+fn an_unprotected_message_is_named_as_such() {
+    // An acknowledgement without blocks, version 1.
+    let plain = [0x10, 0x01, 0, 1, 0, 5, 0, 9, 0];
+    assert!(bumpless_wire::parse(&plain).is_ok());
+    let opened = open(&mut opener(), (&keys(&[1]), A), &plain, at(1));
+    assert_eq!(opened, Err(Refusal::Unprotected));
+}
+
+#[test]
+fn a_secret_changes_without_a_gap_and_an_unknown_one_is_named() {
+    let (old, both, new) = (keys(&[1]), keys(&[2, 1]), keys(&[2]));
+    let (mut left, mut right) = (sealer(&old, 7), opener());
+    let first = sealed(&mut left, &old, A, b"1");
+    assert!(open(&mut right, (&both, A), &first, at(1)).is_ok());
+    left.set_keys(&both);
+    let second = sealed(&mut left, &both, A, b"2");
+    let unknown = Err(Refusal::UnknownKey(new.sealing()));
+    assert_eq!(open(&mut right, (&old, A), &second, at(2)), unknown);
+    assert!(open(&mut right, (&both, A), &second, at(2)).is_ok());
+    let ended = Err(Refusal::UnknownKey(old.sealing()));
+    assert_eq!(open(&mut right, (&new, A), &first, at(3)), ended);
+    let replayed = Err(Refusal::Replayed);
+    assert_eq!(open(&mut right, (&new, A), &second, at(3)), replayed);
+}
+
+#[test]
+fn a_restarted_sender_is_heard_at_once_and_its_old_packets_open_once() {
+    let keys = keys(&[1]);
+    let (mut present, mut right) = (sealer(&keys, 9), opener());
+    // As many earlier processes as fit beside the present one.
+    let old = (0..3).map(|origin| sealed(&mut sealer(&keys, origin), &keys, A, b"old"));
+    let old: Vec<_> = old.collect();
+    for round in 0..20 {
+        let now = at(round * 1000);
+        let datagram = sealed(&mut present, &keys, A, b"present");
+        assert!(open(&mut right, (&keys, A), &datagram, now).is_ok());
+        let replayed = Err(Refusal::Replayed);
+        assert_eq!(open(&mut right, (&keys, A), &datagram, now), replayed);
+        for datagram in &old {
+            let opened = open(&mut right, (&keys, A), datagram, now);
+            assert_eq!(opened.is_ok(), round == 0);
+        }
+    }
+}
+
+#[test]
+fn who_is_heard_is_not_forgotten_for_processes_that_are_gone() {
+    let keys = keys(&[1]);
+    let (mut present, mut right) = (sealer(&keys, 99), opener());
+    for origin in 0..10 {
+        let now = at(origin * 1000);
+        let datagram = sealed(&mut present, &keys, A, b"present");
+        assert!(open(&mut right, (&keys, A), &datagram, now).is_ok());
+        // One after the other takes the place of the one before, whatever counters that had come to.
+        let mut gone = sealer(&keys, origin);
+        gone.skip_to(&keys, 5000 * (10 - origin));
+        for _ in 0..2 {
+            let old = sealed(&mut gone, &keys, A, b"old");
+            assert!(open(&mut right, (&keys, A), &old, now).is_ok());
+        }
+        let replayed = Err(Refusal::Replayed);
+        assert_eq!(open(&mut right, (&keys, A), &datagram, now), replayed);
+    }
+}
+
+#[test]
+fn a_flood_of_unknown_processes_costs_few_trials_and_ends_with_it() {
+    let keys = keys(&[1]);
+    let (mut left, mut right) = (sealer(&keys, 7), opener());
+    let first = sealed(&mut left, &keys, A, b"1");
+    assert!(open(&mut right, (&keys, A), &first, at(0)).is_ok());
+    let forged = sealed(&mut sealer(&keys, 1), &keys, A, b"forged");
+    let mut tried = 0;
+    // A second of a packet each microsecond.
+    for n in 0..1_000_000u64 {
+        let mut datagram = forged.clone();
+        datagram[9..17].copy_from_slice(&(1000 + n).to_be_bytes());
+        match right.open(&keys, A, &mut datagram, at(n)) {
+            Err(Refusal::Forged) => tried += 1,
+            Err(Refusal::TooManyUnknown) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!((9_000..=10_100).contains(&tried), "{tried}");
+    let next = sealed(&mut left, &keys, A, b"2");
+    assert!(open(&mut right, (&keys, A), &next, at(1_000_000)).is_ok());
+    let mut restarted = sealer(&keys, 8);
+    let heard = (0..3).any(|n| {
+        let datagram = sealed(&mut restarted, &keys, A, b"3");
+        let now = at(1_000_000) + Duration::from_micros(n * 100);
+        open(&mut right, (&keys, A), &datagram, now).is_ok()
+    });
+    assert!(heard);
+}
+
+#[test]
+fn keys_change_with_the_counter_and_packets_of_both_generations_open() {
+    let keys = keys(&[1]);
+    let (mut left, mut right) = (sealer(&keys, 7), opener());
+    left.skip_to(&keys, (1 << 24) - 2);
+    let datagrams = (0..4).map(|n| sealed(&mut left, &keys, A, &[n]));
+    let datagrams: Vec<_> = datagrams.collect();
+    for place in [0, 2, 1, 3] {
+        let opened = open(&mut right, (&keys, A), &datagrams[place], at(1));
+        assert!(opened.is_ok(), "{place}");
+    }
+    left.skip_to(&keys, (1 << 48) - 1);
+    let last = sealed(&mut left, &keys, A, b"last");
+    assert!(open(&mut right, (&keys, A), &last, at(2)).is_ok());
+    let result = left.seal(&keys, (RIGHT, A), &mut [0; 64]);
+    assert_eq!(result, Err(SealError::Exhausted));
+}
+
+/// N-2 to N-4, made by another implementation (`hkdf` and `aes-gcm` of RustCrypto): secret 0, 1, .. 31.
+#[test]
+fn an_envelope_has_the_bytes_that_the_clauses_give_it() {
+    let secret = core::array::from_fn(|at| at as u8);
+    let keys = Keys::new(vec![Secret::new(secret)]).unwrap();
+    let mut sealer = Sealer::new(&keys, 6, 0x090A_0B0C_0D0E_0F10);
+    sealer.skip_to(&keys, (3 << 24) + 5);
+    let mut datagram = [&[0; 23][..], b"bumpless", &[0; 16]].concat();
+    sealer.seal(&keys, (7, LinkId(2)), &mut datagram).unwrap();
+    let hex: String = datagram.iter().map(|byte| format!("{byte:02x}")).collect();
+    let (header, message) = (
+        "30010001fa81060702090a0b0c0d0e0f10000003000005",
+        "1e20a82e9d902098",
+    );
+    assert_eq!(
+        hex,
+        [header, message, "7671158832cb9a65e34b30d52d309ed8"].concat()
+    );
+}
+
+#[test]
+fn what_has_no_room_is_not_sealed() {
+    let keys = keys(&[1]);
+    let mut datagram = [0x5A; EnvelopeHeader::OVERHEAD - 1];
+    let result = sealer(&keys, 7).seal(&keys, (RIGHT, A), &mut datagram);
+    assert_eq!(result, Err(SealError::NoRoom));
+    assert_eq!(datagram, [0x5A; EnvelopeHeader::OVERHEAD - 1]);
+}
+
+#[test]
+fn secrets_show_nowhere_and_the_same_one_twice_is_refused() {
+    let secret = || Secret::new([0xAB; 32]);
+    assert_eq!(format!("{:?}", secret()), "Secret(..)");
+    let twice = Keys::new(vec![secret(), secret()]);
+    assert!(matches!(twice, Err(KeyringError::SameIdentifier(_))));
+    assert_eq!(Keys::new(Vec::new()).unwrap_err(), KeyringError::Empty);
+    let keys = keys(&[0xAB]);
+    let shown = format!("{keys:?} {:?}", sealer(&keys, 1)).to_lowercase();
+    assert!(
+        !shown.contains("abab") && !shown.contains("171, 171"),
+        "{shown}"
+    );
+}
+
+proptest! {
+    #[test]
+    fn a_changed_message_never_opens(
+        message in proptest::collection::vec(any::<u8>(), 0..200),
+        flips in proptest::collection::vec(any::<(prop::sample::Index, u8)>(), 1..4),
+    ) {
+        let keys = keys(&[1]);
+        let (mut left, mut right) = (sealer(&keys, 7), opener());
+        let known = sealed(&mut left, &keys, A, b"known");
+        prop_assert!(open(&mut right, (&keys, A), &known, at(0)).is_ok());
+        let datagram = sealed(&mut left, &keys, A, &message);
+        let mut changed = datagram.clone();
+        for (at, bits) in flips {
+            let place = at.index(changed.len());
+            changed[place] ^= bits;
+        }
+        if changed != datagram {
+            prop_assert!(open(&mut right, (&keys, A), &changed, at(1)).is_err());
+        }
+        // What was refused has spoilt nothing.
+        let opened = open(&mut right, (&keys, A), &datagram, at(2));
+        prop_assert_eq!(opened.unwrap(), message);
+    }
+
+    #[test]
+    fn no_bytes_open_or_panic(
+        bytes in proptest::collection::vec(any::<u8>(), 0..100),
+        envelope: bool,
+    ) {
+        let keys = keys(&[1]);
+        let mut datagram = bytes;
+        if envelope && datagram.len() > 9 {
+            datagram[..4].copy_from_slice(&[0x30, 1, 0, 1]);
+            datagram[4..6].copy_from_slice(&keys.sealing().to_be_bytes());
+            datagram[6..9].copy_from_slice(&[LEFT, RIGHT, 0]);
+        }
+        prop_assert!(open(&mut opener(), (&keys, A), &datagram, at(0)).is_err());
+    }
+}
