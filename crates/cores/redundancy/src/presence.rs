@@ -36,9 +36,12 @@ impl Presence {
         (echo, held): (Instant, Duration),
         now: Instant,
     ) {
-        let earliest = (echo + self.at_least(held)).min(now);
         let (sent, known) = self.answer.unwrap_or_default();
-        if sent_at > sent && earliest > known {
+        if sent_at <= sent {
+            return;
+        }
+        let earliest = (echo + self.at_least(held)).min(now);
+        if earliest > known {
             self.answer = Some((sent_at, earliest));
         }
     }
