@@ -142,6 +142,11 @@ impl<S: Suite> fmt::Debug for Keyring<S> {
     }
 }
 
+/// The lowest counter of a generation.
+pub(crate) const fn first_of(generation: u32) -> u64 {
+    (generation as u64) << 24
+}
+
 /// A process takes another key after 2^24 packets, long before AES-GCM's limits on what one key may protect
 /// (RFC 9001, B.1: 2^28 packets of at most 2 kB).
 pub(crate) const fn generation(counter: u64) -> u32 {

@@ -1,6 +1,6 @@
 //! Opening envelopes.
 
-use crate::keys::{Keyring, generation, nonce};
+use crate::keys::{Keyring, first_of, generation, nonce};
 use crate::suite::Suite;
 use crate::window::Window;
 use alloc::boxed::Box;
@@ -8,7 +8,7 @@ use bumpless_base::{Duration, Instant, LinkId, MAX_LINKS};
 use bumpless_wire::{EnvelopeHeader, WireError};
 use core::fmt;
 
-/// Processes of one sender, or generations of one process, whose keys are kept.
+/// Processes of one sender whose keys are kept.
 const KEPT: usize = 4;
 /// How often an unknown process is tried at most, and how many trials may follow each other at once. Each takes some
 /// microseconds, and whoever knows a sender's address can ask for them: so they take some hundredths of a processor.
@@ -59,11 +59,14 @@ impl fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
-/// One process of the sender, in one generation of its keys.
+/// One process of the sender. Its keys come in generations: packets may overtake each other where one ends, and the
+/// next one is ready before it is needed, since a flood of unknown processes must not keep it out.
 struct Known<S: Suite> {
-    /// Its secret, origin and generation. `None`: nobody, and the key opens nothing.
-    id: Option<(u16, u64, u32)>,
-    key: S::Key,
+    /// Its secret and origin. `None`: nobody, and the keys open nothing.
+    id: Option<(u16, u64)>,
+    /// The generation of the middle one of its keys, which opened last.
+    generation: u32,
+    keys: [S::Key; 3],
     /// Which of its counters have been seen, by link.
     seen: [Window; MAX_LINKS],
     /// When it last opened something.
@@ -83,7 +86,8 @@ impl<S: Suite> Opener<S> {
     pub fn new((from, to): (u8, u8), now: Instant) -> Self {
         let nobody = |_| Known {
             id: None,
-            key: S::key(&[0; 32]),
+            generation: 0,
+            keys: [(); 3].map(|()| S::key(&[0; 32])),
             seen: [const { Window::new() }; MAX_LINKS],
             used: Instant::ZERO,
         };
@@ -117,52 +121,86 @@ impl<S: Suite> Opener<S> {
             return Err(Refusal::UnknownKey(header.key));
         }
         let (front, sealed) = datagram.split_at_mut(EnvelopeHeader::LEN);
-        let id = (header.key, header.origin, generation(header.counter));
-        match self.known.iter_mut().find(|known| known.id == Some(id)) {
-            Some(known) => known.open(&header, front, sealed, now)?,
-            None => self.try_unknown(keys, &header, front, sealed, now)?,
+        let place = self.place_of(&header);
+        match place.filter(|&place| self.known[place].key(&header).is_some()) {
+            Some(place) => self.known[place].open(keys, &header, front, sealed, now)?,
+            None => self.try_unknown(keys, place, &header, front, sealed, now)?,
         }
         let message = sealed.len() - EnvelopeHeader::TAG_LEN;
         Ok(&sealed[..message])
     }
 
+    /// Where the process of a packet with `header` is, if it is known.
+    fn place_of(&self, header: &EnvelopeHeader) -> Option<usize> {
+        let id = Some((header.key, header.origin));
+        self.known.iter().position(|known| known.id == id)
+    }
+
     /// What opens with the key of a process that is not known makes it known, in the place of the one that has been
-    /// silent for longest.
+    /// silent for longest. A known one, at `place`, may have come to a far later generation unheard.
     #[cold]
     fn try_unknown(
         &mut self,
         keys: &Keyring<S>,
+        place: Option<usize>,
         header: &EnvelopeHeader,
         front: &[u8],
         sealed: &mut [u8],
         now: Instant,
     ) -> Result<(), Refusal> {
+        let known = place.and_then(|place| self.known.get_mut(place));
+        if known.is_some_and(|known| generation(header.counter) < known.generation) {
+            return Err(Refusal::Replayed);
+        }
         if !self.trials.take(now) {
             return Err(Refusal::TooManyUnknown);
         }
-        let key = keys
-            .opening_key(header)
-            .ok_or(Refusal::UnknownKey(header.key))?;
+        let unknown = Refusal::UnknownKey(header.key);
+        let key = keys.opening_key(header).ok_or(unknown)?;
         if !S::open(&key, nonce(header.counter), front, sealed) {
             return Err(Refusal::Forged);
         }
-        if let Some(known) = self
-            .known
-            .iter_mut()
-            .min_by_key(|known| (known.id.is_some(), known.used))
-        {
-            let id = (header.key, header.origin, generation(header.counter));
-            (known.id, known.key, known.used) = (Some(id), key, now);
+        let silent = || {
+            let by_silence = |&at: &usize| (self.known[at].id.is_some(), self.known[at].used);
+            (0..self.known.len()).min_by_key(by_silence)
+        };
+        if let Some(known) = place.or_else(silent).and_then(|at| self.known.get_mut(at)) {
+            known.id = Some((header.key, header.origin));
+            // Of generations whose keys are at hand from here on, nothing has been opened before.
             known.seen = [const { Window::new() }; MAX_LINKS];
+            known.set_generation(keys, header);
             known.note(header);
+            known.used = now;
         }
         Ok(())
     }
 }
 
 impl<S: Suite> Known<S> {
+    /// The key for a packet with `header`, if it is at hand.
+    fn key(&self, header: &EnvelopeHeader) -> Option<&S::Key> {
+        let ahead = (generation(header.counter) + 1).checked_sub(self.generation)?;
+        self.keys.get(usize::try_from(ahead).ok()?)
+    }
+
+    /// Makes the keys ready about the generation of `header`.
+    #[cold]
+    fn set_generation(&mut self, keys: &Keyring<S>, header: &EnvelopeHeader) {
+        self.generation = generation(header.counter);
+        for (before, key) in self.keys.iter_mut().enumerate() {
+            let generation = (self.generation + before as u32).saturating_sub(1);
+            let counter = first_of(generation);
+            let made = keys.opening_key(&EnvelopeHeader { counter, ..*header });
+            // The secret is there: with it, a packet has just been opened.
+            if let Some(made) = made {
+                *key = made;
+            }
+        }
+    }
+
     fn open(
         &mut self,
+        keys: &Keyring<S>,
         header: &EnvelopeHeader,
         front: &[u8],
         sealed: &mut [u8],
@@ -172,8 +210,12 @@ impl<S: Suite> Known<S> {
         if !seen.is_some_and(|seen| seen.is_new(header.counter)) {
             return Err(Refusal::Replayed);
         }
-        if !S::open(&self.key, nonce(header.counter), front, sealed) {
+        let key = self.key(header).ok_or(Refusal::Forged)?;
+        if !S::open(key, nonce(header.counter), front, sealed) {
             return Err(Refusal::Forged);
+        }
+        if generation(header.counter) > self.generation {
+            self.set_generation(keys, header);
         }
         self.note(header);
         self.used = now;

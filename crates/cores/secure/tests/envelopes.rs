@@ -167,8 +167,12 @@ fn a_flood_of_unknown_processes_costs_few_trials_and_ends_with_it() {
         }
     }
     assert!((9_000..=10_100).contains(&tried), "{tried}");
-    let next = sealed(&mut left, &keys, A, b"2");
-    assert!(open(&mut right, (&keys, A), &next, at(1_000_000)).is_ok());
+    // One that is known is not concerned, not where its keys change either.
+    for counter in [1, (1 << 24) - 1, 1 << 24, (1 << 24) + 1, (2 << 24) + 1] {
+        left.skip_to(&keys, counter);
+        let next = sealed(&mut left, &keys, A, b"2");
+        assert!(open(&mut right, (&keys, A), &next, at(999_999)).is_ok());
+    }
     let mut restarted = sealer(&keys, 8);
     let heard = (0..3).any(|n| {
         let datagram = sealed(&mut restarted, &keys, A, b"3");
@@ -188,6 +192,15 @@ fn keys_change_with_the_counter_and_packets_of_both_generations_open() {
     for place in [0, 2, 1, 3] {
         let opened = open(&mut right, (&keys, A), &datagrams[place], at(1));
         assert!(opened.is_ok(), "{place}");
+    }
+    // Generations pass unheard; those before are over.
+    left.skip_to(&keys, 9 << 24);
+    let later = sealed(&mut left, &keys, A, b"later");
+    assert!(open(&mut right, (&keys, A), &later, at(1)).is_ok());
+    let replayed = Err(Refusal::Replayed);
+    for old in [&datagrams[3], &later] {
+        assert_eq!(open(&mut right, (&keys, A), old, at(1)), replayed);
+        assert_eq!(open(&mut right, (&keys, A), old, at(1_000)), replayed);
     }
     left.skip_to(&keys, (1 << 48) - 1);
     let last = sealed(&mut left, &keys, A, b"last");
