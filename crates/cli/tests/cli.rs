@@ -10,7 +10,7 @@ use support::process::{BUMPLESS, json, said};
 
 #[test]
 fn help_says_what_each_command_needs() {
-    let wanted: [(&str, &[&str]); 8] = [
+    let wanted: [(&str, &[&str]); 10] = [
         (
             "",
             &[
@@ -55,6 +55,8 @@ fn help_says_what_each_command_needs() {
             &[
                 "--listen",
                 "--longest-lease-ms",
+                "--key",
+                "--open",
                 "grants nothing",
                 "bumpless.witness/1",
             ],
@@ -69,6 +71,8 @@ fn help_says_what_each_command_needs() {
                 "--json",
             ],
         ),
+        ("key", &["new", "show", "No command prints a secret"]),
+        ("key new", &["never overwritten", "bumpless.key/1"]),
         (
             "check",
             &["every error at once", "--sample", "bumpless.check/1"],
@@ -100,7 +104,10 @@ fn wrong_usage_ends_with_status_2() {
         vec!["run"],
         vec!["run", "pair.toml"],
         vec!["witness"],
-        vec!["witness", "--listen", "nowhere"],
+        vec!["witness", "--listen", "nowhere", "--open"],
+        vec!["witness", "--listen", "192.0.2.1:1"],
+        vec!["key"],
+        vec!["key", "new"],
         vec!["plant", "--listen", "127.0.0.1:1", "--time-scale", "NaN"],
         vec!["check"],
         vec!["check", "pair.toml", "--sample"],
@@ -190,7 +197,10 @@ fn what_is_refused_is_refused_in_json_to_programs() {
     for arguments in [
         &["run", path, "--node", "nobody", "--json"][..],
         &["sim", "--scenario", missing, "--json"],
+        &["witness", "--listen", "192.0.2.1:1", "--open", "--json"],
         &["witness", "--listen", "192.0.2.1:1", "--json"],
+        &["key", "show", missing, "--json"],
+        &["key", "new", "/dev/null", "--json"],
         &["plant", "--listen", "192.0.2.1:1", "--json"],
     ] {
         let (value, status) = json(arguments, "bumpless.error/1");

@@ -374,7 +374,7 @@ fn a_witness_on_an_address_in_use_says_who_to_look_for() {
     let address = Addresses::find().witness(0);
     let _held = std::net::UdpSocket::bind(address).unwrap();
     let listen = address.to_string();
-    let (_, stderr, status) = run_command(&["witness", "--listen", &listen]);
+    let (_, stderr, status) = run_command(&["witness", "--listen", &listen, "--open"]);
     assert_eq!(status, Some(1), "{stderr}");
     assert!(stderr.contains("in use"), "{stderr}");
 }

@@ -140,7 +140,7 @@ fn spread_states_share_the_networks_and_survive_a_failover() {
     let count = |name: &str| status["counters"][name].as_u64().unwrap() as f64;
     // With every packet on one network only, a state takes its own number of packets.
     let per_state = count("packets_first") / count("states_published");
-    let packets = (LARGE as f64 / 1442.0).ceil();
+    let packets = (LARGE as f64 / 1403.0).ceil();
     assert!(
         per_state < packets * 1.2,
         "{per_state} packets for a state of {packets}"

@@ -65,7 +65,7 @@ fn a_node_that_may_raise_its_limit_of_open_files_does() {
 fn a_witness_that_may_open_too_few_files_says_so_with_limit_and_remedy() {
     let site = Site::new(Plan::pair(2).tank(50, ""));
     let address = site.plan.witnesses[0].1.to_string();
-    let output = limited(&["witness", "--listen", &address], 4, 4).output();
+    let output = limited(&["witness", "--listen", &address, "--open"], 4, 4).output();
     let (_, stderr, status) = outcome(&output.unwrap());
     assert_eq!(status, Some(1), "{stderr}");
     for words in ["may have 4 at a time", "ulimit -n"] {

@@ -12,7 +12,10 @@ use support::site::Site;
 use support::{let_run, wait_for, wait_until};
 
 fn running() -> Site {
-    let mut site = Site::new(Plan::pair(2).tank(50, ""));
+    let mut plan = Plan::pair(2).tank(50, "");
+    // So there is a weakness to be told.
+    plan.open = true;
+    let mut site = Site::new(plan);
     site.start_surroundings();
     site.start("left");
     site.start("right");
@@ -33,7 +36,7 @@ fn status_and_switchover_speak_to_people_and_to_programs() {
             "redundancy ok",
             "network A",
             "network B",
-            "weakness: ",
+            "weakness: security.packets: messages carry no authentication",
         ] {
             assert!(stdout.contains(word), "{word} is not in {stdout}");
         }
@@ -218,7 +221,8 @@ fn a_closed_standard_output_stops_no_service() {
     let log = site.path("plant.jsonl");
     let mut services = Vec::new();
     for (name, listen) in [("w0.err", one), ("w1.err", other)] {
-        let arguments = [
+        let protection = site.protection();
+        let mut arguments = vec![
             "witness",
             "--listen",
             &listen,
@@ -226,6 +230,7 @@ fn a_closed_standard_output_stops_no_service() {
             "100",
             "--json",
         ];
+        arguments.extend(protection.iter().map(String::as_str));
         services.push(with_closed_output(&site, &arguments, name));
     }
     let arguments = ["plant", "--listen", &plant, "--log", log.to_str().unwrap()];

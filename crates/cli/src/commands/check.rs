@@ -3,12 +3,16 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bumpless_node::key_file::{self, KeyFileError};
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::output::{self, Outcome};
 
 /// Check a configuration and print every error at once, with line and remedy
+///
+/// Key files that a node would miss on this computer are told too, and are no error: they need not be where a
+/// configuration is written.
 #[derive(Debug, Args)]
 pub struct Check {
     /// The pair's configuration file
@@ -31,7 +35,14 @@ impl Check {
         };
         let config = output::load(&path, self.json)?;
         let fingerprint = format!("{:016x}", config.fingerprint());
+        let keys = key_file::for_config(&config.security, key_file::folder_of(Some(&path)));
+        let (keys, problems) = match keys {
+            Ok(keys) => (keys, Vec::new()),
+            Err(problems) => (None, problems),
+        };
+        let key = keys.map(|keys| format!("{:04x}", keys.sealing()));
         if self.json {
+            let problems: Vec<_> = problems.iter().map(problem).collect();
             output::print_line(json!({
                 "schema": "bumpless.check/1",
                 "ok": true,
@@ -39,11 +50,16 @@ impl Check {
                 "fingerprint": fingerprint,
                 "problems": [],
                 "weaknesses": config.weaknesses,
+                "key": key,
+                "key_problems": problems,
             }));
             return Ok(ExitCode::SUCCESS);
         }
         for weakness in &config.weaknesses {
             output::print_line(format_args!("weakness: {weakness}"));
+        }
+        for problem in &problems {
+            output::print_line(format_args!("this computer cannot run it: {problem}"));
         }
         output::print_line(format_args!(
             "{} is valid: pair '{}', {} nodes, {} networks, {} applications, fingerprint {fingerprint}",
@@ -53,7 +69,17 @@ impl Check {
             config.networks.len(),
             config.applications.len(),
         ));
+        if let Some(key) = key {
+            output::print_line(format_args!(
+                "messages are sealed with the key {key}, which must be the same on every computer of the pair"
+            ));
+        }
         output::print_line("`bumpless plan` says whether every state can be in time");
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn problem(error: &KeyFileError) -> Value {
+    let file = error.path.display().to_string();
+    json!({"file": file, "wrong": error.wrong(), "right": error.remedy()})
 }

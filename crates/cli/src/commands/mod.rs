@@ -4,6 +4,7 @@ pub mod apply;
 pub mod bench;
 pub mod check;
 pub mod demo;
+pub mod key;
 pub mod plan;
 pub mod plant;
 pub mod promise;

@@ -1,6 +1,7 @@
 //! `bumpless witness`: the reference point that leases the primary role.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bumpless_node::witness::{self, WitnessOptions};
@@ -19,6 +20,12 @@ pub struct Witness {
     /// Address and UDP port to answer on; give several for several networks
     #[arg(long, value_name = "ADDRESS:PORT", required = true)]
     listen: Vec<SocketAddr>,
+    /// File with the key of a pair (from `bumpless key new`); give one for each pair, and both during a change
+    #[arg(long = "key", value_name = "FILE")]
+    keys: Vec<PathBuf>,
+    /// Answer unprotected messages too; without --key these alone
+    #[arg(long)]
+    open: bool,
     /// Longest lease that a pair may ask for, in milliseconds
     #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=60_000))]
     longest_lease_ms: u32,
@@ -38,7 +45,15 @@ impl Witness {
     }
 
     fn execute(self) -> Outcome {
+        if self.keys.is_empty() && !self.open {
+            return Err(Failure::usage(
+                "a witness needs to know what protects its pairs: give the key of each pair with --key FILE (the file \
+                 that its nodes have, from `bumpless key new`), or --open for pairs with packets = \"open\"",
+            ));
+        }
         let options = WitnessOptions {
+            keys: self.keys,
+            open: self.open,
             listen: self.listen,
             longest_lease: bumpless_base::Duration::from_millis(self.longest_lease_ms.into()),
             priority: self.priority,

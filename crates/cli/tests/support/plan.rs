@@ -28,6 +28,8 @@ pub struct Plan {
     pub name: String,
     pub heartbeat_ms: u32,
     pub lease_ms: u32,
+    /// Messages are as they are, and nobody needs a key.
+    pub open: bool,
     pub start_wait_ms: u32,
     /// Further lines of `[transfer]`.
     pub transfer: String,
@@ -67,6 +69,7 @@ impl Plan {
             name: "black-box".into(),
             heartbeat_ms: 20,
             lease_ms: 100,
+            open: false,
             start_wait_ms: 300,
             transfer: String::new(),
             network: String::new(),
@@ -131,6 +134,9 @@ impl Plan {
              start_wait_ms = {}\n\n[transfer]\n{}\n",
             self.name, self.heartbeat_ms, self.lease_ms, self.start_wait_ms, self.transfer
         );
+        if self.open {
+            file += "[security]\npackets = \"open\"\n\n";
+        }
         for name in &self.networks {
             let _ = writeln!(file, "[[network]]\nname = \"{name}\"\n{}\n", self.network);
         }

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::hosts::Hosts;
 use super::plan::Plan;
-use super::process::Process;
+use super::process::{Process, said};
 use super::writes::Writes;
 use super::{json_lines, wait_for, wait_until};
 
@@ -40,7 +40,24 @@ impl Site {
             run_options: Vec::new(),
         };
         std::fs::write(site.config(), site.plan.text(site.directory.path())).unwrap();
+        if !site.plan.open {
+            let (_, stderr, status) = said(&["key", "new", site.key().to_str().unwrap()]);
+            assert_eq!(status, Some(0), "{stderr}");
+        }
         site
+    }
+
+    /// The file with the pair's key, where its configuration looks for it.
+    pub fn key(&self) -> PathBuf {
+        self.path(&format!("{}.key", self.plan.name))
+    }
+
+    /// What a witness is told of the pair's messages.
+    pub fn protection(&self) -> Vec<String> {
+        match self.plan.open {
+            true => vec!["--open".into()],
+            false => vec!["--key".into(), self.key().display().to_string()],
+        }
     }
 
     /// Puts each process that is started from here on on the host of its name; witnesses and plant
@@ -68,7 +85,8 @@ impl Site {
         let address = self.plan.witnesses[number].1.to_string();
         // For this long after its start a witness grants nothing, so no longer than needed.
         let lease = self.plan.lease_ms.to_string();
-        let arguments = [
+        let protection = self.protection();
+        let mut arguments = vec![
             "witness",
             "--listen",
             &address,
@@ -76,6 +94,7 @@ impl Site {
             &lease,
             "--json",
         ];
+        arguments.extend(protection.iter().map(String::as_str));
         let process = self.start_at("field", &arguments, &format!("w{number}"));
         self.witnesses.insert(number, process);
     }

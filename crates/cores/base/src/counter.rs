@@ -43,6 +43,13 @@ catalogue! {
     DiscardUnknownVersion, "discard_unknown_version", "datagrams", "Discarded: known type, unknown version.";
     DiscardMalformed, "discard_malformed", "datagrams", "Discarded: a field has a value its clause forbids.";
     DiscardCorrupt, "discard_corrupt", "datagrams", "Discarded: a heartbeat or witness message with a wrong checksum.";
+    DiscardUnprotected, "discard_unprotected", "datagrams", "Discarded: not protected, where messages must be.";
+    DiscardProtected, "discard_protected", "datagrams", "Discarded: protected, where messages are open.";
+    DiscardUnknownKey, "discard_unknown_key", "datagrams", "Discarded: sealed with a key that this node or witness does not have.";
+    DiscardMisdirected, "discard_misdirected", "datagrams", "Discarded: sealed by or for somebody else, or for another link.";
+    DiscardForged, "discard_forged", "datagrams", "Discarded: sealed by nobody who has the key, or changed on the way.";
+    DiscardReplayed, "discard_replayed", "datagrams", "Discarded: a sealed datagram that has come before.";
+    DiscardUntried, "discard_untried", "datagrams", "Discarded: of an unknown process, when too many such had come.";
     DiscardNoSource, "discard_no_source", "datagrams", "Discarded: the kernel named no address that it came from.";
     DiscardUnknownSource, "discard_unknown_source", "datagrams", "Discarded: from an address that is no partner's on this link.";
     DiscardWrongVersion, "discard_wrong_version", "datagrams", "Discarded: a wire version other than the one configured for the partner.";

@@ -27,7 +27,7 @@ mod suite;
 mod window;
 
 pub use keys::{Keyring, KeyringError, Secret};
-pub use opener::{Opener, Refusal};
+pub use opener::{Opener, Refusal, Route};
 #[cfg(feature = "ring")]
 pub use ring_suite::RingSuite;
 pub use sealer::{SealError, Sealer};

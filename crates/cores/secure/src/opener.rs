@@ -4,12 +4,10 @@ use crate::keys::{Keyring, first_of, generation, nonce};
 use crate::suite::Suite;
 use crate::window::Window;
 use alloc::boxed::Box;
-use bumpless_base::{Duration, Instant, LinkId, MAX_LINKS};
+use bumpless_base::{Duration, Instant, LinkId};
 use bumpless_wire::{EnvelopeHeader, WireError};
 use core::fmt;
 
-/// Processes of one sender whose keys are kept.
-const KEPT: usize = 4;
 /// How often an unknown process is tried at most, and how many trials may follow each other at once. Each takes some
 /// microseconds, and whoever knows a sender's address can ask for them: so they take some hundredths of a processor.
 const TRIAL_INTERVAL: Duration = Duration::from_micros(100);
@@ -67,46 +65,63 @@ struct Known<S: Suite> {
     /// The generation of the middle one of its keys, which opened last.
     generation: u32,
     keys: [S::Key; 3],
-    /// Which of its counters have been seen, by link.
-    seen: [Window; MAX_LINKS],
+    /// Which of its counters have been seen.
+    seen: Window,
     /// When it last opened something.
     used: Instant,
 }
 
-/// Opens what one sender sends to this node.
+/// What envelopes must say of their way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    /// Who sends: a node's number, or `envelope::WITNESS`. `None`: any holder of the key.
+    pub from: Option<u8>,
+    /// For whom it is.
+    pub to: u8,
+    /// The link. `None`: any. A sender has an origin on each.
+    pub link: Option<LinkId>,
+}
+
+impl Route {
+    fn is_of(&self, header: &EnvelopeHeader) -> bool {
+        self.from.is_none_or(|from| from == header.from)
+            && self.to == header.to
+            && self.link.is_none_or(|link| link == header.link)
+    }
+}
+
+/// Opens what comes on one way.
 pub struct Opener<S: Suite> {
-    from: u8,
-    to: u8,
+    route: Route,
     known: Box<[Known<S>]>,
     trials: Trials,
 }
 
 impl<S: Suite> Opener<S> {
-    /// An opener for what `from` sends to `to`. All memory is taken here.
-    pub fn new((from, to): (u8, u8), now: Instant) -> Self {
+    /// An opener for what comes on `route`. It keeps what it knows of so many processes, at least one. All memory is
+    /// taken here.
+    pub fn new(route: Route, processes: usize, now: Instant) -> Self {
         let nobody = |_| Known {
             id: None,
             generation: 0,
             keys: [(); 3].map(|()| S::key(&[0; 32])),
-            seen: [const { Window::new() }; MAX_LINKS],
+            seen: Window::new(),
             used: Instant::ZERO,
         };
         Self {
-            from,
-            to,
-            known: (0..KEPT).map(nobody).collect(),
+            route,
+            known: (0..processes.max(1)).map(nobody).collect(),
             trials: Trials { full_at: now },
         }
     }
 
-    /// Opens `datagram`, which has come on `link`, where it lies. Returns the message.
+    /// Opens `datagram` where it lies. Returns the message.
     ///
     /// # Errors
     /// [`Refusal`] says what is wrong. `datagram` has any content then.
     pub fn open<'a>(
         &mut self,
         keys: &Keyring<S>,
-        link: LinkId,
         datagram: &'a mut [u8],
         now: Instant,
     ) -> Result<&'a [u8], Refusal> {
@@ -114,7 +129,7 @@ impl<S: Suite> Opener<S> {
             return Err(Refusal::Unprotected);
         }
         let header = EnvelopeHeader::parse(datagram).map_err(Refusal::Wire)?;
-        if (header.from, header.to, header.link) != (self.from, self.to, link) {
+        if !self.route.is_of(&header) {
             return Err(Refusal::Misdirected);
         }
         if !keys.contains(header.key) {
@@ -167,9 +182,9 @@ impl<S: Suite> Opener<S> {
         if let Some(known) = place.or_else(silent).and_then(|at| self.known.get_mut(at)) {
             known.id = Some((header.key, header.origin));
             // Of generations whose keys are at hand from here on, nothing has been opened before.
-            known.seen = [const { Window::new() }; MAX_LINKS];
+            known.seen = Window::new();
             known.set_generation(keys, header);
-            known.note(header);
+            known.seen.note(header.counter);
             known.used = now;
         }
         Ok(())
@@ -206,8 +221,7 @@ impl<S: Suite> Known<S> {
         sealed: &mut [u8],
         now: Instant,
     ) -> Result<(), Refusal> {
-        let seen = self.seen.get(usize::from(header.link.0));
-        if !seen.is_some_and(|seen| seen.is_new(header.counter)) {
+        if !self.seen.is_new(header.counter) {
             return Err(Refusal::Replayed);
         }
         let key = self.key(header).ok_or(Refusal::Forged)?;
@@ -217,23 +231,16 @@ impl<S: Suite> Known<S> {
         if generation(header.counter) > self.generation {
             self.set_generation(keys, header);
         }
-        self.note(header);
+        self.seen.note(header.counter);
         self.used = now;
         Ok(())
-    }
-
-    fn note(&mut self, header: &EnvelopeHeader) {
-        if let Some(seen) = self.seen.get_mut(usize::from(header.link.0)) {
-            seen.note(header.counter);
-        }
     }
 }
 
 impl<S: Suite> fmt::Debug for Opener<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Opener")
-            .field("from", &self.from)
-            .field("to", &self.to)
+            .field("route", &self.route)
             .finish_non_exhaustive()
     }
 }

@@ -35,9 +35,9 @@ pub struct Sealer<S: Suite> {
 }
 
 impl<S: Suite> Sealer<S> {
-    /// A sealer with the first secret of `keys`, for the process `origin` of `from`. **`origin` must be random for
-    /// each start**: two processes with the same one would use the same keys for different packets, which breaks the
-    /// cipher.
+    /// A sealer with the first secret of `keys`, for what `from` sends. **`origin` must be random for each sealer**, whoever
+    /// makes it and whenever: two with the same one would use the same keys for different
+    /// packets, which breaks the cipher.
     pub fn new(keys: &Keyring<S>, from: u8, origin: u64) -> Self {
         let mut header = EnvelopeHeader {
             key: 0,
@@ -65,7 +65,7 @@ impl<S: Suite> Sealer<S> {
     }
 
     /// Makes an envelope of `datagram`, in which the message lies between [`EnvelopeHeader::LEN`] bytes before it and
-    /// [`EnvelopeHeader::TAG_LEN`] bytes after it, with room for both.
+    /// [`EnvelopeHeader::TAG_LEN`] bytes after it, with room for both. It goes to `to` on `link`.
     ///
     /// # Errors
     /// [`SealError`]; `datagram` is as it was then.

@@ -1,4 +1,4 @@
-//! Which counters of one sender have been seen on one link.
+//! Which counters of one sender have been seen.
 
 /// Counters that a window tells apart: packets may overtake each other by as many.
 const SPAN: u64 = 2048;

@@ -3,7 +3,7 @@
 
 use bumpless_base::{Duration, Instant, LinkId};
 use bumpless_secure::{
-    Keyring, KeyringError, Opener, Refusal, RingSuite, SealError, Sealer, Secret,
+    Keyring, KeyringError, Opener, Refusal, RingSuite, Route, SealError, Sealer, Secret,
 };
 use bumpless_wire::EnvelopeHeader;
 use proptest::prelude::*;
@@ -28,26 +28,32 @@ fn sealer(keys: &Keys, origin: u64) -> Sealer<RingSuite> {
     Sealer::new(keys, LEFT, origin)
 }
 
+const ROUTE: Route = Route {
+    from: Some(LEFT),
+    to: RIGHT,
+    link: Some(A),
+};
+
 fn opener() -> Opener<RingSuite> {
-    Opener::new((LEFT, RIGHT), at(0))
+    Opener::new(ROUTE, 4, at(0))
 }
 
 /// `message` in an envelope for the right node.
-fn sealed(sealer: &mut Sealer<RingSuite>, keys: &Keys, link: LinkId, message: &[u8]) -> Vec<u8> {
+fn sealed(sealer: &mut Sealer<RingSuite>, keys: &Keys, message: &[u8]) -> Vec<u8> {
     let mut datagram = vec![0; message.len() + EnvelopeHeader::OVERHEAD];
     datagram[EnvelopeHeader::LEN..][..message.len()].copy_from_slice(message);
-    sealer.seal(keys, (RIGHT, link), &mut datagram).unwrap();
+    sealer.seal(keys, (RIGHT, A), &mut datagram).unwrap();
     datagram
 }
 
 fn open(
     opener: &mut Opener<RingSuite>,
-    (keys, link): (&Keys, LinkId),
+    keys: &Keys,
     datagram: &[u8],
     now: Instant,
 ) -> Result<Vec<u8>, Refusal> {
     let mut datagram = datagram.to_vec();
-    let opened = opener.open(keys, link, &mut datagram, now);
+    let opened = opener.open(keys, &mut datagram, now);
     opened.map(<[u8]>::to_vec)
 }
 
@@ -56,10 +62,10 @@ fn what_is_sealed_is_opened_and_cannot_be_read_on_the_way() {
     let keys = keys(&[1]);
     let (mut left, mut right) = (sealer(&keys, 7), opener());
     for message in [&b""[..], b"x", &[0x5A; 1500]] {
-        let datagram = sealed(&mut left, &keys, A, message);
+        let datagram = sealed(&mut left, &keys, message);
         let shows = |part: &[u8]| part == [0x5A; 8];
         assert!(!datagram.windows(8).any(shows));
-        let opened = open(&mut right, (&keys, A), &datagram, at(1));
+        let opened = open(&mut right, &keys, &datagram, at(1));
         assert_eq!(opened.as_deref(), Ok(message));
     }
 }
@@ -68,18 +74,30 @@ fn what_is_sealed_is_opened_and_cannot_be_read_on_the_way() {
 fn a_message_opens_once_on_its_link_at_its_addressee() {
     let keys = keys(&[1]);
     let (mut left, mut right) = (sealer(&keys, 7), opener());
-    let datagram = sealed(&mut left, &keys, A, b"message");
-    let refused = |opener: &mut Opener<RingSuite>, link| {
-        open(opener, (&keys, link), &datagram, at(1)).expect_err("it is refused")
+    let datagram = sealed(&mut left, &keys, b"message");
+    let refused = |opener: &mut Opener<RingSuite>| {
+        open(opener, &keys, &datagram, at(1)).expect_err("it is refused")
     };
-    assert_eq!(refused(&mut right, B), Refusal::Misdirected);
-    for (from, to) in [(LEFT, 2), (RIGHT, LEFT)] {
-        let mut other = Opener::new((from, to), at(0));
-        assert_eq!(refused(&mut other, A), Refusal::Misdirected);
+    let (from, link) = (Some(RIGHT), Some(B));
+    for route in [
+        Route { from, ..ROUTE },
+        Route { to: 2, ..ROUTE },
+        Route { link, ..ROUTE },
+    ] {
+        let mut other = Opener::new(route, 4, at(0));
+        assert_eq!(refused(&mut other), Refusal::Misdirected);
     }
-    let opened = open(&mut right, (&keys, A), &datagram, at(1));
+    let opened = open(&mut right, &keys, &datagram, at(1));
     assert_eq!(opened.unwrap(), b"message");
-    assert_eq!(refused(&mut right, A), Refusal::Replayed);
+    assert_eq!(refused(&mut right), Refusal::Replayed);
+    // A witness does not know beforehand who asks on which link.
+    let anybody = Route {
+        from: None,
+        link: None,
+        ..ROUTE
+    };
+    let opened = open(&mut Opener::new(anybody, 4, at(0)), &keys, &datagram, at(1));
+    assert_eq!(opened.unwrap(), b"message");
 }
 
 #[test]
@@ -87,7 +105,7 @@ fn an_unprotected_message_is_named_as_such() {
     // An acknowledgement without blocks, version 1.
     let plain = [0x10, 0x01, 0, 1, 0, 5, 0, 9, 0];
     assert!(bumpless_wire::parse(&plain).is_ok());
-    let opened = open(&mut opener(), (&keys(&[1]), A), &plain, at(1));
+    let opened = open(&mut opener(), &keys(&[1]), &plain, at(1));
     assert_eq!(opened, Err(Refusal::Unprotected));
 }
 
@@ -95,17 +113,17 @@ fn an_unprotected_message_is_named_as_such() {
 fn a_secret_changes_without_a_gap_and_an_unknown_one_is_named() {
     let (old, both, new) = (keys(&[1]), keys(&[2, 1]), keys(&[2]));
     let (mut left, mut right) = (sealer(&old, 7), opener());
-    let first = sealed(&mut left, &old, A, b"1");
-    assert!(open(&mut right, (&both, A), &first, at(1)).is_ok());
+    let first = sealed(&mut left, &old, b"1");
+    assert!(open(&mut right, &both, &first, at(1)).is_ok());
     left.set_keys(&both);
-    let second = sealed(&mut left, &both, A, b"2");
+    let second = sealed(&mut left, &both, b"2");
     let unknown = Err(Refusal::UnknownKey(new.sealing()));
-    assert_eq!(open(&mut right, (&old, A), &second, at(2)), unknown);
-    assert!(open(&mut right, (&both, A), &second, at(2)).is_ok());
+    assert_eq!(open(&mut right, &old, &second, at(2)), unknown);
+    assert!(open(&mut right, &both, &second, at(2)).is_ok());
     let ended = Err(Refusal::UnknownKey(old.sealing()));
-    assert_eq!(open(&mut right, (&new, A), &first, at(3)), ended);
+    assert_eq!(open(&mut right, &new, &first, at(3)), ended);
     let replayed = Err(Refusal::Replayed);
-    assert_eq!(open(&mut right, (&new, A), &second, at(3)), replayed);
+    assert_eq!(open(&mut right, &new, &second, at(3)), replayed);
 }
 
 #[test]
@@ -113,16 +131,16 @@ fn a_restarted_sender_is_heard_at_once_and_its_old_packets_open_once() {
     let keys = keys(&[1]);
     let (mut present, mut right) = (sealer(&keys, 9), opener());
     // As many earlier processes as fit beside the present one.
-    let old = (0..3).map(|origin| sealed(&mut sealer(&keys, origin), &keys, A, b"old"));
+    let old = (0..3).map(|origin| sealed(&mut sealer(&keys, origin), &keys, b"old"));
     let old: Vec<_> = old.collect();
     for round in 0..20 {
         let now = at(round * 1000);
-        let datagram = sealed(&mut present, &keys, A, b"present");
-        assert!(open(&mut right, (&keys, A), &datagram, now).is_ok());
+        let datagram = sealed(&mut present, &keys, b"present");
+        assert!(open(&mut right, &keys, &datagram, now).is_ok());
         let replayed = Err(Refusal::Replayed);
-        assert_eq!(open(&mut right, (&keys, A), &datagram, now), replayed);
+        assert_eq!(open(&mut right, &keys, &datagram, now), replayed);
         for datagram in &old {
-            let opened = open(&mut right, (&keys, A), datagram, now);
+            let opened = open(&mut right, &keys, datagram, now);
             assert_eq!(opened.is_ok(), round == 0);
         }
     }
@@ -134,17 +152,17 @@ fn who_is_heard_is_not_forgotten_for_processes_that_are_gone() {
     let (mut present, mut right) = (sealer(&keys, 99), opener());
     for origin in 0..10 {
         let now = at(origin * 1000);
-        let datagram = sealed(&mut present, &keys, A, b"present");
-        assert!(open(&mut right, (&keys, A), &datagram, now).is_ok());
+        let datagram = sealed(&mut present, &keys, b"present");
+        assert!(open(&mut right, &keys, &datagram, now).is_ok());
         // One after the other takes the place of the one before, whatever counters that had come to.
         let mut gone = sealer(&keys, origin);
         gone.skip_to(&keys, 5000 * (10 - origin));
         for _ in 0..2 {
-            let old = sealed(&mut gone, &keys, A, b"old");
-            assert!(open(&mut right, (&keys, A), &old, now).is_ok());
+            let old = sealed(&mut gone, &keys, b"old");
+            assert!(open(&mut right, &keys, &old, now).is_ok());
         }
         let replayed = Err(Refusal::Replayed);
-        assert_eq!(open(&mut right, (&keys, A), &datagram, now), replayed);
+        assert_eq!(open(&mut right, &keys, &datagram, now), replayed);
     }
 }
 
@@ -152,15 +170,15 @@ fn who_is_heard_is_not_forgotten_for_processes_that_are_gone() {
 fn a_flood_of_unknown_processes_costs_few_trials_and_ends_with_it() {
     let keys = keys(&[1]);
     let (mut left, mut right) = (sealer(&keys, 7), opener());
-    let first = sealed(&mut left, &keys, A, b"1");
-    assert!(open(&mut right, (&keys, A), &first, at(0)).is_ok());
-    let forged = sealed(&mut sealer(&keys, 1), &keys, A, b"forged");
+    let first = sealed(&mut left, &keys, b"1");
+    assert!(open(&mut right, &keys, &first, at(0)).is_ok());
+    let forged = sealed(&mut sealer(&keys, 1), &keys, b"forged");
     let mut tried = 0;
     // A second of a packet each microsecond.
     for n in 0..1_000_000u64 {
         let mut datagram = forged.clone();
         datagram[9..17].copy_from_slice(&(1000 + n).to_be_bytes());
-        match right.open(&keys, A, &mut datagram, at(n)) {
+        match right.open(&keys, &mut datagram, at(n)) {
             Err(Refusal::Forged) => tried += 1,
             Err(Refusal::TooManyUnknown) => {}
             other => panic!("{other:?}"),
@@ -170,14 +188,14 @@ fn a_flood_of_unknown_processes_costs_few_trials_and_ends_with_it() {
     // One that is known is not concerned, not where its keys change either.
     for counter in [1, (1 << 24) - 1, 1 << 24, (1 << 24) + 1, (2 << 24) + 1] {
         left.skip_to(&keys, counter);
-        let next = sealed(&mut left, &keys, A, b"2");
-        assert!(open(&mut right, (&keys, A), &next, at(999_999)).is_ok());
+        let next = sealed(&mut left, &keys, b"2");
+        assert!(open(&mut right, &keys, &next, at(999_999)).is_ok());
     }
     let mut restarted = sealer(&keys, 8);
     let heard = (0..3).any(|n| {
-        let datagram = sealed(&mut restarted, &keys, A, b"3");
+        let datagram = sealed(&mut restarted, &keys, b"3");
         let now = at(1_000_000) + Duration::from_micros(n * 100);
-        open(&mut right, (&keys, A), &datagram, now).is_ok()
+        open(&mut right, &keys, &datagram, now).is_ok()
     });
     assert!(heard);
 }
@@ -187,24 +205,24 @@ fn keys_change_with_the_counter_and_packets_of_both_generations_open() {
     let keys = keys(&[1]);
     let (mut left, mut right) = (sealer(&keys, 7), opener());
     left.skip_to(&keys, (1 << 24) - 2);
-    let datagrams = (0..4).map(|n| sealed(&mut left, &keys, A, &[n]));
+    let datagrams = (0..4).map(|n| sealed(&mut left, &keys, &[n]));
     let datagrams: Vec<_> = datagrams.collect();
     for place in [0, 2, 1, 3] {
-        let opened = open(&mut right, (&keys, A), &datagrams[place], at(1));
+        let opened = open(&mut right, &keys, &datagrams[place], at(1));
         assert!(opened.is_ok(), "{place}");
     }
     // Generations pass unheard; those before are over.
     left.skip_to(&keys, 9 << 24);
-    let later = sealed(&mut left, &keys, A, b"later");
-    assert!(open(&mut right, (&keys, A), &later, at(1)).is_ok());
+    let later = sealed(&mut left, &keys, b"later");
+    assert!(open(&mut right, &keys, &later, at(1)).is_ok());
     let replayed = Err(Refusal::Replayed);
     for old in [&datagrams[3], &later] {
-        assert_eq!(open(&mut right, (&keys, A), old, at(1)), replayed);
-        assert_eq!(open(&mut right, (&keys, A), old, at(1_000)), replayed);
+        assert_eq!(open(&mut right, &keys, old, at(1)), replayed);
+        assert_eq!(open(&mut right, &keys, old, at(1_000)), replayed);
     }
     left.skip_to(&keys, (1 << 48) - 1);
-    let last = sealed(&mut left, &keys, A, b"last");
-    assert!(open(&mut right, (&keys, A), &last, at(2)).is_ok());
+    let last = sealed(&mut left, &keys, b"last");
+    assert!(open(&mut right, &keys, &last, at(2)).is_ok());
     let result = left.seal(&keys, (RIGHT, A), &mut [0; 64]);
     assert_eq!(result, Err(SealError::Exhausted));
 }
@@ -261,19 +279,19 @@ proptest! {
     ) {
         let keys = keys(&[1]);
         let (mut left, mut right) = (sealer(&keys, 7), opener());
-        let known = sealed(&mut left, &keys, A, b"known");
-        prop_assert!(open(&mut right, (&keys, A), &known, at(0)).is_ok());
-        let datagram = sealed(&mut left, &keys, A, &message);
+        let known = sealed(&mut left, &keys, b"known");
+        prop_assert!(open(&mut right, &keys, &known, at(0)).is_ok());
+        let datagram = sealed(&mut left, &keys, &message);
         let mut changed = datagram.clone();
         for (at, bits) in flips {
             let place = at.index(changed.len());
             changed[place] ^= bits;
         }
         if changed != datagram {
-            prop_assert!(open(&mut right, (&keys, A), &changed, at(1)).is_err());
+            prop_assert!(open(&mut right, &keys, &changed, at(1)).is_err());
         }
         // What was refused has spoilt nothing.
-        let opened = open(&mut right, (&keys, A), &datagram, at(2));
+        let opened = open(&mut right, &keys, &datagram, at(2));
         prop_assert_eq!(opened.unwrap(), message);
     }
 
@@ -289,6 +307,6 @@ proptest! {
             datagram[4..6].copy_from_slice(&keys.sealing().to_be_bytes());
             datagram[6..9].copy_from_slice(&[LEFT, RIGHT, 0]);
         }
-        prop_assert!(open(&mut opener(), (&keys, A), &datagram, at(0)).is_err());
+        prop_assert!(open(&mut opener(), &keys, &datagram, at(0)).is_err());
     }
 }

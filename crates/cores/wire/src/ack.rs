@@ -8,7 +8,7 @@
 //!      2     2 HVer       1
 //!      4     2 ChId       channel, 1..=65535
 //!      6     2 TCycle     transfer cycle
-//!      8     1 AckBlocks  number of blocks that follow, 0..=150
+//!      8     1 AckBlocks  number of blocks that follow, 0..=145
 //!      9     2 LowAck     first block: lowest sequence number received
 //!     11     2 HighAck    first block: highest sequence number received
 //! ```
@@ -23,11 +23,11 @@
 //!      8     2 ChId       channel, 1..=65535
 //!     10     1 Link       link on which the triggering packet arrived, 0..=7, 255 = none
 //!     11     1 Flags      0x01 that packet was a retransmission, 0x02 Trigger is valid,
-//!                         0x80 authenticated, others 0
+//!                         others 0
 //!     12     4 TCycle     transfer cycle
 //!     16     4 Trigger    sequence number of the triggering packet, 0 without flag 0x02
 //!     20     4 Received   distinct packets received in this transfer cycle
-//!     24     1 AckBlocks  number of blocks that follow, 0..=150
+//!     24     1 AckBlocks  number of blocks that follow, 0..=145
 //!     25     4 LowAck     first block: lowest sequence number received
 //!     29     4 HighAck    first block: highest sequence number received
 //! ```
@@ -46,7 +46,7 @@ const V1_LEN: usize = 9;
 const V2_LEN: usize = 25;
 
 /// Most blocks in one acknowledgement (first paper, table 18).
-pub const MAX_ACK_BLOCKS: usize = 150;
+pub const MAX_ACK_BLOCKS: usize = 145;
 
 /// Bytes of the longest acknowledgement; it fits the smallest MTU of IPv6.
 pub const MAX_ACK_LEN: usize = V2_LEN + MAX_ACK_BLOCKS * 8;

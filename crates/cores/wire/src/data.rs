@@ -23,7 +23,7 @@
 //!      4     4 Tag        session
 //!      8     2 ChId       channel, 1..=65535
 //!     10     1 Link       link on which the packet is sent, 0..=7
-//!     11     1 Flags      0x01 retransmission, 0x80 authenticated, others 0
+//!     11     1 Flags      0x01 retransmission, others 0
 //!     12     4 TCycle     transfer cycle, wraps
 //!     16     4 SeqNo      packet within the transfer cycle, from 0
 //!     20     4 TtlSzCyc   payload bytes of the whole transfer cycle
@@ -37,7 +37,6 @@ use bumpless_base::{ChannelId, Duration, LinkId, MAX_LINKS};
 
 pub(crate) const HTYPE: u16 = 0x0001;
 pub(crate) const FLAG_RETRANSMISSION: u8 = 0x01;
-pub(crate) const FLAG_AUTHENTICATED: u8 = 0x80;
 
 const V1_LEN: usize = 18;
 const V2_LEN: usize = 30;
@@ -235,12 +234,9 @@ pub(crate) fn link(raw: u8) -> Result<LinkId, WireError> {
 
 /// `Flags` of version 2, of which only those in `known` may be set.
 pub(crate) const fn flags(raw: u8, known: u8) -> Result<u8, WireError> {
-    if raw & !(known | FLAG_AUTHENTICATED) != 0 {
-        Err(WireError::Malformed(Field::Flags))
-    } else if raw & FLAG_AUTHENTICATED != 0 {
-        Err(WireError::Authenticated)
-    } else {
-        Ok(raw)
+    match raw & !known {
+        0 => Ok(raw),
+        _ => Err(WireError::Malformed(Field::Flags)),
     }
 }
 

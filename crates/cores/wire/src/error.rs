@@ -16,7 +16,7 @@ pub enum Field {
     Trigger,
     /// `Received` is below the number of packets that the blocks acknowledge (W-20).
     Received,
-    /// `AckBlocks` is above 150 (W-11).
+    /// `AckBlocks` is above 145 (W-11).
     AckBlocks,
     /// A block's `LowAck` is above its `HighAck`, or at most one above the `HighAck` before it (W-12).
     Blocks,
@@ -85,8 +85,6 @@ pub enum WireError {
     Malformed(Field),
     /// The checksum of a heartbeat or witness message is wrong (W-31).
     Corrupt,
-    /// Marked as authenticated, and there is no key to check it with (W-17).
-    Authenticated,
 }
 
 impl WireError {
@@ -97,7 +95,7 @@ impl WireError {
             Self::UnknownType(_) => Counter::DiscardUnknownType,
             Self::UnknownVersion { .. } => Counter::DiscardUnknownVersion,
             Self::Corrupt => Counter::DiscardCorrupt,
-            Self::Malformed(_) | Self::Authenticated => Counter::DiscardMalformed,
+            Self::Malformed(_) => Counter::DiscardMalformed,
         }
     }
 }
@@ -125,10 +123,6 @@ impl fmt::Display for WireError {
             ),
             Self::Corrupt => f.write_str(
                 "the checksum is wrong: something on the path changes datagrams and UDP's checksum does not see it",
-            ),
-            Self::Authenticated => f.write_str(
-                "the packet is authenticated and no key is configured: \
-                 configure the same security on all nodes",
             ),
         }
     }

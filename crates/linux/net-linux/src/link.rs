@@ -20,11 +20,12 @@ pub trait Link {
     /// and why it stayed. "Sent" means taken by the kernel, not received by anyone.
     fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome;
 
-    /// Passes on datagrams that have arrived, each with its source, in the order of arrival.
+    /// Passes on datagrams that have arrived, each with its source, in the order of arrival. Whoever takes one may
+    /// change it where it lies.
     ///
     /// The amount per call is bounded, so that a flooded link cannot starve the others: when
     /// [`ReceiveOutcome::more`] says so, call again after the other links had their turn.
-    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome;
+    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome;
 
     /// Datagrams that were lost before [`receive`](Self::receive) could pass them on, for want of room in the
     /// receive buffer, since the link was opened; goes on from zero after `u32::MAX`. `None` if nobody counts
@@ -46,7 +47,7 @@ impl<L: Link + ?Sized> Link for Box<L> {
     fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
         (**self).send(to, packets)
     }
-    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome {
         (**self).receive(sink)
     }
     fn receive_drops(&self) -> Option<u32> {

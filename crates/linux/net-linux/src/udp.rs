@@ -121,7 +121,7 @@ impl Link for UdpLink {
         }
     }
 
-    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome {
         self.incoming.receive(&self.socket, sink)
     }
 

@@ -5,6 +5,7 @@ use bumpless_base::NodeId;
 
 use crate::model::{Application, ApplicationKind, Config};
 use crate::problem::Problem;
+use crate::security::Security;
 
 /// An application that stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,10 +37,17 @@ impl Change {
     pub fn between(old: &Config, new: &Config, file: &str) -> Result<Self, Vec<Problem>> {
         let mut problems = Problems::new(file);
         for section in restart(old, new) {
+            let right = match section {
+                "security" if only_keys(old, new) => {
+                    "leave them as they are, or start one node after the other with the new file: sealing with a key \
+                     that the other has already (spec/security.md, N-4)"
+                }
+                _ => "leave it as it is, or stop both nodes and start them with the new file",
+            };
             problems.add(
                 section.to_owned(),
                 "cannot change while the pair runs".into(),
-                "leave it as it is, or stop both nodes and start them with the new file",
+                right,
             );
         }
         if old.nodes.len() != 2 {
@@ -114,6 +122,7 @@ pub fn restart(old: &Config, new: &Config) -> Vec<&'static str> {
         pair,
         timing,
         transfer,
+        security,
         realtime,
         plan: _,
         networks,
@@ -123,18 +132,34 @@ pub fn restart(old: &Config, new: &Config) -> Vec<&'static str> {
         applications: _,
         weaknesses: _,
     } = old;
+    // What follows from another protection alone is told there.
+    let protection = new.security.overhead();
+    let (mut transfer, mut networks) = (transfer.clone(), networks.clone());
+    if security.overhead() != protection {
+        transfer.payload_size = new.transfer.payload_size;
+    }
+    for network in &mut networks {
+        network.protection = protection;
+    }
     let sections = [
         ("pair", *pair != new.pair),
         ("timing", *timing != new.timing),
-        ("transfer", *transfer != new.transfer),
+        ("transfer", transfer != new.transfer),
+        ("security", *security != new.security),
         ("realtime", *realtime != new.realtime),
-        ("network", *networks != new.networks),
+        ("network", networks != new.networks),
         ("node", *nodes != new.nodes),
         ("reference", *references != new.references),
         ("group", *groups != new.groups),
     ];
     let differing = sections.into_iter().filter(|&(_, differs)| differs);
     differing.map(|(section, _)| section).collect()
+}
+
+/// Whether only other files have the keys.
+fn only_keys(old: &Config, new: &Config) -> bool {
+    let protected = |config: &Config| matches!(config.security, Security::Protected(_));
+    protected(old) && protected(new)
 }
 
 /// Those who go are still there when those who come have everything they need.

@@ -6,7 +6,7 @@ use crate::model::MAX_FILE_LEN;
 use crate::reader::{Reader, TableReader};
 use crate::schema::{
     Application, FieldIo, Group, Network, Node, Pair, PlanSettings, Realtime, Reference, SECTIONS,
-    Section, SetPoint, Timing, Transfer,
+    Section, Security, SetPoint, Timing, Transfer,
 };
 use crate::section::{SectionInfo, Times};
 use crate::suggest::nearest;
@@ -16,6 +16,7 @@ pub(crate) struct File {
     pub(crate) pair: Pair,
     pub(crate) timing: Timing,
     pub(crate) transfer: Transfer,
+    pub(crate) security: Security,
     pub(crate) realtime: Realtime,
     pub(crate) plan: PlanSettings,
     pub(crate) networks: Vec<Network>,
@@ -93,6 +94,7 @@ fn read_sections(reader: &mut Reader, root: &Table) -> File {
         pair: once(reader, root),
         timing: once(reader, root),
         transfer: once(reader, root),
+        security: once(reader, root),
         realtime: once(reader, root),
         plan: once(reader, root),
         networks: many(reader, root, ""),

@@ -5,7 +5,7 @@
 //! numbers as the 16 hexadecimal digits of their IEEE 754 form, in the order below. Comments,
 //! formatting and whether a default is written out do not matter; the order of networks, nodes,
 //! references and groups does, because their numbers go over the wire. Left out is what is local,
-//! `[realtime]`, the control sockets and the folders for states, and what only the plan reads: better knowledge of a network's
+//! `[realtime]`, the paths of keys, the control sockets and the folders for states, and what only the plan reads: better knowledge of a network's
 //! losses is no reason to stop a pair.
 
 use std::fmt::Write;
@@ -14,6 +14,7 @@ use crate::model::{
     Application, ApplicationKind, Config, FieldIo, Group, Network, Node, QuadrupleTank, Reference,
     Synthetic, Timing, Transfer,
 };
+use crate::security::Security;
 
 const FNV64_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV64_PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -41,6 +42,7 @@ impl Config {
             pair,
             timing,
             transfer,
+            security,
             realtime: _,
             plan: _,
             networks,
@@ -50,10 +52,11 @@ impl Config {
             applications,
             weaknesses: _,
         } = self;
-        let mut text = Canonical("bumpless configuration 3\n".into());
+        let mut text = Canonical("bumpless configuration 4\n".into());
         text.line("pair", format_args!("{pair:?}"));
         text.timing(timing);
         text.transfer(transfer);
+        text.security(security);
         networks.iter().for_each(|network| text.network(network));
         nodes.iter().for_each(|node| text.node(node));
         references
@@ -134,6 +137,14 @@ impl Canonical {
         self.line("transfer.memory_max", format_args!("{memory_max}"));
     }
 
+    fn security(&mut self, security: &Security) {
+        let packets = match security {
+            Security::Protected(_) => "protected",
+            Security::Open => "open",
+        };
+        self.line("security.packets", format_args!("{packets}"));
+    }
+
     fn network(&mut self, network: &Network) {
         let Network {
             name,
@@ -145,6 +156,7 @@ impl Canonical {
             loss: _,
             round_trip_max: _,
             other_traffic: _,
+            protection: _,
         } = network;
         self.line("network.name", format_args!("{name:?}"));
         self.line("network.bandwidth", format_args!("{bandwidth}"));

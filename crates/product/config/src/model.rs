@@ -11,6 +11,7 @@ use bumpless_base::{ChannelId, Duration, LinkId, LinkSet, NodeId, frame};
 
 pub use bumpless_wire::WireVersion;
 
+use crate::security::Security;
 use crate::weakness::Weakness;
 
 /// Most nodes in one configuration.
@@ -39,6 +40,8 @@ pub struct Config {
     pub timing: Timing,
     /// The transfer protocol's parameters.
     pub transfer: Transfer,
+    /// What protects messages on the networks.
+    pub security: Security,
     /// Real-time options of the data plane; local to each node.
     pub realtime: Realtime,
     /// What the plan is told, and what comes of its answer.
@@ -197,17 +200,19 @@ pub struct Network {
     pub round_trip_max: Duration,
     /// Longest frame of other traffic, bytes on the wire, for the plan.
     pub other_traffic: u32,
+    /// Bytes in each datagram that protect its message.
+    pub protection: u16,
 }
 
 impl Network {
-    /// See [`IpVersion::frame_overhead`].
-    pub const fn frame_overhead(&self) -> u16 {
-        self.ip.frame_overhead()
+    /// Bytes on the wire for each message: [`IpVersion::frame_overhead`], and what protects it.
+    pub const fn message_overhead(&self) -> u16 {
+        self.ip.frame_overhead() + self.protection
     }
 
-    /// Largest UDP payload, bytes.
-    pub const fn datagram_max(&self) -> u16 {
-        self.mtu - self.ip.header_len() - frame::UDP
+    /// Longest message, bytes: what UDP carries, less what protects it.
+    pub const fn message_max(&self) -> u16 {
+        self.mtu - self.ip.header_len() - frame::UDP - self.protection
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct Fault {
     pub(crate) right: Option<String>,
 }
 
-pub(super) fn fault<T>(wrong: impl Into<String>) -> Result<T, Vec<Fault>> {
+pub(crate) fn fault<T>(wrong: impl Into<String>) -> Result<T, Vec<Fault>> {
     let fault = Fault {
         line: None,
         element: String::new(),
@@ -39,7 +39,7 @@ pub(super) fn fault<T>(wrong: impl Into<String>) -> Result<T, Vec<Fault>> {
 }
 
 /// `item` in a message.
-pub(super) fn show(item: &Item) -> String {
+pub(crate) fn show(item: &Item) -> String {
     match item {
         Item::Value(Value::String(text)) => format!("is the text {}", quote(text.value())),
         Item::Value(Value::Integer(number)) => format!("is {}", number.value()),

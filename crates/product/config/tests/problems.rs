@@ -226,7 +226,8 @@ fn a_problem_in_json_has_the_documented_fields() {
         .map(String::as_str)
         .collect();
     assert_eq!(keys, ["field", "file", "line", "right", "wrong"]);
-    let config = Config::parse(&sample(), "t").unwrap();
+    let open = sample().replacen("#packets = \"protected\"", "packets = \"open\"", 1);
+    let config = Config::parse(&open, "t").unwrap();
     let json = serde_json::to_value(&config.weaknesses[0]).unwrap();
     assert_eq!(json["code"], "unauthenticated");
 }

@@ -7,6 +7,7 @@ use std::thread::{self, JoinHandle};
 use bumpless_base::NodeId;
 use bumpless_config::{Config, Realtime};
 use bumpless_net_linux::{Clock, Waker, open_files, random};
+use bumpless_secure::{Keyring, RingSuite};
 use rtrb::Producer;
 
 use crate::admission::Admission;
@@ -19,6 +20,7 @@ use crate::data_plane::drivers::{Pingers, Ports, Sockets};
 use crate::data_plane::waiter::Waiter;
 use crate::data_plane::{Command, DataPlane};
 use crate::directory::Directory;
+use crate::key_file;
 use crate::log::{EventLog, EventSink, LogHealth, LogOutput, LogRegistry, Names};
 use crate::note::Note;
 use crate::opening::{open_links, open_pingers};
@@ -38,13 +40,16 @@ pub fn run(
     open_link: OpenLink<'_>,
 ) -> Result<(), RunError> {
     let admission = Admission::of(config).map_err(RunError::Refused)?;
+    let folder = key_file::folder_of(options.config_file.as_deref());
+    let keys = key_file::for_config(&config.security, folder).map_err(RunError::Keys)?;
+    let keys = keys.map(Arc::new);
     let _lock = crate::lock(config, node).map_err(RunError::Lock)?;
     let wiring = Wiring::new(config, node);
     open_files::ensure(files_needed(config, &wiring)).map_err(RunError::OpenFiles)?;
     let mut notes = Vec::new();
     let disk = Disk::open(config, node, &wiring)?;
     let found = read_disk(disk.as_ref(), &mut notes);
-    let drivers = open_drivers(config, &wiring, open_link, &mut notes)?;
+    let drivers = open_drivers((config, &wiring), keys.as_ref(), open_link, &mut notes)?;
     let beginning = Beginning {
         seed: seed()?,
         now: Clock.now(),
@@ -210,12 +215,12 @@ fn seed() -> Result<u64, RunError> {
 }
 
 fn open_drivers(
-    config: &Config,
-    wiring: &Wiring,
+    (config, wiring): (&Config, &Wiring),
+    keys: Option<&Arc<Keyring<RingSuite>>>,
     open_link: OpenLink<'_>,
     notes: &mut Vec<Note>,
 ) -> Result<(Ports<Sockets>, Pingers<Sockets>), RunError> {
-    let links = open_links(config, wiring, open_link, notes)?;
+    let links = open_links((config, wiring), keys, open_link, notes)?;
     // Echo requests show their nonce to everybody on their way; it must tell nothing of the cores' seed.
     let pingers = open_pingers(config, wiring, seed()?, notes)?;
     Ok((links, pingers))

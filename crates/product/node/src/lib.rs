@@ -18,6 +18,7 @@ pub mod directory;
 pub mod event;
 pub mod executor;
 mod instance_lock;
+pub mod key_file;
 pub mod log;
 pub mod note;
 pub mod opening;
@@ -42,6 +43,8 @@ use bumpless_base::{LinkId, NodeId};
 use bumpless_config::Config;
 use bumpless_net_linux::open_files::TooFew;
 use bumpless_net_linux::{Errno, Link, OpenError, UdpConfig, UdpLink};
+
+use crate::key_file::KeyFileError;
 
 pub use instance_lock::{InstanceLock, LockError};
 pub use log::LogFormat;
@@ -79,6 +82,8 @@ pub enum RunError {
     },
     /// Another node keeps its states in this node's folder.
     StateDir(PathBuf),
+    /// Key files that cannot be used, all of them.
+    Keys(Vec<KeyFileError>),
     /// The plan refuses the configuration; why, and what to do.
     Refused(String),
     /// A core refused its setup; the configuration let something through that it should not have.
@@ -108,6 +113,7 @@ impl fmt::Display for RunError {
         match self {
             Self::Lock(error) => error.fmt(f),
             Self::StateDir(path) => f.write_str(&persist::in_use(path)),
+            Self::Keys(errors) => f.write_str(&key_file::told(errors)),
             Self::Refused(reasons) => f.write_str(reasons),
             Self::Link { network, cause } => write!(f, "network '{network}': {cause}"),
             Self::Setup(cause) => write!(f, "the configuration cannot be run: {cause}"),
@@ -190,7 +196,7 @@ pub fn open_udp(_link: LinkId, settings: &LinkSettings) -> Result<OpenedLink, Op
     config.priority = settings.priority;
     config.may_be_absent = true;
     // A full window of every partner must fit while this thread is away.
-    let window = settings.in_flight_max as usize * (usize::from(settings.datagram_max) + 1024);
+    let window = settings.in_flight_max as usize * (usize::from(settings.message_max) + 1024);
     config.receive_buffer = config.receive_buffer.max(2 * window);
     let link = UdpLink::open(&config)?;
     let report = link.report();

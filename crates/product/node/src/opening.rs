@@ -1,18 +1,24 @@
 //! Opening what a node needs of the system: links, ICMP sockets.
 
+use std::sync::Arc;
+
 use bumpless_base::LinkId;
 use bumpless_config::{Config, ReferenceKind};
-use bumpless_net_linux::{Clock, Pinger};
+use bumpless_net_linux::{Clock, Pinger, random};
+use bumpless_secure::{Keyring, RingSuite};
 
-use crate::data_plane::link_port::{Addresses, LinkPort};
+use crate::data_plane::addresses::Addresses;
+use crate::data_plane::link_port::LinkPort;
+use crate::data_plane::protection::{self, Protection};
 use crate::note::Note;
-use crate::wiring::{LinkSettings, Wiring, witness_addresses};
+use crate::wiring::{LinkSettings, Wiring};
 use crate::{OpenLink, RunError};
 
-/// Opens the link of every network on which this node has an address.
+/// Opens the link of every network on which this node has an address; messages are sealed with `keys`, if there are
+/// any.
 pub fn open_links(
-    config: &Config,
-    wiring: &Wiring,
+    (config, wiring): (&Config, &Wiring),
+    keys: Option<&Arc<Keyring<RingSuite>>>,
     open_link: OpenLink<'_>,
     notes: &mut Vec<Note>,
 ) -> Result<Vec<Option<LinkPort>>, RunError> {
@@ -36,15 +42,13 @@ pub fn open_links(
             notes.push(absent(link, settings));
         }
         present |= opened.present;
-        let addresses = Addresses {
-            partners: wiring.partner_addresses(config, link),
-            references: witness_addresses(config, link),
-        };
+        let addresses = Addresses::new(config, wiring, link);
+        let protection = protect(keys, (wiring, link), &addresses, settings)?;
         ports.push(Some(LinkPort::new(
             link,
             opened.driver,
             settings,
-            addresses,
+            (addresses, protection),
             Clock.now(),
         )));
     }
@@ -61,6 +65,34 @@ pub fn open_links(
         )));
     }
     Ok(ports)
+}
+
+fn protect(
+    keys: Option<&Arc<Keyring<RingSuite>>>,
+    (wiring, link): (&Wiring, LinkId),
+    addresses: &Addresses,
+    settings: &LinkSettings,
+) -> Result<Protection<RingSuite>, RunError> {
+    let Some(keys) = keys else {
+        return Ok(Protection::none(addresses.nodes.len()));
+    };
+    let origin = random::seed().map_err(|errno| RunError::System {
+        what: "draw a random number",
+        cause: errno.into(),
+    })?;
+    let sender = protection::Sender {
+        node: wiring.node,
+        link,
+        origin,
+    };
+    let longest = settings.message_max;
+    Ok(Protection::sealed(
+        keys,
+        sender,
+        addresses,
+        longest,
+        Clock.now(),
+    ))
 }
 
 fn absent(link: LinkId, settings: &LinkSettings) -> Note {

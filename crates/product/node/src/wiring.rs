@@ -18,11 +18,11 @@ pub struct LinkSettings {
     pub name: String,
     /// Address to bind.
     pub local: SocketAddr,
-    /// Largest datagram, bytes of UDP payload.
-    pub datagram_max: u16,
+    /// Longest message, bytes.
+    pub message_max: u16,
     /// Bit/s to pace at; zero: not paced.
     pub bandwidth: u64,
-    /// Bytes on the wire per packet beyond its UDP payload.
+    /// Bytes on the wire for each message beyond its own.
     pub frame_overhead: u16,
     /// Differentiated-services code point.
     pub dscp: u8,
@@ -109,9 +109,9 @@ impl Wiring {
                 address.map(|local| LinkSettings {
                     name: network.name.clone(),
                     local,
-                    datagram_max: network.datagram_max(),
+                    message_max: network.message_max(),
                     bandwidth: network.bandwidth,
-                    frame_overhead: network.frame_overhead(),
+                    frame_overhead: network.message_overhead(),
                     dscp: network.dscp,
                     priority: network.priority,
                     in_flight_max: config.transfer.in_flight_max
@@ -135,7 +135,7 @@ impl Wiring {
             .iter()
             .map(|network| transfer::LinkParameters {
                 bandwidth: network.bandwidth,
-                frame_overhead: network.frame_overhead(),
+                frame_overhead: network.message_overhead(),
                 initial_round_trip: INITIAL_ROUND_TRIP,
             })
             .collect()

@@ -3,11 +3,13 @@
 //! One thread serves all sockets; each request gets at most one answer, shorter than the request
 //! (W-28), back to where it came from, so that a witness is no use as an amplifier.
 
+pub mod envelopes;
 mod journal;
 
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,9 +18,12 @@ use bumpless_net_linux::{
     Clock, Link, OpenError, Poller, Segment, UdpConfig, UdpLink, Waker, random, realtime,
 };
 use bumpless_redundancy::{Witness, WitnessSetup};
-use bumpless_wire::{Packet, WitnessReply, WitnessRequest, parse};
+use bumpless_secure::RingSuite;
+use bumpless_wire::{EnvelopeHeader, Packet, WitnessReply, WitnessRequest, parse};
 
+use self::envelopes::{Envelopes, ROOM, Way};
 use self::journal::{Entry, Journal};
+use crate::key_file::{self, KeyFileError};
 use crate::{explained, warn};
 
 /// Groups of all pairs that one witness serves.
@@ -44,6 +49,10 @@ pub struct WitnessOptions {
     pub longest_lease: Duration,
     /// Real-time priority, if wanted.
     pub priority: Option<u8>,
+    /// Files with the keys of the pairs that it serves, those of a change of keys included.
+    pub keys: Vec<PathBuf>,
+    /// Whether it answers unprotected requests.
+    pub open: bool,
     /// Print events as JSON (`bumpless.witness/1`).
     pub json: bool,
     /// Set to end it.
@@ -55,6 +64,8 @@ pub struct WitnessOptions {
 pub enum WitnessError {
     /// An address could not be opened.
     Open(OpenError),
+    /// Key files that cannot be used, all of them.
+    Keys(Vec<KeyFileError>),
     /// The core refused its setup.
     Setup(String),
     /// Something of the system's was refused.
@@ -65,6 +76,7 @@ impl fmt::Display for WitnessError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Open(error) => error.fmt(f),
+            Self::Keys(errors) => f.write_str(&key_file::told(errors)),
             Self::Setup(cause) => write!(f, "witness: {cause}"),
             Self::System(error) => write!(f, "witness: {}", explained(error)),
         }
@@ -95,7 +107,8 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
     let descriptors: Vec<_> = sockets.iter().filter_map(Link::descriptor).collect();
     let mut poller = Poller::new(&descriptors, Waker::new().map_err(system)?);
     let journal = Journal::start(options.json, io::stdout()).map_err(WitnessError::System)?;
-    let mut server = Server::new(witness, journal, Clock.now());
+    let envelopes = protect(options)?;
+    let mut server = Server::new((witness, envelopes), journal, Clock.now());
     for socket in &sockets {
         server
             .journal
@@ -117,6 +130,22 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
     Ok(())
 }
 
+/// What protects the messages of the pairs that it serves: each key in a ring of its own.
+fn protect(options: &WitnessOptions) -> Result<Envelopes<RingSuite>, WitnessError> {
+    let here = Path::new("");
+    if !options.keys.is_empty() {
+        // Of all together, what is wrong is said at once.
+        key_file::load(&options.keys, here).map_err(WitnessError::Keys)?;
+    }
+    let with_origin = |path: &PathBuf| {
+        let keys = key_file::load(std::slice::from_ref(path), here).map_err(WitnessError::Keys)?;
+        let origin = random::seed().map_err(|errno| WitnessError::System(errno.into()))?;
+        Ok((keys, origin))
+    };
+    let keys: Result<Vec<_>, WitnessError> = options.keys.iter().map(with_origin).collect();
+    Ok(Envelopes::new(keys?, options.open, Clock.now()))
+}
+
 /// Asks for prompt scheduling; returns what was refused.
 fn prepare(priority: Option<u8>) -> Vec<realtime::Refused> {
     let fifo = priority.map_or(Ok(()), realtime::set_fifo);
@@ -129,7 +158,8 @@ fn prepare(priority: Option<u8>) -> Vec<realtime::Refused> {
 struct Server {
     witness: Witness,
     journal: Journal,
-    answers: Vec<(SocketAddr, WitnessRequest, WitnessReply)>,
+    envelopes: Envelopes<RingSuite>,
+    answers: Vec<((SocketAddr, Way), WitnessRequest, WitnessReply)>,
     counters: Counters,
     /// Discards and failures that were told.
     told: u64,
@@ -138,9 +168,14 @@ struct Server {
 }
 
 impl Server {
-    fn new(witness: Witness, journal: Journal, now: Instant) -> Self {
+    fn new(
+        (witness, envelopes): (Witness, Envelopes<RingSuite>),
+        journal: Journal,
+        now: Instant,
+    ) -> Self {
         Self {
             witness,
+            envelopes,
             journal,
             answers: Vec::with_capacity(ANSWERS),
             counters: Counters::default(),
@@ -152,14 +187,20 @@ impl Server {
     fn serve<L: Link>(&mut self, socket: &mut L, now: Instant) {
         self.receive(socket, now);
         // Answers first: whoever waits for the role must not wait for a terminal.
-        for (to, _, reply) in &self.answers {
-            let mut bytes = [0; WitnessReply::LEN];
-            let len = reply.encode(&mut bytes);
-            let answer = [Segment {
-                header: &bytes[..len],
-                payload: &[],
-            }];
-            let sent = socket.send(*to, &answer).sent == answer.len();
+        for ((to, way), _, reply) in &self.answers {
+            let (mut message, mut room) = ([0; WitnessReply::LEN], [0; ROOM]);
+            let len = reply.encode(&mut message);
+            room[EnvelopeHeader::LEN..][..len].copy_from_slice(&message[..len]);
+            let sent = self
+                .envelopes
+                .seal(*way, &mut room, len)
+                .is_some_and(|answer| {
+                    let answer = [Segment {
+                        header: answer,
+                        payload: &[],
+                    }];
+                    socket.send(*to, &answer).sent == answer.len()
+                });
             self.counters.count(match sent {
                 true => Counter::DatagramsSent,
                 false => Counter::SendFailures,
@@ -173,13 +214,18 @@ impl Server {
     fn receive<L: Link>(&mut self, socket: &mut L, now: Instant) {
         let Self {
             witness,
+            envelopes,
             answers,
             counters,
             ..
         } = self;
         let outcome = socket.receive(&mut |from, datagram| {
             counters.count(Counter::DatagramsReceived);
-            let request = match parse(datagram) {
+            let (way, message) = match envelopes.open(datagram, now) {
+                Ok(opened) => opened,
+                Err(cause) => return counters.count(cause),
+            };
+            let request = match parse(message) {
                 Ok(Packet::WitnessRequest(request)) => request,
                 Ok(_) => return counters.count(Counter::DiscardWrongKind),
                 Err(error) => return counters.count(error.counter()),
@@ -188,7 +234,7 @@ impl Server {
                 return counters.count(Counter::DiscardTooManyRequests);
             }
             if let Some(reply) = witness.handle_request(&request, now) {
-                answers.push((from, request, reply));
+                answers.push(((from, way), request, reply));
             }
         });
         let without_source = outcome.without_source as u64;

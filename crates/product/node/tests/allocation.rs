@@ -14,6 +14,7 @@ use std::time::Duration;
 use bumpless_config::Config;
 use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendOutcome};
 use bumpless_node::control::{Request, request};
+use bumpless_node::key_file;
 use bumpless_node::witness::{self, WitnessOptions};
 use bumpless_node::{OpenedLink, RunOptions, open_udp, run};
 use serde_json::Value;
@@ -65,7 +66,7 @@ impl Link for Watching {
     fn send(&mut self, to: SocketAddr, packets: &[Segment<'_>]) -> SendOutcome {
         self.link.send(to, packets)
     }
-    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome {
         WATCHED.with(|watched| watched.set(true));
         if DELIBERATE.load(Ordering::Relaxed) && !self.has_allocated {
             self.has_allocated = true;
@@ -166,9 +167,13 @@ fn the_data_plane_allocates_nothing_in_steady_state_nor_in_a_change() {
         std::fs::write(&file, text).unwrap();
         file
     });
+    let key = directory.path().join("allocation.key");
+    key_file::create(&key).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     let mut threads = Vec::new();
     let options = WitnessOptions {
+        keys: vec![key],
+        open: false,
         listen: vec![witness],
         longest_lease: bumpless_base::Duration::from_millis(200),
         priority: None,

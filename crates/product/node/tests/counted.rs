@@ -11,11 +11,13 @@ use bumpless_net_linux::{
 };
 use bumpless_node::build::{Beginning, Node};
 use bumpless_node::data_plane::Turn;
+use bumpless_node::data_plane::addresses::Addresses;
 use bumpless_node::data_plane::drivers::Drivers;
-use bumpless_node::data_plane::link_port::{Addresses, LinkPort};
+use bumpless_node::data_plane::link_port::LinkPort;
+use bumpless_node::data_plane::protection::Protection;
 use bumpless_node::wiring::Wiring;
 
-const PAIR: &str = "[pair]\nname = \"counted\"\n[[network]]\nname = \"A\"\nbandwidth_mbit = 1000\n\
+const PAIR: &str = "[pair]\nname = \"counted\"\n[security]\npackets = \"open\"\n[[network]]\nname = \"A\"\nbandwidth_mbit = 1000\n\
     [[node]]\nname = \"left\"\naddresses = { A = \"127.0.0.1:4700\" }\n\
     [[node]]\nname = \"right\"\naddresses = { A = \"127.0.0.2:4700\" }\n\
     [[reference]]\nname = \"r\"\nkind = \"ping\"\nnetwork = \"A\"\naddress = \"127.0.0.3\"\n\
@@ -30,7 +32,7 @@ impl Link for Odd {
     fn send(&mut self, _: SocketAddr, _: &[Segment<'_>]) -> SendOutcome {
         SendOutcome::default()
     }
-    fn receive(&mut self, _: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+    fn receive(&mut self, _: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome {
         ReceiveOutcome {
             without_source: 2,
             ..ReceiveOutcome::default()
@@ -70,6 +72,7 @@ enum Fake {}
 impl Drivers for Fake {
     type Link = Odd;
     type Echo = Deaf;
+    type Suite = bumpless_secure::RingSuite;
 }
 
 #[test]
@@ -78,12 +81,9 @@ fn whatever_the_drivers_lose_is_counted_under_a_cause_of_its_own() {
     let begin = Instant::from_nanos(1_000_000_000);
     let wiring = Wiring::new(&config, config.node("left").unwrap());
     let link = LinkId(0);
-    let addresses = Addresses {
-        partners: wiring.partner_addresses(&config, link),
-        references: vec![None],
-    };
+    let with = (Addresses::new(&config, &wiring, link), Protection::none(1));
     let settings = wiring.links(&config)[0].clone().unwrap();
-    let ports = vec![Some(LinkPort::new(link, Odd, &settings, addresses, begin))];
+    let ports = vec![Some(LinkPort::new(link, Odd, &settings, with, begin))];
     let echo = Deaf(Some(EchoReply { sequence: 999 }));
     let drivers = (ports, vec![Some(echo)]);
     let beginning = Beginning {

@@ -4,9 +4,13 @@ use std::cell::Cell;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
-use bumpless_base::{ChannelId, Counter, Counters, Duration, Instant, LinkId, LinkSet, PeerId};
+use bumpless_base::{
+    ChannelId, Counter, Counters, Duration, Instant, LinkId, LinkSet, NodeId, PeerId,
+};
 use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
-use bumpless_node::data_plane::link_port::{Addresses, LinkPort, SendState};
+use bumpless_node::data_plane::addresses::Addresses;
+use bumpless_node::data_plane::link_port::{LinkPort, SendState};
+use bumpless_node::data_plane::protection::Protection;
 use bumpless_node::wiring::LinkSettings;
 use bumpless_transfer::{
     Distribution, LinkParameters, Publisher, Sender, SenderChannel, SenderPeer,
@@ -39,7 +43,7 @@ impl Link for Swallow {
             failure: self.failure.filter(|_| sent < packets.len()),
         }
     }
-    fn receive(&mut self, _: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+    fn receive(&mut self, _: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome {
         ReceiveOutcome::default()
     }
     fn receive_drops(&self) -> Option<u32> {
@@ -63,7 +67,7 @@ fn port(driver: Swallow, bandwidth: u64) -> LinkPort<Swallow> {
     let settings = LinkSettings {
         name: "A".into(),
         local: address(),
-        datagram_max: 1472,
+        message_max: 1472,
         bandwidth,
         frame_overhead: OVERHEAD,
         dscp: 0,
@@ -71,10 +75,12 @@ fn port(driver: Swallow, bandwidth: u64) -> LinkPort<Swallow> {
         in_flight_max: 512,
     };
     let addresses = Addresses {
+        nodes: vec![NodeId(1)],
         partners: vec![Some(address())],
         references: vec![Some(address())],
     };
-    LinkPort::new(LINK, driver, &settings, addresses, BEGIN)
+    let with = (addresses, Protection::none(1));
+    LinkPort::new(LINK, driver, &settings, with, BEGIN)
 }
 
 /// A sender to one partner, on one link with one channel of states of `size` bytes.

@@ -49,6 +49,8 @@ static ALLOCATOR: Counting = Counting;
 const PAIR: &str = r#"
 [pair]
 name = "kept"
+[security]
+packets = "open"
 [[network]]
 name = "A"
 [[node]]

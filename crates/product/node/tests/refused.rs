@@ -24,7 +24,7 @@ fn configuration(control: &Path) -> Config {
         SocketAddr::from((host, 4700))
     };
     let text = format!(
-        "[pair]\nname = \"refused\"\n[[network]]\nname = \"A\"\nbandwidth_mbit = 1000\n\
+        "[pair]\nname = \"refused\"\n[security]\npackets = \"open\"\n[[network]]\nname = \"A\"\nbandwidth_mbit = 1000\n\
          [[node]]\nname = \"left\"\naddresses = {{ A = \"{}\" }}\ncontrol = '{}'\n\
          [[node]]\nname = \"right\"\naddresses = {{ A = \"{}\" }}\n\
          [[group]]\nname = \"g\"\nnodes = [\"left\", \"right\"]\nwithout_reference = true\n\

@@ -36,7 +36,7 @@ fn configuration(directory: &Path, first: u8) -> (Config, PathBuf) {
         )
     };
     let text = format!(
-        "[pair]\nname = \"telling\"\n[timing]\nheartbeat_ms = 5\nlease_ms = 100\n\
+        "[pair]\nname = \"telling\"\n[security]\npackets = \"open\"\n[timing]\nheartbeat_ms = 5\nlease_ms = 100\n\
          [[network]]\nname = \"A\"\nbandwidth_mbit = 1000\n[[network]]\nname = \"B\"\nbandwidth_mbit = 1000\n\
          {}{}[[group]]\nname = \"g\"\nnodes = [\"left\", \"right\"]\nwithout_reference = true\n\
          [[application]]\nname = \"a\"\ngroup = \"g\"\nkind = \"synthetic\"\nchannel = 1\nperiod_ms = 50\n\
@@ -228,7 +228,7 @@ impl Link for Defective {
     fn send(&mut self, _: SocketAddr, _: &[Segment<'_>]) -> SendOutcome {
         SendOutcome::default()
     }
-    fn receive(&mut self, _: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+    fn receive(&mut self, _: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome {
         panic!("the defect");
     }
     fn descriptor(&self) -> Option<RawFd> {

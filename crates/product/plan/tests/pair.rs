@@ -30,12 +30,13 @@ fn both_nodes_of_a_pair_may_have_the_same_to_send() {
     assert_eq!((scenario.links.len(), scenario.channels.len()), (2, 11));
     assert_eq!(
         (scenario.packets.payload, scenario.packets.header),
-        (1442, 30)
+        (1403, 30)
     );
     let link = &scenario.links[0];
     assert_eq!(
         (link.bandwidth, link.frame_overhead, link.gap),
-        (1_000_000_000, 66, 20)
+        // 66 of headers, 39 of protection.
+        (1_000_000_000, 105, 20)
     );
     assert_eq!((link.burst(), link.other_frame), (62_500, 1538));
     assert_eq!(
@@ -55,8 +56,8 @@ fn heartbeats_and_requests_to_witnesses_have_their_real_sizes() {
     let [heartbeat, full_length, request] = plan.senders[0].scenario.links[0].background[..] else {
         panic!("{plan:#?}")
     };
-    // One group: 121 bytes of heartbeat, 57 of request, 66 of headers; every 2 ms, more often in haste.
-    let (bytes, period) = (121 + 66, Duration::from_micros(250));
+    // One group: 121 bytes of heartbeat, 57 of request, 66 of headers, 39 of protection; every 2 ms, more often in haste.
+    let (bytes, period) = (121 + 105, Duration::from_micros(250));
     assert_eq!(
         heartbeat,
         Background {
@@ -75,7 +76,7 @@ fn heartbeats_and_requests_to_witnesses_have_their_real_sizes() {
             acknowledges: None
         }
     );
-    let (bytes, period) = (57 + 66, Duration::from_millis(1));
+    let (bytes, period) = (57 + 105, Duration::from_millis(1));
     assert_eq!(
         request,
         Background {

@@ -474,7 +474,7 @@ fn the_bandwidth_proposed_does_not_depend_on_where_it_starts() {
             _ => None,
         })
     };
-    let all = [54, 60, 70, 80].map(proposed);
+    let all = [55, 60, 70, 80].map(proposed);
     let all: Vec<f64> = all.into_iter().flatten().collect();
     let (least, most) = all
         .iter()

@@ -9,10 +9,11 @@ use std::rc::Rc;
 
 use bumpless_config::Config;
 use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
-use bumpless_wire::{Packet, parse, parse_data};
+use bumpless_wire::{EnvelopeHeader, Packet, parse, parse_data};
 
 use crate::check::{Message, Passed, full_payload};
 use crate::network::{Datagram, Directory, Parcel, kind_of};
+use crate::readable::{message_in, take_opened};
 use crate::script::End;
 use crate::transits::Transits;
 
@@ -171,7 +172,7 @@ impl Exchange {
 
     /// Puts a datagram where the node finds it; returns whether it fits.
     pub fn deliver(&mut self, node: usize, parcel: Parcel) -> bool {
-        if self.listening && parcel.bytes.starts_with(&HEARTBEAT) {
+        if self.listening && message_in(&parcel.bytes).starts_with(&HEARTBEAT) {
             let partner = self.directory.node_at(parcel.network, parcel.source);
             let heard = &mut self.heard[node];
             *heard = partner.map_or(*heard, |_| parcel.sent.max(*heard));
@@ -244,7 +245,7 @@ impl Exchange {
     }
 
     fn note_taken(&mut self, node: usize, parcel: &Parcel) {
-        let Some(message) = message(&parcel.bytes, 0, &mut self.blocks) else {
+        let Some(message) = message(message_in(&parcel.bytes), 0, &mut self.blocks) else {
             return;
         };
         // What lost its end on the way is of no use to the receiver, and says nothing of what comes later.
@@ -271,10 +272,11 @@ impl Exchange {
         };
         for packet in packets {
             // Most datagrams are heartbeats.
-            if !begins_message(packet.header) {
+            let sent = message_in(packet.header);
+            if !begins_message(sent) {
                 continue;
             }
-            if let Some(message) = message(packet.header, packet.payload.len(), &mut self.blocks) {
+            if let Some(message) = message(sent, packet.payload.len(), &mut self.blocks) {
                 self.sent.push(Passed {
                     network,
                     partner,
@@ -390,20 +392,24 @@ impl Link for SimLink {
         }
     }
 
-    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome {
         // What is passed on goes into the cores, which call no driver.
         let exchange = &mut *self.exchange.get();
         let mut datagrams = 0;
         while datagrams < BATCH {
             let mailbox = &mut exchange.boxes[self.mailbox];
-            let Some(parcel) = mailbox.inbox.pop_front() else {
+            let Some(mut parcel) = mailbox.inbox.pop_front() else {
                 break;
             };
             mailbox.waiting -= footprint(&parcel);
-            if begins_message(&parcel.bytes) {
+            let sealed = EnvelopeHeader::is_one(&parcel.bytes);
+            take_opened();
+            sink(parcel.source, &mut parcel.bytes);
+            // What does not open is as good as lost.
+            let taken = !sealed || take_opened();
+            if taken && begins_message(message_in(&parcel.bytes)) {
                 exchange.note_taken(self.node, &parcel);
             }
-            sink(parcel.source, &parcel.bytes);
             exchange.recycle(parcel);
             datagrams += 1;
         }

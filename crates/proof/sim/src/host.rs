@@ -6,15 +6,17 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bumpless_base::{Instant, LinkId, NodeId, Permit, Random};
-use bumpless_config::{Config, ReferenceKind};
+use bumpless_config::{Config, ReferenceKind, Security};
 use bumpless_node::admission::Admission;
 use bumpless_node::build::{Beginning, Node};
 use bumpless_node::change::Changer;
+use bumpless_node::data_plane::addresses::Addresses;
 use bumpless_node::data_plane::drivers::Drivers;
-use bumpless_node::data_plane::link_port::{Addresses, LinkPort};
+use bumpless_node::data_plane::link_port::LinkPort;
+use bumpless_node::data_plane::protection::{Protection, Sender};
 use bumpless_node::data_plane::{Command, DataPlane};
 use bumpless_node::log::EventLog;
-use bumpless_node::wiring::{Wiring, witness_addresses};
+use bumpless_node::wiring::Wiring;
 use rtrb::Producer;
 
 use crate::application::App;
@@ -23,6 +25,7 @@ use crate::clock::LocalClock;
 use crate::echo::SimEcho;
 use crate::exchange::{Shared, SimLink};
 use crate::kept::StateDisk;
+use crate::readable::{self, Readable};
 use crate::streams::{Purpose, stream};
 use crate::variants::Configuration;
 
@@ -56,6 +59,7 @@ pub enum Simulated {}
 impl Drivers for Simulated {
     type Link = SimLink;
     type Echo = SimEcho;
+    type Suite = Readable;
 }
 
 /// The process of a node while it runs.
@@ -125,6 +129,7 @@ pub struct Host {
     /// How long threads take.
     pub random: Random,
     seeds: Random,
+    origins: Random,
     cycles: Random,
 }
 
@@ -190,6 +195,7 @@ impl Host {
             permits: vec![(None, 0); config.groups.len()],
             random: stream(seed, Purpose::Host, node),
             seeds: stream(seed, Purpose::Session, node),
+            origins: stream(seed, Purpose::Envelopes, node),
             cycles: stream(seed, Purpose::Cycles, node),
         }
     }
@@ -336,22 +342,33 @@ impl Host {
     }
 
     fn ports(
-        &self,
+        &mut self,
         config: &Config,
         wiring: &Wiring,
         exchange: &Shared,
         local: Instant,
-    ) -> Vec<Option<LinkPort<SimLink>>> {
+    ) -> Vec<Option<LinkPort<SimLink, Readable>>> {
+        let keys = matches!(config.security, Security::Protected(_)).then(readable::keys);
+        let keys = keys.map(Arc::new);
         let settings = wiring.links(config);
         let ports = settings.iter().enumerate().map(|(network, settings)| {
             let settings = settings.as_ref()?;
             let link = LinkId(network as u8);
             let driver = SimLink::new(exchange, (self.node, network), settings.local);
-            let addresses = Addresses {
-                partners: wiring.partner_addresses(config, link),
-                references: witness_addresses(config, link),
+            let addresses = Addresses::new(config, wiring, link);
+            let sender = Sender {
+                node: wiring.node,
+                link,
+                origin: self.origins.next_u64(),
             };
-            Some(LinkPort::new(link, driver, settings, addresses, local))
+            let protection = match &keys {
+                Some(keys) => {
+                    Protection::sealed(keys, sender, &addresses, settings.message_max, local)
+                }
+                None => Protection::none(addresses.nodes.len()),
+            };
+            let with = (addresses, protection);
+            Some(LinkPort::new(link, driver, settings, with, local))
         });
         ports.collect()
     }

@@ -32,6 +32,7 @@ mod network;
 mod pcap;
 pub mod promise;
 mod queue;
+mod readable;
 mod run;
 mod script;
 mod shrink;

@@ -29,6 +29,8 @@ pub enum Purpose {
     Promise,
     /// When the steps of a change are taken.
     Changes,
+    /// What tells apart the envelopes of processes.
+    Envelopes,
 }
 
 /// The stream of `seed` for `purpose`, the `index`-th of its kind.

@@ -19,6 +19,7 @@ use crate::check::Output;
 use crate::digest::{Digester, digest, mix_in};
 use crate::network::Datagram;
 use crate::pcap::Capture;
+use crate::readable::{before_message, message_in};
 use crate::script::{Fault, words};
 
 /// With this begins a packet of a state (`HType`).
@@ -155,8 +156,9 @@ impl Trace {
     ) {
         let place = (*network as u64) << 32 | sender as u64;
         // The bytes of a state are in the digest of its publication; its packets' headers tell the rest.
-        let head = if bytes.starts_with(&DATA) {
-            &bytes[..bytes.len().min(DataHeader::MAX_LEN)]
+        let before = before_message(bytes);
+        let head = if message_in(bytes).starts_with(&DATA) {
+            &bytes[..bytes.len().min(before + DataHeader::MAX_LEN)]
         } else {
             bytes
         };

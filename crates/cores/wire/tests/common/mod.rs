@@ -142,7 +142,6 @@ pub fn describe_error(error: &WireError) -> Fields {
         }
         WireError::Malformed(field) => format!("malformed {}", field.name()),
         WireError::Corrupt => "corrupt".into(),
-        WireError::Authenticated => "authenticated".into(),
     };
     fields([("error", text), ("counter", error.counter().name().into())])
 }

@@ -53,7 +53,7 @@ impl ReceiveBatch {
     pub(super) fn receive(
         &mut self,
         fd: &OwnedFd,
-        sink: &mut dyn FnMut(SocketAddr, &[u8]),
+        sink: &mut dyn FnMut(SocketAddr, &mut [u8]),
     ) -> ReceiveOutcome {
         match self.fetch(fd) {
             Ok(filled) => {
@@ -128,7 +128,7 @@ impl ReceiveBatch {
     fn deliver(
         &mut self,
         index: usize,
-        sink: &mut dyn FnMut(SocketAddr, &[u8]),
+        sink: &mut dyn FnMut(SocketAddr, &mut [u8]),
     ) -> Result<usize, NoSource> {
         let message = &self.messages[index];
         let len = (message.msg_len as usize).min(BUFFER_LEN);
@@ -138,10 +138,11 @@ impl ReceiveBatch {
             return Err(NoSource(len.div_ceil(size).max(1)));
         };
         let start = index * BUFFER_LEN;
-        let bytes = &self.buffers[start..start + len];
-        Ok(match self.segment_size(index) {
+        let segment = self.segment_size(index);
+        let bytes = &mut self.buffers[start..start + len];
+        Ok(match segment {
             Some(size) if size < len => bytes
-                .chunks(size)
+                .chunks_mut(size)
                 .map(|datagram| sink(from, datagram))
                 .count(),
             _ => {
@@ -239,7 +240,7 @@ mod tests {
         batch.messages[1].msg_hdr.msg_namelen = 0;
         assert_eq!(delivered(&mut batch, 0), [(from, b"xyzw".to_vec())]);
         assert_eq!(delivered(&mut batch, 1), []);
-        let named = |_, _: &[u8]| panic!("it has no source");
+        let named = |_, _: &mut [u8]| panic!("it has no source");
         assert_eq!(batch.deliver(1, &mut { named }), Err(NoSource(1)));
         as_the_kernel_writes(&mut batch, (2, b"abcdefg"), from, Some(3));
         batch.messages[2].msg_hdr.msg_namelen = 0;

@@ -206,12 +206,24 @@ fn reference_kind(reader: &mut Reader, given: &schema::Reference) -> Option<Refe
 }
 
 /// The networks with their IP version; reports those without any address.
-pub(crate) fn networks(reader: &mut Reader, file: &File, map: &Map) -> Option<Vec<Network>> {
+pub(crate) fn networks(
+    reader: &mut Reader,
+    file: &File,
+    map: &Map,
+    protection: Option<u16>,
+) -> Option<Vec<Network>> {
     let networks: Vec<Option<Network>> = file
         .networks
         .iter()
         .zip(&map.versions)
-        .map(|(given, version)| network(reader, given, *version, map))
+        .map(|(given, version)| {
+            let network = network(reader, given, *version, map)?;
+            let protection = protection?;
+            Some(Network {
+                protection,
+                ..network
+            })
+        })
         .collect();
     networks.into_iter().collect()
 }
@@ -255,6 +267,7 @@ fn network(
             Some(bytes) => u32::try_from(bytes).ok()?,
             None => u32::from(mtu) + u32::from(frame::ETHERNET),
         },
+        protection: 0,
     })
 }
 

@@ -53,16 +53,17 @@ pub(crate) fn check(
     file: &File,
     drafts: &[Draft],
     groups: &[groups::Draft],
-    map: &Map,
+    (map, protection): (&Map, Option<u16>),
     room: Room,
 ) -> Option<Transfer> {
     let given = &file.transfer;
     memory(reader, file, drafts, groups);
     let version = given.wire_version?;
-    let payload = payload_size(file, drafts, map, version)?;
+    let headers = version.header_len() + protection?;
+    let payload = payload_size(file, drafts, map, headers)?;
     let paths = (0..file.networks.len()).map(|i| {
         let ip = (*map.versions.get(i)?)?;
-        let overhead = u64::from(version.header_len() + ip.frame_overhead());
+        let overhead = u64::from(headers + ip.frame_overhead());
         let bandwidth = file.networks[i].bandwidth?;
         Some(Path {
             bandwidth: bandwidth.into(),
@@ -92,8 +93,8 @@ pub(crate) fn check(
     })
 }
 
-/// Payload of a data packet: the smallest over the networks in use.
-fn payload_size(file: &File, drafts: &[Draft], map: &Map, version: WireVersion) -> Option<u16> {
+/// Payload of a data packet whose own headers take so many bytes: the smallest over the networks in use.
+fn payload_size(file: &File, drafts: &[Draft], map: &Map, headers: u16) -> Option<u16> {
     let all = LinkSet::first(file.networks.len());
     let used = drafts.iter().fold(LinkSet::EMPTY, |used, draft| {
         used.union(draft.networks.unwrap_or(all))
@@ -101,7 +102,7 @@ fn payload_size(file: &File, drafts: &[Draft], map: &Map, version: WireVersion) 
     let used = if used.is_empty() { all } else { used };
     let size = |(i, network): (usize, &crate::schema::Network)| -> Option<u64> {
         let ip: IpVersion = (*map.versions.get(i)?)?;
-        let headers = u64::from(version.header_len() + ip.header_len() + frame::UDP);
+        let headers = u64::from(headers + ip.header_len() + frame::UDP);
         network.mtu?.checked_sub(headers)
     };
     let of_used = file

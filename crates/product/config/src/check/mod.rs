@@ -13,6 +13,7 @@ mod hot_restart;
 mod kinds;
 mod names;
 mod persist;
+mod security;
 mod timing;
 mod weaknesses;
 
@@ -23,6 +24,7 @@ pub(crate) use capacity::buffers;
 use crate::file::File;
 use crate::model::{Config, PlanSettings, Realtime};
 use crate::reader::Reader;
+use crate::security::Security;
 
 /// What later checks need to know from earlier ones.
 pub(crate) struct Known {
@@ -52,13 +54,15 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
     names::applications(reader, file);
     let timing = timing::check(reader, &file.timing);
     let map = addresses::check(reader, file, &known);
-    let networks = addresses::networks(reader, file, &map);
+    let security = security::check(reader, file);
+    let protection = security.as_ref().map(Security::overhead);
+    let networks = addresses::networks(reader, file, &map, protection);
     let nodes = addresses::nodes(file, &map);
     let groups = groups::check(reader, file, &known, &map);
     let drafts = applications::check(reader, file, &known, &map, &groups, timing.as_ref());
     hot_restart::check(reader, file, &drafts, timing.as_ref());
     persist::check(reader, file, &drafts, &groups);
-    let transfer = capacity::check(reader, file, &drafts, &groups, &map, room);
+    let transfer = capacity::check(reader, file, &drafts, &groups, (&map, protection), room);
     let realtime = realtime(&file.realtime);
     let plan = plan(&file.plan);
     let applications: Option<Vec<_>> = drafts.into_iter().map(draft::Draft::finish).collect();
@@ -69,6 +73,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
         pair: file.pair.name.clone()?,
         timing: timing?,
         transfer: transfer?,
+        security: security?,
         realtime: realtime?,
         plan: plan?,
         networks: networks?,

@@ -1,16 +1,20 @@
 //! What a configuration permits although it is weaker than it could be: which of it is so.
 
 use crate::model::{Application, Config, Group, ReferenceKind, WireVersion};
+use crate::security::Security;
 use crate::weakness::{Weakness, WeaknessCode};
 
 /// Everything that is weak in `config`, in the order of the file's sections.
 pub(crate) fn find(config: &Config) -> Vec<Weakness> {
-    let mut all = vec![weakness(
-        WeaknessCode::Unauthenticated,
-        "transfer".into(),
-        "messages carry no authentication: whoever can send to these networks can disturb the pair",
-        "keep the networks closed to others, or protect them with IPsec",
-    )];
+    let mut all = Vec::new();
+    if config.security == Security::Open {
+        all.push(weakness(
+            WeaknessCode::Unauthenticated,
+            "security.packets".into(),
+            "messages carry no authentication: whoever can send to these networks can disturb the pair",
+            "make a key with `bumpless key new`, and write packets = \"protected\"",
+        ));
+    }
     if config.transfer.version == WireVersion::V1 {
         all.push(weakness(
             WeaknessCode::EarlierSessions,

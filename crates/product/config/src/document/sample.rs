@@ -18,7 +18,8 @@ const INTRODUCTION: &str = "\
 #
 # For two computers: give each node its own computer's addresses, one interface per network; put
 # each witness on a third computer in that network; give [application.field] the address of the
-# process. Copy the same file to both, then start `bumpless run FILE --node left` on one and
+# process. Copy the same file to both, and to all the key from `bumpless key new quadruple-tank.key`
+# (witnesses take it with --key); then start `bumpless run FILE --node left` on one and
 # `--node right` on the other. examples/two-computers.toml is such a file.
 ";
 
@@ -26,6 +27,7 @@ const BLOCKS: &[Block] = &[
     ("pair", &[("name", "\"quadruple-tank\"")]),
     ("timing", &[]),
     ("transfer", &[]),
+    ("security", &[]),
     ("realtime", &[]),
     ("plan", &[]),
     ("network", &[("name", "\"A\"")]),

@@ -9,6 +9,7 @@ mod addresses;
 mod controllers;
 mod numbers;
 mod pair;
+mod security;
 
 pub(crate) use addresses::{Address, unusable};
 pub(crate) use controllers::{Application, FieldIo, Group, SetPoint};
@@ -16,6 +17,7 @@ pub(crate) use controllers::{KindWord, PersistWord};
 pub(crate) use pair::{
     Network, Node, Pair, PlanSettings, Realtime, Reference, ReferenceWord, Timing, Transfer,
 };
+pub(crate) use security::{PacketsWord, Security};
 
 use crate::reader::TableReader;
 use crate::section::SectionInfo;
@@ -27,10 +29,11 @@ pub(crate) trait Section: Sized {
 }
 
 /// All sections in the order of the sample file.
-pub(crate) const SECTIONS: [&SectionInfo; 12] = [
+pub(crate) const SECTIONS: [&SectionInfo; 13] = [
     Pair::INFO,
     Timing::INFO,
     Transfer::INFO,
+    Security::INFO,
     Realtime::INFO,
     PlanSettings::INFO,
     Network::INFO,

@@ -56,7 +56,8 @@ section! {
     /// The state-transfer protocol.
     ///
     /// The payload of a packet is what the smallest MTU among the networks in use leaves after
-    /// the IP header (20 or 40 bytes), UDP (8) and the data header (18 in version 1, 30 in 2).
+    /// the IP header (20 or 40 bytes), UDP (8), what protects a message (39, if it is protected) and the data header
+    /// (18 in version 1, 30 in 2).
     Transfer = "transfer", Once, [] {
         /// Format of data packets. Version 1 is the published one: at most 65,536 packets and
         /// 65.535 s expiry per state. Version 2 adds sessions and 32-bit numbers.

@@ -49,10 +49,11 @@ fn read_alone(section: &SectionInfo, text: &str) -> Vec<crate::Problem> {
     fn read<S: Section>(table: TableReader<'_>) {
         S::read(table);
     }
-    let readers: [fn(TableReader<'_>); 12] = [
+    let readers: [fn(TableReader<'_>); 13] = [
         read::<Pair>,
         read::<Timing>,
         read::<Transfer>,
+        read::<Security>,
         read::<Realtime>,
         read::<PlanSettings>,
         read::<Network>,

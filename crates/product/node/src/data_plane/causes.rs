@@ -6,6 +6,7 @@ use bumpless_transfer::FailureCause;
 
 use super::DataPlane;
 use super::drivers::Drivers;
+use super::protection::Mismatch;
 use crate::short_text::ShortText;
 
 /// What a link that passes short packets only needs.
@@ -56,6 +57,30 @@ impl<D: Drivers> DataPlane<D> {
         }
     }
 
+    /// Why nothing is heard of the partner of `group`.
+    fn silence(&self, group: GroupId) -> ShortText {
+        let mut links = (0..self.ports.len() as u8).map(LinkId);
+        match links.find_map(|link| self.mismatch(group, link)) {
+            Some(mismatch) => ShortText::of(format_args!("the partner is not heard: {mismatch}")),
+            None => ShortText::of("the partner is silent on every network"),
+        }
+    }
+
+    fn link_down(&self, group: GroupId, link: LinkId) -> ShortText {
+        let name = self.link_name(link);
+        match self.mismatch(group, link) {
+            Some(mismatch) => ShortText::of(format_args!("network {name}: {mismatch}")),
+            None => ShortText::of(format_args!("network {name} to the partner is down")),
+        }
+    }
+
+    /// How what came last on `link` from the partner of `group` differs from what this node can open.
+    fn mismatch(&self, group: GroupId, link: LinkId) -> Option<Mismatch> {
+        let group = self.groups.iter().find(|it| it.id == group)?;
+        let port = self.ports.get(usize::from(link.0))?.as_ref()?;
+        port.protection().mismatch(group.peer)
+    }
+
     pub(super) fn wait_cause(&self, cause: WaitCause) -> ShortText {
         match cause {
             WaitCause::NotSynced => {
@@ -79,9 +104,7 @@ impl<D: Drivers> DataPlane<D> {
 
     pub(super) fn redundancy_cause(&self, group: GroupId, cause: RedundancyCause) -> ShortText {
         match cause {
-            RedundancyCause::PartnerSilent => {
-                ShortText::of("the partner is silent on every network")
-            }
+            RedundancyCause::PartnerSilent => self.silence(group),
             RedundancyCause::NoPrimary => ShortText::of("no node is primary"),
             RedundancyCause::BackupNotSynced => {
                 ShortText::of("the backup has no fresh state of every application")
@@ -97,10 +120,7 @@ impl<D: Drivers> DataPlane<D> {
             RedundancyCause::DuplicateNode => {
                 ShortText::of("another process uses this node's name")
             }
-            RedundancyCause::LinkDown(link) => ShortText::of(format_args!(
-                "network {} to the partner is down",
-                self.link_name(link)
-            )),
+            RedundancyCause::LinkDown(link) => self.link_down(group, link),
             RedundancyCause::LinkNarrow(link) => ShortText::of(format_args!(
                 "network {} passes short packets only: {NARROW}",
                 self.link_name(link)

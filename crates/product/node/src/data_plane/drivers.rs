@@ -1,6 +1,7 @@
 //! What is below a data plane: the kernel's sockets in a controller, something else in a simulation.
 
 use bumpless_net_linux::{Echo, Link, Pinger};
+use bumpless_secure::{RingSuite, Suite};
 
 use super::link_port::LinkPort;
 
@@ -10,10 +11,12 @@ pub trait Drivers {
     type Link: Link;
     /// Echo requests to one address.
     type Echo: Echo;
+    /// What protects messages.
+    type Suite: Suite;
 }
 
 /// The networks, in configuration order; `None` where the node has no address.
-pub type Ports<D> = Vec<Option<LinkPort<<D as Drivers>::Link>>>;
+pub type Ports<D> = Vec<Option<LinkPort<<D as Drivers>::Link, <D as Drivers>::Suite>>>;
 
 /// ICMP echo, by reference point; `None` for those that are not asked so.
 pub type Pingers<D> = Vec<Option<<D as Drivers>::Echo>>;
@@ -25,4 +28,5 @@ pub enum Sockets {}
 impl Drivers for Sockets {
     type Link = Box<dyn Link + Send>;
     type Echo = Pinger;
+    type Suite = RingSuite;
 }

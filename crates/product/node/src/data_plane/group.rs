@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bumpless_atomic_box::DirtySet;
 use bumpless_base::{Duration, Epoch, Instant, PeerId, Role};
 use bumpless_mailbox::{PublishedPermit, end_simplex};
-use bumpless_redundancy::{GroupId, Redundancy};
+use bumpless_redundancy::{GroupId, Redundancy, RedundancyLevel};
 
 use super::aggregate::Aggregate;
 use super::members::{Counts, Member, MemberTimes, Members};
@@ -31,6 +31,8 @@ pub struct GroupRuntime {
     aggregate: Aggregate,
     /// What status shows.
     pub snapshot: GroupSnapshot,
+    /// What the core said last of the redundancy.
+    pub level: Option<RedundancyLevel>,
     handing_over: bool,
     /// Paused executors go on once the permit of the role is published: under the earlier permit they could still write.
     resumes: bool,
@@ -66,6 +68,7 @@ impl GroupRuntime {
                 member: true,
                 ..GroupSnapshot::default()
             },
+            level: None,
             handing_over: false,
             resumes: false,
             offered: false,

@@ -1,46 +1,26 @@
-//! One network as the data plane uses it: the driver, its pacer, and who is where on it.
+//! One network as the data plane uses it: the driver, its pacer, who is where on it, and what protects messages.
 
-use std::net::SocketAddr;
 use std::os::fd::RawFd;
 
 use bumpless_base::{Counter, Counters, Instant, LinkId, PeerId};
-use bumpless_net_linux::{Link, Pacer, Segment, SendFailure};
+use bumpless_net_linux::{Link, Pacer, Segment, SendFailure, SendOutcome};
+use bumpless_secure::{RingSuite, Suite};
 use bumpless_transfer::{Sender, Transmit};
+use bumpless_wire::EnvelopeHeader;
 
+use super::addresses::{Addresses, Correspondent};
+use super::protection::{BURST, Protection};
 use crate::snapshot::SendFailures;
 use crate::wiring::LinkSettings;
 
-/// Most packets handed to the kernel in one call: a little under 64 kB of full frames.
-const BURST: usize = 44;
-
-/// Who is where on a network.
-#[derive(Clone, Debug)]
-pub struct Addresses {
-    /// The partners' addresses, by [`PeerId`]; `None` for one that is not on this network.
-    pub partners: Vec<Option<SocketAddr>>,
-    /// The witnesses' addresses, by position in the configuration.
-    pub references: Vec<Option<SocketAddr>>,
-}
-
-impl Addresses {
-    /// The partner whose address on this network is `from`.
-    pub fn partner_at(&self, from: SocketAddr) -> Option<PeerId> {
-        position(&self.partners, from).map(PeerId)
-    }
-
-    /// The reference point whose address on this network is `from`.
-    pub fn reference_at(&self, from: SocketAddr) -> Option<u8> {
-        position(&self.references, from)
-    }
-}
-
 /// A network's driver with what is needed to send on it.
-pub struct LinkPort<L = Box<dyn Link + Send>> {
+pub struct LinkPort<L = Box<dyn Link + Send>, S: Suite = RingSuite> {
     id: LinkId,
     driver: L,
     pacer: Pacer,
     addresses: Addresses,
-    /// Padding that makes a datagram as long as the longest.
+    protection: Protection<S>,
+    /// Padding that makes a message as long as the longest.
     zeros: Box<[u8]>,
     /// The packets of one burst; kept, because clearing room for them anew costs more than most turns.
     burst: Vec<Transmit>,
@@ -62,19 +42,19 @@ pub enum SendState {
     Full,
 }
 
-impl<L: Link> LinkPort<L> {
+impl<L: Link, S: Suite> LinkPort<L, S> {
     /// A port for `driver`.
     pub fn new(
         id: LinkId,
         driver: L,
         settings: &LinkSettings,
-        addresses: Addresses,
+        (addresses, protection): (Addresses, Protection<S>),
         now: Instant,
     ) -> Self {
         let pacer = Pacer::new(
             settings.bandwidth,
             settings.frame_overhead,
-            settings.datagram_max,
+            settings.message_max,
             now,
         );
         Self {
@@ -82,7 +62,8 @@ impl<L: Link> LinkPort<L> {
             driver,
             pacer,
             addresses,
-            zeros: vec![0; settings.datagram_max.into()].into_boxed_slice(),
+            protection,
+            zeros: vec![0; settings.message_max.into()].into_boxed_slice(),
             burst: Vec::with_capacity(BURST),
             drops: (0, None),
             failures: SendFailures::default(),
@@ -100,9 +81,14 @@ impl<L: Link> LinkPort<L> {
         self.driver.descriptor()
     }
 
-    /// The driver, and who is where.
-    pub fn driver_and_addresses(&mut self) -> (&mut L, &Addresses) {
-        (&mut self.driver, &self.addresses)
+    /// What receiving takes: the driver, who is where, and what opens messages.
+    pub fn receiving(&mut self) -> (&mut L, &Addresses, &mut Protection<S>) {
+        (&mut self.driver, &self.addresses, &mut self.protection)
+    }
+
+    /// What protects messages here.
+    pub const fn protection(&self) -> &Protection<S> {
+        &self.protection
     }
 
     /// Asks the driver how many datagrams were lost before it could receive them.
@@ -136,9 +122,8 @@ impl<L: Link> LinkPort<L> {
         sender: &mut Sender,
         counters: &mut Counters,
     ) {
-        if let Some(&Some(to)) = self.addresses.partners.get(usize::from(peer.0)) {
-            self.send_one(to, (bytes, 0), now, sender, counters);
-        }
+        let to = Correspondent::Partner(peer);
+        self.send_one(to, (bytes, 0), now, sender, counters);
     }
 
     /// As [`send_to_partner`](Self::send_to_partner), followed by zeros up to the length of the longest packets of
@@ -151,10 +136,9 @@ impl<L: Link> LinkPort<L> {
         sender: &mut Sender,
         counters: &mut Counters,
     ) {
-        if let Some(&Some(to)) = self.addresses.partners.get(usize::from(peer.0)) {
-            let zeros = self.zeros.len().saturating_sub(bytes.len());
-            self.send_one(to, (bytes, zeros), now, sender, counters);
-        }
+        let zeros = self.zeros.len().saturating_sub(bytes.len());
+        let to = Correspondent::Partner(peer);
+        self.send_one(to, (bytes, zeros), now, sender, counters);
     }
 
     /// Sends one datagram to a reference point at once.
@@ -166,20 +150,22 @@ impl<L: Link> LinkPort<L> {
         sender: &mut Sender,
         counters: &mut Counters,
     ) {
-        if let Some(&Some(to)) = self.addresses.references.get(usize::from(reference)) {
-            self.send_one(to, (bytes, 0), now, sender, counters);
-        }
+        let to = Correspondent::Reference(reference);
+        self.send_one(to, (bytes, 0), now, sender, counters);
     }
 
-    /// Sends `bytes`, followed by so many zeros.
+    /// Sends `bytes`, followed by so many zeros, if `to` is on this network.
     fn send_one(
         &mut self,
-        to: SocketAddr,
+        to: Correspondent,
         (bytes, zeros): (&[u8], usize),
         now: Instant,
         sender: &mut Sender,
         counters: &mut Counters,
     ) {
+        if self.addresses.address(to).is_none() {
+            return;
+        }
         let len = bytes.len() + zeros;
         self.pacer.spent(self.pacer.wire_bytes(1, len), now);
         sender.note_sent(self.id, len, now);
@@ -296,9 +282,10 @@ impl<L: Link> LinkPort<L> {
         let Some(first) = burst.first() else {
             return;
         };
-        let Some(&Some(to)) = self.addresses.partners.get(usize::from(first.peer.0)) else {
+        let to = Correspondent::Partner(first.peer);
+        if self.addresses.address(to).is_none() {
             return;
-        };
+        }
         let mut segments = [Segment::default(); BURST];
         for (segment, packet) in segments.iter_mut().zip(burst) {
             *segment = Segment {
@@ -313,26 +300,52 @@ impl<L: Link> LinkPort<L> {
 
     fn hand_over(
         &mut self,
-        to: SocketAddr,
-        segments: &[Segment<'_>],
+        to: Correspondent,
+        messages: &[Segment<'_>],
         (bytes, now): (usize, Instant),
         counters: &mut Counters,
     ) {
-        let outcome = self.driver.send(to, segments);
-        let sent = outcome.sent.min(segments.len());
+        let (outcome, overhead) = self.send(to, messages);
+        let sent = outcome.sent.min(messages.len());
         counters.add(Counter::DatagramsSent, sent as u64);
-        let left = (segments.len() - sent) as u64;
+        let left = (messages.len() - sent) as u64;
         counters.add(Counter::SendFailures, left);
         self.failures.count += left;
         if let Some(failure) = outcome.failure {
             self.failures.last = Some((now, failure));
         }
-        let sent_bytes = match sent == segments.len() {
+        let sent_bytes = match sent == messages.len() {
             true => bytes,
-            false => segments[..sent].iter().map(Segment::len).sum(),
+            false => messages[..sent].iter().map(Segment::len).sum(),
         };
+        let sent_bytes = sent_bytes + sent * overhead;
         counters.add(Counter::BytesSent, sent_bytes as u64);
         self.full |= outcome.failure == Some(SendFailure::Full);
+    }
+
+    /// Hands `messages` to the driver, protected if they must be. Returns what became of them, and the bytes that protect
+    /// each.
+    fn send(&mut self, to: Correspondent, messages: &[Segment<'_>]) -> (SendOutcome, usize) {
+        let Some(address) = self.addresses.address(to) else {
+            return (SendOutcome::default(), 0);
+        };
+        let sealed = match self.protection.seal(to, messages) {
+            Ok(Some(sealed)) => sealed,
+            Ok(None) => return (self.driver.send(address, messages), 0),
+            // All counters of nine years are used up: what is not protected stays.
+            Err(_) => return (SendOutcome::default(), 0),
+        };
+        let outcome = match sealed.count() {
+            1 => {
+                let mut one = [Segment::default()];
+                self.driver.send(address, sealed.datagrams(&mut one))
+            }
+            _ => {
+                let mut many = [Segment::default(); BURST];
+                self.driver.send(address, sealed.datagrams(&mut many))
+            }
+        };
+        (outcome, EnvelopeHeader::OVERHEAD)
     }
 }
 
@@ -341,11 +354,4 @@ impl<L: Link> LinkPort<L> {
 enum Exhausted {
     Sender,
     Allowance,
-}
-
-fn position(addresses: &[Option<SocketAddr>], from: SocketAddr) -> Option<u8> {
-    let at = addresses
-        .iter()
-        .position(|address| address.as_ref() == Some(&from))?;
-    u8::try_from(at).ok()
 }

@@ -11,6 +11,7 @@
 //! The clock is read once before step 1, once before step 2, and once at the end to tell a turn that took too long. What has arrived is always taken before
 //! time is acted upon, so that a pause of this thread is not mistaken for silence of the partner.
 
+pub mod addresses;
 mod aggregate;
 mod causes;
 pub mod change;
@@ -21,6 +22,7 @@ pub mod link_port;
 pub mod members;
 mod notices;
 mod outbound;
+pub mod protection;
 mod snapshot;
 mod turn;
 pub mod waiter;
@@ -208,6 +210,8 @@ pub struct DataPlane<D: Drivers = Sockets> {
     stalls: Stalls,
     /// When status was last refreshed.
     refreshed: Instant,
+    /// When causes in words were looked at last.
+    causes_renewed: Instant,
 }
 
 impl<D: Drivers> DataPlane<D> {
@@ -247,6 +251,7 @@ impl<D: Drivers> DataPlane<D> {
                 arrived_since: now,
             },
             refreshed: now,
+            causes_renewed: now,
         };
         // Whoever asks before the first turn hears of groups that start.
         plane.show(now);

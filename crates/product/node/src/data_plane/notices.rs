@@ -339,7 +339,7 @@ impl<D: Drivers> DataPlane<D> {
         self.notice("link_narrow", None, cause, now);
     }
 
-    fn level_changed(&mut self, group: GroupId, level: RedundancyLevel, now: Instant) {
+    pub(super) fn level_changed(&mut self, group: GroupId, level: RedundancyLevel, now: Instant) {
         let (state, cause) = match level {
             RedundancyLevel::Ok => (Redundancy::Ok, ShortText::EMPTY),
             RedundancyLevel::Degraded(cause) => {
@@ -348,6 +348,7 @@ impl<D: Drivers> DataPlane<D> {
             RedundancyLevel::Lost(cause) => (Redundancy::Lost, self.redundancy_cause(group, cause)),
         };
         if let Some(runtime) = self.group(group) {
+            runtime.level = Some(level);
             runtime.snapshot.redundancy = state;
             runtime.snapshot.cause = cause;
         }

@@ -3,6 +3,7 @@
 use bumpless_base::{Counter, Instant, LinkId};
 use bumpless_net_linux::Echo;
 use bumpless_redundancy::Outgoing;
+use bumpless_secure::Suite;
 
 use super::DataPlane;
 use super::drivers::Drivers;
@@ -92,6 +93,9 @@ impl<D: Drivers> DataPlane<D> {
     }
 }
 
-fn port<L>(ports: &mut [Option<LinkPort<L>>], link: LinkId) -> Option<&mut LinkPort<L>> {
+fn port<L, S: Suite>(
+    ports: &mut [Option<LinkPort<L, S>>],
+    link: LinkId,
+) -> Option<&mut LinkPort<L, S>> {
     ports.get_mut(usize::from(link.0)).and_then(Option::as_mut)
 }

@@ -2,21 +2,45 @@
 
 use bumpless_base::{Counter, Counters, Duration, Instant, LinkId, PeerId};
 use bumpless_net_linux::Echo;
+use bumpless_redundancy::{RedundancyCause, RedundancyLevel};
 
 use super::DataPlane;
 use super::drivers::Drivers;
 use crate::snapshot::{ApplicationSnapshot, Snapshot};
 
+/// Causes whose words have changed are told anew no more often than this: whoever can send to the networks can change
+/// them.
+const RENEW_CAUSES: Duration = Duration::from_millis(500);
+
 impl<D: Drivers> DataPlane<D> {
     #[inline(never)] // Only now and then.
     pub(super) fn refresh(&mut self, now: Instant) -> Option<Duration> {
         self.refreshed = now;
+        if now.since(self.causes_renewed) >= RENEW_CAUSES {
+            self.causes_renewed = now;
+            self.renew_causes(now);
+        }
         self.measure_round_trips();
         self.measure_drops();
         self.show(now);
         self.groups
             .iter()
             .find_map(|group| group.overdue(self.stalls.ended_at, now))
+    }
+
+    /// Tells causes anew whose words have become others while the core's cause stayed: a partner that is not heard
+    /// sends messages after all, with other security.
+    fn renew_causes(&mut self, now: Instant) {
+        for at in 0..self.groups.len() {
+            let (id, level) = (self.groups[at].id, self.groups[at].level);
+            let (Some(level), Some(cause)) = (level, level.and_then(unheard)) else {
+                continue;
+            };
+            let words = self.redundancy_cause(id, cause);
+            if words.as_str() != self.groups[at].snapshot.cause.as_str() {
+                self.level_changed(id, level, now);
+            }
+        }
     }
 
     /// Shows status how things are, unless it is just being read: then the next refresh does.
@@ -92,5 +116,16 @@ impl<D: Drivers> DataPlane<D> {
         }
         snapshot.links.copy_from_slice(&self.link_snapshots);
         (snapshot.stalls, snapshot.longest_stall) = (self.stalls.count, self.stalls.longest);
+    }
+}
+
+/// The cause of `level`, if it is that the partner is not heard.
+const fn unheard(level: RedundancyLevel) -> Option<RedundancyCause> {
+    match level {
+        RedundancyLevel::Lost(cause) | RedundancyLevel::Degraded(cause) => match cause {
+            RedundancyCause::PartnerSilent | RedundancyCause::LinkDown(_) => Some(cause),
+            _ => None,
+        },
+        RedundancyLevel::Ok => None,
     }
 }

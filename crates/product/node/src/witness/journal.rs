@@ -28,7 +28,7 @@ const TRAFFIC: [Counter; 3] = [
 ];
 
 /// Every cause for which a witness does not serve somebody.
-const DISCARDS: [Counter; 14] = [
+const DISCARDS: [Counter; 20] = [
     Counter::DiscardSocketFull,
     Counter::DiscardNoSource,
     Counter::DiscardTruncated,
@@ -37,6 +37,12 @@ const DISCARDS: [Counter; 14] = [
     Counter::DiscardCorrupt,
     Counter::DiscardMalformed,
     Counter::DiscardWrongKind,
+    Counter::DiscardUnprotected,
+    Counter::DiscardUnknownKey,
+    Counter::DiscardMisdirected,
+    Counter::DiscardForged,
+    Counter::DiscardReplayed,
+    Counter::DiscardUntried,
     Counter::DiscardTooManyRequests,
     Counter::WitnessTableFull,
     Counter::WitnessLeaseRefused,

@@ -86,7 +86,8 @@ fn served() -> (Server, UdpLink, Told) {
     let told = Told::default();
     let journal = Journal::start(true, told.clone()).unwrap();
     let witness = Witness::new(setup, 1, Instant::ZERO).unwrap();
-    let server = Server::new(witness, journal, Instant::ZERO);
+    let envelopes = Envelopes::new([], true, Instant::ZERO);
+    let server = Server::new((witness, envelopes), journal, Instant::ZERO);
     let socket = UdpLink::open(&UdpConfig::new("127.0.0.1:0".parse().unwrap())).unwrap();
     (server, socket, told)
 }
@@ -152,8 +153,8 @@ impl Link for Flooded {
     fn send(&mut self, _: SocketAddr, _: &[Segment<'_>]) -> SendOutcome {
         SendOutcome::default()
     }
-    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
-        (0..self.requests).for_each(|_| sink(self.local_address(), &request(0)));
+    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome {
+        (0..self.requests).for_each(|_| sink(self.local_address(), &mut request(0)));
         ReceiveOutcome {
             failure: Some(Errno(5)),
             ..Default::default()
@@ -225,3 +226,5 @@ fn lines_that_cannot_be_written_are_counted_as_lost() {
     journal.end(Entry::Counted(Instant::ZERO, Box::default()));
     assert_eq!(lost.load(Ordering::Relaxed), 2);
 }
+
+mod protected;

@@ -207,8 +207,8 @@ pub fn route_of(config: &Config, networks: LinkSet, spread: bool, payload: u16) 
             .filter_map(|link| config.networks.get(usize::from(link.0)))
     };
     let header = u32::from(config.transfer.version.header_len());
-    let frame = members().map(|network| u32::from(network.frame_overhead()));
-    let packet = members().map(|network| network.datagram_max() + network.frame_overhead());
+    let frame = members().map(|network| u32::from(network.message_overhead()));
+    let packet = members().map(|network| network.message_max() + network.message_overhead());
     // One network that is not paced never makes the others wait if each carries all.
     let bandwidth = members().map(|network| network.bandwidth).min();
     Route {

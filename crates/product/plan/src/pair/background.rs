@@ -22,7 +22,7 @@ pub(super) fn of(
     network: LinkId,
     scenario: &Scenario,
 ) -> Vec<Background> {
-    let overhead = u32::from(config.networks[usize::from(network.0)].frame_overhead());
+    let overhead = u32::from(config.networks[usize::from(network.0)].message_overhead());
     let datagram = |len: usize| len as u32 + overhead;
     let heartbeat = config.timing.heartbeat;
     let mut all = Vec::new();
@@ -39,11 +39,7 @@ pub(super) fn of(
             acknowledges: None,
         });
         all.push(Background {
-            bytes: datagram(
-                config.networks[usize::from(network.0)]
-                    .datagram_max()
-                    .into(),
-            ),
+            bytes: datagram(config.networks[usize::from(network.0)].message_max().into()),
             period: config.timing.full_length_interval(),
             acknowledges: None,
         });

@@ -74,8 +74,8 @@ pub(super) fn scenario_on(
 /// The network `id`; `both_ways` says that partners may have states to send, too.
 fn link(config: &Config, id: LinkId, partners: u32, both_ways: bool) -> Link {
     let network = &config.networks[usize::from(id.0)];
-    let overhead = u32::from(network.frame_overhead());
-    let packet = overhead + u32::from(network.datagram_max());
+    let overhead = u32::from(network.message_overhead());
+    let packet = overhead + u32::from(network.message_max());
     Link {
         name: network.name.clone(),
         bandwidth: network.bandwidth,

@@ -4,6 +4,7 @@
 //!     hot_paths PATH ROUNDS
 
 mod node;
+mod protection;
 mod roles;
 mod transfer;
 
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 /// A path's name, what runs so many rounds of it, and how many steps each round has.
 type Path = (&'static str, fn(u64), u64);
 
-const PATHS: [Path; 10] = [
+const PATHS: [Path; 12] = [
     (
         "send a packet of 1 MB on one link",
         transfer::send_on_one,
@@ -29,7 +30,7 @@ const PATHS: [Path; 10] = [
         transfer::PACKETS,
     ),
     (
-        "take an acknowledgement of 150 blocks",
+        "take an acknowledgement of 145 blocks",
         transfer::acknowledge,
         1,
     ),
@@ -49,6 +50,12 @@ const PATHS: [Path; 10] = [
         "a turn of a node, 1,000 applications",
         node::turns_of_thousand,
         1,
+    ),
+    ("seal a full packet", protection::seal, protection::PACKETS),
+    (
+        "seal and open a full packet",
+        protection::seal_and_open,
+        protection::PACKETS,
     ),
     ("a turn in which nothing is due", roles::idle, 1),
 ];

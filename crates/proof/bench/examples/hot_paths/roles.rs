@@ -11,6 +11,8 @@ use bumpless_wire::{Packet, parse};
 pub const PAIR: &str = r#"
 [pair]
 name = "paths"
+[security]
+packets = "open"
 [[network]]
 name = "A"
 bandwidth_mbit = 1000

@@ -2,7 +2,8 @@
 
 use bumpless_base::{ChannelId, Duration, LinkSet};
 use bumpless_config::{
-    AfterHotRestart, Application, ApplicationKind, Commit, Config, Distribution, Group, Synthetic,
+    AfterHotRestart, Application, ApplicationKind, Commit, Config, Distribution, Group, Security,
+    Synthetic,
 };
 use bumpless_plan::cost::file::names_of;
 use serde::{Deserialize, Serialize};
@@ -229,6 +230,11 @@ impl Session {
         let mut own = config.clone();
         // Nodes of pairs with other names, and of other fingerprints, do not listen to each other.
         own.pair = format!("{} {:?} {}", config.pair, self.purpose, self.number);
+        // Its ends hold no key.
+        own.security = Security::Open;
+        own.networks
+            .iter_mut()
+            .for_each(|network| network.protection = 0);
         own.timing.lease = LEASE;
         own.timing.start_wait = START_WAIT;
         own.transfer.payload_size = self.payload;

@@ -46,8 +46,13 @@ impl Node {
         let seed = random::seed().map_err(system)?;
         let waker = Waker::new().map_err(system)?;
         let mut notes = Vec::new();
-        let links = open_links(&config, &wiring, &mut bumpless_node::open_udp, &mut notes)
-            .map_err(|error| error.to_string())?;
+        let links = open_links(
+            (&config, &wiring),
+            None,
+            &mut bumpless_node::open_udp,
+            &mut notes,
+        )
+        .map_err(|error| error.to_string())?;
         let stop = Arc::new(AtomicBool::new(false));
         let beginning = Beginning {
             seed,

@@ -50,7 +50,7 @@ fn settings(options: &PeerOptions, notes: &[String]) -> String {
 /// The pair's configuration, the same for both nodes.
 fn configuration(options: &PeerOptions) -> Result<Config, String> {
     let mut text = String::from(
-        "[pair]\nname = \"bench\"\n[timing]\nlease_ms = 200\nstart_wait_ms = 420\n\
+        "[pair]\nname = \"bench\"\n[security]\npackets = \"open\"\n[timing]\nlease_ms = 200\nstart_wait_ms = 420\n\
          [transfer]\nmemory_max = \"64 GiB\"\n",
     );
     let names = ["A", "B", "C", "D", "E", "F", "G", "H"];

@@ -13,6 +13,8 @@ pub const NODES: [&str; 2] = ["left", "right"];
 pub const NETWORKS: [&str; 2] = ["A", "B"];
 /// The group that both nodes are in.
 pub const GROUP: &str = "tank";
+/// The pair's key, beside its configuration.
+pub const KEY: &str = "quadruple-tank.key";
 /// Period of the application in milliseconds.
 pub const PERIOD_MS: u64 = 10;
 /// Deadline of its states after the first change, in milliseconds.

@@ -4,17 +4,19 @@
 mod watch;
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use bumpless_config::Config;
 use bumpless_controller::QuadrupleTankParameters;
 use bumpless_net_linux::Clock;
 use bumpless_node::control::{self, Request};
+use bumpless_node::key_file;
 
 pub use self::watch::Waiter;
 use super::DemoError;
 use super::addresses::Addresses;
-use super::configuration::{self, GROUP, NETWORKS, NODES, PRIORITY};
+use super::configuration::{self, GROUP, KEY, NETWORKS, NODES, PRIORITY};
 use super::follow::Follower;
 use super::meter::Meter;
 use super::processes::Process;
@@ -84,6 +86,8 @@ impl Laboratory {
         let text = configuration::text(directory, &addresses, tank);
         let config_path = directory.join("pair.toml");
         fs::write(&config_path, &text).map_err(|e| DemoError::system("the configuration", e))?;
+        key_file::create(&directory.join(KEY))
+            .map_err(|e| DemoError::system("a key", io::Error::other(e)))?;
         let config = Config::parse(&text, &config_path.display().to_string())
             .map_err(DemoError::Configuration)?;
         let meter = Meter::start().map_err(|e| DemoError::system("the stall meter", e))?;
@@ -111,9 +115,11 @@ impl Laboratory {
             let arguments = format!(
                 "witness --listen {address} --longest-lease-ms {LONGEST_LEASE_MS} --priority {PRIORITY}"
             );
+            let key = self.directory.join(KEY).display().to_string();
+            let arguments = arguments.split(' ').chain(["--key", &key]);
             let process = self.process(
                 &format!("witness-{network}"),
-                &arguments.split(' ').collect::<Vec<_>>(),
+                &arguments.collect::<Vec<_>>(),
             )?;
             self.witnesses.push(process);
         }

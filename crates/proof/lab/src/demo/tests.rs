@@ -1,5 +1,3 @@
-use bumpless_config::{Weakness, WeaknessCode};
-
 use super::*;
 
 #[test]
@@ -44,8 +42,9 @@ fn the_configuration_of_the_demonstration_is_accepted() {
     let config = bumpless_config::Config::parse(&text, "pair.toml")
         .unwrap_or_else(|problems| panic!("{text}\n{problems:#?}"));
     assert_eq!(config.nodes.len(), 2);
-    let unexpected = |weakness: &&Weakness| weakness.code != WeaknessCode::Unauthenticated;
-    assert_eq!(config.weaknesses.iter().find(unexpected), None);
+    assert_eq!(config.weaknesses, []);
+    let keys = vec![configuration::KEY.into()];
+    assert_eq!(config.security, bumpless_config::Security::Protected(keys));
     let mut before = config;
     for (number, [removed, tuned, added]) in [(0, [0, 1, 1]), (1, [1, 0, 1])] {
         let text = configuration::changed(&text, number);

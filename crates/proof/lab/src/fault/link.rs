@@ -49,7 +49,7 @@ struct Fate {
 struct Held {
     waiting: Option<(SocketAddr, usize)>,
     packet: Box<[u8]>,
-    spoiled: Box<[u8]>,
+    double: Box<[u8]>,
 }
 
 impl Dice {
@@ -101,7 +101,7 @@ impl<L: Link> FaultyLink<L> {
             held: Held {
                 waiting: None,
                 packet: room(),
-                spoiled: room(),
+                double: room(),
             },
         }
     }
@@ -196,7 +196,7 @@ impl<L: Link> Link for FaultyLink<L> {
         }
     }
 
-    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome {
         let Self {
             inner,
             state,
@@ -236,8 +236,8 @@ impl Held {
         fate: Fate,
         counts: &PacketState,
         from: SocketAddr,
-        packet: &[u8],
-        sink: &mut dyn FnMut(SocketAddr, &[u8]),
+        packet: &mut [u8],
+        sink: &mut dyn FnMut(SocketAddr, &mut [u8]),
     ) {
         if fate.lost {
             counts.lost.fetch_add(1, Relaxed);
@@ -249,26 +249,19 @@ impl Held {
             self.waiting = Some((from, packet.len()));
             return;
         }
-        let spoiled = fate
-            .corrupted
-            .filter(|_| packet.len() <= self.spoiled.len());
-        let packet = match spoiled {
-            Some(drawn) => {
-                counts.corrupted.fetch_add(1, Relaxed);
-                let copy = &mut self.spoiled[..packet.len()];
-                copy.copy_from_slice(packet);
-                turn_bit(copy, drawn);
-                &*copy
-            }
-            None => packet,
-        };
-        sink(from, packet);
-        if fate.doubled {
-            counts.doubled.fetch_add(1, Relaxed);
-            sink(from, packet);
+        if let Some(drawn) = fate.corrupted.filter(|_| !packet.is_empty()) {
+            counts.corrupted.fetch_add(1, Relaxed);
+            turn_bit(packet, drawn);
         }
+        if fate.doubled && packet.len() <= self.double.len() {
+            counts.doubled.fetch_add(1, Relaxed);
+            let double = &mut self.double[..packet.len()];
+            double.copy_from_slice(packet);
+            sink(from, double);
+        }
+        sink(from, packet);
         if let Some((from, len)) = self.waiting.take() {
-            sink(from, &self.packet[..len]);
+            sink(from, &mut self.packet[..len]);
         }
     }
 }

@@ -41,11 +41,11 @@ impl Link for FakeLink {
             failure: None,
         }
     }
-    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+    fn receive(&mut self, sink: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome {
         let arriving = std::mem::take(&mut self.0.lock().unwrap().arriving);
-        arriving
-            .iter()
-            .for_each(|(from, packet)| sink(*from, packet));
+        for (from, packet) in &arriving {
+            sink(*from, &mut packet.clone());
+        }
         ReceiveOutcome {
             datagrams: arriving.len(),
             ..ReceiveOutcome::default()

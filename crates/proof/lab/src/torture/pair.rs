@@ -1,6 +1,7 @@
 //! The real programs of a run: two nodes, two witnesses and the plant, each a process of its own.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -8,13 +9,14 @@ use std::time::Duration;
 
 use bumpless_controller::plant::log::Line;
 use bumpless_node::control::{self, Request};
+use bumpless_node::key_file;
 use serde_json::Value;
 
 use super::TortureError;
 use super::hosts::{Hosts, Place};
 use super::ledger::{Count, Ledger};
 use super::tail::Tail;
-use crate::demo::configuration::{NETWORKS, NODES, PRIORITY, TIME_SCALE};
+use crate::demo::configuration::{KEY, NETWORKS, NODES, PRIORITY, TIME_SCALE};
 use crate::demo::processes::Process;
 use crate::runlog::Write;
 
@@ -103,6 +105,7 @@ impl<'a> Pair<'a> {
         let fail = |error| TortureError::system(directory.display().to_string(), error);
         fs::create_dir_all(&directory).map_err(fail)?;
         fs::write(directory.join("pair.toml"), text).map_err(fail)?;
+        key_file::create(&directory.join(KEY)).map_err(|error| fail(io::Error::other(error)))?;
         let node = || Node {
             process: None,
             logs: Vec::new(),
@@ -147,7 +150,9 @@ impl<'a> Pair<'a> {
                 "witness --listen {address} --longest-lease-ms {LONGEST_LEASE_MS} --priority {PRIORITY}"
             );
             let name = format!("witness-{}", NETWORKS[network]);
-            let witness = self.process(Place::Witness(network), &name, line.split(' '))?;
+            let key = self.path(KEY).display().to_string();
+            let arguments = line.split(' ').chain(["--key", &key]);
+            let witness = self.process(Place::Witness(network), &name, arguments)?;
             self.witnesses.push(witness);
         }
         self.start_plant()?;

@@ -3,6 +3,7 @@
 use bumpless_base::Random;
 use bumpless_wire::{Packet, parse};
 
+use crate::readable::{before_message, message_in};
 use crate::script::{Bursts, Class, Field, PathFault};
 
 /// Bits that turn over in a share of a class.
@@ -23,7 +24,7 @@ impl Bent {
             return;
         }
         if let Some((field, bit)) = self.bit {
-            let last = field.offset() + usize::from(field.bits() / 8) - 1;
+            let last = before_message(bytes) + field.offset() + usize::from(field.bits() / 8) - 1;
             if let Some(byte) = bytes.get_mut(last - usize::from(bit / 8)) {
                 *byte ^= 1 << (bit % 8);
             }
@@ -155,7 +156,7 @@ pub fn is_of(class: Class, bytes: &[u8]) -> bool {
     if class == Class::All {
         return true;
     }
-    match (parse(bytes), class) {
+    match (parse(message_in(bytes)), class) {
         (Ok(Packet::Data { header, .. }), Class::First) => header.sequence == 0,
         (Ok(Packet::Data { header, payload }), Class::Last) => is_last(&header, payload),
         (Ok(Packet::Data { header, payload }), Class::Middle) => {

@@ -1,8 +1,10 @@
 //! The shipped cores and ports, built from a plan's scenario.
 
-use bumpless_base::{Duration, Instant, LinkId};
+use bumpless_base::{Duration, Instant, LinkId, NodeId};
 use bumpless_node::LinkSettings;
-use bumpless_node::data_plane::link_port::{Addresses, LinkPort};
+use bumpless_node::data_plane::addresses::Addresses;
+use bumpless_node::data_plane::link_port::LinkPort;
+use bumpless_node::data_plane::protection::Protection;
 use bumpless_plan::Scenario;
 use bumpless_transfer::{
     self as transfer, LinkParameters, Publisher, Receiver, ReceiverChannel, ReceiverPeer, Sender,
@@ -10,7 +12,7 @@ use bumpless_transfer::{
 };
 use bumpless_wire::WireVersion;
 
-use super::draw::datagram_max;
+use super::draw::message_max;
 use super::wire::{ADDRESS, Outbox};
 use super::world::PEER;
 
@@ -76,7 +78,7 @@ pub(super) fn ports(scenario: &Scenario, begin: Instant) -> Vec<LinkPort<Outbox>
         let settings = LinkSettings {
             name: link.name.clone(),
             local: ADDRESS,
-            datagram_max: datagram_max(&scenario.packets),
+            message_max: message_max(&scenario.packets),
             bandwidth: link.bandwidth,
             frame_overhead: link.frame_overhead as u16,
             dscp: 0,
@@ -84,6 +86,7 @@ pub(super) fn ports(scenario: &Scenario, begin: Instant) -> Vec<LinkPort<Outbox>
             in_flight_max: scenario.packets.in_flight_max,
         };
         let addresses = Addresses {
+            nodes: vec![NodeId(1)],
             partners: vec![Some(ADDRESS)],
             references: Vec::new(),
         };
@@ -91,7 +94,7 @@ pub(super) fn ports(scenario: &Scenario, begin: Instant) -> Vec<LinkPort<Outbox>
             LinkId(at as u8),
             Outbox::default(),
             &settings,
-            addresses,
+            (addresses, Protection::none(1)),
             begin,
         )
     });

@@ -85,7 +85,7 @@ fn attempt(random: &mut Random, fullness: u64) -> Option<Scenario> {
     scale(&mut scenario, fullness)?;
     for link in &mut scenario.links {
         link.burst = Burst::Paced {
-            packet: link.frame_overhead + u32::from(datagram_max(&scenario.packets)),
+            packet: link.frame_overhead + u32::from(message_max(&scenario.packets)),
             partners: 1,
         };
     }
@@ -185,6 +185,6 @@ pub fn situations(scenario: &Scenario) -> impl Iterator<Item = LinkSet> {
 }
 
 /// The largest datagram of a state.
-pub fn datagram_max(packets: &Packets) -> u16 {
+pub fn message_max(packets: &Packets) -> u16 {
     (packets.payload + packets.header + packets.security) as u16
 }

@@ -31,7 +31,7 @@ impl Link for Outbox {
         }
     }
 
-    fn receive(&mut self, _sink: &mut dyn FnMut(SocketAddr, &[u8])) -> ReceiveOutcome {
+    fn receive(&mut self, _sink: &mut dyn FnMut(SocketAddr, &mut [u8])) -> ReceiveOutcome {
         ReceiveOutcome::default()
     }
 

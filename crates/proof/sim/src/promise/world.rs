@@ -364,7 +364,7 @@ impl<'a> World<'a> {
             {
                 next = next.min(at);
             }
-            let outbox = port.driver_and_addresses().0;
+            let outbox = port.receiving().0;
             outbox.free.append(&mut self.free);
             for bytes in std::mem::take(&mut outbox.sent) {
                 self.carry(link, bytes);

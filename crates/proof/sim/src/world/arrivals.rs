@@ -1,11 +1,13 @@
 //! Datagrams at the end of their way.
 
+use bumpless_node::witness::envelopes::{Envelopes, ROOM};
 use bumpless_redundancy::Witness;
-use bumpless_wire::{Packet, WitnessReply, parse};
+use bumpless_wire::{EnvelopeHeader, Packet, WitnessReply, parse};
 
 use super::World;
 use crate::echo::{self, replied};
 use crate::network::Parcel;
+use crate::readable::Readable;
 use crate::script::End;
 use crate::trace::Happening;
 
@@ -79,7 +81,7 @@ impl World {
         let answered = match &mut host.witness {
             None => false,
             Some(_) if host.only_echoes => echo::answer(bytes),
-            Some(witness) => answer(witness, bytes, local),
+            Some(witness) => answer((witness, &mut host.envelopes), bytes, local),
         };
         if !answered {
             return self.exchange.get().recycle(parcel);
@@ -100,16 +102,27 @@ impl World {
 }
 
 /// Turns a request into the witness's answer; returns whether there is one.
-fn answer(witness: &mut Witness, bytes: &mut Vec<u8>, now: bumpless_base::Instant) -> bool {
-    let Ok(Packet::WitnessRequest(request)) = parse(bytes) else {
+fn answer(
+    (witness, envelopes): (&mut Witness, &mut Envelopes<Readable>),
+    bytes: &mut Vec<u8>,
+    now: bumpless_base::Instant,
+) -> bool {
+    let Ok((way, message)) = envelopes.open(bytes, now) else {
+        return false;
+    };
+    let Ok(Packet::WitnessRequest(request)) = parse(message) else {
         return false;
     };
     let Some(reply) = witness.handle_request(&request, now) else {
         return false;
     };
-    let mut reply_bytes = [0; WitnessReply::LEN];
-    let len = reply.encode(&mut reply_bytes);
+    let (mut encoded, mut room) = ([0; WitnessReply::LEN], [0; ROOM]);
+    let len = reply.encode(&mut encoded);
+    room[EnvelopeHeader::LEN..][..len].copy_from_slice(&encoded[..len]);
+    let Some(datagram) = envelopes.seal(way, &mut room, len) else {
+        return false;
+    };
     bytes.clear();
-    bytes.extend_from_slice(&reply_bytes[..len]);
+    bytes.extend_from_slice(datagram);
     true
 }

@@ -11,9 +11,9 @@ mod turns;
 
 use std::sync::Arc;
 
-use bumpless_base::Duration;
-use bumpless_config::Commit;
-use bumpless_config::{Config, ReferenceKind};
+use bumpless_base::{Duration, Instant};
+use bumpless_config::{Commit, Config, ReferenceKind, Security};
+use bumpless_node::witness::envelopes::Envelopes;
 use bumpless_redundancy::{Witness, WitnessSetup};
 
 use crate::changing::Disk;
@@ -24,6 +24,7 @@ use crate::exchange::{Exchange, Shared};
 use crate::host::{Host, draw_rate};
 use crate::network::Network;
 use crate::queue::{Queue, What};
+use crate::readable::{self, Readable};
 use crate::script::{Fault, Junk, Timed};
 use crate::streams::{Purpose, stream};
 use crate::trace::{Happening, Trace};
@@ -41,9 +42,11 @@ pub(crate) struct WitnessHost {
     clock: LocalClock,
     sound_rate: i64,
     witness: Option<Witness>,
+    envelopes: Envelopes<Readable>,
     /// It is an address that answers echo requests and nothing else.
     only_echoes: bool,
     seeds: bumpless_base::Random,
+    origins: bumpless_base::Random,
 }
 
 /// Everything.
@@ -250,11 +253,12 @@ impl World {
         (host.paused_until, host.stalled_until) = (0, 0);
         let groups = host.permits.len();
         self.exchange.get().clear(node);
+        // It takes its rights along: nobody else's fault.
+        self.checks.ended(node);
         for group in 0..groups {
             self.hosts[node].permits[group] = (None, 0);
             self.checks.permit(group, node, None, now);
         }
-        self.checks.ended(node);
         self.exchange.get().listening = self.checks.are_apart();
         self.tell(Happening::Ended { node });
     }
@@ -268,7 +272,13 @@ impl World {
         };
         let host = &mut self.witnesses[reference];
         let seed = host.seeds.next_u64();
-        host.witness = Witness::new(setup, seed, host.clock.local(now)).ok();
+        let local = host.clock.local(now);
+        host.witness = Witness::new(setup, seed, local).ok();
+        let key = (readable::keys(), host.origins.next_u64());
+        host.envelopes = match self.config.security {
+            Security::Protected(_) => Envelopes::new([key], false, local),
+            Security::Open => Envelopes::new([], true, local),
+        };
         self.tell(Happening::WitnessStarted { reference });
     }
 }
@@ -307,8 +317,10 @@ fn witnesses(config: &Config, seed: u64) -> Vec<WitnessHost> {
             clock: LocalClock::new(0, shows, ppb),
             sound_rate: ppb,
             witness: None,
+            envelopes: Envelopes::new([], false, Instant::ZERO),
             only_echoes: matches!(reference.kind, ReferenceKind::Ping(_)),
             seeds,
+            origins: stream(seed, Purpose::Envelopes, config.nodes.len() + at),
         }
     });
     hosts.collect()

@@ -83,7 +83,7 @@ pub(super) fn terms(config: &Config) -> Vec<ChannelTerms> {
         let time = |network: &bumpless_config::Network| {
             let frame = u64::from(payload_size)
                 + u64::from(version.header_len())
-                + u64::from(network.frame_overhead());
+                + u64::from(network.message_overhead());
             match network.bandwidth {
                 0 => Duration::ZERO,
                 bandwidth => Duration::from_nanos(frame * 8 * 1_000_000_000 / bandwidth + 1),

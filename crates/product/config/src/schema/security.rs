@@ -1,0 +1,90 @@
+//! The section on what protects messages.
+
+use toml_edit::Item;
+
+use super::section;
+use crate::lines::Lines;
+use crate::shape::{Choice, Describe, Fault, Shape, Text, fault, show};
+
+/// The two ways as the file names them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PacketsWord {
+    Protected,
+    Open,
+}
+
+const PACKETS_WORDS: Choice<PacketsWord> = Choice(&[
+    ("protected", PacketsWord::Protected),
+    ("open", PacketsWord::Open),
+]);
+
+section! {
+    /// What protects messages between nodes, and between nodes and witnesses (spec/security.md).
+    Security = "security", Once, [] {
+        /// `protected`: each message is enciphered and authenticated, and is heard once. `open`: messages are as
+        /// they are.
+        /// Cost: 39 bytes in each packet, and on a computer with AES instructions less than a microsecond of
+        /// processor time on each side.
+        /// Hazard: open, whoever can send to these networks can disturb the pair, and take it over. Status says so
+        /// as long as it holds.
+        packets: PacketsWord = "packets", "none", PACKETS_WORDS, default("\"protected\"");
+        /// Files with the secret that the nodes and the witnesses of the pair share, made by `bumpless key new
+        /// FILE`. What the first one seals is sent; what any of them opens is heard. So a secret changes without a
+        /// gap: give the new one to all as the second, then put it first, then take the old one away. A path that is
+        /// not absolute begins at the folder of this file. Local: not compared between nodes.
+        /// Cost: none.
+        /// Hazard: whoever reads such a file can read, forge and take over. Only its owner may have the right to
+        /// read it.
+        keys: Vec<String> = "keys", "paths", Paths, computed("one file, PAIR.key beside this file");
+    }
+}
+
+/// A list of paths, each once.
+pub(crate) struct Paths;
+
+/// Most secrets that a node opens with.
+const MOST: usize = 4;
+const PATH: Text = Text {
+    what: "a path",
+    max: 200,
+};
+
+impl Describe for Paths {
+    fn accepts(&self) -> String {
+        format!("a list of 1 to {MOST} paths, each once, such as [\"pair.key\"]")
+    }
+}
+
+impl Shape for Paths {
+    type Out = Vec<String>;
+    fn read(&self, item: &Item, lines: &Lines) -> Result<Vec<String>, Vec<Fault>> {
+        let Some(list) = item.as_array() else {
+            return fault(show(item));
+        };
+        if list.is_empty() || list.len() > MOST {
+            return fault(format!("names {} files", list.len()));
+        }
+        let (mut paths, mut faults) = (Vec::new(), Vec::new());
+        for (i, value) in list.iter().enumerate() {
+            let wrong = match PATH.read(&Item::Value(value.clone()), lines) {
+                Ok(path) if paths.contains(&path) => format!("names {path:?} again"),
+                Ok(path) => {
+                    paths.push(path);
+                    continue;
+                }
+                Err(_) => show(&Item::Value(value.clone())),
+            };
+            faults.push(Fault {
+                line: Some(lines.of(value.span())),
+                element: format!("[{}]", i + 1),
+                wrong,
+                right: Some(PATH.accepts() + ", once"),
+            });
+        }
+        if faults.is_empty() {
+            Ok(paths)
+        } else {
+            Err(faults)
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What a file may say of the protection of messages, and what comes of it.
+
+mod common;
+
+use bumpless_config::{Change, Config, Security, WeaknessCode, sample};
+use common::{changed, one, problems};
+use std::path::PathBuf;
+
+const PACKETS: &str = "#packets = \"protected\"";
+const KEYS: &str = "#keys =";
+
+fn parse(text: &str) -> Config {
+    Config::parse(text, "t").unwrap_or_else(|problems| panic!("{problems:#?}"))
+}
+
+fn weak(config: &Config) -> bool {
+    let mut codes = config.weaknesses.iter().map(|weakness| weakness.code);
+    codes.any(|code| code == WeaknessCode::Unauthenticated)
+}
+
+#[test]
+fn without_a_word_messages_are_protected_by_the_pairs_key() {
+    let config = parse(&sample());
+    let keys = vec![PathBuf::from("quadruple-tank.key")];
+    assert_eq!(config.security, Security::Protected(keys));
+    assert!(!weak(&config));
+}
+
+#[test]
+fn open_packets_are_a_weakness_for_as_long_as_they_are_permitted() {
+    let config = parse(&changed(PACKETS, "packets = \"open\"").0);
+    assert_eq!(config.security, Security::Open);
+    assert!(weak(&config));
+}
+
+#[test]
+fn what_protects_a_message_takes_its_room_in_every_packet() {
+    let protected = parse(&sample());
+    let open = parse(&changed(PACKETS, "packets = \"open\"").0);
+    assert_eq!(open.transfer.payload_size, 1442);
+    assert_eq!(protected.transfer.payload_size, 1442 - 39);
+    let (with, without) = (&protected.networks[0], &open.networks[0]);
+    assert_eq!(with.message_max(), without.message_max() - 39);
+    assert_eq!(with.message_overhead(), without.message_overhead() + 39);
+}
+
+#[test]
+fn the_paths_of_keys_may_differ_between_nodes_and_open_packets_may_not() {
+    let usual = parse(&sample()).fingerprint();
+    let elsewhere = parse(&changed(KEYS, "keys = [\"/etc/a.key\", \"b.key\"]").0);
+    assert_eq!(elsewhere.fingerprint(), usual);
+    let open = parse(&changed(PACKETS, "packets = \"open\"").0);
+    assert_ne!(open.fingerprint(), usual);
+}
+
+#[test]
+fn keys_that_protect_nothing_or_are_none_are_refused() {
+    let cases = [
+        ("keys = []", "security.keys"),
+        ("keys = [\"\"]", "security.keys[1]"),
+        ("keys = [\"a\", \"a\"]", "security.keys[2]"),
+        ("keys = [\"a\", 3]", "security.keys[2]"),
+        (
+            "keys = [\"1\", \"2\", \"3\", \"4\", \"5\"]",
+            "security.keys",
+        ),
+        ("keys = \"a\"", "security.keys"),
+        ("keys = [\"a\"]\npackets = \"open\"", "security.keys"),
+        ("packets = \"none\"", "security.packets"),
+    ];
+    for (line, field) in cases {
+        let found = problems(&changed(KEYS, line).0);
+        let fields: Vec<&str> = found.iter().map(|it| it.field.as_str()).collect();
+        assert_eq!(fields, [field], "{line}");
+    }
+}
+
+#[test]
+fn a_key_beside_open_packets_is_one_problem_with_its_remedy() {
+    let line = "keys = [\"a\"]\npackets = \"open\"";
+    let wrong = "although packets are open";
+    one(
+        KEYS,
+        line,
+        "security.keys",
+        wrong,
+        "packets = \"protected\"",
+    );
+}
+
+/// What keeps a pair that runs with `old` from changing to `new`.
+fn kept_from(old: &str, new: &str) -> Vec<(String, String)> {
+    let found = Change::between(&parse(old), &parse(new), "t").unwrap_err();
+    found.into_iter().map(|it| (it.field, it.right)).collect()
+}
+
+#[test]
+fn other_protection_is_one_problem_of_a_change_and_other_keys_take_one_node_after_the_other() {
+    let open = changed(PACKETS, "packets = \"open\"").0;
+    let found = kept_from(&sample(), &open);
+    let stop = "stop both nodes";
+    assert!(
+        matches!(&found[..], [(field, right)] if field == "security" && right.contains(stop)),
+        "{found:?}"
+    );
+    assert_eq!(kept_from(&open, &sample()), found);
+    let keys = changed(KEYS, "keys = [\"a\", \"b\"]").0;
+    let found = kept_from(&sample(), &keys);
+    let one = "one node after the other";
+    assert!(
+        matches!(&found[..], [(field, right)] if field == "security" && right.contains(one)),
+        "{found:?}"
+    );
+    // What changes besides is told besides.
+    let more = open.replacen("#memory_max = \"1 GiB\"", "memory_max = \"2 GiB\"", 1);
+    let fields: Vec<_> = kept_from(&sample(), &more)
+        .into_iter()
+        .map(|it| it.0)
+        .collect();
+    assert_eq!(fields, ["transfer", "security"]);
+}

@@ -1,0 +1,280 @@
+//! What protects messages on one network: an envelope around each, or nothing (spec/security.md).
+
+use std::fmt;
+use std::sync::Arc;
+
+use bumpless_base::{Counter, Instant, LinkId, NodeId, PeerId};
+use bumpless_net_linux::Segment;
+use bumpless_secure::{Keyring, Opener, Refusal, Route, SealError, Sealer, Suite};
+use bumpless_wire::EnvelopeHeader;
+use bumpless_wire::envelope::WITNESS;
+
+use super::addresses::{Addresses, Correspondent};
+
+/// Most packets handed to the kernel in one call: a little under 64 kB of full frames.
+pub const BURST: usize = 44;
+/// Processes of one correspondent whose keys are kept.
+const PROCESSES: usize = 4;
+
+/// How what a partner sends differs from what this node expects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// Its messages are not protected, and must be.
+    Unprotected,
+    /// Its messages are protected, and this node's are not.
+    Protected,
+    /// It seals with the key of this identifier, which this node does not have.
+    UnknownKey(u16),
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unprotected => f.write_str(
+                "its messages are open and ours protected; give both the same [security]",
+            ),
+            Self::Protected => f.write_str(
+                "its messages are protected and ours open; give both the same [security]",
+            ),
+            Self::UnknownKey(key) => {
+                write!(
+                    f,
+                    "it seals with key {key:04x}, which is not among ours; give both the same keys"
+                )
+            }
+        }
+    }
+}
+
+/// What protects messages on one network.
+pub struct Protection<S: Suite> {
+    /// `None`: nothing.
+    envelopes: Option<Envelopes<S>>,
+    /// By partner: what is wrong with the message that came last from its address.
+    mismatches: Box<[Option<Mismatch>]>,
+}
+
+/// Whose messages on which network are sealed.
+#[derive(Clone, Copy, Debug)]
+pub struct Sender {
+    /// This node.
+    pub node: NodeId,
+    /// The network.
+    pub link: LinkId,
+    /// **Random for each start and each network**, or the cipher is broken (N-3).
+    pub origin: u64,
+}
+
+impl<S: Suite> Protection<S> {
+    /// None, for so many partners.
+    pub fn none(partners: usize) -> Self {
+        Self {
+            envelopes: None,
+            mismatches: vec![None; partners].into(),
+        }
+    }
+
+    /// Envelopes by `keys` around messages of at most `message_max` bytes between `sender` and those with `addresses`.
+    /// All memory is taken here.
+    pub fn sealed(
+        keys: &Arc<Keyring<S>>,
+        sender: Sender,
+        addresses: &Addresses,
+        message_max: u16,
+        now: Instant,
+    ) -> Self {
+        let opener = |from: u8| {
+            let route = Route {
+                from: Some(from),
+                to: sender.node.0,
+                link: Some(sender.link),
+            };
+            Opener::new(route, PROCESSES, now)
+        };
+        let partners = addresses.nodes.iter().zip(&addresses.partners);
+        let partners = partners.map(|(node, there)| there.map(|_| opener(node.0)));
+        let references = addresses.references.iter();
+        let references = references.map(|there| there.map(|_| opener(WITNESS)));
+        let slot = usize::from(message_max) + EnvelopeHeader::OVERHEAD;
+        let envelopes = Envelopes {
+            keys: Arc::clone(keys),
+            sealer: Sealer::new(keys, sender.node.0, sender.origin),
+            nodes: addresses.nodes.clone().into(),
+            partners: partners.collect(),
+            references: references.collect(),
+            link: sender.link,
+            room: vec![0; BURST * slot].into(),
+            slot,
+            lens: [0; BURST],
+        };
+        Self {
+            envelopes: Some(envelopes),
+            ..Self::none(addresses.nodes.len())
+        }
+    }
+
+    /// What is wrong with the message that came last from the address of `peer`.
+    pub fn mismatch(&self, peer: PeerId) -> Option<Mismatch> {
+        *self.mismatches.get(usize::from(peer.0))?
+    }
+
+    /// The message in `datagram`, which has come from the address of `source`.
+    ///
+    /// # Errors
+    /// Under what to count its discard.
+    pub fn open<'a>(
+        &mut self,
+        source: Correspondent,
+        datagram: &'a mut [u8],
+        now: Instant,
+    ) -> Result<&'a [u8], Counter> {
+        let opened = match &mut self.envelopes {
+            Some(envelopes) => envelopes.open(source, datagram, now),
+            None if EnvelopeHeader::is_one(datagram) => {
+                Err((Some(Mismatch::Protected), Counter::DiscardProtected))
+            }
+            None => Ok(&*datagram),
+        };
+        let mismatch = match &opened {
+            Ok(_) => Some(None),
+            Err((mismatch, _)) => mismatch.map(Some),
+        };
+        if let (Some(mismatch), Correspondent::Partner(peer)) = (mismatch, source)
+            && let Some(known) = self.mismatches.get_mut(usize::from(peer.0))
+        {
+            *known = mismatch;
+        }
+        opened.map_err(|(_, counter)| counter)
+    }
+
+    /// Seals `messages` for `to`, at most [`BURST`]. `None`: they go as they are.
+    ///
+    /// # Errors
+    /// [`SealError`]: they must not go.
+    pub fn seal(
+        &mut self,
+        to: Correspondent,
+        messages: &[Segment<'_>],
+    ) -> Result<Option<Sealed<'_>>, SealError> {
+        match &mut self.envelopes {
+            None => Ok(None),
+            Some(envelopes) => envelopes.seal(to, messages).map(Some),
+        }
+    }
+}
+
+/// Sealed datagrams, one in each slot.
+pub struct Sealed<'a> {
+    room: &'a [u8],
+    slot: usize,
+    lens: &'a [usize],
+}
+
+impl<'a> Sealed<'a> {
+    /// The datagrams, in `segments` for several.
+    pub fn datagrams<'s>(&self, segments: &'s mut [Segment<'a>]) -> &'s [Segment<'a>] {
+        let slots = self.room.chunks(self.slot).zip(self.lens);
+        let mut count = 0;
+        for (segment, (slot, &len)) in segments.iter_mut().zip(slots) {
+            *segment = Segment {
+                header: &slot[..len],
+                payload: &[],
+            };
+            count += 1;
+        }
+        &segments[..count]
+    }
+
+    /// How many there are.
+    pub const fn count(&self) -> usize {
+        self.lens.len()
+    }
+}
+
+struct Envelopes<S: Suite> {
+    keys: Arc<Keyring<S>>,
+    sealer: Sealer<S>,
+    link: LinkId,
+    /// The partners' numbers.
+    nodes: Box<[NodeId]>,
+    /// By partner; `None`: not on this network.
+    partners: Box<[Option<Opener<S>>]>,
+    /// By reference point; `None`: no witness, or on another network.
+    references: Box<[Option<Opener<S>>]>,
+    /// Datagrams of one burst, in slots of one length.
+    room: Box<[u8]>,
+    slot: usize,
+    lens: [usize; BURST],
+}
+
+impl<S: Suite> Envelopes<S> {
+    fn open<'a>(
+        &mut self,
+        source: Correspondent,
+        datagram: &'a mut [u8],
+        now: Instant,
+    ) -> Result<&'a [u8], (Option<Mismatch>, Counter)> {
+        let opener = match source {
+            Correspondent::Partner(peer) => self.partners.get_mut(usize::from(peer.0)),
+            Correspondent::Reference(at) => self.references.get_mut(usize::from(at)),
+        };
+        let Some(opener) = opener.and_then(Option::as_mut) else {
+            return Err((None, Counter::DiscardUnknownSource));
+        };
+        let opened = opener.open(&self.keys, datagram, now);
+        opened.map_err(|refusal| (mismatch(refusal), counter(refusal)))
+    }
+
+    fn seal(
+        &mut self,
+        to: Correspondent,
+        messages: &[Segment<'_>],
+    ) -> Result<Sealed<'_>, SealError> {
+        let number = match to {
+            Correspondent::Partner(peer) => self.nodes.get(usize::from(peer.0)).map(|node| node.0),
+            Correspondent::Reference(_) => Some(WITNESS),
+        };
+        let number = number.ok_or(SealError::NoRoom)?;
+        let slots = self.room.chunks_exact_mut(self.slot).zip(&mut self.lens);
+        let mut count = 0;
+        for (message, (slot, sealed_len)) in messages.iter().zip(slots) {
+            let len = EnvelopeHeader::OVERHEAD + message.len();
+            let datagram = slot.get_mut(..len).ok_or(SealError::NoRoom)?;
+            let body = &mut datagram[EnvelopeHeader::LEN..];
+            let (header, rest) = body.split_at_mut(message.header.len());
+            header.copy_from_slice(message.header);
+            rest[..message.payload.len()].copy_from_slice(message.payload);
+            self.sealer
+                .seal(&self.keys, (number, self.link), datagram)?;
+            *sealed_len = len;
+            count += 1;
+        }
+        Ok(Sealed {
+            room: &self.room,
+            slot: self.slot,
+            lens: &self.lens[..count],
+        })
+    }
+}
+
+/// What `refusal` says of how the sender is configured.
+const fn mismatch(refusal: Refusal) -> Option<Mismatch> {
+    match refusal {
+        Refusal::Unprotected => Some(Mismatch::Unprotected),
+        Refusal::UnknownKey(key) => Some(Mismatch::UnknownKey(key)),
+        _ => None,
+    }
+}
+
+/// Under what the discard of what was refused is counted (N-9).
+pub const fn counter(refusal: Refusal) -> Counter {
+    match refusal {
+        Refusal::Wire(error) => error.counter(),
+        Refusal::Unprotected => Counter::DiscardUnprotected,
+        Refusal::UnknownKey(_) => Counter::DiscardUnknownKey,
+        Refusal::Misdirected => Counter::DiscardMisdirected,
+        Refusal::Forged => Counter::DiscardForged,
+        Refusal::Replayed => Counter::DiscardReplayed,
+        Refusal::TooManyUnknown => Counter::DiscardUntried,
+    }
+}
