@@ -20,9 +20,11 @@ pub struct Witness {
     /// Address and UDP port to answer on; give several for several networks
     #[arg(long, value_name = "ADDRESS:PORT", required = true)]
     listen: Vec<SocketAddr>,
-    /// File with the key of a pair (from `bumpless key new`); give one for each pair, and both during a change
-    #[arg(long = "key", value_name = "FILE")]
-    keys: Vec<PathBuf>,
+    /// File with the key of a pair (from `bumpless key new`), called PAIR.key, or else given as PAIR=FILE
+    ///
+    /// Give one for each pair, and both during a change of keys. Whoever has the key is served for that pair alone.
+    #[arg(long = "key", value_name = "FILE", value_parser = pair_and_file)]
+    keys: Vec<(String, PathBuf)>,
     /// Answer unprotected messages too; without --key these alone
     #[arg(long)]
     open: bool,
@@ -35,6 +37,17 @@ pub struct Witness {
     /// Print changes of holder and what is counted as JSON lines (schema bumpless.witness/1)
     #[arg(long)]
     json: bool,
+}
+
+/// The pair's name and the file of `text`.
+fn pair_and_file(text: &str) -> Result<(String, PathBuf), String> {
+    if let Some((pair, file)) = text.split_once('=') {
+        return Ok((pair.to_owned(), file.into()));
+    }
+    let path = PathBuf::from(text);
+    let name = path.file_stem().and_then(|name| name.to_str());
+    name.map(|name| (name.to_owned(), path.clone()))
+        .ok_or_else(|| "is no file's name; give PAIR.key or PAIR=FILE".into())
 }
 
 impl Witness {

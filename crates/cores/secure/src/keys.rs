@@ -153,9 +153,10 @@ pub(crate) const fn generation(counter: u64) -> u32 {
     (counter >> 24) as u32
 }
 
-/// Where the counter stands in the nonce: its last six bytes.
-pub(crate) fn nonce(counter: u64) -> crate::Nonce {
+/// The place and the counter; no two packets of a key have the same counter.
+pub(crate) fn nonce(place: u32, counter: u64) -> crate::Nonce {
     let mut nonce = [0; 12];
+    nonce[..4].copy_from_slice(&place.to_be_bytes());
     nonce[4..].copy_from_slice(&counter.to_be_bytes());
     nonce
 }

@@ -20,6 +20,7 @@ extern crate alloc;
 
 mod keys;
 mod opener;
+mod place;
 #[cfg(feature = "ring")]
 mod ring_suite;
 mod sealer;
@@ -28,7 +29,8 @@ mod window;
 
 pub use keys::{Keyring, KeyringError, Secret};
 pub use opener::{Opener, Refusal, Route};
+pub use place::place;
 #[cfg(feature = "ring")]
 pub use ring_suite::RingSuite;
-pub use sealer::{SealError, Sealer};
+pub use sealer::{Destination, SealError, Sealer};
 pub use suite::{Nonce, Suite, Tag};

@@ -80,6 +80,8 @@ pub struct Route {
     pub to: u8,
     /// The link. `None`: any. A sender has an origin on each.
     pub link: Option<LinkId>,
+    /// Where the one of both is who has no number of its own: the [`place`](crate::place) of a witness, 0 between nodes.
+    pub place: u32,
 }
 
 impl Route {
@@ -125,8 +127,9 @@ impl<S: Suite> Opener<S> {
         datagram: &'a mut [u8],
         now: Instant,
     ) -> Result<&'a [u8], Refusal> {
-        if !EnvelopeHeader::is_one(datagram) && bumpless_wire::parse(datagram).is_ok() {
-            return Err(Refusal::Unprotected);
+        if !EnvelopeHeader::is_one(datagram) {
+            let parsed = bumpless_wire::parse(datagram);
+            return Err(parsed.map_or_else(Refusal::Wire, |_| Refusal::Unprotected));
         }
         let header = EnvelopeHeader::parse(datagram).map_err(Refusal::Wire)?;
         if !self.route.is_of(&header) {
@@ -138,7 +141,10 @@ impl<S: Suite> Opener<S> {
         let (front, sealed) = datagram.split_at_mut(EnvelopeHeader::LEN);
         let place = self.place_of(&header);
         match place.filter(|&place| self.known[place].key(&header).is_some()) {
-            Some(place) => self.known[place].open(keys, &header, front, sealed, now)?,
+            Some(at) => {
+                let route = self.route.place;
+                self.known[at].open((keys, route), &header, front, sealed, now)?;
+            }
             None => self.try_unknown(keys, place, &header, front, sealed, now)?,
         }
         let message = sealed.len() - EnvelopeHeader::TAG_LEN;
@@ -172,7 +178,7 @@ impl<S: Suite> Opener<S> {
         }
         let unknown = Refusal::UnknownKey(header.key);
         let key = keys.opening_key(header).ok_or(unknown)?;
-        if !S::open(&key, nonce(header.counter), front, sealed) {
+        if !S::open(&key, nonce(self.route.place, header.counter), front, sealed) {
             return Err(Refusal::Forged);
         }
         let silent = || {
@@ -215,7 +221,7 @@ impl<S: Suite> Known<S> {
 
     fn open(
         &mut self,
-        keys: &Keyring<S>,
+        (keys, place): (&Keyring<S>, u32),
         header: &EnvelopeHeader,
         front: &[u8],
         sealed: &mut [u8],
@@ -225,7 +231,7 @@ impl<S: Suite> Known<S> {
             return Err(Refusal::Replayed);
         }
         let key = self.key(header).ok_or(Refusal::Forged)?;
-        if !S::open(key, nonce(header.counter), front, sealed) {
+        if !S::open(key, nonce(place, header.counter), front, sealed) {
             return Err(Refusal::Forged);
         }
         if generation(header.counter) > self.generation {

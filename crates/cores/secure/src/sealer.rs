@@ -27,7 +27,18 @@ impl fmt::Display for SealError {
 
 impl core::error::Error for SealError {}
 
-/// Seals what one process sends.
+/// Where a datagram goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Destination {
+    /// To whom: a node's number, or `envelope::WITNESS`.
+    pub to: u8,
+    /// On which link.
+    pub link: LinkId,
+    /// As [`Route::place`](crate::Route::place).
+    pub place: u32,
+}
+
+/// Seals what one origin sends.
 pub struct Sealer<S: Suite> {
     /// Of the packet that is sealed next, but for addressee and link.
     header: EnvelopeHeader,
@@ -65,14 +76,14 @@ impl<S: Suite> Sealer<S> {
     }
 
     /// Makes an envelope of `datagram`, in which the message lies between [`EnvelopeHeader::LEN`] bytes before it and
-    /// [`EnvelopeHeader::TAG_LEN`] bytes after it, with room for both. It goes to `to` on `link`.
+    /// [`EnvelopeHeader::TAG_LEN`] bytes after it, with room for both.
     ///
     /// # Errors
     /// [`SealError`]; `datagram` is as it was then.
     pub fn seal(
         &mut self,
         keys: &Keyring<S>,
-        (to, link): (u8, LinkId),
+        Destination { to, link, place }: Destination,
         datagram: &mut [u8],
     ) -> Result<(), SealError> {
         let counter = self.header.counter;
@@ -91,7 +102,7 @@ impl<S: Suite> Sealer<S> {
             ..self.header
         };
         *front = header.encode();
-        *tag = S::seal(&self.key, nonce(counter), front, message);
+        *tag = S::seal(&self.key, nonce(place, counter), front, message);
         self.header.counter += 1;
         if generation(self.header.counter) != generation(counter) {
             self.set_keys(keys);

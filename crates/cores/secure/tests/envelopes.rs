@@ -3,7 +3,8 @@
 
 use bumpless_base::{Duration, Instant, LinkId};
 use bumpless_secure::{
-    Keyring, KeyringError, Opener, Refusal, RingSuite, Route, SealError, Sealer, Secret,
+    Destination, Keyring, KeyringError, Opener, Refusal, RingSuite, Route, SealError, Sealer,
+    Secret, place,
 };
 use bumpless_wire::EnvelopeHeader;
 use proptest::prelude::*;
@@ -28,10 +29,17 @@ fn sealer(keys: &Keys, origin: u64) -> Sealer<RingSuite> {
     Sealer::new(keys, LEFT, origin)
 }
 
+const THERE: Destination = Destination {
+    to: RIGHT,
+    link: A,
+    place: 0,
+};
+
 const ROUTE: Route = Route {
     from: Some(LEFT),
     to: RIGHT,
     link: Some(A),
+    place: 0,
 };
 
 fn opener() -> Opener<RingSuite> {
@@ -42,7 +50,7 @@ fn opener() -> Opener<RingSuite> {
 fn sealed(sealer: &mut Sealer<RingSuite>, keys: &Keys, message: &[u8]) -> Vec<u8> {
     let mut datagram = vec![0; message.len() + EnvelopeHeader::OVERHEAD];
     datagram[EnvelopeHeader::LEN..][..message.len()].copy_from_slice(message);
-    sealer.seal(keys, (RIGHT, A), &mut datagram).unwrap();
+    sealer.seal(keys, THERE, &mut datagram).unwrap();
     datagram
 }
 
@@ -98,6 +106,29 @@ fn a_message_opens_once_on_its_link_at_its_addressee() {
     };
     let opened = open(&mut Opener::new(anybody, 4, at(0)), &keys, &datagram, at(1));
     assert_eq!(opened.unwrap(), b"message");
+}
+
+#[test]
+fn what_is_for_a_witness_opens_at_its_address_and_nowhere_else() {
+    let keys = keys(&[1]);
+    let at = |text: &str| place(text.parse().unwrap());
+    let [first, port, ip] = ["192.0.2.9:4710", "192.0.2.9:4711", "192.0.2.8:4710"].map(at);
+    assert_eq!(first, at("[::ffff:192.0.2.9]:4710"));
+    let mut datagram = vec![0; EnvelopeHeader::OVERHEAD];
+    let there = Destination {
+        place: first,
+        ..THERE
+    };
+    sealer(&keys, 7).seal(&keys, there, &mut datagram).unwrap();
+    let opened = |place| {
+        let route = Route { place, ..ROUTE };
+        let mut opener = Opener::new(route, 4, Instant::ZERO);
+        open(&mut opener, &keys, &datagram, Instant::ZERO)
+    };
+    assert_eq!(opened(first), Ok(vec![]));
+    for elsewhere in [port, ip, 0] {
+        assert_eq!(opened(elsewhere), Err(Refusal::Forged));
+    }
 }
 
 #[test]
@@ -223,7 +254,7 @@ fn keys_change_with_the_counter_and_packets_of_both_generations_open() {
     left.skip_to(&keys, (1 << 48) - 1);
     let last = sealed(&mut left, &keys, b"last");
     assert!(open(&mut right, &keys, &last, at(2)).is_ok());
-    let result = left.seal(&keys, (RIGHT, A), &mut [0; 64]);
+    let result = left.seal(&keys, THERE, &mut [0; 64]);
     assert_eq!(result, Err(SealError::Exhausted));
 }
 
@@ -235,7 +266,12 @@ fn an_envelope_has_the_bytes_that_the_clauses_give_it() {
     let mut sealer = Sealer::new(&keys, 6, 0x090A_0B0C_0D0E_0F10);
     sealer.skip_to(&keys, (3 << 24) + 5);
     let mut datagram = [&[0; 23][..], b"bumpless", &[0; 16]].concat();
-    sealer.seal(&keys, (7, LinkId(2)), &mut datagram).unwrap();
+    let there = Destination {
+        to: 7,
+        link: LinkId(2),
+        place: 0,
+    };
+    sealer.seal(&keys, there, &mut datagram).unwrap();
     let hex: String = datagram.iter().map(|byte| format!("{byte:02x}")).collect();
     let (header, message) = (
         "30010001fa81060702090a0b0c0d0e0f10000003000005",
@@ -251,7 +287,7 @@ fn an_envelope_has_the_bytes_that_the_clauses_give_it() {
 fn what_has_no_room_is_not_sealed() {
     let keys = keys(&[1]);
     let mut datagram = [0x5A; EnvelopeHeader::OVERHEAD - 1];
-    let result = sealer(&keys, 7).seal(&keys, (RIGHT, A), &mut datagram);
+    let result = sealer(&keys, 7).seal(&keys, THERE, &mut datagram);
     assert_eq!(result, Err(SealError::NoRoom));
     assert_eq!(datagram, [0x5A; EnvelopeHeader::OVERHEAD - 1]);
 }

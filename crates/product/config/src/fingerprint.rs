@@ -31,8 +31,7 @@ impl Config {
     /// Hash of the pair's name: FNV-1a, 32 bits. Heartbeats carry it, so that pairs on the same
     /// networks do not listen to each other.
     pub fn pair_id(&self) -> u32 {
-        let step = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(FNV32_PRIME);
-        self.pair.bytes().fold(FNV32_OFFSET, step)
+        pair_id(&self.pair)
     }
 
     /// The text over which [`fingerprint`](Self::fingerprint) is computed.
@@ -88,6 +87,12 @@ impl Application {
             "bumpless program 1\n{name:?}\n{kind}\n{state_max}\n"
         ))
     }
+}
+
+/// Hash of a pair's name, as [`Config::pair_id`].
+pub fn pair_id(name: &str) -> u32 {
+    let step = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(FNV32_PRIME);
+    name.bytes().fold(FNV32_OFFSET, step)
 }
 
 fn hash(text: &str) -> u64 {

@@ -26,6 +26,7 @@ mod weakness;
 
 pub use change::{Change, Tuned, restart};
 pub use document::{reference, sample};
+pub use fingerprint::pair_id;
 pub use model::*;
 pub use problem::Problem;
 pub use security::Security;

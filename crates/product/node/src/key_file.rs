@@ -67,6 +67,28 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 /// # Errors
 /// Every file that cannot be used, each once. There is at least one if `paths` is empty.
 pub fn load(paths: &[PathBuf], folder: &Path) -> Result<Keyring<RingSuite>, Vec<KeyFileError>> {
+    let found = read_all(paths, folder)?;
+    let secrets = found.iter().map(|it| Secret::new(*it.secret)).collect();
+    Keyring::new(secrets).map_err(|error| vec![at(folder, KeyFileCause::Keyring(error))])
+}
+
+/// As [`load`], each key in a ring of its own; none if `paths` is empty.
+///
+/// # Errors
+/// Every file that cannot be used, each once.
+pub fn load_each(
+    paths: &[PathBuf],
+    folder: &Path,
+) -> Result<Vec<Keyring<RingSuite>>, Vec<KeyFileError>> {
+    let found = read_all(paths, folder)?;
+    let ring = |it: &Found| {
+        let ring = Keyring::new(vec![Secret::new(*it.secret)]);
+        ring.map_err(|error| vec![at(&it.path, KeyFileCause::Keyring(error))])
+    };
+    found.iter().map(ring).collect()
+}
+
+fn read_all(paths: &[PathBuf], folder: &Path) -> Result<Vec<Found>, Vec<KeyFileError>> {
     let (mut found, mut errors) = (Vec::<Found>::new(), Vec::new());
     for path in paths {
         let path = folder.join(path);
@@ -75,11 +97,10 @@ pub fn load(paths: &[PathBuf], folder: &Path) -> Result<Keyring<RingSuite>, Vec<
             Err(cause) => errors.push(at(&path, cause)),
         }
     }
-    if !errors.is_empty() {
-        return Err(errors);
+    match errors.is_empty() {
+        true => Ok(found),
+        false => Err(errors),
     }
-    let secrets = found.iter().map(|it| Secret::new(*it.secret)).collect();
-    Keyring::new(secrets).map_err(|error| vec![at(folder, KeyFileCause::Keyring(error))])
 }
 
 /// The keys that `security` asks for, of a configuration in `folder`; `None` if messages are open.

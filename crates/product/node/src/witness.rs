@@ -14,14 +14,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bumpless_base::{Counter, Counters, Duration, Instant};
+use bumpless_config::pair_id;
 use bumpless_net_linux::{
     Clock, Link, OpenError, Poller, Segment, UdpConfig, UdpLink, Waker, random, realtime,
 };
 use bumpless_redundancy::{Witness, WitnessSetup};
-use bumpless_secure::RingSuite;
+use bumpless_secure::{RingSuite, place};
 use bumpless_wire::{EnvelopeHeader, Packet, WitnessReply, WitnessRequest, parse};
 
-use self::envelopes::{Envelopes, ROOM, Way};
+use self::envelopes::{Envelopes, PairKey, ROOM, Way};
 use self::journal::{Entry, Journal};
 use crate::key_file::{self, KeyFileError};
 use crate::{explained, warn};
@@ -49,8 +50,8 @@ pub struct WitnessOptions {
     pub longest_lease: Duration,
     /// Real-time priority, if wanted.
     pub priority: Option<u8>,
-    /// Files with the keys of the pairs that it serves, those of a change of keys included.
-    pub keys: Vec<PathBuf>,
+    /// The pairs that it serves by name, and files with their keys, those of a change of keys included.
+    pub keys: Vec<(String, PathBuf)>,
     /// Whether it answers unprotected requests.
     pub open: bool,
     /// Print events as JSON (`bumpless.witness/1`).
@@ -107,7 +108,8 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
     let descriptors: Vec<_> = sockets.iter().filter_map(Link::descriptor).collect();
     let mut poller = Poller::new(&descriptors, Waker::new().map_err(system)?);
     let journal = Journal::start(options.json, io::stdout()).map_err(WitnessError::System)?;
-    let envelopes = protect(options)?;
+    let places: Vec<u32> = sockets.iter().map(|it| place(it.local_address())).collect();
+    let envelopes = protect(options, &places)?;
     let mut server = Server::new((witness, envelopes), journal, Clock.now());
     for socket in &sockets {
         server
@@ -130,20 +132,27 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
     Ok(())
 }
 
-/// What protects the messages of the pairs that it serves: each key in a ring of its own.
-fn protect(options: &WitnessOptions) -> Result<Envelopes<RingSuite>, WitnessError> {
-    let here = Path::new("");
-    if !options.keys.is_empty() {
-        // Of all together, what is wrong is said at once.
-        key_file::load(&options.keys, here).map_err(WitnessError::Keys)?;
+/// What protects the messages of the pairs that it serves, at these places.
+fn protect(options: &WitnessOptions, places: &[u32]) -> Result<Envelopes<RingSuite>, WitnessError> {
+    let mut addresses = options.listen.iter();
+    if let Some(anywhere) = addresses.find(|address| address.ip().is_unspecified())
+        && !options.keys.is_empty()
+    {
+        return Err(WitnessError::Setup(format!(
+            "--listen {anywhere} names no address of this computer, and nodes seal for the address that their \
+             configuration gives: name that one, and each of several with a --listen of its own"
+        )));
     }
-    let with_origin = |path: &PathBuf| {
-        let keys = key_file::load(std::slice::from_ref(path), here).map_err(WitnessError::Keys)?;
+    let (pairs, paths): (Vec<_>, Vec<_>) = options.keys.iter().cloned().unzip();
+    let rings = key_file::load_each(&paths, Path::new("")).map_err(WitnessError::Keys)?;
+    let with_origin = |(keys, pair): (_, &String)| {
         let origin = random::seed().map_err(|errno| WitnessError::System(errno.into()))?;
-        Ok((keys, origin))
+        let pair = pair_id(pair);
+        Ok(PairKey { keys, pair, origin })
     };
-    let keys: Result<Vec<_>, WitnessError> = options.keys.iter().map(with_origin).collect();
-    Ok(Envelopes::new(keys?, options.open, Clock.now()))
+    let keys: Result<Vec<_>, WitnessError> =
+        rings.into_iter().zip(&pairs).map(with_origin).collect();
+    Ok(Envelopes::new(keys?, places, options.open, Clock.now()))
 }
 
 /// Asks for prompt scheduling; returns what was refused.
@@ -219,9 +228,10 @@ impl Server {
             counters,
             ..
         } = self;
+        let here = place(socket.local_address());
         let outcome = socket.receive(&mut |from, datagram| {
             counters.count(Counter::DatagramsReceived);
-            let (way, message) = match envelopes.open(datagram, now) {
+            let (way, message) = match envelopes.open(here, datagram, now) {
                 Ok(opened) => opened,
                 Err(cause) => return counters.count(cause),
             };
@@ -230,6 +240,9 @@ impl Server {
                 Ok(_) => return counters.count(Counter::DiscardWrongKind),
                 Err(error) => return counters.count(error.counter()),
             };
+            if let Err(cause) = envelopes.permits(way, &request) {
+                return counters.count(cause);
+            }
             if answers.len() == ANSWERS {
                 return counters.count(Counter::DiscardTooManyRequests);
             }

@@ -172,7 +172,7 @@ fn the_data_plane_allocates_nothing_in_steady_state_nor_in_a_change() {
     let stop = Arc::new(AtomicBool::new(false));
     let mut threads = Vec::new();
     let options = WitnessOptions {
-        keys: vec![key],
+        keys: vec![("allocation".into(), key)],
         open: false,
         listen: vec![witness],
         longest_lease: bumpless_base::Duration::from_millis(200),

@@ -7,12 +7,12 @@ use std::net::SocketAddr;
 use std::os::fd::RawFd;
 use std::rc::Rc;
 
-use bumpless_config::Config;
+use bumpless_config::{Config, Security};
 use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
 use bumpless_wire::{EnvelopeHeader, Packet, parse, parse_data};
 
-use crate::check::{Message, Passed, full_payload};
-use crate::network::{Datagram, Directory, Parcel, kind_of};
+use crate::check::{Exemption, Genuine, Message, Passed, Verdict, full_payload};
+use crate::network::{Datagram, Directory, Parcel, Sent, kind_of};
 use crate::readable::{message_in, take_opened};
 use crate::script::End;
 use crate::transits::Transits;
@@ -54,6 +54,8 @@ pub struct Mailbox {
     pub capacity: usize,
     /// Whether the node's own interface refuses to send.
     pub unreachable: bool,
+    /// What its process has taken.
+    genuine: Genuine,
 }
 
 impl Mailbox {
@@ -84,6 +86,16 @@ pub struct Exchange {
     pub taken: Vec<Passed>,
     /// What it has sent of it.
     pub sent: Vec<Passed>,
+    /// What was wrong with what was taken, if anything was.
+    pub genuine: Verdict,
+    /// What of that is forgiven.
+    pub forgiven: Vec<Exemption>,
+    /// How many processes each node has had, then each witness.
+    processes: Vec<u32>,
+    /// Whether messages are protected.
+    protected: bool,
+    /// Datagrams sent.
+    count: u64,
     /// Room for the blocks of acknowledgements.
     blocks: Vec<Blocks>,
     /// Whether somebody wants to know who hears whom.
@@ -117,6 +129,11 @@ impl Exchange {
             directory: Directory::new(config),
             taken: Vec::new(),
             sent: Vec::new(),
+            genuine: Ok(()),
+            forgiven: Vec::new(),
+            processes: vec![1; nodes + references],
+            protected: config.security != Security::Open,
+            count: 0,
             blocks: Vec::new(),
             listening: false,
             heard: vec![0; nodes],
@@ -208,9 +225,11 @@ impl Exchange {
 
     /// Forgets what waits for `node`: its process has ended.
     pub fn clear(&mut self, node: usize) {
+        self.processes[node] += 1;
         for network in 0..self.networks {
             let mailbox = self.mailbox(node, network);
             mailbox.waiting = 0;
+            mailbox.genuine = Genuine::default();
             let (inbox, outbox) = (take(&mut mailbox.inbox), take(&mut mailbox.outbox));
             inbox
                 .into_iter()
@@ -242,6 +261,44 @@ impl Exchange {
                 self.blocks.push(blocks);
             }
         }
+    }
+
+    /// How the next datagram leaves.
+    pub fn sent_as(&mut self, network: usize, from: End, to: Option<End>) -> Option<Sent> {
+        self.count += 1;
+        let number = self.count;
+        to.map(|to| Sent {
+            number,
+            network,
+            from,
+            to,
+        })
+    }
+
+    fn judge_genuine(&mut self, (node, mailbox): (usize, usize), parcel: &Parcel) {
+        let processes = self.processes_of_sender(parcel);
+        let genuine = &mut self.boxes[mailbox].genuine;
+        match genuine.takes(parcel, (parcel.network, End::Node(node)), processes) {
+            Ok(forgiven) => self.forgiven.extend(forgiven),
+            Err(_) if self.genuine.is_err() => {}
+            Err(what) => self.genuine = Err(format!("node {node} {what}")),
+        }
+    }
+
+    /// How many processes the sender of `parcel` has had.
+    pub fn processes_of_sender(&self, parcel: &Datagram) -> u32 {
+        let nodes = self.processes.len() - self.references;
+        match parcel.sent_as.map(|sent| sent.from) {
+            Some(End::Node(node)) => self.processes[node],
+            Some(End::Reference(reference)) => self.processes[nodes + reference],
+            None => 0,
+        }
+    }
+
+    /// The witness at `reference` has another process.
+    pub fn witness_starts(&mut self, reference: usize) {
+        let nodes = self.processes.len() - self.references;
+        self.processes[nodes + reference] += 1;
     }
 
     fn note_taken(&mut self, node: usize, parcel: &Parcel) {
@@ -291,7 +348,7 @@ impl Exchange {
 fn empty(free: &mut Free, len: usize) -> Parcel {
     match free[kind_of(len)].pop() {
         Some(mut parcel) => {
-            parcel.bytes.clear();
+            parcel.clear();
             parcel
         }
         None => Box::new(Datagram::with_room(len)),
@@ -368,8 +425,7 @@ impl Link for SimLink {
         let exchange = &mut *self.exchange.get();
         let to = exchange.directory.at_address(self.network, target);
         exchange.note_sent(self.network, to, packets);
-        let mailbox = &mut exchange.boxes[self.mailbox];
-        if mailbox.unreachable {
+        if exchange.boxes[self.mailbox].unreachable {
             return SendOutcome {
                 sent: 0,
                 failure: Some(SendFailure::Unreachable),
@@ -379,12 +435,13 @@ impl Link for SimLink {
             let mut parcel = empty(&mut exchange.free, packet.len());
             (parcel.network, parcel.source) = (self.network, self.local);
             (parcel.target, parcel.to) = (target, to);
+            parcel.leaves(exchange.sent_as(self.network, End::Node(self.node), to));
             let bytes = &mut parcel.bytes;
             bytes.extend_from_slice(packet.header);
             if !packet.payload.is_empty() {
                 bytes.extend_from_slice(packet.payload);
             }
-            mailbox.outbox.push(parcel);
+            exchange.boxes[self.mailbox].outbox.push(parcel);
         }
         SendOutcome {
             sent: packets.len(),
@@ -405,8 +462,14 @@ impl Link for SimLink {
             let sealed = EnvelopeHeader::is_one(&parcel.bytes);
             take_opened();
             sink(parcel.source, &mut parcel.bytes);
-            // What does not open is as good as lost.
-            let taken = !sealed || take_opened();
+            // What does not open, or is not protected as it must be, is as good as lost.
+            let taken = match exchange.protected {
+                true => take_opened(),
+                false => !sealed,
+            };
+            if sealed && taken {
+                exchange.judge_genuine((self.node, self.mailbox), &parcel);
+            }
             if taken && begins_message(message_in(&parcel.bytes)) {
                 exchange.note_taken(self.node, &parcel);
             }

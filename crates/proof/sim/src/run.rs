@@ -109,7 +109,7 @@ pub fn faults(settings: &Settings) -> Vec<Timed> {
     let until = settings.time.saturating_sub(calm(&settings.config));
     if settings.storm && until > SETTLING {
         faults.extend(storm(
-            &settings.config,
+            &with_security(settings),
             settings.seed,
             SETTLING,
             until,
@@ -150,7 +150,8 @@ pub fn run(settings: &Settings) -> Result<Report, String> {
 /// As [`run`].
 pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Report, String> {
     let faults = faults(settings);
-    let everybody = Everybody::of(&with_security(settings), &faults);
+    let config = with_security(settings);
+    let everybody = Everybody::of(&config, &faults);
     let mut trace = Trace::new(Arc::clone(&everybody.config));
     if let Some(path) = &settings.trace {
         let create = |path: PathBuf| -> Result<Box<dyn std::io::Write>, String> {
@@ -171,7 +172,7 @@ pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Rep
     }
     // What would have come later has broken nothing.
     begun.retain(|timed| timed.at <= world.now());
-    let broken = broken_assumptions(&settings.config, &begun);
+    let broken = broken_assumptions(&config, &begun);
     if !world.checks.violations.is_empty() {
         broken
             .iter()

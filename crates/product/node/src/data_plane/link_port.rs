@@ -3,8 +3,8 @@
 use std::os::fd::RawFd;
 
 use bumpless_base::{Counter, Counters, Instant, LinkId, PeerId};
-use bumpless_net_linux::{Link, Pacer, Segment, SendFailure, SendOutcome};
-use bumpless_secure::{RingSuite, Suite};
+use bumpless_net_linux::{Errno, Link, Pacer, Segment, SendFailure, SendOutcome};
+use bumpless_secure::{RingSuite, SealError, Suite};
 use bumpless_transfer::{Sender, Transmit};
 use bumpless_wire::EnvelopeHeader;
 
@@ -12,6 +12,9 @@ use super::addresses::{Addresses, Correspondent};
 use super::protection::{BURST, Protection};
 use crate::snapshot::SendFailures;
 use crate::wiring::LinkSettings;
+
+/// "Value too large for defined data type" (errno of Linux).
+const EOVERFLOW: i32 = 75;
 
 /// A network's driver with what is needed to send on it.
 pub struct LinkPort<L = Box<dyn Link + Send>, S: Suite = RingSuite> {
@@ -332,8 +335,7 @@ impl<L: Link, S: Suite> LinkPort<L, S> {
         let sealed = match self.protection.seal(to, messages) {
             Ok(Some(sealed)) => sealed,
             Ok(None) => return (self.driver.send(address, messages), 0),
-            // All counters of nine years are used up: what is not protected stays.
-            Err(_) => return (SendOutcome::default(), 0),
+            Err(error) => return (unsealed(error), 0),
         };
         let outcome = match sealed.count() {
             1 => {
@@ -346,6 +348,20 @@ impl<L: Link, S: Suite> LinkPort<L, S> {
             }
         };
         (outcome, EnvelopeHeader::OVERHEAD)
+    }
+}
+
+/// What cannot be protected stays.
+#[cold]
+fn unsealed(error: SealError) -> SendOutcome {
+    let failure = match error {
+        SealError::NoRoom => SendFailure::TooBig,
+        // All counters of nine years are used up.
+        SealError::Exhausted => SendFailure::Other(Errno(EOVERFLOW)),
+    };
+    SendOutcome {
+        sent: 0,
+        failure: Some(failure),
     }
 }
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use bumpless_base::{Counter, Instant, LinkId, NodeId, PeerId};
 use bumpless_net_linux::Segment;
-use bumpless_secure::{Keyring, Opener, Refusal, Route, SealError, Sealer, Suite};
-use bumpless_wire::EnvelopeHeader;
+use bumpless_secure::{
+    Destination, Keyring, Opener, Refusal, Route, SealError, Sealer, Suite, place,
+};
 use bumpless_wire::envelope::WITNESS;
+use bumpless_wire::{EnvelopeHeader, MAX_ACK_LEN, MAX_HEARTBEAT_LEN};
 
 use super::addresses::{Addresses, Correspondent};
 
@@ -83,25 +85,32 @@ impl<S: Suite> Protection<S> {
         message_max: u16,
         now: Instant,
     ) -> Self {
-        let opener = |from: u8| {
+        let opener = |from: u8, place: u32| {
             let route = Route {
                 from: Some(from),
                 to: sender.node.0,
                 link: Some(sender.link),
+                place,
             };
             Opener::new(route, PROCESSES, now)
         };
         let partners = addresses.nodes.iter().zip(&addresses.partners);
-        let partners = partners.map(|(node, there)| there.map(|_| opener(node.0)));
-        let references = addresses.references.iter();
-        let references = references.map(|there| there.map(|_| opener(WITNESS)));
-        let slot = usize::from(message_max) + EnvelopeHeader::OVERHEAD;
+        let partners = partners.map(|(node, there)| there.map(|_| opener(node.0, 0)));
+        let places = addresses.references.iter().map(|there| there.map(place));
+        let references = places.clone();
+        let references = references.map(|place| place.map(|place| opener(WITNESS, place)));
+        // Where the configured MTU is small, these may pass all the same (W-6).
+        let longest = usize::from(message_max)
+            .max(MAX_ACK_LEN)
+            .max(MAX_HEARTBEAT_LEN);
+        let slot = longest + EnvelopeHeader::OVERHEAD;
         let envelopes = Envelopes {
             keys: Arc::clone(keys),
             sealer: Sealer::new(keys, sender.node.0, sender.origin),
             nodes: addresses.nodes.clone().into(),
             partners: partners.collect(),
             references: references.collect(),
+            places: places.map(Option::unwrap_or_default).collect(),
             link: sender.link,
             room: vec![0; BURST * slot].into(),
             slot,
@@ -201,6 +210,8 @@ struct Envelopes<S: Suite> {
     partners: Box<[Option<Opener<S>>]>,
     /// By reference point; `None`: no witness, or on another network.
     references: Box<[Option<Opener<S>>]>,
+    /// Where the witnesses are, by reference point.
+    places: Box<[u32]>,
     /// Datagrams of one burst, in slots of one length.
     room: Box<[u8]>,
     slot: usize,
@@ -225,16 +236,24 @@ impl<S: Suite> Envelopes<S> {
         opened.map_err(|refusal| (mismatch(refusal), counter(refusal)))
     }
 
+    fn destination(&self, to: Correspondent) -> Option<Destination> {
+        let (number, place) = match to {
+            Correspondent::Partner(peer) => (self.nodes.get(usize::from(peer.0))?.0, 0),
+            Correspondent::Reference(at) => (WITNESS, *self.places.get(usize::from(at))?),
+        };
+        Some(Destination {
+            to: number,
+            link: self.link,
+            place,
+        })
+    }
+
     fn seal(
         &mut self,
         to: Correspondent,
         messages: &[Segment<'_>],
     ) -> Result<Sealed<'_>, SealError> {
-        let number = match to {
-            Correspondent::Partner(peer) => self.nodes.get(usize::from(peer.0)).map(|node| node.0),
-            Correspondent::Reference(_) => Some(WITNESS),
-        };
-        let number = number.ok_or(SealError::NoRoom)?;
+        let there = self.destination(to).ok_or(SealError::NoRoom)?;
         let slots = self.room.chunks_exact_mut(self.slot).zip(&mut self.lens);
         let mut count = 0;
         for (message, (slot, sealed_len)) in messages.iter().zip(slots) {
@@ -244,8 +263,7 @@ impl<S: Suite> Envelopes<S> {
             let (header, rest) = body.split_at_mut(message.header.len());
             header.copy_from_slice(message.header);
             rest[..message.payload.len()].copy_from_slice(message.payload);
-            self.sealer
-                .seal(&self.keys, (number, self.link), datagram)?;
+            self.sealer.seal(&self.keys, there, datagram)?;
             *sealed_len = len;
             count += 1;
         }

@@ -28,7 +28,7 @@ const TRAFFIC: [Counter; 3] = [
 ];
 
 /// Every cause for which a witness does not serve somebody.
-const DISCARDS: [Counter; 20] = [
+const DISCARDS: [Counter; 21] = [
     Counter::DiscardSocketFull,
     Counter::DiscardNoSource,
     Counter::DiscardTruncated,
@@ -38,6 +38,7 @@ const DISCARDS: [Counter; 20] = [
     Counter::DiscardMalformed,
     Counter::DiscardWrongKind,
     Counter::DiscardUnprotected,
+    Counter::DiscardWrongNode,
     Counter::DiscardUnknownKey,
     Counter::DiscardMisdirected,
     Counter::DiscardForged,

@@ -86,7 +86,7 @@ fn served() -> (Server, UdpLink, Told) {
     let told = Told::default();
     let journal = Journal::start(true, told.clone()).unwrap();
     let witness = Witness::new(setup, 1, Instant::ZERO).unwrap();
-    let envelopes = Envelopes::new([], true, Instant::ZERO);
+    let envelopes = Envelopes::new([], &[], true, Instant::ZERO);
     let server = Server::new((witness, envelopes), journal, Instant::ZERO);
     let socket = UdpLink::open(&UdpConfig::new("127.0.0.1:0".parse().unwrap())).unwrap();
     (server, socket, told)

@@ -32,6 +32,8 @@ macro_rules! exemptions {
 }
 
 exemptions! {
+    ForgottenProcess, "genuine: a forgotten process", "N-7",
+        "of a sender's processes but four a receiver has forgotten which datagrams it has opened";
     HealingTakesTime, "heals: healing takes time", "R-48",
         "after the last fault the pair has time until it must be redundant";
     OutputsReturn, "heals: outputs return", "R-48",

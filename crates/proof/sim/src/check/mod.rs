@@ -10,6 +10,7 @@ mod continues;
 mod exemption;
 mod forward;
 mod fresh;
+mod genuine;
 mod heals;
 mod ledger;
 mod names;
@@ -28,6 +29,7 @@ pub use self::continues::{Continues, Continuing};
 pub use self::exemption::{Exemption, Forgiven, Tally};
 pub use self::forward::Forward;
 pub use self::fresh::Fresh;
+pub use self::genuine::Genuine;
 pub use self::heals::{Heals, Health};
 pub use self::ledger::{Delivered, Ledger, Published};
 pub use self::names::Names;
@@ -51,7 +53,7 @@ const PAUSE: u64 = 20_000_000;
 pub type Verdict = Result<(), String>;
 
 /// The names of all invariants, as failures have them (spec/simulation.md).
-pub const INVARIANTS: [&str; 12] = [
+pub const INVARIANTS: [&str; 13] = [
     "whole",
     "forward",
     "never apart",
@@ -63,6 +65,7 @@ pub const INVARIANTS: [&str; 12] = [
     "no bump",
     "continues",
     "one configuration",
+    "genuine",
     "heals",
 ];
 
@@ -304,6 +307,11 @@ impl Checks {
     /// Whether two processes run with different configurations.
     pub fn are_apart(&self) -> bool {
         self.one_configuration.is_apart()
+    }
+
+    /// What was taken since this was told last.
+    pub fn genuine(&mut self, at: u64, verdict: Verdict) {
+        self.note("genuine", at, verdict);
     }
 
     /// The last heartbeat that came to `node` of its partner was sent at `sent`.

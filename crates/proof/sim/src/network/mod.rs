@@ -14,6 +14,7 @@ pub use self::directory::Directory;
 pub use self::path::Path;
 use self::path::is_of;
 use self::record::Record;
+use crate::digest::digest;
 use crate::echo::is_icmp;
 use crate::queue::{Queue, What};
 use crate::script::{End, Fault, Paths};
@@ -29,6 +30,19 @@ const QUEUE: u64 = 20_000_000;
 /// A datagram, in a box that goes round: what is handed on all the way is one word.
 pub type Parcel = Box<Datagram>;
 
+/// How a datagram left its sender.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Its number among all that were sent.
+    pub number: u64,
+    /// The network.
+    pub network: usize,
+    /// By whom.
+    pub from: End,
+    /// For whom.
+    pub to: End,
+}
+
 /// See [`Parcel`].
 #[derive(Clone, Debug)]
 pub struct Datagram {
@@ -42,6 +56,10 @@ pub struct Datagram {
     pub to: Option<End>,
     /// When it was sent, from when it is under way.
     pub sent: u64,
+    /// How it left its sender; `None`: an attacker has invented it.
+    pub sent_as: Option<Sent>,
+    /// What its bytes were before something on its way may have changed them, as a digest.
+    original: Option<u64>,
     /// Its bytes.
     pub bytes: Vec<u8>,
 }
@@ -65,8 +83,32 @@ impl Datagram {
             target: nowhere,
             to: None,
             sent: 0,
+            sent_as: None,
+            original: None,
             bytes: Vec::with_capacity(len.max(ROOM[kind_of(len)])),
         }
+    }
+
+    /// An empty one that nobody has sent.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        (self.sent_as, self.original) = (None, None);
+    }
+
+    /// It leaves like this.
+    pub fn leaves(&mut self, sent: Option<Sent>) {
+        (self.sent_as, self.original) = (sent, None);
+    }
+
+    /// Its bytes may become others.
+    pub fn is_changed_from_here(&mut self) {
+        self.original.get_or_insert_with(|| digest(0, &self.bytes));
+    }
+
+    /// Whether its bytes are others than they were.
+    pub fn is_altered(&self) -> bool {
+        let now = || digest(0, &self.bytes);
+        self.original.is_some_and(|original| original != now())
     }
 
     /// The same once more.
@@ -275,6 +317,7 @@ impl Network {
             if random.chance(path.corrupt) {
                 return Some(it);
             }
+            it.is_changed_from_here();
             for bent in &path.bent {
                 bent.bend(random, &mut it.bytes);
             }
@@ -336,7 +379,16 @@ impl Network {
 
     /// One of the datagrams that were sent to `to` before, if one is on record.
     pub fn recorded(&mut self, network: usize, to: End) -> Option<&Datagram> {
-        self.record.as_mut()?.draw(network, to)
+        self.record
+            .as_mut()?
+            .draw(|it| it.network == network && it.to == Some(to))
+    }
+
+    /// One of the datagrams that were sent on another network or to somebody else.
+    pub fn recorded_elsewhere(&mut self, network: usize, to: End) -> Option<&Datagram> {
+        self.record
+            .as_mut()?
+            .draw(|it| it.network != network || it.to != Some(to))
     }
 
     /// Takes what has arrived at `node` by `now`: each network's in the order of arrival.

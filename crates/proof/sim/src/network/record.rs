@@ -4,7 +4,6 @@
 use bumpless_base::Random;
 
 use super::Datagram;
-use crate::script::End;
 
 const EVER: usize = 256;
 const LATELY: usize = 64;
@@ -43,13 +42,13 @@ impl Record {
         }
     }
 
-    /// One that went to `to` on `network`.
-    pub fn draw(&mut self, network: usize, to: End) -> Option<&Datagram> {
+    /// One that is `wanted`.
+    pub fn draw(&mut self, wanted: impl Fn(&Datagram) -> bool) -> Option<&Datagram> {
         let stores = [&self.ever, &self.lately];
         let store = stores[self.random.below(2) as usize];
         let start = self.random.below(store.len() as u64) as usize;
         let turned = store[start..].iter().chain(&store[..start]);
-        let mut fitting = turned.filter(|it| it.network == network && it.to == Some(to));
+        let mut fitting = turned.filter(|it| wanted(it));
         fitting.next()
     }
 }

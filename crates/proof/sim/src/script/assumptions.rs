@@ -1,7 +1,7 @@
 //! What a script breaks of the assumptions on which the invariants rest (spec/redundancy.md R-1,
 //! a violation under it is no fault of the pair.
 
-use bumpless_config::{Config, ReferenceKind};
+use bumpless_config::{Config, ReferenceKind, Security};
 
 use super::{Class, End, Fault, Junk, PathFault, Timed};
 use crate::check::Exemption;
@@ -33,6 +33,7 @@ fn without_lease(config: &Config) -> impl Iterator<Item = (Exemption, String)> {
 
 fn breaks(config: &Config, fault: &Fault) -> Option<(Exemption, String)> {
     let bound = config.timing.clock_drift_ppm;
+    let open = config.security == Security::Open;
     match *fault {
         Fault::Clock { end, ahead, .. } if ahead > 0 => {
             let what = format!(
@@ -53,8 +54,9 @@ fn breaks(config: &Config, fault: &Fault) -> Option<(Exemption, String)> {
             Some((Exemption::ClockDrifts, what))
         }
         Fault::Junk {
-            kind: Junk::Forged, ..
-        } => {
+            kind: Junk::Forged | Junk::Redirected,
+            ..
+        } if open => {
             let what = "R-2, forgery: datagrams come from a partner's address that it did not send";
             Some((Exemption::Forged, what.into()))
         }
@@ -67,7 +69,7 @@ fn breaks(config: &Config, fault: &Fault) -> Option<(Exemption, String)> {
                 },
             ..
             // Heartbeats and messages of witnesses have a check of their own.
-        } if !matches!(class, Class::Heartbeats | Class::Witness) => {
+        } if open && !matches!(class, Class::Heartbeats | Class::Witness) => {
             let what = "R-2 and T-37, integrity: bits turn over behind the checksums' back";
             Some((Exemption::Bent, what.into()))
         }

@@ -162,6 +162,8 @@ pub enum Junk {
     Forged,
     /// What was sent before, also in earlier sessions, from its true source.
     Replay,
+    /// What was sent before on another network or to somebody else, from the partner's address.
+    Redirected,
 }
 
 /// In what a configuration differs from the partner's.
@@ -325,13 +327,7 @@ impl Fault {
 
     /// Whether the pair must bear it for ever: datagrams that nobody sent, unless they are forged.
     pub fn must_do_no_harm(&self) -> bool {
-        matches!(
-            self,
-            Self::Junk {
-                kind: Junk::Noise | Junk::Replay,
-                ..
-            }
-        )
+        matches!(self, Self::Junk { kind: _, .. })
     }
 
     /// The network, if it is a fault of one network alone.

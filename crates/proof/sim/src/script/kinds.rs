@@ -21,6 +21,7 @@ const JUNK: Word<Junk> = Word {
         ("noise", Junk::Noise),
         ("forged", Junk::Forged),
         ("replay", Junk::Replay),
+        ("redirected", Junk::Redirected),
     ],
     otherwise: None,
 };

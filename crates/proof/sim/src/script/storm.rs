@@ -1,7 +1,7 @@
 //! Faults drawn by the seed: every kind, alone and together, none of which breaks an assumption.
 
 use bumpless_base::Random;
-use bumpless_config::{Config, ReferenceKind};
+use bumpless_config::{Config, ReferenceKind, Security};
 
 use super::{Bursts, Class, End, Fault, Junk, PathFault, Paths, Timed};
 use crate::streams::{Purpose, stream};
@@ -261,7 +261,17 @@ impl Draw<'_> {
             network,
             to: witness.map_or(node, End::Reference),
             rate,
-            kind: self.one_of(&[Junk::Noise, Junk::Replay, Junk::Replay]),
+            kind: self.one_of(match self.config.security {
+                // Who can forge takes the pair over.
+                Security::Open => &[Junk::Noise, Junk::Replay, Junk::Replay],
+                Security::Protected(_) => &[
+                    Junk::Noise,
+                    Junk::Replay,
+                    Junk::Replay,
+                    Junk::Forged,
+                    Junk::Redirected,
+                ],
+            }),
         }
     }
 

@@ -1,13 +1,12 @@
 //! Datagrams at the end of their way.
 
-use bumpless_node::witness::envelopes::{Envelopes, ROOM};
-use bumpless_redundancy::Witness;
+use bumpless_node::witness::envelopes::{ROOM, Way};
 use bumpless_wire::{EnvelopeHeader, Packet, WitnessReply, parse};
 
-use super::World;
+use super::{WitnessHost, World};
+use crate::check::Exemption;
 use crate::echo::{self, replied};
-use crate::network::Parcel;
-use crate::readable::Readable;
+use crate::network::{Datagram, Parcel};
 use crate::script::End;
 use crate::trace::Happening;
 
@@ -77,12 +76,23 @@ impl World {
         let now = self.queue.now();
         let host = &mut self.witnesses[reference];
         let local = host.clock.local(now);
-        let bytes = &mut parcel.bytes;
-        let answered = match &mut host.witness {
-            None => false,
-            Some(_) if host.only_echoes => echo::answer(bytes),
-            Some(witness) => answer((witness, &mut host.envelopes), bytes, local),
+        let answered = match host.witness {
+            None => Ok(false),
+            Some(_) if host.only_echoes => Ok(echo::answer(&mut parcel.bytes)),
+            Some(_) => {
+                let processes = self.exchange.get().processes_of_sender(&parcel);
+                let taken = answer(host, (reference, processes), &mut parcel, local);
+                taken.map(|(answered, forgiven)| {
+                    forgiven.into_iter().for_each(|it| self.checks.forgives(it));
+                    answered
+                })
+            }
         };
+        let answered = answered.unwrap_or_else(|what| {
+            let what = format!("witness {reference} {what}");
+            self.checks.genuine(now, Err(what));
+            false
+        });
         if !answered {
             return self.exchange.get().recycle(parcel);
         }
@@ -90,6 +100,11 @@ impl World {
         let datagram = &mut *parcel;
         std::mem::swap(&mut datagram.source, &mut datagram.target);
         datagram.to = self.network.at_address(datagram.network, datagram.target);
+        let sent = self
+            .exchange
+            .get()
+            .sent_as(datagram.network, from, datagram.to);
+        datagram.leaves(sent);
         let sender = self.hosts.len() + reference;
         self.trace.datagram(now, sender, &parcel, || {
             self.network.address(parcel.network, from)
@@ -101,28 +116,43 @@ impl World {
     }
 }
 
-/// Turns a request into the witness's answer; returns whether there is one.
+/// Turns a request into the witness's answer; returns whether there is one, and what is forgiven.
+///
+/// # Errors
+/// What is wrong with a request that was opened and is not genuine.
 fn answer(
-    (witness, envelopes): (&mut Witness, &mut Envelopes<Readable>),
-    bytes: &mut Vec<u8>,
+    host: &mut WitnessHost,
+    (reference, processes): (usize, u32),
+    parcel: &mut Datagram,
     now: bumpless_base::Instant,
-) -> bool {
-    let Ok((way, message)) = envelopes.open(bytes, now) else {
-        return false;
+) -> Result<(bool, Option<Exemption>), String> {
+    let Some(witness) = &mut host.witness else {
+        return Ok((false, None));
     };
-    let Ok(Packet::WitnessRequest(request)) = parse(message) else {
-        return false;
+    let Ok((way, message)) = host.envelopes.open(host.place, &mut parcel.bytes, now) else {
+        return Ok((false, None));
     };
-    let Some(reply) = witness.handle_request(&request, now) else {
-        return false;
+    let parsed = match parse(message) {
+        Ok(Packet::WitnessRequest(request)) => Some(request),
+        _ => None,
+    };
+    let mut forgiven = None;
+    if way != Way::Open {
+        let here = (parcel.network, End::Reference(reference));
+        forgiven = host.genuine.takes(parcel, here, processes)?;
+    }
+    let permitted = |request: &_| host.envelopes.permits(way, request).is_ok();
+    let parsed = parsed.filter(permitted);
+    let Some(reply) = parsed.and_then(|request| witness.handle_request(&request, now)) else {
+        return Ok((false, forgiven));
     };
     let (mut encoded, mut room) = ([0; WitnessReply::LEN], [0; ROOM]);
     let len = reply.encode(&mut encoded);
     room[EnvelopeHeader::LEN..][..len].copy_from_slice(&encoded[..len]);
-    let Some(datagram) = envelopes.seal(way, &mut room, len) else {
-        return false;
+    let Some(datagram) = host.envelopes.seal(way, &mut room, len) else {
+        return Ok((false, forgiven));
     };
-    bytes.clear();
-    bytes.extend_from_slice(datagram);
-    true
+    parcel.bytes.clear();
+    parcel.bytes.extend_from_slice(datagram);
+    Ok((true, forgiven))
 }

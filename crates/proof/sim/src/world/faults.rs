@@ -258,6 +258,7 @@ impl World {
     fn junk(&mut self, network: usize, to: End, kind: Junk) -> Option<Parcel> {
         let source = match kind {
             Junk::Replay => return self.recorded(network, to),
+            Junk::Redirected => return self.redirected(network, to),
             Junk::Noise => NOBODY,
             Junk::Forged => {
                 if self.junk.chance(0.5)
@@ -274,9 +275,15 @@ impl World {
         let bytes = &mut parcel.bytes;
         let mut len = self.junk.below(200) as usize;
         // Now and then it begins like one of ours.
-        let kinds = [0x0001_0002u32, 0x1001_0002, 0x2001_0002, 0x2003_0001];
+        let kinds = [
+            0x0001_0002u32,
+            0x1001_0002,
+            0x2001_0002,
+            0x2003_0001,
+            0x3001_0001,
+        ];
         if self.junk.chance(0.5) {
-            bytes.extend_from_slice(&kinds[self.junk.below(4) as usize].to_be_bytes());
+            bytes.extend_from_slice(&kinds[self.junk.below(5) as usize].to_be_bytes());
         }
         while len > 0 {
             let noise = self.junk.next_u64().to_le_bytes();
@@ -305,9 +312,22 @@ impl World {
         Some(parcel)
     }
 
+    /// What was sent on another network or to somebody else, as if it came from who sends to `to` in good faith.
+    fn redirected(&mut self, network: usize, to: End) -> Option<Parcel> {
+        let source = self.network.address(network, self.partner_of(to)?)?;
+        let target = self.network.address(network, to)?;
+        let kept = self.network.recorded_elsewhere(network, to)?;
+        let mut parcel = self.exchange.get().room(kept.bytes.len());
+        kept.copy_to(&mut parcel);
+        (parcel.network, parcel.source) = (network, source);
+        (parcel.target, parcel.to) = (target, Some(to));
+        Some(parcel)
+    }
+
     /// What was sent before, with up to four bytes changed.
     fn changed(&mut self, network: usize, to: End) -> Option<Parcel> {
         let mut parcel = self.recorded(network, to)?;
+        parcel.is_changed_from_here();
         for _ in 0..=self.junk.below(4) {
             let at = self.junk.below(parcel.bytes.len().max(1) as u64) as usize;
             if let Some(byte) = parcel.bytes.get_mut(at) {

@@ -13,11 +13,12 @@ use std::sync::Arc;
 
 use bumpless_base::{Duration, Instant};
 use bumpless_config::{Commit, Config, ReferenceKind, Security};
-use bumpless_node::witness::envelopes::Envelopes;
+use bumpless_node::witness::envelopes::{Envelopes, PairKey};
 use bumpless_redundancy::{Witness, WitnessSetup};
+use bumpless_secure::place;
 
 use crate::changing::Disk;
-use crate::check::{Checks, Names, Terms, Window};
+use crate::check::{Checks, Genuine, Names, Terms, Window};
 use crate::clock::LocalClock;
 use crate::device::{Device, Request};
 use crate::exchange::{Exchange, Shared};
@@ -43,6 +44,9 @@ pub(crate) struct WitnessHost {
     sound_rate: i64,
     witness: Option<Witness>,
     envelopes: Envelopes<Readable>,
+    /// Where it is, for those who seal.
+    place: u32,
+    genuine: Genuine,
     /// It is an address that answers echo requests and nothing else.
     only_echoes: bool,
     seeds: bumpless_base::Random,
@@ -270,14 +274,24 @@ impl World {
             drift_ppm: self.config.timing.clock_drift_ppm,
             capacity: 64,
         };
+        self.exchange.get().witness_starts(reference);
         let host = &mut self.witnesses[reference];
         let seed = host.seeds.next_u64();
         let local = host.clock.local(now);
         host.witness = Witness::new(setup, seed, local).ok();
-        let key = (readable::keys(), host.origins.next_u64());
+        host.genuine = Genuine::default();
+        host.place = match self.config.references[reference].kind {
+            ReferenceKind::Witness(address) => place(address),
+            ReferenceKind::Ping(_) => 0,
+        };
+        let key = PairKey {
+            keys: readable::keys(),
+            pair: self.config.pair_id(),
+            origin: host.origins.next_u64(),
+        };
         host.envelopes = match self.config.security {
-            Security::Protected(_) => Envelopes::new([key], false, local),
-            Security::Open => Envelopes::new([], true, local),
+            Security::Protected(_) => Envelopes::new([key], &[host.place], false, local),
+            Security::Open => Envelopes::new([], &[], true, local),
         };
         self.tell(Happening::WitnessStarted { reference });
     }
@@ -288,7 +302,7 @@ fn replays(timed: &Timed) -> bool {
     matches!(
         timed.fault,
         Fault::Junk {
-            kind: Junk::Replay | Junk::Forged,
+            kind: Junk::Replay | Junk::Forged | Junk::Redirected,
             ..
         }
     )
@@ -317,7 +331,9 @@ fn witnesses(config: &Config, seed: u64) -> Vec<WitnessHost> {
             clock: LocalClock::new(0, shows, ppb),
             sound_rate: ppb,
             witness: None,
-            envelopes: Envelopes::new([], false, Instant::ZERO),
+            envelopes: Envelopes::new([], &[], false, Instant::ZERO),
+            place: 0,
+            genuine: Genuine::default(),
             only_echoes: matches!(reference.kind, ReferenceKind::Ping(_)),
             seeds,
             origins: stream(seed, Purpose::Envelopes, config.nodes.len() + at),

@@ -26,8 +26,14 @@ impl World {
         if changed {
             exchange.set_sessions(node, process.tags.iter().copied().flatten());
         }
+        let genuine = std::mem::replace(&mut exchange.genuine, Ok(()));
+        let forgiven = std::mem::take(&mut exchange.forgiven);
         let silent = exchange.taken.is_empty() && exchange.sent.is_empty();
         drop(exchange);
+        forgiven.into_iter().for_each(|it| self.checks.forgives(it));
+        if genuine.is_err() {
+            self.checks.genuine(self.queue.now(), genuine);
+        }
         if !silent || followed || refreshed || !self.checks.is_quiet(node) {
             self.judge(node, (received, acted), refreshed);
         }

@@ -1,13 +1,14 @@
 //! A witness whose pairs protect their messages.
 
 use bumpless_base::LinkId;
-use bumpless_secure::{Keyring, Opener, Route, Sealer, Secret};
+use bumpless_secure::{Destination, Keyring, Opener, Route, Sealer, Secret, place};
 use bumpless_wire::envelope::WITNESS;
 
 use super::*;
 
 const LINK: LinkId = LinkId(3);
 const NODE: u8 = 0;
+const HERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 9);
 
 fn ring(byte: u8) -> Keyring<RingSuite> {
     Keyring::new(vec![Secret::new([byte; 32])]).unwrap()
@@ -18,6 +19,7 @@ struct Asking {
     keys: Keyring<RingSuite>,
     sealer: Sealer<RingSuite>,
     opener: Opener<RingSuite>,
+    pair: u32,
 }
 
 impl Asking {
@@ -26,19 +28,35 @@ impl Asking {
             from: Some(WITNESS),
             to: NODE,
             link: Some(LINK),
+            place: place(HERE),
         };
         Self {
             sealer: Sealer::new(&ring(secret), NODE, origin),
             opener: Opener::new(route, 1, Instant::ZERO),
             keys: ring(secret),
+            pair: secret.into(),
         }
     }
 
+    /// A request for the pair of the secret.
     fn request(&mut self) -> Vec<u8> {
+        self.request_for(self.pair, NODE)
+    }
+
+    fn request_for(&mut self, pair: u32, node: u8) -> Vec<u8> {
+        let request = encoded(&WitnessRequest {
+            pair,
+            node: NodeId(node),
+            ..asked(0)
+        });
         let mut datagram = vec![0; WitnessRequest::LEN + EnvelopeHeader::OVERHEAD];
-        datagram[EnvelopeHeader::LEN..][..WitnessRequest::LEN].copy_from_slice(&request(0));
-        let way = (WITNESS, LINK);
-        self.sealer.seal(&self.keys, way, &mut datagram).unwrap();
+        datagram[EnvelopeHeader::LEN..][..WitnessRequest::LEN].copy_from_slice(&request);
+        let there = Destination {
+            to: WITNESS,
+            link: LINK,
+            place: place(HERE),
+        };
+        self.sealer.seal(&self.keys, there, &mut datagram).unwrap();
         datagram
     }
 }
@@ -69,16 +87,18 @@ impl Link for Wire {
         None
     }
     fn local_address(&self) -> SocketAddr {
-        "127.0.0.1:9".parse().unwrap()
+        HERE
     }
 }
 
 /// What a witness with these secrets answers to each of `requests`, and what it counts.
 fn answers(secrets: &[u8], open: bool, requests: Vec<Vec<u8>>) -> (Vec<Vec<u8>>, Counters) {
-    let keys = secrets
-        .iter()
-        .map(|&byte| (ring(byte), 900 + u64::from(byte)));
-    let envelopes = Envelopes::new(keys, open, Instant::ZERO);
+    let keys = secrets.iter().map(|&byte| PairKey {
+        keys: ring(byte),
+        pair: byte.into(),
+        origin: 900 + u64::from(byte),
+    });
+    let envelopes = Envelopes::new(keys, &[place(HERE)], open, Instant::ZERO);
     let witness = Witness::new(WitnessSetup::default(), 1, Instant::ZERO).unwrap();
     let journal = Journal::start(true, Told::default()).unwrap();
     let mut server = Server::new((witness, envelopes), journal, Instant::ZERO);
@@ -121,6 +141,9 @@ fn who_asks_otherwise_gets_no_answer_and_is_counted_under_its_cause() {
         changed,
         misdirected,
         Asking::new(3, 13).request(),
+        // For another pair, and for another node.
+        asking.request_for(2, NODE),
+        asking.request_for(1, 1),
         request(0).to_vec(),
         vec![0x77; 60],
     ];
@@ -136,14 +159,25 @@ fn who_asks_otherwise_gets_no_answer_and_is_counted_under_its_cause() {
     ] {
         assert_eq!(counters.get(counter), 1, "{}", counter.name());
     }
+    assert_eq!(counters.get(Counter::DiscardWrongNode), 2);
 }
 
 #[test]
 fn a_witness_that_also_serves_open_pairs_answers_each_as_it_asked() {
     let mut asking = Asking::new(1, 11);
-    let requests = vec![request(0).to_vec(), asking.request()];
-    let (answers, _) = answers(&[1], true, requests);
+    let other = WitnessRequest {
+        pair: 7,
+        ..asked(0)
+    };
+    // In the open, nobody asks for a pair that has a key.
+    let requests = vec![
+        encoded(&other).to_vec(),
+        request(0).to_vec(),
+        asking.request(),
+    ];
+    let (answers, counters) = answers(&[1], true, requests);
     assert_eq!(answers.len(), 2);
+    assert_eq!(counters.get(Counter::DiscardUnprotected), 1);
     assert!(matches!(parse(&answers[0]), Ok(Packet::WitnessReply(_))));
     assert!(EnvelopeHeader::is_one(&answers[1]));
 }
