@@ -10,7 +10,7 @@
 //!      6     1 From     who sends: a node, or 255 for a witness
 //!      7     1 To       whom it is for: a node, or 255 for a witness
 //!      8     1 Link     link on which it is sent, 0..=7
-//!      9     8 Origin   random for each start of the sender
+//!      9     8 Origin   random for each start of the sender on a link
 //!     17     6 Counter  counts the sender's packets
 //!     23       the message, enciphered
 //!    end    16 Tag      over all before it
@@ -39,9 +39,9 @@ pub struct EnvelopeHeader {
     pub to: u8,
     /// The link on which it is sent.
     pub link: LinkId,
-    /// Random for each start of the sender's process.
+    /// Random for each start of the sender's process and each of its links.
     pub origin: u64,
-    /// Counts the packets of the process, on all links together, at most [`MAX_COUNTER`].
+    /// Counts the packets of the origin, at most [`MAX_COUNTER`].
     pub counter: u64,
 }
 

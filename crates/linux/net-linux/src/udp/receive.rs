@@ -237,13 +237,14 @@ mod tests {
         as_the_kernel_writes(&mut batch, (1, b"abc"), from, None);
         batch.prepare();
         as_the_kernel_writes(&mut batch, (0, b"xyzw"), from, None);
-        batch.messages[1].msg_hdr.msg_namelen = 0;
+        as_the_kernel_writes(&mut batch, (2, b"abcdefg"), from, Some(3));
+        for without_source in [1, 2] {
+            batch.messages[without_source].msg_hdr.msg_namelen = 0;
+        }
         assert_eq!(delivered(&mut batch, 0), [(from, b"xyzw".to_vec())]);
         assert_eq!(delivered(&mut batch, 1), []);
         let named = |_, _: &mut [u8]| panic!("it has no source");
         assert_eq!(batch.deliver(1, &mut { named }), Err(NoSource(1)));
-        as_the_kernel_writes(&mut batch, (2, b"abcdefg"), from, Some(3));
-        batch.messages[2].msg_hdr.msg_namelen = 0;
         assert_eq!(batch.deliver(2, &mut { named }), Err(NoSource(3)));
     }
 }
