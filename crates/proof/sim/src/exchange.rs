@@ -502,7 +502,8 @@ mod tests {
 
     #[test]
     fn a_truncated_packet_says_nothing_of_how_long_a_state_was_under_way() {
-        let config = Size::Small.config();
+        let mut config = Config::clone(&Size::Small.config());
+        config.security = Security::Open;
         let exchange = Exchange::shared(&config, 1 << 20);
         let header = DataHeader {
             version: WireVersion::V2,
