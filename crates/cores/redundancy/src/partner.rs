@@ -20,6 +20,9 @@ pub(crate) struct Heard {
     /// Its group entries are to be taken: the partner speaks to this incarnation, and nothing
     /// that it sent later has been heard.
     pub(crate) entries: bool,
+    /// It is of the present: the partner's process that counts speaks to this incarnation, on this link for the first
+    /// time.
+    pub(crate) present: bool,
     /// The partner's session changed with it.
     pub(crate) session_changed: bool,
 }
@@ -27,6 +30,7 @@ pub(crate) struct Heard {
 impl Heard {
     const NOTHING: Self = Self {
         entries: false,
+        present: false,
         session_changed: false,
     };
 }
@@ -113,8 +117,8 @@ impl Partner {
         if !self.states[usize::from(link.0)].hear(heartbeat, addressed, now) {
             out.count(Counter::DiscardDuplicate);
             return Heard {
-                entries: false,
                 session_changed,
+                ..Heard::NOTHING
             };
         }
         out.count(Counter::HeartbeatsReceived);
@@ -131,7 +135,8 @@ impl Partner {
         if newest {
             self.note_newest(heartbeat, now);
         }
-        let entries = newest && addressed && self.duplicate_until.is_none();
+        let present = addressed && self.duplicate_until.is_none();
+        let entries = newest && present;
         if entries {
             self.follow(timing, now);
             self.configurations = Some(configurations);
@@ -143,6 +148,7 @@ impl Partner {
         }
         Heard {
             entries,
+            present,
             session_changed,
         }
     }

@@ -121,17 +121,23 @@ impl Redundancy {
     }
 
     /// Takes a heartbeat that arrived on `link`. What is not for this node is counted by cause and
-    /// has no other effect.
-    pub fn handle_heartbeat(&mut self, link: LinkId, heartbeat: &Heartbeat<'_>, now: Instant) {
+    /// has no other effect. Returns whether it shows that its sender is there at present: it answers this process, and
+    /// has not come before.
+    pub fn handle_heartbeat(
+        &mut self,
+        link: LinkId,
+        heartbeat: &Heartbeat<'_>,
+        now: Instant,
+    ) -> bool {
         let ours = heartbeat.pair == self.setup.pair && heartbeat.link == link;
         let from = self.partners.iter().position(|p| p.node == heartbeat.from);
         let Some(at) = from.filter(|_| ours && heartbeat.to == self.setup.node) else {
             self.out.count(Counter::DiscardWrongNode);
-            return;
+            return false;
         };
         if !self.partners[at].links().contains(link) {
             self.out.count(Counter::DiscardWrongNode);
-            return;
+            return false;
         }
         let before = self.partners[at].session().adopted();
         let established = self
@@ -154,16 +160,18 @@ impl Redundancy {
         if self.after(Some(at), now) {
             self.watch(now);
         }
+        heard.present
     }
 
     /// Takes the answer of the witness `reference`. Answers that nobody asked for are counted and
-    /// have no other effect.
+    /// have no other effect. Returns whether it shows that the witness is there at present: it answers a request of
+    /// this process that was not answered before, nor a later one.
     pub fn handle_witness_reply(
         &mut self,
         reference: ReferenceId,
         reply: &WitnessReply,
         now: Instant,
-    ) {
+    ) -> bool {
         let group = self.groups.iter().position(|g| {
             let kind = g.agreement.kind(reference);
             g.terms.id.0 == reply.group && kind == Some(ReferenceKind::Witness)
@@ -177,13 +185,15 @@ impl Redundancy {
         );
         let Some(index) = group.filter(|_| ours && reply.token == token) else {
             self.out.count(Counter::DiscardWrongNode);
-            return;
+            return false;
         };
+        let mut present = false;
         self.with_group(index, now, |group, s, out| {
-            group.hear_witness(reference, reply, s, out);
+            present = group.hear_witness(reference, reply, s, out);
         });
         let peer = self.groups[index].terms.peer;
         self.after(Some(peer), now);
+        present
     }
 
     /// Takes the echo reply of the address `reference` to the request with this sequence number.

@@ -96,6 +96,10 @@ impl Route {
 pub struct Opener<S: Suite> {
     route: Route,
     known: Box<[Known<S>]>,
+    /// Where the process is that opened something last.
+    last: usize,
+    /// Where the process is that was confirmed last.
+    present: Option<usize>,
     trials: Trials,
 }
 
@@ -113,6 +117,8 @@ impl<S: Suite> Opener<S> {
         Self {
             route,
             known: (0..processes.max(1)).map(nobody).collect(),
+            last: 0,
+            present: None,
             trials: Trials { full_at: now },
         }
     }
@@ -144,11 +150,19 @@ impl<S: Suite> Opener<S> {
             Some(at) => {
                 let route = self.route.place;
                 self.known[at].open((keys, route), &header, front, sealed, now)?;
+                self.last = at;
             }
-            None => self.try_unknown(keys, place, &header, front, sealed, now)?,
+            None => self.last = self.try_unknown(keys, place, &header, front, sealed, now)?,
         }
         let message = sealed.len() - EnvelopeHeader::TAG_LEN;
         Ok(&sealed[..message])
+    }
+
+    /// What was opened last proves that its sender is there at present. Its process is not forgotten for others until
+    /// this is said of another one, if more than one fits: who repeats packets of earlier processes cannot
+    /// make room of it (N-7).
+    pub const fn confirm(&mut self) {
+        self.present = Some(self.last);
     }
 
     /// Where the process of a packet with `header` is, if it is known.
@@ -158,7 +172,8 @@ impl<S: Suite> Opener<S> {
     }
 
     /// What opens with the key of a process that is not known makes it known, in the place of the one that has been
-    /// silent for longest. A known one, at `place`, may have come to a far later generation unheard.
+    /// silent for longest but for the confirmed one. A known one, at `place`, may have come to a far later generation
+    /// unheard. Returns where it is.
     #[cold]
     fn try_unknown(
         &mut self,
@@ -168,7 +183,7 @@ impl<S: Suite> Opener<S> {
         front: &[u8],
         sealed: &mut [u8],
         now: Instant,
-    ) -> Result<(), Refusal> {
+    ) -> Result<usize, Refusal> {
         let known = place.and_then(|place| self.known.get_mut(place));
         if known.is_some_and(|known| generation(header.counter) < known.generation) {
             return Err(Refusal::Replayed);
@@ -181,11 +196,8 @@ impl<S: Suite> Opener<S> {
         if !S::open(&key, nonce(self.route.place, header.counter), front, sealed) {
             return Err(Refusal::Forged);
         }
-        let silent = || {
-            let by_silence = |&at: &usize| (self.known[at].id.is_some(), self.known[at].used);
-            (0..self.known.len()).min_by_key(by_silence)
-        };
-        if let Some(known) = place.or_else(silent).and_then(|at| self.known.get_mut(at)) {
+        let at = place.unwrap_or_else(|| self.replaced());
+        if let Some(known) = self.known.get_mut(at) {
             known.id = Some((header.key, header.origin));
             // Of generations whose keys are at hand from here on, nothing has been opened before.
             known.seen = Window::new();
@@ -193,7 +205,18 @@ impl<S: Suite> Opener<S> {
             known.seen.note(header.counter);
             known.used = now;
         }
-        Ok(())
+        Ok(at)
+    }
+
+    /// Whose place a process that was not known takes.
+    fn replaced(&self) -> usize {
+        let by_silence = |&at: &usize| {
+            let known = &self.known[at];
+            let present = self.present == Some(at);
+            (present, known.id.is_some(), known.used)
+        };
+        // There is at least one.
+        (0..self.known.len()).min_by_key(by_silence).unwrap_or(0)
     }
 }
 

@@ -198,6 +198,30 @@ fn who_is_heard_is_not_forgotten_for_processes_that_are_gone() {
 }
 
 #[test]
+fn a_confirmed_process_is_not_forgotten_for_repeated_packets_of_others() {
+    let keys = keys(&[1]);
+    let mut right = opener();
+    let mut origins = 0..;
+    for (round, present) in [(0, 1000), (1, 2000)] {
+        let mut present = sealer(&keys, present);
+        let datagram = sealed(&mut present, &keys, b"present");
+        let now = at(round * 100_000);
+        assert!(open(&mut right, &keys, &datagram, now).is_ok());
+        right.confirm();
+        for (n, origin) in (1..).zip(origins.by_ref().take(20)) {
+            let old = sealed(&mut sealer(&keys, origin), &keys, b"old");
+            let now = now + Duration::from_millis(n);
+            assert!(open(&mut right, &keys, &old, now).is_ok());
+            let replayed = Err(Refusal::Replayed);
+            assert_eq!(open(&mut right, &keys, &datagram, now), replayed);
+        }
+        // It never needs a trial, however many others were tried.
+        let next = sealed(&mut present, &keys, b"next");
+        assert!(open(&mut right, &keys, &next, now).is_ok());
+    }
+}
+
+#[test]
 fn a_flood_of_unknown_processes_costs_few_trials_and_ends_with_it() {
     let keys = keys(&[1]);
     let (mut left, mut right) = (sealer(&keys, 7), opener());

@@ -73,14 +73,14 @@ impl RoleMachine {
         self.declare_again(s);
     }
 
-    /// Takes a witness's answer.
+    /// Takes a witness's answer. Returns whether it is the first one to its request or a later one.
     pub(crate) fn hear_witness(
         &mut self,
         reference: ReferenceId,
         reply: &WitnessReply,
         s: &Surroundings<'_>,
         out: &mut Outbox,
-    ) {
+    ) -> bool {
         self.notice_lapse(s, out);
         let leased = reply.kind.is_lease();
         let since = self.lasting.rights_since;
@@ -89,7 +89,7 @@ impl RoleMachine {
             .take_reply(reference, reply, leased, since, s.timing, s.now)
         {
             out.count(Counter::DiscardDuplicate);
-            return;
+            return false;
         }
         out.count(Counter::WitnessReplies);
         self.hear_reference(reference, out);
@@ -117,6 +117,7 @@ impl RoleMachine {
             lease.next_request = lease.next_request.min(soon.max(earliest));
         }
         self.decide(s, out);
+        true
     }
 
     /// Takes an echo reply to a request sent at `sent`.

@@ -87,7 +87,9 @@ impl World {
                 core.handle_ping_reply(ReferenceId(reference), sequence, now);
             }
             What::Datagram { from, link, bytes } => match parse(&bytes) {
-                Ok(Packet::Heartbeat(hb)) => core.handle_heartbeat(LinkId(link), &hb, now),
+                Ok(Packet::Heartbeat(hb)) => {
+                    core.handle_heartbeat(LinkId(link), &hb, now);
+                }
                 Ok(Packet::WitnessReply(reply)) => {
                     core.handle_witness_reply(ReferenceId(from as u8 - 2), &reply, now);
                 }

@@ -38,7 +38,11 @@ impl Cores {
                 return self.counters.count(Counter::DiscardUnknownSource);
             };
             match protection.open(source, datagram, now) {
-                Ok(message) => self.handle(link, source, message, now),
+                Ok(message) => {
+                    if self.handle(link, source, message, now) {
+                        protection.confirm(source);
+                    }
+                }
                 Err(cause) => self.counters.count(cause),
             }
         });
@@ -53,7 +57,14 @@ impl Cores {
         outcome.more
     }
 
-    fn handle(&mut self, link: LinkId, source: Correspondent, message: &[u8], now: Instant) {
+    /// Hands `message` to its core. Returns whether it shows that `source` is there at present.
+    fn handle(
+        &mut self,
+        link: LinkId,
+        source: Correspondent,
+        message: &[u8],
+        now: Instant,
+    ) -> bool {
         match (parse(message), source) {
             (Err(error), _) => self.counters.count(error.counter()),
             (Ok(Packet::Data { header, payload }), Correspondent::Partner(peer)) => {
@@ -71,14 +82,15 @@ impl Cores {
                 }
             }
             (Ok(Packet::Heartbeat(heartbeat)), Correspondent::Partner(_)) => {
-                self.redundancy.handle_heartbeat(link, &heartbeat, now);
+                return self.redundancy.handle_heartbeat(link, &heartbeat, now);
             }
             (Ok(Packet::WitnessReply(reply)), Correspondent::Reference(reference)) => {
-                self.redundancy
-                    .handle_witness_reply(ReferenceId(reference), &reply, now);
+                let reference = ReferenceId(reference);
+                return self.redundancy.handle_witness_reply(reference, &reply, now);
             }
             // A message of a kind that this source never sends.
             (Ok(_), _) => self.counters.count(Counter::DiscardWrongKind),
         }
+        false
     }
 }

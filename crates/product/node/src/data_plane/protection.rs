@@ -108,8 +108,10 @@ impl<S: Suite> Protection<S> {
             keys: Arc::clone(keys),
             sealer: Sealer::new(keys, sender.node.0, sender.origin),
             nodes: addresses.nodes.clone().into(),
-            partners: partners.collect(),
-            references: references.collect(),
+            openers: Openers {
+                partners: partners.collect(),
+                references: references.collect(),
+            },
             places: places.map(Option::unwrap_or_default).collect(),
             link: sender.link,
             room: vec![0; BURST * slot].into(),
@@ -154,6 +156,14 @@ impl<S: Suite> Protection<S> {
             *known = mismatch;
         }
         opened.map_err(|(_, counter)| counter)
+    }
+
+    /// What was opened last of `source` shows that it is there at present: its process is not forgotten for others.
+    pub fn confirm(&mut self, source: Correspondent) {
+        let envelopes = self.envelopes.as_mut();
+        if let Some(opener) = envelopes.and_then(|envelopes| envelopes.openers.of(source)) {
+            opener.confirm();
+        }
     }
 
     /// Seals `messages` for `to`, at most [`BURST`]. `None`: they go as they are.
@@ -206,16 +216,31 @@ struct Envelopes<S: Suite> {
     link: LinkId,
     /// The partners' numbers.
     nodes: Box<[NodeId]>,
-    /// By partner; `None`: not on this network.
-    partners: Box<[Option<Opener<S>>]>,
-    /// By reference point; `None`: no witness, or on another network.
-    references: Box<[Option<Opener<S>>]>,
+    openers: Openers<S>,
     /// Where the witnesses are, by reference point.
     places: Box<[u32]>,
     /// Datagrams of one burst, in slots of one length.
     room: Box<[u8]>,
     slot: usize,
     lens: [usize; BURST],
+}
+
+/// What opens the envelopes of each sender.
+struct Openers<S: Suite> {
+    /// By partner; `None`: not on this network.
+    partners: Box<[Option<Opener<S>>]>,
+    /// By reference point; `None`: no witness, or on another network.
+    references: Box<[Option<Opener<S>>]>,
+}
+
+impl<S: Suite> Openers<S> {
+    fn of(&mut self, source: Correspondent) -> Option<&mut Opener<S>> {
+        let opener = match source {
+            Correspondent::Partner(peer) => self.partners.get_mut(usize::from(peer.0)),
+            Correspondent::Reference(at) => self.references.get_mut(usize::from(at)),
+        };
+        opener?.as_mut()
+    }
 }
 
 impl<S: Suite> Envelopes<S> {
@@ -225,11 +250,7 @@ impl<S: Suite> Envelopes<S> {
         datagram: &'a mut [u8],
         now: Instant,
     ) -> Result<&'a [u8], (Option<Mismatch>, Counter)> {
-        let opener = match source {
-            Correspondent::Partner(peer) => self.partners.get_mut(usize::from(peer.0)),
-            Correspondent::Reference(at) => self.references.get_mut(usize::from(at)),
-        };
-        let Some(opener) = opener.and_then(Option::as_mut) else {
+        let Some(opener) = self.openers.of(source) else {
             return Err((None, Counter::DiscardUnknownSource));
         };
         let opened = opener.open(&self.keys, datagram, now);

@@ -16,6 +16,11 @@ pub fn with_full_packets(directory: &Path) -> String {
     right(directory) + &application("ballast", 4, "20 kB")
 }
 
+/// The right file of a pair whose messages are open.
+pub fn open(directory: &Path) -> String {
+    right(directory) + "\n[security]\npackets = \"open\"\n"
+}
+
 fn application(name: &str, channel: u32, size: &str) -> String {
     format!(
         "\n[[application]]\nname = \"{name}\"\ngroup = \"{GROUP}\"\nkind = \"synthetic\"\n\
@@ -93,7 +98,7 @@ mod tests {
     fn each_wrong_file_is_one_that_a_node_starts_with_and_no_two_agree() {
         let directory = Path::new("/run/pair");
         let right = right(directory);
-        let mut files = vec![right.clone(), with_full_packets(directory)];
+        let mut files = vec![right.clone(), with_full_packets(directory), open(directory)];
         files.extend(Wrong::ALL.map(|wrong| wrong.spoil(&right)));
         let mut fingerprints: Vec<_> = files
             .iter()

@@ -31,6 +31,8 @@ pub struct Pair<'a> {
     /// The computers that they run on.
     pub hosts: &'a Hosts,
     directory: PathBuf,
+    /// Whether messages are open.
+    is_open: bool,
     nodes: [Node; 2],
     witnesses: Vec<Process>,
     plant: Option<Process>,
@@ -92,7 +94,8 @@ impl View {
 }
 
 impl<'a> Pair<'a> {
-    /// Starts everything with the configuration `text`; files go to `directory`, which is made.
+    /// Starts everything with the configuration `text`, in which messages are open or not; files go to `directory`,
+    /// which is made.
     ///
     /// # Errors
     /// A file cannot be written or a process not be started.
@@ -100,7 +103,7 @@ impl<'a> Pair<'a> {
         binary: &'a Path,
         hosts: &'a Hosts,
         directory: PathBuf,
-        text: &str,
+        (text, is_open): (&str, bool),
     ) -> Result<Self, TortureError> {
         let fail = |error| TortureError::system(directory.display().to_string(), error);
         fs::create_dir_all(&directory).map_err(fail)?;
@@ -116,6 +119,7 @@ impl<'a> Pair<'a> {
             hosts,
             plant_log: Tail::new(PathBuf::new()),
             directory,
+            is_open,
             nodes: [node(), node()],
             witnesses: Vec::new(),
             plant: None,
@@ -151,7 +155,11 @@ impl<'a> Pair<'a> {
             );
             let name = format!("witness-{}", NETWORKS[network]);
             let key = self.path(KEY).display().to_string();
-            let arguments = line.split(' ').chain(["--key", &key]);
+            let security: &[&str] = match self.is_open {
+                true => &["--open"],
+                false => &["--key", &key],
+            };
+            let arguments = line.split(' ').chain(security.iter().copied());
             let witness = self.process(Place::Witness(network), &name, arguments)?;
             self.witnesses.push(witness);
         }

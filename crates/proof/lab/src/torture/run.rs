@@ -152,13 +152,14 @@ fn run_cases(
         let progress = format!("{} of {}: {}", position + 1, cases.len(), found.title);
         waiter.progress.now(progress);
         let at = directory.join(&case.id);
-        let text = match case.needs_full_packets() {
-            true => configuration::with_full_packets(&at),
-            false => configuration::right(&at),
+        let text = match (case.needs_full_packets(), case.is_open()) {
+            (true, _) => configuration::with_full_packets(&at),
+            (false, true) => configuration::open(&at),
+            (false, false) => configuration::right(&at),
         };
         let random = Random::new(mix64(options.seed ^ position as u64));
         let mut stage = Stage {
-            pair: Pair::start(&options.binary, hosts, at.clone(), &text)?,
+            pair: Pair::start(&options.binary, hosts, at.clone(), (&text, case.is_open()))?,
             random,
             waiter,
             quick: options.quick,

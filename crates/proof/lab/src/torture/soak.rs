@@ -73,7 +73,7 @@ pub fn run(
         &options.binary,
         hosts,
         at.clone(),
-        &configuration::right(&at),
+        (&configuration::right(&at), false),
     )?;
     pair.keep_logs = options.keep.is_some();
     let mut stage = Stage {

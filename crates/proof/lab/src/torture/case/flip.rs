@@ -14,6 +14,7 @@ use crate::torture::switch::{Flip, Flipped};
 const HEARTBEAT: u16 = 0x2001;
 const REQUEST: u16 = 0x2002;
 const REPLY: u16 = 0x2003;
+const ENVELOPE: u16 = 0x3001;
 /// Where fields of a heartbeat lie (W-21, W-25).
 const SENT_AT: Range<usize> = 52..60;
 const EPOCH: Range<usize> = 106..110;
@@ -35,11 +36,19 @@ pub enum Target {
     Heartbeat,
     /// Anything in a request to a witness or its reply.
     Witness,
+    /// Anything in what a protected pair sends, in its envelope or around it.
+    Sealed,
 }
 
 impl Target {
     /// Every one.
-    pub const ALL: [Self; 4] = [Self::SentAt, Self::Epoch, Self::Heartbeat, Self::Witness];
+    pub const ALL: [Self; 5] = [
+        Self::SentAt,
+        Self::Epoch,
+        Self::Heartbeat,
+        Self::Witness,
+        Self::Sealed,
+    ];
 
     /// Its name in cases.
     pub const fn name(self) -> &'static str {
@@ -48,17 +57,24 @@ impl Target {
             Self::Epoch => "epoch",
             Self::Heartbeat => "heartbeat",
             Self::Witness => "witness",
+            Self::Sealed => "sealed",
         }
     }
 
     /// What people read.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::SentAt => "one bit of a heartbeat's SentAt inverted",
-            Self::Epoch => "one bit of a heartbeat's epoch inverted",
-            Self::Heartbeat => "any one bit of a heartbeat inverted",
-            Self::Witness => "any one bit of a witness request or reply inverted",
+            Self::SentAt => "one bit of an open heartbeat's SentAt inverted",
+            Self::Epoch => "one bit of an open heartbeat's epoch inverted",
+            Self::Heartbeat => "any one bit of an open heartbeat inverted",
+            Self::Witness => "any one bit of an open witness request or reply inverted",
+            Self::Sealed => "any one bit of a protected message inverted",
         }
+    }
+
+    /// Whether the pair's messages must be open: in an envelope neither kinds nor fields can be told apart.
+    pub fn is_open(self) -> bool {
+        self != Self::Sealed
     }
 
     /// The order, for one side and network after the other.
@@ -68,12 +84,14 @@ impl Target {
         let (from, to, message) = match (self, number / 4 % 2) {
             (Self::Witness, 0) => (node, WITNESS, REQUEST),
             (Self::Witness, _) => (WITNESS, node, REPLY),
+            (Self::Sealed, 0) => (node, 1 - node, ENVELOPE),
+            (Self::Sealed, _) => (WITNESS, node, ENVELOPE),
             _ => (node, 1 - node, HEARTBEAT),
         };
         let bytes = match self {
             Self::SentAt => SENT_AT,
             Self::Epoch => EPOCH,
-            Self::Heartbeat | Self::Witness => 0..usize::MAX,
+            Self::Heartbeat | Self::Witness | Self::Sealed => 0..usize::MAX,
         };
         Flip {
             network,

@@ -160,6 +160,11 @@ impl Case {
         self.kind == Kind::BlackHole
     }
 
+    /// Whether the pair's messages are open.
+    pub fn is_open(&self) -> bool {
+        matches!(self.kind, Kind::Flip(target) if target.is_open())
+    }
+
     /// About how long one repetition takes, in milliseconds, if all goes well.
     pub fn planned_ms(&self, quick: bool) -> u64 {
         const AROUND: u64 = 1_100;
