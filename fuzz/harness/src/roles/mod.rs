@@ -234,7 +234,7 @@ impl World {
                     core.handle_heartbeat(LinkId(datagram.link), &heartbeat, now);
                 }
                 Ok(Packet::WitnessReply(reply)) => {
-                    core.handle_witness_reply(reference, &reply, now)
+                    core.handle_witness_reply(reference, &reply, now);
                 }
                 _ => {}
             },
