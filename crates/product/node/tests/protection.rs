@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bumpless_base::{Counter, Instant, LinkId, NodeId, PeerId};
+use bumpless_base::{Counter, Duration, Instant, LinkId, NodeId, PeerId};
 use bumpless_net_linux::Segment;
 use bumpless_node::data_plane::addresses::{Addresses, Correspondent};
 use bumpless_node::data_plane::protection::{BURST, Mismatch, Protection, Sender};
@@ -28,6 +28,11 @@ fn address(last: u8) -> SocketAddr {
 
 /// What protects messages of `node` of a pair, with its partner and a witness on the network.
 fn protection(node: u8, secrets: &[u8]) -> Protected {
+    started(node, secrets, 10 + u64::from(node))
+}
+
+/// As [`protection`], of the process with this origin.
+fn started(node: u8, secrets: &[u8], origin: u64) -> Protected {
     let addresses = Addresses {
         nodes: vec![NodeId(1 - node)],
         partners: vec![Some(address(2 - node))],
@@ -36,7 +41,7 @@ fn protection(node: u8, secrets: &[u8]) -> Protected {
     let sender = Sender {
         node: NodeId(node),
         link: LINK,
-        origin: 100 + u64::from(node),
+        origin,
     };
     Protection::sealed(&keys(secrets), sender, &addresses, LONGEST, NOW)
 }
@@ -163,6 +168,35 @@ fn a_partner_with_other_security_is_told_apart_from_a_silent_one() {
     assert_eq!(passed.as_deref(), Ok(&PLAIN[..]));
     assert_eq!(known(&open), None);
     assert!(open.seal(PARTNER, &[Segment::default()]).unwrap().is_none());
+}
+
+#[test]
+fn a_partner_that_has_gone_is_no_longer_one_with_other_security() {
+    let mut right = protection(1, &[1]);
+    assert!(opened(&mut right, PARTNER, &PLAIN).is_err());
+    let after = |ms| NOW + Duration::from_millis(ms);
+    right.forget_mismatches(after(1_999));
+    let known = right.mismatch(PeerId(0));
+    assert_eq!(known, Some(Mismatch::Unprotected));
+    right.forget_mismatches(after(2_000));
+    assert_eq!(right.mismatch(PeerId(0)), None);
+}
+
+#[test]
+fn a_confirmed_partner_is_heard_whatever_is_repeated_of_its_earlier_processes() {
+    let (mut left, mut right) = (protection(0, &[1]), protection(1, &[1]));
+    let first = one(&mut left, b"present");
+    assert!(opened(&mut right, PARTNER, &first).is_ok());
+    right.confirm(PARTNER);
+    for origin in 100..120 {
+        let old = one(&mut started(0, &[1], origin), b"old");
+        assert!(opened(&mut right, PARTNER, &old).is_ok());
+    }
+    // Forgotten, it would open again.
+    let again = opened(&mut right, PARTNER, &first);
+    assert_eq!(again, Err(Counter::DiscardReplayed));
+    let next = one(&mut left, b"next");
+    assert!(opened(&mut right, PARTNER, &next).is_ok());
 }
 
 #[test]

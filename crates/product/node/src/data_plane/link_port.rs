@@ -89,6 +89,11 @@ impl<L: Link, S: Suite> LinkPort<L, S> {
         (&mut self.driver, &self.addresses, &mut self.protection)
     }
 
+    /// Forgets how messages differed when none has come since for a while.
+    pub fn forget_mismatches(&mut self, now: Instant) {
+        self.protection.forget_mismatches(now);
+    }
+
     /// What protects messages here.
     pub const fn protection(&self) -> &Protection<S> {
         &self.protection

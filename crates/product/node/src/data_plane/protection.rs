@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use bumpless_base::{Counter, Instant, LinkId, NodeId, PeerId};
+use bumpless_base::{Counter, Duration, Instant, LinkId, NodeId, PeerId};
 use bumpless_net_linux::Segment;
 use bumpless_secure::{
     Destination, Keyring, Opener, Refusal, Route, SealError, Sealer, Suite, place,
@@ -17,6 +17,8 @@ use super::addresses::{Addresses, Correspondent};
 pub const BURST: usize = 44;
 /// Processes of one correspondent whose keys are kept.
 const PROCESSES: usize = 4;
+/// A partner that is there and configured otherwise shows it far more often: what it showed is of the past after this.
+const MISMATCH_HOLDS: Duration = Duration::from_secs(2);
 
 /// How what a partner sends differs from what this node expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +54,8 @@ impl fmt::Display for Mismatch {
 pub struct Protection<S: Suite> {
     /// `None`: nothing.
     envelopes: Option<Envelopes<S>>,
-    /// By partner: what is wrong with the message that came last from its address.
-    mismatches: Box<[Option<Mismatch>]>,
+    /// By partner: what is wrong with the message that came last from its address, and when it came.
+    mismatches: Box<[Option<(Mismatch, Instant)>]>,
 }
 
 /// Whose messages on which network are sealed.
@@ -126,7 +128,16 @@ impl<S: Suite> Protection<S> {
 
     /// What is wrong with the message that came last from the address of `peer`.
     pub fn mismatch(&self, peer: PeerId) -> Option<Mismatch> {
-        *self.mismatches.get(usize::from(peer.0))?
+        let (mismatch, _) = (*self.mismatches.get(usize::from(peer.0))?)?;
+        Some(mismatch)
+    }
+
+    /// Forgets what was wrong with messages when none has come since for a while: a partner that has gone is not one
+    /// that is configured otherwise.
+    pub fn forget_mismatches(&mut self, now: Instant) {
+        for known in &mut self.mismatches {
+            *known = known.filter(|&(_, came)| now.since(came) < MISMATCH_HOLDS);
+        }
     }
 
     /// The message in `datagram`, which has come from the address of `source`.
@@ -148,7 +159,7 @@ impl<S: Suite> Protection<S> {
         };
         let mismatch = match &opened {
             Ok(_) => Some(None),
-            Err((mismatch, _)) => mismatch.map(Some),
+            Err((mismatch, _)) => mismatch.map(|mismatch| Some((mismatch, now))),
         };
         if let (Some(mismatch), Correspondent::Partner(peer)) = (mismatch, source)
             && let Some(known) = self.mismatches.get_mut(usize::from(peer.0))

@@ -31,6 +31,9 @@ impl<D: Drivers> DataPlane<D> {
     /// Tells causes anew whose words have become others while the core's cause stayed: a partner that is not heard
     /// sends messages after all, with other security.
     fn renew_causes(&mut self, now: Instant) {
+        for port in self.ports.iter_mut().flatten() {
+            port.forget_mismatches(now);
+        }
         for at in 0..self.groups.len() {
             let (id, level) = (self.groups[at].id, self.groups[at].level);
             let (Some(level), Some(cause)) = (level, level.and_then(unheard)) else {
