@@ -167,6 +167,27 @@ pub fn excused_ns(stalled_ns: u64) -> u64 {
     }
 }
 
+/// How long after a stall its effect on a state is seen: the transfer that it hits fails a deadline later, and until
+/// the next state is through, a period later, the backup has no fresh one, as a heartbeat says another period later.
+pub const STALL_REACH_NS: u64 = 3 * PERIOD_MS * 1_000_000;
+
+/// The promise that a state is lost only to the machine: of what was `seen` (when, what) each must have a stall shortly
+/// before it.
+pub fn only_in_stalls(id: &str, promised: &str, run: &Run, seen: &[(u64, String)]) -> Want {
+    let is_stalled = |at_ns: u64| run.stalled_ns(at_ns.saturating_sub(STALL_REACH_NS), at_ns) > 0;
+    let unexplained = seen.iter().find(|(at_ns, _)| !is_stalled(*at_ns));
+    let text = match (unexplained, seen.first()) {
+        (Some((_, text)), _) => format!("{} times, without a stall: {text}", seen.len()),
+        (None, Some((_, text))) => format!("{} times, each just after a stall: {text}", seen.len()),
+        (None, None) => "never seen".into(),
+    };
+    let mut want = Want::strict(id, promised, unexplained.is_none(), text);
+    if want.outcome == Outcome::Held && !seen.is_empty() {
+        want.outcome = Outcome::Explained;
+    }
+    want
+}
+
 /// The longest gap with the stalls in it, and the promise about the one that is closest to its limit.
 fn gap(evidence: &Evidence, fault: &Fault, limits: &Limits) -> (Option<(u64, u64)>, Option<Want>) {
     let run = &evidence.run;

@@ -119,14 +119,14 @@ fn said_why(finding: &Finding, backup: usize, (from_ns, to_ns): (u64, u64)) -> W
     let said = words(finding, from_ns, to_ns);
     let said: Vec<_> = said
         .iter()
-        .filter(|text| text.contains("configuration"))
+        .filter(|(_, text)| text.contains("configuration"))
         .collect();
     Want::strict(
         "newcomer-says-why",
         "the newcomer says in status and log that its configuration differs",
         of_status && of_log,
         match said.first() {
-            Some(text) => format!("status {of_status}, log {of_log}: {text}"),
+            Some((_, text)) => format!("status {of_status}, log {of_log}: {text}"),
             None => "nothing".into(),
         },
     )

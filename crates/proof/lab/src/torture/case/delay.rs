@@ -36,14 +36,14 @@ pub fn run(stage: &mut Stage<'_>) -> Done {
     let said = words(&finding, fault.from_ns, fault.to_ns);
     let late = said
         .iter()
-        .find(|text| text.contains("late") && text.contains(SETTING));
+        .find(|(_, text)| text.contains("late") && text.contains(SETTING));
     finding.trial.wants.push(Want::strict(
         "says-late",
         "says that answers come too late, and that this exceeds lease_ms",
         late.is_some(),
         match (late, said.first()) {
-            (Some(text), _) => text.clone(),
-            (None, Some(text)) => format!("only: {text}"),
+            (Some((_, text)), _) => text.clone(),
+            (None, Some((_, text))) => format!("only: {text}"),
             (None, None) => "nothing".into(),
         },
     ));

@@ -234,19 +234,23 @@ fn keep_words(trial: &mut Trial, heard: Vec<Heard>, origin_ns: u64, list: &mut V
     }
 }
 
-/// Everything that nodes said between two moments: in status, and in their logs.
-fn words(finding: &Finding, from_ns: u64, to_ns: u64) -> Vec<String> {
+/// Everything that nodes said between two moments, and when: in status, and in their logs.
+fn words(finding: &Finding, from_ns: u64, to_ns: u64) -> Vec<(u64, String)> {
     let within = |at: u64| (from_ns..to_ns).contains(&at);
     let heard = finding.heard.iter().filter(|heard| within(heard.at_ns));
     let statuses = heard.flat_map(|heard| {
         let said = &heard.said;
-        std::iter::once(said.cause.clone()).chain(said.weaknesses.iter().cloned())
+        let texts = std::iter::once(&said.cause).chain(&said.weaknesses);
+        texts.map(|text| (heard.at_ns, text.clone()))
     });
     let events = finding.evidence.events.iter();
     let events = events.filter(|event| within(event.time_ns));
-    let events = events.map(|event| format!("{} {}", event.text("event"), event.text("cause")));
+    let events = events.map(|event| {
+        let text = format!("{} {}", event.text("event"), event.text("cause"));
+        (event.time_ns, text)
+    });
     statuses
         .chain(events)
-        .filter(|text| !text.is_empty())
+        .filter(|(_, text)| !text.is_empty())
         .collect()
 }

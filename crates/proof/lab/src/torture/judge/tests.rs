@@ -102,6 +102,35 @@ fn outputs_that_never_come_back_are_a_gap_to_the_end() {
 }
 
 #[test]
+fn a_state_lost_is_explained_by_a_stall_shortly_before_each_loss_and_by_nothing_else() {
+    let mut run = Run {
+        stalls: vec![Stall {
+            time_ns: 1_000 * MS,
+            length_ns: 5 * MS,
+            seen_by: "meter".into(),
+        }],
+        ..Run::default()
+    };
+    let at = |ms: u64| (ms * MS, "a transfer failed".to_owned());
+    let judged = |run: &Run, seen: &[(u64, String)]| only_in_stalls("x", "y", run, seen).outcome;
+    assert_eq!(judged(&run, &[]), Outcome::Held);
+    assert_eq!(judged(&run, &[at(1_012)]), Outcome::Explained);
+    assert_eq!(
+        judged(&run, &[at(990)]),
+        Outcome::Broken,
+        "before the stall"
+    );
+    assert_eq!(judged(&run, &[at(1_031)]), Outcome::Broken, "long after it");
+    assert_eq!(
+        judged(&run, &[at(1_012), at(1_500)]),
+        Outcome::Broken,
+        "a stall explains what is near it, not another"
+    );
+    run.stalls.clear();
+    assert_eq!(judged(&run, &[at(1_012)]), Outcome::Broken);
+}
+
+#[test]
 fn no_stall_excuses_a_reset_or_a_second_writer() {
     let stalled = |evidence: &mut Evidence| {
         evidence.run.stalls = vec![Stall {
