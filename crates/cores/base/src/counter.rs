@@ -35,6 +35,7 @@ catalogue! {
     BytesReceived, "bytes_received", "bytes", "UDP payload bytes taken from any link.";
     BytesSent, "bytes_sent", "bytes", "UDP payload bytes handed to the kernel on any link.";
     SendFailures, "send_failures", "datagrams", "Datagrams that a link refused (down, unreachable, full).";
+    SendNoKey, "send_no_key", "datagrams", "Datagrams that did not leave: no key is agreed upon yet with whom they are for.";
     ReceiveFailures, "receive_failures", "calls", "Receive calls that a link or an ICMP echo socket failed.";
     DiscardSocketFull, "discard_socket_full", "datagrams", "Discarded by the kernel, unseen: the receive buffer of a link's socket was full (seldom: a wrong checksum).";
     PingFailures, "ping_failures", "requests", "ICMP echo requests to reference points that the system refused to send.";

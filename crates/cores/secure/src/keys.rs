@@ -116,9 +116,8 @@ impl<S: Suite> Keyring<S> {
         Some(Self::derive(entry, header))
     }
 
-    /// As [`opening_key`](Self::opening_key), of the secret that seals, whose identifier `header` gets.
-    pub(crate) fn sealing_key(&self, header: &mut EnvelopeHeader) -> S::Key {
-        header.key = self.sealing.id;
+    /// As [`opening_key`](Self::opening_key), of the secret that seals.
+    pub(crate) fn sealing_key(&self, header: &EnvelopeHeader) -> S::Key {
         Self::derive(&self.sealing, header)
     }
 

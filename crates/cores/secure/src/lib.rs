@@ -32,5 +32,5 @@ pub use opener::{Opener, Refusal, Route};
 pub use place::place;
 #[cfg(feature = "ring")]
 pub use ring_suite::RingSuite;
-pub use sealer::{Destination, SealError, Sealer};
+pub use sealer::{Destination, SealError, Sealer, SealingKey};
 pub use suite::{Nonce, Suite, Tag};

@@ -38,51 +38,70 @@ pub struct Destination {
     pub place: u32,
 }
 
-/// Seals what one origin sends.
-pub struct Sealer<S: Suite> {
-    /// Of the packet that is sealed next, but for addressee and link.
-    header: EnvelopeHeader,
+/// The key with which one correspondent is written to. Derived when it is first needed, and again when the secret that
+/// seals or the generation is another.
+pub struct SealingKey<S: Suite> {
+    /// Identifier of the secret, and the generation.
+    of: Option<(u16, u32)>,
     key: S::Key,
 }
 
-impl<S: Suite> Sealer<S> {
-    /// A sealer with the first secret of `keys`, for what `from` sends. **`origin` must be random for each sealer**, whoever
-    /// makes it and whenever: two with the same one would use the same keys for different
-    /// packets, which breaks the cipher.
-    pub fn new(keys: &Keyring<S>, from: u8, origin: u64) -> Self {
-        let mut header = EnvelopeHeader {
-            key: 0,
-            from,
-            to: 0,
-            link: LinkId(0),
-            origin,
-            counter: 0,
-        };
-        let key = keys.sealing_key(&mut header);
-        Self { header, key }
+impl<S: Suite> Default for SealingKey<S> {
+    fn default() -> Self {
+        Self {
+            of: None,
+            key: S::key(&[0; 32]),
+        }
     }
+}
 
-    /// Goes on with the secret of `keys` that seals, which may be another.
-    pub fn set_keys(&mut self, keys: &Keyring<S>) {
-        self.key = keys.sealing_key(&mut self.header);
+impl<S: Suite> fmt::Debug for SealingKey<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SealingKey")
+            .field("of", &self.of)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Seals what one origin sends, to whomever and with whatever secrets.
+#[derive(Debug)]
+pub struct Sealer {
+    /// Of the packet that is sealed next, but for its key, addressee and link.
+    header: EnvelopeHeader,
+}
+
+impl Sealer {
+    /// A sealer of what `from` sends. **`origin` must be random for each sealer**, whoever makes it and whenever: two with
+    /// the same one would use the same keys for different packets, which breaks the cipher.
+    pub const fn new(from: u8, origin: u64) -> Self {
+        Self {
+            header: EnvelopeHeader {
+                key: 0,
+                from,
+                to: 0,
+                link: LinkId(0),
+                origin,
+                counter: 0,
+            },
+        }
     }
 
     /// Goes on with this packet number, which must be above all before. For tests of what comes after years.
     #[doc(hidden)]
-    pub fn skip_to(&mut self, keys: &Keyring<S>, counter: u64) {
+    pub fn skip_to(&mut self, counter: u64) {
         debug_assert!(counter >= self.header.counter);
         self.header.counter = counter;
-        self.set_keys(keys);
     }
 
     /// Makes an envelope of `datagram`, in which the message lies between [`EnvelopeHeader::LEN`] bytes before it and
-    /// [`EnvelopeHeader::TAG_LEN`] bytes after it, with room for both.
+    /// [`EnvelopeHeader::TAG_LEN`] bytes after it, with room for both. The secret of `keys` that seals does so; `key` is
+    /// kept for the next one with the same ring, and made anew (`Default`) with another.
     ///
     /// # Errors
     /// [`SealError`]; `datagram` is as it was then.
-    pub fn seal(
+    pub fn seal<S: Suite>(
         &mut self,
-        keys: &Keyring<S>,
+        (keys, key): (&Keyring<S>, &mut SealingKey<S>),
         Destination { to, link, place }: Destination,
         datagram: &mut [u8],
     ) -> Result<(), SealError> {
@@ -97,24 +116,21 @@ impl<S: Suite> Sealer<S> {
             .split_last_chunk_mut::<{ EnvelopeHeader::TAG_LEN }>()
             .ok_or(SealError::NoRoom)?;
         let header = EnvelopeHeader {
+            key: keys.sealing(),
             to,
             link,
             ..self.header
         };
-        *front = header.encode();
-        *tag = S::seal(&self.key, nonce(place, counter), front, message);
-        self.header.counter += 1;
-        if generation(self.header.counter) != generation(counter) {
-            self.set_keys(keys);
+        let of = Some((header.key, generation(counter)));
+        if key.of != of {
+            *key = SealingKey {
+                of,
+                key: keys.sealing_key(&header),
+            };
         }
+        *front = header.encode();
+        *tag = S::seal(&key.key, nonce(place, counter), front, message);
+        self.header.counter += 1;
         Ok(())
-    }
-}
-
-impl<S: Suite> fmt::Debug for Sealer<S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sealer")
-            .field("header", &self.header)
-            .finish_non_exhaustive()
     }
 }

@@ -4,7 +4,7 @@
 use bumpless_base::{Duration, Instant, LinkId};
 use bumpless_secure::{
     Destination, Keyring, KeyringError, Opener, Refusal, RingSuite, Route, SealError, Sealer,
-    Secret, place,
+    SealingKey, Secret, place,
 };
 use bumpless_wire::EnvelopeHeader;
 use proptest::prelude::*;
@@ -25,8 +25,8 @@ fn at(micros: u64) -> Instant {
     Instant::from_nanos(micros * 1000)
 }
 
-fn sealer(keys: &Keys, origin: u64) -> Sealer<RingSuite> {
-    Sealer::new(keys, LEFT, origin)
+fn sealer(origin: u64) -> Sealer {
+    Sealer::new(LEFT, origin)
 }
 
 const THERE: Destination = Destination {
@@ -47,10 +47,12 @@ fn opener() -> Opener<RingSuite> {
 }
 
 /// `message` in an envelope for the right node.
-fn sealed(sealer: &mut Sealer<RingSuite>, keys: &Keys, message: &[u8]) -> Vec<u8> {
+fn sealed(sealer: &mut Sealer, keys: &Keys, message: &[u8]) -> Vec<u8> {
     let mut datagram = vec![0; message.len() + EnvelopeHeader::OVERHEAD];
     datagram[EnvelopeHeader::LEN..][..message.len()].copy_from_slice(message);
-    sealer.seal(keys, THERE, &mut datagram).unwrap();
+    sealer
+        .seal((keys, &mut SealingKey::default()), THERE, &mut datagram)
+        .unwrap();
     datagram
 }
 
@@ -68,7 +70,7 @@ fn open(
 #[test]
 fn what_is_sealed_is_opened_and_cannot_be_read_on_the_way() {
     let keys = keys(&[1]);
-    let (mut left, mut right) = (sealer(&keys, 7), opener());
+    let (mut left, mut right) = (sealer(7), opener());
     for message in [&b""[..], b"x", &[0x5A; 1500]] {
         let datagram = sealed(&mut left, &keys, message);
         let shows = |part: &[u8]| part == [0x5A; 8];
@@ -81,7 +83,7 @@ fn what_is_sealed_is_opened_and_cannot_be_read_on_the_way() {
 #[test]
 fn a_message_opens_once_on_its_link_at_its_addressee() {
     let keys = keys(&[1]);
-    let (mut left, mut right) = (sealer(&keys, 7), opener());
+    let (mut left, mut right) = (sealer(7), opener());
     let datagram = sealed(&mut left, &keys, b"message");
     let refused = |opener: &mut Opener<RingSuite>| {
         open(opener, &keys, &datagram, at(1)).expect_err("it is refused")
@@ -119,7 +121,9 @@ fn what_is_for_a_witness_opens_at_its_address_and_nowhere_else() {
         place: first,
         ..THERE
     };
-    sealer(&keys, 7).seal(&keys, there, &mut datagram).unwrap();
+    sealer(7)
+        .seal((&keys, &mut SealingKey::default()), there, &mut datagram)
+        .unwrap();
     let opened = |place| {
         let route = Route { place, ..ROUTE };
         let mut opener = Opener::new(route, 4, Instant::ZERO);
@@ -143,10 +147,9 @@ fn an_unprotected_message_is_named_as_such() {
 #[test]
 fn a_secret_changes_without_a_gap_and_an_unknown_one_is_named() {
     let (old, both, new) = (keys(&[1]), keys(&[2, 1]), keys(&[2]));
-    let (mut left, mut right) = (sealer(&old, 7), opener());
+    let (mut left, mut right) = (sealer(7), opener());
     let first = sealed(&mut left, &old, b"1");
     assert!(open(&mut right, &both, &first, at(1)).is_ok());
-    left.set_keys(&both);
     let second = sealed(&mut left, &both, b"2");
     let unknown = Err(Refusal::UnknownKey(new.sealing()));
     assert_eq!(open(&mut right, &old, &second, at(2)), unknown);
@@ -158,11 +161,53 @@ fn a_secret_changes_without_a_gap_and_an_unknown_one_is_named() {
 }
 
 #[test]
+fn a_kept_key_follows_the_secret_and_the_generation() {
+    let (first, second) = (keys(&[1]), keys(&[2]));
+    let (mut left, mut key) = (sealer(7), SealingKey::default());
+    let mut sealed = |keys: &Keys, counter: u64| {
+        let mut datagram = [0; EnvelopeHeader::OVERHEAD];
+        left.skip_to(counter);
+        left.seal((keys, &mut key), THERE, &mut datagram).unwrap();
+        datagram
+    };
+    let made = [
+        (&first, 1),
+        (&second, 2),
+        (&second, 3 << 24),
+        (&first, (3 << 24) + 1),
+    ];
+    for (ring, counter) in made {
+        let datagram = sealed(ring, counter);
+        assert!(
+            open(&mut opener(), ring, &datagram, at(1)).is_ok(),
+            "{counter}"
+        );
+    }
+}
+
+#[test]
+fn what_was_derived_of_a_secret_goes_with_it() {
+    let (old, new) = (keys(&[1]), keys(&[2]));
+    let (mut left, mut right) = (sealer(7), opener());
+    let first = sealed(&mut left, &old, b"1");
+    assert!(open(&mut right, &old, &first, at(1)).is_ok());
+    right.confirm();
+    right.keep_only(&old);
+    let replayed = open(&mut right, &old, &first, at(2));
+    assert_eq!(replayed, Err(Refusal::Replayed), "kept: it is among them");
+    right.keep_only(&new);
+    assert!(
+        open(&mut right, &old, &first, at(3)).is_ok(),
+        "nothing is known of a secret that went and came again"
+    );
+}
+
+#[test]
 fn a_restarted_sender_is_heard_at_once_and_its_old_packets_open_once() {
     let keys = keys(&[1]);
-    let (mut present, mut right) = (sealer(&keys, 9), opener());
+    let (mut present, mut right) = (sealer(9), opener());
     // As many earlier processes as fit beside the present one.
-    let old = (0..3).map(|origin| sealed(&mut sealer(&keys, origin), &keys, b"old"));
+    let old = (0..3).map(|origin| sealed(&mut sealer(origin), &keys, b"old"));
     let old: Vec<_> = old.collect();
     for round in 0..20 {
         let now = at(round * 1000);
@@ -180,14 +225,14 @@ fn a_restarted_sender_is_heard_at_once_and_its_old_packets_open_once() {
 #[test]
 fn who_is_heard_is_not_forgotten_for_processes_that_are_gone() {
     let keys = keys(&[1]);
-    let (mut present, mut right) = (sealer(&keys, 99), opener());
+    let (mut present, mut right) = (sealer(99), opener());
     for origin in 0..10 {
         let now = at(origin * 1000);
         let datagram = sealed(&mut present, &keys, b"present");
         assert!(open(&mut right, &keys, &datagram, now).is_ok());
         // One after the other takes the place of the one before, whatever counters that had come to.
-        let mut gone = sealer(&keys, origin);
-        gone.skip_to(&keys, 5000 * (10 - origin));
+        let mut gone = sealer(origin);
+        gone.skip_to(5000 * (10 - origin));
         for _ in 0..2 {
             let old = sealed(&mut gone, &keys, b"old");
             assert!(open(&mut right, &keys, &old, now).is_ok());
@@ -203,13 +248,13 @@ fn a_confirmed_process_is_not_forgotten_for_repeated_packets_of_others() {
     let mut right = opener();
     let mut origins = 0..;
     for (round, present) in [(0, 1000), (1, 2000)] {
-        let mut present = sealer(&keys, present);
+        let mut present = sealer(present);
         let datagram = sealed(&mut present, &keys, b"present");
         let now = at(round * 100_000);
         assert!(open(&mut right, &keys, &datagram, now).is_ok());
         right.confirm();
         for (n, origin) in (1..).zip(origins.by_ref().take(20)) {
-            let old = sealed(&mut sealer(&keys, origin), &keys, b"old");
+            let old = sealed(&mut sealer(origin), &keys, b"old");
             let now = now + Duration::from_millis(n);
             assert!(open(&mut right, &keys, &old, now).is_ok());
             let replayed = Err(Refusal::Replayed);
@@ -224,10 +269,10 @@ fn a_confirmed_process_is_not_forgotten_for_repeated_packets_of_others() {
 #[test]
 fn a_flood_of_unknown_processes_costs_few_trials_and_ends_with_it() {
     let keys = keys(&[1]);
-    let (mut left, mut right) = (sealer(&keys, 7), opener());
+    let (mut left, mut right) = (sealer(7), opener());
     let first = sealed(&mut left, &keys, b"1");
     assert!(open(&mut right, &keys, &first, at(0)).is_ok());
-    let forged = sealed(&mut sealer(&keys, 1), &keys, b"forged");
+    let forged = sealed(&mut sealer(1), &keys, b"forged");
     let mut tried = 0;
     // A second of a packet each microsecond.
     for n in 0..1_000_000u64 {
@@ -242,11 +287,11 @@ fn a_flood_of_unknown_processes_costs_few_trials_and_ends_with_it() {
     assert!((9_000..=10_100).contains(&tried), "{tried}");
     // One that is known is not concerned, not where its keys change either.
     for counter in [1, (1 << 24) - 1, 1 << 24, (1 << 24) + 1, (2 << 24) + 1] {
-        left.skip_to(&keys, counter);
+        left.skip_to(counter);
         let next = sealed(&mut left, &keys, b"2");
         assert!(open(&mut right, &keys, &next, at(999_999)).is_ok());
     }
-    let mut restarted = sealer(&keys, 8);
+    let mut restarted = sealer(8);
     let heard = (0..3).any(|n| {
         let datagram = sealed(&mut restarted, &keys, b"3");
         let now = at(1_000_000) + Duration::from_micros(n * 100);
@@ -258,8 +303,8 @@ fn a_flood_of_unknown_processes_costs_few_trials_and_ends_with_it() {
 #[test]
 fn keys_change_with_the_counter_and_packets_of_both_generations_open() {
     let keys = keys(&[1]);
-    let (mut left, mut right) = (sealer(&keys, 7), opener());
-    left.skip_to(&keys, (1 << 24) - 2);
+    let (mut left, mut right) = (sealer(7), opener());
+    left.skip_to((1 << 24) - 2);
     let datagrams = (0..4).map(|n| sealed(&mut left, &keys, &[n]));
     let datagrams: Vec<_> = datagrams.collect();
     for place in [0, 2, 1, 3] {
@@ -267,7 +312,7 @@ fn keys_change_with_the_counter_and_packets_of_both_generations_open() {
         assert!(opened.is_ok(), "{place}");
     }
     // Generations pass unheard; those before are over.
-    left.skip_to(&keys, 9 << 24);
+    left.skip_to(9 << 24);
     let later = sealed(&mut left, &keys, b"later");
     assert!(open(&mut right, &keys, &later, at(1)).is_ok());
     let replayed = Err(Refusal::Replayed);
@@ -275,10 +320,10 @@ fn keys_change_with_the_counter_and_packets_of_both_generations_open() {
         assert_eq!(open(&mut right, &keys, old, at(1)), replayed);
         assert_eq!(open(&mut right, &keys, old, at(1_000)), replayed);
     }
-    left.skip_to(&keys, (1 << 48) - 1);
+    left.skip_to((1 << 48) - 1);
     let last = sealed(&mut left, &keys, b"last");
     assert!(open(&mut right, &keys, &last, at(2)).is_ok());
-    let result = left.seal(&keys, THERE, &mut [0; 64]);
+    let result = left.seal((&keys, &mut SealingKey::default()), THERE, &mut [0; 64]);
     assert_eq!(result, Err(SealError::Exhausted));
 }
 
@@ -287,15 +332,17 @@ fn keys_change_with_the_counter_and_packets_of_both_generations_open() {
 fn an_envelope_has_the_bytes_that_the_clauses_give_it() {
     let secret = core::array::from_fn(|at| at as u8);
     let keys = Keys::new(vec![Secret::new(secret)]).unwrap();
-    let mut sealer = Sealer::new(&keys, 6, 0x090A_0B0C_0D0E_0F10);
-    sealer.skip_to(&keys, (3 << 24) + 5);
+    let mut sealer = Sealer::new(6, 0x090A_0B0C_0D0E_0F10);
+    sealer.skip_to((3 << 24) + 5);
     let mut datagram = [&[0; 23][..], b"bumpless", &[0; 16]].concat();
     let there = Destination {
         to: 7,
         link: LinkId(2),
         place: 0,
     };
-    sealer.seal(&keys, there, &mut datagram).unwrap();
+    sealer
+        .seal((&keys, &mut SealingKey::default()), there, &mut datagram)
+        .unwrap();
     let hex: String = datagram.iter().map(|byte| format!("{byte:02x}")).collect();
     let (header, message) = (
         "30010001fa81060702090a0b0c0d0e0f10000003000005",
@@ -311,7 +358,7 @@ fn an_envelope_has_the_bytes_that_the_clauses_give_it() {
 fn what_has_no_room_is_not_sealed() {
     let keys = keys(&[1]);
     let mut datagram = [0x5A; EnvelopeHeader::OVERHEAD - 1];
-    let result = sealer(&keys, 7).seal(&keys, THERE, &mut datagram);
+    let result = sealer(7).seal((&keys, &mut SealingKey::default()), THERE, &mut datagram);
     assert_eq!(result, Err(SealError::NoRoom));
     assert_eq!(datagram, [0x5A; EnvelopeHeader::OVERHEAD - 1]);
 }
@@ -324,7 +371,7 @@ fn secrets_show_nowhere_and_the_same_one_twice_is_refused() {
     assert!(matches!(twice, Err(KeyringError::SameIdentifier(_))));
     assert_eq!(Keys::new(Vec::new()).unwrap_err(), KeyringError::Empty);
     let keys = keys(&[0xAB]);
-    let shown = format!("{keys:?} {:?}", sealer(&keys, 1)).to_lowercase();
+    let shown = format!("{keys:?} {:?}", sealer(1)).to_lowercase();
     assert!(
         !shown.contains("abab") && !shown.contains("171, 171"),
         "{shown}"
@@ -338,7 +385,7 @@ proptest! {
         flips in proptest::collection::vec(any::<(prop::sample::Index, u8)>(), 1..4),
     ) {
         let keys = keys(&[1]);
-        let (mut left, mut right) = (sealer(&keys, 7), opener());
+        let (mut left, mut right) = (sealer(7), opener());
         let known = sealed(&mut left, &keys, b"known");
         prop_assert!(open(&mut right, &keys, &known, at(0)).is_ok());
         let datagram = sealed(&mut left, &keys, &message);

@@ -49,7 +49,7 @@ pub struct Node<D: Drivers> {
     /// What it tells.
     pub log: EventLog,
     /// Orders to it.
-    pub orders: Producer<Command>,
+    pub orders: Producer<Command<D::Suite>>,
     /// Where its status is read.
     pub snapshot: Arc<Mutex<Snapshot>>,
     /// What a change of the configuration waits for.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bumpless_base::{Counter, Duration, Instant, LinkId, NodeId, PeerId};
 use bumpless_net_linux::Segment;
 use bumpless_node::data_plane::addresses::{Addresses, Correspondent};
-use bumpless_node::data_plane::protection::{BURST, Mismatch, Protection, Sender};
+use bumpless_node::data_plane::protection::{BURST, Mismatch, Protection, Sender, Unsealed, Use};
 use bumpless_secure::{Keyring, RingSuite, Secret};
 
 const NOW: Instant = Instant::from_nanos(1_000_000_000);
@@ -216,5 +216,66 @@ fn a_new_key_comes_in_three_steps_without_a_message_lost() {
         assert!(opened(&mut right, PARTNER, &there).is_ok());
         let back = one(&mut right, b"back");
         assert!(opened(&mut left, PARTNER, &back).is_ok());
+    }
+}
+
+#[test]
+fn without_a_key_nothing_leaves_and_nothing_opens_and_each_correspondent_has_its_own() {
+    let addresses = |node: u8| Addresses {
+        nodes: vec![NodeId(1 - node)],
+        partners: vec![Some(address(2 - node))],
+        references: vec![Some(address(9))],
+    };
+    let keyless = |node: u8| {
+        let sender = Sender {
+            node: NodeId(node),
+            link: LINK,
+            origin: 70 + u64::from(node),
+        };
+        Protected::keyless(sender, &addresses(node), LONGEST, NOW)
+    };
+    let (mut left, mut right) = (keyless(0), keyless(1));
+    let hello = [Segment {
+        header: b"hello",
+        payload: &[],
+    }];
+    assert!(matches!(left.seal(PARTNER, &hello), Err(Unsealed::NoKey)));
+    left.set_keys(PARTNER, &keys(&[1]), Use::Open);
+    assert!(matches!(left.seal(PARTNER, &hello), Err(Unsealed::NoKey)));
+    left.set_keys(PARTNER, &keys(&[1]), Use::SealAndOpen);
+    assert!(
+        matches!(left.seal(WITNESS, &hello), Err(Unsealed::NoKey)),
+        "the witness has not got the partner's key"
+    );
+    let datagram = one(&mut left, b"hello");
+    let mut first = datagram.clone();
+    let opened = right.open(PARTNER, &mut first, NOW);
+    assert_eq!(opened, Err(Counter::DiscardUnknownKey));
+    assert_eq!(right.mismatch(PeerId(0)), None, "it is to come");
+    right.set_keys(WITNESS, &keys(&[1]), Use::SealAndOpen);
+    let opened = right.open(PARTNER, &mut first, NOW);
+    assert_eq!(opened, Err(Counter::DiscardUnknownKey), "a witness's key");
+    right.set_keys(PARTNER, &keys(&[1]), Use::Open);
+    assert_eq!(
+        right.open(PARTNER, &mut datagram.clone(), NOW),
+        Ok(&b"hello"[..])
+    );
+}
+
+#[test]
+fn keys_roll_without_a_gap_and_what_the_old_one_sealed_is_over_then() {
+    let (mut left, mut right) = (protection(0, &[1]), protection(1, &[1]));
+    let before = one(&mut left, b"before");
+    right.set_keys(PARTNER, &keys(&[1, 2]), Use::SealAndOpen);
+    assert!(right.open(PARTNER, &mut before.clone(), NOW).is_ok());
+    left.set_keys(PARTNER, &keys(&[2, 1]), Use::SealAndOpen);
+    let after = one(&mut left, b"after");
+    assert!(right.open(PARTNER, &mut after.clone(), NOW).is_ok());
+    right.set_keys(PARTNER, &keys(&[2, 1]), Use::SealAndOpen);
+    let late = one(&mut left, b"late");
+    right.set_keys(PARTNER, &keys(&[2]), Use::SealAndOpen);
+    assert!(right.open(PARTNER, &mut late.clone(), NOW).is_ok());
+    for mut over in [before, after] {
+        assert!(right.open(PARTNER, &mut over, NOW).is_err());
     }
 }

@@ -69,7 +69,7 @@ pub struct Process {
     /// Its event log.
     pub log: EventLog,
     /// Orders to it.
-    pub orders: Producer<Command>,
+    pub orders: Producer<Command<Readable>>,
     /// Its applications, by place.
     pub apps: Vec<Option<App>>,
     /// Changes its configuration.

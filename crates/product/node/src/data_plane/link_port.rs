@@ -1,15 +1,16 @@
 //! One network as the data plane uses it: the driver, its pacer, who is where on it, and what protects messages.
 
 use std::os::fd::RawFd;
+use std::sync::Arc;
 
 use bumpless_base::{Counter, Counters, Instant, LinkId, PeerId};
 use bumpless_net_linux::{Errno, Link, Pacer, Segment, SendFailure, SendOutcome};
-use bumpless_secure::{RingSuite, SealError, Suite};
+use bumpless_secure::{Keyring, RingSuite, SealError, Suite};
 use bumpless_transfer::{Sender, Transmit};
 use bumpless_wire::EnvelopeHeader;
 
 use super::addresses::{Addresses, Correspondent};
-use super::protection::{BURST, Protection};
+use super::protection::{BURST, Protection, Unsealed, Use};
 use crate::snapshot::SendFailures;
 use crate::wiring::LinkSettings;
 
@@ -313,7 +314,13 @@ impl<L: Link, S: Suite> LinkPort<L, S> {
         (bytes, now): (usize, Instant),
         counters: &mut Counters,
     ) {
-        let (outcome, overhead) = self.send(to, messages);
+        let (outcome, overhead) = match self.send(to, messages) {
+            Ok(sent) => sent,
+            Err(Unsealed::NoKey) => {
+                return counters.add(Counter::SendNoKey, messages.len() as u64);
+            }
+            Err(Unsealed::Refused(error)) => (unsealed(error), 0),
+        };
         let sent = outcome.sent.min(messages.len());
         counters.add(Counter::DatagramsSent, sent as u64);
         let left = (messages.len() - sent) as u64;
@@ -333,14 +340,16 @@ impl<L: Link, S: Suite> LinkPort<L, S> {
 
     /// Hands `messages` to the driver, protected if they must be. Returns what became of them, and the bytes that protect
     /// each.
-    fn send(&mut self, to: Correspondent, messages: &[Segment<'_>]) -> (SendOutcome, usize) {
+    fn send(
+        &mut self,
+        to: Correspondent,
+        messages: &[Segment<'_>],
+    ) -> Result<(SendOutcome, usize), Unsealed> {
         let Some(address) = self.addresses.address(to) else {
-            return (SendOutcome::default(), 0);
+            return Ok((SendOutcome::default(), 0));
         };
-        let sealed = match self.protection.seal(to, messages) {
-            Ok(Some(sealed)) => sealed,
-            Ok(None) => return (self.driver.send(address, messages), 0),
-            Err(error) => return (unsealed(error), 0),
+        let Some(sealed) = self.protection.seal(to, messages)? else {
+            return Ok((self.driver.send(address, messages), 0));
         };
         let outcome = match sealed.count() {
             1 => {
@@ -352,7 +361,12 @@ impl<L: Link, S: Suite> LinkPort<L, S> {
                 self.driver.send(address, sealed.datagrams(&mut many))
             }
         };
-        (outcome, EnvelopeHeader::OVERHEAD)
+        Ok((outcome, EnvelopeHeader::OVERHEAD))
+    }
+
+    /// As [`Protection::set_keys`].
+    pub fn set_keys(&mut self, with: Correspondent, keys: &Arc<Keyring<S>>, way: Use) {
+        self.protection.set_keys(with, keys, way);
     }
 }
 

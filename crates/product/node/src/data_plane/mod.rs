@@ -35,13 +35,16 @@ use bumpless_base::{Duration, Instant};
 use bumpless_config::Config;
 use bumpless_mailbox::ApplicationMailbox;
 use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, SwitchoverRefused};
+use bumpless_secure::{Keyring, RingSuite, Suite};
 use bumpless_wire::{MAX_ACK_LEN, Role};
 use rtrb::Consumer;
 
+use self::addresses::Correspondent;
 use self::change::{ChangeAnswer, ChangeBoard, ChangeOrder};
 use self::drivers::{Drivers, Pingers, Ports, Sockets};
 use self::group::GroupRuntime;
 use self::inbound::Cores;
+use self::protection::Use;
 use crate::counter_board::CounterBoard;
 use crate::event::NodeEvent;
 use crate::log::EventSink;
@@ -50,7 +53,7 @@ use crate::snapshot::{ApplicationSnapshot, LinkSnapshot, Snapshot};
 use crate::wiring::Wiring;
 
 /// An order from the control thread.
-pub enum Command {
+pub enum Command<S: Suite = RingSuite> {
     /// Hand over the primary role of a group.
     Switchover {
         /// The group.
@@ -67,6 +70,17 @@ pub enum Command {
         role: Role,
         /// Where the answer goes; has room for it.
         reply: SyncSender<Result<(), SwitchoverRefused>>,
+    },
+    /// Open with other keys what is exchanged with somebody, on every network, and seal with them if so ordered.
+    SetKeys {
+        /// With whom.
+        with: Correspondent,
+        /// The keys. Whoever orders keeps those before until the answer, so that nothing is freed here.
+        keys: Arc<Keyring<S>>,
+        /// What they are for.
+        way: Use,
+        /// Takes `keys` back; has room for it.
+        reply: SyncSender<Arc<Keyring<S>>>,
     },
     /// Take a step in a change of the configuration.
     Change {
@@ -96,9 +110,9 @@ pub struct ChannelRuntime {
 pub(crate) type Applications = (Vec<GroupRuntime>, Vec<Option<ChannelRuntime>>);
 
 /// What is shared with the control thread.
-pub struct Surroundings {
+pub struct Surroundings<S: Suite = RingSuite> {
     /// Orders.
-    pub commands: Consumer<Command>,
+    pub commands: Consumer<Command<S>>,
     /// Way into the log.
     pub sink: EventSink,
     /// Where status is read.
@@ -196,7 +210,7 @@ pub struct DataPlane<D: Drivers = Sockets> {
     titles: Titles,
     /// Partner by partner, as status shows them.
     link_snapshots: Vec<LinkSnapshot>,
-    surroundings: Surroundings,
+    surroundings: Surroundings<D::Suite>,
     /// How long an orderly stop waits for the backup to take over.
     hand_over_timeout: Duration,
     /// When an orderly stop gives up waiting.
@@ -220,7 +234,7 @@ impl<D: Drivers> DataPlane<D> {
         (config, wiring): (&Config, &Wiring),
         (cores, (mut groups, channels)): (Cores, Applications),
         (ports, pingers): (Ports<D>, Pingers<D>),
-        surroundings: Surroundings,
+        surroundings: Surroundings<D::Suite>,
         now: Instant,
     ) -> Self {
         for group in &mut groups {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bumpless_base::{Counter, Duration, Instant, LinkId, NodeId, PeerId};
 use bumpless_net_linux::Segment;
 use bumpless_secure::{
-    Destination, Keyring, Opener, Refusal, Route, SealError, Sealer, Suite, place,
+    Destination, Keyring, Opener, Refusal, Route, SealError, Sealer, SealingKey, Suite, place,
 };
 use bumpless_wire::envelope::WITNESS;
 use bumpless_wire::{EnvelopeHeader, MAX_ACK_LEN, MAX_HEARTBEAT_LEN};
@@ -87,35 +87,26 @@ impl<S: Suite> Protection<S> {
         message_max: u16,
         now: Instant,
     ) -> Self {
-        let opener = |from: u8, place: u32| {
-            let route = Route {
-                from: Some(from),
-                to: sender.node.0,
-                link: Some(sender.link),
-                place,
-            };
-            Opener::new(route, PROCESSES, now)
-        };
-        let partners = addresses.nodes.iter().zip(&addresses.partners);
-        let partners = partners.map(|(node, there)| there.map(|_| opener(node.0, 0)));
-        let places = addresses.references.iter().map(|there| there.map(place));
-        let references = places.clone();
-        let references = references.map(|place| place.map(|place| opener(WITNESS, place)));
+        let mut made = Self::keyless(sender, addresses, message_max, now);
+        if let Some(envelopes) = &mut made.envelopes {
+            for correspondence in envelopes.correspondences.all() {
+                correspondence.set_keys(keys, Use::SealAndOpen);
+            }
+        }
+        made
+    }
+
+    /// As [`sealed`](Self::sealed), but no key is known yet: nothing is opened and nothing leaves before
+    /// [`set_keys`](Self::set_keys).
+    pub fn keyless(sender: Sender, addresses: &Addresses, message_max: u16, now: Instant) -> Self {
         // Where the configured MTU is small, these may pass all the same (W-6).
         let longest = usize::from(message_max)
             .max(MAX_ACK_LEN)
             .max(MAX_HEARTBEAT_LEN);
         let slot = longest + EnvelopeHeader::OVERHEAD;
         let envelopes = Envelopes {
-            keys: Arc::clone(keys),
-            sealer: Sealer::new(keys, sender.node.0, sender.origin),
-            nodes: addresses.nodes.clone().into(),
-            openers: Openers {
-                partners: partners.collect(),
-                references: references.collect(),
-            },
-            places: places.map(Option::unwrap_or_default).collect(),
-            link: sender.link,
+            sealer: Sealer::new(sender.node.0, sender.origin),
+            correspondences: Correspondences::new(sender, addresses, now),
             room: vec![0; BURST * slot].into(),
             slot,
             lens: [0; BURST],
@@ -123,6 +114,16 @@ impl<S: Suite> Protection<S> {
         Self {
             envelopes: Some(envelopes),
             ..Self::none(addresses.nodes.len())
+        }
+    }
+
+    /// What is exchanged with `correspondent` from here on is opened with `keys`, and sealed with the first one if `way`
+    /// says so. Without envelopes nothing is done.
+    pub fn set_keys(&mut self, correspondent: Correspondent, keys: &Arc<Keyring<S>>, way: Use) {
+        let envelopes = self.envelopes.as_mut();
+        let with = envelopes.and_then(|envelopes| envelopes.correspondences.of(correspondent));
+        if let Some(correspondence) = with {
+            correspondence.set_keys(keys, way);
         }
     }
 
@@ -172,20 +173,20 @@ impl<S: Suite> Protection<S> {
     /// What was opened last of `source` shows that it is there at present: its process is not forgotten for others.
     pub fn confirm(&mut self, source: Correspondent) {
         let envelopes = self.envelopes.as_mut();
-        if let Some(opener) = envelopes.and_then(|envelopes| envelopes.openers.of(source)) {
-            opener.confirm();
+        if let Some(with) = envelopes.and_then(|envelopes| envelopes.correspondences.of(source)) {
+            with.opener.confirm();
         }
     }
 
     /// Seals `messages` for `to`, at most [`BURST`]. `None`: they go as they are.
     ///
     /// # Errors
-    /// [`SealError`]: they must not go.
+    /// [`Unsealed`]: they must not go.
     pub fn seal(
         &mut self,
         to: Correspondent,
         messages: &[Segment<'_>],
-    ) -> Result<Option<Sealed<'_>>, SealError> {
+    ) -> Result<Option<Sealed<'_>>, Unsealed> {
         match &mut self.envelopes {
             None => Ok(None),
             Some(envelopes) => envelopes.seal(to, messages).map(Some),
@@ -221,36 +222,112 @@ impl<'a> Sealed<'a> {
     }
 }
 
+/// Why messages must not go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsealed {
+    /// There is no key for whom they are yet.
+    NoKey,
+    /// They cannot be sealed.
+    Refused(SealError),
+}
+
+impl From<SealError> for Unsealed {
+    fn from(error: SealError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// What keys are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Use {
+    /// Opening only: the correspondent is not known to have them.
+    Open,
+    /// Both.
+    SealAndOpen,
+}
+
 struct Envelopes<S: Suite> {
-    keys: Arc<Keyring<S>>,
-    sealer: Sealer<S>,
-    link: LinkId,
-    /// The partners' numbers.
-    nodes: Box<[NodeId]>,
-    openers: Openers<S>,
-    /// Where the witnesses are, by reference point.
-    places: Box<[u32]>,
+    sealer: Sealer,
+    correspondences: Correspondences<S>,
     /// Datagrams of one burst, in slots of one length.
     room: Box<[u8]>,
     slot: usize,
     lens: [usize; BURST],
 }
 
-/// What opens the envelopes of each sender.
-struct Openers<S: Suite> {
-    /// By partner; `None`: not on this network.
-    partners: Box<[Option<Opener<S>>]>,
-    /// By reference point; `None`: no witness, or on another network.
-    references: Box<[Option<Opener<S>>]>,
+/// What protects what is exchanged with one correspondent on one network.
+struct Correspondence<S: Suite> {
+    /// `None`: none is known yet.
+    keys: Option<(Arc<Keyring<S>>, Use)>,
+    sealing: SealingKey<S>,
+    opener: Opener<S>,
+    there: Destination,
 }
 
-impl<S: Suite> Openers<S> {
-    fn of(&mut self, source: Correspondent) -> Option<&mut Opener<S>> {
-        let opener = match source {
+impl<S: Suite> Correspondence<S> {
+    /// What `sender` exchanges with who has this number and place.
+    fn new(sender: Sender, (number, place): (u8, u32), now: Instant) -> Self {
+        let route = Route {
+            from: Some(number),
+            to: sender.node.0,
+            link: Some(sender.link),
+            place,
+        };
+        Self {
+            keys: None,
+            sealing: SealingKey::default(),
+            opener: Opener::new(route, PROCESSES, now),
+            there: Destination {
+                to: number,
+                link: sender.link,
+                place,
+            },
+        }
+    }
+
+    fn set_keys(&mut self, keys: &Arc<Keyring<S>>, way: Use) {
+        self.opener.keep_only(keys);
+        self.sealing = SealingKey::default();
+        self.keys = Some((Arc::clone(keys), way));
+    }
+}
+
+/// Those with whom a node exchanges messages on one network; `None`: not on this one.
+struct Correspondences<S: Suite> {
+    /// By partner.
+    partners: Box<[Option<Correspondence<S>>]>,
+    /// By reference point; `None` too if it is no witness.
+    references: Box<[Option<Correspondence<S>>]>,
+}
+
+impl<S: Suite> Correspondences<S> {
+    fn new(sender: Sender, addresses: &Addresses, now: Instant) -> Self {
+        let made = |number_and_place| Correspondence::new(sender, number_and_place, now);
+        let partners = addresses.nodes.iter().zip(&addresses.partners);
+        let references = addresses.references.iter();
+        Self {
+            partners: partners
+                .map(|(node, there)| there.map(|_| made((node.0, 0))))
+                .collect(),
+            references: references
+                .map(|there| there.map(|there| made((WITNESS, place(there)))))
+                .collect(),
+        }
+    }
+
+    fn all(&mut self) -> impl Iterator<Item = &mut Correspondence<S>> {
+        self.partners
+            .iter_mut()
+            .chain(&mut self.references)
+            .flatten()
+    }
+
+    fn of(&mut self, correspondent: Correspondent) -> Option<&mut Correspondence<S>> {
+        let correspondence = match correspondent {
             Correspondent::Partner(peer) => self.partners.get_mut(usize::from(peer.0)),
             Correspondent::Reference(at) => self.references.get_mut(usize::from(at)),
         };
-        opener?.as_mut()
+        correspondence?.as_mut()
     }
 }
 
@@ -261,31 +338,25 @@ impl<S: Suite> Envelopes<S> {
         datagram: &'a mut [u8],
         now: Instant,
     ) -> Result<&'a [u8], (Option<Mismatch>, Counter)> {
-        let Some(opener) = self.openers.of(source) else {
+        let Some(with) = self.correspondences.of(source) else {
             return Err((None, Counter::DiscardUnknownSource));
         };
-        let opened = opener.open(&self.keys, datagram, now);
-        opened.map_err(|refusal| (mismatch(refusal), counter(refusal)))
-    }
-
-    fn destination(&self, to: Correspondent) -> Option<Destination> {
-        let (number, place) = match to {
-            Correspondent::Partner(peer) => (self.nodes.get(usize::from(peer.0))?.0, 0),
-            Correspondent::Reference(at) => (WITNESS, *self.places.get(usize::from(at))?),
+        let Some((keys, _)) = &with.keys else {
+            return Err((None, Counter::DiscardUnknownKey));
         };
-        Some(Destination {
-            to: number,
-            link: self.link,
-            place,
-        })
+        let opened = with.opener.open(keys, datagram, now);
+        opened.map_err(|refusal| (mismatch(refusal), counter(refusal)))
     }
 
     fn seal(
         &mut self,
         to: Correspondent,
         messages: &[Segment<'_>],
-    ) -> Result<Sealed<'_>, SealError> {
-        let there = self.destination(to).ok_or(SealError::NoRoom)?;
+    ) -> Result<Sealed<'_>, Unsealed> {
+        let with = self.correspondences.of(to).ok_or(SealError::NoRoom)?;
+        let Some((keys, Use::SealAndOpen)) = &with.keys else {
+            return Err(Unsealed::NoKey);
+        };
         let slots = self.room.chunks_exact_mut(self.slot).zip(&mut self.lens);
         let mut count = 0;
         for (message, (slot, sealed_len)) in messages.iter().zip(slots) {
@@ -295,7 +366,8 @@ impl<S: Suite> Envelopes<S> {
             let (header, rest) = body.split_at_mut(message.header.len());
             header.copy_from_slice(message.header);
             rest[..message.payload.len()].copy_from_slice(message.payload);
-            self.sealer.seal(&self.keys, there, datagram)?;
+            let sealing = (&**keys, &mut with.sealing);
+            self.sealer.seal(sealing, with.there, datagram)?;
             *sealed_len = len;
             count += 1;
         }

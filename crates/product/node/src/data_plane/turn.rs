@@ -107,7 +107,7 @@ impl<D: Drivers> DataPlane<D> {
     }
 
     #[cold]
-    fn obey(&mut self, command: Command, now: Instant) {
+    fn obey(&mut self, command: Command<D::Suite>, now: Instant) {
         match command {
             Command::Switchover { group, reply } => {
                 let answer = self.cores.redundancy.command_switchover(group, now);
@@ -121,6 +121,17 @@ impl<D: Drivers> DataPlane<D> {
                 };
                 let wanted = answer == Err(SwitchoverRefused::InProgress);
                 let _ = reply.try_send(if wanted { Ok(()) } else { answer });
+            }
+            Command::SetKeys {
+                with,
+                keys,
+                way,
+                reply,
+            } => {
+                for port in self.ports.iter_mut().flatten() {
+                    port.set_keys(with, &keys, way);
+                }
+                let _ = reply.try_send(keys);
             }
             Command::Change { mut order, reply } => {
                 // What has happened until here is of those who are there until here.

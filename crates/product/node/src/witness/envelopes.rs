@@ -2,7 +2,7 @@
 //! those that ask in the open.
 
 use bumpless_base::{Counter, Instant, LinkId};
-use bumpless_secure::{Destination, Keyring, Opener, Route, Sealer, Suite};
+use bumpless_secure::{Destination, Keyring, Opener, Route, Sealer, SealingKey, Suite};
 use bumpless_wire::envelope::WITNESS;
 use bumpless_wire::{EnvelopeHeader, WitnessReply, WitnessRequest, parse};
 
@@ -53,7 +53,8 @@ pub struct PairKey<S> {
 struct PerKey<S: Suite> {
     keys: Keyring<S>,
     pair: u32,
-    sealer: Sealer<S>,
+    sealer: Sealer,
+    sealing: SealingKey<S>,
     /// By place.
     openers: Box<[(u32, Opener<S>)]>,
 }
@@ -78,7 +79,8 @@ impl<S: Suite> Envelopes<S> {
         let keys = keys
             .into_iter()
             .map(|PairKey { keys, pair, origin }| PerKey {
-                sealer: Sealer::new(&keys, WITNESS, origin),
+                sealer: Sealer::new(WITNESS, origin),
+                sealing: SealingKey::default(),
                 openers: places.iter().map(opener).collect(),
                 keys,
                 pair,
@@ -163,7 +165,8 @@ impl<S: Suite> Envelopes<S> {
         let with = self.keys.get_mut(key)?;
         let datagram = room.get_mut(..len + EnvelopeHeader::OVERHEAD)?;
         let there = Destination { to, link, place };
-        with.sealer.seal(&with.keys, there, datagram).ok()?;
+        let sealing = (&with.keys, &mut with.sealing);
+        with.sealer.seal(sealing, there, datagram).ok()?;
         Some(datagram)
     }
 }

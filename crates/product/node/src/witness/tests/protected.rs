@@ -1,7 +1,7 @@
 //! A witness whose pairs protect their messages.
 
 use bumpless_base::LinkId;
-use bumpless_secure::{Destination, Keyring, Opener, Route, Sealer, Secret, place};
+use bumpless_secure::{Destination, Keyring, Opener, Route, Sealer, SealingKey, Secret, place};
 use bumpless_wire::envelope::WITNESS;
 
 use super::*;
@@ -17,7 +17,7 @@ fn ring(byte: u8) -> Keyring<RingSuite> {
 /// A node with a secret, and what it sends and hears.
 struct Asking {
     keys: Keyring<RingSuite>,
-    sealer: Sealer<RingSuite>,
+    sealer: Sealer,
     opener: Opener<RingSuite>,
     pair: u32,
 }
@@ -31,7 +31,7 @@ impl Asking {
             place: place(HERE),
         };
         Self {
-            sealer: Sealer::new(&ring(secret), NODE, origin),
+            sealer: Sealer::new(NODE, origin),
             opener: Opener::new(route, 1, Instant::ZERO),
             keys: ring(secret),
             pair: secret.into(),
@@ -56,7 +56,8 @@ impl Asking {
             link: LINK,
             place: place(HERE),
         };
-        self.sealer.seal(&self.keys, there, &mut datagram).unwrap();
+        let sealing = (&self.keys, &mut SealingKey::default());
+        self.sealer.seal(sealing, there, &mut datagram).unwrap();
         datagram
     }
 }
