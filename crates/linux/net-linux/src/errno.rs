@@ -43,6 +43,12 @@ impl From<Errno> for io::Error {
     }
 }
 
+/// What the system said, with what remedy there is.
+pub fn explained(error: &io::Error) -> String {
+    let errno = error.raw_os_error();
+    errno.map_or_else(|| error.to_string(), |errno| Errno(errno).to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

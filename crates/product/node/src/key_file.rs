@@ -5,24 +5,16 @@
 mod error;
 mod format;
 
-use std::fs::{self, File, Metadata, OpenOptions, Permissions};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use bumpless_config::Security;
+use bumpless_guarded_file::{self as guarded_file, Cause, Guard};
 use bumpless_net_linux::random;
 use bumpless_secure::{Keyring, RingSuite, Secret};
-use rustix::fs::OFlags;
-use rustix::process::geteuid;
-use zeroize::Zeroizing;
 
 use self::format::{Bytes, Garbled, LEN_MAX};
 
 pub use self::error::{KeyFileCause, KeyFileError};
-
-/// Permissions that others than the owner have.
-const OF_OTHERS: u32 = 0o077;
 
 /// Makes a file with a random secret at `path`, for this user alone; returns the secret's identifier. The file is there
 /// whole, or not at all, and lasts through a power failure.
@@ -35,31 +27,11 @@ pub fn create(path: &Path) -> Result<u16, KeyFileError> {
 
 fn make(path: &Path) -> Result<u16, KeyFileCause> {
     let mut secret = Bytes::default();
-    random::fill(&mut secret).map_err(|errno| KeyFileCause::NotMade(errno.into()))?;
+    random::fill(&mut secret).map_err(|errno| Cause::NotMade(errno.into()))?;
     let id = identifier(&secret)?;
-    write(path, &format::write(&secret)).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => KeyFileCause::Exists,
-        _ => KeyFileCause::NotMade(error),
-    })?;
+    let text = format::write(&secret);
+    guarded_file::create(path, text.as_bytes(), Guard::Secret)?;
     Ok(id)
-}
-
-fn write(path: &Path, text: &str) -> io::Result<()> {
-    let folder = match folder_of(Some(path)) {
-        none if none.as_os_str().is_empty() => Path::new("."),
-        folder => folder,
-    };
-    let mode = Permissions::from_mode(0o600);
-    let mut file = tempfile::Builder::new()
-        .prefix(".key-")
-        .permissions(mode.clone())
-        .tempfile_in(folder)?;
-    // The user's mask may have taken rights of the owner.
-    file.as_file().set_permissions(mode)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    file.persist_noclobber(path).map_err(|error| error.error)?;
-    File::open(folder)?.sync_all()
 }
 
 /// The keys in the files at `paths`; the first one seals. A path that is not absolute begins at `folder`.
@@ -152,55 +124,11 @@ fn identifier(secret: &[u8; 32]) -> Result<u16, KeyFileCause> {
 }
 
 fn read(path: &Path) -> Result<Bytes, KeyFileCause> {
-    // Before it is opened: that alone can set a device off.
-    regular(&fs::metadata(path).map_err(unreadable)?)?;
-    let file = OpenOptions::new()
-        .read(true)
-        // Should a pipe have taken its place meanwhile, opening it would wait for its other end.
-        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-        .open(path)
-        .map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
-    regular(&metadata)?;
-    private(&metadata)?;
-    // As long as it gets at once: growing would leave a part of the secret where it was.
-    let mut content = Zeroizing::new(Vec::with_capacity(LEN_MAX + 1));
-    file.take(LEN_MAX as u64 + 1)
-        .read_to_end(&mut content)
-        .map_err(unreadable)?;
-    if content.len() > LEN_MAX {
-        return Err(KeyFileCause::TooLong);
-    }
+    let content = guarded_file::read(path, Guard::Secret, LEN_MAX)?;
     format::read(&content).map_err(|garbled| match garbled {
         Garbled::NoSecret => KeyFileCause::NoSecret,
         Garbled::OtherVersion => KeyFileCause::OtherVersion,
     })
-}
-
-fn regular(metadata: &Metadata) -> Result<(), KeyFileCause> {
-    match metadata.is_file() {
-        true => Ok(()),
-        false => Err(KeyFileCause::NotRegular),
-    }
-}
-
-/// Nobody but this user and root can have read it, or can change it.
-fn private(metadata: &Metadata) -> Result<(), KeyFileCause> {
-    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o777);
-    if owner != 0 && owner != geteuid().as_raw() {
-        return Err(KeyFileCause::Owner(owner));
-    }
-    if mode & OF_OTHERS != 0 {
-        return Err(KeyFileCause::Exposed(mode));
-    }
-    Ok(())
-}
-
-fn unreadable(error: io::Error) -> KeyFileCause {
-    match error.kind() {
-        io::ErrorKind::NotFound => KeyFileCause::Missing,
-        _ => KeyFileCause::Unreadable(error),
-    }
 }
 
 fn at(path: &Path, cause: KeyFileCause) -> KeyFileError {

@@ -41,8 +41,9 @@ use std::sync::atomic::AtomicBool;
 
 use bumpless_base::{LinkId, NodeId};
 use bumpless_config::Config;
+use bumpless_net_linux::errno::explained;
 use bumpless_net_linux::open_files::TooFew;
-use bumpless_net_linux::{Errno, Link, OpenError, UdpConfig, UdpLink};
+use bumpless_net_linux::{Link, OpenError, UdpConfig, UdpLink};
 
 use crate::key_file::KeyFileError;
 
@@ -171,12 +172,6 @@ pub fn run(
 pub fn lock(config: &Config, node: NodeId) -> Result<InstanceLock, LockError> {
     let socket = config.control_socket(node);
     InstanceLock::take(&PathBuf::from(format!("{}.lock", socket.display())))
-}
-
-/// What the system said, with what remedy there is.
-fn explained(error: &io::Error) -> String {
-    let errno = error.raw_os_error();
-    errno.map_or_else(|| error.to_string(), |errno| Errno(errno).to_string())
 }
 
 /// Says `message` on standard error. Where that cannot be written (a terminal that is gone) nothing is said, and

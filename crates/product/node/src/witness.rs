@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bumpless_base::{Counter, Counters, Duration, Instant};
 use bumpless_config::pair_id;
+use bumpless_net_linux::errno::explained;
 use bumpless_net_linux::{
     Clock, Link, OpenError, Poller, Segment, UdpConfig, UdpLink, Waker, random, realtime,
 };
@@ -25,7 +26,7 @@ use bumpless_wire::{EnvelopeHeader, Packet, WitnessReply, WitnessRequest, parse}
 use self::envelopes::{Envelopes, PairKey, ROOM, Way};
 use self::journal::{Entry, Journal};
 use crate::key_file::{self, KeyFileError};
-use crate::{explained, warn};
+use crate::warn;
 
 /// Groups of all pairs that one witness serves.
 const CAPACITY: usize = 1024;

@@ -11,6 +11,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use bumpless_config::Security;
+use bumpless_guarded_file::{Cause, Guard};
 use bumpless_node::key_file::{self, KeyFileCause, KeyFileError};
 use bumpless_node::{RunError, RunOptions, open_udp};
 use bumpless_secure::{Keyring, RingSuite, Secret};
@@ -112,7 +113,10 @@ fn a_key_is_never_overwritten_and_no_other_file_either() {
     let before = fs::read(&key).unwrap();
     for path in [&key, &link, folder.path()] {
         let error = key_file::create(path).unwrap_err();
-        assert!(matches!(error.cause, KeyFileCause::Exists), "{error:?}");
+        assert!(
+            matches!(error.cause, KeyFileCause::File(Cause::Exists)),
+            "{error:?}"
+        );
         says(&error, &[path.to_str().unwrap(), "never overwritten"]);
     }
     assert_eq!(fs::read(&key).unwrap(), before);
@@ -125,7 +129,10 @@ fn a_key_that_cannot_be_made_is_told_with_its_place() {
     let folder = folder();
     let path = folder.path().join("none/pair.key");
     let error = key_file::create(&path).unwrap_err();
-    assert!(matches!(error.cause, KeyFileCause::NotMade(_)), "{error:?}");
+    assert!(
+        matches!(error.cause, KeyFileCause::File(Cause::NotMade(_))),
+        "{error:?}"
+    );
     says(
         &error,
         &[path.to_str().unwrap(), "cannot be made", "folder"],
@@ -136,7 +143,10 @@ fn a_missing_key_is_told_with_the_ways_out() {
     let folder = folder();
     let path = folder.path().join("pair.key");
     let error = refused(&path);
-    assert!(matches!(error.cause, KeyFileCause::Missing), "{error:?}");
+    assert!(
+        matches!(error.cause, KeyFileCause::File(Cause::Missing)),
+        "{error:?}"
+    );
     let make = format!("bumpless key new {}", path.display());
     says(
         &error,
@@ -158,7 +168,10 @@ fn what_is_no_regular_file_is_refused_and_nobody_waits_for_it() {
         let asked = path.clone();
         thread::spawn(move || tell.send(refused(&asked)));
         let error = told.recv_timeout(HANGS).expect("it does not wait");
-        assert!(matches!(error.cause, KeyFileCause::NotRegular), "{error:?}");
+        assert!(
+            matches!(error.cause, KeyFileCause::File(Cause::NotRegular)),
+            "{error:?}"
+        );
         says(&error, &[path.to_str().unwrap(), "regular file"]);
     }
 }
@@ -246,12 +259,18 @@ fn what_is_longer_than_a_key_is_not_read_to_its_end() {
         .open(&path)
         .and_then(|file| file.set_len(1 << 40))
         .unwrap();
-    assert!(matches!(refused(&path).cause, KeyFileCause::TooLong));
+    assert!(matches!(
+        refused(&path).cause,
+        KeyFileCause::File(Cause::TooLong)
+    ));
     let full = format!("{:#<4096}", "bumpless");
     write(&path, &full);
     assert!(matches!(refused(&path).cause, KeyFileCause::NoSecret));
     write(&path, full + "#");
-    assert!(matches!(refused(&path).cause, KeyFileCause::TooLong));
+    assert!(matches!(
+        refused(&path).cause,
+        KeyFileCause::File(Cause::TooLong)
+    ));
 }
 
 fn a_key_that_others_may_read_or_write_is_refused() {
@@ -262,7 +281,9 @@ fn a_key_that_others_may_read_or_write_is_refused() {
         let mode = 0o600 | 1 << bit;
         fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
         let error = refused(&path);
-        assert!(matches!(error.cause, KeyFileCause::Exposed(found) if found == mode));
+        assert!(
+            matches!(error.cause, KeyFileCause::File(Cause::Exposed { mode: found, guard: Guard::Secret }) if found == mode)
+        );
         let remedy = format!("chmod 600 {}", path.display());
         says(&error, &[&format!("{mode:o}"), &remedy]);
     }
@@ -280,7 +301,7 @@ fn a_key_of_another_user_is_refused() {
     chown(&path, Some(65_534), None).unwrap();
     let error = refused(&path);
     assert!(
-        matches!(error.cause, KeyFileCause::Owner(65_534)),
+        matches!(error.cause, KeyFileCause::File(Cause::Owner(65_534))),
         "{error:?}"
     );
     says(&error, &["another user (65534)", "chown"]);
@@ -423,7 +444,7 @@ fn a_key_that_the_system_does_not_give_is_told_with_what_it_says() {
     let file = folder.path().join("file");
     write(&file, "");
     let error = refused(&file.join("pair.key"));
-    let KeyFileCause::Unreadable(cause) = &error.cause else {
+    let KeyFileCause::File(Cause::Unreadable(cause)) = &error.cause else {
         panic!("{error:?}");
     };
     assert_eq!(cause.kind(), io::ErrorKind::NotADirectory);

@@ -1,13 +1,12 @@
 //! Why a key file cannot be used or made.
 
 use std::fmt;
-use std::io;
 use std::path::PathBuf;
 
+use bumpless_guarded_file::Cause;
 use bumpless_secure::KeyringError;
 
 use super::format::KIND;
-use crate::explained;
 
 /// A key file that cannot be used or made. Nothing of what it holds is in here.
 #[derive(Debug)]
@@ -21,30 +20,16 @@ pub struct KeyFileError {
 /// What is wrong with a key file.
 #[derive(Debug)]
 pub enum KeyFileCause {
-    /// There is none.
-    Missing,
-    /// A folder, a device, a pipe or a socket.
-    NotRegular,
-    /// It has more bytes than any key file.
-    TooLong,
+    /// The file itself: missing, exposed, of another owner, there already.
+    File(Cause),
     /// It is not a key file, or has been changed.
     NoSecret,
     /// It is of a version that this program does not know.
     OtherVersion,
-    /// Others than its owner may read or write it, by these permission bits.
-    Exposed(u32),
-    /// It belongs to this user, who is neither the one that runs this nor root.
-    Owner(u32),
     /// It has the same secret as this file.
     Same(PathBuf),
     /// By chance its secret has the same identifier as that of this file.
     SameIdentifier(PathBuf, u16),
-    /// The system does not give it.
-    Unreadable(io::Error),
-    /// It was to be made and is there already.
-    Exists,
-    /// It cannot be made.
-    NotMade(io::Error),
     /// The keys cannot be used together.
     Keyring(KeyringError),
 }
@@ -53,9 +38,10 @@ impl KeyFileError {
     /// What is wrong, without the file's name.
     pub fn wrong(&self) -> String {
         match &self.cause {
-            KeyFileCause::Missing => "is not there".into(),
-            KeyFileCause::NotRegular => "is no regular file".into(),
-            KeyFileCause::TooLong => "is longer than any key file".into(),
+            KeyFileCause::File(Cause::Exists) => {
+                "is there already, and a key is never overwritten".into()
+            }
+            KeyFileCause::File(cause) => cause.wrong(),
             KeyFileCause::NoSecret => {
                 format!(
                     "does not have the one line of a key file, {KIND} and 64 hexadecimal digits"
@@ -64,12 +50,6 @@ impl KeyFileError {
             KeyFileCause::OtherVersion => {
                 format!("is of another version than {KIND}")
             }
-            KeyFileCause::Exposed(mode) => {
-                format!("may be read or written by others than its owner (mode {mode:03o})")
-            }
-            KeyFileCause::Owner(user) => {
-                format!("belongs to another user ({user}), who may replace it")
-            }
             KeyFileCause::Same(other) => format!("has the same secret as {}", other.display()),
             KeyFileCause::SameIdentifier(other, id) => {
                 format!(
@@ -77,9 +57,6 @@ impl KeyFileError {
                     other.display()
                 )
             }
-            KeyFileCause::Unreadable(error) => format!("cannot be read: {}", explained(error)),
-            KeyFileCause::Exists => "is there already, and a key is never overwritten".into(),
-            KeyFileCause::NotMade(error) => format!("cannot be made: {}", explained(error)),
             KeyFileCause::Keyring(error) => error.to_string(),
         }
     }
@@ -88,12 +65,12 @@ impl KeyFileError {
     pub fn remedy(&self) -> String {
         let path = self.path.display();
         match &self.cause {
-            KeyFileCause::Missing => format!(
+            KeyFileCause::File(Cause::Missing) => format!(
                 "make it with `bumpless key new {path}` on one computer of the pair and copy it to the others; to go \
                  without protection, write packets = \"open\" in [security] and start witnesses with --open"
             ),
-            KeyFileCause::NotRegular => "give the path of a file from `bumpless key new`".into(),
-            KeyFileCause::TooLong | KeyFileCause::NoSecret => {
+            KeyFileCause::File(Cause::NotRegular) => "give the path of a file from `bumpless key new`".into(),
+            KeyFileCause::File(Cause::TooLong) | KeyFileCause::NoSecret => {
                 "copy it again from where it was made, or make another one for all computers of the pair with \
                  `bumpless key new`"
                     .into()
@@ -101,29 +78,25 @@ impl KeyFileError {
             KeyFileCause::OtherVersion => {
                 "use the version of bumpless that made it, or make another one for all computers of the pair".into()
             }
-            KeyFileCause::Exposed(_) => format!(
+            KeyFileCause::File(Cause::Exposed { .. }) => format!(
                 "if nobody has read it, `chmod 600 {path}`; otherwise make another one for all computers of the pair"
             ),
-            KeyFileCause::Owner(_) => {
-                format!("give it to the user that runs bumpless: `chown USER {path}`")
+            KeyFileCause::File(Cause::Exists) => {
+                "give another name; `bumpless key show` tells which key it is".into()
             }
+            KeyFileCause::File(cause) => cause.remedy(&self.path),
             KeyFileCause::Same(_) => "name each key once".into(),
             KeyFileCause::SameIdentifier(..) => {
                 "make one of the two anew with `bumpless key new`".into()
             }
-            KeyFileCause::Unreadable(_) => {
-                "make it readable for the user that runs bumpless, and for nobody else".into()
-            }
-            KeyFileCause::Exists => {
-                "give another name; `bumpless key show` tells which key it is".into()
-            }
-            KeyFileCause::NotMade(_) => {
-                "give a name in a folder that is there, that this user may write to, and whose file system keeps \
-                 permissions"
-                    .into()
-            }
             KeyFileCause::Keyring(_) => "name each key of the pair once".into(),
         }
+    }
+}
+
+impl From<Cause> for KeyFileCause {
+    fn from(cause: Cause) -> Self {
+        Self::File(cause)
     }
 }
 

@@ -1,0 +1,29 @@
+//! Certificates of nodes: a site's authority, the identity of a node, and TLS 1.3 between two nodes that know each other
+//! (`spec/security.md`, N-40 and further).
+//!
+//! [`Authority`] makes certificates and revokes them; [`Identity`] is what a node has of one, checked, and makes the TLS
+//! configurations of a session; [`explain`] says why a session was refused. Any authority's certificates will do that
+//! have the node's name, [`NodeName`].
+#![forbid(unsafe_code)]
+
+mod authority;
+mod certificate;
+mod clock;
+mod identity;
+mod name;
+mod partner;
+mod pem;
+mod problem;
+mod refusal;
+mod session;
+
+pub use rustls;
+
+pub use authority::{Authority, Issued, Revoked};
+pub use certificate::{Certificate, CertificateFault};
+pub use clock::{Clock, system_clock, told};
+pub use identity::{Identity, IdentityPaths};
+pub use name::{BadName, NodeName};
+pub use problem::{Cause, Problem, Problems};
+pub use refusal::{Refusal, explain};
+pub use session::{PROTOCOL, admitted};

@@ -1,0 +1,90 @@
+//! TLS 1.3 between two nodes, each of which shows its certificate.
+
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::server::NoServerSessionStorage;
+use rustls::sign::SingleCertAndKey;
+use rustls::version::TLS13;
+use rustls::{ClientConfig, CommonState, ServerConfig};
+
+use crate::certificate::Certificate;
+use crate::identity::Identity;
+use crate::name::NodeName;
+use crate::partner::{Partners, named};
+use crate::refusal::Refusal;
+
+/// The protocol over TLS, as ALPN names it (RFC 7301). Its number is the version.
+pub const PROTOCOL: &[u8] = b"bumpless/1";
+
+impl Identity {
+    /// For a session with `partner`, which this node calls. The name that is given to `ClientConnection::new` does not
+    /// matter: it is not sent, and the certificate is compared with `partner`.
+    ///
+    /// # Errors
+    /// `rustls` does not take the setup, which would be a defect of this program.
+    pub fn client_config(&self, partner: &NodeName) -> Result<Arc<ClientConfig>, rustls::Error> {
+        let verifier = Arc::new(self.partners(std::slice::from_ref(partner)));
+        let builder = ClientConfig::builder_with_details(self.provider(), self.clock());
+        let mut config = builder
+            .with_protocol_versions(&[&TLS13])?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_client_cert_resolver(self.shown());
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        // Each session shows and checks certificates anew.
+        config.resumption = Resumption::disabled();
+        config.enable_early_data = false;
+        config.enable_sni = false;
+        Ok(Arc::new(config))
+    }
+
+    /// For sessions with any of `partners` that call this node. [`admitted`] tells which one has.
+    ///
+    /// # Errors
+    /// As [`Identity::client_config`].
+    pub fn server_config(&self, partners: &[NodeName]) -> Result<Arc<ServerConfig>, rustls::Error> {
+        let builder = ServerConfig::builder_with_details(self.provider(), self.clock());
+        let mut config = builder
+            .with_protocol_versions(&[&TLS13])?
+            .with_client_cert_verifier(Arc::new(self.partners(partners)))
+            .with_cert_resolver(self.shown());
+        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        // Each session shows and checks certificates anew.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+        config.max_early_data_size = 0;
+        Ok(Arc::new(config))
+    }
+
+    fn partners(&self, partners: &[NodeName]) -> Partners {
+        Partners {
+            trust: self.trust(),
+            own: self.name().clone(),
+            own_key: self.certificate().key.clone(),
+            partners: partners.to_vec(),
+        }
+    }
+
+    fn shown(&self) -> Arc<SingleCertAndKey> {
+        Arc::new(SingleCertAndKey::from(self.certified()))
+    }
+}
+
+/// The one of `partners` at the other end of `session`, whose handshake is complete.
+///
+/// # Errors
+/// The other end does not speak [`PROTOCOL`], or is none of `partners`.
+pub fn admitted<'a>(
+    session: &CommonState,
+    partners: &'a [NodeName],
+) -> Result<&'a NodeName, Refusal> {
+    // Who offers no protocol at all is not refused by rustls.
+    if session.alpn_protocol() != Some(PROTOCOL) {
+        return Err(Refusal::Protocol);
+    }
+    let shown = session.peer_certificates().and_then(<[_]>::first);
+    let read = Certificate::read(shown.ok_or(Refusal::NoCertificate)?);
+    let found = read.and_then(|read| named(&read, partners));
+    found.map_err(Refusal::Partner)
+}
