@@ -1,0 +1,25 @@
+//! Management of a pair (RSTP-MM; first paper, 7.3): sessions between its nodes, and with witnesses, in which each shows
+//! by its certificate who it is. They give fresh keys for packets and tell what both must agree upon.
+//!
+//! `spec/management.md` has the clauses (M-1, M-2, ...). Nothing here has a deadline: a pair goes on with the keys that it
+//! has when every session is lost.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `message` | what is said in a session, and how it is written |
+//! | `session` | TLS, who is at the other end, the secret; no socket, no clock |
+//! | `keys` | which secrets open and seal when |
+//! | `connection` | a session on a TCP connection |
+//! | `service` | the thread that calls and answers |
+#![forbid(unsafe_code)]
+
+mod connection;
+mod keys;
+mod message;
+mod service;
+mod session;
+
+pub use keys::{Keys, RETIRED_AFTER, Ring};
+pub use message::{LONGEST, LinkProfile, Malformed, Message, Profile};
+pub use service::{Host, Partner, PartnerState, Path, Running, Setup, start};
+pub use session::{Event, Session, SessionError, SessionSecret};

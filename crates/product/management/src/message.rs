@@ -1,0 +1,188 @@
+//! What nodes say to each other in a session: frames of a length and JSON (`spec/management.md`, M-10 to M-13).
+
+use serde::{Deserialize, Serialize};
+
+/// Longest message, bytes.
+pub const LONGEST: usize = 256 * 1024;
+/// Bytes of the length before each.
+const LENGTH: usize = 4;
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Message {
+    /// Who one is, and what both must agree upon. The first one, and only that.
+    Hello(Profile),
+    /// The packets' key of this session opens here: it may seal.
+    Ready,
+    /// Packets are sealed with this session's key from here on.
+    Sealing,
+    /// Nothing; that one is there.
+    Alive,
+}
+
+/// What a node says of itself (RSTP-MM's profiles; first paper, 7.3.1 to 7.3.3).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Profile {
+    /// What the pair is called.
+    pub pair: String,
+    /// What the node is called.
+    pub node: String,
+    /// Its number in envelopes and heartbeats.
+    pub number: u8,
+    /// Bytes of each packet of a state.
+    pub payload_bytes: u16,
+    /// Packets that may be on their way to it unacknowledged.
+    pub in_flight_max: u32,
+    /// Its links.
+    pub links: Vec<LinkProfile>,
+}
+
+/// A node's end of a link.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkProfile {
+    /// What the network is called.
+    pub network: String,
+    /// Megabits a second.
+    pub bandwidth_mbit: u64,
+    /// Longest IP packet, bytes.
+    pub mtu: u32,
+}
+
+impl Profile {
+    /// What does not fit together with what `there` says of itself, a line each with both sides' values. Links that one
+    /// side alone has are no mismatch.
+    pub fn mismatches(&self, there: &Self) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut compare = |what: &str, here: String, there_: String| {
+            if here != there_ {
+                let node = &there.node;
+                found.push(format!("{what} is {here} here and {there_} at '{node}'"));
+            }
+        };
+        let number = |number: &dyn ToString| number.to_string();
+        compare(
+            "the payload of a packet",
+            number(&self.payload_bytes),
+            number(&there.payload_bytes),
+        );
+        for link in &self.links {
+            let other = there.links.iter().find(|it| it.network == link.network);
+            let Some(other) = other else {
+                continue;
+            };
+            let of = |what: &str| format!("the {what} of network '{}'", link.network);
+            compare(&of("MTU"), number(&link.mtu), number(&other.mtu));
+            compare(
+                &of("bandwidth in Mbit/s"),
+                number(&link.bandwidth_mbit),
+                number(&other.bandwidth_mbit),
+            );
+        }
+        found
+    }
+}
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// It is longer than [`LONGEST`].
+    TooLong,
+    /// It is no JSON of a known kind.
+    Garbled,
+}
+
+/// Adds `message` to `out` as it is sent.
+pub fn write(message: &Message, out: &mut Vec<u8>) {
+    let at = out.len();
+    out.extend([0; LENGTH]);
+    // Writing to memory cannot fail, and neither can strings and numbers.
+    let _ = serde_json::to_writer(&mut *out, message);
+    let length = (out.len() - at - LENGTH) as u32;
+    out[at..at + LENGTH].copy_from_slice(&length.to_be_bytes());
+}
+
+/// Takes the first whole message from `bytes`; `None` if there is none yet.
+///
+/// # Errors
+/// It is none, and nothing that comes after it can be understood.
+pub fn take(bytes: &mut Vec<u8>) -> Result<Option<Message>, Malformed> {
+    let Some(length) = bytes.first_chunk::<LENGTH>() else {
+        return Ok(None);
+    };
+    let length = u32::from_be_bytes(*length) as usize;
+    if length > LONGEST {
+        return Err(Malformed::TooLong);
+    }
+    let Some(body) = bytes.get(LENGTH..LENGTH + length) else {
+        return Ok(None);
+    };
+    let message = serde_json::from_slice(body).map_err(|_| Malformed::Garbled)?;
+    bytes.drain(..LENGTH + length);
+    Ok(Some(message))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_come_out_as_they_went_in_however_they_are_cut() {
+        let said = [
+            Message::Hello(Profile {
+                pair: "tank".into(),
+                links: vec![LinkProfile::default()],
+                ..Profile::default()
+            }),
+            Message::Ready,
+            Message::Alive,
+        ];
+        let mut bytes = Vec::new();
+        said.iter().for_each(|message| write(message, &mut bytes));
+        let (mut arrived, mut heard) = (Vec::new(), Vec::new());
+        for byte in bytes {
+            arrived.push(byte);
+            while let Some(message) = take(&mut arrived).unwrap() {
+                heard.push(message);
+            }
+        }
+        assert_eq!(heard, said);
+    }
+
+    #[test]
+    fn a_big_length_is_refused_before_anything_is_kept_for_it() {
+        let mut bytes = vec![0xFF; 4];
+        assert_eq!(take(&mut bytes), Err(Malformed::TooLong));
+        let mut garbled = vec![0, 0, 0, 1, b'{'];
+        assert_eq!(take(&mut garbled), Err(Malformed::Garbled));
+        let mut unknown = Vec::new();
+        unknown.extend([0, 0, 0, 15]);
+        unknown.extend(br#"{"kind":"fire"}"#);
+        assert_eq!(take(&mut unknown), Err(Malformed::Garbled));
+    }
+
+    #[test]
+    fn a_mismatch_names_both_sides_values() {
+        let link = |network: &str, bandwidth_mbit| LinkProfile {
+            network: network.into(),
+            bandwidth_mbit,
+            mtu: 1500,
+        };
+        let here = Profile {
+            node: "left".into(),
+            links: vec![link("A", 1000), link("B", 100)],
+            ..Profile::default()
+        };
+        let there = Profile {
+            node: "right".into(),
+            links: vec![link("A", 100), link("C", 1)],
+            ..Profile::default()
+        };
+        assert_eq!(here.mismatches(&here), Vec::<String>::new());
+        assert_eq!(
+            here.mismatches(&there),
+            ["the bandwidth in Mbit/s of network 'A' is 1000 here and 100 at 'right'"]
+        );
+    }
+}

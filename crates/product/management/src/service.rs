@@ -1,0 +1,293 @@
+//! The thread that calls partners and answers them.
+
+mod guests;
+mod peer;
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bumpless_pki::{Identity, IdentityPaths, NodeName, system_clock};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use self::guests::{Guests, Outcome};
+use self::peer::Peer;
+use crate::connection::{Connection, Ended};
+use crate::keys::Ring;
+use crate::message::Profile;
+
+/// Longest wait, after which it is looked whether to end.
+const LOOK: Duration = Duration::from_millis(50);
+/// Files of the identity are read again no more often than this.
+const RELOAD: Duration = Duration::from_secs(1);
+
+/// One way to a partner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path {
+    /// This node's address.
+    pub from: IpAddr,
+    /// The partner's.
+    pub to: SocketAddr,
+}
+
+/// With whom there are sessions.
+#[derive(Clone, Debug)]
+pub struct Partner {
+    /// What it is called.
+    pub name: NodeName,
+    /// Ways to it, one on each network.
+    pub paths: Vec<Path>,
+    /// Whether this node calls; one of two does.
+    pub calls: bool,
+}
+
+impl Partner {
+    fn is_at(&self, address: IpAddr) -> bool {
+        self.paths.iter().any(|path| path.to.ip() == address)
+    }
+}
+
+/// Who takes part, and how.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// This node's certificate.
+    pub identity: IdentityPaths,
+    /// What this node says of itself.
+    pub profile: Profile,
+    /// With whom.
+    pub partners: Vec<Partner>,
+    /// Where partners that call are answered.
+    pub listen: Vec<SocketAddr>,
+    /// After this a new session gives a new key.
+    pub key_lifetime: Duration,
+}
+
+/// How it stands with a partner.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartnerState {
+    /// Whether there is a session.
+    pub connected: bool,
+    /// Whether there is a key.
+    pub has_key: bool,
+    /// How many keys have been agreed upon.
+    pub keys_agreed: u64,
+    /// Why there is no session, or no newer one.
+    pub problem: Option<String>,
+    /// What does not fit together, a line each.
+    pub mismatches: Vec<String>,
+}
+
+/// What a node does with what is agreed.
+pub trait Host: Send {
+    /// Packets with the partner at this position are opened, and sealed, with `ring` when this returns. `false`: they
+    /// are not, and another secret is needed.
+    fn set_keys(&mut self, partner: usize, ring: &Ring) -> bool;
+
+    /// It stands otherwise with a partner.
+    fn changed(&mut self, partner: usize, state: &PartnerState);
+}
+
+/// The thread, which ends with this.
+#[derive(Debug)]
+pub struct Running {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Release);
+        if let Some(thread) = self.thread.take() {
+            // A thread that panics ends the process.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Starts the thread.
+///
+/// # Errors
+/// An address cannot be listened on, or there is no thread to be had.
+pub fn start(setup: Setup, identity: Identity, host: Box<dyn Host>) -> io::Result<Running> {
+    let mut listeners = Vec::new();
+    for &address in &setup.listen {
+        listeners.push(listen(address).map_err(|error| at(address, &error))?);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut service = Service::new(setup, (identity, listeners), host);
+    let stopped = Arc::clone(&stop);
+    let thread = thread::Builder::new()
+        .name("management".into())
+        .spawn(move || service.run(&stopped))?;
+    Ok(Running {
+        stop,
+        thread: Some(thread),
+    })
+}
+
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+fn at(address: SocketAddr, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{address} (TCP): {error}"))
+}
+
+struct Service {
+    setup: Setup,
+    identity: Identities,
+    listeners: Vec<TcpListener>,
+    host: Box<dyn Host>,
+    peers: Vec<Peer>,
+    guests: Guests,
+}
+
+impl Service {
+    fn new(
+        setup: Setup,
+        (identity, listeners): (Identity, Vec<TcpListener>),
+        host: Box<dyn Host>,
+    ) -> Self {
+        let now = Instant::now();
+        Self {
+            identity: Identities {
+                paths: setup.identity.clone(),
+                names: (setup.profile.node.clone(), setup.profile.pair.clone()),
+                loaded: Arc::new(identity),
+                read_at: now,
+            },
+            peers: setup.partners.iter().map(|_| Peer::new(now)).collect(),
+            setup,
+            listeners,
+            host,
+            guests: Guests::default(),
+        }
+    }
+
+    fn run(&mut self, stop: &AtomicBool) {
+        while !stop.load(Ordering::Acquire) {
+            self.wait();
+            self.turn(Instant::now());
+        }
+        for peer in &mut self.peers {
+            peer.close();
+        }
+    }
+
+    /// Waits until something can be done, or for [`LOOK`].
+    fn wait(&self) {
+        let connections = self.peers.iter().flat_map(Peer::connections);
+        let connections = connections.chain(self.guests.connections());
+        let listeners = self.listeners.iter();
+        let mut files: Vec<_> = listeners
+            .map(|listener| PollFd::new(listener, PollFlags::IN))
+            .collect();
+        files.extend(connections.map(|connection| {
+            let flags = match connection.wants_write() {
+                true => PollFlags::IN | PollFlags::OUT,
+                false => PollFlags::IN,
+            };
+            PollFd::new(connection.stream(), flags)
+        }));
+        let timeout = Timespec {
+            tv_sec: 0,
+            tv_nsec: LOOK.subsec_nanos().into(),
+        };
+        // A signal ends the wait early, which does no harm.
+        let _ = poll(&mut files, Some(&timeout));
+    }
+
+    fn turn(&mut self, now: Instant) {
+        self.accept(now);
+        for outcome in self.guests.drive(&self.setup.partners, now) {
+            match outcome {
+                Outcome::Known(partner, connection, events) => {
+                    self.peers[partner].welcome(*connection);
+                    self.obey(partner, events, now);
+                }
+                Outcome::Ended(from, why) => self.tell_refused(from, &why),
+            }
+        }
+        for at in 0..self.peers.len() {
+            self.peers[at].call_when_due((&self.setup, at), &mut self.identity, now);
+            let events = self.peers[at].drive(now);
+            self.obey(at, events, now);
+            if let Some(ring) = self.peers[at].retire(now) {
+                self.host.set_keys(at, &ring);
+            }
+            if let Some(state) = self.peers[at].news() {
+                self.host.changed(at, state);
+            }
+        }
+    }
+
+    fn obey(&mut self, at: usize, events: Vec<crate::Event>, now: Instant) {
+        for event in events {
+            let setup = (&self.setup, at);
+            self.peers[at].handle(event, setup, self.host.as_mut(), now);
+        }
+    }
+
+    fn tell_refused(&mut self, from: IpAddr, why: &Ended) {
+        let partners = self.setup.partners.iter().zip(&mut self.peers);
+        for (_, peer) in partners.filter(|(partner, _)| partner.is_at(from)) {
+            peer.refused(why);
+        }
+    }
+
+    fn accept(&mut self, now: Instant) {
+        for listener in &self.listeners {
+            while let Ok((stream, from)) = listener.accept() {
+                // Others could not show a certificate anyway; this keeps them from taking places.
+                let mut partners = self.setup.partners.iter();
+                if partners.any(|partner| partner.is_at(from.ip())) {
+                    let identity = self.identity.fresh(now);
+                    self.guests.take(stream, (&self.setup, &identity), now);
+                }
+            }
+        }
+    }
+}
+
+/// A node's identity, read again when sessions are made, so that renewed certificates and revocations count.
+struct Identities {
+    paths: IdentityPaths,
+    /// Of node and pair.
+    names: (String, String),
+    loaded: Arc<Identity>,
+    read_at: Instant,
+}
+
+impl Identities {
+    /// What the files have, or, if they cannot be used at present, what they had.
+    fn fresh(&mut self, now: Instant) -> Arc<Identity> {
+        if now >= self.read_at + RELOAD {
+            self.read_at = now;
+            let folder = self.paths.certificate.parent();
+            let paths = folder.map_or(self.paths.clone(), IdentityPaths::in_folder);
+            let (node, pair) = &self.names;
+            if let Ok(identity) = Identity::load(&paths, node, pair, system_clock()) {
+                self.loaded = Arc::new(identity);
+            }
+        }
+        Arc::clone(&self.loaded)
+    }
+}
+
+impl fmt::Debug for Service {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Service").finish_non_exhaustive()
+    }
+}
+
+/// The connection's partner among those of `setup`.
+fn position(partners: &[Partner], connection: &Connection) -> Option<usize> {
+    let name = connection.session().partner()?;
+    partners.iter().position(|partner| partner.name == *name)
+}

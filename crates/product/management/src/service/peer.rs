@@ -1,0 +1,200 @@
+//! One partner: its connections, its keys, and when it is called.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::{Host, Identities, PartnerState, Setup};
+use crate::connection::{Connection, Ended};
+use crate::keys::{Keys, Ring};
+use crate::message::Message;
+use crate::session::{Event, Session, SessionError};
+
+/// Between two calls: at first, and at most.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+
+pub struct Peer {
+    keys: Keys,
+    /// The session of which the keys are.
+    connection: Option<Connection>,
+    /// The one that takes its place when both ends open with its secret.
+    coming: Option<Connection>,
+    /// When the partner is called next, and how long it is waited after that.
+    call_at: Instant,
+    pause: Duration,
+    /// Which path is tried next.
+    path: usize,
+    state: PartnerState,
+    told: Option<PartnerState>,
+}
+
+impl Peer {
+    pub fn new(now: Instant) -> Self {
+        Self {
+            keys: Keys::default(),
+            connection: None,
+            coming: None,
+            call_at: now,
+            pause: PAUSE.0,
+            path: 0,
+            state: PartnerState::default(),
+            told: None,
+        }
+    }
+
+    pub fn connections(&self) -> impl Iterator<Item = &Connection> {
+        self.connection.iter().chain(&self.coming)
+    }
+
+    pub fn close(&mut self) {
+        for connection in self.connection.take().into_iter().chain(self.coming.take()) {
+            connection.close();
+        }
+    }
+
+    /// The partner has called, and shown who it is.
+    pub fn welcome(&mut self, connection: Connection) {
+        self.coming = Some(connection);
+    }
+
+    /// Its state, if that has changed since it was told last.
+    pub fn news(&mut self) -> Option<&PartnerState> {
+        self.state.connected = self.connection.is_some();
+        self.state.has_key = self.keys.seal();
+        if self.told.as_ref() == Some(&self.state) {
+            return None;
+        }
+        self.told = Some(self.state.clone());
+        self.told.as_ref()
+    }
+
+    pub fn retire(&mut self, now: Instant) -> Option<Ring> {
+        self.keys.retire(now)
+    }
+
+    /// Calls if this node calls, and no session is there, or the key is old.
+    pub fn call_when_due(
+        &mut self,
+        (setup, at): (&Setup, usize),
+        identity: &mut Identities,
+        now: Instant,
+    ) {
+        let partner = &setup.partners[at];
+        let old = |it: &Connection| now >= it.began() + setup.key_lifetime;
+        let wanted = self.connection.as_ref().is_none_or(old);
+        if !partner.calls || !wanted || self.coming.is_some() || now < self.call_at {
+            return;
+        }
+        let Some(path) = partner.paths.get(self.path % partner.paths.len().max(1)) else {
+            return;
+        };
+        let identity = identity.fresh(now);
+        let session = Session::call(&identity, &partner.name, setup.profile.clone());
+        let called = session.map_err(Ended::from).and_then(|session| {
+            Connection::call(session, (path.from, path.to), now).map_err(Ended::from)
+        });
+        match called {
+            Ok(connection) => self.coming = Some(connection),
+            Err(why) => self.failed(&why, now),
+        }
+    }
+
+    /// Goes on with its connections; returns what has happened.
+    pub fn drive(&mut self, now: Instant) -> Vec<Event> {
+        let mut events = Vec::new();
+        if let Some(connection) = &mut self.connection
+            && connection.drive(now, &mut events).is_err()
+        {
+            self.connection = None;
+        }
+        if let Some(coming) = &mut self.coming
+            && let Err(why) = coming.drive(now, &mut events)
+        {
+            self.coming = None;
+            self.failed(&why, now);
+        }
+        events
+    }
+
+    pub fn handle(
+        &mut self,
+        event: Event,
+        (setup, at): (&Setup, usize),
+        host: &mut dyn Host,
+        now: Instant,
+    ) {
+        match event {
+            Event::Agreed {
+                profile, secret, ..
+            } => {
+                self.state.mismatches = setup.profile.mismatches(&profile);
+                let ring = self.keys.agreed(secret);
+                match (host.set_keys(at, &ring), &mut self.coming) {
+                    (true, Some(coming)) => {
+                        coming.say(&Message::Ready);
+                        // It leaves at once, not when something comes.
+                        let late = self.drive(now);
+                        for event in late {
+                            self.handle(event, (setup, at), host, now);
+                        }
+                    }
+                    // Another session has another secret.
+                    _ => self.coming = None,
+                }
+            }
+            Event::Ready => {
+                let Some(ring) = self.keys.ready() else {
+                    return;
+                };
+                host.set_keys(at, &ring);
+                if let Some(coming) = &mut self.coming {
+                    coming.say(&Message::Sealing);
+                }
+                let before = std::mem::replace(&mut self.connection, self.coming.take());
+                if let Some(before) = before {
+                    before.close();
+                }
+                self.state.keys_agreed += 1;
+                self.state.problem = None;
+                (self.pause, self.call_at) = (PAUSE.0, now);
+            }
+            Event::Sealing => self.keys.sealing(now),
+        }
+    }
+
+    /// Whoever called from one of its addresses was not let in, or ended.
+    pub fn refused(&mut self, why: &Ended) {
+        if self.connection.is_none() {
+            self.state.problem = problem(why);
+        }
+    }
+
+    fn failed(&mut self, why: &Ended, now: Instant) {
+        self.path += 1;
+        self.call_at = now + self.pause;
+        self.pause = (self.pause * 2).min(PAUSE.1);
+        self.state.problem = problem(why);
+    }
+}
+
+/// What to tell of the end of a connection. That a partner is away is told by others.
+fn problem(why: &Ended) -> Option<String> {
+    match why {
+        Ended::System(error) if is_absence(error) => None,
+        Ended::Session(SessionError::Closed) | Ended::Silent => None,
+        why => Some(why.to_string()),
+    }
+}
+
+fn is_absence(error: &io::Error) -> bool {
+    use io::ErrorKind::{
+        ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable, TimedOut,
+    };
+    let absent = [
+        ConnectionRefused,
+        ConnectionReset,
+        HostUnreachable,
+        NetworkUnreachable,
+        TimedOut,
+    ];
+    absent.contains(&error.kind())
+}
