@@ -5,7 +5,6 @@ use bumpless_base::NodeId;
 
 use crate::model::{Application, ApplicationKind, Config};
 use crate::problem::Problem;
-use crate::security::Security;
 
 /// An application that stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -158,8 +157,8 @@ pub fn restart(old: &Config, new: &Config) -> Vec<&'static str> {
 
 /// Whether only other files have the keys.
 fn only_keys(old: &Config, new: &Config) -> bool {
-    let protected = |config: &Config| matches!(config.security, Security::Protected(_));
-    protected(old) && protected(new)
+    let method = |config: &Config| std::mem::discriminant(&config.security);
+    method(old) == method(new)
 }
 
 /// Those who go are still there when those who come have everything they need.

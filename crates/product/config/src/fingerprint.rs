@@ -145,6 +145,7 @@ impl Canonical {
     fn security(&mut self, security: &Security) {
         let packets = match security {
             Security::Protected(_) => "protected",
+            Security::Certificates(_) => "certificates",
             Security::Open => "open",
         };
         self.line("security.packets", format_args!("{packets}"));

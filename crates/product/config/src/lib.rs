@@ -29,6 +29,6 @@ pub use document::{reference, sample};
 pub use fingerprint::pair_id;
 pub use model::*;
 pub use problem::Problem;
-pub use security::Security;
+pub use security::{Certificates, Security};
 pub use text::{Unreadable, read_text_file};
 pub use weakness::{Weakness, WeaknessCode};

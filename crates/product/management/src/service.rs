@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use bumpless_pki::{Identity, IdentityPaths, NodeName, system_clock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use socket2::{Domain, Protocol, Socket, Type};
 
 use self::guests::{Guests, Outcome};
 use self::peer::Peer;
@@ -24,6 +25,9 @@ use crate::message::Profile;
 const LOOK: Duration = Duration::from_millis(50);
 /// Files of the identity are read again no more often than this.
 const RELOAD: Duration = Duration::from_secs(1);
+
+/// Connections that wait to be taken.
+const BACKLOG: i32 = 16;
 
 /// One way to a partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,9 +134,22 @@ pub fn start(setup: Setup, identity: Identity, host: Box<dyn Host>) -> io::Resul
 }
 
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let listener = TcpListener::bind(address)?;
-    listener.set_nonblocking(true)?;
-    Ok(listener)
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    // Connections of an earlier process that are still being ended do not matter.
+    socket.set_reuse_address(true)?;
+    // A network whose address is not there yet may come.
+    match address {
+        SocketAddr::V4(_) => socket.set_freebind_v4(true)?,
+        SocketAddr::V6(_) => socket.set_freebind_v6(true)?,
+    }
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket.into())
 }
 
 fn at(address: SocketAddr, error: &io::Error) -> io::Error {

@@ -1,12 +1,14 @@
 //! Putting a node together, and taking it apart again in order.
 
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
 use bumpless_base::NodeId;
-use bumpless_config::{Config, Realtime};
+use bumpless_config::{Config, Realtime, Security};
 use bumpless_net_linux::{Clock, Waker, open_files, random};
+use bumpless_pki::Identity;
 use bumpless_secure::{Keyring, RingSuite};
 use rtrb::Producer;
 
@@ -22,8 +24,9 @@ use crate::data_plane::{Command, DataPlane};
 use crate::directory::Directory;
 use crate::key_file;
 use crate::log::{EventLog, EventSink, LogHealth, LogOutput, LogRegistry, Names};
+use crate::management::{self, Sessions};
 use crate::note::Note;
-use crate::opening::{open_links, open_pingers};
+use crate::opening::{PacketKeys, open_links, open_pingers};
 use crate::operator::Operator;
 use crate::persist::{Disk, Found, Tellers};
 use crate::realtime::prepare_thread;
@@ -41,15 +44,14 @@ pub fn run(
 ) -> Result<(), RunError> {
     let admission = Admission::of(config).map_err(RunError::Refused)?;
     let folder = key_file::folder_of(options.config_file.as_deref());
-    let keys = key_file::for_config(&config.security, folder).map_err(RunError::Keys)?;
-    let keys = keys.map(Arc::new);
+    let keys = Keys::read((config, node), folder)?;
     let _lock = crate::lock(config, node).map_err(RunError::Lock)?;
     let wiring = Wiring::new(config, node);
     open_files::ensure(files_needed(config, &wiring)).map_err(RunError::OpenFiles)?;
     let mut notes = Vec::new();
     let disk = Disk::open(config, node, &wiring)?;
     let found = read_disk(disk.as_ref(), &mut notes);
-    let drivers = open_drivers((config, &wiring), keys.as_ref(), open_link, &mut notes)?;
+    let drivers = open_drivers((config, &wiring), keys.packets(), open_link, &mut notes)?;
     let beginning = Beginning {
         seed: seed()?,
         now: Clock.now(),
@@ -58,7 +60,37 @@ pub fn run(
     };
     let mut built = Node::new(config, &wiring, drivers, beginning)?;
     built.plane.restore(&found, Clock.now());
-    start_threads(config, &wiring, (options, admission), (built, disk, notes))
+    let found = (options, admission, keys);
+    start_threads(config, &wiring, found, (built, disk, notes))
+}
+
+/// Where the keys of packets come from, and with what.
+enum Keys {
+    Open,
+    Files(Arc<Keyring<RingSuite>>),
+    Sessions(Box<Identity>),
+}
+
+impl Keys {
+    fn read((config, node): (&Config, NodeId), folder: &Path) -> Result<Self, RunError> {
+        if let Security::Certificates(certificates) = &config.security {
+            let node = config.nodes.get(usize::from(node.0));
+            let called = node.map_or("", |node| node.name.as_str());
+            let identity = management::identity(certificates, (called, &config.pair), folder);
+            let identity = identity.map_err(RunError::Identity)?;
+            return Ok(Self::Sessions(identity.into()));
+        }
+        let keys = key_file::for_config(&config.security, folder).map_err(RunError::Keys)?;
+        Ok(keys.map_or(Self::Open, |keys| Self::Files(Arc::new(keys))))
+    }
+
+    const fn packets(&self) -> PacketKeys<'_> {
+        match self {
+            Self::Open => PacketKeys::None,
+            Self::Files(keys) => PacketKeys::Given(keys),
+            Self::Sessions(_) => PacketKeys::Agreed,
+        }
+    }
 }
 
 /// Starts the threads of a node that is put together, and waits for the end of its data plane. What is declared first
@@ -67,7 +99,7 @@ pub fn run(
 fn start_threads(
     config: &Config,
     wiring: &Wiring,
-    (options, admission): (RunOptions, Admission),
+    (options, admission, keys): (RunOptions, Admission, Keys),
     (built, disk, notes): (Node<Sockets>, Option<Disk>, Vec<Note>),
 ) -> Result<(), RunError> {
     let (parts, mut log) = (built.parts, built.log);
@@ -96,20 +128,46 @@ fn start_threads(
         priority: config.realtime.priority,
         keeping,
     };
-    let weaknesses = ways.registry.clone();
+    let (weaknesses, told) = (ways.registry.clone(), ways.registry.clone());
     let ends = (built.ends, ways.executors);
     let running = start_applications(config, wiring, &parts, common, ends)?;
     let tools = shared.tools(store, running, (ways.registry, ways.changes));
     let changer = Changer::new((config, admission), parts, built.factories);
     let changes = RunningChanges::start(changer, tools)
         .map_err(|error| system("start the thread for changes", error))?;
-    let operator = shared.operator(wiring.names.clone(), &changes);
+    let sessions = Sessions::default();
+    let operator = shared.operator(wiring.names.clone(), &changes, sessions.clone());
     let _control = ControlServer::start(&config.control_socket(wiring.node), operator)
         .map_err(|error| system("listen on the control socket", error))?;
     let realtime = config.realtime.clone();
     let data_plane = start_data_plane(built.plane, &shared, realtime, weaknesses)
         .map_err(|error| system("start the data plane", error))?;
+    let _management = start_sessions(
+        (config, wiring),
+        keys,
+        (&shared, &sessions),
+        (&options, told),
+    )?;
     data_plane.join().map_err(|_| RunError::Panicked)
+}
+
+/// Sessions with partners and witnesses, if keys are agreed on.
+fn start_sessions(
+    (config, wiring): (&Config, &Wiring),
+    keys: Keys,
+    (shared, sessions): (&Shared, &Sessions),
+    (options, log): (&RunOptions, LogRegistry),
+) -> Result<Option<bumpless_management::Running>, RunError> {
+    let (Keys::Sessions(identity), Security::Certificates(certificates)) = (keys, &config.security)
+    else {
+        return Ok(None);
+    };
+    let folder = key_file::folder_of(options.config_file.as_deref());
+    let orders = (Arc::clone(&shared.orders), shared.waker.clone());
+    let with = (certificates, *identity, folder);
+    let started = management::start((config, wiring), with, orders, (sessions, log));
+    let started = started.map_err(|error| system("start sessions with partners", error))?;
+    Ok(Some(started))
 }
 
 /// Files that `wiring` takes, those included with which a process starts, and those that come and go: callers of the
@@ -120,12 +178,20 @@ fn files_needed(config: &Config, wiring: &Wiring) -> u64 {
     /// Poll descriptor, its copy, wake-up and connection.
     const PER_FIELD: usize = 4;
     const FOR_A_WHILE: usize = 8;
+    // Listeners, callers that have not shown who they are, two sessions with each partner and witness.
+    let sessions = match &config.security {
+        Security::Certificates(_) => {
+            config.networks.len() + 8 + 2 * (wiring.partners.len() + config.references.len())
+        }
+        _ => 0,
+    };
     let fields = wiring
         .applications
         .iter()
         .filter(|&&at| config.applications[at].field.is_some());
     let networks = config.networks.len() + config.references.len();
-    let needed = ALWAYS + networks + PER_FIELD * fields.count() + CALLERS_MAX + FOR_A_WHILE;
+    let needed =
+        ALWAYS + networks + PER_FIELD * fields.count() + CALLERS_MAX + FOR_A_WHILE + sessions;
     needed as u64
 }
 
@@ -180,7 +246,7 @@ impl Shared {
         }
     }
 
-    fn operator(&self, names: Names, changes: &RunningChanges) -> Operator {
+    fn operator(&self, names: Names, changes: &RunningChanges, sessions: Sessions) -> Operator {
         Operator::new(
             Arc::clone(&self.directory),
             names,
@@ -188,7 +254,7 @@ impl Shared {
             Arc::clone(&self.orders),
             changes.entrance(),
             self.waker.clone(),
-            (Arc::clone(&self.notes), Arc::clone(&self.log)),
+            (Arc::clone(&self.notes), Arc::clone(&self.log), sessions),
         )
     }
 }
@@ -216,7 +282,7 @@ fn seed() -> Result<u64, RunError> {
 
 fn open_drivers(
     (config, wiring): (&Config, &Wiring),
-    keys: Option<&Arc<Keyring<RingSuite>>>,
+    keys: PacketKeys<'_>,
     open_link: OpenLink<'_>,
     notes: &mut Vec<Note>,
 ) -> Result<(Ports<Sockets>, Pingers<Sockets>), RunError> {

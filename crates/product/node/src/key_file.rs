@@ -75,7 +75,7 @@ fn read_all(paths: &[PathBuf], folder: &Path) -> Result<Vec<Found>, Vec<KeyFileE
     }
 }
 
-/// The keys that `security` asks for, of a configuration in `folder`; `None` if messages are open.
+/// The keys from files that `security` asks for, of a configuration in `folder`; `None` if it asks for none.
 ///
 /// # Errors
 /// As [`load`].
@@ -85,7 +85,7 @@ pub fn for_config(
 ) -> Result<Option<Keyring<RingSuite>>, Vec<KeyFileError>> {
     match security {
         Security::Protected(paths) => load(paths, folder).map(Some),
-        Security::Open => Ok(None),
+        Security::Certificates(_) | Security::Open => Ok(None),
     }
 }
 

@@ -20,6 +20,7 @@ pub mod executor;
 mod instance_lock;
 pub mod key_file;
 pub mod log;
+pub mod management;
 pub mod note;
 pub mod opening;
 mod operator;
@@ -44,6 +45,7 @@ use bumpless_config::Config;
 use bumpless_net_linux::errno::explained;
 use bumpless_net_linux::open_files::TooFew;
 use bumpless_net_linux::{Link, OpenError, UdpConfig, UdpLink};
+use bumpless_pki::Problems;
 
 use crate::key_file::KeyFileError;
 
@@ -85,6 +87,8 @@ pub enum RunError {
     StateDir(PathBuf),
     /// Key files that cannot be used, all of them.
     Keys(Vec<KeyFileError>),
+    /// Files of the node's certificate that cannot be used, all of them.
+    Identity(Problems),
     /// The plan refuses the configuration; why, and what to do.
     Refused(String),
     /// A core refused its setup; the configuration let something through that it should not have.
@@ -115,6 +119,7 @@ impl fmt::Display for RunError {
             Self::Lock(error) => error.fmt(f),
             Self::StateDir(path) => f.write_str(&persist::in_use(path)),
             Self::Keys(errors) => f.write_str(&key_file::told(errors)),
+            Self::Identity(problems) => problems.fmt(f),
             Self::Refused(reasons) => f.write_str(reasons),
             Self::Link { network, cause } => write!(f, "network '{network}': {cause}"),
             Self::Setup(cause) => write!(f, "the configuration cannot be run: {cause}"),

@@ -14,11 +14,21 @@ use crate::note::Note;
 use crate::wiring::{LinkSettings, Wiring};
 use crate::{OpenLink, RunError};
 
-/// Opens the link of every network on which this node has an address; messages are sealed with `keys`, if there are
-/// any.
+/// Where the keys of packets come from.
+#[derive(Clone, Copy, Debug)]
+pub enum PacketKeys<'a> {
+    /// From nowhere: messages are open.
+    None,
+    /// They are there.
+    Given(&'a Arc<Keyring<RingSuite>>),
+    /// They are agreed on while the node runs.
+    Agreed,
+}
+
+/// Opens the link of every network on which this node has an address; messages are sealed with `keys`.
 pub fn open_links(
     (config, wiring): (&Config, &Wiring),
-    keys: Option<&Arc<Keyring<RingSuite>>>,
+    keys: PacketKeys<'_>,
     open_link: OpenLink<'_>,
     notes: &mut Vec<Note>,
 ) -> Result<Vec<Option<LinkPort>>, RunError> {
@@ -68,14 +78,11 @@ pub fn open_links(
 }
 
 fn protect(
-    keys: Option<&Arc<Keyring<RingSuite>>>,
+    keys: PacketKeys<'_>,
     (wiring, link): (&Wiring, LinkId),
     addresses: &Addresses,
     settings: &LinkSettings,
 ) -> Result<Protection<RingSuite>, RunError> {
-    let Some(keys) = keys else {
-        return Ok(Protection::none(addresses.nodes.len()));
-    };
     let origin = random::seed().map_err(|errno| RunError::System {
         what: "draw a random number",
         cause: errno.into(),
@@ -85,14 +92,12 @@ fn protect(
         link,
         origin,
     };
-    let longest = settings.message_max;
-    Ok(Protection::sealed(
-        keys,
-        sender,
-        addresses,
-        longest,
-        Clock.now(),
-    ))
+    let (longest, now) = (settings.message_max, Clock.now());
+    Ok(match keys {
+        PacketKeys::None => Protection::none(addresses.nodes.len()),
+        PacketKeys::Given(keys) => Protection::sealed(keys, sender, addresses, longest, now),
+        PacketKeys::Agreed => Protection::keyless(sender, addresses, longest, now),
+    })
 }
 
 fn absent(link: LinkId, settings: &LinkSettings) -> Note {

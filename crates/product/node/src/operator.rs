@@ -18,6 +18,7 @@ use crate::control::{Handler, Request, refusal};
 use crate::data_plane::Command;
 use crate::directory::Directory;
 use crate::log::{LogHealth, Names, OutputState};
+use crate::management::Sessions;
 use crate::note::Note;
 use crate::snapshot::Snapshot;
 use crate::status;
@@ -36,6 +37,7 @@ pub struct Operator {
     waker: Waker,
     notes: Arc<Mutex<Vec<Note>>>,
     log: LogHealth,
+    sessions: Sessions,
 }
 
 impl Operator {
@@ -47,7 +49,7 @@ impl Operator {
         orders: Arc<Mutex<Producer<Command>>>,
         changes: (Sender<ChangeRequest>, Thread),
         waker: Waker,
-        (notes, log): (Arc<Mutex<Vec<Note>>>, LogHealth),
+        (notes, log, sessions): (Arc<Mutex<Vec<Note>>>, LogHealth, Sessions),
     ) -> Self {
         Self {
             directory,
@@ -58,6 +60,7 @@ impl Operator {
             waker,
             notes,
             log,
+            sessions,
         }
     }
 
@@ -81,11 +84,13 @@ impl Operator {
         weaknesses.extend(status::silent_fields(&snapshot, &directory));
         weaknesses.extend(status::refused_by_the_kernel(&snapshot, &self.names));
         let log = self.log();
+        weaknesses.extend(self.sessions.weaknesses());
         weaknesses.extend(log.iter().filter_map(OutputState::weakness));
         weaknesses.dedup();
         let mut status =
             status::render(&snapshot, &directory, &self.names, &weaknesses, Clock.now());
         status["plan"] = directory.admission.json();
+        status["sessions"] = self.sessions.json();
         status["log"] = log.iter().map(OutputState::json).collect();
         status
     }

@@ -348,7 +348,7 @@ impl Host {
         exchange: &Shared,
         local: Instant,
     ) -> Vec<Option<LinkPort<SimLink, Readable>>> {
-        let keys = matches!(config.security, Security::Protected(_)).then(readable::keys);
+        let keys = (config.security != Security::Open).then(readable::keys);
         let keys = keys.map(Arc::new);
         let settings = wiring.links(config);
         let ports = settings.iter().enumerate().map(|(network, settings)| {

@@ -2,6 +2,7 @@
 
 use toml_edit::Item;
 
+use super::numbers::Whole;
 use super::section;
 use crate::lines::Lines;
 use crate::shape::{Choice, Describe, Fault, Shape, Text, fault, show};
@@ -35,7 +36,18 @@ section! {
         /// Cost: none.
         /// Hazard: whoever reads such a file can read, forge and take over. Only its owner may have the right to
         /// read it.
-        keys: Vec<String> = "keys", "paths", Paths, computed("one file, PAIR.key beside this file");
+        keys: Vec<String> = "keys", "paths", Paths, computed("one file, PAIR.key beside this file, unless certificates are named");
+        /// A folder with the certificates of nodes, each in a folder called NODE.PAIR as `bumpless pki issue` makes it;
+        /// a node needs its own. Nodes then agree on keys by themselves, over TLS on the port of their data, and give
+        /// them to the witnesses in the same way. A path that is not absolute begins at the folder of this file.
+        /// Local: not compared between nodes.
+        /// Cost: a connection, and a handshake of some milliseconds for each key. A node is heard when its first session is made.
+        /// Hazard: certificates end. The pair goes on with the keys that it has then, and a node that starts is not let in.
+        certificates: String = "certificates", "path", PATH, computed("none: keys come from files");
+        /// How long a key lasts that nodes agree on with certificates. Local.
+        /// Cost: a handshake each time.
+        /// Hazard: who gets hold of a node's memory can read what was sent for about as long.
+        key_lifetime_s: u64 = "key_lifetime_s", "seconds", Whole { min: 1, max: 2_592_000 }, computed("3600");
     }
 }
 

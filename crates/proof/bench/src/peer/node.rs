@@ -16,7 +16,7 @@ use bumpless_node::data_plane::DataPlane;
 use bumpless_node::data_plane::waiter::Waiter;
 use bumpless_node::executor::{ChannelReplication, Threads};
 use bumpless_node::log::EventLog;
-use bumpless_node::opening::open_links;
+use bumpless_node::opening::{PacketKeys, open_links};
 use bumpless_node::realtime::prepare_thread;
 use bumpless_node::wiring::Wiring;
 use bumpless_transfer::Subscriber;
@@ -48,7 +48,7 @@ impl Node {
         let mut notes = Vec::new();
         let links = open_links(
             (&config, &wiring),
-            None,
+            PacketKeys::None,
             &mut bumpless_node::open_udp,
             &mut notes,
         )

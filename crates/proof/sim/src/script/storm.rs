@@ -264,7 +264,7 @@ impl Draw<'_> {
             kind: self.one_of(match self.config.security {
                 // Who can forge takes the pair over.
                 Security::Open => &[Junk::Noise, Junk::Replay, Junk::Replay],
-                Security::Protected(_) => &[
+                Security::Protected(_) | Security::Certificates(_) => &[
                     Junk::Noise,
                     Junk::Replay,
                     Junk::Replay,

@@ -290,7 +290,9 @@ impl World {
             origin: host.origins.next_u64(),
         };
         host.envelopes = match self.config.security {
-            Security::Protected(_) => Envelopes::new([key], &[host.place], false, local),
+            Security::Protected(_) | Security::Certificates(_) => {
+                Envelopes::new([key], &[host.place], false, local)
+            }
             Security::Open => Envelopes::new([], &[], true, local),
         };
         self.tell(Happening::WitnessStarted { reference });
