@@ -79,7 +79,7 @@ impl Identity {
         let mut found = Found::read(paths, now(&clock));
         let name = found.name(node, pair);
         let certified = found.certified();
-        let trust = found.trust();
+        let trust = found.trust(name.as_ref().map(|(name, _)| name.as_str()));
         match (name, certified, trust, found.problems.is_empty()) {
             (Some((name, certificate)), Some(certified), Some(trust), true) => Ok(Self {
                 name,
@@ -180,6 +180,9 @@ impl<'a> Found<'a> {
         let path = &self.paths.certificate;
         let own = self.chain.as_ref()?.first()?;
         let certificate = self.keep(path, Certificate::read(own))?;
+        if let Err(fault) = certificate.check_time(self.now) {
+            self.add(path, fault);
+        }
         if !certificate.signs {
             self.add(path, CertificateFault::Usage("digital signatures"));
         }
@@ -205,7 +208,7 @@ impl<'a> Found<'a> {
     }
 
     /// The authorities, if the node's own certificate is one of theirs.
-    fn trust(&mut self) -> Option<Arc<Trust>> {
+    fn trust(&mut self, name: Option<&str>) -> Option<Arc<Trust>> {
         let roots = self.roots()?;
         let lists = self.lists.clone()?;
         self.judge_lists(&lists);
@@ -213,9 +216,10 @@ impl<'a> Found<'a> {
         let trust = Trust::new(roots, &lists, &self.provider);
         let trust = self.keep(path, trust.map_err(|_| Cause::Garbled("revocation list")))?;
         let (own, between) = self.chain.as_ref()?.split_first()?;
+        let called = |name| trust.check_called(own, between, name, self.now);
         let judged = trust
             .check_calling(own, between, self.now)
-            .and_then(|()| trust.check_called(own, between, self.now));
+            .and_then(|()| name.map_or(Ok(()), called));
         if let Err(error) = judged {
             self.refuse(explain(&error));
         }
@@ -285,7 +289,8 @@ impl<'a> Found<'a> {
                     self.add(path, Cause::OtherList);
                 }
                 Some(list) => self.notes.extend(list.overdue(path, self.now)),
-                None => {}
+                // What rustls still reads of it may belong to nobody, and so revoke nothing.
+                None => self.add(path, Cause::Garbled("revocation list")),
             }
         }
     }
@@ -294,12 +299,9 @@ impl<'a> Found<'a> {
 /// What an authority's certificate says, if it is valid.
 fn authority(der: &CertificateDer<'_>, now: UnixTime) -> Result<Certificate, CertificateFault> {
     let read = Certificate::read(der)?;
-    let (begins, ends) = (read.begins, read.ends);
-    match () {
-        () if !read.authority => Err(CertificateFault::NoAuthority),
-        () if now > ends => Err(CertificateFault::Expired { ended: ends, now }),
-        () if now < begins => Err(CertificateFault::NotYet { begins, now }),
-        () => Ok(read),
+    match read.authority {
+        true => read.check_time(now).map(|()| read),
+        false => Err(CertificateFault::NoAuthority),
     }
 }
 
