@@ -7,12 +7,11 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, RootCertStore};
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
-use x509_cert::crl::CertificateList;
-use x509_cert::der::{Decode, Encode};
 use zeroize::Zeroizing;
 
-use crate::certificate::{Certificate, CertificateFault, unix};
+use crate::certificate::{Certificate, CertificateFault};
 use crate::clock::{Clock, now, told};
+use crate::list::RevocationList;
 use crate::name::NodeName;
 use crate::partner::Trust;
 use crate::pem;
@@ -284,11 +283,11 @@ impl<'a> Found<'a> {
             .map(|read| read.subject_der)
             .collect();
         for der in lists {
-            match List::read(der) {
-                Some(list) if !known.contains(&list.issuer) => {
+            match RevocationList::read(der) {
+                Some(list) if !known.contains(&list.issuer_der) => {
                     self.add(path, Cause::OtherList);
                 }
-                Some(list) => self.notes.extend(list.overdue(path, self.now)),
+                Some(list) => self.notes.extend(overdue(&list, path, self.now)),
                 // What rustls still reads of it may belong to nobody, and so revoke nothing.
                 None => self.add(path, Cause::Garbled("revocation list")),
             }
@@ -328,27 +327,12 @@ fn own_name(certificate: &Certificate, node: &str, pair: &str) -> Result<NodeNam
     }
 }
 
-/// What a revocation list says of itself.
-struct List {
-    issuer: Vec<u8>,
-    renewed: Option<UnixTime>,
-}
-
-impl List {
-    fn read(der: &[u8]) -> Option<Self> {
-        let list = CertificateList::from_der(der).ok()?.tbs_cert_list;
-        Some(Self {
-            issuer: list.issuer.to_der().ok()?,
-            renewed: list.next_update.map(unix),
-        })
-    }
-
-    fn overdue(&self, path: &Path, now: UnixTime) -> Option<String> {
-        let due = self.renewed.filter(|&due| now > due)?;
-        let path = path.display();
-        Some(format!(
-            "{path}: the revocation list should have been renewed by {}; what was revoked since then is not known here",
-            told(due)
-        ))
-    }
+/// Tells a list for which there should be a newer one.
+fn overdue(list: &RevocationList, path: &Path, now: UnixTime) -> Option<String> {
+    let due = list.renewed.filter(|&due| now > due)?;
+    let path = path.display();
+    Some(format!(
+        "{path}: the revocation list should have been renewed by {}; what was revoked since then is not known here",
+        told(due)
+    ))
 }
