@@ -53,6 +53,16 @@ impl Certificate {
         read(der).map_err(|_| CertificateFault::Garbled)
     }
 
+    /// Whether it is valid at this time.
+    pub(crate) fn check_time(&self, now: UnixTime) -> Result<(), CertificateFault> {
+        let (begins, ended) = (self.begins, self.ends);
+        match () {
+            () if now > ended => Err(CertificateFault::Expired { ended, now }),
+            () if now < begins => Err(CertificateFault::NotYet { begins, now }),
+            () => Ok(()),
+        }
+    }
+
     /// Whether `name` is one of its names; no wildcard stands for one.
     pub(crate) fn is_for(&self, name: &str) -> bool {
         self.names.iter().any(|it| it == name)

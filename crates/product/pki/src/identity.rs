@@ -7,12 +7,11 @@ use rustls::crypto::{CryptoProvider, ring};
 use rustls::sign::CertifiedKey;
 use rustls::{Error, InconsistentKeys, RootCertStore};
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
-use x509_cert::crl::CertificateList;
-use x509_cert::der::{Decode, Encode};
 use zeroize::Zeroizing;
 
-use crate::certificate::{Certificate, CertificateFault, unix};
+use crate::certificate::{Certificate, CertificateFault};
 use crate::clock::{Clock, now, told};
+use crate::list::RevocationList;
 use crate::name::NodeName;
 use crate::partner::Trust;
 use crate::pem;
@@ -79,7 +78,7 @@ impl Identity {
         let mut found = Found::read(paths, now(&clock));
         let name = found.name(node, pair);
         let certified = found.certified();
-        let trust = found.trust();
+        let trust = found.trust(name.as_ref().map(|(name, _)| name.as_str()));
         match (name, certified, trust, found.problems.is_empty()) {
             (Some((name, certificate)), Some(certified), Some(trust), true) => Ok(Self {
                 name,
@@ -180,6 +179,9 @@ impl<'a> Found<'a> {
         let path = &self.paths.certificate;
         let own = self.chain.as_ref()?.first()?;
         let certificate = self.keep(path, Certificate::read(own))?;
+        if let Err(fault) = certificate.check_time(self.now) {
+            self.add(path, fault);
+        }
         if !certificate.signs {
             self.add(path, CertificateFault::Usage("digital signatures"));
         }
@@ -205,7 +207,7 @@ impl<'a> Found<'a> {
     }
 
     /// The authorities, if the node's own certificate is one of theirs.
-    fn trust(&mut self) -> Option<Arc<Trust>> {
+    fn trust(&mut self, name: Option<&str>) -> Option<Arc<Trust>> {
         let roots = self.roots()?;
         let lists = self.lists.clone()?;
         self.judge_lists(&lists);
@@ -213,9 +215,10 @@ impl<'a> Found<'a> {
         let trust = Trust::new(roots, &lists, &self.provider);
         let trust = self.keep(path, trust.map_err(|_| Cause::Garbled("revocation list")))?;
         let (own, between) = self.chain.as_ref()?.split_first()?;
+        let called = |name| trust.check_called(own, between, name, self.now);
         let judged = trust
             .check_calling(own, between, self.now)
-            .and_then(|()| trust.check_called(own, between, self.now));
+            .and_then(|()| name.map_or(Ok(()), called));
         if let Err(error) = judged {
             self.refuse(explain(&error));
         }
@@ -280,12 +283,13 @@ impl<'a> Found<'a> {
             .map(|read| read.subject_der)
             .collect();
         for der in lists {
-            match List::read(der) {
-                Some(list) if !known.contains(&list.issuer) => {
+            match RevocationList::read(der) {
+                Some(list) if !known.contains(&list.issuer_der) => {
                     self.add(path, Cause::OtherList);
                 }
-                Some(list) => self.notes.extend(list.overdue(path, self.now)),
-                None => {}
+                Some(list) => self.notes.extend(overdue(&list, path, self.now)),
+                // What rustls still reads of it may belong to nobody, and so revoke nothing.
+                None => self.add(path, Cause::Garbled("revocation list")),
             }
         }
     }
@@ -294,12 +298,9 @@ impl<'a> Found<'a> {
 /// What an authority's certificate says, if it is valid.
 fn authority(der: &CertificateDer<'_>, now: UnixTime) -> Result<Certificate, CertificateFault> {
     let read = Certificate::read(der)?;
-    let (begins, ends) = (read.begins, read.ends);
-    match () {
-        () if !read.authority => Err(CertificateFault::NoAuthority),
-        () if now > ends => Err(CertificateFault::Expired { ended: ends, now }),
-        () if now < begins => Err(CertificateFault::NotYet { begins, now }),
-        () => Ok(read),
+    match read.authority {
+        true => read.check_time(now).map(|()| read),
+        false => Err(CertificateFault::NoAuthority),
     }
 }
 
@@ -326,27 +327,12 @@ fn own_name(certificate: &Certificate, node: &str, pair: &str) -> Result<NodeNam
     }
 }
 
-/// What a revocation list says of itself.
-struct List {
-    issuer: Vec<u8>,
-    renewed: Option<UnixTime>,
-}
-
-impl List {
-    fn read(der: &[u8]) -> Option<Self> {
-        let list = CertificateList::from_der(der).ok()?.tbs_cert_list;
-        Some(Self {
-            issuer: list.issuer.to_der().ok()?,
-            renewed: list.next_update.map(unix),
-        })
-    }
-
-    fn overdue(&self, path: &Path, now: UnixTime) -> Option<String> {
-        let due = self.renewed.filter(|&due| now > due)?;
-        let path = path.display();
-        Some(format!(
-            "{path}: the revocation list should have been renewed by {}; what was revoked since then is not known here",
-            told(due)
-        ))
-    }
+/// Tells a list for which there should be a newer one.
+fn overdue(list: &RevocationList, path: &Path, now: UnixTime) -> Option<String> {
+    let due = list.renewed.filter(|&due| now > due)?;
+    let path = path.display();
+    Some(format!(
+        "{path}: the revocation list should have been renewed by {}; what was revoked since then is not known here",
+        told(due)
+    ))
 }

@@ -10,12 +10,14 @@ mod authority;
 mod certificate;
 mod clock;
 mod identity;
+mod list;
 mod name;
 mod partner;
 mod pem;
 mod problem;
 mod refusal;
 mod session;
+mod show;
 
 pub use rustls;
 
@@ -23,7 +25,9 @@ pub use authority::{Authority, Issued, Revoked};
 pub use certificate::{Certificate, CertificateFault};
 pub use clock::{Clock, system_clock, told};
 pub use identity::{Identity, IdentityPaths};
+pub use list::{Entry, RevocationList};
 pub use name::{BadName, NodeName};
 pub use problem::{Cause, Problem, Problems};
 pub use refusal::{Refusal, explain};
 pub use session::{PROTOCOL, admitted};
+pub use show::{Item, show};

@@ -34,7 +34,7 @@ impl NodeName {
             }
         }
         let whole = format!("{node}.{pair}.{site}").to_ascii_lowercase();
-        let fine = DnsName::try_from(whole.as_str()).is_ok() && !site.ends_with('.');
+        let fine = DnsName::try_from(whole.as_str()).is_ok() && !whole.ends_with('.');
         if !fine {
             return Err(BadName::site(site));
         }

@@ -52,23 +52,16 @@ impl Trust {
         Ok(Self { server, client })
     }
 
-    /// Whether the certificate can be believed as that of a node that has been called.
+    /// Whether the certificate can be believed as that of a node that has been called, and has this `name`. rustls would
+    /// take a wildcard for one: who may not have one, compares names, too.
     pub fn check_called(
         &self,
         node: &CertificateDer<'_>,
         between: &[CertificateDer<'_>],
+        name: &str,
         now: UnixTime,
     ) -> Result<(), Error> {
-        // Whose it is, is judged elsewhere, and more strictly: any of its own names will do here.
-        let read = Certificate::read(node).map_err(refused)?;
-        let mut names = read.names.iter();
-        let name = names.find_map(|name| ServerName::try_from(name.as_str()).ok());
-        let name = name.ok_or_else(|| {
-            refused(CertificateFault::OtherName {
-                expected: vec!["a node".into()],
-                found: read.names.clone(),
-            })
-        })?;
+        let name = ServerName::try_from(name).map_err(|_| Error::UnsupportedNameType)?;
         let checked = self
             .server
             .verify_server_cert(node, between, &name, &[], now);
@@ -99,6 +92,15 @@ pub struct Partners {
 }
 
 impl Partners {
+    /// The name by which the certificate's chain, time and use can be judged: any that is one, as [`Self::judge`] says
+    /// afterwards whose it is.
+    fn any_name(&self, node: &CertificateDer<'_>) -> Result<String, Error> {
+        let read = Certificate::read(node).map_err(refused)?;
+        let name = read.names.iter().find(|name| NodeName::parse(name).is_ok());
+        let none = || named(&read, &self.partners).map(ToString::to_string);
+        name.cloned().map_or_else(none, Ok).map_err(refused)
+    }
+
     fn judge(&self, node: &CertificateDer<'_>) -> Result<(), Error> {
         let read = Certificate::read(node).map_err(refused)?;
         self.whose(&read).map_err(refused)?;
@@ -145,7 +147,9 @@ impl ServerCertVerifier for Partners {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        self.trust.check_called(end_entity, intermediates, now)?;
+        let name = self.any_name(end_entity)?;
+        self.trust
+            .check_called(end_entity, intermediates, &name, now)?;
         self.judge(end_entity)?;
         Ok(ServerCertVerified::assertion())
     }

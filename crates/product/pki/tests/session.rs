@@ -4,20 +4,26 @@ mod support;
 
 use std::fs;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bumpless_pki::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
 use bumpless_pki::rustls::crypto::ring;
-use bumpless_pki::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use bumpless_pki::rustls::pki_types::pem::PemObject;
+use bumpless_pki::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use bumpless_pki::rustls::version::TLS13;
 use bumpless_pki::rustls::{
-    self, ClientConfig, ClientConnection, Connection, DigitallySignedStruct, ServerConfig,
-    ServerConnection, SignatureScheme,
+    self, ClientConfig, ClientConnection, Connection, DigitallySignedStruct, HandshakeKind,
+    ProtocolVersion, ServerConfig, ServerConnection, SignatureScheme,
 };
-use bumpless_pki::{CertificateFault, Identity, NodeName, PROTOCOL, Refusal, admitted, explain};
+use bumpless_pki::{
+    CertificateFault, Identity, IdentityPaths, NodeName, PROTOCOL, Refusal, admitted, explain,
+};
 use rcgen::{ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, SerialNumber};
-use support::{DAY, Foreign, NOW, Site, load, load_at, node_params, pem};
+use support::{DAY, Foreign, NOW, Site, load, load_at, node_params, time};
+
+const DAY_LONG: Duration = Duration::from_secs(DAY);
 
 /// What both ends come to: who is at the other end, or why not.
 type Ends = [Result<NodeName, Refusal>; 2];
@@ -89,11 +95,462 @@ fn both(site: &Site) -> [Identity; 2] {
     })
 }
 
+/// Whatever calls `called` without being a node: its certificate is not looked at before it is shown.
+#[derive(Debug)]
+struct Anyone;
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        let all = ring::default_provider().signature_verification_algorithms;
+        all.supported_schemes()
+    }
+}
+
+type Shown = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn files(paths: &IdentityPaths) -> Shown {
+    let chain = CertificateDer::pem_file_iter(&paths.certificate).unwrap();
+    let key = PrivateKeyDer::from_pem_file(&paths.key).unwrap();
+    (chain.collect::<Result<_, _>>().unwrap(), key)
+}
+
+/// Who shows what nothing has checked, or nothing at all, and speaks `protocols`.
+fn intruder(shown: Option<Shown>, protocols: &[&[u8]]) -> ClientConfig {
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&TLS13])
+        .unwrap()
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anyone));
+    let mut config = match shown {
+        Some((chain, key)) => builder.with_client_auth_cert(chain, key).unwrap(),
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = protocols.iter().map(|it| it.to_vec()).collect();
+    config
+}
+
+/// The same, where a partner is expected to answer.
+fn impostor((chain, key): Shown) -> Arc<ServerConfig> {
+    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(&[&TLS13])
+        .unwrap()
+        .with_no_client_auth();
+    let mut config = builder.with_single_cert(chain, key).unwrap();
+    config.alpn_protocols = vec![PROTOCOL.to_vec()];
+    Arc::new(config)
+}
+
+/// Why `node` refuses what an intruder shows.
+fn refusal(node: &Identity, partner: &str, intruder: ClientConfig) -> Option<Refusal> {
+    let partners = [node.name().partner(partner).unwrap()];
+    let server = node.server_config(&partners).unwrap();
+    let (mut client, mut server) = connect(Arc::new(intruder), server);
+    match &talk(&mut client, &mut server)[1] {
+        Some(error) => Some(explain(error)),
+        None => admitted(&server, &partners).err(),
+    }
+}
+
+/// Why `node` refuses who answers in its partner's place.
+fn refusal_of_answer(node: &Identity, partner: &str, impostor: Shown) -> Option<Refusal> {
+    let partner = node.name().partner(partner).unwrap();
+    let client = node.client_config(&partner).unwrap();
+    let (mut client, mut server) = connect(client, self::impostor(impostor));
+    let error = &talk(&mut client, &mut server)[0];
+    error.as_ref().map(explain)
+}
+
+/// A node shows this in both places, and each time it is refused for this.
+fn refused_both_ways(node: &Identity, partner: &str, paths: &IdentityPaths) -> [Refusal; 2] {
+    let called = refusal(node, partner, intruder(Some(files(paths)), &[PROTOCOL]));
+    let calling = refusal_of_answer(node, partner, files(paths));
+    [
+        called.expect("refused as caller"),
+        calling.expect("refused as called"),
+    ]
+}
+
 #[test]
-fn two_nodes_of_one_authority_know_each_other_by_name() {
+fn two_nodes_of_one_authority_know_each_other_by_name_and_have_a_secret_in_common() {
     let site = Site::new("plant7");
     let [left, right] = both(&site);
     let met = pair(&left, &right);
     assert_eq!(met, [Ok(right.name().clone()), Ok(left.name().clone())]);
     assert_eq!(met[0].as_ref().unwrap().as_str(), "right.tank.plant7");
+
+    let client = left.client_config(right.name()).unwrap();
+    let server = right.server_config(&[left.name().clone()]).unwrap();
+    let (mut client, mut server) = connect(client, server);
+    assert_eq!(talk(&mut client, &mut server), [None, None]);
+    let export = |session: &mut Connection| session.export_keying_material([0; 32], b"keys", None);
+    assert_eq!(export(&mut client).unwrap(), export(&mut server).unwrap());
+    assert_eq!(client.protocol_version(), Some(ProtocolVersion::TLSv1_3));
+}
+
+#[test]
+fn a_node_lets_in_each_of_its_partners_and_says_which_one_has_come() {
+    let site = Site::new("plant7");
+    let [left, right] = both(&site);
+    site.issue("spare.tank");
+    let spare = site.load("spare.tank").unwrap();
+    let partners = [left.name().clone(), spare.name().clone()];
+    for caller in [&left, &spare] {
+        let met = meet(caller, right.name(), &right, &partners);
+        assert_eq!(met, [Ok(right.name().clone()), Ok(caller.name().clone())]);
+    }
+    let met = meet(&spare, right.name(), &right, &partners[..1]);
+    assert!(refused_by_partner(&met[0]), "{met:?}");
+}
+
+#[test]
+fn a_node_of_another_name_is_refused_by_both_ends() {
+    let site = Site::new("plant7");
+    let [left, right] = both(&site);
+    for other in ["spare.tank", "right.mill", "left.mill"] {
+        site.issue(other);
+        let shown = refused_both_ways(&left, "right", &site.paths(other));
+        for refusal in shown {
+            let Refusal::Partner(CertificateFault::OtherName { expected, found }) = &refusal else {
+                panic!("{refusal:?}");
+            };
+            assert_eq!(expected, &["right.tank.plant7"]);
+            assert_eq!(found, &[format!("{other}.plant7")]);
+            let told = refusal.to_string();
+            let words = format!("is for {other}.plant7, not for right.tank.plant7");
+            assert!(told.contains(&words), "{told}");
+        }
+    }
+    site.issue_to("spare.tank", "again");
+    let spare = load(&site.paths("again"), "spare.tank").unwrap();
+    let met = meet(&left, right.name(), &spare, &[left.name().clone()]);
+    assert!(matches!(
+        met[0],
+        Err(Refusal::Partner(CertificateFault::OtherName { .. }))
+    ));
+    assert!(refused_by_partner(&met[1]), "{met:?}");
+}
+
+#[test]
+fn a_node_of_another_site_is_refused_although_its_names_are_the_same() {
+    let (here, there) = (Site::new("plant7"), Site::new("plant7"));
+    let [left, _] = both(&here);
+    let [_, stranger] = both(&there);
+    let met = pair(&left, &stranger);
+    let other = Err(Refusal::Partner(CertificateFault::OtherAuthority));
+    assert_eq!(met[0], other);
+    assert!(refused_by_partner(&met[1]), "{met:?}");
+    let words = met[1].as_ref().unwrap_err().to_string();
+    assert!(
+        words.contains("none of the partner's authorities"),
+        "{words}"
+    );
+    for refusal in refused_both_ways(&left, "right", &there.paths("right.tank")) {
+        assert_eq!(Err(refusal), other);
+    }
+}
+
+#[test]
+fn what_was_revoked_is_refused_as_soon_as_the_list_is_there() {
+    let site = Site::new("plant7");
+    let [left, right] = both(&site);
+    site.authority.revoke("right.tank", time(NOW)).unwrap();
+    assert!(pair(&left, &right)[0].is_ok(), "left knows nothing of it");
+    site.copy_list("left.tank");
+    let left = site.load("left.tank").unwrap();
+    let met = pair(&left, &right);
+    let revoked = Refusal::Partner(CertificateFault::Revoked);
+    assert_eq!(met[0], Err(revoked.clone()));
+    let words = met[1].as_ref().unwrap_err().to_string();
+    assert!(words.contains("it has been revoked"), "{words}");
+    let shown = refused_both_ways(&left, "right", &site.paths("right.tank"));
+    assert_eq!(shown, [revoked.clone(), revoked]);
+    // The next certificate of the same name is another one.
+    site.issue_to("right.tank", "again");
+    let again = load(&site.paths("again"), "right.tank").unwrap();
+    assert!(pair(&left, &again)[0].is_ok());
+}
+
+#[test]
+fn a_certificate_is_refused_before_and_after_its_time() {
+    let site = Site::new("plant7");
+    site.issue("left.tank");
+    let (name, out) = (site.name("right.tank"), site.path("right.tank"));
+    let made = site.authority.issue(&name, DAY_LONG, time(NOW), &out);
+    let ends = made.unwrap().ends;
+    assert_eq!(ends, time(NOW + DAY));
+    let right = site.load("right.tank").unwrap();
+    for (now, fine) in [(NOW + DAY, true), (NOW + DAY + 1, false)] {
+        let left = load_at(&site.paths("left.tank"), "left.tank", now).unwrap();
+        let met = pair(&left, &right);
+        assert_eq!(met[0].is_ok(), fine, "{met:?}");
+        if !fine {
+            let fault = CertificateFault::Expired {
+                ended: ends,
+                now: time(now),
+            };
+            assert_eq!(met[0], Err(Refusal::Partner(fault.clone())));
+            assert!(
+                fault
+                    .to_string()
+                    .contains("expired at 2027-01-16T08:00:00Z"),
+                "{fault}"
+            );
+            let words = met[1].as_ref().unwrap_err().to_string();
+            assert!(words.contains("by the partner's clock"), "{words}");
+        }
+    }
+    let later = site.path("later");
+    let made = site
+        .authority
+        .issue(&name, DAY_LONG, time(NOW + 9 * DAY), &later);
+    made.unwrap();
+    let right = load_at(&site.paths("later"), "right.tank", NOW + 9 * DAY).unwrap();
+    let left = site.load("left.tank").unwrap();
+    let begins = time(NOW + 9 * DAY - 3600);
+    let fault = CertificateFault::NotYet {
+        begins,
+        now: time(NOW),
+    };
+    assert_eq!(pair(&left, &right)[0], Err(Refusal::Partner(fault)));
+}
+
+#[test]
+fn two_nodes_with_one_certificate_refuse_each_other() {
+    let site = Site::new("plant7");
+    let [left, right] = both(&site);
+    // Left's folder was copied to right's computer, and runs as left there, too.
+    let copy = site.load("left.tank").unwrap();
+    let own = Err(Refusal::Partner(CertificateFault::OwnName(
+        left.name().clone(),
+    )));
+    let met = meet(&left, right.name(), &copy, &[right.name().clone()]);
+    assert_eq!(met[0], own);
+    let words = met[0].as_ref().unwrap_err().to_string();
+    assert!(
+        words.contains("the name of this node itself, left.tank.plant7"),
+        "{words}"
+    );
+    assert!(words.contains("a certificate of its own"), "{words}");
+    // Even where it was configured as its own partner, or has both names.
+    let met = meet(&left, left.name(), &copy, &[left.name().clone()]);
+    assert_eq!(met[0], own);
+    for refusal in refused_both_ways(&left, "left", &site.paths("left.tank")) {
+        assert_eq!(Err(refusal), own);
+    }
+}
+
+#[test]
+fn a_certificate_with_the_names_of_both_nodes_is_refused_by_both() {
+    let folder = tempfile::tempdir().unwrap();
+    let works = Foreign::new("Works authority");
+    let path = |name: &str| folder.path().join(name);
+    let left = works.issue(&path("left"), &node_params(&["left.tank.works"]), "");
+    let left = load(&left, "left.tank").unwrap();
+    let names = ["right.tank.works", "left.tank.works"];
+    let both = works.issue(&path("both"), &node_params(&names), "");
+    for refusal in refused_both_ways(&left, "right", &both) {
+        let own = CertificateFault::OwnName(left.name().clone());
+        assert_eq!(refusal, Refusal::Partner(own));
+    }
+}
+
+#[test]
+fn two_nodes_with_one_key_refuse_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let works = Foreign::new("Works authority");
+    let key = KeyPair::generate().unwrap();
+    let issue = |node: &str| {
+        let params = node_params(&[&format!("{node}.tank.works")]);
+        works.issue_for(&key, &folder.path().join(node), &params, "")
+    };
+    let left = load(&issue("left"), "left.tank").unwrap();
+    for refusal in refused_both_ways(&left, "right", &issue("right")) {
+        assert_eq!(refusal, Refusal::Partner(CertificateFault::OwnKey));
+    }
+}
+
+#[test]
+fn a_wildcard_stands_for_no_node() {
+    let folder = tempfile::tempdir().unwrap();
+    let works = Foreign::new("Works authority");
+    let path = |name: &str| folder.path().join(name);
+    let left = works.issue(&path("left"), &node_params(&["left.tank.works"]), "");
+    let left = load(&left, "left.tank").unwrap();
+    for names in [&["*.tank.works"][..], &["*.tank.works", "spare.tank.works"]] {
+        let wild = works.issue(&path("wild"), &node_params(names), "");
+        for refusal in refused_both_ways(&left, "right", &wild) {
+            let by_name = matches!(
+                refusal,
+                Refusal::Partner(CertificateFault::OtherName { .. })
+            );
+            assert!(by_name, "{refusal:?}");
+        }
+    }
+}
+
+#[test]
+fn a_certificate_for_something_else_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let works = Foreign::new("Works authority");
+    let path = |name: &str| folder.path().join(name);
+    let left = works.issue(&path("left"), &node_params(&["left.tank.works"]), "");
+    let left = load(&left, "left.tank").unwrap();
+    let fault = |refusal: &Refusal| match refusal {
+        Refusal::Partner(CertificateFault::Usage(what)) => *what,
+        other => panic!("{other:?}"),
+    };
+
+    let mut params = node_params(&["right.tank.works"]);
+    params.key_usages = vec![KeyUsagePurpose::KeyEncipherment];
+    let shown = works.issue(&path("encipher"), &params, "");
+    for refusal in refused_both_ways(&left, "right", &shown) {
+        assert_eq!(fault(&refusal), "digital signatures");
+    }
+
+    let mut params = node_params(&["right.tank.works"]);
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let shown = works.issue(&path("server"), &params, "");
+    let calls = refusal(&left, "right", intruder(Some(files(&shown)), &[PROTOCOL]));
+    assert_eq!(fault(&calls.unwrap()), "both sides of a TLS session");
+    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+    let shown = works.issue(&path("client"), &params, "");
+    let answers = refusal_of_answer(&left, "right", files(&shown));
+    assert_eq!(fault(&answers.unwrap()), "both sides of a TLS session");
+}
+
+#[test]
+fn another_authoritys_nodes_meet_by_way_of_those_between() {
+    let folder = tempfile::tempdir().unwrap();
+    let works = Foreign::new("Works authority");
+    let plant = works.below("Plant authority");
+    let join = |node: &str, serial: u64| {
+        let mut params = node_params(&[&format!("{node}.tank.plant7.example.com")]);
+        params.serial_number = Some(SerialNumber::from(serial));
+        let paths = plant.issue(&folder.path().join(node), &params, &plant.pem());
+        fs::write(&paths.authorities, works.pem()).unwrap();
+        paths
+    };
+    let paths = [join("left", 1_001), join("right", 1_002)];
+    let left = load(&paths[0], "left.tank").unwrap();
+    let right = load(&paths[1], "right.tank").unwrap();
+    assert!(pair(&left, &right).iter().all(Result::is_ok));
+
+    // The authority between revokes one of the two; the one above says nothing of it, and has no list.
+    let list = folder.path().join("left/revoked.pem");
+    fs::write(&list, plant.list(&[1_002], NOW + DAY)).unwrap();
+    let paths = IdentityPaths::in_folder(&folder.path().join("left"));
+    assert_eq!(paths.revoked.as_ref(), Some(&list));
+    let left = load(&paths, "left.tank").unwrap();
+    let met = pair(&left, &right);
+    assert_eq!(met[0], Err(Refusal::Partner(CertificateFault::Revoked)));
+    let met = meet(&right, left.name(), &left, &[right.name().clone()]);
+    assert_eq!(met[1], Err(Refusal::Partner(CertificateFault::Revoked)));
+}
+
+#[test]
+fn who_shows_no_certificate_is_refused() {
+    let site = Site::new("plant7");
+    let [_, right] = both(&site);
+    let refusal = refusal(&right, "left", intruder(None, &[PROTOCOL]));
+    assert_eq!(refusal, Some(Refusal::NoCertificate));
+}
+
+#[test]
+fn who_speaks_another_protocol_or_none_is_refused() {
+    let site = Site::new("plant7");
+    let [left, right] = both(&site);
+    for protocols in [&[][..], &[&b"h2"[..]]] {
+        let shown = files(&site.paths("left.tank"));
+        let refusal = refusal(&right, "left", intruder(Some(shown), protocols));
+        assert_eq!(refusal, Some(Refusal::Protocol), "{protocols:?}");
+    }
+    // An answer without a protocol is refused by the caller.
+    let mut server = ServerConfig::clone(&impostor(files(&site.paths("right.tank"))));
+    server.alpn_protocols.clear();
+    let client = left.client_config(right.name()).unwrap();
+    let (mut client, mut server) = connect(client, Arc::new(server));
+    let error = &talk(&mut client, &mut server)[0];
+    let refusal = match error {
+        Some(error) => explain(error),
+        None => admitted(&client, &[right.name().clone()]).unwrap_err(),
+    };
+    assert_eq!(refusal, Refusal::Protocol);
+}
+
+#[test]
+fn what_is_no_tls_is_told_as_that() {
+    let site = Site::new("plant7");
+    let [left, right] = both(&site);
+    let config = right.server_config(&[left.name().clone()]).unwrap();
+    let mut server = ServerConnection::new(config).unwrap();
+    server
+        .read_tls(&mut &b"GET / HTTP/1.1\r\n\r\n"[..])
+        .unwrap();
+    let error = server.process_new_packets().unwrap_err();
+    let refusal = explain(&error);
+    assert!(matches!(refusal, Refusal::Garbled(_)), "{refusal:?}");
+    assert!(
+        refusal.to_string().contains("nothing else answers"),
+        "{refusal}"
+    );
+}
+
+#[test]
+fn no_session_is_resumed_and_nobody_is_told_who_is_called_or_believed() {
+    let site = Site::new("plant7");
+    let [left, right] = both(&site);
+    let shown = files(&site.paths("left.tank"));
+    let resumes = Arc::new(intruder(Some(shown), &[PROTOCOL]));
+    for _ in 0..2 {
+        let server = right.server_config(&[left.name().clone()]).unwrap();
+        let name = ServerName::try_from("node").unwrap();
+        let mut client =
+            Connection::from(ClientConnection::new(Arc::clone(&resumes), name).unwrap());
+        let mut server = Connection::from(ServerConnection::new(server).unwrap());
+        assert_eq!(talk(&mut client, &mut server), [None, None]);
+        assert_eq!(server.handshake_kind(), Some(HandshakeKind::Full));
+        let Connection::Client(client) = client else {
+            unreachable!()
+        };
+        assert_eq!(client.tls13_tickets_received(), 0);
+    }
+    let client = left.client_config(right.name()).unwrap();
+    let name = ServerName::try_from("right.tank.plant7").unwrap();
+    let mut client = ClientConnection::new(client, name).unwrap();
+    let mut hello = Vec::new();
+    client.write_tls(&mut hello).unwrap();
+    let told = String::from_utf8_lossy(&hello);
+    assert!(
+        told.contains("bumpless/1") && !told.contains("plant7"),
+        "{told}"
+    );
 }

@@ -60,7 +60,7 @@ impl Authority {
         let params = sign::node(name, serial, validity).map_err(here)?;
         let made = params.signed_by(&*key, &issuer);
         let made = made.map_err(sign::failed).map_err(here)?;
-        let ends = self.check(made.der(), now).map_err(here)?;
+        let ends = self.check(made.der(), name, now).map_err(here)?;
 
         let certificate = pem::encode("CERTIFICATE", made.der()).map_err(here)?;
         let key = pem::encode("PRIVATE KEY", key.serialized_der()).map_err(here)?;
@@ -100,7 +100,12 @@ impl Authority {
     }
 
     /// The end of a certificate that was just signed, if nodes that believe this authority believe it, too.
-    fn check(&self, der: &CertificateDer<'_>, now: UnixTime) -> Result<UnixTime, Cause> {
+    fn check(
+        &self,
+        der: &CertificateDer<'_>,
+        name: &NodeName,
+        now: UnixTime,
+    ) -> Result<UnixTime, Cause> {
         let signed = |why: String| Cause::NotSigned(why);
         let mut roots = RootCertStore::empty();
         roots
@@ -110,7 +115,7 @@ impl Authority {
         let trust = trust.map_err(|error| signed(error.to_string()))?;
         let checked = trust
             .check_calling(der, &[], now)
-            .and_then(|()| trust.check_called(der, &[], now));
+            .and_then(|()| trust.check_called(der, &[], name.as_str(), now));
         checked.map_err(|error| signed(explain(&error).wrong()))?;
         Ok(Certificate::read(der)?.ends)
     }

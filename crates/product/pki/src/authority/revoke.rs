@@ -5,12 +5,11 @@ use std::time::Duration;
 
 use bumpless_guarded_file::{self as guarded_file, Guard};
 use rustls_pki_types::UnixTime;
-use x509_cert::crl::{CertificateList, RevokedCert};
-use x509_cert::der::{Decode, Encode};
-use x509_cert::ext::pkix::CrlNumber;
+use zeroize::Zeroizing;
 
 use super::{Authority, ISSUED, REVOKED, sign};
-use crate::certificate::{Certificate, hex, unix};
+use crate::certificate::Certificate;
+use crate::list::{Entry, RevocationList};
 use crate::pem;
 use crate::problem::{Cause, Problem};
 
@@ -23,12 +22,6 @@ pub struct Revoked {
     pub before: Vec<String>,
     /// The number of the list that says so.
     pub list: u64,
-}
-
-/// What a revocation list has: serial numbers, and since when.
-struct List {
-    entries: Vec<(Vec<u8>, UnixTime)>,
-    number: u64,
 }
 
 impl Authority {
@@ -45,11 +38,11 @@ impl Authority {
         let (before, serials): (Vec<_>, Vec<_>) = self
             .meant(what)?
             .into_iter()
-            .partition(|serial| list.has(serial));
+            .partition(|serial| list.entries.iter().any(|it| it.serial == *serial));
         if !serials.is_empty() {
-            let added = serials.iter().filter_map(|serial| unhex(serial));
-            list.entries.extend(added.map(|serial| (serial, now)));
-            list.number += 1;
+            let added = serials.iter().filter_map(|serial| Entry::new(serial, now));
+            list.entries.extend(added);
+            list.number = Some(list.number.unwrap_or(0).saturating_add(1));
             let text = self.signed(&list, now).map_err(at_list)?;
             guarded_file::replace(&path, text.as_bytes(), Guard::Unchanged)
                 .map_err(|cause| at_list(cause.into()))?;
@@ -57,11 +50,11 @@ impl Authority {
         Ok(Revoked {
             serials,
             before,
-            list: list.number,
+            list: list.number.unwrap_or(0),
         })
     }
 
-    fn signed(&self, list: &List, now: UnixTime) -> Result<zeroize::Zeroizing<String>, Cause> {
+    fn signed(&self, list: &RevocationList, now: UnixTime) -> Result<Zeroizing<String>, Cause> {
         let issuer = sign::issuer(&self.site, &self.called, &self.key);
         // As long as the authority, and a day at least: a list counts until another one comes.
         let lasts = self
@@ -70,40 +63,22 @@ impl Authority {
             .as_secs()
             .saturating_sub(now.as_secs());
         let lasts = Duration::from_secs(lasts.max(86_400));
-        sign::list(&issuer, &list.entries, list.number, now, lasts)
+        let number = list.number.unwrap_or(0);
+        sign::list(&issuer, &list.entries, number, now, lasts)
     }
 
     /// What the folder's list says.
-    fn list(&self) -> Result<List, Cause> {
+    fn list(&self) -> Result<RevocationList, Cause> {
         let garbled = || Cause::Garbled("revocation list");
         let found = pem::lists(&self.folder.join(REVOKED))?;
         let [der] = &found[..] else {
             return Err(garbled());
         };
-        let list = CertificateList::from_der(der).map_err(|_| garbled())?;
-        let list = list.tbs_cert_list;
-        if list.issuer.to_der().ok().as_ref() != Some(&self.certificate.subject_der) {
-            return Err(Cause::OtherList);
+        let list = RevocationList::read(der).ok_or_else(garbled)?;
+        match list.issuer_der == self.certificate.subject_der {
+            true => Ok(list),
+            false => Err(Cause::OtherList),
         }
-        let mut extensions = list.crl_extensions.iter().flatten();
-        let number = extensions.find_map(|it| CrlNumber::from_der(it.extn_value.as_bytes()).ok());
-        let number = number.map_or(0, |number| {
-            let bytes = number.0.as_bytes().iter();
-            bytes.fold(0, |sum: u64, &byte| sum << 8 | u64::from(byte))
-        });
-        let entry = |it: &RevokedCert| {
-            (
-                it.serial_number.as_bytes().to_vec(),
-                unix(it.revocation_date),
-            )
-        };
-        let entries = list
-            .revoked_certificates
-            .iter()
-            .flatten()
-            .map(entry)
-            .collect();
-        Ok(List { entries, number })
     }
 
     /// Serial numbers of the certificates that `what` means.
@@ -147,9 +122,14 @@ impl Authority {
     }
 }
 
-impl List {
-    fn has(&self, serial: &str) -> bool {
-        self.entries.iter().any(|(known, _)| hex(known) == serial)
+impl Entry {
+    /// Revokes the certificate with this serial number from `since` on; `None` if it is no number.
+    fn new(serial: &str, since: UnixTime) -> Option<Self> {
+        Some(Self {
+            serial: serial.to_owned(),
+            since,
+            number: unhex(serial)?,
+        })
     }
 }
 

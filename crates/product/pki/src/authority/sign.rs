@@ -16,6 +16,7 @@ use rustls_pki_types::UnixTime;
 use zeroize::Zeroizing;
 
 use crate::certificate::hex;
+use crate::list::Entry;
 use crate::name::NodeName;
 use crate::pem;
 use crate::problem::Cause;
@@ -109,20 +110,19 @@ pub fn node(
     Ok(params)
 }
 
-/// The revocation list with this number, in PEM: serial number of what is revoked, and since when. It counts until `lasts`
-/// after `now`.
+/// The list with this number that revokes `revoked`, in PEM. It counts until `lasts` after `now`.
 pub fn list(
     issuer: &Issuer<'_, &KeyPair>,
-    revoked: &[(Vec<u8>, UnixTime)],
+    revoked: &[Entry],
     number: u64,
     now: UnixTime,
     lasts: Duration,
 ) -> Result<Zeroizing<String>, Cause> {
     let (_, next) = validity(now, lasts)?;
-    let entry = |(serial, since): &(Vec<u8>, UnixTime)| {
+    let entry = |it: &Entry| {
         Ok(RevokedCertParams {
-            serial_number: SerialNumber::from_slice(serial),
-            revocation_time: system(*since)?.into(),
+            serial_number: SerialNumber::from_slice(&it.number),
+            revocation_time: system(it.since)?.into(),
             reason_code: None,
             invalidity_date: None,
         })
