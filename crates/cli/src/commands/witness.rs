@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bumpless_node::witness::{self, WitnessOptions};
+use bumpless_node::witness::{self, Certified, WitnessOptions};
 use clap::Args;
 
 use crate::output::{Failure, Outcome};
@@ -25,7 +25,18 @@ pub struct Witness {
     /// Give one for each pair, and both during a change of keys. Whoever has the key is served for that pair alone.
     #[arg(long = "key", value_name = "FILE", value_parser = pair_and_file)]
     keys: Vec<(String, PathBuf)>,
-    /// Answer unprotected messages too; without --key these alone
+    /// Folder with this witness's certificate, in a folder called NAME.witness as `bumpless pki issue` makes it
+    ///
+    /// For pairs with certificates. Keys are agreed on over TLS, on the TCP port of the same number.
+    #[arg(long, value_name = "FOLDER", requires = "name", requires = "nodes")]
+    certificates: Option<PathBuf>,
+    /// What this witness is called, in its certificate and in the pairs' configurations
+    #[arg(long, value_name = "NAME", requires = "certificates")]
+    name: Option<String>,
+    /// A node that is served by its certificate; give all nodes of a pair
+    #[arg(long = "serve", value_name = "NODE.PAIR", requires = "certificates")]
+    nodes: Vec<String>,
+    /// Answer unprotected messages too; without --key and --certificates these alone
     #[arg(long)]
     open: bool,
     /// Longest lease that a pair may ask for, in milliseconds
@@ -58,14 +69,24 @@ impl Witness {
     }
 
     fn execute(self) -> Outcome {
-        if self.keys.is_empty() && !self.open {
+        let certified = self
+            .certificates
+            .zip(self.name)
+            .map(|(folder, name)| Certified {
+                folder,
+                name,
+                nodes: self.nodes,
+            });
+        if self.keys.is_empty() && certified.is_none() && !self.open {
             return Err(Failure::usage(
                 "a witness needs to know what protects its pairs: give the key of each pair with --key FILE (the file \
-                 that its nodes have, from `bumpless key new`), or --open for pairs with packets = \"open\"",
+                 that its nodes have, from `bumpless key new`), a certificate with --certificates FOLDER --name NAME and whom to \
+                 serve with --serve NODE.PAIR, or --open for pairs with packets = \"open\"",
             ));
         }
         let options = WitnessOptions {
             keys: self.keys,
+            certified,
             open: self.open,
             listen: self.listen,
             longest_lease: bumpless_base::Duration::from_millis(self.longest_lease_ms.into()),

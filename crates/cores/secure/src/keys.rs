@@ -105,6 +105,11 @@ impl<S: Suite> Keyring<S> {
         self.entries().any(|entry| entry.id == id)
     }
 
+    /// The identifiers of all, the one that seals first.
+    pub fn identifiers(&self) -> impl Iterator<Item = u16> {
+        self.entries().map(|entry| entry.id)
+    }
+
     fn entries(&self) -> impl Iterator<Item = &Entry> {
         core::iter::once(&self.sealing).chain(&self.others)
     }

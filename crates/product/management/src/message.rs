@@ -52,9 +52,12 @@ pub struct LinkProfile {
 
 impl Profile {
     /// What does not fit together with what `there` says of itself, a line each with both sides' values. Links that one
-    /// side alone has are no mismatch.
+    /// side alone has are no mismatch, and a witness has nothing to compare.
     pub fn mismatches(&self, there: &Self) -> Vec<String> {
         let mut found = Vec::new();
+        if self.pair != there.pair {
+            return found;
+        }
         let mut compare = |what: &str, here: String, there_: String| {
             if here != there_ {
                 let node = &there.node;

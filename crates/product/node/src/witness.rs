@@ -5,6 +5,7 @@
 
 pub mod envelopes;
 mod journal;
+mod sessions;
 
 use std::fmt;
 use std::io;
@@ -19,14 +20,18 @@ use bumpless_net_linux::errno::explained;
 use bumpless_net_linux::{
     Clock, Link, OpenError, Poller, Segment, UdpConfig, UdpLink, Waker, random, realtime,
 };
+use bumpless_pki::Problems;
 use bumpless_redundancy::{Witness, WitnessSetup};
 use bumpless_secure::{RingSuite, place};
 use bumpless_wire::{EnvelopeHeader, Packet, WitnessReply, WitnessRequest, parse};
 
-use self::envelopes::{Envelopes, PairKey, ROOM, Way};
+use self::envelopes::{Envelopes, Expected, PairKey, ROOM, Way};
 use self::journal::{Entry, Journal};
+use self::sessions::Sessions;
 use crate::key_file::{self, KeyFileError};
 use crate::warn;
+
+pub use self::sessions::Certified;
 
 /// Groups of all pairs that one witness serves.
 const CAPACITY: usize = 1024;
@@ -53,6 +58,8 @@ pub struct WitnessOptions {
     pub priority: Option<u8>,
     /// The pairs that it serves by name, and files with their keys, those of a change of keys included.
     pub keys: Vec<(String, PathBuf)>,
+    /// Who it is and whom it serves by certificates.
+    pub certified: Option<Certified>,
     /// Whether it answers unprotected requests.
     pub open: bool,
     /// Print events as JSON (`bumpless.witness/1`).
@@ -68,6 +75,8 @@ pub enum WitnessError {
     Open(OpenError),
     /// Key files that cannot be used, all of them.
     Keys(Vec<KeyFileError>),
+    /// Files of its certificate that cannot be used, all of them.
+    Identity(Problems),
     /// The core refused its setup.
     Setup(String),
     /// Something of the system's was refused.
@@ -79,6 +88,7 @@ impl fmt::Display for WitnessError {
         match self {
             Self::Open(error) => error.fmt(f),
             Self::Keys(errors) => f.write_str(&key_file::told(errors)),
+            Self::Identity(problems) => problems.fmt(f),
             Self::Setup(cause) => write!(f, "witness: {cause}"),
             Self::System(error) => write!(f, "witness: {}", explained(error)),
         }
@@ -107,10 +117,15 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
     let witness = Witness::new(setup, random::seed().map_err(system)?, Clock.now())
         .map_err(|error| WitnessError::Setup(error.to_string()))?;
     let descriptors: Vec<_> = sockets.iter().filter_map(Link::descriptor).collect();
-    let mut poller = Poller::new(&descriptors, Waker::new().map_err(system)?);
+    let waker = Waker::new().map_err(system)?;
+    let mut poller = Poller::new(&descriptors, waker.clone());
     let journal = Journal::start(options.json, io::stdout()).map_err(WitnessError::System)?;
     let places: Vec<u32> = sockets.iter().map(|it| place(it.local_address())).collect();
-    let envelopes = protect(options, &places)?;
+    let mut envelopes = protect(options, &places)?;
+    let certified = options.certified.as_ref();
+    let sessions = certified.map(|it| Sessions::start(it, &options.listen, waker));
+    let sessions = sessions.transpose()?;
+    let first = expect(&mut envelopes, sessions.as_ref(), &places)?;
     let mut server = Server::new((witness, envelopes), journal, Clock.now());
     for socket in &sockets {
         server
@@ -123,6 +138,11 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
     while !options.stop.load(Ordering::Acquire) {
         let now = Clock.now();
         poller.wait(now + TURN).map_err(system)?;
+        let new = sessions.iter().flat_map(|it| it.keys.try_iter());
+        new.for_each(|new| {
+            let taken = server.envelopes.set_keys(first + new.node, new.keys);
+            let _ = new.reply.try_send(taken);
+        });
         let now = Clock.now();
         sockets
             .iter_mut()
@@ -137,7 +157,7 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
 fn protect(options: &WitnessOptions, places: &[u32]) -> Result<Envelopes<RingSuite>, WitnessError> {
     let mut addresses = options.listen.iter();
     if let Some(anywhere) = addresses.find(|address| address.ip().is_unspecified())
-        && !options.keys.is_empty()
+        && !(options.keys.is_empty() && options.certified.is_none())
     {
         return Err(WitnessError::Setup(format!(
             "--listen {anywhere} names no address of this computer, and nodes seal for the address that their \
@@ -154,6 +174,21 @@ fn protect(options: &WitnessOptions, places: &[u32]) -> Result<Envelopes<RingSui
     let keys: Result<Vec<_>, WitnessError> =
         rings.into_iter().zip(&pairs).map(with_origin).collect();
     Ok(Envelopes::new(keys?, places, options.open, Clock.now()))
+}
+
+/// Makes room for the keys of nodes with sessions; returns where that of the first one is.
+fn expect(
+    envelopes: &mut Envelopes<RingSuite>,
+    sessions: Option<&Sessions>,
+    places: &[u32],
+) -> Result<usize, WitnessError> {
+    let pairs = sessions.map_or(&[][..], |sessions| &sessions.pairs);
+    let expected = pairs.iter().map(|&pair| {
+        let origin = random::seed().map_err(|errno| WitnessError::System(errno.into()))?;
+        Ok(Expected { pair, origin })
+    });
+    let expected: Result<Vec<_>, WitnessError> = expected.collect();
+    Ok(envelopes.expect(expected?, places, Clock.now()))
 }
 
 /// Asks for prompt scheduling; returns what was refused.

@@ -172,6 +172,7 @@ fn the_data_plane_allocates_nothing_in_steady_state_nor_in_a_change() {
     let stop = Arc::new(AtomicBool::new(false));
     let mut threads = Vec::new();
     let options = WitnessOptions {
+        certified: None,
         keys: vec![("allocation".into(), key)],
         open: false,
         listen: vec![witness],

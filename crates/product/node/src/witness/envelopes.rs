@@ -49,14 +49,46 @@ pub struct PairKey<S> {
     pub origin: u64,
 }
 
-/// One secret has a ring of its own: who has another one can use up none of its room.
+/// A node that agrees on keys in sessions, and has none yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Expected {
+    /// Its pair (`bumpless_config::pair_id`): it asks for no other.
+    pub pair: u32,
+    /// **Must be random** (N-3).
+    pub origin: u64,
+}
+
+/// What opens requests that come to a place.
+type AtPlace<S> = (u32, Opener<S>);
+
+/// One secret, or one node, has a ring of its own: who has another one can use up none of its room.
 struct PerKey<S: Suite> {
-    keys: Keyring<S>,
+    /// `None`: not agreed on yet.
+    keys: Option<Keyring<S>>,
     pair: u32,
     sealer: Sealer,
     sealing: SealingKey<S>,
     /// By place.
-    openers: Box<[(u32, Opener<S>)]>,
+    openers: Box<[AtPlace<S>]>,
+}
+
+impl<S: Suite> PerKey<S> {
+    /// What opens, if a key has this identifier.
+    fn having(&mut self, id: u16) -> Option<(&Keyring<S>, &mut [AtPlace<S>])> {
+        let keys = self.keys.as_ref().filter(|keys| keys.contains(id))?;
+        Some((keys, &mut self.openers))
+    }
+}
+
+/// What opens requests that come to `place`.
+fn opener<S: Suite>(place: u32, now: Instant) -> AtPlace<S> {
+    let route = Route {
+        from: None,
+        to: WITNESS,
+        link: None,
+        place,
+    };
+    (place, Opener::new(route, PROCESSES, now))
 }
 
 impl<S: Suite> Envelopes<S> {
@@ -67,28 +99,63 @@ impl<S: Suite> Envelopes<S> {
         open: bool,
         now: Instant,
     ) -> Self {
-        let opener = |&place: &u32| {
-            let route = Route {
-                from: None,
-                to: WITNESS,
-                link: None,
-                place,
-            };
-            (place, Opener::new(route, PROCESSES, now))
-        };
+        let opener = |&place: &u32| opener(place, now);
         let keys = keys
             .into_iter()
             .map(|PairKey { keys, pair, origin }| PerKey {
                 sealer: Sealer::new(WITNESS, origin),
                 sealing: SealingKey::default(),
                 openers: places.iter().map(opener).collect(),
-                keys,
+                keys: Some(keys),
                 pair,
             });
         Self {
             keys: keys.collect(),
             open,
         }
+    }
+
+    /// Adds nodes whose keys are to come, at the end; returns the position of the first one.
+    pub fn expect(
+        &mut self,
+        nodes: impl IntoIterator<Item = Expected>,
+        places: &[u32],
+        now: Instant,
+    ) -> usize {
+        let first = self.keys.len();
+        let nodes = nodes.into_iter().map(|Expected { pair, origin }| PerKey {
+            keys: None,
+            pair,
+            sealer: Sealer::new(WITNESS, origin),
+            sealing: SealingKey::default(),
+            openers: places.iter().map(|&place| opener(place, now)).collect(),
+        });
+        let known = std::mem::take(&mut self.keys).into_iter();
+        self.keys = known.chain(nodes).collect();
+        first
+    }
+
+    /// What the one at `at` asks is opened with `keys` from here on, and answered with the first one. Refused, which this
+    /// returns as `false`, if another one's key has the same identifier: whose a request is, could not be told then.
+    pub fn set_keys(&mut self, at: usize, keys: Keyring<S>) -> bool {
+        let others = self
+            .keys
+            .iter()
+            .enumerate()
+            .filter(|&(other, _)| other != at);
+        let mut others = others.filter_map(|(_, with)| with.keys.as_ref());
+        if others.any(|other| keys.identifiers().any(|id| other.contains(id))) {
+            return false;
+        }
+        let Some(with) = self.keys.get_mut(at) else {
+            return false;
+        };
+        for (_, opener) in &mut with.openers {
+            opener.keep_only(&keys);
+        }
+        with.sealing = SealingKey::default();
+        with.keys = Some(keys);
+        true
     }
 
     /// The message in `datagram`, which has come to `place`, and how an answer goes back.
@@ -111,13 +178,14 @@ impl<S: Suite> Envelopes<S> {
         let header = EnvelopeHeader::parse(datagram).map_err(|error| error.counter())?;
         let mut keys = self.keys.iter_mut().enumerate();
         let (key, with) = keys
-            .find(|(_, with)| with.keys.contains(header.key))
+            .find_map(|(at, with)| with.having(header.key).map(|with| (at, with)))
             .ok_or(Counter::DiscardUnknownKey)?;
-        let mut openers = with.openers.iter_mut();
+        let (ring, openers) = with;
+        let mut openers = openers.iter_mut();
         let (_, opener) = openers
             .find(|(there, _)| *there == place)
             .ok_or(Counter::DiscardMisdirected)?;
-        let message = opener.open(&with.keys, datagram, now);
+        let message = opener.open(ring, datagram, now);
         let way = Way::Sealed {
             key,
             to: header.from,
@@ -165,7 +233,7 @@ impl<S: Suite> Envelopes<S> {
         let with = self.keys.get_mut(key)?;
         let datagram = room.get_mut(..len + EnvelopeHeader::OVERHEAD)?;
         let there = Destination { to, link, place };
-        let sealing = (&with.keys, &mut with.sealing);
+        let sealing = (with.keys.as_ref()?, &mut with.sealing);
         with.sealer.seal(sealing, there, datagram).ok()?;
         Some(datagram)
     }

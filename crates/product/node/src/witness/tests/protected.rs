@@ -115,6 +115,41 @@ fn answers(secrets: &[u8], open: bool, requests: Vec<Vec<u8>>) -> (Vec<Vec<u8>>,
 }
 
 #[test]
+fn a_node_with_a_session_is_answered_from_its_first_key_on_and_for_its_pair_alone() {
+    let mut envelopes = Envelopes::new([], &[place(HERE)], false, Instant::ZERO);
+    let expected = [7, 8].map(|pair| Expected {
+        pair,
+        origin: 70 + u64::from(pair),
+    });
+    let first = envelopes.expect(expected, &[place(HERE)], Instant::ZERO);
+    let mut asking = Asking::new(7, 11);
+    let mut open = |envelopes: &mut Envelopes<RingSuite>, mut datagram: Vec<u8>| {
+        let opened = envelopes.open(place(HERE), &mut datagram, Instant::ZERO);
+        opened.map(|(way, _)| way)
+    };
+    let early = open(&mut envelopes, asking.request());
+    assert_eq!(early, Err(Counter::DiscardUnknownKey));
+    assert!(envelopes.set_keys(first, ring(7)));
+    let way = open(&mut envelopes, asking.request()).unwrap();
+    let request = |pair| WitnessRequest {
+        pair,
+        node: NodeId(NODE),
+        ..asked(0)
+    };
+    assert_eq!(envelopes.permits(way, &request(7)), Ok(()));
+    let other = envelopes.permits(way, &request(8));
+    assert_eq!(other, Err(Counter::DiscardWrongNode));
+    assert!(
+        !envelopes.set_keys(first + 1, ring(7)),
+        "whose a request is, could not be told"
+    );
+    assert!(envelopes.set_keys(first + 1, ring(8)));
+    assert!(envelopes.set_keys(first, ring(9)), "a new one");
+    let over = open(&mut envelopes, asking.request());
+    assert_eq!(over, Err(Counter::DiscardUnknownKey));
+}
+
+#[test]
 fn who_asks_with_a_key_is_answered_with_it_on_its_own_link() {
     let (mut first, mut second) = (Asking::new(1, 11), Asking::new(2, 12));
     let requests = vec![first.request(), second.request()];
