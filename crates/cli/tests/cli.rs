@@ -10,7 +10,7 @@ use support::process::{BUMPLESS, json, said};
 
 #[test]
 fn help_says_what_each_command_needs() {
-    let wanted: [(&str, &[&str]); 10] = [
+    let wanted: [(&str, &[&str]); 13] = [
         (
             "",
             &[
@@ -73,6 +73,30 @@ fn help_says_what_each_command_needs() {
         ),
         ("key", &["new", "show", "No command prints a secret"]),
         ("key new", &["never overwritten", "bumpless.key/1"]),
+        (
+            "pki",
+            &[
+                "init",
+                "issue",
+                "revoke",
+                "show",
+                "No command prints a secret",
+                "Exit status",
+            ],
+        ),
+        (
+            "pki init",
+            &[
+                "never overwritten",
+                "--site",
+                "--days",
+                "bumpless.pki-init/1",
+            ],
+        ),
+        (
+            "pki issue",
+            &["NODE.PAIR", "--out", "to renew", "bumpless.pki-issue/1"],
+        ),
         (
             "check",
             &["every error at once", "--sample", "bumpless.check/1"],

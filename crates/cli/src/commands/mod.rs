@@ -5,6 +5,7 @@ pub mod bench;
 pub mod check;
 pub mod demo;
 pub mod key;
+pub mod pki;
 pub mod plan;
 pub mod plant;
 pub mod promise;

@@ -1,0 +1,231 @@
+//! `bumpless pki`: the authority of a site, and certificates of its nodes.
+
+mod show;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use bumpless_pki::rustls::pki_types::UnixTime;
+use bumpless_pki::{Authority, Cause, Problem, told};
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use crate::output::{self, Failure, Outcome};
+use crate::stop;
+
+/// Make a site's authority, issue certificates to nodes with it, and revoke them
+///
+/// A certificate proves to a node that its partner is who it claims to be. Make one authority for a site with `init`, then a
+/// certificate for each node with `issue`. Certificates of another authority do as well, if they have the node's name,
+/// NODE.PAIR with a site behind. No command prints a secret. Exit status: 0 done, 1 refused, 2 wrong usage.
+#[derive(Debug, Args)]
+pub struct Pki {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Init(Init),
+    Issue(Issue),
+    Revoke(Revoke),
+    Show(show::Show),
+}
+
+/// Make the authority of a site: a folder with its key, its certificate and an empty list of what it has revoked
+///
+/// Whoever has the key can make a node of the site out of any computer. Keep the folder where only you can read it, best
+/// off the plant's networks: nodes do not need it. A folder that is there and not empty is never overwritten.
+#[derive(Debug, Args)]
+struct Init {
+    /// The folder to make
+    #[arg(default_value = "pki")]
+    folder: PathBuf,
+    /// What the site is called, as in DNS: the last part of its nodes' names. The authority can issue no other names
+    #[arg(long, value_name = "NAME", default_value = "site")]
+    site: String,
+    /// How long the authority lasts, and no certificate can last longer
+    #[arg(long, value_name = "N", default_value_t = 7300, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    days: u32,
+    /// Print the result as JSON (schema bumpless.pki-init/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Issue a certificate with a new key to a node: a folder with all that it needs, to be brought to its computer
+///
+/// The folder has certificate.pem, key.pem, authority.pem and revoked.pem. One that is there and not empty is never
+/// overwritten: to renew a certificate, give another folder with --out and put its files in the place of the old ones.
+#[derive(Debug, Args)]
+struct Issue {
+    /// The node as NODE.PAIR, both as in the configuration: left.tank is node left of the pair tank
+    node: String,
+    /// The folder to make [default: ./NODE.PAIR]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    authority: From,
+    /// How long the certificate lasts
+    #[arg(long, value_name = "N", default_value_t = 730, value_parser = clap::value_parser!(u32).range(1..=36_500))]
+    days: u32,
+    /// Print the result as JSON (schema bumpless.pki-issue/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Revoke the certificates of a node, or a single one by its serial number
+///
+/// Nodes refuse what the list revoked.pem in the authority's folder names, as soon as they have that list: copy it to each.
+#[derive(Debug, Args)]
+struct Revoke {
+    /// The node as NODE.PAIR, for all its certificates; or the serial number of one, as `bumpless pki show` prints it
+    #[arg(value_name = "NODE|SERIAL")]
+    what: String,
+    #[command(flatten)]
+    authority: From,
+    /// Print the result as JSON (schema bumpless.pki-revoke/1)
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct From {
+    /// The authority's folder, from `bumpless pki init`
+    #[arg(long = "authority", value_name = "DIR", default_value = "pki")]
+    folder: PathBuf,
+}
+
+impl Pki {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let (done, json) = match &self.action {
+            Action::Init(it) => (it.execute(), it.json),
+            Action::Issue(it) => (it.execute(), it.json),
+            Action::Revoke(it) => (it.execute(), it.json),
+            Action::Show(it) => (it.execute(), it.json),
+        };
+        done.map_err(|failure| failure.in_json(json))
+    }
+}
+
+impl Init {
+    fn execute(&self) -> Outcome {
+        // What has begun is finished: it takes milliseconds.
+        stop::stop_flag()?;
+        let lifetime = lifetime(self.days);
+        let made = Authority::create(&self.folder, &self.site, lifetime, UnixTime::now());
+        let made = made.map_err(|problem| failure(&problem))?;
+        let (folder, ends) = (self.folder.display(), told(made.certificate().ends));
+        if self.json {
+            output::print_line(json!({
+                "schema": "bumpless.pki-init/1",
+                "folder": folder.to_string(),
+                "site": made.site(),
+                "ends": ends,
+            }));
+        } else {
+            let from = match self.folder == Path::new("pki") {
+                true => String::new(),
+                false => format!(" --authority {folder}"),
+            };
+            output::print_line(format_args!(
+                "{folder} has the authority of the site {} until {ends}\n\
+                 Keep it where only you can read it: whoever has its key can make a node out of any computer.\n\
+                 Issue a certificate to each node by its name and the pair's, such as\n    \
+                 bumpless pki issue left.tank{from}",
+                made.site()
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Issue {
+    fn execute(&self) -> Outcome {
+        // What has begun is finished: it takes milliseconds.
+        stop::stop_flag()?;
+        let authority = self.authority.load()?;
+        let name = authority.name(&self.node).map_err(Failure::usage)?;
+        let out = match &self.out {
+            Some(out) => out.clone(),
+            None => PathBuf::from(name.short()),
+        };
+        let issued = authority.issue(&name, lifetime(self.days), UnixTime::now(), &out);
+        let issued = issued.map_err(|problem| failure(&problem))?;
+        let (out, ends) = (out.display(), told(issued.ends));
+        if self.json {
+            output::print_line(json!({
+                "schema": "bumpless.pki-issue/1",
+                "folder": out.to_string(),
+                "name": issued.name.as_str(),
+                "serial": issued.serial,
+                "ends": ends,
+            }));
+        } else {
+            output::print_line(format_args!(
+                "{out} has the certificate {} of {} until {ends}\n\
+                 Bring the folder to the node's computer by a way that nobody else can read, such as\n    \
+                 scp -rp {out} OTHER:\n\
+                 and delete it here: it has the node's key.",
+                issued.serial, issued.name
+            ));
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Revoke {
+    fn execute(&self) -> Outcome {
+        // What has begun is finished: it takes milliseconds.
+        stop::stop_flag()?;
+        let authority = self.authority.load()?;
+        let done = authority.revoke(&self.what, UnixTime::now());
+        let done = done.map_err(|problem| failure(&problem))?;
+        let list = self.authority.folder.join("revoked.pem");
+        if self.json {
+            output::print_line(json!({
+                "schema": "bumpless.pki-revoke/1",
+                "list": list.display().to_string(),
+                "number": done.list,
+                "revoked": done.serials,
+                "revoked_before": done.before,
+            }));
+            return Ok(ExitCode::SUCCESS);
+        }
+        for (serials, words) in [
+            (&done.serials, "is revoked"),
+            (&done.before, "was revoked before"),
+        ] {
+            for serial in serials {
+                output::print_line(format_args!("{serial} {words}"));
+            }
+        }
+        output::print_line(format_args!(
+            "It counts on each node that has this list. Copy it into the folder of every node's certificate, such as\n    \
+             scp -p {} OTHER:",
+            list.display()
+        ));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl From {
+    fn load(&self) -> Result<Authority, Failure> {
+        Authority::load(&self.folder).map_err(|problem| failure(&problem))
+    }
+}
+
+fn lifetime(days: u32) -> Duration {
+    Duration::from_secs(u64::from(days) * 86_400)
+}
+
+/// What cannot be is wrong usage; the rest is refused.
+fn failure(problem: &Problem) -> Failure {
+    match problem.cause {
+        Cause::Name(_) | Cause::Lifetime | Cause::Outlives { .. } | Cause::NotIssued(_) => {
+            Failure::usage(problem)
+        }
+        _ => Failure::refused(problem),
+    }
+}
