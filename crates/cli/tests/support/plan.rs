@@ -30,6 +30,8 @@ pub struct Plan {
     pub lease_ms: u32,
     /// Messages are as they are, and nobody needs a key.
     pub open: bool,
+    /// Keys last so many seconds, and are agreed on with certificates; `None`: they come from a file.
+    pub key_lifetime_s: Option<u32>,
     pub start_wait_ms: u32,
     /// Further lines of `[transfer]`.
     pub transfer: String,
@@ -70,6 +72,7 @@ impl Plan {
             heartbeat_ms: 20,
             lease_ms: 100,
             open: false,
+            key_lifetime_s: None,
             start_wait_ms: 300,
             transfer: String::new(),
             network: String::new(),
@@ -136,6 +139,12 @@ impl Plan {
         );
         if self.open {
             file += "[security]\npackets = \"open\"\n\n";
+        }
+        if let Some(seconds) = self.key_lifetime_s {
+            let _ = writeln!(
+                file,
+                "[security]\ncertificates = \".\"\nkey_lifetime_s = {seconds}\n"
+            );
         }
         for name in &self.networks {
             let _ = writeln!(file, "[[network]]\nname = \"{name}\"\n{}\n", self.network);

@@ -40,11 +40,52 @@ impl Site {
             run_options: Vec::new(),
         };
         std::fs::write(site.config(), site.plan.text(site.directory.path())).unwrap();
-        if !site.plan.open {
+        if site.plan.key_lifetime_s.is_some() {
+            site.issue_certificates();
+        } else if !site.plan.open {
             let (_, stderr, status) = said(&["key", "new", site.key().to_str().unwrap()]);
             assert_eq!(status, Some(0), "{stderr}");
         }
         site
+    }
+
+    fn issue_certificates(&self) {
+        let authority = self.path("pki").display().to_string();
+        let (_, stderr, status) = said(&["pki", "init", &authority, "--site", "plant"]);
+        assert_eq!(status, Some(0), "{stderr}");
+        let nodes = self.plan.nodes.iter();
+        let nodes = nodes.map(|node| format!("{}.{}", node.name, self.plan.name));
+        let witnesses = (0..self.plan.witnesses.len()).map(|number| format!("w{number}.witness"));
+        nodes.chain(witnesses).for_each(|name| self.issue(&name));
+    }
+
+    /// Issues a certificate into the folder that is called as whose it is.
+    pub fn issue(&self, name: &str) {
+        let authority = self.path("pki").display().to_string();
+        let out = self.path(name).display().to_string();
+        let issue = [
+            "pki",
+            "issue",
+            name,
+            "--authority",
+            &authority,
+            "--out",
+            &out,
+        ];
+        let (_, stderr, status) = said(&issue);
+        assert_eq!(status, Some(0), "{stderr}");
+    }
+
+    /// What a witness with a certificate is told.
+    fn certified(&self, number: usize) -> Vec<String> {
+        let folder = self.directory.path().display().to_string();
+        let name = format!("w{number}");
+        let mut told = vec!["--certificates".into(), folder, "--name".into(), name];
+        for node in &self.plan.nodes {
+            told.push("--serve".into());
+            told.push(format!("{}.{}", node.name, self.plan.name));
+        }
+        told
     }
 
     /// The file with the pair's key, where its configuration looks for it.
@@ -85,7 +126,10 @@ impl Site {
         let address = self.plan.witnesses[number].1.to_string();
         // For this long after its start a witness grants nothing, so no longer than needed.
         let lease = self.plan.lease_ms.to_string();
-        let protection = self.protection();
+        let protection = match self.plan.key_lifetime_s {
+            Some(_) => self.certified(number),
+            None => self.protection(),
+        };
         let mut arguments = vec![
             "witness",
             "--listen",

@@ -1,0 +1,119 @@
+//! A pair whose nodes and witnesses agree on keys with certificates, as processes.
+
+mod support;
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::Value;
+use support::plan::Plan;
+use support::process::said;
+use support::site::Site;
+
+/// A pair on two networks with a witness on each, everybody with a certificate.
+fn site(key_lifetime_s: u32) -> Site {
+    let mut plan = Plan::pair(2).tank(50, "");
+    plan.key_lifetime_s = Some(key_lifetime_s);
+    Site::new(plan)
+}
+
+fn sessions(status: &Value) -> Vec<(&str, bool, u64)> {
+    let sessions = status["sessions"].as_array().unwrap();
+    let of = |it: &'_ Value| (it["has_key"].as_bool(), it["keys_agreed"].as_u64());
+    let all = sessions.iter().map(|it| (it["with"].as_str(), of(it)));
+    all.map(|(with, (key, agreed))| (with.unwrap(), key.unwrap(), agreed.unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_pair_agrees_on_keys_rolls_them_and_fails_over_and_nobody_needs_a_key_file() {
+    let mut site = site(1);
+    assert!(!site.key().exists());
+    site.start_surroundings();
+    site.start("left");
+    site.start("right");
+    let (primary, backup, epoch) = site.await_redundant("tank");
+    let rolled = |status: &Value| {
+        let all = sessions(status);
+        all.len() == 3 && all.iter().all(|&(_, key, agreed)| key && agreed >= 4)
+    };
+    for node in ["left", "right"] {
+        let status = site.await_status("each key has been replaced thrice", node, rolled);
+        assert!(
+            status["weaknesses"].as_array().unwrap().is_empty(),
+            "{status}"
+        );
+        for cause in [
+            "discard_forged",
+            "discard_unprotected",
+            "discard_misdirected",
+        ] {
+            assert_eq!(site.counter(node, cause), 0, "{cause}");
+        }
+    }
+    site.kill(&primary);
+    assert!(site.await_primary(&backup, "tank") > epoch);
+    site.start(&primary);
+    let (_, again, _) = site.await_redundant("tank");
+    assert_eq!(again, primary);
+}
+
+#[test]
+fn a_witness_that_starts_again_is_heard_again() {
+    let mut site = site(3600);
+    site.start_surroundings();
+    site.start("left");
+    site.start("right");
+    site.await_redundant("tank");
+    site.kill_witness(0);
+    site.await_redundancy("tank", "degraded");
+    site.start_witness(0);
+    site.await_redundant("tank");
+}
+
+#[test]
+fn a_node_whose_certificate_is_anothers_gets_no_key_and_both_say_so() {
+    let mut site = site(3600);
+    let stranger = self::site(3600);
+    // The right node comes with a certificate of another authority.
+    for file in ["certificate.pem", "key.pem", "authority.pem", "revoked.pem"] {
+        let folder = format!("right.{}", site.plan.name);
+        fs::copy(
+            stranger.path(&folder).join(file),
+            site.path(&folder).join(file),
+        )
+        .unwrap();
+    }
+    site.start_surroundings();
+    site.start("left");
+    site.start("right");
+    for (node, with) in [("left", "right"), ("right", "left")] {
+        let status = site.await_status("it says why there is no key", node, |status| {
+            let sessions = status["sessions"].as_array().unwrap();
+            let mut sessions = sessions.iter();
+            sessions.any(|it| it["with"] == with && it["problem"].is_string())
+        });
+        assert!(sessions(&status).contains(&(with, false, 0)), "{status}");
+        let weaknesses = status["weaknesses"].to_string();
+        assert!(weaknesses.contains("there is no key with"), "{weaknesses}");
+        assert!(weaknesses.contains("authorit"), "{weaknesses}");
+    }
+    let primary = site.await_primary("left", "tank");
+    assert!(primary > 0, "whoever the witnesses believe goes on alone");
+}
+
+#[test]
+fn files_that_cannot_be_used_are_told_at_once_and_nothing_starts() {
+    let site = site(3600);
+    let folder = site.path(&format!("left.{}", site.plan.name));
+    fs::set_permissions(folder.join("key.pem"), Permissions::from_mode(0o640)).unwrap();
+    fs::write(folder.join("authority.pem"), "garbage").unwrap();
+    let config = site.config();
+    let run = ["run", config.to_str().unwrap(), "--node", "left"];
+    let (told, errors, status) = said(&run);
+    assert_eq!((status, &*told), (Some(1), ""), "{errors}");
+    for words in ["key.pem", "mode 640", "authority.pem"] {
+        assert!(errors.contains(words), "{errors}");
+    }
+    assert!(!site.socket("left").exists());
+}
