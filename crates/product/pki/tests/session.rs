@@ -543,6 +543,14 @@ fn no_session_is_resumed_and_nobody_is_told_who_is_called_or_believed() {
         };
         assert_eq!(client.tls13_tickets_received(), 0);
     }
+    // Nor with who offers to.
+    let offers = impostor(files(&site.paths("right.tank")));
+    let calls = left.client_config(right.name()).unwrap();
+    for _ in 0..2 {
+        let (mut client, mut server) = connect(Arc::clone(&calls), Arc::clone(&offers));
+        assert_eq!(talk(&mut client, &mut server), [None, None]);
+        assert_eq!(client.handshake_kind(), Some(HandshakeKind::Full));
+    }
     let client = left.client_config(right.name()).unwrap();
     let name = ServerName::try_from("right.tank.plant7").unwrap();
     let mut client = ClientConnection::new(client, name).unwrap();
