@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use bumpless_guarded_file::{self as guarded_file, Guard};
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
-use rustls::crypto::ring;
-use rustls::sign::CertifiedKey;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use zeroize::Zeroizing;
 
 use crate::certificate::Certificate;
+use crate::key;
 use crate::name::{BadName, NodeName};
 use crate::pem;
 use crate::problem::{Cause, Problem};
@@ -142,9 +141,6 @@ fn checked_site(site: &str) -> Result<String, Cause> {
 /// Site and common name of an authority that was made here.
 fn named(certificate: &Certificate) -> Result<(String, String), Cause> {
     let none = |why| Err(Cause::NoIssuer(why));
-    if !certificate.authority {
-        return none("its certificate may issue none");
-    }
     let [site] = &certificate.may_issue[..] else {
         return none("its certificate does not name one site");
     };
@@ -162,15 +158,7 @@ fn belongs(
     der: &CertificateDer<'static>,
     path: &Path,
 ) -> Result<Zeroizing<KeyPair>, Cause> {
-    let certified = CertifiedKey::from_der(
-        vec![der.clone()],
-        key.clone_key(),
-        &ring::default_provider(),
-    );
-    certified.map_err(|error| match error {
-        rustls::Error::InconsistentKeys(_) => Cause::OtherKey(path.to_owned()),
-        _ => Cause::UnknownKey,
-    })?;
+    key::certified(vec![der.clone()], key, path)?;
     let PrivateKeyDer::Pkcs8(key) = key else {
         return Err(Cause::UnknownKey);
     };

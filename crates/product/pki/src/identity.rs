@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustls::RootCertStore;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::sign::CertifiedKey;
-use rustls::{Error, InconsistentKeys, RootCertStore};
 use rustls_pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use zeroize::Zeroizing;
 
 use crate::certificate::{Certificate, CertificateFault};
 use crate::clock::{Clock, now, told};
+use crate::key;
 use crate::list::RevocationList;
 use crate::name::NodeName;
 use crate::partner::Trust;
@@ -191,14 +192,7 @@ impl<'a> Found<'a> {
 
     fn certified(&mut self) -> Option<Arc<CertifiedKey>> {
         let (chain, key) = (self.chain.clone()?, self.key.as_ref()?);
-        let certified = CertifiedKey::from_der(chain, key.clone_key(), &self.provider);
-        let certified = certified.map_err(|error| match error {
-            Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
-                Cause::OtherKey(self.paths.certificate.clone())
-            }
-            Error::InvalidCertificate(_) => Cause::Certificate(CertificateFault::Garbled),
-            _ => Cause::UnknownKey,
-        });
+        let certified = key::certified(chain, key, &self.paths.certificate);
         let path = match certified {
             Err(Cause::Certificate(_)) => &self.paths.certificate,
             _ => &self.paths.key,

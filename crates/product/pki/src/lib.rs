@@ -10,6 +10,7 @@ mod authority;
 mod certificate;
 mod clock;
 mod identity;
+mod key;
 mod list;
 mod name;
 mod partner;

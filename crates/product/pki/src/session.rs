@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use rustls::client::Resumption;
-use rustls::server::NoServerSessionStorage;
 use rustls::sign::SingleCertAndKey;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, CommonState, ServerConfig};
@@ -34,7 +33,6 @@ impl Identity {
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
         // Each session shows and checks certificates anew.
         config.resumption = Resumption::disabled();
-        config.enable_early_data = false;
         config.enable_sni = false;
         Ok(Arc::new(config))
     }
@@ -50,10 +48,9 @@ impl Identity {
             .with_client_cert_verifier(Arc::new(self.partners(partners)))
             .with_cert_resolver(self.shown());
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
-        // Each session shows and checks certificates anew.
-        config.session_storage = Arc::new(NoServerSessionStorage {});
+        // Each session shows and checks certificates anew. Without tickets there is no early data either, which can be
+        // repeated.
         config.send_tls13_tickets = 0;
-        config.max_early_data_size = 0;
         Ok(Arc::new(config))
     }
 

@@ -87,6 +87,12 @@ fn a_configuration_may_use_capitals_where_certificates_have_none() {
     site.issue("Left.TANK");
     let left = load(&site.paths("Left.TANK"), "LEFT.Tank").unwrap();
     assert_eq!(left.name().as_str(), "left.tank.plant7");
+
+    let works = Foreign::new("Works authority");
+    let params = node_params(&["Left.Tank.Works"]);
+    let paths = works.issue(&site.path("works"), &params, "");
+    let left = load(&paths, "left.tank").unwrap();
+    assert_eq!(left.name().as_str(), "left.tank.works");
 }
 
 #[test]

@@ -3,15 +3,17 @@
 mod support;
 
 use std::fs;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use bumpless_pki::rustls::client::ResolvesClientCert;
 use bumpless_pki::rustls::client::danger::{
     HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
 };
 use bumpless_pki::rustls::crypto::ring;
 use bumpless_pki::rustls::pki_types::pem::PemObject;
 use bumpless_pki::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use bumpless_pki::rustls::sign::CertifiedKey;
 use bumpless_pki::rustls::version::TLS13;
 use bumpless_pki::rustls::{
     self, ClientConfig, ClientConnection, Connection, DigitallySignedStruct, HandshakeKind,
@@ -132,6 +134,21 @@ impl ServerCertVerifier for Anyone {
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         let all = ring::default_provider().signature_verification_algorithms;
         all.supported_schemes()
+    }
+}
+
+/// Shows nothing, and keeps which authorities it was told to show something of.
+#[derive(Debug, Default)]
+struct Asked(Mutex<Vec<usize>>);
+
+impl ResolvesClientCert for Asked {
+    fn resolve(&self, authorities: &[&[u8]], _: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
+        self.0.lock().unwrap().push(authorities.len());
+        None
+    }
+
+    fn has_certs(&self) -> bool {
+        true
     }
 }
 
@@ -399,6 +416,22 @@ fn two_nodes_with_one_key_refuse_each_other() {
 }
 
 #[test]
+fn capitals_in_a_certificate_do_not_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let works = Foreign::new("Works authority");
+    let [left, right] = ["left", "RIGHT"].map(|node| {
+        let params = node_params(&[&format!("{node}.Tank.works")]);
+        let paths = works.issue(&folder.path().join(node), &params, "");
+        load(&paths, &format!("{node}.tank")).unwrap()
+    });
+    assert_eq!(
+        pair(&left, &right)[0].as_ref().unwrap().as_str(),
+        "right.tank.works"
+    );
+    assert!(pair(&left, &right)[1].is_ok());
+}
+
+#[test]
 fn a_wildcard_stands_for_no_node() {
     let folder = tempfile::tempdir().unwrap();
     let works = Foreign::new("Works authority");
@@ -507,6 +540,20 @@ fn who_speaks_another_protocol_or_none_is_refused() {
 }
 
 #[test]
+fn who_asks_is_not_told_which_authorities_count() {
+    let site = Site::new("plant7");
+    let [_, right] = both(&site);
+    let asked = Arc::new(Asked::default());
+    let mut config = intruder(None, &[PROTOCOL]);
+    config.client_auth_cert_resolver = Arc::clone(&asked) as _;
+    assert_eq!(
+        refusal(&right, "left", config),
+        Some(Refusal::NoCertificate)
+    );
+    assert_eq!(*asked.0.lock().unwrap(), [0]);
+}
+
+#[test]
 fn what_is_no_tls_is_told_as_that() {
     let site = Site::new("plant7");
     let [left, right] = both(&site);
@@ -542,6 +589,14 @@ fn no_session_is_resumed_and_nobody_is_told_who_is_called_or_believed() {
             unreachable!()
         };
         assert_eq!(client.tls13_tickets_received(), 0);
+    }
+    // Nor with who offers to.
+    let offers = impostor(files(&site.paths("right.tank")));
+    let calls = left.client_config(right.name()).unwrap();
+    for _ in 0..2 {
+        let (mut client, mut server) = connect(Arc::clone(&calls), Arc::clone(&offers));
+        assert_eq!(talk(&mut client, &mut server), [None, None]);
+        assert_eq!(client.handshake_kind(), Some(HandshakeKind::Full));
     }
     let client = left.client_config(right.name()).unwrap();
     let name = ServerName::try_from("right.tank.plant7").unwrap();
