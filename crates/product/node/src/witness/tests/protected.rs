@@ -123,7 +123,7 @@ fn a_node_with_a_session_is_answered_from_its_first_key_on_and_for_its_pair_alon
     });
     let first = envelopes.expect(expected, &[place(HERE)], Instant::ZERO);
     let mut asking = Asking::new(7, 11);
-    let mut open = |envelopes: &mut Envelopes<RingSuite>, mut datagram: Vec<u8>| {
+    let open = |envelopes: &mut Envelopes<RingSuite>, mut datagram: Vec<u8>| {
         let opened = envelopes.open(place(HERE), &mut datagram, Instant::ZERO);
         opened.map(|(way, _)| way)
     };
