@@ -103,6 +103,38 @@ fn a_node_whose_certificate_is_anothers_gets_no_key_and_both_say_so() {
 }
 
 #[test]
+fn a_node_whose_certificate_is_revoked_is_heard_no_more_and_the_other_goes_on() {
+    let mut site = site(3600);
+    site.start_surroundings();
+    site.start("left");
+    site.start("right");
+    let (primary, backup, _) = site.await_redundant("tank");
+    let name = format!("{backup}.{}", site.plan.name);
+    let authority = site.path("pki").display().to_string();
+    let (_, errors, status) = said(&["pki", "revoke", &name, "--authority", &authority]);
+    assert_eq!(status, Some(0), "{errors}");
+    let own = format!("{primary}.{}", site.plan.name);
+    let list = fs::read(site.path("pki/revoked.pem")).unwrap();
+    for folder in [&own[..], "w0.witness", "w1.witness"] {
+        fs::write(site.path(folder).join("revoked.pem"), &list).unwrap();
+    }
+    let status = site.await_status("the partner is not believed", &primary, |status| {
+        let weaknesses = status["weaknesses"].to_string();
+        weaknesses.contains("revoked") && status["groups"][0]["redundancy"] == "lost"
+    });
+    assert!(
+        sessions(&status).contains(&(&backup[..], false, 1)),
+        "{status}"
+    );
+    assert!(site.counter(&primary, "discard_unknown_key") > 0);
+    let group = site.group(&primary, "tank").unwrap();
+    assert_eq!(
+        (&group["role"], &group["writes_outputs"]),
+        (&"primary".into(), &true.into())
+    );
+}
+
+#[test]
 fn files_that_cannot_be_used_are_told_at_once_and_nothing_starts() {
     let site = site(3600);
     let folder = site.path(&format!("left.{}", site.plan.name));

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bumpless_pki::{Identity, IdentityPaths, NodeName, system_clock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -95,6 +95,9 @@ pub trait Host: Send {
     /// Packets with the partner at this position are opened, and sealed, with `ring` when this returns. `false`: they
     /// are not, and another secret is needed.
     fn set_keys(&mut self, partner: usize, ring: &Ring) -> bool;
+
+    /// Packets with the partner at this position are neither opened nor sealed from here on.
+    fn forget_keys(&mut self, partner: usize);
 
     /// It stands otherwise with a partner.
     fn changed(&mut self, partner: usize, state: &PartnerState);
@@ -183,6 +186,8 @@ impl Service {
                 names: (setup.profile.node.clone(), setup.profile.pair.clone()),
                 loaded: Arc::new(identity),
                 read_at: now,
+                list: mark(&setup.identity),
+                look_at: now,
             },
             peers: setup.partners.iter().map(|_| Peer::new(now)).collect(),
             setup,
@@ -236,6 +241,13 @@ impl Service {
                 Outcome::Ended(from, why) => self.tell_refused(from, &why),
             }
         }
+        if let Some(identity) = self.identity.changed(now) {
+            for (at, peer) in self.peers.iter_mut().enumerate() {
+                if peer.is_revoked(&identity) {
+                    self.host.forget_keys(at);
+                }
+            }
+        }
         for at in 0..self.peers.len() {
             self.peers[at].call_when_due((&self.setup, at), &mut self.identity, now);
             let events = self.peers[at].drive(now);
@@ -284,9 +296,36 @@ struct Identities {
     names: (String, String),
     loaded: Arc<Identity>,
     read_at: Instant,
+    /// The list of what is revoked, and when it is looked at again.
+    list: Mark,
+    look_at: Instant,
+}
+
+/// When a file was changed last, and its length; `None`: it is not there.
+type Mark = Option<(SystemTime, u64)>;
+
+fn mark(paths: &IdentityPaths) -> Mark {
+    let list = IdentityPaths::in_folder(paths.certificate.parent()?).revoked?;
+    let metadata = std::fs::metadata(list).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
 }
 
 impl Identities {
+    /// The identity, if the list of what is revoked is another one than when it was looked at last.
+    fn changed(&mut self, now: Instant) -> Option<Arc<Identity>> {
+        if now < self.look_at {
+            return None;
+        }
+        self.look_at = now + RELOAD;
+        let found = mark(&self.paths);
+        if found == self.list {
+            return None;
+        }
+        self.list = found;
+        self.read_at = now.checked_sub(RELOAD).unwrap_or(now);
+        Some(self.fresh(now))
+    }
+
     /// What the files have, or, if they cannot be used at present, what they had.
     fn fresh(&mut self, now: Instant) -> Arc<Identity> {
         if now >= self.read_at + RELOAD {

@@ -21,6 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 enum Told {
     Ring(Vec<[u8; 32]>, bool),
     State(PartnerState),
+    Forgotten,
 }
 
 struct Telling(Sender<Told>);
@@ -29,6 +30,10 @@ impl Host for Telling {
     fn set_keys(&mut self, _partner: usize, ring: &Ring) -> bool {
         let secrets = ring.secrets.iter().map(|secret| **secret).collect();
         self.0.send(Told::Ring(secrets, ring.seals)).is_ok()
+    }
+
+    fn forget_keys(&mut self, _partner: usize) {
+        let _ = self.0.send(Told::Forgotten);
     }
 
     fn changed(&mut self, _partner: usize, state: &PartnerState) {
@@ -136,7 +141,7 @@ fn problem(told: &Receiver<Told>) -> String {
             assert!(!state.connected && !state.has_key, "{state:?}");
             state.problem.clone()
         }
-        Told::Ring(..) => panic!("keys of somebody else"),
+        Told::Ring(..) | Told::Forgotten => panic!("keys of somebody else"),
     })
 }
 
@@ -233,6 +238,22 @@ fn a_node_of_another_authority_gets_no_key_and_both_say_why() {
         let problem = problem(&told);
         assert!(problem.contains("authorit"), "{problem}");
     }
+}
+
+#[test]
+fn the_keys_of_a_certificate_that_is_revoked_are_over_and_it_gets_no_others() {
+    let site = Site::new();
+    let [(_left, left), (_right, right)] = pair(&site, DAY);
+    sealing(&left, None);
+    sealing(&right, None);
+    let name = site.authority.name("right.tank").unwrap();
+    site.authority.revoke(name.short(), now()).unwrap();
+    let folder = site.folder.path();
+    let list = std::fs::read(folder.join("pki/revoked.pem")).unwrap();
+    std::fs::write(folder.join("left.tank/revoked.pem"), list).unwrap();
+    await_told(&left, |it| matches!(it, Told::Forgotten).then_some(()));
+    let problem = problem(&left);
+    assert!(problem.contains("revoked"), "{problem}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bumpless_base::PeerId;
 use bumpless_config::{Certificates, Config, Reference, ReferenceKind};
@@ -279,6 +279,21 @@ impl management::Host for DataPlaneKeys {
                 self.unanswered.push((answer, before));
                 false
             }
+        }
+    }
+
+    fn forget_keys(&mut self, partner: usize) {
+        let Some(keys) = self.held[partner].clone() else {
+            return;
+        };
+        // A full queue of orders empties within a turn of the data plane.
+        let until = Instant::now() + TAKEN;
+        while Instant::now() < until {
+            if let Some(answer) = self.order(partner, &keys, Use::Nothing) {
+                self.unanswered.push((answer, Some(keys)));
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 

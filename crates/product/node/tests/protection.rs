@@ -263,6 +263,20 @@ fn without_a_key_nothing_leaves_and_nothing_opens_and_each_correspondent_has_its
 }
 
 #[test]
+fn who_is_not_believed_any_more_is_neither_heard_nor_written_to() {
+    let (mut left, mut right) = (protection(0, &[1]), protection(1, &[1]));
+    let mut datagram = one(&mut left, b"before");
+    right.set_keys(PARTNER, &keys(&[1]), Use::Nothing);
+    let opened = right.open(PARTNER, &mut datagram, NOW);
+    assert_eq!(opened, Err(Counter::DiscardUnknownKey));
+    let hello = [Segment {
+        header: b"hello",
+        payload: &[],
+    }];
+    assert!(matches!(right.seal(PARTNER, &hello), Err(Unsealed::NoKey)));
+}
+
+#[test]
 fn keys_roll_without_a_gap_and_what_the_old_one_sealed_is_over_then() {
     let (mut left, mut right) = (protection(0, &[1]), protection(1, &[1]));
     let before = one(&mut left, b"before");

@@ -6,12 +6,14 @@ use rustls::client::Resumption;
 use rustls::sign::SingleCertAndKey;
 use rustls::version::TLS13;
 use rustls::{ClientConfig, CommonState, ServerConfig};
+use rustls_pki_types::CertificateDer;
 
 use crate::certificate::Certificate;
+use crate::clock::now;
 use crate::identity::Identity;
 use crate::name::NodeName;
 use crate::partner::{Partners, named};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, explain};
 
 /// The protocol over TLS, as ALPN names it (RFC 7301). Its number is the version.
 pub const PROTOCOL: &[u8] = b"bumpless/1";
@@ -52,6 +54,17 @@ impl Identity {
         // repeated.
         config.send_tls13_tickets = 0;
         Ok(Arc::new(config))
+    }
+
+    /// Whether a certificate and those between it and its authority, shown in an earlier session, would be believed
+    /// at present: by the time, and by the authorities and revocation lists of this identity.
+    ///
+    /// # Errors
+    /// Why it would not.
+    pub fn judge(&self, shown: &[CertificateDer<'_>]) -> Result<(), Refusal> {
+        let (own, between) = shown.split_first().ok_or(Refusal::NoCertificate)?;
+        let judged = self.trust().check_calling(own, between, now(&self.clock()));
+        judged.map_err(|error| explain(&error))
     }
 
     fn partners(&self, partners: &[NodeName]) -> Partners {

@@ -3,6 +3,9 @@
 use std::io;
 use std::time::{Duration, Instant};
 
+use bumpless_pki::rustls::pki_types::CertificateDer;
+use bumpless_pki::{CertificateFault, Identity, Refusal};
+
 use super::{Host, Identities, PartnerState, Setup};
 use crate::connection::{Connection, Ended};
 use crate::keys::{Keys, Ring};
@@ -23,6 +26,8 @@ pub struct Peer {
     pause: Duration,
     /// Which path is tried next.
     path: usize,
+    /// What the partner has shown in the session of which the keys are.
+    shown: Vec<CertificateDer<'static>>,
     state: PartnerState,
     told: Option<PartnerState>,
 }
@@ -36,6 +41,7 @@ impl Peer {
             call_at: now,
             pause: PAUSE.0,
             path: 0,
+            shown: Vec::new(),
             state: PartnerState::default(),
             told: None,
         }
@@ -49,6 +55,19 @@ impl Peer {
         for connection in self.connection.take().into_iter().chain(self.coming.take()) {
             connection.close();
         }
+    }
+
+    /// Whether the certificate that the partner has shown has been revoked since. Then its keys and sessions are over.
+    pub fn is_revoked(&mut self, identity: &Identity) -> bool {
+        let refused = Refusal::Partner(CertificateFault::Revoked);
+        let revoked = !self.shown.is_empty() && identity.judge(&self.shown) == Err(refused.clone());
+        if revoked {
+            self.close();
+            self.keys = Keys::default();
+            self.shown.clear();
+            self.state.problem = Some(refused.to_string());
+        }
+        revoked
     }
 
     /// The partner has called, and shown who it is.
@@ -149,6 +168,8 @@ impl Peer {
                 if let Some(coming) = &mut self.coming {
                     coming.say(&Message::Sealing);
                 }
+                let shown = self.coming.as_ref().and_then(|it| it.session().shown());
+                self.shown = shown.unwrap_or_default().to_vec();
                 let before = std::mem::replace(&mut self.connection, self.coming.take());
                 if let Some(before) = before {
                     before.close();

@@ -244,6 +244,8 @@ pub enum Use {
     Open,
     /// Both.
     SealAndOpen,
+    /// Nothing any more: who has them is not believed.
+    Nothing,
 }
 
 struct Envelopes<S: Suite> {
@@ -288,7 +290,7 @@ impl<S: Suite> Correspondence<S> {
     fn set_keys(&mut self, keys: &Arc<Keyring<S>>, way: Use) {
         self.opener.keep_only(keys);
         self.sealing = SealingKey::default();
-        self.keys = Some((Arc::clone(keys), way));
+        self.keys = (way != Use::Nothing).then(|| (Arc::clone(keys), way));
     }
 }
 

@@ -137,24 +137,28 @@ impl<S: Suite> Envelopes<S> {
 
     /// What the one at `at` asks is opened with `keys` from here on, and answered with the first one. Refused, which this
     /// returns as `false`, if another one's key has the same identifier: whose a request is, could not be told then.
-    pub fn set_keys(&mut self, at: usize, keys: Keyring<S>) -> bool {
+    /// Without `keys`, nothing of it is opened any more.
+    pub fn set_keys(&mut self, at: usize, keys: Option<Keyring<S>>) -> bool {
         let others = self
             .keys
             .iter()
             .enumerate()
             .filter(|&(other, _)| other != at);
-        let mut others = others.filter_map(|(_, with)| with.keys.as_ref());
-        if others.any(|other| keys.identifiers().any(|id| other.contains(id))) {
+        let others = others.filter_map(|(_, with)| with.keys.as_ref());
+        let taken = |id| others.clone().any(|other| other.contains(id));
+        let new = keys.as_ref();
+        if new.is_some_and(|keys| keys.identifiers().any(taken)) {
             return false;
         }
         let Some(with) = self.keys.get_mut(at) else {
             return false;
         };
-        for (_, opener) in &mut with.openers {
-            opener.keep_only(&keys);
+        if let Some(keys) = &keys {
+            let openers = with.openers.iter_mut();
+            openers.for_each(|(_, opener)| opener.keep_only(keys));
         }
         with.sealing = SealingKey::default();
-        with.keys = Some(keys);
+        with.keys = keys;
         true
     }
 

@@ -36,8 +36,8 @@ pub struct Certified {
 pub struct NewKeys {
     /// The node's position.
     pub node: usize,
-    /// Its keys.
-    pub keys: Keyring<RingSuite>,
+    /// Its keys; `None`: it is not believed any more.
+    pub keys: Option<Keyring<RingSuite>>,
     /// Whether they are in use from now on.
     pub reply: SyncSender<bool>,
 }
@@ -118,12 +118,8 @@ struct Serving {
     waker: Waker,
 }
 
-impl Host for Serving {
-    fn set_keys(&mut self, node: usize, ring: &Ring) -> bool {
-        let secrets = ring.secrets.iter().map(|secret| Secret::new(**secret));
-        let Ok(keys) = Keyring::new(secrets.collect()) else {
-            return false;
-        };
+impl Serving {
+    fn give(&self, node: usize, keys: Option<Keyring<RingSuite>>) -> bool {
         let (reply, answer) = sync_channel(1);
         let new = NewKeys { node, keys, reply };
         if self.sender.send(new).is_err() {
@@ -131,6 +127,20 @@ impl Host for Serving {
         }
         self.waker.wake();
         answer.recv_timeout(TAKEN).unwrap_or(false)
+    }
+}
+
+impl Host for Serving {
+    fn set_keys(&mut self, node: usize, ring: &Ring) -> bool {
+        let secrets = ring.secrets.iter().map(|secret| Secret::new(**secret));
+        let Ok(keys) = Keyring::new(secrets.collect()) else {
+            return false;
+        };
+        self.give(node, Some(keys))
+    }
+
+    fn forget_keys(&mut self, node: usize) {
+        self.give(node, None);
     }
 
     fn changed(&mut self, node: usize, state: &PartnerState) {
