@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::Value;
 use support::plan::Plan;
-use support::process::said;
+use support::process::{json, said};
 use support::site::Site;
 
 /// A pair on two networks with a witness on each, everybody with a certificate.
@@ -148,4 +148,15 @@ fn files_that_cannot_be_used_are_told_at_once_and_nothing_starts() {
         assert!(errors.contains(words), "{errors}");
     }
     assert!(!site.socket("left").exists());
+    let arguments = ["check", config.to_str().unwrap(), "--json"];
+    let (value, status) = json(&arguments, "bumpless.check/1");
+    assert_eq!((status, &value["ok"]), (Some(0), &true.into()));
+    let found = value["certificates"].as_array().unwrap();
+    assert!(
+        matches!(&found[..], [right] if right["node"] == "right"),
+        "{value}"
+    );
+    let problems = value["certificate_problems"].as_array().unwrap();
+    assert_eq!(problems.len(), 2, "{value}");
+    assert!(problems.iter().all(|it| it["node"] == "left"), "{value}");
 }

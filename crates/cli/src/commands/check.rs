@@ -3,7 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bumpless_config::Security;
 use bumpless_node::key_file::{self, KeyFileError};
+use bumpless_node::management;
+use bumpless_pki::{Identity, Problems, told};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -41,6 +44,14 @@ impl Check {
             Err(problems) => (None, problems),
         };
         let key = keys.map(|keys| format!("{:04x}", keys.sealing()));
+        let found = match &config.security {
+            Security::Certificates(certificates) => {
+                let folder = key_file::folder_of(Some(&path));
+                Some(management::identities(certificates, &config, folder))
+            }
+            _ => None,
+        };
+        let identities = found.as_deref().unwrap_or_default();
         if self.json {
             let problems: Vec<_> = problems.iter().map(problem).collect();
             output::print_line(json!({
@@ -52,6 +63,8 @@ impl Check {
                 "weaknesses": config.weaknesses,
                 "key": key,
                 "key_problems": problems,
+                "certificates": identities.iter().filter_map(certificate).collect::<Vec<_>>(),
+                "certificate_problems": identities.iter().flat_map(certificate_problems).collect::<Vec<_>>(),
             }));
             return Ok(ExitCode::SUCCESS);
         }
@@ -60,6 +73,13 @@ impl Check {
         }
         for problem in &problems {
             output::print_line(format_args!("this computer cannot run it: {problem}"));
+        }
+        for (node, identity) in identities {
+            if let Err(problems) = identity {
+                for problem in &problems.0 {
+                    output::print_line(format_args!("this computer cannot run {node}: {problem}"));
+                }
+            }
         }
         output::print_line(format_args!(
             "{} is valid: pair '{}', {} nodes, {} networks, {} applications, fingerprint {fingerprint}",
@@ -74,9 +94,39 @@ impl Check {
                 "messages are sealed with the key {key}, which must be the same on every computer of the pair"
             ));
         }
+        for (node, identity) in identities {
+            if let Ok(identity) = identity {
+                let (name, ends) = (identity.name(), told(identity.certificate().ends));
+                output::print_line(format_args!(
+                    "{node} has the certificate of {name} here, until {ends}"
+                ));
+            }
+        }
+        if found.is_some() && identities.is_empty() {
+            output::print_line(
+                "no node has a certificate here; where one runs, it needs the folder NODE.PAIR from `bumpless pki issue`",
+            );
+        }
         output::print_line("`bumpless plan` says whether every state can be in time");
         Ok(ExitCode::SUCCESS)
     }
+}
+
+type Found = (String, Result<Identity, Problems>);
+
+fn certificate((node, identity): &Found) -> Option<Value> {
+    let identity = identity.as_ref().ok()?;
+    let ends = told(identity.certificate().ends);
+    Some(json!({"node": node, "name": identity.name().as_str(), "ends": ends}))
+}
+
+fn certificate_problems((node, identity): &Found) -> Vec<Value> {
+    let problems = identity.as_ref().err().into_iter().flat_map(|it| &it.0);
+    let told = problems.map(|it| {
+        let file = it.path.display().to_string();
+        json!({"node": node, "file": file, "wrong": it.wrong(), "right": it.remedy()})
+    });
+    told.collect()
 }
 
 fn problem(error: &KeyFileError) -> Value {

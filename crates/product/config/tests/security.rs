@@ -2,7 +2,8 @@
 
 mod common;
 
-use bumpless_config::{Change, Config, Security, WeaknessCode, sample};
+use bumpless_base::Duration;
+use bumpless_config::{Certificates, Change, Config, Security, WeaknessCode, sample};
 use common::{changed, one, problems};
 use std::path::PathBuf;
 
@@ -72,6 +73,47 @@ fn keys_that_protect_nothing_or_are_none_are_refused() {
         let found = problems(&changed(KEYS, line).0);
         let fields: Vec<&str> = found.iter().map(|it| it.field.as_str()).collect();
         assert_eq!(fields, [field], "{line}");
+    }
+}
+
+#[test]
+fn certificates_take_the_place_of_keys_from_files_and_both_nodes_must_have_them() {
+    let config = parse(&changed(KEYS, "certificates = \"pki\"").0);
+    let hour = Duration::from_secs(3600);
+    let expected = |folder: &str, key_lifetime| {
+        let folder = PathBuf::from(folder);
+        Security::Certificates(Certificates {
+            folder,
+            key_lifetime,
+        })
+    };
+    assert_eq!(config.security, expected("pki", hour));
+    assert!(!weak(&config));
+    let usual = parse(&sample());
+    assert_eq!(config.transfer.payload_size, usual.transfer.payload_size);
+    assert_ne!(config.fingerprint(), usual.fingerprint());
+    let line = "certificates = \"elsewhere\"\nkey_lifetime_s = 1";
+    let other = parse(&changed(KEYS, line).0);
+    assert_eq!(
+        other.security,
+        expected("elsewhere", Duration::from_secs(1))
+    );
+    assert_eq!(other.fingerprint(), config.fingerprint());
+}
+
+#[test]
+fn two_ways_to_keys_or_a_lifetime_of_keys_that_last_are_refused() {
+    let cases = [
+        ("certificates = \"a\"\nkeys = [\"b\"]", "certificates"),
+        ("certificates = \"a\"\npackets = \"open\"", "certificates"),
+        ("certificates = \"\"", "certificates"),
+        ("key_lifetime_s = 60", "key_lifetime_s"),
+        ("certificates = \"a\"\nkey_lifetime_s = 0", "key_lifetime_s"),
+    ];
+    for (line, field) in cases {
+        let found = problems(&changed(KEYS, line).0);
+        let fields: Vec<&str> = found.iter().map(|it| it.field.as_str()).collect();
+        assert_eq!(fields, [format!("security.{field}")], "{line}");
     }
 }
 

@@ -46,6 +46,25 @@ pub fn identity(
     Identity::load(&paths, node, pair, system_clock())
 }
 
+/// What a configuration in `folder` finds on this computer of the certificates of its nodes: of each that has a folder,
+/// the node's name and its identity. A configuration may be checked where there is none.
+pub fn identities(
+    certificates: &Certificates,
+    config: &Config,
+    folder: &Path,
+) -> Vec<(String, Result<Identity, Problems>)> {
+    let nodes = config.nodes.iter().map(|node| node.name.clone());
+    let here = nodes.filter(|node| {
+        let paths = paths(&folder.join(&certificates.folder), node, &config.pair);
+        paths.certificate.parent().is_some_and(Path::is_dir)
+    });
+    here.map(|node| {
+        let identity = identity(certificates, (&node, &config.pair), folder);
+        (node, identity)
+    })
+    .collect()
+}
+
 /// With whom there are sessions, and by which number in the configuration each is known to the data plane.
 struct Wanted {
     partners: Vec<Partner>,
