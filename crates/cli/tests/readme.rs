@@ -13,9 +13,11 @@ use support::writes::Writes;
 const README: &str = include_str!("../../../README.md");
 const EXAMPLE: &str = include_str!("../../../examples/two-computers.toml");
 
-/// The commands of the section, in order, without their comments.
-fn commands() -> Vec<String> {
-    let (_, section) = README.split_once("\n## Two computers\n").unwrap();
+const TWO_COMPUTERS: &str = "\n## Two computers\n";
+
+/// The commands of the section below `heading`, in order, without their comments.
+fn commands(heading: &str) -> Vec<String> {
+    let (_, section) = README.split_once(heading).unwrap();
     let section = section.split("\n## ").next().unwrap();
     let lines = section.lines().filter(|line| line.starts_with("       "));
     lines
@@ -96,7 +98,7 @@ fn the_readme_word_for_word_gives_a_pair_that_switches_over_and_changes() {
     let (before, realtime) = EXAMPLE.split_once("[realtime]").unwrap();
     let (_, after) = realtime.split_once("[plan]").unwrap();
     let text = bench.here(&format!("{before}[plan]{after}"));
-    let mut commands = commands().into_iter();
+    let mut commands = commands(TWO_COMPUTERS).into_iter();
     let copied = commands.next();
     assert_eq!(
         copied.as_deref(),
@@ -134,4 +136,39 @@ fn the_readme_word_for_word_gives_a_pair_that_switches_over_and_changes() {
     assert!(now.contains("13.6"), "{now}");
     writes().judge();
     services.into_iter().rev().for_each(Process::interrupt);
+}
+
+#[test]
+fn the_readme_word_for_word_gives_a_pair_that_agrees_on_its_keys() {
+    let bench = Bench::new();
+    let (before, realtime) = EXAMPLE.split_once("[realtime]").unwrap();
+    let (_, after) = realtime.split_once("[plan]").unwrap();
+    let text = bench.here(&format!("{before}[plan]{after}"));
+    let security = "[security]\ncertificates = \".\"\n\n[plan]";
+    let text = text.replacen("[plan]", security, 1);
+    std::fs::write(bench.path().join("pair.toml"), text).unwrap();
+    let (mut services, mut done) = (Vec::new(), Vec::new());
+    for line in commands("## Two computers, with certificates\n") {
+        match line.contains(" witness --") {
+            true => services.push(bench.start(&line, &[])),
+            false => {
+                let (_, errors, status) = outcome(&bench.output(&line));
+                assert_eq!(status, Some(0), "{line}: {errors}");
+            }
+        }
+        done.push(line.split_whitespace().nth(1).unwrap().to_owned());
+    }
+    assert_eq!(done.join(" "), "pki pki pki pki pki witness witness");
+    let wanted = ["plant", "run", "status", "switchover"];
+    for line in commands(TWO_COMPUTERS) {
+        match line.split_whitespace().nth(1).unwrap() {
+            "plant" | "run" => services.push(bench.start(&line, &[])),
+            word if wanted.contains(&word) => wait_until(&line, || {
+                let (_, _, status) = outcome(&bench.output(&line));
+                status == Some(0)
+            }),
+            _ => {}
+        }
+    }
+    drop(services);
 }
