@@ -62,6 +62,8 @@ impl core::error::Error for Refusal {}
 struct Known<S: Suite> {
     /// Its secret and origin. `None`: nobody, and the keys open nothing.
     id: Option<(u16, u64)>,
+    /// Who it says that it is.
+    from: u8,
     /// The generation of the middle one of its keys, which opened last.
     generation: u32,
     keys: [S::Key; 3],
@@ -109,6 +111,7 @@ impl<S: Suite> Opener<S> {
     pub fn new(route: Route, processes: usize, now: Instant) -> Self {
         let nobody = |_| Known {
             id: None,
+            from: 0,
             generation: 0,
             keys: [(); 3].map(|()| S::key(&[0; 32])),
             seen: Window::new(),
@@ -165,14 +168,56 @@ impl<S: Suite> Opener<S> {
         self.present = Some(self.last);
     }
 
-    /// Forgets the processes that seal with none of `keys`, which are to be opened with from now on. *So a secret that
-    /// has by chance the identifier of an earlier one does not meet what was derived of that.*
-    pub fn keep_only(&mut self, keys: &Keyring<S>) {
+    /// What comes is opened with `keys` from now on.
+    ///
+    /// The process that opened something last is expected to go on with either of the first two, and what they open is ready: a flood of
+    /// unknown processes, of which only some are tried, must not keep out a known one that changes its secret.
+    /// Processes that seal with none of `keys` are forgotten, so that a secret that has by chance the identifier of an
+    /// earlier one does not meet what was derived of that.
+    pub fn set_keys(&mut self, keys: &Keyring<S>, now: Instant) {
+        if let Some(last) = self.known.get(self.last)
+            && let Some((_, origin)) = last.id
+        {
+            let (from, counter) = (last.from, first_of(last.generation));
+            for key in keys.identifiers().take(2) {
+                self.expect(keys, (key, origin), (from, counter), now);
+            }
+        }
         for (at, known) in self.known.iter_mut().enumerate() {
             if known.id.is_some_and(|(key, _)| !keys.contains(key)) {
                 known.id = None;
                 self.present = self.present.filter(|&present| present != at);
             }
+        }
+    }
+
+    /// Makes the keys ready of a process that is there already, if they are not.
+    fn expect(
+        &mut self,
+        keys: &Keyring<S>,
+        (key, origin): (u16, u64),
+        (from, counter): (u8, u64),
+        now: Instant,
+    ) {
+        let id = Some((key, origin));
+        if self.known.iter().any(|known| known.id == id) {
+            return;
+        }
+        let at = self.replaced();
+        // With a single place, that one is the process's own until it has gone on.
+        if at == self.last {
+            return;
+        }
+        if let Some(known) = self.known.get_mut(at) {
+            let header = EnvelopeHeader {
+                key,
+                from,
+                to: 0,
+                link: LinkId(0),
+                origin,
+                counter,
+            };
+            known.take_in(keys, &header, now);
         }
     }
 
@@ -209,12 +254,8 @@ impl<S: Suite> Opener<S> {
         }
         let at = place.unwrap_or_else(|| self.replaced());
         if let Some(known) = self.known.get_mut(at) {
-            known.id = Some((header.key, header.origin));
-            // Of generations whose keys are at hand from here on, nothing has been opened before.
-            known.seen = Window::new();
-            known.set_generation(keys, header);
+            known.take_in(keys, header, now);
             known.seen.note(header.counter);
-            known.used = now;
         }
         Ok(at)
     }
@@ -232,6 +273,16 @@ impl<S: Suite> Opener<S> {
 }
 
 impl<S: Suite> Known<S> {
+    /// Becomes the process of a packet with `header`, of which nothing has been opened yet with the keys that are at hand
+    /// from here on.
+    fn take_in(&mut self, keys: &Keyring<S>, header: &EnvelopeHeader, now: Instant) {
+        self.id = Some((header.key, header.origin));
+        self.from = header.from;
+        self.seen = Window::new();
+        self.set_generation(keys, header);
+        self.used = now;
+    }
+
     /// The key for a packet with `header`, if it is at hand.
     fn key(&self, header: &EnvelopeHeader) -> Option<&S::Key> {
         let ahead = (generation(header.counter) + 1).checked_sub(self.generation)?;

@@ -186,16 +186,45 @@ fn a_kept_key_follows_the_secret_and_the_generation() {
 }
 
 #[test]
+fn a_known_sender_changes_its_secret_in_a_flood_of_forged_senders_without_a_packet_lost() {
+    let (old, both) = (keys(&[1]), keys(&[1, 2]));
+    let new = keys(&[2, 1]);
+    let (mut left, mut right) = (sealer(7), opener());
+    let before = sealed(&mut left, &old, b"before");
+    assert!(open(&mut right, &old, &before, at(1)).is_ok());
+    right.confirm();
+    right.set_keys(&both, at(2));
+    // As many as are tried at once, and more, of both secrets.
+    let flood = |right: &mut Opener<RingSuite>| {
+        for origin in 1000..1200 {
+            let mut forged = sealed(&mut sealer(origin), [&old, &new][origin as usize % 2], b"x");
+            *forged.last_mut().unwrap() ^= 1;
+            assert!(open(right, &both, &forged, at(3)).is_err());
+        }
+    };
+    flood(&mut right);
+    let restarted = sealed(&mut sealer(8), &old, b"unknown");
+    let untried = Err(Refusal::TooManyUnknown);
+    assert_eq!(open(&mut right, &both, &restarted, at(3)), untried);
+    let last = sealed(&mut left, &old, b"last");
+    let first = sealed(&mut left, &new, b"first");
+    assert!(open(&mut right, &both, &first, at(3)).is_ok());
+    assert!(open(&mut right, &both, &last, at(3)).is_ok(), "overtaken");
+    let replayed = Err(Refusal::Replayed);
+    assert_eq!(open(&mut right, &both, &first, at(3)), replayed);
+}
+
+#[test]
 fn what_was_derived_of_a_secret_goes_with_it() {
     let (old, new) = (keys(&[1]), keys(&[2]));
     let (mut left, mut right) = (sealer(7), opener());
     let first = sealed(&mut left, &old, b"1");
     assert!(open(&mut right, &old, &first, at(1)).is_ok());
     right.confirm();
-    right.keep_only(&old);
+    right.set_keys(&old, at(1));
     let replayed = open(&mut right, &old, &first, at(2));
     assert_eq!(replayed, Err(Refusal::Replayed), "kept: it is among them");
-    right.keep_only(&new);
+    right.set_keys(&new, at(2));
     assert!(
         open(&mut right, &old, &first, at(3)).is_ok(),
         "nothing is known of a secret that went and came again"

@@ -140,7 +140,7 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
         poller.wait(now + TURN).map_err(system)?;
         let new = sessions.iter().flat_map(|it| it.keys.try_iter());
         new.for_each(|new| {
-            let taken = server.envelopes.set_keys(first + new.node, new.keys);
+            let taken = server.envelopes.set_keys(first + new.node, new.keys, now);
             let _ = new.reply.try_send(taken);
         });
         let now = Clock.now();

@@ -240,9 +240,9 @@ fn without_a_key_nothing_leaves_and_nothing_opens_and_each_correspondent_has_its
         payload: &[],
     }];
     assert!(matches!(left.seal(PARTNER, &hello), Err(Unsealed::NoKey)));
-    left.set_keys(PARTNER, &keys(&[1]), Use::Open);
+    left.set_keys(PARTNER, &keys(&[1]), Use::Open, NOW);
     assert!(matches!(left.seal(PARTNER, &hello), Err(Unsealed::NoKey)));
-    left.set_keys(PARTNER, &keys(&[1]), Use::SealAndOpen);
+    left.set_keys(PARTNER, &keys(&[1]), Use::SealAndOpen, NOW);
     assert!(
         matches!(left.seal(WITNESS, &hello), Err(Unsealed::NoKey)),
         "the witness has not got the partner's key"
@@ -252,10 +252,10 @@ fn without_a_key_nothing_leaves_and_nothing_opens_and_each_correspondent_has_its
     let opened = right.open(PARTNER, &mut first, NOW);
     assert_eq!(opened, Err(Counter::DiscardUnknownKey));
     assert_eq!(right.mismatch(PeerId(0)), None, "it is to come");
-    right.set_keys(WITNESS, &keys(&[1]), Use::SealAndOpen);
+    right.set_keys(WITNESS, &keys(&[1]), Use::SealAndOpen, NOW);
     let opened = right.open(PARTNER, &mut first, NOW);
     assert_eq!(opened, Err(Counter::DiscardUnknownKey), "a witness's key");
-    right.set_keys(PARTNER, &keys(&[1]), Use::Open);
+    right.set_keys(PARTNER, &keys(&[1]), Use::Open, NOW);
     assert_eq!(
         right.open(PARTNER, &mut datagram.clone(), NOW),
         Ok(&b"hello"[..])
@@ -266,7 +266,7 @@ fn without_a_key_nothing_leaves_and_nothing_opens_and_each_correspondent_has_its
 fn who_is_not_believed_any_more_is_neither_heard_nor_written_to() {
     let (mut left, mut right) = (protection(0, &[1]), protection(1, &[1]));
     let mut datagram = one(&mut left, b"before");
-    right.set_keys(PARTNER, &keys(&[1]), Use::Nothing);
+    right.set_keys(PARTNER, &keys(&[1]), Use::Nothing, NOW);
     let opened = right.open(PARTNER, &mut datagram, NOW);
     assert_eq!(opened, Err(Counter::DiscardUnknownKey));
     let hello = [Segment {
@@ -280,14 +280,14 @@ fn who_is_not_believed_any_more_is_neither_heard_nor_written_to() {
 fn keys_roll_without_a_gap_and_what_the_old_one_sealed_is_over_then() {
     let (mut left, mut right) = (protection(0, &[1]), protection(1, &[1]));
     let before = one(&mut left, b"before");
-    right.set_keys(PARTNER, &keys(&[1, 2]), Use::SealAndOpen);
+    right.set_keys(PARTNER, &keys(&[1, 2]), Use::SealAndOpen, NOW);
     assert!(right.open(PARTNER, &mut before.clone(), NOW).is_ok());
-    left.set_keys(PARTNER, &keys(&[2, 1]), Use::SealAndOpen);
+    left.set_keys(PARTNER, &keys(&[2, 1]), Use::SealAndOpen, NOW);
     let after = one(&mut left, b"after");
     assert!(right.open(PARTNER, &mut after.clone(), NOW).is_ok());
-    right.set_keys(PARTNER, &keys(&[2, 1]), Use::SealAndOpen);
+    right.set_keys(PARTNER, &keys(&[2, 1]), Use::SealAndOpen, NOW);
     let late = one(&mut left, b"late");
-    right.set_keys(PARTNER, &keys(&[2]), Use::SealAndOpen);
+    right.set_keys(PARTNER, &keys(&[2]), Use::SealAndOpen, NOW);
     assert!(right.open(PARTNER, &mut late.clone(), NOW).is_ok());
     for mut over in [before, after] {
         assert!(right.open(PARTNER, &mut over, NOW).is_err());

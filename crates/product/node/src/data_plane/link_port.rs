@@ -365,8 +365,14 @@ impl<L: Link, S: Suite> LinkPort<L, S> {
     }
 
     /// As [`Protection::set_keys`].
-    pub fn set_keys(&mut self, with: Correspondent, keys: &Arc<Keyring<S>>, way: Use) {
-        self.protection.set_keys(with, keys, way);
+    pub fn set_keys(
+        &mut self,
+        with: Correspondent,
+        keys: &Arc<Keyring<S>>,
+        way: Use,
+        now: Instant,
+    ) {
+        self.protection.set_keys(with, keys, way, now);
     }
 }
 

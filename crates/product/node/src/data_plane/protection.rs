@@ -90,7 +90,7 @@ impl<S: Suite> Protection<S> {
         let mut made = Self::keyless(sender, addresses, message_max, now);
         if let Some(envelopes) = &mut made.envelopes {
             for correspondence in envelopes.correspondences.all() {
-                correspondence.set_keys(keys, Use::SealAndOpen);
+                correspondence.set_keys(keys, Use::SealAndOpen, now);
             }
         }
         made
@@ -119,11 +119,17 @@ impl<S: Suite> Protection<S> {
 
     /// What is exchanged with `correspondent` from here on is opened with `keys`, and sealed with the first one if `way`
     /// says so. Without envelopes nothing is done.
-    pub fn set_keys(&mut self, correspondent: Correspondent, keys: &Arc<Keyring<S>>, way: Use) {
+    pub fn set_keys(
+        &mut self,
+        correspondent: Correspondent,
+        keys: &Arc<Keyring<S>>,
+        way: Use,
+        now: Instant,
+    ) {
         let envelopes = self.envelopes.as_mut();
         let with = envelopes.and_then(|envelopes| envelopes.correspondences.of(correspondent));
         if let Some(correspondence) = with {
-            correspondence.set_keys(keys, way);
+            correspondence.set_keys(keys, way, now);
         }
     }
 
@@ -287,8 +293,8 @@ impl<S: Suite> Correspondence<S> {
         }
     }
 
-    fn set_keys(&mut self, keys: &Arc<Keyring<S>>, way: Use) {
-        self.opener.keep_only(keys);
+    fn set_keys(&mut self, keys: &Arc<Keyring<S>>, way: Use, now: Instant) {
+        self.opener.set_keys(keys, now);
         self.sealing = SealingKey::default();
         self.keys = (way != Use::Nothing).then(|| (Arc::clone(keys), way));
     }

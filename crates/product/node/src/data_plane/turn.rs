@@ -129,7 +129,7 @@ impl<D: Drivers> DataPlane<D> {
                 reply,
             } => {
                 for port in self.ports.iter_mut().flatten() {
-                    port.set_keys(with, &keys, way);
+                    port.set_keys(with, &keys, way, now);
                 }
                 let _ = reply.try_send(keys);
             }

@@ -138,7 +138,7 @@ impl<S: Suite> Envelopes<S> {
     /// What the one at `at` asks is opened with `keys` from here on, and answered with the first one. Refused, which this
     /// returns as `false`, if another one's key has the same identifier: whose a request is, could not be told then.
     /// Without `keys`, nothing of it is opened any more.
-    pub fn set_keys(&mut self, at: usize, keys: Option<Keyring<S>>) -> bool {
+    pub fn set_keys(&mut self, at: usize, keys: Option<Keyring<S>>, now: Instant) -> bool {
         let others = self
             .keys
             .iter()
@@ -155,7 +155,7 @@ impl<S: Suite> Envelopes<S> {
         };
         if let Some(keys) = &keys {
             let openers = with.openers.iter_mut();
-            openers.for_each(|(_, opener)| opener.keep_only(keys));
+            openers.for_each(|(_, opener)| opener.set_keys(keys, now));
         }
         with.sealing = SealingKey::default();
         with.keys = keys;

@@ -129,7 +129,7 @@ fn a_node_with_a_session_is_answered_from_its_first_key_on_and_for_its_pair_alon
     };
     let early = open(&mut envelopes, asking.request());
     assert_eq!(early, Err(Counter::DiscardUnknownKey));
-    assert!(envelopes.set_keys(first, Some(ring(7))));
+    assert!(envelopes.set_keys(first, Some(ring(7)), Instant::ZERO));
     let way = open(&mut envelopes, asking.request()).unwrap();
     let request = |pair| WitnessRequest {
         pair,
@@ -140,11 +140,14 @@ fn a_node_with_a_session_is_answered_from_its_first_key_on_and_for_its_pair_alon
     let other = envelopes.permits(way, &request(8));
     assert_eq!(other, Err(Counter::DiscardWrongNode));
     assert!(
-        !envelopes.set_keys(first + 1, Some(ring(7))),
+        !envelopes.set_keys(first + 1, Some(ring(7)), Instant::ZERO),
         "whose a request is, could not be told"
     );
-    assert!(envelopes.set_keys(first + 1, Some(ring(8))));
-    assert!(envelopes.set_keys(first, Some(ring(9))), "a new one");
+    assert!(envelopes.set_keys(first + 1, Some(ring(8)), Instant::ZERO));
+    assert!(
+        envelopes.set_keys(first, Some(ring(9)), Instant::ZERO),
+        "a new one"
+    );
     let over = open(&mut envelopes, asking.request());
     assert_eq!(over, Err(Counter::DiscardUnknownKey));
 }
