@@ -17,53 +17,63 @@ pub struct Ring {
     pub seals: bool,
 }
 
+/// Most that are kept besides the current one and the candidate: sessions that died half-way gave them, or they are over
+/// soon.
+const MOST: usize = 6;
+
 /// The secrets shared with one partner.
 #[derive(Debug, Default)]
 pub struct Keys {
     /// Agreed upon; the partner has not said yet that it opens with it.
     candidate: Option<SessionSecret>,
     current: Option<SessionSecret>,
-    /// The one before, and when it is forgotten; `None` as long as the partner may seal with it.
-    retiring: Option<(SessionSecret, Option<Instant>)>,
+    /// Candidates whose sessions ended before the partner said so here. It may have heard it from here, and seal with one.
+    abandoned: Vec<SessionSecret>,
+    /// Those of before the current one, the last one first, and since when the partner seals with a later one.
+    before: Vec<(SessionSecret, Option<Instant>)>,
 }
 
 impl Keys {
     /// A session has given `secret`: what to open with before the partner is told to seal with it.
     pub fn agreed(&mut self, secret: SessionSecret) -> Ring {
-        self.candidate = Some(secret);
-        let secrets = [&self.current, &self.candidate].into_iter().flatten();
-        let retiring = self.retiring.iter().map(|(secret, _)| secret);
-        Ring {
-            secrets: secrets.chain(retiring).cloned().collect(),
-            seals: self.current.is_some(),
+        if let Some(abandoned) = self.candidate.replace(secret) {
+            self.abandoned.insert(0, abandoned);
         }
+        self.abandoned.truncate(MOST);
+        self.ring()
     }
 
     /// The partner opens with the secret that was agreed upon last. `None`: it has said so before.
     pub fn ready(&mut self) -> Option<Ring> {
         let candidate = self.candidate.take()?;
-        let before = self.current.replace(candidate);
-        self.retiring = before.map(|before| (before, None));
+        let earlier = self
+            .abandoned
+            .drain(..)
+            .chain(self.current.replace(candidate));
+        let earlier = earlier.map(|secret| (secret, None));
+        let before = earlier.chain(std::mem::take(&mut self.before));
+        self.before = before.take(MOST).collect();
         Some(self.ring())
     }
 
-    /// The partner seals with the secret that was agreed upon last: the one before is over soon.
-    pub const fn sealing(&mut self, now: Instant) {
-        if let Some((_, at @ None)) = &mut self.retiring {
-            *at = Some(now);
+    /// The partner seals with the current secret: those of before are over soon.
+    pub fn sealing(&mut self, now: Instant) {
+        for (_, since) in &mut self.before {
+            since.get_or_insert(now);
         }
     }
 
     /// When [`Keys::retire`] has something to do.
     pub fn due(&self) -> Option<Instant> {
-        let &(_, since) = self.retiring.as_ref()?;
-        Some(since? + RETIRED_AFTER)
+        let since = self.before.iter().filter_map(|&(_, since)| since);
+        since.min().map(|since| since + RETIRED_AFTER)
     }
 
-    /// What is left when the secret before is over. `None`: it is not, or there is none.
+    /// What is left when some of before are over. `None`: none is.
     pub fn retire(&mut self, now: Instant) -> Option<Ring> {
         self.due().filter(|&at| at <= now)?;
-        self.retiring = None;
+        let lasts = |since: Option<Instant>| since.is_none_or(|since| now < since + RETIRED_AFTER);
+        self.before.retain(|&(_, since)| lasts(since));
         Some(self.ring())
     }
 
@@ -73,8 +83,9 @@ impl Keys {
     }
 
     fn ring(&self) -> Ring {
-        let retiring = self.retiring.iter().map(|(secret, _)| secret);
-        let secrets = self.current.iter().chain(&self.candidate).chain(retiring);
+        let before = self.before.iter().map(|(secret, _)| secret);
+        let secrets = self.current.iter().chain(&self.candidate);
+        let secrets = secrets.chain(&self.abandoned).chain(before);
         Ring {
             secrets: secrets.cloned().collect(),
             seals: self.current.is_some(),
@@ -127,12 +138,43 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_dies_half_way_takes_nothing_from_the_one_before() {
+    fn what_the_partner_may_seal_with_opens_however_many_sessions_die_half_way() {
         let mut keys = Keys::default();
         keys.agreed(secret(1));
         keys.ready();
         keys.agreed(secret(2));
-        assert_eq!(bytes(&keys.agreed(secret(3))), (vec![1, 3], true));
-        assert_eq!(bytes(&keys.ready().unwrap()), (vec![3, 1], true));
+        // The partner may have heard `ready` of any of these.
+        assert_eq!(bytes(&keys.agreed(secret(3))), (vec![1, 3, 2], true));
+        assert_eq!(bytes(&keys.agreed(secret(4))), (vec![1, 4, 3, 2], true));
+        assert_eq!(bytes(&keys.ready().unwrap()), (vec![4, 3, 2, 1], true));
+        // It has not said that it seals with 4, and goes on to 5.
+        keys.agreed(secret(5));
+        assert_eq!(bytes(&keys.ready().unwrap()), (vec![5, 4, 3, 2, 1], true));
+    }
+
+    #[test]
+    fn what_is_said_of_the_current_secret_takes_none_that_came_later() {
+        let (mut keys, now) = (Keys::default(), Instant::now());
+        for byte in [1, 2] {
+            keys.agreed(secret(byte));
+            keys.ready();
+        }
+        keys.agreed(secret(3));
+        keys.agreed(secret(4));
+        keys.sealing(now);
+        let left = keys.retire(now + RETIRED_AFTER).unwrap();
+        assert_eq!(bytes(&left), (vec![2, 4, 3], true));
+    }
+
+    #[test]
+    fn secrets_are_bounded_whatever_a_partner_does() {
+        let mut keys = Keys::default();
+        for byte in 0..100 {
+            let ring = keys.agreed(secret(byte));
+            assert!(ring.secrets.len() <= 2 + 2 * MOST, "{}", ring.secrets.len());
+            if byte % 7 == 0 {
+                keys.ready();
+            }
+        }
     }
 }

@@ -242,7 +242,9 @@ impl Service {
             }
         }
         if let Some(identity) = self.identity.changed(now) {
+            self.guests.dismiss();
             for (at, peer) in self.peers.iter_mut().enumerate() {
+                peer.begin_anew();
                 if peer.is_revoked(&identity) {
                     self.host.forget_keys(at);
                 }
@@ -277,7 +279,17 @@ impl Service {
 
     fn accept(&mut self, now: Instant) {
         for listener in &self.listeners {
-            while let Ok((stream, from)) = listener.accept() {
+            // So many at a time, so that who calls without end does not keep the sessions waiting.
+            for _ in 0..BACKLOG {
+                let (stream, from) = match listener.accept() {
+                    Ok(accepted) => accepted,
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                    Err(_) => {
+                        // No descriptor is free, or the like: what waits would be reported again at once.
+                        thread::sleep(LOOK);
+                        break;
+                    }
+                };
                 // Others could not show a certificate anyway; this keeps them from taking places.
                 let mut partners = self.setup.partners.iter();
                 if partners.any(|partner| partner.may_call(from.ip())) {

@@ -88,6 +88,9 @@ pub struct Session {
     /// Who it is, once that is known.
     partner: Option<NodeName>,
     agreed: bool,
+    /// What the other end has said, which it says once.
+    ready: bool,
+    sealing: bool,
     arrived: Vec<u8>,
 }
 
@@ -130,6 +133,8 @@ impl Session {
             greeted: false,
             partner: None,
             agreed: false,
+            ready: false,
+            sealing: false,
             arrived: Vec::new(),
         }
     }
@@ -217,8 +222,14 @@ impl Session {
                 self.agreed = true;
                 events.push(self.agree(profile)?);
             }
-            (Message::Ready, true) => events.push(Event::Ready),
-            (Message::Sealing, true) => events.push(Event::Sealing),
+            (Message::Ready, true) if !self.ready => {
+                self.ready = true;
+                events.push(Event::Ready);
+            }
+            (Message::Sealing, true) if self.ready && !self.sealing => {
+                self.sealing = true;
+                events.push(Event::Sealing);
+            }
             (Message::Alive, true) => {}
             _ => return Err(SessionError::Malformed),
         }
@@ -231,8 +242,7 @@ impl Session {
         if !called.eq_ignore_ascii_case(partner.short()) {
             return Err(SessionError::OtherName(called));
         }
-        let secret = Zeroizing::new([0; 32]);
-        let mut secret = secret;
+        let mut secret = Zeroizing::new([0; 32]);
         self.tls
             .export_keying_material(&mut secret[..], EXPORTER, None)?;
         Ok(Event::Agreed {

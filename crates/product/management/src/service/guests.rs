@@ -31,6 +31,11 @@ impl Guests {
         self.connections.iter()
     }
 
+    /// Ends all.
+    pub fn dismiss(&mut self) {
+        self.connections.clear();
+    }
+
     /// Takes a connection that has come, in the place of the one that has been silent for longest if there are too many:
     /// a partner shows who it is within some round trips.
     pub fn take(

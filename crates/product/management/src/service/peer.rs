@@ -57,6 +57,11 @@ impl Peer {
         }
     }
 
+    /// The list of what is revoked is another one: who is about to show who it is shows it again, and is judged by it.
+    pub fn begin_anew(&mut self) {
+        self.coming = None;
+    }
+
     /// Whether the certificate that the partner has shown has been revoked since. Then its keys and sessions are over.
     pub fn is_revoked(&mut self, identity: &Identity) -> bool {
         let refused = Refusal::Partner(CertificateFault::Revoked);
@@ -161,17 +166,17 @@ impl Peer {
                 }
             }
             Event::Ready => {
+                // Should it have ended since, its secret opens, and the next session's takes its place.
+                let Some(mut coming) = self.coming.take() else {
+                    return;
+                };
                 let Some(ring) = self.keys.ready() else {
                     return;
                 };
                 host.set_keys(at, &ring);
-                if let Some(coming) = &mut self.coming {
-                    coming.say(&Message::Sealing);
-                }
-                let shown = self.coming.as_ref().and_then(|it| it.session().shown());
-                self.shown = shown.unwrap_or_default().to_vec();
-                let before = std::mem::replace(&mut self.connection, self.coming.take());
-                if let Some(before) = before {
+                coming.say(&Message::Sealing);
+                self.shown = coming.session().shown().unwrap_or_default().to_vec();
+                if let Some(before) = self.connection.replace(coming) {
                     before.close();
                 }
                 self.state.keys_agreed += 1;
