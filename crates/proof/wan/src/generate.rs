@@ -22,9 +22,9 @@ pub fn generate(shape: &Shape) -> Result<Topology, Vec<ShapeFault>> {
         draft.substation(format!("s{number:02}"), &pair);
         draft.aggregation(shape, number, pair);
     }
-    for centre in 0..shape.centres {
-        let place = draft.node(format!("centre-{}", centre + 1), Kind::Centre);
-        draft.link(ring[0][centre], place, 0);
+    for (number, router) in (1..=shape.centres).zip(ring[0]) {
+        let place = draft.node(format!("centre-{number}"), Kind::Centre);
+        draft.link(router, place, 0);
     }
     let topology = Topology::new(draft.nodes, draft.links, shape.router_us);
     Ok(topology.expect("a ring with what hangs on it is connected, and its names are numbers"))
