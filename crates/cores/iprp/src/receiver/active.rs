@@ -180,11 +180,9 @@ impl ActiveSenders {
         found.map(|at| (at / SPACES, at % SPACES))
     }
 
-    /// Makes a space at `place`, instead of the one before the present one, and says in which slot.
-    pub(crate) fn add_space(&mut self, place: usize, tag: u64, number: u32) -> usize {
-        let Some(active) = self.places.get_mut(place) else {
-            return 0;
-        };
+    /// Makes a space at `place`, in slot 0. The one before the present one, which it returns, is forgotten.
+    pub(crate) fn add_space(&mut self, place: usize, tag: u64, number: u32) -> Option<Space> {
+        let active = self.places.get_mut(place)?;
         // The present one is in slot 0.
         active.spaces.swap(0, 1);
         let dropped = active.spaces[0].replace(Space {
@@ -208,7 +206,7 @@ impl ActiveSenders {
         }
         let hash = self.by_space.hash(tag, number.into());
         self.by_space.insert(hash, first);
-        0
+        dropped
     }
 
     /// Judges the packet `number` of a space (algorithm 6).

@@ -105,8 +105,9 @@ impl<S: Suite> State<S> {
         let active = self.active.get_mut(place)?;
         active.advertised = Some(now);
         let subject = active.subject;
-        let is_unicast = !subject.scope.is_multicast();
-        let process = self.processes.of(subject.source).filter(|_| is_unicast);
+        // Who has not answered gets no key: what its sender would seal with it could come when the candidate is forgotten.
+        let is_offered = !subject.scope.is_multicast() && active.standing != Standing::Candidate;
+        let process = self.processes.of(subject.source).filter(|_| is_offered);
         let offer = process.and_then(|place| {
             self.processes.keep(place, now + grace);
             let process = self.processes.get(place).filter(|it| it.name != 0)?;
@@ -154,6 +155,7 @@ impl<S: Suite> State<S> {
             return Err(MessageError::NotTheirs);
         }
         let is_unicast = !subject.scope.is_multicast();
+        let was_candidate = active.standing == Standing::Candidate;
         let is_new = is_unicast && !self.is_last_process(subject.source, process);
         if is_new {
             self.add_process(now, &subject, process)?;
@@ -162,7 +164,7 @@ impl<S: Suite> State<S> {
             return Err(MessageError::TableFull);
         }
         self.note_peer(&subject, from.peer);
-        self.acknowledged(now, place, is_new);
+        self.acknowledged(now, place, is_new || is_unicast && was_candidate);
         self.tell_networks(place, subject, space, networks);
         Ok(())
     }
