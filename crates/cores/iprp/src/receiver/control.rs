@@ -190,11 +190,9 @@ impl<S: Suite> State<S> {
         subject: &Subject,
         name: u64,
     ) -> Result<(), MessageError> {
-        let tag = self.root.tag(subject.source, self.random.next_u64());
-        if self.processes.find(tag).is_some() {
-            // Chance; the sender is advertised to again, and another tag is drawn.
-            return Err(MessageError::TableFull);
-        }
+        let mut drawn = (0..4).map(|_| self.root.tag(subject.source, self.random.next_u64()));
+        let tag = drawn.find(|tag| self.processes.find(*tag).is_none());
+        let tag = tag.ok_or(MessageError::TableFull)?;
         let mut process = Process::new(tag, Owner::Source(subject.source), now + self.grace());
         process.name = name;
         self.processes

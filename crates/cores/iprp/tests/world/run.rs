@@ -64,6 +64,7 @@ pub struct World {
     pub moved: u64,
     pub suspended: u64,
     pub totals: Totals,
+    traces: bool,
 }
 
 #[derive(Debug, Default)]
@@ -94,6 +95,7 @@ impl World {
             moved: 0,
             suspended: 0,
             totals: Totals::default(),
+            traces: std::env::var_os("BUMPLESS_IPRP_SEED").is_some(),
         };
         for flow in 0..world.plan.flows.len() {
             world.schedule(now, Event::Send(flow));
@@ -304,7 +306,7 @@ impl World {
             return Ok(());
         };
         let result = receiver.handle_data(self.now, on, from, &mut bytes);
-        if std::env::var("TRACE").is_ok() {
+        if self.traces {
             println!(
                 "{} host {host} packet {packet:?} {:?} {} -> {:?} {must:?} replayed {}",
                 self.now.since(at(Duration::ZERO)),
@@ -499,7 +501,7 @@ impl World {
 
     fn fault(&mut self, fault: Fault) {
         let now = self.now;
-        if std::env::var("TRACE").is_ok() {
+        if self.traces {
             println!("{} {fault:?}", now.since(at(Duration::ZERO)));
         }
         match fault {
