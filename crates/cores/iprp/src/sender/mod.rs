@@ -242,7 +242,7 @@ impl<S: Suite> Sender<S> {
     #[doc(hidden)]
     pub fn skip_to_end(&mut self, session: SessionId) {
         if let Some(inner) = self.state.base.get_mut(session.0 as usize) {
-            inner.next = u32::MAX - 1;
+            inner.next = inner.next.max(u32::MAX - 1);
         }
     }
 }

@@ -183,7 +183,9 @@ impl Checker {
         let before = self.delivered.insert((packet, life.host), life.number);
         let Some(before) = before else { return Ok(()) };
         if before == life.number {
-            return Err(format!("packet {packet} was delivered twice in one life"));
+            return Err(format!(
+                "once: packet {packet} was delivered twice in one life"
+            ));
         }
         self.restarts_survived += 1;
         // Only what is on its way while a receiver restarts may come twice: an attacker gains nothing by keeping it.
@@ -191,7 +193,7 @@ impl Checker {
         match datagram.is_of_group() || now.since(life.began) <= grace {
             true => Ok(()),
             false => Err(format!(
-                "packet {packet} of an earlier life was delivered again"
+                "recorded: packet {packet} of an earlier life was delivered again"
             )),
         }
     }

@@ -20,7 +20,7 @@ use run::World;
 
 fn run(seed: u64) -> Result<World, String> {
     let mut world = World::new(Plan::new(seed), seed);
-    world.run().map_err(|what| format!("seed {seed}: {what}"))?;
+    world.run().map_err(|what| format!("{what}, seed {seed}"))?;
     Ok(world)
 }
 

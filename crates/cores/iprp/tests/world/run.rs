@@ -122,7 +122,7 @@ impl World {
             self.now = when;
             if let Some(event) = self.events.remove(&id) {
                 self.step(event)
-                    .map_err(|what| format!("at {}: {what}", when.since(at(Duration::ZERO))))?;
+                    .map_err(|what| format!("{what}, at {}", when.since(at(Duration::ZERO))))?;
             }
         }
         self.check_end()
@@ -287,7 +287,7 @@ impl World {
             if let Some(sender) = &mut self.hosts[host].sender {
                 let result = sender.handle_feedback(self.now, &mut bytes);
                 if datagram.forged && result.is_ok() {
-                    return Err("a forged answer was believed".to_owned());
+                    return Err("genuine: a forged answer was believed".to_owned());
                 }
             }
             self.look_after(host);
@@ -316,27 +316,31 @@ impl World {
                 datagram.replayed
             );
         }
-        match (&result, must) {
-            (Ok(_), Must::Refuse) | (Err(_), Must::Deliver) => {
-                return Err(format!(
-                    "host {host}: {result:?} although {must:?}, packet {packet:?} (forged {}, replayed {}) {:?} number {} of {life:?}",
-                    datagram.forged,
-                    datagram.replayed,
-                    datagram.place(),
-                    datagram.number(),
-                ));
-            }
-            _ => {}
+        let broken = match (&result, must) {
+            (Err(_), Must::Deliver) => Some("first copy wins"),
+            (Ok(_), Must::Refuse) if packet.is_none() => Some("genuine"),
+            (Ok(_), Must::Refuse) => Some("once"),
+            _ => None,
+        };
+        if let Some(broken) = broken {
+            return Err(format!(
+                "{broken}: host {host}: {result:?}, packet {packet:?} (replayed {}) {:?} number {} of {life:?}",
+                datagram.replayed,
+                datagram.place(),
+                datagram.number(),
+            ));
         }
         match (result, packet) {
             (Ok(delivery), Some(packet)) => {
                 if delivery.flow != plan.flow || delivery.payload != payload(&plan.flow, packet) {
-                    return Err(format!("packet {packet} came as {delivery:?}"));
+                    return Err(format!("whole: packet {packet} came as {delivery:?}"));
                 }
                 self.check.opened(&life, flow, &datagram);
                 self.check.deliver(self.now, &life, packet, &datagram)?;
             }
-            (Ok(delivery), None) => return Err(format!("out of nothing came {delivery:?}")),
+            (Ok(delivery), None) => {
+                return Err(format!("genuine: out of nothing came {delivery:?}"));
+            }
             (Err(Discard::Probe), _) => {
                 // Of which flow is not known outside; any that its host sends.
                 for flow in 0..self.plan.flows.len() {
