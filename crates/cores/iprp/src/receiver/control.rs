@@ -1,6 +1,6 @@
 //! The control plane of a receiver (iPRP, algorithms 1 and 2): whom to advertise to, and who has answered.
 
-use super::active::{Active, Standing};
+use super::active::{Active, SPACES, Standing};
 use super::cycle::{Cycle, Step};
 use super::processes::{Owner, Process};
 use super::state::State;
@@ -50,7 +50,7 @@ impl<S: Suite> State<S> {
             subject,
             standing: Standing::Candidate,
             begun: false,
-            spaces: [None; 2],
+            spaces: [None; SPACES],
             last_seen: now,
             advertised: None,
             cycle: Cycle::new(now, &self.timing, uniform),

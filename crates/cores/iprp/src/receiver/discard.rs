@@ -1,6 +1,6 @@
 //! From a datagram to a packet for an application (iPRP, algorithms 5 and 6).
 
-use super::active::{Active, Standing};
+use super::active::{Active, SPACES, Standing};
 use super::cycle::Cycle;
 use super::processes::{Owner, Process};
 use super::state::{Pending, State};
@@ -302,7 +302,7 @@ impl<S: Suite> State<S> {
             subject,
             standing: Standing::Known(None),
             begun: false,
-            spaces: [None; 2],
+            spaces: [None; SPACES],
             last_seen: now,
             advertised: None,
             cycle: Cycle::new(now, &self.timing, uniform),
