@@ -14,6 +14,8 @@ use crate::input::Input;
 
 const PORT: u16 = 5_000;
 const SESSIONS: usize = 4;
+/// The sender has room for more than the receiver, so that it is the receiver that refuses.
+const SENDER_SESSIONS: usize = 6;
 const CANDIDATES: usize = 2;
 const KEPT: usize = 8;
 /// Longest payload.
@@ -84,7 +86,7 @@ fn sender(seed: u64) -> Sender<Leaked> {
         networks: networks(1, 3),
         groups: Vec::new(),
         limits: SenderLimits {
-            sessions: SESSIONS,
+            sessions: SENDER_SESSIONS,
             kept_packets: KEPT,
             kept_len: LONGEST,
         },
@@ -310,9 +312,12 @@ impl World {
             self.receiver.len() <= SESSIONS + CANDIDATES,
             "bounded: senders"
         );
+        let replicated = self.receiver.sessions().filter(|it| it.is_replicated());
+        assert!(replicated.count() <= SESSIONS, "bounded: sessions");
+        let sessions = self.sender.sessions().count();
         assert!(
-            self.sender.sessions().count() <= SESSIONS,
-            "bounded: sessions"
+            sessions <= SENDER_SESSIONS,
+            "bounded: sessions of the sender"
         );
         let kept: u32 = self.sender.sessions().map(|session| session.kept()).sum();
         assert!(kept as usize <= KEPT, "bounded: kept packets");

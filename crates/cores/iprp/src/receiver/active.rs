@@ -125,9 +125,9 @@ impl ActiveSenders {
         if *count >= max {
             return None;
         }
-        *count += 1;
         let (subject, at) = (active.subject, active.cycle.at());
         let place = self.places.insert(active)?;
+        *count += 1;
         self.by_subject.insert(self.hash(&subject), place);
         self.due.set(place, at);
         self.ends.set(place, ends);
