@@ -10,7 +10,8 @@
 //! Sending host:
 //! - each outgoing packet that could be in a session: [`Sender::replicate`]. It hands out the copies to be sent to the
 //!   peer's data port, or says that the packet leaves as it was.
-//! - each message that its secure channel has authenticated: [`Sender::handle_message`]. The answer goes back on that channel.
+//! - each message that its secure channel has authenticated: [`Sender::handle_message`]. The answer goes back on that channel;
+//!   about a group, to every member.
 //! - each datagram at its own data port: [`Sender::handle_feedback`] (what a receiver answers; two hosts that send to
 //!   each other have both cores at one port: [`is_feedback`] tells whose it is).
 //! - [`Sender::poll_timeout`], [`Sender::handle_timeout`], [`Sender::poll_transmit`] (standby), [`Sender::poll_event`].
