@@ -109,6 +109,8 @@ fn open(address: SocketAddr, interface: &str) -> io::Result<Socket> {
     )?;
     socket.set_nonblocking(true)?;
     socket.bind_device(Some(interface.as_bytes()))?;
+    // The sockets of changed networks are opened before those that were there are closed.
+    socket.set_reuse_port(true)?;
     if address.is_ipv6() {
         socket.set_only_v6(true)?;
         // A packet that is too long for the way is not cut in pieces, of which each one can be lost.
