@@ -25,7 +25,7 @@ pub struct Timing {
     pub retry: Duration,
     /// A sender of which nothing comes for this long is forgotten (`T_inactivity`).
     pub inactivity: Duration,
-    /// A receiver's key changes after this, at least two periods of advertisements; three past ones stay valid for four.
+    /// A receiver's key changes after this, at least two periods of advertisements; past ones stay valid for four.
     pub key_lifetime: Duration,
 }
 

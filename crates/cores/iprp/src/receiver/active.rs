@@ -13,8 +13,9 @@ use alloc::vec;
 use bumpless_base::{IndexedHeap, Instant};
 use core::net::IpAddr;
 
-/// Sequence-number spaces of a sender that are told apart at once: the present one, and the one before it.
-pub(crate) const SPACES: usize = 2;
+/// Sequence-number spaces of a sender that are told apart at once: the present one, and those before it. After a restart of the
+/// receiver an attacker can fill the places of those with what earlier processes of the sender have sent.
+pub(crate) const SPACES: usize = 3;
 
 /// A sequence-number space: a session of a process.
 #[derive(Clone, Copy, Debug)]
@@ -180,35 +181,32 @@ impl ActiveSenders {
         found.map(|at| (at / SPACES, at % SPACES))
     }
 
-    /// Makes a space at `place`, instead of the one before the present one, and says in which slot.
-    pub(crate) fn add_space(&mut self, place: usize, tag: u64, number: u32) -> usize {
-        let Some(active) = self.places.get_mut(place) else {
-            return 0;
-        };
-        // The present one is in slot 0.
-        active.spaces.swap(0, 1);
+    /// Makes a space at `place`, in slot 0, and moves the others up. The last one, which it returns, is forgotten.
+    pub(crate) fn add_space(&mut self, place: usize, tag: u64, number: u32) -> Option<Space> {
+        let spaces = self.places.get(place)?.spaces;
+        // The last one first, so that no number stands twice in the index.
+        for (slot, space) in spaces.iter().enumerate().rev() {
+            if let Some(space) = space {
+                let hash = self.by_space.hash(space.tag, space.number.into());
+                self.by_space.remove(hash, place * SPACES + slot);
+                if slot + 1 < SPACES {
+                    self.by_space.insert(hash, place * SPACES + slot + 1);
+                }
+            }
+        }
+        let first = place * SPACES * self.words_each;
+        let moved = first..first + (SPACES - 1) * self.words_each;
+        self.words.copy_within(moved, first + self.words_each);
+        let active = self.places.get_mut(place)?;
+        active.spaces.rotate_right(1);
         let dropped = active.spaces[0].replace(Space {
             tag,
             number,
             window: Window::default(),
         });
-        let moved = active.spaces[1];
-        let (first, second) = (place * SPACES, place * SPACES + 1);
-        if let Some(dropped) = dropped {
-            let hash = self.by_space.hash(dropped.tag, dropped.number.into());
-            self.by_space.remove(hash, second);
-        }
-        if let Some(moved) = moved {
-            let hash = self.by_space.hash(moved.tag, moved.number.into());
-            self.by_space.remove(hash, first);
-            self.by_space.insert(hash, second);
-            let at = first * self.words_each;
-            self.words
-                .copy_within(at..at + self.words_each, at + self.words_each);
-        }
         let hash = self.by_space.hash(tag, number.into());
-        self.by_space.insert(hash, first);
-        0
+        self.by_space.insert(hash, place * SPACES);
+        dropped
     }
 
     /// Judges the packet `number` of a space (algorithm 6).

@@ -1,6 +1,6 @@
 //! The control plane of a receiver (iPRP, algorithms 1 and 2): whom to advertise to, and who has answered.
 
-use super::active::{Active, Standing};
+use super::active::{Active, SPACES, Standing};
 use super::cycle::{Cycle, Step};
 use super::processes::{Owner, Process};
 use super::state::State;
@@ -50,7 +50,7 @@ impl<S: Suite> State<S> {
             subject,
             standing: Standing::Candidate,
             begun: false,
-            spaces: [None; 2],
+            spaces: [None; SPACES],
             last_seen: now,
             advertised: None,
             cycle: Cycle::new(now, &self.timing, uniform),
@@ -105,8 +105,9 @@ impl<S: Suite> State<S> {
         let active = self.active.get_mut(place)?;
         active.advertised = Some(now);
         let subject = active.subject;
-        let is_unicast = !subject.scope.is_multicast();
-        let process = self.processes.of(subject.source).filter(|_| is_unicast);
+        // Who has not answered gets no key: what its sender would seal with it could come when the candidate is forgotten.
+        let is_offered = !subject.scope.is_multicast() && active.standing != Standing::Candidate;
+        let process = self.processes.of(subject.source).filter(|_| is_offered);
         let offer = process.and_then(|place| {
             self.processes.keep(place, now + grace);
             let process = self.processes.get(place).filter(|it| it.name != 0)?;
@@ -154,6 +155,7 @@ impl<S: Suite> State<S> {
             return Err(MessageError::NotTheirs);
         }
         let is_unicast = !subject.scope.is_multicast();
+        let was_candidate = active.standing == Standing::Candidate;
         let is_new = is_unicast && !self.is_last_process(subject.source, process);
         if is_new {
             self.add_process(now, &subject, process)?;
@@ -162,7 +164,7 @@ impl<S: Suite> State<S> {
             return Err(MessageError::TableFull);
         }
         self.note_peer(&subject, from.peer);
-        self.acknowledged(now, place, is_new);
+        self.acknowledged(now, place, is_new || is_unicast && was_candidate);
         self.tell_networks(place, subject, space, networks);
         Ok(())
     }
@@ -188,11 +190,9 @@ impl<S: Suite> State<S> {
         subject: &Subject,
         name: u64,
     ) -> Result<(), MessageError> {
-        let tag = self.root.tag(subject.source, self.random.next_u64());
-        if self.processes.find(tag).is_some() {
-            // Chance; the sender is advertised to again, and another tag is drawn.
-            return Err(MessageError::TableFull);
-        }
+        let mut drawn = (0..4).map(|_| self.root.tag(subject.source, self.random.next_u64()));
+        let tag = drawn.find(|tag| self.processes.find(*tag).is_none());
+        let tag = tag.ok_or(MessageError::TableFull)?;
         let mut process = Process::new(tag, Owner::Source(subject.source), now + self.grace());
         process.name = name;
         self.processes

@@ -1,6 +1,6 @@
 //! From a datagram to a packet for an application (iPRP, algorithms 5 and 6).
 
-use super::active::{Active, Standing};
+use super::active::{Active, SPACES, Standing};
 use super::cycle::Cycle;
 use super::processes::{Owner, Process};
 use super::state::{Pending, State};
@@ -11,10 +11,14 @@ use crate::header::{CLEAR, Header, Inner, TAG, decode_flow};
 use crate::ind::Ind;
 use crate::message::Subject;
 use crate::window::Verdict;
-use bumpless_base::Instant;
+use bumpless_base::{Duration, Instant};
 use bumpless_secure::Suite;
 use core::net::SocketAddr;
 use core::ops::Range;
+
+/// Processes of members of a group are remembered for so long after their last packet, that nobody can repeat what they have
+/// sent: unlike a sender to this host alone, they get no key of their own that ends.
+const GROUP_MEMORY: Duration = Duration::from_secs(86_400);
 
 /// What is to be handed on.
 pub(crate) struct Opened {
@@ -174,7 +178,11 @@ impl<S: Suite> State<S> {
                 false => return Err(Discard::NotMonitored),
             },
         };
-        let process = Process::new(header.tag, owner, now + self.grace());
+        let memory = match owner {
+            Owner::Group(_) => GROUP_MEMORY,
+            Owner::Source(_) => self.grace(),
+        };
+        let process = Process::new(header.tag, owner, now + memory);
         self.processes.add(process).ok_or(Discard::TableFull)
     }
 
@@ -192,9 +200,8 @@ impl<S: Suite> State<S> {
             Some(found) => found,
             None => self.open_space(arrival.now, header, process, flow)?,
         };
-        let grace = self.timing.inactivity + self.grace();
         if header.group {
-            self.processes.keep(process, arrival.now + grace);
+            self.processes.keep(process, arrival.now + GROUP_MEMORY);
         }
         let active = self.active.get(place).ok_or(Discard::TableFull)?;
         let Subject { source, scope } = active.subject;
@@ -266,9 +273,12 @@ impl<S: Suite> State<S> {
         if !self.active.know(place, None) {
             return Err(Discard::TableFull);
         }
-        let slot = self.active.add_space(place, tag, header.space);
+        let dropped = self.active.add_space(place, tag, header.space);
+        if let Some(dropped) = dropped.filter(|_| header.group) {
+            self.raise_floor(&dropped);
+        }
         self.begin(place);
-        Ok((place, slot))
+        Ok((place, 0))
     }
 
     fn begin(&mut self, place: usize) {
@@ -292,7 +302,7 @@ impl<S: Suite> State<S> {
             subject,
             standing: Standing::Known(None),
             begun: false,
-            spaces: [None; 2],
+            spaces: [None; SPACES],
             last_seen: now,
             advertised: None,
             cycle: Cycle::new(now, &self.timing, uniform),

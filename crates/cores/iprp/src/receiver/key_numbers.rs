@@ -2,8 +2,8 @@
 
 use bumpless_base::{Duration, Instant};
 
-/// Past keys that may be valid.
-const PAST: usize = 3;
+/// Past keys that may be valid: three that have ended by themselves, and as many as a receiver may restart meanwhile.
+const PAST: usize = 7;
 
 /// The number of the present key, and until when those before are valid.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +69,7 @@ mod tests {
     const GRACE: Duration = Duration::from_secs(90);
 
     #[test]
-    fn past_keys_are_valid_for_a_while_and_three_of_them_at_most() {
+    fn past_keys_are_valid_for_a_while_and_seven_of_them_at_most() {
         let at = |s: u64| Instant::from_nanos(s * 1_000_000_000);
         let mut keys = KeyNumbers::new(at(0), 16, LIFE, GRACE);
         assert_eq!(keys.valid(at(0), 0), Some(16));
@@ -79,7 +79,8 @@ mod tests {
             None,
             "an earlier process's, too old"
         );
-        assert_eq!(keys.valid(at(0), 12), None, "the fourth back");
+        assert_eq!(keys.valid(at(0), 9), Some(9));
+        assert_eq!(keys.valid(at(0), 8), None, "the eighth back");
         keys.roll(at(100), LIFE, GRACE);
         keys.roll(at(160), LIFE, GRACE);
         assert_eq!(keys.valid(at(190), 0), Some(16));

@@ -135,17 +135,21 @@ impl<S: Suite> Processes<S> {
         self.by_source.find(self.hash(source), is_it)
     }
 
-    /// Adds one, as the last one of its sender; `None` if there is no place.
+    /// Adds one; `None` if there is no place. It is the last one of its sender if it has said who it is, or nothing is known
+    /// of another: a packet alone can be one that somebody repeats.
     pub(crate) fn add(&mut self, process: Process<S>) -> Option<usize> {
-        let (tag, owner, ends) = (process.tag, process.owner, process.ends);
+        let (tag, owner, ends, name) = (process.tag, process.owner, process.ends, process.name);
         let place = self.places.insert(process)?;
         self.by_tag.insert(self.by_tag.hash(tag, 0), place);
         if let Owner::Source(source) = owner {
             let hash = self.hash(source);
-            if let Some(before) = self.of(source) {
+            let before = self.of(source);
+            if let Some(before) = before.filter(|_| name != 0) {
                 self.by_source.remove(hash, before);
             }
-            self.by_source.insert(hash, place);
+            if before.is_none() || name != 0 {
+                self.by_source.insert(hash, place);
+            }
         }
         self.ends.set(place, ends);
         Some(place)

@@ -1,6 +1,6 @@
 //! What a receiver is made of, and what ends with time.
 
-use super::active::{Active, ActiveSenders, Standing};
+use super::active::{Active, ActiveSenders, Space, Standing};
 use super::key_numbers::KeyNumbers;
 use super::processes::Processes;
 use crate::counters::ReceiverTotals;
@@ -136,11 +136,8 @@ impl<S: Suite> State<S> {
         let Some(active) = self.active.remove(place) else {
             return;
         };
-        for space in active.spaces.into_iter().flatten() {
-            let process = self.processes.find(space.tag);
-            if let Some(process) = process.and_then(|place| self.processes.get_mut(place)) {
-                process.floor = process.floor.max(space.number.saturating_add(1));
-            }
+        for space in active.spaces.iter().flatten() {
+            self.raise_floor(space);
         }
         if active.begun {
             self.notify(ReceiverEvent::Ended {
@@ -149,6 +146,14 @@ impl<S: Suite> State<S> {
                 scope: active.subject.scope,
                 cause,
             });
+        }
+    }
+
+    /// A sequence-number space is forgotten: nothing of it or of those before opens another one.
+    pub(crate) fn raise_floor(&mut self, space: &Space) {
+        let process = self.processes.find(space.tag);
+        if let Some(process) = process.and_then(|place| self.processes.get_mut(place)) {
+            process.floor = process.floor.max(space.number.saturating_add(1));
         }
     }
 

@@ -238,12 +238,11 @@ impl<S: Suite> Sender<S> {
         &self.state.totals
     }
 
-    /// Goes on with this packet number in a session. For tests of what comes after years.
+    /// A session goes on with its last but one packet number. For tests of what comes after years.
     #[doc(hidden)]
-    pub fn skip_to(&mut self, session: SessionId, number: u32) {
+    pub fn skip_to_end(&mut self, session: SessionId) {
         if let Some(inner) = self.state.base.get_mut(session.0 as usize) {
-            debug_assert!(number >= inner.next);
-            inner.next = number;
+            inner.next = inner.next.max(u32::MAX - 1);
         }
     }
 }

@@ -171,14 +171,10 @@ impl<S: Suite> State<S> {
         ) {
             self.totals.not_kept += 1;
         }
-        if self.base.wake_of(place).is_none() {
-            let timeout = self
-                .base
-                .get(place)
-                .and_then(|it| it.path_at(carrier).map(|path| path.round_trip.timeout()));
-            self.base
-                .set_wake(place, Some(now + timeout.unwrap_or(PROBE_EVERY)));
-        }
+        let session = self.base.get(place);
+        let path = session.and_then(|session| session.path_at(carrier));
+        let timeout = path.map_or(PROBE_EVERY, |path| path.round_trip.timeout());
+        self.wake_earlier(place, now + timeout);
         1
     }
 
