@@ -278,6 +278,36 @@ fn came(site: &Site, network: &str) -> u64 {
     status["networks"][at]["came"].as_u64().unwrap()
 }
 
+fn a_standby_stream_moves_when_its_network_falls_silent_and_loses_nothing() {
+    with_hosts(|hosts| {
+        let mut site = Site::new(hosts);
+        let standby = monitors("").replace("\"udp\"\n", "\"udp\"\nmode = \"standby\"\n");
+        for host in BOTH {
+            site.write(host, "interface = \"na\"", "interface = \"nb\"", &standby);
+            site.start(host);
+        }
+        let target: SocketAddr = format!("10.77.1.2:{PORT}").parse().unwrap();
+        let sink = Sink::begin(site.udp("right", &target.to_string()));
+        let stream = Stream::begin(site.udp("left", "10.77.1.1:40000"), target, 500);
+        wait_until("the stream is replicated", || {
+            site.sends_on("left", "udp", PORT) == 2
+        });
+        let first = sink.wait_for_more(100);
+        let before = [came(&site, "A"), came(&site, "B")];
+        site.hosts.cut("A");
+        sink.wait_for_more(300);
+        assert!(came(&site, "B") > before[1] + 100, "it has moved to B");
+        let sent = stream.end();
+        wait_until("the last packet", || sink.latest() == sent - 1);
+        let (counts, _) = sink.end();
+        assert_eq!(not_once(&counts, first, sent), []);
+        assert!(
+            before[0] > 50 + before[1],
+            "one network carried: {before:?}"
+        );
+    });
+}
+
 fn a_tcp_connection_begun_before_the_daemons_goes_on_while_its_network_is_cut() {
     with_hosts(|hosts| {
         let mut site = Site::new(hosts);
@@ -633,6 +663,7 @@ fn missing_rights_and_a_second_daemon_are_told() {
 
 bumpless_testing::tests!(
     a_stream_loses_and_doubles_nothing_when_either_network_is_cut,
+    a_standby_stream_moves_when_its_network_falls_silent_and_loses_nothing,
     a_tcp_connection_begun_before_the_daemons_goes_on_while_its_network_is_cut,
     a_killed_daemon_leaves_flows_as_they_were_and_comes_back_without_a_loss,
     a_stream_over_ipv6_survives_a_cut,

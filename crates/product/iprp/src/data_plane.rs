@@ -152,6 +152,7 @@ impl DataPlane {
             buffers,
             passed,
             data_port,
+            modes,
             ..
         } = self;
         let room = attached.room.min(buffers.copy.len());
@@ -166,8 +167,11 @@ impl DataPlane {
             let emit = |copy: Copy<'_>| {
                 left += usize::from(send(attached, passed, *data_port, &copy));
             };
-            match sender.replicate(now, &flow(&parsed), parsed.payload, scratch, emit) {
+            let flow = flow(&parsed);
+            match sender.replicate(now, &flow, parsed.payload, scratch, emit) {
                 Replication::Copies(_) if left > 0 => Verdict::Drop,
+                // It is kept, and leaves again: as it was it would come twice.
+                Replication::Copies(_) if is_standby(modes, &flow) => Verdict::Drop,
                 Replication::Copies(_) => {
                     passed.no_copy_left += 1;
                     Verdict::Accept
@@ -378,6 +382,12 @@ fn flow(packet: &Parsed<'_>) -> Flow {
         source_port: packet.source_port,
         destination_port: packet.destination_port,
     }
+}
+
+/// Whether the packets of `flow` leave on one network, if the file says so of either of its ports.
+fn is_standby(modes: &[(Monitored, Mode)], flow: &Flow) -> bool {
+    let modes = modes.iter().filter(|(it, _)| it.scope(flow).is_some());
+    modes.into_iter().any(|(_, mode)| *mode == Mode::Standby)
 }
 
 /// How packets of `scope` use networks: as the file says of this port, whichever side of them it is on.
