@@ -359,9 +359,11 @@ impl Closed {
         }
         member.heard = now;
         member.challenge = frame.challenge;
+        let is_elsewhere = is_new || member.cards != frame.cards;
         member.cards.clone_from(&frame.cards);
         let peer = member.peer;
-        if is_new {
+        if is_elsewhere {
+            self.move_to(header.origin, &frame.cards);
             // What was sent to the process that was there before may have been lost with that, too.
             self.flush(now, &frame.cards, emit);
         }
@@ -405,7 +407,12 @@ impl Closed {
             heard: now,
         };
         self.members.insert(origin, member);
-        for card in &frame.cards {
+    }
+
+    /// A process is at these addresses from here on, and at no other.
+    fn move_to(&mut self, origin: u64, cards: &[Card]) {
+        self.at.retain(|_, at| *at != origin);
+        for card in cards {
             self.at.insert(card.address, origin);
         }
     }

@@ -1,5 +1,6 @@
 //! The parts put together: starting, and ending.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -188,6 +189,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         control: control.clone(),
         buffers: Buffers::default(),
         passed: Passed::default(),
+        backlog: VecDeque::new(),
     };
     let (asked, requests) = sync_channel(16);
     let handler = Asking {

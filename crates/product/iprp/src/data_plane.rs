@@ -3,6 +3,7 @@
 //! One thread, so that no lock stands between a packet and the cores. Every call returns at once: a network that takes nothing costs one
 //! failed call. Of each source a bounded number of packets is taken in a turn.
 
+use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
@@ -48,6 +49,8 @@ pub struct DataPlane {
     pub control: Waker,
     pub buffers: Buffers,
     pub passed: Passed,
+    /// What is to be captured or not, for which the other thread had no room.
+    pub backlog: VecDeque<(Scope, bool)>,
 }
 
 /// Room for one packet of each kind.
@@ -140,6 +143,18 @@ impl DataPlane {
         match self.outbox.push(it) {
             Ok(()) => self.control.wake(),
             Err(_) => self.passed.untold += 1,
+        }
+    }
+
+    /// Tells what is to be captured, in order and without a loss: a session without it would not replicate.
+    fn tell_capture(&mut self, scope: Scope, begin: bool) {
+        self.backlog.push_back((scope, begin));
+        while let Some((scope, begin)) = self.backlog.pop_front() {
+            if self.outbox.push(ToControl::Capture(scope, begin)).is_err() {
+                self.backlog.push_front((scope, begin));
+                return;
+            }
+            self.control.wake();
         }
     }
 
@@ -314,6 +329,9 @@ impl DataPlane {
 
     /// What is due by time, and what has happened.
     fn keep_time(&mut self, now: Instant) {
+        if let Some((scope, begin)) = self.backlog.pop_back() {
+            self.tell_capture(scope, begin);
+        }
         self.sender.handle_timeout(now);
         let room = self.attached.room.min(self.buffers.copy.len());
         while let Some(copy) = self
@@ -344,9 +362,9 @@ impl DataPlane {
             match event {
                 SenderEvent::Begun { session, scope, .. } => {
                     self.sender.set_mode(session, mode_of(&self.modes, &scope));
-                    self.tell(ToControl::Capture(scope, true));
+                    self.tell_capture(scope, true);
                 }
-                SenderEvent::Ended { scope, .. } => self.tell(ToControl::Capture(scope, false)),
+                SenderEvent::Ended { scope, .. } => self.tell_capture(scope, false),
                 _ => {}
             }
             self.tell(ToControl::Sender(event));

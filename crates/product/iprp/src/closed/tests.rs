@@ -127,6 +127,31 @@ fn a_process_that_has_started_anew_is_heard_and_hears() {
 }
 
 #[test]
+fn a_host_that_gets_another_network_later_is_reached_at_its_address_there() {
+    let (mut a, mut b) = (Host::new(1, 100, 9), Host::new(2, 200, 9));
+    let first = a.send(at(0), 2, b"one");
+    carry(at(0), &mut [&mut a, &mut b], first, |_| false);
+    let card = |network: u8| Card {
+        ind: Ind::new(network).unwrap(),
+        address: address(2, network),
+    };
+    b.closed.set_cards(vec![card(2), card(3)]);
+    let mut out = Vec::new();
+    let emit = &mut |it: Outgoing<'_>| out.push(datagram(1, it));
+    a.closed
+        .send(at(1), address(2, 3), Kind::ForSender, b"two", emit);
+    // The network between them carries to the address, whatever the cards are called.
+    let mut queue = VecDeque::from(out);
+    while let Some(it) = queue.pop_front() {
+        let to_b = it.2 == address(2, 3) || it.2 == address(2, 2);
+        let host = if to_b { &mut b } else { &mut a };
+        queue.extend(host.receive(at(1), &it).1);
+    }
+    assert_eq!(b.got.len(), 2, "{:?}", b.got);
+    assert!(a.closed.ways(address(2, 1)).is_empty());
+}
+
+#[test]
 fn nothing_that_was_recorded_is_taken_again_by_either_process() {
     let (mut a, mut b) = (Host::new(1, 100, 9), Host::new(2, 200, 9));
     let first = a.send(at(0), 2, b"one");
