@@ -35,6 +35,7 @@ enum Command {
     Check(commands::check::Check),
     Plan(commands::plan::Plan),
     Sim(commands::sim::Sim),
+    Impact(Box<commands::impact::Impact>),
     Torture(commands::torture::Torture),
     Bench(Box<commands::bench::Bench>),
     #[command(hide = true)]
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         Command::Check(command) => command.run(),
         Command::Plan(command) => command.run(),
         Command::Sim(command) => command.run(),
+        Command::Impact(command) => command.run(),
         Command::Torture(command) => command.run(),
         Command::Bench(command) => command.run(),
         Command::CalibrationEnd(command) => command.run(),
