@@ -57,6 +57,9 @@ fn every_kept_input_keeps_the_promises() {
     corpus("roles")
         .iter()
         .for_each(|bytes| bumpless_harness::roles::run(bytes));
+    corpus("guard")
+        .iter()
+        .for_each(|bytes| bumpless_harness::guard::run(bytes));
 }
 
 proptest! {
@@ -88,5 +91,12 @@ proptest! {
         bytes in prop_oneof![edited("roles"), vec(any::<u8>(), 0..600)],
     ) {
         bumpless_harness::roles::run(&bytes);
+    }
+
+    #[test]
+    fn any_frames_keep_the_promises_of_reception(
+        bytes in prop_oneof![edited("guard"), vec(any::<u8>(), 0..800)],
+    ) {
+        bumpless_harness::guard::run(&bytes);
     }
 }

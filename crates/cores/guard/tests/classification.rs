@@ -195,8 +195,9 @@ fn recipes() -> impl Strategy<Value = Recipe> {
         1 => Just(0x0806),
         1 => any::<u16>()
     ];
-    let fragment = prop_oneof![4 => Just(0u16), 1 => Just(0x4000), 1 => any::<u16>()];
-    let offset = prop_oneof![2 => Just(0u16), 1 => any::<u16>()];
+    let fragment =
+        prop_oneof![4 => Just(0u16), 1 => Just(0x4000), 1 => Just(0x2000), 1 => any::<u16>()];
+    let offset = prop_oneof![2 => Just(0u16), 1 => Just(1), 1 => any::<u16>()];
     let extension = prop_oneof![Just(0u8), Just(43), Just(44), Just(60), Just(51), Just(135)];
     let protocol = prop_oneof![
         Just(17u8),
