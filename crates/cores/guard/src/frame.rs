@@ -98,22 +98,21 @@ impl Frame<'_> {
     }
 
     fn ipv4(&self, at: usize) -> Option<Purpose> {
-        let first = self.byte(at)?;
-        let header_len = usize::from(first & 0xf) * 4;
-        let total = usize::from(self.word(at + 2)?);
-        if first >> 4 != 4 || header_len < 20 || total < header_len || at + total > self.len {
+        let header: [u8; 20] = self.array(at)?;
+        let header_len = usize::from(header[0] & 0xf) * 4;
+        let total = usize::from(u16::from_be_bytes([header[2], header[3]]));
+        let is_sound = header[0] >> 4 == 4 && header_len >= 20 && total >= header_len;
+        if !is_sound || at + total > self.len {
             return None;
         }
         // More fragments follow, or this one is not the first.
-        if self.word(at + 6)? & 0x3fff != 0 {
+        if u16::from_be_bytes([header[6], header[7]]) & 0x3fff != 0 {
             return Some(Purpose::Fragment);
         }
-        let protocol = self.byte(at + 9)?;
-        let remote = Ipv4Addr::from(self.array::<4>(at + 12)?).into();
-        let payload = (at + header_len, at + total);
-        match protocol {
+        let remote = Ipv4Addr::new(header[12], header[13], header[14], header[15]).into();
+        match header[9] {
             1 => Some(Purpose::Icmp),
-            _ => self.ports(protocol, remote, payload),
+            protocol => self.ports(protocol, remote, (at + header_len, at + total)),
         }
     }
 
@@ -179,11 +178,12 @@ impl Frame<'_> {
                 return None;
             }
         }
+        let [a, b, c, d] = self.array(start)?;
         Some(Purpose::Port {
             transport,
             remote,
-            remote_port: self.word(start)?,
-            port: self.word(start + 2)?,
+            remote_port: u16::from_be_bytes([a, b]),
+            port: u16::from_be_bytes([c, d]),
         })
     }
 }

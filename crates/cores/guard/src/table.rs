@@ -12,58 +12,79 @@ use crate::frame::Transport;
 /// A key is this far from its place at most, so that no sender can choose ports or addresses that take longer.
 const REACH: usize = 4;
 
-/// A pattern as words that are compared at once: shape, transport and port; address.
-type Key = [u64; 3];
-
-#[derive(Clone, Copy, Debug)]
-struct Entry {
-    key: Key,
-    flow: u16,
+/// A pattern as words: shape, transport and port, which is never zero; address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    what: u64,
+    address: [u64; 2],
 }
 
 /// All patterns of all flows.
 #[derive(Clone, Debug)]
 pub struct Table {
-    entries: Box<[Option<Entry>]>,
-    mask: usize,
-    seed: u64,
+    /// What is asked first lies together: the [`Key::what`] of each place, zero for an empty one.
+    whats: Box<[u64]>,
+    /// Of each place the rest: address and flow.
+    entries: Box<[([u64; 2], u16)]>,
+    /// Of a product's 64 bits the upper ones are the place.
+    shift: u32,
+    /// Odd numbers that spread the words of a key; others are tried until every key is within reach.
+    spread: [u64; 3],
     /// Shapes of pattern that occur, so that others are not looked for.
     port_from: bool,
     answers: bool,
 }
 
-fn key(shape: u64, transport: Transport, port: u16, address: Option<IpAddr>) -> Key {
-    let (family, high, low) = match address {
-        None => (0, 0, 0),
-        Some(IpAddr::V4(address)) => (4, 0, u64::from(u32::from(address))),
-        Some(IpAddr::V6(address)) => {
+/// An address as two words; its family is in [`what`].
+fn words(address: IpAddr) -> [u64; 2] {
+    match address {
+        IpAddr::V4(address) => [0, u64::from(u32::from(address))],
+        IpAddr::V6(address) => {
             let address = u128::from(address);
-            (6, (address >> 64) as u64, address as u64)
+            [(address >> 64) as u64, address as u64]
         }
-    };
+    }
+}
+
+fn what(shape: u64, transport: Transport, port: u16) -> u64 {
     let transport = match transport {
         Transport::Udp => 0,
         Transport::Tcp => 1,
     };
-    let what = u64::from(port) | shape << 16 | transport << 24 | family << 32;
-    [what, high, low]
+    u64::from(port) | shape << 16 | transport << 18
+}
+
+/// What distinguishes the families in [`Key::what`], so that no IPv6 address is taken for an IPv4 one.
+fn family(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(_) => 0,
+        IpAddr::V6(_) => 1 << 19,
+    }
 }
 
 const PORT_FROM: u64 = 1;
 const ANSWERS: u64 = 2;
 const PORT: u64 = 3;
+/// In place of an address for patterns without.
+const ANYBODY: [u64; 2] = [0, 0];
 
 impl Match {
     fn key(&self) -> Key {
-        // A receiver that takes both families names an IPv4 address so.
+        let from = |shape, transport, port, address: IpAddr| {
+            // A receiver that takes both families names an IPv4 address so.
+            let address = address.to_canonical();
+            Key {
+                what: what(shape, transport, port) | family(address),
+                address: words(address),
+            }
+        };
         match *self {
-            Self::PortFrom(transport, port, from) => {
-                key(PORT_FROM, transport, port, Some(from.to_canonical()))
-            }
-            Self::Answers(transport, from, port) => {
-                key(ANSWERS, transport, port, Some(from.to_canonical()))
-            }
-            Self::Port(transport, port) => key(PORT, transport, port, None),
+            Self::PortFrom(transport, port, address) => from(PORT_FROM, transport, port, address),
+            Self::Answers(transport, address, port) => from(ANSWERS, transport, port, address),
+            Self::Port(transport, port) => Key {
+                what: what(PORT, transport, port),
+                address: ANYBODY,
+            },
         }
     }
 }
@@ -82,9 +103,10 @@ impl Table {
         loop {
             for seed in 0..8 {
                 let mut table = Self {
-                    entries: vec![None; size + REACH].into_boxed_slice(),
-                    mask: size - 1,
-                    seed: mix64(seed),
+                    whats: vec![0; size + REACH].into_boxed_slice(),
+                    entries: vec![(ANYBODY, 0); size + REACH].into_boxed_slice(),
+                    shift: 64 - size.trailing_zeros(),
+                    spread: [1, 2, 3].map(|word| mix64(seed * 4 + word) | 1),
                     port_from: all().any(|(_, it)| matches!(it, Match::PortFrom(..))),
                     answers: all().any(|(_, it)| matches!(it, Match::Answers(..))),
                 };
@@ -103,38 +125,52 @@ impl Table {
     /// Whether there was room within reach. The same pattern twice in one flow is one.
     fn insert(&mut self, flow: u16, pattern: &Match) -> Result<bool, SetupError> {
         let key = pattern.key();
-        let place = self.place(&key);
-        for entry in &mut self.entries[place..place + REACH] {
-            match entry {
-                Some(known) if known.key == key && known.flow == flow => return Ok(true),
-                Some(known) if known.key == key => {
+        let place = self.place(key.what, self.mixed(key.address));
+        for at in place..place + REACH {
+            let (address, known) = self.entries[at];
+            match self.whats[at] {
+                0 => {
+                    self.whats[at] = key.what;
+                    self.entries[at] = (key.address, flow);
+                    return Ok(true);
+                }
+                what if what != key.what || address != key.address => {}
+                _ if known == flow => return Ok(true),
+                _ => {
                     return Err(SetupError::Overlap {
-                        first: known.flow,
+                        first: known,
                         second: flow,
                         both: *pattern,
                     });
-                }
-                Some(_) => {}
-                None => {
-                    *entry = Some(Entry { key, flow });
-                    return Ok(true);
                 }
             }
         }
         Ok(false)
     }
 
-    fn place(&self, [what, high, low]: &Key) -> usize {
-        let address = mix64(high ^ mix64(low ^ self.seed));
-        mix64(what ^ address) as usize & self.mask
+    /// An address for [`Table::place`], mixed once for all shapes.
+    fn mixed(&self, [high, low]: [u64; 2]) -> u64 {
+        let [_, first, second] = self.spread;
+        // The upper bits of a product depend on all of its factor's bits: they come down for the next one.
+        (high.wrapping_mul(first) ^ low.wrapping_mul(second)).rotate_left(32)
     }
 
-    fn get(&self, key: &Key) -> Option<u16> {
-        let place = self.place(key);
-        let near = self.entries.get(place..place + REACH)?.iter().flatten();
-        near.filter(|entry| entry.key == *key)
-            .map(|entry| entry.flow)
-            .next()
+    fn place(&self, what: u64, mixed: u64) -> usize {
+        (what.wrapping_add(mixed).wrapping_mul(self.spread[0]) >> self.shift) as usize
+    }
+
+    fn get(&self, what: u64, address: [u64; 2], mixed: u64) -> Option<u16> {
+        let place = self.place(what, mixed);
+        let near: &[u64; REACH] = self.whats.get(place..)?.first_chunk()?;
+        for (at, &known) in near.iter().enumerate() {
+            if known == what {
+                let (found, flow) = *self.entries.get(place + at)?;
+                if found == address {
+                    return Some(flow);
+                }
+            }
+        }
+        None
     }
 
     /// The flow of a packet from `remote` and its `remote_port` to `port` here.
@@ -144,18 +180,34 @@ impl Table {
         (remote, remote_port): (IpAddr, u16),
         port: u16,
     ) -> Option<u16> {
-        if self.port_from {
-            let found = self.get(&key(PORT_FROM, transport, port, Some(remote)));
+        if self.port_from || self.answers {
+            let found = self.find_from(transport, (remote, remote_port), port);
             if found.is_some() {
                 return found;
             }
         }
-        if self.answers {
-            let found = self.get(&key(ANSWERS, transport, remote_port, Some(remote)));
-            if found.is_some() {
-                return found;
-            }
+        self.get(what(PORT, transport, port), ANYBODY, 0)
+    }
+
+    fn find_from(
+        &self,
+        transport: Transport,
+        (remote, remote_port): (IpAddr, u16),
+        port: u16,
+    ) -> Option<u16> {
+        let (address, family) = (words(remote), family(remote));
+        let mixed = self.mixed(address);
+        let at_port = match self.port_from {
+            true => self.get(what(PORT_FROM, transport, port) | family, address, mixed),
+            false => None,
+        };
+        match at_port {
+            None if self.answers => self.get(
+                what(ANSWERS, transport, remote_port) | family,
+                address,
+                mixed,
+            ),
+            found => found,
         }
-        self.get(&key(PORT, transport, port, None))
     }
 }

@@ -281,6 +281,30 @@ fn two_flows(buffers: u32, reserve: u32) -> Setup {
     }
 }
 
+#[test]
+fn an_ipv6_address_with_the_bits_of_an_ipv4_one_is_another_sender() {
+    let known = [10, 0, 0, 1].into();
+    let mut setup = two_flows(4, 2);
+    setup.flows[0].matches = vec![
+        Match::PortFrom(Transport::Udp, 7, known),
+        Match::Answers(Transport::Udp, known, 9),
+    ];
+    let guard = Guard::<u32>::new(&setup, START).expect("a sound setup");
+    let from = |remote: std::net::IpAddr, remote_port, port| {
+        guard.flow(Purpose::Port {
+            transport: Transport::Udp,
+            remote,
+            remote_port,
+            port,
+        })
+    };
+    let strange = "::10.0.0.1".parse().expect("an address");
+    assert_eq!(from(known, 5, 7), FlowId::Registered(0));
+    assert_eq!(from(known, 9, 5), FlowId::Registered(0));
+    assert_eq!(from(strange, 5, 7), FlowId::Unregistered);
+    assert_eq!(from(strange, 9, 5), FlowId::Unregistered);
+}
+
 /// The three ways of figure 5.14, one after the other.
 #[test]
 fn a_frame_is_queued_cut_short_or_takes_the_place_of_a_lesser_one() {
