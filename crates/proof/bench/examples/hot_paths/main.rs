@@ -3,6 +3,7 @@
 //!
 //!     hot_paths PATH ROUNDS
 
+mod guard;
 mod node;
 mod protection;
 mod roles;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 /// A path's name, what runs so many rounds of it, and how many steps each round has.
 type Path = (&'static str, fn(u64), u64);
 
-const PATHS: [Path; 12] = [
+const PATHS: [Path; 14] = [
     (
         "send a packet of 1 MB on one link",
         transfer::send_on_one,
@@ -58,6 +59,16 @@ const PATHS: [Path; 12] = [
         protection::PACKETS,
     ),
     ("a turn in which nothing is due", roles::idle, 1),
+    (
+        "decide on a frame that is wanted and take it, 64 flows",
+        guard::wanted,
+        guard::FRAMES,
+    ),
+    (
+        "decide on a frame of a flood, 64 flows",
+        guard::flood,
+        guard::FRAMES,
+    ),
 ];
 
 fn main() -> ExitCode {
