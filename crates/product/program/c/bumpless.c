@@ -204,9 +204,8 @@ static void *place(const struct bumpless_program *program, int memory)
 
 static enum result execute(const struct bumpless_program *program, void *state)
 {
-	struct bumpless_cycle cycle = {shared->cycle, shared->period, 0};
+	const struct bumpless_cycle cycle = {shared->cycle, shared->period, shared->cycle * shared->period};
 
-	cycle.time_ns = cycle.number ? (cycle.number - 1) * cycle.period_ns : 0;
 	shared->message_len = 0;
 	return program->step(&cycle, (const double *)((char *)shared + shared->inputs_at),
 	                     (double *)((char *)shared + shared->outputs_at), state)

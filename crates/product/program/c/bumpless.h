@@ -22,14 +22,15 @@ extern "C" {
 struct bumpless_cycle {
 	uint64_t number;    /* 1 at a cold start; goes on counting where a predecessor stopped */
 	uint64_t period_ns; /* the application's period */
-	uint64_t time_ns;   /* time since the first cycle, as the period counts it */
+	uint64_t time_ns;   /* the time that has passed for the program: number times period */
 };
 
 struct bumpless_program {
 	uint32_t inputs;        /* how many inputs it takes; the configuration names as many */
 	uint32_t outputs;       /* how many outputs it gives; the configuration names as many */
 	size_t state_size;      /* bytes of its state */
-	uint64_t state_version; /* to be changed whenever the layout of the state changes */
+	uint64_t state_version; /* to be changed whenever the layout of the state changes: builds with the same one take over
+	                         * each other's states; 0: only the same file does */
 	uint64_t period_ns;     /* the only period with which it can run, 0 if any */
 
 	/* Makes the initial state, from one that is all zeros. May be NULL. */

@@ -120,15 +120,17 @@ static double get(const void *at, enum bumpless_type type)
 
 static int step(const struct bumpless_cycle *cycle, const double *inputs, double *outputs, void *state)
 {
-	uint64_t tick = cycle->number ? cycle->number - 1 : 0;
+	uint64_t tick = cycle->number - 1;
 	uint32_t i;
 
 	(void)state;
 	for (i = 0; i < bumpless_inputs; i++)
 		put(*bumpless_input[i].variable, bumpless_input[i].type, inputs[i]);
 	if (!updateTime && &__CURRENT_TIME) {
-		__CURRENT_TIME.tv_sec = (long)(cycle->time_ns / 1000000000);
-		__CURRENT_TIME.tv_nsec = (long)(cycle->time_ns % 1000000000);
+		uint64_t now = (cycle->number - 1) * cycle->period_ns;
+
+		__CURRENT_TIME.tv_sec = (long)(now / 1000000000);
+		__CURRENT_TIME.tv_nsec = (long)(now % 1000000000);
 	}
 	if (&greatest_tick_count__ && greatest_tick_count__)
 		tick %= greatest_tick_count__;

@@ -14,10 +14,10 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// Time since the first cycle, as the period counts it.
+    /// The time that has passed for the program: number times period.
     pub fn time(self) -> Duration {
         let nanos = u64::try_from(self.period.as_nanos()).unwrap_or(u64::MAX);
-        Duration::from_nanos(self.number.saturating_sub(1).saturating_mul(nanos))
+        Duration::from_nanos(self.number.saturating_mul(nanos))
     }
 }
 
@@ -32,7 +32,8 @@ pub trait Program {
     /// How many outputs it gives; the configuration names as many.
     const OUTPUTS: usize;
 
-    /// The layout's version; to be changed whenever `State` changes. A state of another version is not taken over.
+    /// The layout's version, to be changed whenever `State` changes: builds with the same one take over each other's
+    /// states. 0: only the same file does.
     const STATE_VERSION: u64 = 0;
 
     /// The only period with which it can run, if it cannot with any.

@@ -1,5 +1,6 @@
 //! What is started, and within which limits.
 
+use std::env;
 use std::ffi::OsString;
 use std::fmt;
 use std::fs::File;
@@ -42,11 +43,32 @@ impl Command {
 
     /// How people call it: the script of an interpreter, else the program itself.
     pub fn name(&self) -> String {
-        let script = self.arguments.iter().map(Path::new).find(|argument| {
-            // What is not an option and looks like a file.
-            argument.extension().is_some() && argument.is_file()
-        });
-        script.unwrap_or(&self.program).display().to_string()
+        self.script().unwrap_or(&self.program).display().to_string()
+    }
+
+    /// The first argument that is a file with an ending, as scripts of interpreters are.
+    fn script(&self) -> Option<&Path> {
+        let mut arguments = self.arguments.iter().map(Path::new);
+        arguments.find(|argument| argument.extension().is_some() && self.seen(argument).is_file())
+    }
+
+    /// A path as the program sees it.
+    fn seen(&self, path: &Path) -> PathBuf {
+        self.folder.as_deref().unwrap_or(Path::new("")).join(path)
+    }
+
+    /// The file that makes this program what it is: the script, else the program, where the system finds it.
+    pub(crate) fn file(&self) -> PathBuf {
+        if let Some(script) = self.script() {
+            return self.seen(script);
+        }
+        if self.program.components().count() > 1 {
+            return self.program.clone();
+        }
+        let folders = env::var_os("PATH").unwrap_or_default();
+        let found = env::split_paths(&folders).map(|folder| folder.join(&self.program));
+        let mut found = found.filter(|path| path.is_file());
+        found.next().unwrap_or_else(|| self.program.clone())
     }
 }
 
@@ -114,6 +136,12 @@ impl Hash {
         let mut hash = [0; 32];
         hash.copy_from_slice(digest.as_ref());
         Self(hash)
+    }
+
+    /// The first 8 bytes, little endian.
+    pub(crate) fn short(&self) -> u64 {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        u64::from_le_bytes([a, b, c, d, e, f, g, h])
     }
 
     /// From 64 hexadecimal digits.

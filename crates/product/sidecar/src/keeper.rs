@@ -202,6 +202,11 @@ impl Work {
         match attached {
             Ok(attached) => self.tell(|board| {
                 board.cause = None;
+                // Who ends it has looked for it before it was there.
+                if board.ending {
+                    process.kill();
+                    return;
+                }
                 board.ready = Some(Ready {
                     process: process.clone(),
                     attached,

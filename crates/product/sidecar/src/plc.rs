@@ -43,7 +43,7 @@ pub struct Built {
     /// Its SHA-256, by which both nodes know that they have the same.
     pub hash: Hash,
     /// What its states are told by.
-    pub state_version: u64,
+    pub owner: u64,
     /// Bytes of its state.
     pub state_len: usize,
     /// The period that it needs.
@@ -122,7 +122,7 @@ pub fn build(
     let (executable, self_contained) = tools.link(&gathered)?;
     let state_len = symbols::state_len(&tools, &executable)?;
     identity::put(&executable)?;
-    let (period, state_version) = try_out(&executable, &table, state_len)?;
+    let (period, owner) = try_out(&executable, &table, state_len)?;
     tools.put_in_place(&executable, &options.output)?;
     let hash = Hash::of_file(&options.output).map_err(|error| {
         BuildFault::one(format!(
@@ -133,7 +133,7 @@ pub fn build(
     Ok(Built {
         output: options.output.clone(),
         hash,
-        state_version,
+        owner,
         state_len,
         period,
         inputs: table.inputs,
@@ -164,5 +164,5 @@ fn try_out(
              generate its code again",
         ));
     };
-    Ok((period, sidecar.state_version()))
+    Ok((period, sidecar.owner()))
 }

@@ -27,7 +27,10 @@ use crate::{Command, Hash, HowItEnded, Limits, Shape, StartCause};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Attached {
     pub state_len: usize,
+    /// As the program gives it.
     pub state_version: u64,
+    /// Whose a saved state is (H-19).
+    pub owner: u64,
     /// Zero if it can run with any.
     pub period: Duration,
 }
@@ -48,6 +51,8 @@ pub(crate) struct Process {
     pidfd: OwnedFd,
     gone: AtomicBool,
     how: OnceLock<HowItEnded>,
+    /// What tells its file from others.
+    file: u64,
     /// Whether a cycle has ended well.
     proven: AtomicBool,
 }
@@ -65,6 +70,8 @@ impl Process {
     /// Starts it; the first request stands in its memory.
     pub fn start(command: &Command, shape: Shape, limits: Limits) -> Result<Self, StartCause> {
         check_hash(command)?;
+        // One that is not there is not started either, and that is said with its cause.
+        let file = Hash::of_file(&command.file()).map_or(0, |hash| hash.short());
         let areas = Areas {
             inputs: shape.inputs,
             outputs: shape.outputs,
@@ -95,6 +102,7 @@ impl Process {
             pidfd,
             gone: AtomicBool::new(false),
             how: OnceLock::new(),
+            file,
             proven: AtomicBool::new(false),
         })
     }
@@ -227,9 +235,14 @@ impl Process {
                 configured: max,
             });
         }
+        let state_version = header.state_version.load(Ordering::Relaxed);
         Ok(Attached {
             state_len: len as usize,
-            state_version: header.state_version.load(Ordering::Relaxed),
+            state_version,
+            owner: match state_version {
+                0 => self.file,
+                version => version,
+            },
             period: Duration::from_nanos(header.program_period.load(Ordering::Relaxed)),
         })
     }
@@ -322,6 +335,10 @@ fn check_hash(command: &Command) -> Result<(), StartCause> {
 
 /// A file in memory, all of it there, whose size nobody can change.
 fn make_memory(size: usize) -> io::Result<OwnedFd> {
+    // Taking more than there is would end in the kernel's ending some process, perhaps this one.
+    if available_memory().is_some_and(|available| available < size as u64) {
+        return Err(io::ErrorKind::OutOfMemory.into());
+    }
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let memory = rustix::fs::memfd_create("bumpless", flags)?;
     ftruncate(&memory, size as u64)?;
@@ -329,6 +346,16 @@ fn make_memory(size: usize) -> io::Result<OwnedFd> {
     let seals = SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
     fcntl_add_seals(&memory, seals)?;
     Ok(memory)
+}
+
+/// Bytes that the kernel expects to have for new use.
+fn available_memory() -> Option<u64> {
+    let told = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = told
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
 }
 
 fn spawn(command: &Command, limits: Limits, memory: &OwnedFd) -> io::Result<Pid> {

@@ -100,9 +100,9 @@ impl Sidecar {
         self.attached.state_len
     }
 
-    /// The version of its state's layout, which a PLC program's binary is told by.
-    pub fn state_version(&self) -> u64 {
-        self.attached.state_version
+    /// What its states are told by: the version of their layout, else its file (H-19).
+    pub fn owner(&self) -> u64 {
+        self.attached.owner
     }
 
     /// The only period with which it can run, if it cannot with any.
@@ -330,7 +330,7 @@ impl Application for Sidecar {
     fn save(&self, into: &mut [u8]) -> usize {
         let state = self.committed.state();
         let len = HEAD + state.len();
-        into[..HEAD].copy_from_slice(&self.attached.state_version.to_le_bytes());
+        into[..HEAD].copy_from_slice(&self.attached.owner.to_le_bytes());
         into[HEAD..len].copy_from_slice(state);
         len
     }
@@ -346,9 +346,9 @@ impl Application for Sidecar {
                 found: state.len(),
             });
         };
-        if u64::from_le_bytes(*head) != self.attached.state_version {
+        if u64::from_le_bytes(*head) != self.attached.owner {
             return Err(LoadError::Value {
-                field: "version of the program's state",
+                field: "program that it is of",
             });
         }
         self.committed.replace(state);

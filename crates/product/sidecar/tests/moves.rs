@@ -4,13 +4,12 @@
 
 mod common;
 
-use std::path::{Path, PathBuf};
-use std::process::{Command as Tool, ExitCode};
-
 use bumpless_sidecar::plc::{Options, build};
 use bumpless_sidecar::{Command, Shape, Sidecar};
-use bumpless_testing::skip;
-use common::{Sequence, first_difference, patient, started, workspace};
+use common::{
+    Sequence, example, first_difference, level_in_c, level_in_python, need_compiler, patient,
+    started, workspace,
+};
 
 const CYCLES: (u64, u64) = (10_000, 100);
 
@@ -36,66 +35,17 @@ fn moved(command: &Command, shape: Shape, inputs: impl FnMut(u64, &mut [f64])) {
     assert_eq!(first_difference(make, CYCLES, inputs), None);
 }
 
-fn need_compiler() -> PathBuf {
-    let compiler = std::env::var_os("CC").unwrap_or("cc".into());
-    if !Tool::new(&compiler)
-        .arg("--version")
-        .output()
-        .is_ok_and(|it| it.status.success())
-    {
-        skip("needs a C compiler");
-    }
-    compiler.into()
-}
-
 fn a_program_in_rust_goes_on_wherever_its_state_is_moved() {
-    let exe = std::env::current_exe().expect("this program");
-    let level = exe
-        .parent()
-        .and_then(Path::parent)
-        .expect("the target folder")
-        .join("examples/level");
-    moved(&Command::new(level), TANK, tank());
+    moved(&Command::new(example("level")), TANK, tank());
 }
 
 fn a_program_in_c_goes_on_wherever_its_state_is_moved() {
-    let compiler = need_compiler();
-    let place = tempfile::tempdir().expect("a folder");
-    let level = place.path().join("level");
-    let c = workspace("crates/product/program/c");
-    let compiled = Tool::new(compiler)
-        .args(["-O2", "-Wall", "-Wextra", "-Werror", "-I"])
-        .arg(&c)
-        .arg(workspace("examples/programs/c/level.c"))
-        .arg(c.join("bumpless.c"))
-        .arg("-o")
-        .arg(&level)
-        .status();
-    assert!(compiled.is_ok_and(|status| status.success()));
-    moved(&Command::new(level), TANK, tank());
+    let (_place, command) = level_in_c();
+    moved(&command, TANK, tank());
 }
 
 fn a_program_in_python_goes_on_wherever_its_state_is_moved() {
-    // The interpreter itself: what is first in the path may be a script that looks for it anew each time.
-    let asked = Tool::new("python3")
-        .args(["-c", "import sys; print(sys.executable)"])
-        .output();
-    let Some(asked) = asked.ok().filter(|it| it.status.success()) else {
-        skip("needs python3");
-    };
-    let python = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
-    let package = workspace("crates/product/program/python");
-    let code = format!(
-        "import runpy, sys; sys.path.insert(0, {:?}); runpy.run_path({:?}, run_name='__main__')",
-        package.display().to_string(),
-        workspace("examples/programs/python/level.py")
-            .display()
-            .to_string(),
-    );
-    let command = Command::new(python)
-        .argument("-IS")
-        .argument("-c")
-        .argument(code);
+    let (_place, command) = level_in_python();
     moved(&command, TANK, tank());
 }
 
@@ -142,26 +92,9 @@ fn a_plc_program_goes_on_wherever_its_state_is_moved() {
     );
 }
 
-fn main() -> ExitCode {
-    if let Some(code) = common::programs::played() {
-        return code;
-    }
-    bumpless_testing::run(&[
-        (
-            "a_program_in_rust_goes_on_wherever_its_state_is_moved",
-            a_program_in_rust_goes_on_wherever_its_state_is_moved,
-        ),
-        (
-            "a_program_in_c_goes_on_wherever_its_state_is_moved",
-            a_program_in_c_goes_on_wherever_its_state_is_moved,
-        ),
-        (
-            "a_program_in_python_goes_on_wherever_its_state_is_moved",
-            a_program_in_python_goes_on_wherever_its_state_is_moved,
-        ),
-        (
-            "a_plc_program_goes_on_wherever_its_state_is_moved",
-            a_plc_program_goes_on_wherever_its_state_is_moved,
-        ),
-    ])
-}
+tests_and_programs!(
+    a_program_in_rust_goes_on_wherever_its_state_is_moved,
+    a_program_in_c_goes_on_wherever_its_state_is_moved,
+    a_program_in_python_goes_on_wherever_its_state_is_moved,
+    a_plc_program_goes_on_wherever_its_state_is_moved,
+);

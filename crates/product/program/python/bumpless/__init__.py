@@ -23,9 +23,7 @@ import errno
 import fcntl
 import mmap
 import os
-import platform
 import sys
-import traceback
 
 __all__ = ["Cycle", "numpy_view", "run"]
 
@@ -35,7 +33,7 @@ _EXECUTE, _END = 2, 3
 _DONE, _FAILED, _OTHER_VERSION, _MISFIT = 0, 1, 2, 3
 _CANNOT_BEGIN = 64
 
-_FUTEX_CALL = {"x86_64": 202, "aarch64": 98, "riscv64": 98}.get(platform.machine())
+_FUTEX_CALL = {"x86_64": 202, "aarch64": 98, "riscv64": 98}.get(os.uname().machine)
 _FUTEX_WAIT, _FUTEX_WAKE_OP = 0, 5
 _ADD_ONE = 1 << 28 | 1 << 12  # FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_EQ, 0)
 _ALL = 2**31 - 1
@@ -90,8 +88,8 @@ class Cycle:
 
     @property
     def time(self):
-        """Seconds since the first cycle, as the period counts them."""
-        return max(self.number - 1, 0) * self.period_ns / 1e9
+        """The time that has passed for the program in seconds: number times period."""
+        return self.number * self.period_ns / 1e9
 
 
 class _CannotBegin(Exception):
@@ -109,7 +107,7 @@ class _Host:
                 "set); try it with `bumpless program test`"
             )
         if _FUTEX_CALL is None:
-            raise _CannotBegin(f"this package does not know the processor {platform.machine()}")
+            raise _CannotBegin(f"this package does not know the processor {os.uname().machine}")
         if not (told.isascii() and told.isdigit() and int(told) > 2):
             raise _CannotBegin("BUMPLESS_MEMORY is no descriptor's number")
         memory = int(told)
@@ -206,7 +204,8 @@ def run(step, *, inputs, outputs, state, start=None, state_version=0, period_ns=
 
     `inputs` and `outputs`: how many, as the configuration names them. `state`: a ctypes.Structure class without
     pointers, or the number of bytes; the step then gets a writable memoryview. `state_version` is to be changed
-    whenever the layout of the state changes. `period_ns`: the only period with which it can run, 0 if any.
+    whenever the layout of the state changes: scripts with the same one take over each other's states; 0: only the same
+    file does. `period_ns`: the only period with which it can run, 0 if any.
     """
     try:
         host = _Host()
@@ -237,7 +236,6 @@ def _serve(host, step, inputs, outputs, state, start, told):
         try:
             start(held)
         except Exception as error:
-            traceback.print_exc()
             return _refuse(host, _told(error))
     host.answer(_DONE)
     while (command := host.next_command()) != _END:
@@ -254,7 +252,6 @@ def _serve(host, step, inputs, outputs, state, start, told):
                 for at, value in enumerate(given):
                     results[at] = value
         except Exception as error:
-            traceback.print_exc()
             host.say(_told(error))
             host.answer(_FAILED)
         else:
@@ -271,7 +268,10 @@ def _refuse(host, why):
 
 
 def _told(error):
-    """An exception in one line, with the place where it was raised."""
+    """An exception in one line, with the place where it was raised; all of it on standard error."""
+    import traceback  # as long to load as all the rest, and most programs never need it
+
+    traceback.print_exception(type(error), error, error.__traceback__)
     where = traceback.extract_tb(error.__traceback__)[-1]
     said = "".join(traceback.format_exception_only(type(error), error)).strip()
     return f"{said} ({os.path.basename(where.filename)}, line {where.lineno})"

@@ -6,13 +6,32 @@ pub mod programs;
 pub mod raw;
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command as Tool;
 use std::thread;
 use std::time::{Duration as StdDuration, Instant};
 
 use bumpless_base::Duration;
 use bumpless_controller::{Application, CycleContext};
 use bumpless_sidecar::{Command, Fault, Limits, Shape, Sidecar};
+use bumpless_testing::skip;
+use tempfile::TempDir;
+
+/// Makes the `main` that runs these functions as tests, or this binary as one of the [`programs`].
+#[macro_export]
+macro_rules! tests_and_programs {
+    ($($test:ident),+ $(,)?) => {
+        tests_and_programs!(main: $($test),+);
+    };
+    ($main:ident: $($test:ident),+ $(,)?) => {
+        fn $main() -> ::std::process::ExitCode {
+            match common::programs::played() {
+                Some(code) => code,
+                None => ::bumpless_testing::run(&[$((stringify!($test), $test)),+]),
+            }
+        }
+    };
+}
 
 pub const PERIOD: Duration = Duration::from_millis(10);
 
@@ -167,4 +186,74 @@ pub fn first_difference_with(
     });
     assert!(first.is_some() || at.is_empty(), "moves were left out");
     (first, seen)
+}
+
+/// A C compiler; without one, this test is left out.
+pub fn need_compiler() -> PathBuf {
+    let compiler = std::env::var_os("CC").unwrap_or("cc".into());
+    let asked = Tool::new(&compiler).arg("--version").output();
+    if !asked.is_ok_and(|it| it.status.success()) {
+        skip("needs a C compiler");
+    }
+    compiler.into()
+}
+
+/// The interpreter itself: what is first in the path may be a script that looks for it anew each time.
+pub fn python() -> PathBuf {
+    let asked = Tool::new("python3")
+        .args(["-c", "import sys; print(sys.executable)"])
+        .output();
+    let Some(asked) = asked.ok().filter(|it| it.status.success()) else {
+        skip("needs python3");
+    };
+    String::from_utf8_lossy(&asked.stdout).trim().into()
+}
+
+/// The example in C, compiled, with the folder that holds it.
+pub fn level_in_c() -> (TempDir, Command) {
+    let place = tempfile::tempdir().expect("a folder");
+    let (program, c) = (
+        place.path().join("level"),
+        workspace("crates/product/program/c"),
+    );
+    let compiled = Tool::new(need_compiler())
+        .args(["-O2", "-Wall", "-Wextra", "-Werror", "-I"])
+        .arg(&c)
+        .arg(workspace("examples/programs/c/level.c"))
+        .arg(c.join("bumpless.c"))
+        .arg("-o")
+        .arg(&program)
+        .status();
+    assert!(compiled.is_ok_and(|status| status.success()));
+    (place, Command::new(program))
+}
+
+/// The example in Python, with a folder that holds a script which finds the package.
+pub fn level_in_python() -> (TempDir, Command) {
+    let place = tempfile::tempdir().expect("a folder");
+    let script = place.path().join("level.py");
+    let text = format!(
+        "import runpy, sys\nsys.path.insert(0, {:?})\nrunpy.run_path({:?}, run_name='__main__')\n",
+        workspace("crates/product/program/python")
+            .display()
+            .to_string(),
+        workspace("examples/programs/python/level.py")
+            .display()
+            .to_string(),
+    );
+    std::fs::write(&script, text).expect("a file");
+    (
+        place,
+        Command::new(python()).argument("-IS").argument(script),
+    )
+}
+
+/// An example of this package, which is built with its tests.
+pub fn example(name: &str) -> PathBuf {
+    let exe = std::env::current_exe().expect("this program");
+    let target = exe
+        .parent()
+        .and_then(Path::parent)
+        .expect("the target folder");
+    target.join("examples").join(name)
 }

@@ -174,6 +174,9 @@ impl Program for Large {
     }
 }
 
+/// The variable that makes this file's binary a host, in a role that the tests give it.
+pub const HOST: &str = "BUMPLESS_TEST_HOST";
+
 /// What this process was started as, if it was as a program.
 pub fn played() -> Option<ExitCode> {
     env::var_os(bumpless_program::layout::VARIABLE)?;
