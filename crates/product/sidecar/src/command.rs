@@ -19,6 +19,8 @@ pub struct Command {
     pub arguments: Vec<OsString>,
     /// The folder in which it runs, else the host's.
     pub folder: Option<PathBuf>,
+    /// The priority among real-time threads (SCHED_FIFO) that its process gets, where that is permitted.
+    pub realtime: Option<u8>,
     /// The SHA-256 that the program has, which is the last of these files; checked at each start.
     pub hash: Option<(PathBuf, Hash)>,
 }
@@ -30,6 +32,7 @@ impl Command {
             program: program.into(),
             arguments: Vec::new(),
             folder: None,
+            realtime: None,
             hash: None,
         }
     }
@@ -92,6 +95,8 @@ pub struct Limits {
     pub start: Duration,
     /// Address space of its process in bytes, shared memory included; `None`: as much as the system gives.
     pub memory: Option<u64>,
+    /// From so many bytes of state on only what changed of it is copied after a cycle, where the system can (H-17).
+    pub track_from: usize,
 }
 
 impl Default for Limits {
@@ -100,6 +105,7 @@ impl Default for Limits {
             execute: Duration::from_millis(5),
             start: Duration::from_secs(5),
             memory: None,
+            track_from: 128 * 1024,
         }
     }
 }

@@ -63,14 +63,17 @@ enum Way {
 pub(crate) struct Committed {
     state: Box<[u8]>,
     way: Way,
+    track_from: usize,
     lost: u64,
 }
 
 impl Committed {
-    pub fn new(state: Box<[u8]>) -> Self {
+    /// `track_from`: from so many bytes on, changes are tracked.
+    pub fn new(state: Box<[u8]>, track_from: usize) -> Self {
         Self {
             state,
             way: Way::Whole,
+            track_from,
             lost: 0,
         }
     }
@@ -101,10 +104,14 @@ impl Committed {
             .header()
             .state_address
             .load(Ordering::Relaxed);
+        let aligned = address.is_multiple_of(page_size() as u64);
+        let wanted = self.state.len() >= self.track_from && self.lost == 0;
         self.way = match address {
             0 => Way::Whole,
-            address if self.lost > 0 || address % page_size() as u64 != 0 => Way::Whole,
-            address => Written::of(process, address).map_or(Way::Whole, Way::Written),
+            address if wanted && aligned => {
+                Written::of(process, address).map_or(Way::Whole, Way::Written)
+            }
+            _ => Way::Whole,
         };
     }
 

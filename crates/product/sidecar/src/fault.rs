@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use bumpless_base::Duration;
+use bumpless_controller::{ProgramFault, ProgramFaultKind};
 use bumpless_program::layout::VERSION;
 
 use crate::Hash;
@@ -224,8 +225,31 @@ pub enum Cause {
         /// What is configured.
         configured: Duration,
     },
-    /// It is being started again, or cannot be, with the reason.
+    /// It is being started again.
+    NotReady,
+    /// It does not run, with the reason.
     NotRunning(String),
+}
+
+impl Cause {
+    fn kind(&self) -> ProgramFaultKind {
+        match self {
+            Self::Overrun(_) => ProgramFaultKind::Overrun,
+            Self::Died(_) => ProgramFaultKind::Crash,
+            Self::Failed(_) => ProgramFaultKind::Trap,
+            Self::WrongAnswer { .. } => ProgramFaultKind::WrongAnswer,
+            Self::NotReady => ProgramFaultKind::NotReady,
+            Self::Period { .. } | Self::NotRunning(_) => ProgramFaultKind::NotRunning,
+        }
+    }
+}
+
+impl From<Fault> for ProgramFault {
+    /// The cycle is told beside it.
+    fn from(fault: Fault) -> Self {
+        let Fault { program, cause, .. } = fault;
+        Self::new(cause.kind(), format!("{program}: {cause}"))
+    }
 }
 
 impl fmt::Display for Fault {
@@ -266,6 +290,7 @@ impl fmt::Display for Cause {
                 needs.as_micros(),
                 configured.as_micros()
             ),
+            Self::NotReady => f.write_str("it is being started again"),
             Self::NotRunning(why) => write!(f, "it is not running: {why}"),
         }
     }

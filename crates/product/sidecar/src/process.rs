@@ -57,9 +57,6 @@ pub(crate) struct Process {
     proven: AtomicBool,
 }
 
-/// From here on the host asks for changes to be tracked (H-17).
-const TRACKED_FROM: usize = 128 * 1024;
-
 /// Now, on the clock that the waits here use.
 pub(crate) fn now() -> Instant {
     let now = clock_gettime(ClockId::Monotonic);
@@ -85,7 +82,7 @@ impl Process {
         let shared = Shared::create(&memory, areas).map_err(memory_cause)?;
         let header = shared.header();
         header.command.store(command::ATTACH, Ordering::Relaxed);
-        let track = u32::from(shape.state_max >= TRACKED_FROM);
+        let track = u32::from(shape.state_max >= limits.track_from);
         header.track.store(track, Ordering::Relaxed);
         header.request.store(1, Ordering::Release);
         let pid = spawn(command, limits, &memory).map_err(StartCause::System)?;
@@ -370,7 +367,7 @@ fn spawn(command: &Command, limits: Limits, memory: &OwnedFd) -> io::Result<Pid>
     // The host's standard output is for what it was asked.
     started.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
     started.process_group(0);
-    let host = getpid();
+    let (host, realtime) = (getpid(), command.realtime);
     let prepare = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
         if getppid() != Some(host) {
@@ -380,6 +377,9 @@ fn spawn(command: &Command, limits: Limits, memory: &OwnedFd) -> io::Result<Pid>
         set_limit(Resource::Core, 0)?;
         if let Some(memory) = limits.memory {
             set_limit(Resource::As, memory)?;
+        }
+        if let Some(priority) = realtime {
+            set_fifo(priority);
         }
         Ok(())
     };
@@ -398,6 +398,15 @@ fn located(program: &Path) -> io::Result<PathBuf> {
         1 if !program.is_absolute() => Ok(program.to_owned()),
         _ => std::path::absolute(program),
     }
+}
+
+/// The node says in its status whether it is permitted such priorities: the same holds for its programs.
+fn set_fifo(priority: u8) {
+    let parameters = libc::sched_param {
+        sched_priority: priority.into(),
+    };
+    // SAFETY: the call reads one `sched_param`, and changes this process alone.
+    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
 }
 
 fn set_limit(resource: Resource, value: u64) -> io::Result<()> {

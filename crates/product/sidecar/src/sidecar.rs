@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bumpless_base::Duration;
-use bumpless_controller::{Application, CycleContext, LoadError};
+use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault};
 use bumpless_program::layout::{command, result};
 
 use crate::committed::Committed;
@@ -82,7 +82,7 @@ impl Sidecar {
             keeper,
             running: None,
             attached: ready.attached,
-            committed: Committed::new(initial.clone()),
+            committed: Committed::new(initial.clone(), limits.track_from),
             initial,
             counts: Counts::default(),
         };
@@ -151,7 +151,9 @@ impl Sidecar {
             Cause::Died(_) => &mut self.counts.deaths,
             Cause::Failed(_) => &mut self.counts.failures,
             Cause::WrongAnswer { .. } => &mut self.counts.wrong_answers,
-            Cause::NotRunning(_) | Cause::Period { .. } => &mut self.counts.not_running,
+            Cause::NotReady | Cause::NotRunning(_) | Cause::Period { .. } => {
+                &mut self.counts.not_running
+            }
         };
         *counter += 1;
         Err(Fault {
@@ -211,9 +213,7 @@ impl Sidecar {
                 Ok(())
             }
             (Err(_), Some(how)) => Err(Cause::Died(how)),
-            (Err(why), None) => Err(Cause::NotRunning(
-                why.unwrap_or_else(|| "it is being started again".into()),
-            )),
+            (Err(why), None) => Err(why.map_or(Cause::NotReady, Cause::NotRunning)),
         }
     }
 
@@ -319,8 +319,13 @@ impl Application for Sidecar {
         self.shape.outputs
     }
 
-    fn execute(&mut self, context: &CycleContext, inputs: &[f64], outputs: &mut [f64]) {
-        let _ = self.run_cycle(context, inputs, outputs);
+    fn execute(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), ProgramFault> {
+        Ok(self.run_cycle(context, inputs, outputs)?)
     }
 
     fn state_size_max(&self) -> usize {

@@ -56,7 +56,7 @@ fn scripted(place: &Path, text: &str) -> Command {
         package.display().to_string()
     );
     fs::write(&script, path + text).expect("a file");
-    Command::new(python()).argument("-IS").argument(script)
+    Command::new(python()).argument("-ISB").argument(script)
 }
 
 fn the_header_compiles_without_a_warning_in_c_and_cpp() {
@@ -191,7 +191,7 @@ fn c_and_python_lay_the_header_out_as_rust_does() {
             .display()
             .to_string()
     );
-    let printed = ran(Tool::new(python()).args(["-c", &code])).stdout;
+    let printed = ran(Tool::new(python()).args(["-B", "-c", &code])).stdout;
     assert_eq!(String::from_utf8_lossy(&printed), expected);
 }
 

@@ -158,6 +158,25 @@ fn ctrl_c_reaches_the_host_first() {
     assert_ne!(group(std::process::id()), Some(program));
 }
 
+fn a_program_gets_the_priority_that_it_is_given() {
+    bumpless_testing::need_root();
+    let command = Command {
+        realtime: Some(3),
+        ..own("sum")
+    };
+    let sidecar = started(&command, SUM, patient());
+    let id = sidecar.process_id().expect("a process");
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).expect("it lives");
+    let fields: Vec<_> = stat
+        .rsplit_once(") ")
+        .expect("a name")
+        .1
+        .split(' ')
+        .collect();
+    // proc(5): fields 40 and 41, real-time priority and policy (1: SCHED_FIFO); the third field is the first here.
+    assert_eq!((fields[37], fields[38]), ("3", "1"));
+}
+
 fn each_way_not_to_start_is_told_with_cause_and_remedy() {
     let place = tempfile::tempdir().expect("a folder");
     let text = place.path().join("program.txt");
@@ -272,6 +291,7 @@ tests_and_programs!(
     a_program_outlives_the_thread_that_asked_for_it,
     what_a_program_starts_ends_with_it,
     ctrl_c_reaches_the_host_first,
+    a_program_gets_the_priority_that_it_is_given,
     each_way_not_to_start_is_told_with_cause_and_remedy,
     a_program_that_is_killed_before_it_is_ready_is_told_so,
     another_file_than_the_one_agreed_on_is_not_started,

@@ -94,7 +94,7 @@ fn trap_torn_state_is_never_saved_whenever_the_program_is_killed() {
                         died += 1;
                         break;
                     }
-                    Cause::NotRunning(_) => thread::sleep(StdDuration::from_micros(200)),
+                    Cause::NotReady => thread::sleep(StdDuration::from_micros(200)),
                     other => panic!("{other:?}"),
                 },
             }

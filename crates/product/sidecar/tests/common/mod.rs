@@ -40,7 +40,7 @@ pub fn patient() -> Limits {
     Limits {
         execute: Duration::from_secs(20),
         start: Duration::from_secs(60),
-        memory: None,
+        ..Limits::default()
     }
 }
 
@@ -244,7 +244,7 @@ pub fn level_in_python() -> (TempDir, Command) {
     std::fs::write(&script, text).expect("a file");
     (
         place,
-        Command::new(python()).argument("-IS").argument(script),
+        Command::new(python()).argument("-ISB").argument(script),
     )
 }
 
