@@ -11,6 +11,7 @@
 
 pub mod application;
 pub mod executor;
+pub mod fault;
 pub mod field;
 pub mod modbus;
 pub mod pid;
@@ -22,9 +23,10 @@ pub mod tanks;
 
 pub use application::{Application, CycleContext, LoadError};
 pub use executor::{
-    Clock, CommitMode, CycleReport, Executor, ExecutorSettings, OnFailure, OutputGate, Permit,
-    Ports, Replication, Role, StateInfo, TransferOutcome, Wake,
+    Clock, CommitMode, CycleReport, Executor, ExecutorSettings, OnFailure, OnProgramFault,
+    OutputGate, Permit, Ports, Replication, Role, StateInfo, TransferOutcome, Wake,
 };
+pub use fault::{ProgramFault, ProgramFaultKind};
 pub use field::{FieldError, FieldErrorKind, FieldIo, FieldSample, NoField, OutputStamp};
 pub use modbus::{ModbusField, ModbusMap, ModbusSettings};
 pub use quadruple_tank::{QuadrupleTank, QuadrupleTankParameters, SetPointStep};

@@ -33,6 +33,8 @@ impl Redundancy {
 pub enum OutputOutcome {
     /// The field device took them.
     Written,
+    /// The field device took the safe values of a program that has stopped.
+    Safe,
     /// Not written: no right, no input, or no commit.
     Held,
     /// The field device refused them because of a higher epoch.
@@ -46,6 +48,7 @@ impl OutputOutcome {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Written => "written",
+            Self::Safe => "safe",
             Self::Held => "held",
             Self::Rejected => "rejected",
             Self::Failed => "failed",

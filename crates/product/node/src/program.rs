@@ -8,7 +8,7 @@ use bumpless_controller::pid::PidParameters;
 use bumpless_controller::tanks::SENSOR_GAIN;
 use bumpless_controller::{
     Application, CommitMode, ExecutorSettings, FieldIo, ModbusField, ModbusSettings, NoField,
-    OnFailure, QuadrupleTank, QuadrupleTankParameters, SetPointStep, Synthetic,
+    OnFailure, OnProgramFault, QuadrupleTank, QuadrupleTankParameters, SetPointStep, Synthetic,
     SyntheticParameters,
 };
 
@@ -34,6 +34,7 @@ pub fn executor_settings(settings: &config::Application, writer: NodeId) -> Exec
             Some(config::OnFailure::Fail) => OnFailure::Fail,
             Some(config::OnFailure::Hold) | None => OnFailure::Hold,
         },
+        on_program_fault: OnProgramFault::Hold,
     }
 }
 

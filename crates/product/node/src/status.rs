@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::directory::Directory;
 use crate::log::{Names, role_name};
+use crate::short_text::ShortText;
 use crate::snapshot::Snapshot;
 
 /// Schema name and version of the status.
@@ -133,6 +134,15 @@ fn applications(
                 "slowest_transfer_ms": millis(app.slowest_transfer),
                 "received_cycle": app.received_cycle,
                 "received_age_ms": app.received_at.map(|at| millis(now.since(at))),
+                "program": {
+                    "stopped": app.program_stopped,
+                    "faults": app.program_faults,
+                    "last_fault": app.program_fault.map(|fault| json!({
+                        "cycle": fault.cycle,
+                        "cause": fault.cause.as_str(),
+                        "ago_s": now.since(fault.at).as_secs_f64(),
+                    })),
+                },
                 "field": settings.field.as_ref().map(|field| json!({
                     "address": field.address.to_string(),
                     "answers": !app.field_silent,
@@ -157,6 +167,26 @@ pub fn silent_fields(snapshot: &Snapshot, directory: &Directory) -> Vec<String> 
             "field device {address} of '{}' does not answer this node: its outputs do not get there; check the \
              device and its network",
             settings.name
+        ))
+    });
+    told.collect()
+}
+
+/// Programs that have failed and are stopped on this node.
+pub fn stopped_programs(snapshot: &Snapshot, directory: &Directory) -> Vec<String> {
+    let config = &directory.config;
+    let numbered = snapshot.applications.iter().enumerate();
+    let stopped = numbered.filter(|(_, app)| app.program_stopped);
+    let told = stopped.filter_map(|(number, app)| {
+        let settings = config.applications.get((*directory.applications.get(number)?)?)?;
+        let fault = app.program_fault;
+        let cycle = fault.map_or(0, |fault| fault.cycle);
+        let cause = fault.map_or(ShortText::EMPTY, |fault| fault.cause);
+        Some(format!(
+            "the program of '{}' has failed in cycle {cycle} and is stopped on this node ({}); where no other node runs \
+             it, its outputs are what on_program_fault says: mend the program, then apply it or restart the nodes",
+            settings.name,
+            cause.as_str()
         ))
     });
     told.collect()

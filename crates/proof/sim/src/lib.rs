@@ -8,7 +8,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `world` | what happens in which order |
-//! | `host`, `application` | a computer with its process; an executor's thread |
+//! | `host`, `application`, `failing` | a computer with its process; an executor's thread; a program that fails |
 //! | `exchange`, `transits` | drivers' mailboxes; how long states were under way |
 //! | `echo`, `network` | ICMP echo; what becomes of a datagram |
 //! | `device`, `clock` | field devices; clocks with offset and rate |
@@ -26,6 +26,7 @@ mod device;
 mod digest;
 mod echo;
 mod exchange;
+mod failing;
 mod host;
 mod kept;
 mod network;

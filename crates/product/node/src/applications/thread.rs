@@ -87,13 +87,8 @@ impl ApplicationThread {
             ),
         };
         let reporter = Reporter::new(self.index as u16, self.sink, self.log_outputs);
-        let mut follow_up = FollowUp {
-            gate: self.gate,
-            mailbox: self.mailbox,
-            board: self.board,
-            reporter,
-            environment,
-        };
+        let shared = (self.gate, self.mailbox);
+        let mut follow_up = FollowUp::new(shared, self.board, reporter, environment);
         let observer = move |report: &CycleReport, counters: &Counters| {
             follow_up.cycle_ended(report, counters);
         };

@@ -94,7 +94,7 @@ where
         persist,
         ..
     } = *tuning;
-    tuning.result = match executor.tune(settings, application, field) {
+    tuning.result = match executor.tune(settings.clone(), application, field) {
         Ok((application, field)) => {
             (tuning.application, tuning.field) = (application, field);
             executor.replication().set_persist(persist);
@@ -107,5 +107,6 @@ where
             Err(error.to_string())
         }
     };
+    tuning.settings = settings;
     tuning
 }

@@ -1,0 +1,60 @@
+//! A program that fails when the script says so, around the one that is shipped.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault, ProgramFaultKind};
+
+/// Whether executions fail at present.
+#[derive(Clone, Debug, Default)]
+pub struct Failing(Arc<AtomicBool>);
+
+impl Failing {
+    /// From here on they do, or do not.
+    pub fn set(&self, fails: bool) {
+        self.0.store(fails, Ordering::Relaxed);
+    }
+}
+
+/// The shipped application, whose executions fail while the switch is on: the state has gone on then, and the outputs
+/// are nothing that anybody may see.
+pub struct Fallible {
+    /// The shipped one.
+    pub inner: Box<dyn Application>,
+    /// The switch.
+    pub failing: Failing,
+}
+
+impl Application for Fallible {
+    fn inputs(&self) -> usize {
+        self.inner.inputs()
+    }
+    fn outputs(&self) -> usize {
+        self.inner.outputs()
+    }
+    fn execute(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), ProgramFault> {
+        self.inner.execute(context, inputs, outputs)?;
+        if !self.failing.0.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        outputs.fill(1e9);
+        Err(ProgramFault::new(ProgramFaultKind::Trap, "simulated"))
+    }
+    fn state_size_max(&self) -> usize {
+        self.inner.state_size_max()
+    }
+    fn save(&self, into: &mut [u8]) -> usize {
+        self.inner.save(into)
+    }
+    fn load(&mut self, state: &[u8]) -> Result<(), LoadError> {
+        self.inner.load(state)
+    }
+    fn reset(&mut self) {
+        self.inner.reset();
+    }
+}
