@@ -22,6 +22,8 @@ pub struct ProgramNote {
 #[derive(Debug)]
 pub struct CounterBoard {
     counters: [AtomicU64; Counter::ALL.len()],
+    /// Field devices that did not answer last, a bit for each.
+    silent: AtomicU64,
     /// Neither side ever waits for the other: who finds it taken comes again.
     program: Mutex<Option<ProgramNote>>,
 }
@@ -30,6 +32,7 @@ impl Default for CounterBoard {
     fn default() -> Self {
         Self {
             counters: std::array::from_fn(|_| AtomicU64::new(0)),
+            silent: AtomicU64::new(0),
             program: Mutex::default(),
         }
     }
@@ -52,6 +55,15 @@ impl CounterBoard {
     /// One figure.
     pub fn get(&self, counter: Counter) -> u64 {
         self.counters[counter as usize].load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_silent(&self, devices: u64) {
+        self.silent.store(devices, Ordering::Relaxed);
+    }
+
+    /// Field devices that did not answer last, a bit for each by position.
+    pub fn silent(&self) -> u64 {
+        self.silent.load(Ordering::Relaxed)
     }
 
     /// Shows how the program failed; returns whether the place was free.

@@ -3,13 +3,13 @@
 use std::io;
 
 use bumpless_base::NodeId;
-use bumpless_config::{self as config, ApplicationKind, Commit};
+use bumpless_config::{self as config, ApplicationKind, Commit, FieldDevices};
 use bumpless_controller::pid::PidParameters;
 use bumpless_controller::tanks::SENSOR_GAIN;
 use bumpless_controller::{
-    Application, CommitMode, ExecutorSettings, FieldIo, ModbusField, ModbusSettings, NoField,
-    OnFailure, OnProgramFault, QuadrupleTank, QuadrupleTankParameters, SetPointStep, Synthetic,
-    SyntheticParameters,
+    Application, CommitMode, ExecutorSettings, FieldIo, ModbusDevices, ModbusField, ModbusSettings,
+    NoField, OnFailure, OnProgramFault, QuadrupleTank, QuadrupleTankParameters, SetPointStep,
+    Synthetic, SyntheticParameters,
 };
 
 use bumpless_net_linux::Clock;
@@ -34,19 +34,34 @@ pub fn executor_settings(settings: &config::Application, writer: NodeId) -> Exec
             Some(config::OnFailure::Fail) => OnFailure::Fail,
             Some(config::OnFailure::Hold) | None => OnFailure::Hold,
         },
-        on_program_fault: OnProgramFault::Hold,
+        on_program_fault: match &settings.kind {
+            ApplicationKind::Program(program) => match &program.on_fault {
+                config::OnProgramFault::Hold => OnProgramFault::Hold,
+                config::OnProgramFault::Safe(values) => OnProgramFault::Safe(values[..].into()),
+            },
+            _ => OnProgramFault::Hold,
+        },
     }
 }
 
 /// The application that `settings` describe.
-pub fn build(settings: &config::Application) -> Box<dyn Application> {
-    match &settings.kind {
+///
+/// # Errors
+/// A program of the user is refused, with what to do about it.
+pub fn build(settings: &config::Application) -> io::Result<Box<dyn Application>> {
+    Ok(match &settings.kind {
         ApplicationKind::QuadrupleTank(tank) => Box::new(QuadrupleTank::new(tank_parameters(tank))),
         ApplicationKind::Synthetic(synthetic) => Box::new(Synthetic::new(SyntheticParameters {
             size: synthetic.size as usize,
             changed_share: synthetic.changed_share,
         })),
-    }
+        ApplicationKind::Program(program) => {
+            let kind = program.host.name();
+            return Err(io::Error::other(format!(
+                "this build cannot run programs of kind {kind}"
+            )));
+        }
+    })
 }
 
 fn tank_parameters(tank: &config::QuadrupleTank) -> QuadrupleTankParameters {
@@ -79,14 +94,27 @@ fn tank_parameters(tank: &config::QuadrupleTank) -> QuadrupleTankParameters {
 
 pub(super) fn open_field(settings: &config::Application) -> io::Result<Box<dyn FieldIo>> {
     Ok(match &settings.field {
-        Some(field) => {
-            let mut modbus = ModbusSettings::quadruple_tank(field.address);
-            if !field.check_epoch {
-                // Such a device may keep anything at the place where others keep the epoch.
-                (modbus.map.epoch, modbus.map.cycle) = (None, None);
+        Some(field) => match (&field.devices, &settings.kind) {
+            (FieldDevices::Tank(address), _) => {
+                let mut modbus = ModbusSettings::quadruple_tank(*address);
+                if !field.check_epoch {
+                    // Such a device may keep anything at the place where others keep the epoch.
+                    (modbus.map.epoch, modbus.map.cycle) = (None, None);
+                }
+                Box::new(ModbusField::new(modbus, || Clock.now())?)
             }
-            Box::new(ModbusField::new(modbus, || Clock.now())?)
-        }
+            (FieldDevices::Program(devices), ApplicationKind::Program(program)) => {
+                let values = (&program.inputs[..], &program.outputs[..]);
+                let clock = || Clock.now();
+                Box::new(ModbusDevices::new(
+                    devices,
+                    values,
+                    field.check_epoch,
+                    clock,
+                )?)
+            }
+            (FieldDevices::Program(_), _) => Box::new(NoField),
+        },
         None => Box::new(NoField),
     })
 }
@@ -106,7 +134,7 @@ mod tests {
             );
             let config = Config::load(path.as_ref()).unwrap();
             for settings in &config.applications {
-                let needed = published_size_max(build(settings).as_ref());
+                let needed = published_size_max(build(settings).unwrap().as_ref());
                 assert!(
                     needed <= settings.state_max as usize,
                     "{example}: {} needs {needed}",

@@ -56,6 +56,8 @@ pub struct ApplicationSnapshot {
     pub received_at: Option<Instant>,
     /// Its field device did not answer this node last, or its state could not be loaded.
     pub field_silent: bool,
+    /// Its field devices that did not answer last, a bit for each by position.
+    pub silent_devices: u64,
     /// Its program has failed and is stopped here.
     pub program_stopped: bool,
     /// Executions of its program that failed here.

@@ -195,7 +195,7 @@ impl App {
         });
         let failing = Failing::default();
         let application = Fallible {
-            inner: build(settings),
+            inner: build(settings).expect("what the world runs was built before"),
             failing: failing.clone(),
         };
         Self {

@@ -53,6 +53,7 @@ impl<E: Environment> FollowUp<E> {
             self.environment.wake_data_plane();
         }
         self.board.store(counters);
+        self.board.note_silent(report.silent_devices);
         self.show_fault(report);
         self.reporter.report(report);
     }

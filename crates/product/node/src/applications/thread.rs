@@ -52,7 +52,7 @@ impl ApplicationThread {
         settings: &config::Application,
         priority: Option<u8>,
     ) -> io::Result<thread::JoinHandle<()>> {
-        let application = build(settings);
+        let application = build(settings)?;
         let field = open_field(settings)?;
         let executor = executor_settings(settings, self.node);
         let name = format!("app {}", settings.name);

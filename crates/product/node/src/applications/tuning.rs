@@ -33,7 +33,7 @@ impl Tuning {
     pub fn new(settings: &config::Application, node: NodeId) -> io::Result<Self> {
         Ok(Self {
             settings: executor_settings(settings, node),
-            application: build(settings),
+            application: build(settings)?,
             field: open_field(settings)?,
             hot_restart: settings.hot_restart,
             persist: settings.persist,

@@ -177,7 +177,7 @@ impl Titles {
 /// The field device of an application, in words.
 fn field_name(settings: &bumpless_config::Application) -> String {
     match &settings.field {
-        Some(field) => format!("field device {} of '{}'", field.address, settings.name),
+        Some(field) => format!("field device {} of '{}'", field.places(), settings.name),
         None => format!("application '{}'", settings.name),
     }
 }

@@ -118,6 +118,7 @@ impl<D: Drivers> DataPlane<D> {
             let shown = &mut snapshot.applications[usize::from(channel.application)];
             *shown = ApplicationSnapshot {
                 field_silent: !status.fit && !stopped,
+                silent_devices: channel.board.silent(),
                 program_stopped: stopped,
                 program_faults: channel.board.get(Counter::ProgramFaults),
                 program_fault: channel.board.program(shown.program_fault),

@@ -238,7 +238,7 @@ impl World {
                 }
                 let executor = executor_settings(&settings, bumpless_base::NodeId(node as u8));
                 let application = Box::new(Fallible {
-                    inner: build(&settings),
+                    inner: build(&settings).expect("what the world runs was built before"),
                     failing: app.failing.clone(),
                 });
                 let tuned = app.machine.tune(executor, application);
