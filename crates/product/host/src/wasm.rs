@@ -18,7 +18,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use bumpless_controller::{Application, CycleContext, LoadError, TimeSource};
+use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault, TimeSource};
 use bumpless_net_linux::Clock;
 
 use crate::{Limits, Shape};
@@ -45,17 +45,20 @@ pub struct Fault {
     pub message: Option<String>,
 }
 
+impl Fault {
+    /// Cause and last message.
+    fn what(&self) -> String {
+        match &self.message {
+            Some(message) => format!("{} (its last message: {message:?})", self.cause),
+            None => self.cause.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} failed in cycle {}: {}",
-            self.program, self.cycle, self.cause
-        )?;
-        match &self.message {
-            Some(message) => write!(f, " (its last message: {message:?})"),
-            None => Ok(()),
-        }
+        let (program, cycle, what) = (&self.program, self.cycle, self.what());
+        write!(f, "{program} failed in cycle {cycle}: {what}")
     }
 }
 
@@ -254,8 +257,16 @@ impl Application for Wasm {
         self.shape.outputs
     }
 
-    fn execute(&mut self, context: &CycleContext, inputs: &[f64], outputs: &mut [f64]) {
-        let _ = self.run(context, inputs, outputs);
+    fn execute(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), ProgramFault> {
+        self.run(context, inputs, outputs).map_err(|fault| {
+            // Program and cycle are said where this is.
+            ProgramFault::new(fault.cause.kind(), fault.what())
+        })
     }
 
     fn state_size_max(&self) -> usize {

@@ -6,7 +6,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use bumpless_controller::Application;
-use support::{context, program};
+use support::modules::{context, program};
 
 struct Counting;
 

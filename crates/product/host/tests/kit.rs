@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bumpless_base::Instant;
 use bumpless_controller::{
-    Application, CycleContext, LoadError, QuadrupleTank, QuadrupleTankParameters, Synthetic,
-    SyntheticParameters,
+    Application, CycleContext, LoadError, ProgramFault, ProgramFaultKind, QuadrupleTank,
+    QuadrupleTankParameters, Synthetic, SyntheticParameters,
 };
 use bumpless_host::kit::{self, Hindrance, Inputs, Note, Report, Stage, Surroundings, Trial};
 use support::{PERIOD, examined};
@@ -32,6 +32,10 @@ enum Flaw {
     Garbage,
     /// It reads a clock.
     Clock,
+    /// It fails in cycle 40.
+    Fails,
+    /// It fails in cycle 40 if there is another one.
+    FailsNow,
     /// It takes no state.
     Refuses,
     /// Its output is infinite in cycle 40.
@@ -56,7 +60,12 @@ impl Application for Program {
     fn outputs(&self) -> usize {
         2
     }
-    fn execute(&mut self, context: &CycleContext, inputs: &[f64], outputs: &mut [f64]) {
+    fn execute(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), ProgramFault> {
         self.sum += inputs[0];
         self.hidden += 1.0;
         outputs[0] = self.sum;
@@ -71,8 +80,16 @@ impl Application for Program {
                 outputs[1] = (self.clock.fetch_add(1, Ordering::Relaxed) / 200) as f64;
             }
             Flaw::Constant => outputs[0] = 1.0,
+            Flaw::Fails if context.cycle == 40 => {
+                return Err(ProgramFault::new(ProgramFaultKind::Trap, "a wrong pointer"));
+            }
+            // Of the instances that were made, the first one does not.
+            Flaw::FailsNow if context.cycle == 40 && self.own > 1 => {
+                return Err(ProgramFault::new(ProgramFaultKind::Trap, "no socket"));
+            }
             _ => {}
         }
+        Ok(())
     }
     fn state_size_max(&self) -> usize {
         24
@@ -188,6 +205,19 @@ fn trap_hidden_variables_is_found_at_the_cycle_after_the_first_move() {
     assert_eq!((cycle, difference.output), (moved, 1));
     assert_eq!(f64::from_bits(difference.expected), cycle as f64);
     assert_eq!(f64::from_bits(difference.found), 1.0);
+}
+
+#[test]
+fn a_program_that_fails_is_found_once_with_cycle_and_cause() {
+    let found = hindrance(Flaw::Fails);
+    assert_eq!((found.name(), found.cycle()), ("fails", 40));
+    assert!(
+        found.to_string().contains("trap: a wrong pointer"),
+        "{found}"
+    );
+    let found = hindrance(Flaw::FailsNow);
+    assert_eq!((found.name(), found.cycle()), ("not_deterministic", 40));
+    assert!(found.to_string().contains("one of them failed"), "{found}");
 }
 
 #[test]

@@ -5,9 +5,9 @@ mod support;
 use bumpless_controller::{Application, LoadError};
 use bumpless_host::wasm::{Cause, Feature, Problem, TrapKind};
 use bumpless_host::{Limits, Shape};
-use support::{
-    PERIOD, assembled, assert_movable, context, limits, module, program, saved, shape, started,
-    step,
+use support::PERIOD;
+use support::modules::{
+    assembled, assert_movable, context, limits, module, program, saved, shape, started, step,
 };
 
 /// Keeps something in a global of each type, in a memory and in a second one, none of them exported.

@@ -11,10 +11,11 @@ use bumpless_controller::Application;
 use bumpless_host::wasm::{Cause, Counts, Feature, Misuse, Module, Problem, TrapKind, Wasm};
 use bumpless_host::{Kind, Limits};
 use proptest::prelude::*;
-use support::{
-    IMPORTS, PERIOD, assembled, context, limits, module, module_examined, program, saved, shape,
-    started, step, trial,
+use support::modules::{
+    IMPORTS, assembled, context, limits, module, module_examined, program, saved, shape, started,
+    step,
 };
+use support::{PERIOD, trial};
 
 const LEVEL: &str = include_str!("../../../../examples/programs/level.wat");
 

@@ -47,8 +47,8 @@ impl<'a> Runner<'a> {
             period: self.period,
         };
         self.application
-            .execute(&context, &self.inputs, &mut self.outputs);
-        Ok(())
+            .execute(&context, &self.inputs, &mut self.outputs)
+            .map_err(|fault| fault.to_string())
     }
 
     /// The state as it is.
@@ -85,7 +85,7 @@ pub(super) fn disturb(application: &mut dyn Application, cycle: u64, period: Dur
             period,
         };
         // It may fail: taking over a state heals that.
-        application.execute(&context, &inputs, &mut outputs);
+        let _ = application.execute(&context, &inputs, &mut outputs);
     }
 }
 

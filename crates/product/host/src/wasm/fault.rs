@@ -3,6 +3,7 @@
 use std::fmt;
 
 use bumpless_base::Duration;
+use bumpless_controller::ProgramFaultKind;
 use wasmi::TrapCode;
 
 use crate::Kind;
@@ -306,6 +307,21 @@ pub enum Cause {
     },
     /// An earlier cycle failed, and neither was a state loaded since nor was it reset.
     Torn,
+}
+
+impl Cause {
+    /// What it is to an executor.
+    pub fn kind(&self) -> ProgramFaultKind {
+        match self {
+            Self::Trap(TrapKind::OutOfSystemMemory) | Self::Memory { .. } | Self::State { .. } => {
+                ProgramFaultKind::Memory
+            }
+            Self::Trap(_) => ProgramFaultKind::Trap,
+            Self::Misuse(_) => ProgramFaultKind::WrongAnswer,
+            Self::Time { .. } | Self::Steps { .. } => ProgramFaultKind::Overrun,
+            Self::Torn => ProgramFaultKind::NotRunning,
+        }
+    }
 }
 
 /// What stopped a program that stopped by itself.
