@@ -43,6 +43,11 @@ const FLAGS: u64 = 1 | 2;
 const PAGE_IS_WRITTEN: u64 = 2;
 const REGIONS: usize = 128;
 
+/// A page that is written first after it was protected costs its writer as much as copying ten.
+const WORTH_ONE_IN: usize = 10;
+/// For so many cycles the whole state is copied after a cycle that changed too much of it.
+const PAUSE: u32 = 256;
+
 /// Which pages of its state a process has written, as the kernel noted it.
 struct Written {
     pagemap: File,
@@ -51,7 +56,14 @@ struct Written {
     regions: Box<[Region]>,
     /// The page that is compared next.
     next: usize,
+    /// For so many cycles the whole state is copied.
+    paused: u32,
+    /// Whether what is reported is the change of one cycle: not at first, nor after a pause.
+    one_cycle: bool,
 }
+
+/// Tracking has missed a change, or does not work.
+struct Missed;
 
 /// How the copy follows.
 enum Way {
@@ -118,12 +130,14 @@ impl Committed {
     /// Copies what has changed. The program must be waiting.
     pub fn commit(&mut self, shared: &Shared) {
         if let Way::Written(written) = &mut self.way {
-            let copied = written.copy(shared, &mut self.state);
-            if copied.is_ok() && written.compare_one(shared, &self.state) {
-                return;
+            match written.follow(shared, &mut self.state) {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(Missed) => {
+                    self.lost += 1;
+                    self.way = Way::Whole;
+                }
             }
-            self.lost += 1;
-            self.way = Way::Whole;
         }
         shared.copy_state(0, &mut self.state);
     }
@@ -137,13 +151,34 @@ impl Written {
             address,
             regions: vec![Region::default(); REGIONS].into_boxed_slice(),
             next: 0,
+            paused: 0,
+            one_cycle: false,
         })
     }
 
-    fn copy(&mut self, shared: &Shared, state: &mut [u8]) -> io::Result<()> {
+    /// Copies what was written since the last call, unless that is paused: whether it has.
+    fn follow(&mut self, shared: &Shared, state: &mut [u8]) -> Result<bool, Missed> {
+        if let Some(left) = self.paused.checked_sub(1) {
+            self.paused = left;
+            self.one_cycle = false;
+            return Ok(false);
+        }
+        let copied = self.copy(shared, state).map_err(|_| Missed)?;
+        if !self.compare_one(shared, state) {
+            return Err(Missed);
+        }
+        if self.one_cycle && copied > state.len() / WORTH_ONE_IN {
+            self.paused = PAUSE;
+        }
+        self.one_cycle = true;
+        Ok(true)
+    }
+
+    /// Copies what was written since the last scan, and says how many bytes that are.
+    fn copy(&mut self, shared: &Shared, state: &mut [u8]) -> io::Result<usize> {
         let page = page_size() as u64;
         let end = self.address + (state.len() as u64).next_multiple_of(page);
-        let mut start = self.address;
+        let (mut start, mut copied) = (self.address, 0);
         while start < end {
             let (count, walked) = self.scan(start, end)?;
             for region in &self.regions[..count] {
@@ -152,6 +187,7 @@ impl Written {
                 let (from, to) = (from as usize, (to as usize).min(state.len()));
                 if from < to {
                     shared.copy_state(from, &mut state[from..to]);
+                    copied += to - from;
                 }
             }
             if walked <= start {
@@ -159,7 +195,7 @@ impl Written {
             }
             start = walked;
         }
-        Ok(())
+        Ok(copied)
     }
 
     /// How many regions of written pages there are from `start` on, and how far it was looked.

@@ -364,6 +364,25 @@ fn programs_see_the_same_time_and_outputs_in_each_language() {
     assert!(all[0] == all[1] && all[1] == all[2]);
 }
 
+fn each_example_killed_in_mid_cycle_goes_on_as_if_nothing_had_been() {
+    let shape = Shape {
+        inputs: 2,
+        outputs: 2,
+        state_max: 64,
+    };
+    let place = tempfile::tempdir().expect("a folder");
+    for command in [
+        common::level_in_c(),
+        common::level_in_python(),
+        (place, Command::new(common::example("level"))),
+    ] {
+        let make = || started(&command.1, shape, patient());
+        common::survives_kills(make, (200, 10), common::PERIOD, |cycle, inputs| {
+            inputs.copy_from_slice(&[1.0 + (cycle % 50) as f64 / 100.0, 1.2]);
+        });
+    }
+}
+
 tests_and_programs!(
     the_header_compiles_without_a_warning_in_c_and_cpp,
     the_library_installs_with_pkg_config_and_a_program_links_with_it,
@@ -375,4 +394,5 @@ tests_and_programs!(
     two_scripts_do_not_take_each_others_states,
     without_a_host_a_program_says_what_it_is,
     programs_see_the_same_time_and_outputs_in_each_language,
+    each_example_killed_in_mid_cycle_goes_on_as_if_nothing_had_been,
 );

@@ -330,8 +330,9 @@ fn a_large_state_is_whole_although_only_what_changed_is_copied() {
     if !sidecar.is_tracked() {
         skip("needs a kernel with PAGEMAP_SCAN and userfaultfd (Linux 6.7)");
     }
-    for cycle in 1..=300 {
-        if cycle == 150 {
+    // Tracking pauses in cycle 201, and begins again 256 cycles later.
+    for cycle in 1..=600 {
+        if cycle == 150 || cycle == 300 {
             // A state that comes from elsewhere is followed like any other.
             expected.iter_mut().for_each(|byte| *byte ^= 0x55);
             let owner = sidecar.owner().to_le_bytes();

@@ -15,6 +15,7 @@ use bumpless_base::Duration;
 use bumpless_controller::{Application, CycleContext};
 use bumpless_sidecar::{Command, Fault, Limits, Shape, Sidecar};
 use bumpless_testing::skip;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 /// Makes the `main` that runs these functions as tests, or this binary as one of the [`programs`].
@@ -186,6 +187,44 @@ pub fn first_difference_with(
     });
     assert!(first.is_some() || at.is_empty(), "moves were left out");
     (first, seen)
+}
+
+/// One instance runs undisturbed, the other is killed at random instants of its cycles so many times: their outputs are the same
+/// in each cycle.
+pub fn survives_kills(
+    make: impl Fn() -> Sidecar,
+    (cycles, kills): (u64, u64),
+    period: Duration,
+    mut inputs: impl FnMut(u64, &mut [f64]),
+) {
+    let (mut stays, mut dies, mut sequence) = (make(), make(), Sequence(5));
+    let (n, m) = (stays.inputs(), stays.outputs());
+    let (mut given, mut one, mut other) = (vec![0.0; n], vec![0.0; m], vec![0.0; m]);
+    for cycle in 1..=cycles {
+        let context = CycleContext { cycle, period };
+        inputs(cycle, &mut given);
+        stays
+            .run_cycle(&context, &given, &mut one)
+            .expect("nobody disturbs it");
+        let killer = (cycle % (cycles / kills) == 0).then(|| {
+            let id = dies.process_id();
+            let wait = StdDuration::from_micros(sequence.below(60));
+            thread::spawn(move || {
+                thread::sleep(wait);
+                let id = id.and_then(|id| Pid::from_raw(id.cast_signed()));
+                id.map(|id| kill_process(id, Signal::KILL))
+            })
+        });
+        until("it runs again", || {
+            dies.run_cycle(&context, &given, &mut other).is_ok()
+        });
+        if let Some(killer) = killer {
+            let _ = killer.join().expect("no panic");
+        }
+        assert_eq!(one, other, "cycle {cycle}");
+    }
+    // A process that was killed after the last cycle has no successor yet.
+    assert!(dies.counts().starts >= kills, "{:?}", dies.counts());
 }
 
 /// A C compiler; without one, this test is left out.

@@ -149,10 +149,11 @@ struct Large;
 
 pub const LARGE: usize = 1 << 20;
 
-/// The places that `cycle` changes, with what it writes there.
-pub fn written(cycle: u64) -> [(usize, u8); 24] {
+/// The places that `cycle` changes, with what it writes there: few pages, and for a while many.
+pub fn written(cycle: u64) -> impl Iterator<Item = (usize, u8)> {
     let mut sequence = super::Sequence(cycle | 1 << 40);
-    core::array::from_fn(|_| (sequence.below(LARGE as u64) as usize, cycle as u8))
+    let count = if (200..210).contains(&cycle) { 120 } else { 12 };
+    (0..count).map(move |_| (sequence.below(LARGE as u64) as usize, cycle as u8))
 }
 
 impl Program for Large {
