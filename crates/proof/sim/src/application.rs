@@ -12,13 +12,13 @@ use bumpless_node::build::Shared;
 use bumpless_node::executor::{ChannelReplication, GroupOutputGate, Situation};
 use bumpless_node::log::EventSink;
 use bumpless_node::persist::Keeper;
-use bumpless_node::program::{build, executor_settings};
+use bumpless_node::program::executor_settings;
 use bumpless_transfer::{Publisher, Subscriber};
 use std::sync::Arc;
 
 use crate::check::State;
 use crate::digest::digest;
-use crate::failing::{Failing, Fallible};
+use crate::failing::{Failing, Fallible, build};
 use crate::host::{Environment, Slot};
 use crate::kept::{Saver, StateDisk};
 

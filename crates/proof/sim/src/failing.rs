@@ -1,9 +1,28 @@
 //! A program that fails when the script says so, around the one that is shipped.
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bumpless_config::{self as config, ApplicationKind, ProgramHost};
 use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault, ProgramFaultKind};
+
+/// The application that `settings` describe, as it runs here: a program of the user is stopped by steps instead of time.
+///
+/// # Errors
+/// Why it cannot run here.
+pub fn build(settings: &config::Application) -> io::Result<Box<dyn Application>> {
+    match &settings.kind {
+        ApplicationKind::Program(program) if program.host != ProgramHost::Wasm => {
+            Err(io::Error::other(format!(
+                "the program of '{}' is a process of its own, which takes its own time and cannot be simulated; \
+                 what is compiled to WebAssembly can",
+                settings.name
+            )))
+        }
+        _ => bumpless_node::program::build_timed(settings, None),
+    }
+}
 
 /// Whether executions fail at present.
 #[derive(Clone, Debug, Default)]

@@ -44,6 +44,14 @@ mod transits;
 pub mod variants;
 mod world;
 
+/// Whether the application that `settings` describe runs in this world.
+///
+/// # Errors
+/// Why it does not.
+pub fn runs(settings: &bumpless_config::Application) -> std::io::Result<()> {
+    failing::build(settings).map(drop)
+}
+
 pub use check::Window;
 pub use run::{Report, Settings, faults, run, run_unless, shortest_storm};
 pub use script::{

@@ -117,6 +117,9 @@ impl<D: Drivers> DataPlane<D> {
             RedundancyCause::BackupNotSynced => {
                 ShortText::of("the backup has no fresh state of every application")
             }
+            RedundancyCause::BackupUnfit if self.titles.programs => ShortText::of(
+                "an application cannot run on the backup: a field device does not answer it, or its program has failed",
+            ),
             RedundancyCause::BackupUnfit => {
                 ShortText::of("a field device does not answer the backup")
             }

@@ -7,11 +7,11 @@ use bumpless_base::Counters;
 use bumpless_config::Config;
 use bumpless_node::change::{Newcomer, Step};
 use bumpless_node::data_plane::Command;
-use bumpless_node::program::{build, executor_settings};
+use bumpless_node::program::executor_settings;
 
 use super::World;
 use crate::application::App;
-use crate::failing::Fallible;
+use crate::failing::{Fallible, build};
 use crate::host::position;
 use crate::queue::What;
 use crate::variants::{Everybody, LAST, variant};
