@@ -33,14 +33,15 @@ impl Redundancy {
 pub enum OutputOutcome {
     /// The field device took them.
     Written,
-    /// The field device took the safe values of a program that has stopped.
-    Safe,
     /// Not written: no right, no input, or no commit.
     Held,
     /// The field device refused them because of a higher epoch.
     Rejected,
     /// The write failed or came too late.
     Failed,
+    /// The field device took the safe values of a program that has stopped.
+    // Last: traces of simulated worlds tell outcomes by their order.
+    Safe,
 }
 
 impl OutputOutcome {
