@@ -4,10 +4,11 @@ mod support;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use support::plan::Plan;
-use support::process::{json, said};
+use support::process::{BUMPLESS, json, outcome, said};
 use support::site::Site;
 
 /// A pair on two networks with a witness on each, everybody with a certificate.
@@ -159,4 +160,75 @@ fn files_that_cannot_be_used_are_told_at_once_and_nothing_starts() {
     let problems = value["certificate_problems"].as_array().unwrap();
     assert_eq!(problems.len(), 2, "{value}");
     assert!(problems.iter().all(|it| it["node"] == "left"), "{value}");
+}
+
+#[test]
+fn without_a_word_about_security_a_node_names_the_two_commands_and_they_suffice() {
+    let mut site = site(3600);
+    let text = fs::read_to_string(site.config()).unwrap();
+    let silent = text.replace("[security]\nkey_lifetime_s = 3600\n", "");
+    assert!(!silent.contains("[security]") && silent != text);
+    fs::write(site.config(), silent).unwrap();
+    let nodes = ["left", "right"].map(|node| format!("{node}.{}", site.plan.name));
+    let witnesses = ["w0.witness".to_owned(), "w1.witness".to_owned()];
+    for folder in nodes.iter().chain(&witnesses).map(String::as_str).chain(["pki"]) {
+        fs::remove_dir_all(site.path(folder)).unwrap();
+    }
+    let config = site.config();
+    let run = ["run", config.to_str().unwrap(), "--node", "left"];
+    let (told, errors, status) = said(&run);
+    assert_eq!((status, &*told), (Some(1), ""), "{errors}");
+    assert!(!site.socket("left").exists());
+    let missing = site.path(&nodes[0]).display().to_string();
+    for words in [&*missing, "keys = [\"black-box.key\"]", "packets = \"open\""] {
+        assert!(errors.contains(words), "{errors}");
+    }
+    let arguments = ["check", config.to_str().unwrap(), "--json"];
+    let (value, status) = json(&arguments, "bumpless.check/1");
+    assert_eq!((status, &value["ok"]), (Some(0), &true.into()));
+    let lines = errors.lines().filter_map(|line| line.strip_prefix("    "));
+    let lines: Vec<_> = lines.collect();
+    assert_eq!(value["certificates_missing"], serde_json::json!(lines));
+    assert_eq!(lines.len(), 2, "{errors}");
+    for line in lines {
+        let line = line.replace("SITE", "plant");
+        let mut words = line.split(' ');
+        assert_eq!(words.next(), Some("bumpless"));
+        let mut command = Command::new(BUMPLESS);
+        command.args(words).current_dir(site.path("."));
+        let (_, errors, status) = outcome(&command.stdin(Stdio::null()).output().unwrap());
+        assert_eq!(status, Some(0), "{line}: {errors}");
+    }
+    let (value, _) = json(&arguments, "bumpless.check/1");
+    assert!(value["certificates_missing"].is_null(), "{value}");
+    site.start_surroundings();
+    site.start("left");
+    site.start("right");
+    site.await_redundant("tank");
+}
+
+#[test]
+fn one_witness_process_serves_reference_points_by_a_certificate_at_each_address() {
+    let mut site = site(1);
+    site.start_witness_for_all();
+    site.start_plant(&[]);
+    site.start("left");
+    site.start("right");
+    site.await_redundant("tank");
+    for node in ["left", "right"] {
+        let status = site.await_status("each has a key of its own", node, |status| {
+            let all = sessions(status);
+            all.len() == 3 && all.iter().all(|&(_, key, agreed)| key && agreed >= 3)
+        });
+        assert_eq!(status["weaknesses"].as_array().unwrap().len(), 0, "{status}");
+    }
+    // With the wrong names at the addresses, no node believes either.
+    let mut crossed = self::site(3600);
+    crossed.plan.witnesses.reverse();
+    crossed.start_witness_for_all();
+    crossed.start("left");
+    let status = crossed.await_status("it says why there is no key", "left", |status| {
+        status["weaknesses"].to_string().matches("there is no key with 'w").count() == 2
+    });
+    assert!(sessions(&status).contains(&("w0", false, 0)), "{status}");
 }

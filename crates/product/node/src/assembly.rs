@@ -14,6 +14,7 @@ use rtrb::Producer;
 
 use crate::admission::Admission;
 use crate::build::{Beginning, Ends, Node, Parts};
+use crate::certificates;
 use crate::change::store::Store;
 use crate::change::{Changer, RunningChanges, Tools};
 use crate::control::{CALLERS_MAX, ControlServer};
@@ -73,10 +74,10 @@ enum Keys {
 
 impl Keys {
     fn read((config, node): (&Config, NodeId), folder: &Path) -> Result<Self, RunError> {
-        if let Security::Certificates(certificates) = &config.security {
+        if let Security::Certificates(given) = &config.security {
             let node = config.nodes.get(usize::from(node.0));
             let called = node.map_or("", |node| node.name.as_str());
-            let identity = management::identity(certificates, (called, &config.pair), folder);
+            let identity = certificates::identity(given, (config, called), folder);
             let identity = identity.map_err(RunError::Identity)?;
             return Ok(Self::Sessions(identity.into()));
         }

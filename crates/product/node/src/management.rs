@@ -11,59 +11,20 @@ use bumpless_config::{Certificates, Config, Reference, ReferenceKind};
 use bumpless_management as management;
 use bumpless_management::{LinkProfile, Partner, PartnerState, Profile, Ring, Setup};
 use bumpless_net_linux::{Clock, Waker};
-use bumpless_pki::{BadName, Identity, IdentityPaths, NodeName, Problems, system_clock};
+use bumpless_pki::{BadName, Identity, NodeName};
 use bumpless_secure::{Keyring, RingSuite, Secret};
 use rtrb::Producer;
 use serde_json::{Value, json};
 
+use crate::certificates::{WITNESS, paths};
 use crate::data_plane::Command;
 use crate::data_plane::addresses::Correspondent;
 use crate::data_plane::protection::Use;
 use crate::log::LogRegistry;
 use crate::wiring::Wiring;
 
-/// The second part of the name in a witness's certificate, in which a node has its pair.
-pub const WITNESS: &str = "witness";
 /// The data plane takes orders within a turn.
 const TAKEN: Duration = Duration::from_secs(1);
-
-/// Where the files of `node` of `pair` are below `folder`.
-pub fn paths(folder: &Path, node: &str, pair: &str) -> IdentityPaths {
-    let own = format!("{node}.{pair}").to_ascii_lowercase();
-    IdentityPaths::in_folder(&folder.join(own))
-}
-
-/// The identity of a node of `config`, a configuration in `folder`.
-///
-/// # Errors
-/// Everything that is wrong with its files.
-pub fn identity(
-    certificates: &Certificates,
-    (node, pair): (&str, &str),
-    folder: &Path,
-) -> Result<Identity, Problems> {
-    let paths = paths(&folder.join(&certificates.folder), node, pair);
-    Identity::load(&paths, node, pair, system_clock())
-}
-
-/// What a configuration in `folder` finds on this computer of the certificates of its nodes: of each that has a folder,
-/// the node's name and its identity. A configuration may be checked where there is none.
-pub fn identities(
-    certificates: &Certificates,
-    config: &Config,
-    folder: &Path,
-) -> Vec<(String, Result<Identity, Problems>)> {
-    let nodes = config.nodes.iter().map(|node| node.name.clone());
-    let here = nodes.filter(|node| {
-        let paths = paths(&folder.join(&certificates.folder), node, &config.pair);
-        paths.certificate.parent().is_some_and(Path::is_dir)
-    });
-    here.map(|node| {
-        let identity = identity(certificates, (&node, &config.pair), folder);
-        (node, identity)
-    })
-    .collect()
-}
 
 /// With whom there are sessions, and by which number in the configuration each is known to the data plane.
 struct Wanted {

@@ -6,17 +6,19 @@ mod watch;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bumpless_config::Config;
 use bumpless_controller::QuadrupleTankParameters;
 use bumpless_net_linux::Clock;
 use bumpless_node::control::{self, Request};
-use bumpless_node::key_file;
+use bumpless_pki::rustls::pki_types::UnixTime;
+use bumpless_pki::{Authority, Problem};
 
 pub use self::watch::Waiter;
 use super::DemoError;
 use super::addresses::Addresses;
-use super::configuration::{self, GROUP, KEY, NETWORKS, NODES, PRIORITY};
+use super::configuration::{self, GROUP, NETWORKS, NODES, PAIR, PRIORITY};
 use super::follow::Follower;
 use super::meter::Meter;
 use super::processes::Process;
@@ -25,6 +27,10 @@ use crate::runlog::{Event, EventKind, Stall};
 
 /// Longest lease that the witnesses grant; they stay silent for so long after their start.
 const LONGEST_LEASE_MS: u32 = 200;
+
+/// What the demonstration's authority calls its site, and how long its certificates last: no repetition takes longer.
+const SITE: &str = "demo";
+const CERTIFICATES_LAST: Duration = Duration::from_secs(24 * 3600);
 
 /// How long an order is refused, and how often it is given meanwhile: a pair whose machine has just stood still is not
 /// in step for a moment.
@@ -70,6 +76,21 @@ pub fn now_ns() -> u64 {
     Clock.now().as_nanos()
 }
 
+/// Makes an authority that ends soon after the demonstration, and with it everybody's certificates, beside the
+/// configuration. The authority itself is not needed any more.
+fn issue(directory: &Path) -> Result<(), Problem> {
+    let (folder, now) = (directory.join("authority"), UnixTime::now());
+    let authority = Authority::create(&folder, SITE, CERTIFICATES_LAST, now)?;
+    for text in configuration::everybody() {
+        let name = authority.name(&text).map_err(|name| Problem {
+            path: folder.clone(),
+            cause: name.into(),
+        })?;
+        authority.issue(&name, CERTIFICATES_LAST, now, &directory.join(name.short()))?;
+    }
+    Ok(())
+}
+
 impl Laboratory {
     /// Starts everything; `tank` gives the set points.
     ///
@@ -86,8 +107,7 @@ impl Laboratory {
         let text = configuration::text(directory, &addresses, tank);
         let config_path = directory.join("pair.toml");
         fs::write(&config_path, &text).map_err(|e| DemoError::system("the configuration", e))?;
-        key_file::create(&directory.join(KEY))
-            .map_err(|e| DemoError::system("a key", io::Error::other(e)))?;
+        issue(directory).map_err(|e| DemoError::system("certificates", io::Error::other(e)))?;
         let config = Config::parse(&text, &config_path.display().to_string())
             .map_err(DemoError::Configuration)?;
         let meter = Meter::start().map_err(|e| DemoError::system("the stall meter", e))?;
@@ -112,15 +132,15 @@ impl Laboratory {
 
     fn start_surroundings(&mut self, addresses: &Addresses) -> Result<(), DemoError> {
         for (network, address) in NETWORKS.iter().zip(addresses.witnesses) {
+            let name = configuration::witness(network);
+            let [left, right] = NODES.map(|node| format!("{node}.{PAIR}"));
             let arguments = format!(
-                "witness --listen {address} --longest-lease-ms {LONGEST_LEASE_MS} --priority {PRIORITY}"
+                "witness --listen {address} --longest-lease-ms {LONGEST_LEASE_MS} --priority {PRIORITY} \
+                 --name {name} --serve {left} --serve {right} --certificates"
             );
-            let key = self.directory.join(KEY).display().to_string();
-            let arguments = arguments.split(' ').chain(["--key", &key]);
-            let process = self.process(
-                &format!("witness-{network}"),
-                &arguments.collect::<Vec<_>>(),
-            )?;
+            let folder = self.directory.display().to_string();
+            let arguments = arguments.split(' ').chain([&*folder]);
+            let process = self.process(&name, &arguments.collect::<Vec<_>>())?;
             self.witnesses.push(process);
         }
         let log = self.plant_log().display().to_string();
