@@ -130,7 +130,7 @@ fn the_readme_word_for_word_gives_a_pair_that_switches_over_and_changes() {
     for change in changes {
         assert!(change.wait().success(), "the pair did not change");
     }
-    let all = "check plan pki pki witness plant run run status switchover apply apply";
+    let all = "check plan pki pki witness plant run run status switchover apply";
     assert_eq!(done.join(" "), all);
     let now = std::fs::read_to_string(bench.path().join("pair.toml")).unwrap();
     assert!(now.contains("13.6"), "{now}");

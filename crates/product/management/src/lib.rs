@@ -21,5 +21,5 @@ mod session;
 
 pub use keys::{Keys, RETIRED_AFTER, Ring};
 pub use message::{LONGEST, LinkProfile, Malformed, Message, Profile};
-pub use service::{Host, Partner, PartnerState, Path, Running, Setup, start};
+pub use service::{Carried, Errand, Host, Partner, PartnerState, Path, Running, Setup, start};
 pub use session::{Event, Session, SessionError, SessionSecret};

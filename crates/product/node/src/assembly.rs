@@ -148,6 +148,7 @@ fn start_threads(
         keys,
         (&shared, &sessions),
         (&options, told),
+        &changes,
     )?;
     data_plane.join().map_err(|_| RunError::Panicked)
 }
@@ -158,6 +159,7 @@ fn start_sessions(
     keys: Keys,
     (shared, sessions): (&Shared, &Sessions),
     (options, log): (&RunOptions, LogRegistry),
+    changes: &RunningChanges,
 ) -> Result<Option<bumpless_management::Running>, RunError> {
     let (Keys::Sessions(identity), Security::Certificates(certificates)) = (keys, &config.security)
     else {
@@ -166,7 +168,8 @@ fn start_sessions(
     let folder = key_file::folder_of(options.config_file.as_deref());
     let orders = (Arc::clone(&shared.orders), shared.waker.clone());
     let with = (certificates, *identity, folder);
-    let started = management::start((config, wiring), with, orders, (sessions, log));
+    let told = (sessions, log);
+    let started = management::start((config, wiring), with, orders, told, changes.entrance());
     let started = started.map_err(|error| system("start sessions with partners", error))?;
     Ok(Some(started))
 }

@@ -14,6 +14,7 @@ use bumpless_net_linux::Clock;
 use bumpless_node::control::{self, Request};
 use bumpless_pki::rustls::pki_types::UnixTime;
 use bumpless_pki::{Authority, Problem};
+use serde_json::Value;
 
 pub use self::watch::Waiter;
 use super::DemoError;
@@ -254,11 +255,16 @@ impl Laboratory {
     pub fn switch_over(&mut self, node: usize) -> Result<u64, DemoError> {
         let group = Some(GROUP.into());
         let order = Request::Switchover { group, to: None };
-        self.order(node, &order, "the switchover")
+        Ok(self.order(node, &order, "the switchover")?.0)
     }
 
-    /// Gives a node an order and says when; again while it refuses, as an operator would.
-    fn order(&mut self, node: usize, request: &Request, what: &str) -> Result<u64, DemoError> {
+    /// Gives a node an order, says when and what it replied; again while it refuses, as an operator would.
+    fn order(
+        &mut self,
+        node: usize,
+        request: &Request,
+        what: &str,
+    ) -> Result<(u64, Value), DemoError> {
         let until = now_ns() + ORDER_TIMEOUT_NS;
         loop {
             let Node { name, control, .. } = &self.nodes[node];
@@ -266,7 +272,7 @@ impl Laboratory {
             let reply =
                 control::request(control, request).map_err(|e| DemoError::system(*name, e))?;
             let Some(error) = reply["error"].as_str() else {
-                return Ok(at);
+                return Ok((at, reply));
             };
             if at >= until {
                 let refused = format!("{name} refused {what}: {error}");
@@ -276,7 +282,8 @@ impl Laboratory {
         }
     }
 
-    /// Orders the change with this number of both nodes, and says when.
+    /// Orders the change with this number, and says when: of one node, which brings it to the other, or of both where they
+    /// have no session at that moment.
     ///
     /// # Errors
     /// If a node goes on refusing, or the file cannot be written.
@@ -288,7 +295,10 @@ impl Laboratory {
         let at = now_ns();
         for node in 0..self.nodes.len() {
             let file = file.clone();
-            self.order(node, &Request::Apply { file }, "the change")?;
+            let (_, reply) = self.order(node, &Request::Apply { file }, "the change")?;
+            if reply["partner"].is_string() {
+                break;
+            }
         }
         Ok(at)
     }
