@@ -138,8 +138,12 @@ fn start_threads(
         .map_err(|error| system("start the thread for changes", error))?;
     let sessions = Sessions::default();
     let operator = shared.operator(wiring.names.clone(), &changes, sessions.clone());
-    let _control = ControlServer::start(&config.control_socket(wiring.node), operator)
-        .map_err(|error| system("listen on the control socket", error))?;
+    let socket = config.control_socket(wiring.node);
+    let group = config.nodes[usize::from(wiring.node.0)]
+        .control_group
+        .as_deref();
+    let _control = ControlServer::start(&socket, group, operator)
+        .map_err(|error| system(listening(group), error))?;
     let realtime = config.realtime.clone();
     let data_plane = start_data_plane(built.plane, &shared, realtime, weaknesses)
         .map_err(|error| system("start the data plane", error))?;
@@ -151,6 +155,16 @@ fn start_threads(
         &changes,
     )?;
     data_plane.join().map_err(|_| RunError::Panicked)
+}
+
+/// What is attempted, as an error says it.
+const fn listening(group: Option<&str>) -> &'static str {
+    match group {
+        None => "listen on the control socket",
+        Some(_) => {
+            "listen on the control socket for its control_group, of which the node's user must be a member"
+        }
+    }
 }
 
 /// Sessions with partners and witnesses, if keys are agreed on.
