@@ -10,11 +10,13 @@
 //! | [`config`] | a configuration file, or edits of a good one | read, or explained with a remedy |
 //! | [`transfer`] | calls and a network's doings between sender and receiver | whole, forward, fresh, bounded, kept promise, heals |
 //! | [`roles`] | the same between two nodes and their witnesses | one writer in true time, epochs grow, promises, bounded |
+//! | [`open`] | what an attacker does to envelopes and sealed states on their way | opened once, as it was, where it belongs; otherwise refused with a cause |
 #![forbid(unsafe_code)]
 
 mod input;
 
 pub mod config;
+pub mod open;
 pub mod parse;
 pub mod roles;
 pub mod transfer;

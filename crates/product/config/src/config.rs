@@ -75,10 +75,7 @@ impl Config {
         let of = |app: &crate::Application| {
             let candidates = &self.groups[app.group].candidates;
             let runs = candidates.contains(&node);
-            runs.then(|| {
-                let persist = app.persist.is_some();
-                check::buffers(app.state_max, candidates.len(), persist)
-            })
+            runs.then(|| check::buffers(app.state_max, candidates.len(), kinds(app)))
         };
         let bytes: u128 = self.applications.iter().filter_map(of).sum();
         u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -90,8 +87,8 @@ impl Config {
         let candidates = &self.groups[application.group].candidates;
         let used = candidates.iter().map(|node| self.state_memory(*node)).max();
         let free = self.transfer.memory_max.saturating_sub(used.unwrap_or(0));
-        let more = u128::from(free)
-            / check::buffers(1, candidates.len(), application.persist.is_some()).max(1);
+        let more =
+            u128::from(free) / check::buffers(1, candidates.len(), kinds(application)).max(1);
         let payload = u128::from(self.transfer.payload_size);
         let numbered = u128::from(self.transfer.version.max_packets()) * payload;
         let most = (u128::from(application.state_max) + more).min(numbered);
@@ -134,6 +131,12 @@ impl Config {
         };
         directory.join(format!("{}-{name}.sock", self.pair))
     }
+}
+
+/// Which kinds of buffers `application` has besides those that all have.
+fn kinds(application: &crate::Application) -> (bool, bool) {
+    let sealed = !application.security.is_none();
+    (application.persist.is_some(), sealed)
 }
 
 fn read(text: &str, name: &str, room: Room) -> Result<Config, Vec<Problem>> {

@@ -6,7 +6,7 @@ use crate::model::MAX_FILE_LEN;
 use crate::reader::{Reader, TableReader};
 use crate::schema::{
     Application, FieldIo, Group, Network, Node, Pair, PlanSettings, Realtime, Reference, SECTIONS,
-    Section, Security, SetPoint, Timing, Transfer,
+    Section, Security, SetPoint, StateSecurity, Timing, Transfer,
 };
 use crate::section::{SectionInfo, Times};
 use crate::suggest::nearest;
@@ -31,6 +31,7 @@ pub(crate) struct ApplicationEntry {
     pub(crate) fields: Application,
     pub(crate) set_points: Vec<SetPoint>,
     pub(crate) field: Option<FieldIo>,
+    pub(crate) security: Option<StateSecurity>,
 }
 
 /// Most syntax errors that are reported; after more, the text is hardly a configuration file.
@@ -246,20 +247,27 @@ fn applications(reader: &mut Reader, root: &Table) -> Vec<ApplicationEntry> {
     for (table, path, line) in entries(reader, root, "", Application::INFO) {
         let fields = Application::read(TableReader::new(reader, table, path.clone(), line));
         let set_points = many(reader, table, &path);
-        let field = table.get("field").and_then(|item| {
-            let path = join(&path, "field");
-            let Some(inner) = item.as_table_like() else {
-                misplaced(reader, table, item, &path, FieldIo::INFO);
-                return None;
-            };
-            let line = reader.lines.of(item.span());
-            Some(FieldIo::read(TableReader::new(reader, inner, path, line)))
-        });
+        let field = part(reader, table, &path);
+        let security = part(reader, table, &path);
         all.push(ApplicationEntry {
             fields,
             set_points,
             field,
+            security,
         });
     }
     all
+}
+
+/// A section that stands at most once in the table at `parent`.
+fn part<S: Section>(reader: &mut Reader, table: &dyn TableLike, parent: &str) -> Option<S> {
+    let name = last_name(S::INFO);
+    let item = table.get(name)?;
+    let path = join(parent, name);
+    let Some(inner) = item.as_table_like() else {
+        misplaced(reader, table, item, &path, S::INFO);
+        return None;
+    };
+    let line = reader.lines.of(item.span());
+    Some(S::read(TableReader::new(reader, inner, path, line)))
 }

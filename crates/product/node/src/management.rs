@@ -20,6 +20,7 @@ use crate::data_plane::Command;
 use crate::data_plane::addresses::Correspondent;
 use crate::data_plane::protection::Use;
 use crate::log::LogRegistry;
+use crate::state_security::StateRings;
 use crate::wiring::Wiring;
 
 /// The second part of the name in a witness's certificate, in which a node has its pair.
@@ -206,7 +207,7 @@ fn weaknesses(name: &str, state: &PartnerState) -> Vec<String> {
 pub fn start(
     (config, wiring): (&Config, &Wiring),
     (certificates, identity, folder): (&Certificates, Identity, &Path),
-    (orders, waker): (Arc<Mutex<Producer<Command>>>, Waker),
+    (orders, waker, states): (Arc<Mutex<Producer<Command>>>, Waker, StateRings),
     (sessions, log): (&Sessions, LogRegistry),
 ) -> std::io::Result<management::Running> {
     let wanted = Wanted::new(config, wiring, identity.name()).map_err(std::io::Error::other)?;
@@ -233,6 +234,7 @@ pub fn start(
         names: wanted.names,
         orders,
         waker,
+        states,
         unanswered: Vec::new(),
         sessions: sessions.clone(),
         log,
@@ -248,6 +250,8 @@ struct DataPlaneKeys {
     names: Vec<String>,
     orders: Arc<Mutex<Producer<Command>>>,
     waker: Waker,
+    /// Where executors find the same.
+    states: StateRings,
     /// What the data plane has, held so that it frees nothing.
     held: Vec<Option<Keys>>,
     /// What it may have still, until it answers.
@@ -272,6 +276,15 @@ impl DataPlaneKeys {
     }
 }
 
+impl DataPlaneKeys {
+    /// States are exchanged with partners alone. Those that are here already open still.
+    fn give_states(&self, partner: usize, keys: &Keys, seals: bool) {
+        if let Correspondent::Partner(peer) = self.with[partner] {
+            self.states.set(peer, keys, seals);
+        }
+    }
+}
+
 impl management::Host for DataPlaneKeys {
     fn set_keys(&mut self, partner: usize, ring: &Ring) -> bool {
         self.unanswered
@@ -286,6 +299,7 @@ impl management::Host for DataPlaneKeys {
             true => Use::SealAndOpen,
             false => Use::Open,
         };
+        self.give_states(partner, &keys, ring.seals);
         let Some(answer) = self.order(partner, &keys, way) else {
             return false;
         };
@@ -305,6 +319,7 @@ impl management::Host for DataPlaneKeys {
         let Some(keys) = self.held[partner].clone() else {
             return;
         };
+        self.give_states(partner, &keys, false);
         // A full queue of orders empties within a turn of the data plane.
         let until = Instant::now() + TAKEN;
         while Instant::now() < until {

@@ -21,6 +21,7 @@ use crate::log::{LogHealth, Names, OutputState};
 use crate::management::Sessions;
 use crate::note::Note;
 use crate::snapshot::Snapshot;
+use crate::state_security::Healths;
 use crate::status;
 
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -38,6 +39,7 @@ pub struct Operator {
     notes: Arc<Mutex<Vec<Note>>>,
     log: LogHealth,
     sessions: Sessions,
+    states: Healths,
 }
 
 impl Operator {
@@ -49,7 +51,8 @@ impl Operator {
         orders: Arc<Mutex<Producer<Command>>>,
         changes: (Sender<ChangeRequest>, Thread),
         waker: Waker,
-        (notes, log, sessions): (Arc<Mutex<Vec<Note>>>, LogHealth, Sessions),
+        (notes, log): (Arc<Mutex<Vec<Note>>>, LogHealth),
+        (sessions, states): (Sessions, Healths),
     ) -> Self {
         Self {
             directory,
@@ -61,6 +64,7 @@ impl Operator {
             notes,
             log,
             sessions,
+            states,
         }
     }
 
@@ -85,6 +89,7 @@ impl Operator {
         weaknesses.extend(status::refused_by_the_kernel(&snapshot, &self.names));
         let log = self.log();
         weaknesses.extend(self.sessions.weaknesses());
+        weaknesses.extend(self.states.weaknesses());
         weaknesses.extend(log.iter().filter_map(OutputState::weakness));
         weaknesses.dedup();
         let mut status =

@@ -23,12 +23,17 @@ const BUFFERS_OF_APPLICATION: u128 = 2;
 /// Buffers of one state on its way to the disk: two between the executor and the thread that writes, and the file.
 const BUFFERS_TO_DISK: u128 = 3;
 
+/// Buffers of one state in which it is opened.
+const BUFFERS_TO_OPEN: u128 = 1;
+
 /// Bytes of all buffers on one node for states of `size` bytes that it exchanges with the other of so many
-/// `candidates`, and with `persist` writes to its disk.
-pub(crate) fn buffers(size: u32, candidates: usize, persist: bool) -> u128 {
+/// `candidates`, and with `persist` writes to its disk, and opens if they are `sealed`.
+pub(crate) fn buffers(size: u32, candidates: usize, (persist, sealed): (bool, bool)) -> u128 {
     let partners = candidates.saturating_sub(1) as u128;
     let to_disk = BUFFERS_TO_DISK * u128::from(persist);
-    u128::from(size) * (BUFFERS_PER_PARTNER * partners + BUFFERS_OF_APPLICATION + to_disk)
+    let to_open = BUFFERS_TO_OPEN * u128::from(sealed);
+    let of_application = BUFFERS_OF_APPLICATION + to_disk + to_open;
+    u128::from(size) * (BUFFERS_PER_PARTNER * partners + of_application)
 }
 
 /// What the sums need of one network.
@@ -304,10 +309,13 @@ fn memory(reader: &mut Reader, file: &File, drafts: &[Draft], groups: &[groups::
     let need = |id: NodeId| -> u128 {
         let of = |draft: &Draft| -> Option<u128> {
             let candidates = groups.get(draft.group?)?.candidates.as_deref()?;
-            let persist = draft.persist?.is_some();
+            let kinds = (
+                draft.persist?.is_some(),
+                !draft.security.as_ref()?.is_none(),
+            );
             candidates
                 .contains(&id)
-                .then_some(buffers(draft.state_max?, candidates.len(), persist))
+                .then_some(buffers(draft.state_max?, candidates.len(), kinds))
         };
         drafts.iter().filter_map(of).sum()
     };

@@ -97,6 +97,7 @@ const BLOCKS: &[Block] = &[
         &[("at_s", "20"), ("tank1_cm", "13.4"), ("tank2_cm", "12.7")],
     ),
     ("application.field", &[("address", "\"127.0.0.10:5502\"")]),
+    ("application.security", &[]),
 ];
 
 /// A complete configuration with every field explained: the text of

@@ -17,7 +17,7 @@ pub(crate) use controllers::{KindWord, PersistWord};
 pub(crate) use pair::{
     Network, Node, Pair, PlanSettings, Realtime, Reference, ReferenceWord, Timing, Transfer,
 };
-pub(crate) use security::{PacketsWord, Security};
+pub(crate) use security::{KeyExchangeWord, PacketsWord, Security, StateSecurity};
 
 use crate::reader::TableReader;
 use crate::section::SectionInfo;
@@ -29,7 +29,7 @@ pub(crate) trait Section: Sized {
 }
 
 /// All sections in the order of the sample file.
-pub(crate) const SECTIONS: [&SectionInfo; 13] = [
+pub(crate) const SECTIONS: [&SectionInfo; 14] = [
     Pair::INFO,
     Timing::INFO,
     Transfer::INFO,
@@ -43,6 +43,7 @@ pub(crate) const SECTIONS: [&SectionInfo; 13] = [
     Application::INFO,
     SetPoint::INFO,
     FieldIo::INFO,
+    StateSecurity::INFO,
 ];
 
 /// Declares a section. A field reads

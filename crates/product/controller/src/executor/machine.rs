@@ -426,6 +426,7 @@ where
             self.counters
                 .add(Counter::CyclesOverrun, self.report.skipped);
         }
+        self.replication.count(&mut self.counters);
         (self.observer)(&self.report, &self.counters);
     }
 }
