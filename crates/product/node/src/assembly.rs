@@ -284,8 +284,12 @@ impl Shared {
             Arc::clone(&self.orders),
             changes.entrance(),
             self.waker.clone(),
-            (Arc::clone(&self.notes), Arc::clone(&self.log)),
-            (sessions, states),
+            (
+                Arc::clone(&self.notes),
+                Arc::clone(&self.log),
+                sessions,
+                states,
+            ),
         )
     }
 }

@@ -51,8 +51,7 @@ impl Operator {
         orders: Arc<Mutex<Producer<Command>>>,
         changes: (Sender<ChangeRequest>, Thread),
         waker: Waker,
-        (notes, log): (Arc<Mutex<Vec<Note>>>, LogHealth),
-        (sessions, states): (Sessions, Healths),
+        (notes, log, sessions, states): (Arc<Mutex<Vec<Note>>>, LogHealth, Sessions, Healths),
     ) -> Self {
         Self {
             directory,

@@ -49,7 +49,10 @@ impl Health {
 
 /// The executors' healths by the applications' names.
 #[derive(Clone, Debug, Default)]
-pub struct Healths(Arc<Mutex<Vec<(String, Weak<Health>)>>>);
+pub struct Healths(Arc<Mutex<Vec<Named>>>);
+
+/// An application's name, and whether its states open, for as long as it runs.
+type Named = (String, Weak<Health>);
 
 impl Healths {
     pub(super) fn of(&self, application: &str) -> Arc<Health> {
