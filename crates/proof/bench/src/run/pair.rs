@@ -248,7 +248,7 @@ fn command(place: &Place, peer: &Peer, setup: &Setup, side: Side, port: u16) -> 
         .args(["--channels", &setup.channels.to_string()])
         .args(["--connections", if setup.many { "many" } else { "single" }])
         .args(["--max-size", &setup.max_size.to_string()]);
-    if let Some((Kind::Transfer, spread)) = peer.own {
+    if let Some((_, spread)) = peer.own.filter(|(kind, _)| kind.is_ours()) {
         if side == Side::Receive {
             command.args(["--partner", &list(Side::Send)]);
         }
