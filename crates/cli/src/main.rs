@@ -37,6 +37,7 @@ enum Command {
     Sim(commands::sim::Sim),
     Torture(commands::torture::Torture),
     Bench(Box<commands::bench::Bench>),
+    Wan(commands::wan::Wan),
     #[command(hide = true)]
     CalibrationEnd(commands::plan::calibrate::CalibrationEnd),
     #[command(hide = true)]
@@ -63,6 +64,7 @@ fn main() -> ExitCode {
         Command::Sim(command) => command.run(),
         Command::Torture(command) => command.run(),
         Command::Bench(command) => command.run(),
+        Command::Wan(command) => command.run(),
         Command::CalibrationEnd(command) => command.run(),
         Command::DemoNode(command) => command.run(),
     };

@@ -14,4 +14,5 @@ pub mod sim;
 pub mod status;
 pub mod switchover;
 pub mod torture;
+pub mod wan;
 pub mod witness;
