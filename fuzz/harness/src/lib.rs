@@ -10,11 +10,13 @@
 //! | [`config`] | a configuration file, or edits of a good one | read, or explained with a remedy |
 //! | [`transfer`] | calls and a network's doings between sender and receiver | whole, forward, fresh, bounded, kept promise, heals |
 //! | [`roles`] | the same between two nodes and their witnesses | one writer in true time, epochs grow, promises, bounded |
+//! | [`iprp`] | what anybody with or without keys does to two hosts of iPRP | bounded, each datagram counted once, everything ends |
 #![forbid(unsafe_code)]
 
 mod input;
 
 pub mod config;
+pub mod iprp;
 pub mod parse;
 pub mod roles;
 pub mod transfer;

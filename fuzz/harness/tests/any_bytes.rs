@@ -57,6 +57,9 @@ fn every_kept_input_keeps_the_promises() {
     corpus("roles")
         .iter()
         .for_each(|bytes| bumpless_harness::roles::run(bytes));
+    corpus("iprp")
+        .iter()
+        .for_each(|bytes| bumpless_harness::iprp::run(bytes));
 }
 
 proptest! {
@@ -88,5 +91,12 @@ proptest! {
         bytes in prop_oneof![edited("roles"), vec(any::<u8>(), 0..600)],
     ) {
         bumpless_harness::roles::run(&bytes);
+    }
+
+    #[test]
+    fn anything_done_to_two_hosts_of_iprp_stays_within_bounds(
+        bytes in prop_oneof![edited("iprp"), vec(any::<u8>(), 0..800)],
+    ) {
+        bumpless_harness::iprp::run(&bytes);
     }
 }

@@ -16,6 +16,11 @@ impl Secret {
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
+
+    /// Bytes that derive from it for the purpose that `info` names ([`Suite::derive`]): a secret of another use.
+    pub fn derive<S: Suite>(&self, info: &[&[u8]]) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(S::derive(&self.0, info))
+    }
 }
 
 impl Drop for Secret {
