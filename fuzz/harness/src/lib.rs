@@ -6,6 +6,7 @@
 //!
 //! | module | what the bytes are | what is checked |
 //! |---|---|---|
+//! | [`guard`] | flows, then frames, time and work at a guard | bounded, most urgent first, every frame counted once |
 //! | [`parse`] | a datagram | read and encoded back to the same bytes, or refused with a cause |
 //! | [`config`] | a configuration file, or edits of a good one | read, or explained with a remedy |
 //! | [`transfer`] | calls and a network's doings between sender and receiver | whole, forward, fresh, bounded, kept promise, heals |
@@ -16,6 +17,7 @@
 mod input;
 
 pub mod config;
+pub mod guard;
 pub mod iprp;
 pub mod parse;
 pub mod roles;

@@ -60,6 +60,7 @@ fn every_kept_input_keeps_the_promises() {
     corpus("iprp")
         .iter()
         .for_each(|bytes| bumpless_harness::iprp::run(bytes));
+    corpus("guard").for_each(|bytes| bumpless_harness::guard::run(bytes));
 }
 
 proptest! {
@@ -98,5 +99,12 @@ proptest! {
         bytes in prop_oneof![edited("iprp"), vec(any::<u8>(), 0..800)],
     ) {
         bumpless_harness::iprp::run(&bytes);
+    }
+
+    #[test]
+    fn any_frames_keep_the_promises_of_reception(
+        bytes in prop_oneof![edited("guard"), vec(any::<u8>(), 0..800)],
+    ) {
+        bumpless_harness::guard::run(&bytes);
     }
 }

@@ -4,6 +4,7 @@ pub mod apply;
 pub mod bench;
 pub mod check;
 pub mod demo;
+pub mod impact;
 pub mod key;
 pub mod pki;
 pub mod plan;

@@ -69,7 +69,7 @@ impl Plan {
         let verdict = plan.verdict;
         let report = Report::new(&config.pair, plan, progress());
         if let Some(path) = &self.html {
-            write(path, &report.page())?;
+            output::write_whole(path, &report.page())?;
         }
         if let Some(directory) = &self.svg {
             drawings(directory, &report)?;
@@ -126,24 +126,6 @@ fn progress() -> impl FnMut(usize, usize) {
     }
 }
 
-/// Writes `text` to `path`: wholly, or not at all.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::refused(format_args!(
-            "cannot write {}: {error}; name a file in a directory that may be written to",
-            path.display()
-        ))
-    };
-    let name = path.file_name().map(|name| name.to_string_lossy());
-    let name = name.ok_or_else(|| failed(std::io::ErrorKind::IsADirectory.into()))?;
-    let part = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&part);
-        failed(error)
-    })
-}
-
 fn drawings(directory: &Path, report: &Report) -> Result<(), Failure> {
     std::fs::create_dir_all(directory).map_err(|error| {
         Failure::refused(format_args!(
@@ -152,7 +134,7 @@ fn drawings(directory: &Path, report: &Report) -> Result<(), Failure> {
         ))
     })?;
     for (name, svg) in report.drawings() {
-        write(&directory.join(name), &svg)?;
+        output::write_whole(&directory.join(name), &svg)?;
     }
     Ok(())
 }

@@ -3,6 +3,7 @@
 //!
 //!     hot_paths PATH ROUNDS
 
+mod guard;
 mod iprp;
 mod node;
 mod protection;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 /// A path's name, what runs so many rounds of it, and how many steps each round has.
 type Path = (&'static str, fn(u64), u64);
 
-const PATHS: [Path; 16] = [
+const PATHS: [Path; 18] = [
     (
         "send a packet of 1 MB on one link",
         transfer::send_on_one,
@@ -78,6 +79,16 @@ const PATHS: [Path; 16] = [
         "iPRP: replicate, hand on and discard, not sealed",
         iprp::replicate_and_discard_open,
         iprp::PACKETS,
+    ),
+    (
+        "decide on a frame that is wanted and take it, 64 flows",
+        guard::wanted,
+        guard::FRAMES,
+    ),
+    (
+        "decide on a frame of a flood, 64 flows",
+        guard::flood,
+        guard::FRAMES,
     ),
 ];
 
