@@ -44,6 +44,11 @@ impl Failure {
     }
 
     fn configuration(problems: &[Problem], as_json: bool) -> Self {
+        Self::file(problems, "bumpless.check/1", as_json)
+    }
+
+    /// Problems in a file: exit status 2; as JSON of `schema` if that is wanted.
+    pub fn file(problems: &[Problem], schema: &str, as_json: bool) -> Self {
         let mut lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
         let noun = if problems.len() == 1 {
             "problem"
@@ -54,8 +59,7 @@ impl Failure {
             "bumpless: {} {noun} in the configuration; nothing was started",
             problems.len()
         ));
-        let json = as_json
-            .then(|| json!({"schema": "bumpless.check/1", "ok": false, "problems": problems}));
+        let json = as_json.then(|| json!({"schema": schema, "ok": false, "problems": problems}));
         Self {
             status: 2,
             lines,

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod check;
 pub mod demo;
 pub mod impact;
+pub mod iprp;
 pub mod key;
 pub mod pki;
 pub mod plan;

@@ -38,6 +38,12 @@ const SYNTAX_ERRORS_MAX: usize = 32;
 
 /// Reads the sections of `text`. `None`: the syntax of the file does not permit it; reported.
 pub(crate) fn read(reader: &mut Reader, text: &str) -> Option<File> {
+    let document = document(reader, text)?;
+    Some(read_sections(reader, document.as_table()))
+}
+
+/// The text as TOML, without the lines whose syntax is wrong; those are reported. `None`: it cannot be read.
+pub fn document(reader: &mut Reader, text: &str) -> Option<Document<String>> {
     if text.len() > MAX_FILE_LEN {
         let wrong = format!("the file has {} bytes", text.len());
         let right = format!("a configuration file has at most {MAX_FILE_LEN}");
@@ -46,8 +52,8 @@ pub(crate) fn read(reader: &mut Reader, text: &str) -> Option<File> {
     }
     let mut text = text.to_owned();
     for _ in 0..SYNTAX_ERRORS_MAX {
-        match Document::parse(text.as_str()) {
-            Ok(document) => return Some(read_sections(reader, document.as_table())),
+        match Document::parse(text.clone()) {
+            Ok(document) => return Some(document),
             Err(error) => take_out_line(reader, &mut text, &error)?,
         }
     }
@@ -89,7 +95,7 @@ fn take_out_line(
 }
 
 fn read_sections(reader: &mut Reader, root: &Table) -> File {
-    unknown_sections(reader, root);
+    unknown_sections(reader, root, &SECTIONS);
     File {
         pair: once(reader, root),
         timing: once(reader, root),
@@ -105,9 +111,10 @@ fn read_sections(reader: &mut Reader, root: &Table) -> File {
     }
 }
 
-fn unknown_sections(reader: &mut Reader, root: &Table) {
+/// Reports what is in `root` and is none of `sections`.
+pub fn unknown_sections(reader: &mut Reader, root: &Table, sections: &[&SectionInfo]) {
     let top = || {
-        SECTIONS
+        sections
             .iter()
             .filter(|section| !section.path.contains('.'))
     };
@@ -202,7 +209,7 @@ fn many<S: Section>(reader: &mut Reader, table: &dyn TableLike, parent: &str) ->
 
 /// The tables of a repeated section with path and line; written as `[[name]]` or as a list of
 /// inline tables.
-fn entries<'t>(
+pub fn entries<'t>(
     reader: &mut Reader,
     table: &'t dyn TableLike,
     parent: &str,

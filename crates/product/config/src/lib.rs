@@ -16,6 +16,7 @@ mod lines;
 mod model;
 mod problem;
 mod reader;
+pub mod reading;
 mod schema;
 mod section;
 mod security;

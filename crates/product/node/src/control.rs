@@ -7,6 +7,7 @@ mod server;
 
 use std::path::PathBuf;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -40,8 +41,10 @@ pub enum Request {
 
 /// Answers requests; runs in the control thread and may block briefly.
 pub trait Handler: Send + 'static {
+    /// What can be asked.
+    type Request: DeserializeOwned;
     /// The reply to `request`.
-    fn handle(&mut self, request: Request) -> Value;
+    fn handle(&mut self, request: Self::Request) -> Value;
 }
 
 /// A reply that says what went wrong and what to do.
@@ -59,6 +62,7 @@ mod tests {
 
     struct Echo;
     impl Handler for Echo {
+        type Request = Request;
         fn handle(&mut self, request: Request) -> Value {
             serde_json::to_value(request).unwrap()
         }

@@ -236,6 +236,7 @@ impl Operator {
 }
 
 impl Handler for Operator {
+    type Request = Request;
     fn handle(&mut self, request: Request) -> Value {
         match request {
             Request::Status => self.status(),

@@ -14,6 +14,7 @@ mod security;
 pub(crate) use addresses::{Address, unusable};
 pub(crate) use controllers::{Application, FieldIo, Group, SetPoint};
 pub(crate) use controllers::{KindWord, PersistWord};
+pub use numbers::Whole;
 pub(crate) use pair::{
     Network, Node, Pair, PlanSettings, Realtime, Reference, ReferenceWord, Timing, Transfer,
 };
