@@ -60,7 +60,9 @@ fn every_kept_input_keeps_the_promises() {
     corpus("iprp")
         .iter()
         .for_each(|bytes| bumpless_harness::iprp::run(bytes));
-    corpus("guard").for_each(|bytes| bumpless_harness::guard::run(bytes));
+    corpus("guard")
+        .iter()
+        .for_each(|bytes| bumpless_harness::guard::run(bytes));
 }
 
 proptest! {
