@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bumpless_config::Security;
+use bumpless_config::{ApplicationKind, Config, Program, Security};
 use bumpless_node::key_file::{self, KeyFileError};
 use bumpless_node::management;
 use bumpless_pki::{Identity, Problems, told};
@@ -63,6 +63,12 @@ impl Check {
                 "weaknesses": config.weaknesses,
                 "key": key,
                 "key_problems": problems,
+                "programs": programs(&config).map(|(name, program)| json!({
+                    "application": name,
+                    "kind": program.host.name(),
+                    "file": program.file.display().to_string(),
+                    "sha256": program.sha256_hex(),
+                })).collect::<Vec<_>>(),
                 "certificates": identities.iter().filter_map(certificate).collect::<Vec<_>>(),
                 "certificate_problems": identities.iter().flat_map(certificate_problems).collect::<Vec<_>>(),
             }));
@@ -89,6 +95,14 @@ impl Check {
             config.networks.len(),
             config.applications.len(),
         ));
+        for (name, program) in programs(&config) {
+            output::print_line(format_args!(
+                "program of '{name}': {} ({}), SHA-256 {}, which must be the same on every computer of the pair",
+                program.file.display(),
+                program.host.name(),
+                program.sha256_hex()
+            ));
+        }
         if let Some(key) = key {
             output::print_line(format_args!(
                 "messages are sealed with the key {key}, which must be the same on every computer of the pair"
@@ -110,6 +124,14 @@ impl Check {
         output::print_line("`bumpless plan` says whether every state can be in time");
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// The programs of users, with whose they are.
+fn programs(config: &Config) -> impl Iterator<Item = (&str, &Program)> {
+    config.applications.iter().filter_map(|it| match &it.kind {
+        ApplicationKind::Program(program) => Some((it.name.as_str(), program.as_ref())),
+        _ => None,
+    })
 }
 
 type Found = (String, Result<Identity, Problems>);

@@ -10,6 +10,7 @@ pub mod key;
 pub mod pki;
 pub mod plan;
 pub mod plant;
+pub mod program;
 pub mod promise;
 pub mod run;
 pub mod sim;

@@ -96,6 +96,7 @@ catalogue! {
     OutputsHeld, "outputs_held", "outputs", "Outputs not written: no lease, no valid input or no commit.";
     OutputsRejected, "outputs_rejected", "outputs", "Outputs that a field device rejected because of their epoch.";
     FieldFailures, "field_failures", "requests", "Field requests that failed or came too late.";
+    ProgramFaults, "program_faults", "executions", "Executions of a program that failed: a trap, a crash, an overrun, a wrong answer.";
 }
 
 /// A block of counters, one figure for each entry of the catalogue.

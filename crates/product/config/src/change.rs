@@ -3,7 +3,7 @@
 
 use bumpless_base::NodeId;
 
-use crate::model::{Application, ApplicationKind, Config};
+use crate::model::{Application, ApplicationKind, Config, Program};
 use crate::problem::Problem;
 
 /// An application that stays.
@@ -238,6 +238,15 @@ fn stays(before: &Application, after: &Application, to: usize, problems: &mut Pr
 
 /// Whether an application of one kind goes on from a state of the other.
 fn same_states(before: &ApplicationKind, after: &ApplicationKind) -> bool {
+    if let (ApplicationKind::Program(before), ApplicationKind::Program(after)) = (before, after) {
+        let names = |program: &Program| {
+            let inputs = program.inputs.iter().map(|input| input.name.clone());
+            let outputs = program.outputs.iter().map(|output| output.name.clone());
+            (inputs.collect::<Vec<_>>(), outputs.collect::<Vec<_>>())
+        };
+        let same_file = (&before.host, before.sha256) == (&after.host, after.sha256);
+        return same_file && names(before) == names(after);
+    }
     // A synthetic one's size is that of its state, which is compared for itself.
     matches!(
         (before, after),

@@ -5,8 +5,8 @@ use toml_edit::{Document, Item, Table, TableLike};
 use crate::model::MAX_FILE_LEN;
 use crate::reader::{Reader, TableReader};
 use crate::schema::{
-    Application, FieldIo, Group, Network, Node, Pair, PlanSettings, Realtime, Reference, SECTIONS,
-    Section, Security, SetPoint, Timing, Transfer,
+    Application, Device, FieldIo, Group, Input, Network, Node, Output, Pair, PlanSettings,
+    Realtime, Reference, SECTIONS, Section, Security, SetPoint, Timing, Transfer,
 };
 use crate::section::{SectionInfo, Times};
 use crate::suggest::nearest;
@@ -31,6 +31,9 @@ pub(crate) struct ApplicationEntry {
     pub(crate) fields: Application,
     pub(crate) set_points: Vec<SetPoint>,
     pub(crate) field: Option<FieldIo>,
+    pub(crate) devices: Vec<Device>,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) outputs: Vec<Output>,
 }
 
 /// Most syntax errors that are reported; after more, the text is hardly a configuration file.
@@ -253,6 +256,8 @@ fn applications(reader: &mut Reader, root: &Table) -> Vec<ApplicationEntry> {
     for (table, path, line) in entries(reader, root, "", Application::INFO) {
         let fields = Application::read(TableReader::new(reader, table, path.clone(), line));
         let set_points = many(reader, table, &path);
+        let (inputs, outputs) = (many(reader, table, &path), many(reader, table, &path));
+        let mut devices = Vec::new();
         let field = table.get("field").and_then(|item| {
             let path = join(&path, "field");
             let Some(inner) = item.as_table_like() else {
@@ -260,12 +265,16 @@ fn applications(reader: &mut Reader, root: &Table) -> Vec<ApplicationEntry> {
                 return None;
             };
             let line = reader.lines.of(item.span());
+            devices = many(reader, inner, &path);
             Some(FieldIo::read(TableReader::new(reader, inner, path, line)))
         });
         all.push(ApplicationEntry {
             fields,
             set_points,
             field,
+            devices,
+            inputs,
+            outputs,
         });
     }
     all

@@ -11,8 +11,9 @@
 use std::fmt::Write;
 
 use crate::model::{
-    Application, ApplicationKind, Config, FieldIo, Group, Network, Node, QuadrupleTank, Reference,
-    Synthetic, Timing, Transfer,
+    Application, ApplicationKind, Config, FieldDevice, FieldDevices, FieldIo, Group, Input,
+    Network, Node, OnProgramFault, Output, Point, Program, QuadrupleTank, Reference, Synthetic,
+    Timing, Transfer,
 };
 use crate::security::Security;
 
@@ -80,8 +81,11 @@ impl Application {
             ..
         } = self;
         let kind = match kind {
-            ApplicationKind::QuadrupleTank(_) => "quadruple_tank",
-            ApplicationKind::Synthetic(_) => "synthetic",
+            ApplicationKind::QuadrupleTank(_) => "quadruple_tank".to_owned(),
+            ApplicationKind::Synthetic(_) => "synthetic".to_owned(),
+            ApplicationKind::Program(program) => {
+                format!("{} {}", program.host.name(), program.sha256_hex())
+            }
         };
         hash(&format!(
             "bumpless program 1\n{name:?}\n{kind}\n{state_max}\n"
@@ -277,6 +281,7 @@ impl Canonical {
                 self.line("synthetic.size", format_args!("{size}"));
                 self.real("synthetic.changed_share", *changed_share);
             }
+            ApplicationKind::Program(program) => self.program(program),
         }
         if let Some(field) = field {
             self.field(field);
@@ -302,14 +307,108 @@ impl Canonical {
         }
     }
 
+    fn program(&mut self, program: &Program) {
+        let Program {
+            host,
+            // Where it lies is each node's own affair.
+            file: _,
+            sha256: _,
+            state_max: _,
+            execute_limit,
+            inputs,
+            outputs,
+            on_fault,
+        } = program;
+        self.line("program.host", format_args!("{host:?}"));
+        self.line("program.sha256", format_args!("{}", program.sha256_hex()));
+        let limit = execute_limit.as_nanos();
+        self.line("program.execute_limit", format_args!("{limit}"));
+        for Input {
+            name,
+            device,
+            point,
+        } in inputs
+        {
+            self.line("input.name", format_args!("{name:?}"));
+            self.line("input.device", format_args!("{device}"));
+            match point {
+                Some((point, poll)) => {
+                    self.point(point);
+                    self.line("input.poll", format_args!("{poll}"));
+                }
+                None => self.line("input.answers", format_args!("true")),
+            }
+        }
+        for Output {
+            name,
+            device,
+            point,
+        } in outputs
+        {
+            self.line("output.name", format_args!("{name:?}"));
+            self.line("output.device", format_args!("{device}"));
+            match point {
+                Some(point) => self.point(point),
+                None => self.line("output.block", format_args!("true")),
+            }
+        }
+        match on_fault {
+            OnProgramFault::Hold => self.line("program.on_fault", format_args!("hold")),
+            OnProgramFault::Safe(values) => {
+                values
+                    .iter()
+                    .for_each(|&value| self.real("program.safe", value));
+            }
+        }
+    }
+
+    fn point(&mut self, point: &Point) {
+        let Point {
+            area,
+            register,
+            value,
+            byte_order,
+            word_order,
+            scale,
+            offset,
+        } = point;
+        self.line(
+            "point",
+            format_args!("{area:?} {register} {value:?} {byte_order:?} {word_order:?}"),
+        );
+        self.real("point.scale", *scale);
+        self.real("point.offset", *offset);
+    }
+
+    fn device(&mut self, device: &FieldDevice) {
+        let FieldDevice {
+            name,
+            address,
+            unit,
+            required,
+            epoch_register,
+            cycle_register,
+        } = device;
+        self.line("device.name", format_args!("{name:?}"));
+        self.line("device.address", format_args!("{address} {unit}"));
+        self.line("device.required", format_args!("{required}"));
+        self.line(
+            "device.tells",
+            format_args!("{epoch_register:?} {cycle_register:?}"),
+        );
+    }
+
     fn field(&mut self, field: &FieldIo) {
         let FieldIo {
-            address,
+            devices,
             check_epoch,
             on_failure,
             timeout,
         } = field;
-        self.line("field.address", format_args!("{address}"));
+        match devices {
+            FieldDevices::Tank(address) => self.line("field.address", format_args!("{address}")),
+            FieldDevices::Program(devices) => devices.iter().for_each(|device| self.device(device)),
+        }
         self.line("field.check_epoch", format_args!("{check_epoch}"));
         self.line("field.on_failure", format_args!("{on_failure:?}"));
         self.line("field.timeout", format_args!("{}", timeout.as_nanos()));

@@ -15,6 +15,7 @@ mod fingerprint;
 mod lines;
 mod model;
 mod problem;
+mod programs;
 mod reader;
 pub mod reading;
 mod schema;

@@ -1,6 +1,7 @@
 //! Reading tables of the file with the place of everything kept for messages.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use toml_edit::{Document, Item, TableLike};
 
@@ -59,6 +60,12 @@ impl Reader {
             problems: Vec::new(),
             incomplete: false,
         }
+    }
+
+    /// The folder of the file.
+    pub(crate) fn folder(&self) -> &Path {
+        let file = Path::new(&self.file);
+        file.parent().unwrap_or_else(|| Path::new(""))
     }
 
     /// Reports a problem with field `key` of the table at `place`; with an empty key, of the table.

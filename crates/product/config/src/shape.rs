@@ -213,3 +213,48 @@ impl Shape for Text {
         }
     }
 }
+
+/// A list of texts.
+pub(crate) struct Texts;
+
+/// Most words of a command.
+const TEXTS_MAX: usize = 64;
+const WORD: Text = Text {
+    what: "a text",
+    max: 4096,
+};
+
+impl Describe for Texts {
+    fn accepts(&self) -> String {
+        format!("a list of at most {TEXTS_MAX} texts, such as [\"python3\", \"-u\"]")
+    }
+}
+
+impl Shape for Texts {
+    type Out = Vec<String>;
+    fn read(&self, item: &Item, lines: &Lines) -> Result<Vec<String>, Vec<Fault>> {
+        let Some(list) = item.as_array() else {
+            return fault(show(item));
+        };
+        if list.len() > TEXTS_MAX {
+            return fault(format!("is a list of {}", list.len()));
+        }
+        let (mut texts, mut faults) = (Vec::new(), Vec::new());
+        for (i, value) in list.iter().enumerate() {
+            match WORD.read(&Item::Value(value.clone()), lines) {
+                Ok(text) => texts.push(text),
+                Err(_) => faults.push(Fault {
+                    line: Some(lines.of(value.span())),
+                    element: format!("[{}]", i + 1),
+                    wrong: show(&Item::Value(value.clone())),
+                    right: Some(WORD.accepts()),
+                }),
+            }
+        }
+        if faults.is_empty() {
+            Ok(texts)
+        } else {
+            Err(faults)
+        }
+    }
+}

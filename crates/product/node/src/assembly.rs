@@ -175,8 +175,8 @@ fn start_sessions(
 fn files_needed(config: &Config, wiring: &Wiring) -> u64 {
     /// The standard ones; lock, wake-up, wake latency, log, control socket.
     const ALWAYS: usize = 3 + 5;
-    /// Poll descriptor, its copy, wake-up and connection.
-    const PER_FIELD: usize = 4;
+    /// Poll descriptor, its copy and wake-up; connections come besides.
+    const PER_FIELD: usize = 3;
     const FOR_A_WHILE: usize = 8;
     // Listeners, callers that have not shown who they are, two sessions with each partner and witness.
     let sessions = match &config.security {
@@ -185,13 +185,11 @@ fn files_needed(config: &Config, wiring: &Wiring) -> u64 {
         }
         _ => 0,
     };
-    let fields = wiring
-        .applications
-        .iter()
-        .filter(|&&at| config.applications[at].field.is_some());
+    let fields = wiring.applications.iter();
+    let fields = fields.filter_map(|&at| config.applications[at].field.as_ref());
+    let fields: usize = fields.map(|field| PER_FIELD + field.count()).sum();
     let networks = config.networks.len() + config.references.len();
-    let needed =
-        ALWAYS + networks + PER_FIELD * fields.count() + CALLERS_MAX + FOR_A_WHILE + sessions;
+    let needed = ALWAYS + networks + fields + CALLERS_MAX + FOR_A_WHILE + sessions;
     needed as u64
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use bumpless_base::{Duration, Epoch, Instant};
+use bumpless_base::{Duration, Epoch, Instant, ProgramStanding};
 use bumpless_controller::{
     Clock, OutputGate, Permit, Replication, Role, StateInfo, TransferOutcome, Wake,
 };
@@ -339,6 +339,11 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
 
     fn fit_changed(&mut self, fit: bool) {
         self.mailbox.set_fit(fit);
+        self.environment.wake_data_plane();
+    }
+
+    fn program_changed(&mut self, standing: ProgramStanding) {
+        self.mailbox.set_program(standing);
         self.environment.wake_data_plane();
     }
 }

@@ -82,6 +82,8 @@ impl Operator {
         let mut weaknesses = directory.weaknesses();
         weaknesses.extend(notes.map(|note| note.text));
         weaknesses.extend(status::silent_fields(&snapshot, &directory));
+        weaknesses.extend(status::silent_devices(&snapshot, &directory));
+        weaknesses.extend(status::stopped_programs(&snapshot, &directory));
         weaknesses.extend(status::refused_by_the_kernel(&snapshot, &self.names));
         let log = self.log();
         weaknesses.extend(self.sessions.weaknesses());

@@ -12,7 +12,7 @@ use super::timing::ms;
 use super::{Room, groups, link, node};
 use crate::file::File;
 use crate::model::ENVELOPE_MAX;
-use crate::model::{Distribution, IpVersion, Transfer, WireVersion};
+use crate::model::{ApplicationKind, Distribution, IpVersion, Transfer, WireVersion};
 use crate::reader::Reader;
 
 /// Buffers of one state for each partner: to send it and to receive it.
@@ -24,11 +24,12 @@ const BUFFERS_OF_APPLICATION: u128 = 2;
 const BUFFERS_TO_DISK: u128 = 3;
 
 /// Bytes of all buffers on one node for states of `size` bytes that it exchanges with the other of so many
-/// `candidates`, and with `persist` writes to its disk.
-pub(crate) fn buffers(size: u32, candidates: usize, persist: bool) -> u128 {
+/// `candidates`, with `persist` writes to its disk, and of a `program` keeps one to go back to.
+pub(crate) fn buffers(size: u32, candidates: usize, (persist, program): (bool, bool)) -> u128 {
     let partners = candidates.saturating_sub(1) as u128;
     let to_disk = BUFFERS_TO_DISK * u128::from(persist);
-    u128::from(size) * (BUFFERS_PER_PARTNER * partners + BUFFERS_OF_APPLICATION + to_disk)
+    let of_application = BUFFERS_OF_APPLICATION + u128::from(program);
+    u128::from(size) * (BUFFERS_PER_PARTNER * partners + of_application + to_disk)
 }
 
 /// What the sums need of one network.
@@ -304,7 +305,8 @@ fn memory(reader: &mut Reader, file: &File, drafts: &[Draft], groups: &[groups::
     let need = |id: NodeId| -> u128 {
         let of = |draft: &Draft| -> Option<u128> {
             let candidates = groups.get(draft.group?)?.candidates.as_deref()?;
-            let persist = draft.persist?.is_some();
+            let program = matches!(draft.kind.as_ref()?, ApplicationKind::Program(_));
+            let persist = (draft.persist?.is_some(), program);
             candidates
                 .contains(&id)
                 .then_some(buffers(draft.state_max?, candidates.len(), persist))

@@ -13,6 +13,8 @@ mod hot_restart;
 mod kinds;
 mod names;
 mod persist;
+mod program_file;
+mod programs;
 mod security;
 mod timing;
 mod weaknesses;

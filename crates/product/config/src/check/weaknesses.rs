@@ -1,6 +1,8 @@
 //! What a configuration permits although it is weaker than it could be: which of it is so.
 
-use crate::model::{Application, Config, Group, ReferenceKind, WireVersion};
+use crate::model::{
+    Application, ApplicationKind, Config, FieldDevices, Group, Output, ReferenceKind, WireVersion,
+};
 use crate::security::Security;
 use crate::weakness::{Weakness, WeaknessCode};
 
@@ -122,6 +124,27 @@ fn of_application(application: &Application, all: &mut Vec<Weakness>) {
             "its state travels on one network; without that network the backup falls behind",
             "give the nodes addresses on a second network and use both",
         ));
+    }
+    if let (ApplicationKind::Program(program), Some(field)) =
+        (&application.kind, &application.field)
+    {
+        let FieldDevices::Program(devices) = &field.devices else {
+            return;
+        };
+        for (at, device) in devices.iter().enumerate() {
+            let mut outputs = program.outputs.iter().filter(|output| output.device == at);
+            let fenced = |output: &Output| output.point.is_none() && field.check_epoch;
+            if outputs.any(|output| !fenced(output)) {
+                all.push(weakness(
+                    WeaknessCode::OutputsNotFenced,
+                    format!("{}, device {:?}", subject(), device.name),
+                    "compares no epochs: a write of the former primary that is on its way to it, or that it has not \
+                     worked off when its connection is closed, may take effect after the next one's",
+                    "use area = \"block\" with a device that compares epochs",
+                ));
+            }
+        }
+        return;
     }
     if application
         .field

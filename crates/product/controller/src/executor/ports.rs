@@ -2,7 +2,7 @@
 
 pub use bumpless_base::Role;
 use bumpless_base::{Epoch, Instant};
-pub use bumpless_base::{Permit, TransferOutcome};
+pub use bumpless_base::{Permit, ProgramStanding, TransferOutcome};
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +108,8 @@ pub trait OutputGate {
     fn note_decided(&mut self, _since: Instant) {}
     /// Whether this node can reach its field devices and run the application. Called on changes.
     fn fit_changed(&mut self, _fit: bool) {}
+    /// The program has failed so often that this node stops it, or it may run here again. Called on changes.
+    fn program_changed(&mut self, _standing: ProgramStanding) {}
 }
 
 /// Everything around an executor.

@@ -32,7 +32,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
 use bumpless_base::{Duration, Instant};
-use bumpless_config::Config;
+use bumpless_config::{ApplicationKind, Config};
 use bumpless_mailbox::ApplicationMailbox;
 use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, SwitchoverRefused};
 use bumpless_secure::{Keyring, RingSuite, Suite};
@@ -160,6 +160,8 @@ struct Titles {
     references: Vec<String>,
     /// Field devices, by number of their applications at the start.
     fields: Vec<String>,
+    /// Some application is a program of a user, which can fail.
+    programs: bool,
 }
 
 impl Titles {
@@ -170,6 +172,10 @@ impl Titles {
             partners: wiring.names.partners.clone(),
             references: references.map(|reference| reference.name.clone()).collect(),
             fields: config.applications.iter().map(field_name).collect(),
+            programs: config
+                .applications
+                .iter()
+                .any(|it| matches!(it.kind, ApplicationKind::Program(_))),
         }
     }
 }
@@ -177,7 +183,7 @@ impl Titles {
 /// The field device of an application, in words.
 fn field_name(settings: &bumpless_config::Application) -> String {
     match &settings.field {
-        Some(field) => format!("field device {} of '{}'", field.address, settings.name),
+        Some(field) => format!("field device {} of '{}'", field.places(), settings.name),
         None => format!("application '{}'", settings.name),
     }
 }

@@ -283,6 +283,13 @@ pub enum Fault {
         /// Each execution by another time, up to this.
         jumps: bool,
     },
+    /// The program of an application fails in each execution, when it has done half of its work.
+    Program {
+        /// On which node.
+        node: usize,
+        /// The application.
+        application: usize,
+    },
     /// Somebody asks a node to change to another configuration ([`crate::variants`]); if it has one
     /// prepared, to give that up.
     Apply {

@@ -62,6 +62,7 @@ impl World {
             Fault::Unreachable { .. }
             | Fault::Slow { .. }
             | Fault::Device { .. }
+            | Fault::Program { .. }
             | Fault::SlowApplication { .. } => self.refresh_hosts(),
         }
         if timed.until == timed.at && timed.fault.restarts() {
@@ -98,9 +99,10 @@ impl World {
                 self.set_rate(end, sound, 0);
             }
             Fault::Buffer { node, .. } => self.set_capacity(node, RECEIVE_BUFFER),
-            Fault::Unreachable { .. } | Fault::Slow { .. } | Fault::SlowApplication { .. } => {
-                self.refresh_hosts();
-            }
+            Fault::Unreachable { .. }
+            | Fault::Slow { .. }
+            | Fault::Program { .. }
+            | Fault::SlowApplication { .. } => self.refresh_hosts(),
             _ => {}
         }
     }
@@ -176,6 +178,10 @@ impl World {
                 _ => None,
             });
             (app.slow, app.jumps) = slow.max().unwrap_or_default();
+            let place = (node, app.index);
+            app.failing.set(active.iter().any(|fault| {
+                matches!(fault, Fault::Program { node, application } if (*node, *application) == place)
+            }));
         }
     }
 

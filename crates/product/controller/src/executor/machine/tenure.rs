@@ -50,9 +50,13 @@ where
     O: FnMut(&CycleReport, &Counters),
 {
     pub(super) fn begin_as_primary(&mut self, now: Instant) {
-        if let Tenure::Failed(cause) = &self.tenure {
-            self.phase = Phase::Warming(Some(Outcome::Failed(cause.clone())));
-            return;
+        match self.tenure.clone() {
+            Tenure::Failed(FailCause::Program(fault)) => return self.begin_stopped(fault, now),
+            Tenure::Failed(cause) => {
+                self.phase = Phase::Warming(Some(Outcome::Failed(cause)));
+                return;
+            }
+            _ => {}
         }
         let Some(permit) = self.gate.permit().filter(|permit| now < permit.until) else {
             self.tenure = Tenure::Standby;
@@ -114,6 +118,7 @@ where
             let received = Envelope::parse(state).ok().map(|state| state.progress);
             newest = newest.max(received);
         });
+        self.partner_came_to(newest);
         let accepted = Accepted::told(sample, self.settings.commit);
         let lacks = |accepted: Accepted| !newest.is_some_and(|newest| accepted.is_in(newest));
         let outdated = accepted.is_some_and(lacks);
@@ -127,7 +132,14 @@ where
         now: Instant,
         includes: &dyn Fn(Progress) -> bool,
     ) -> Result<(), LoadError> {
-        self.report.resumed = Some(self.load_newest(self.judged_at(now), includes)?);
+        let resumed = self.load_newest(self.judged_at(now), includes)?;
+        self.report.resumed = Some(resumed);
+        if let (Some(committed), false) =
+            (&mut self.committed, matches!(resumed, Resumed::Kept { .. }))
+        {
+            committed.take(self.application.as_ref(), &self.outputs);
+        }
+        self.may_run();
         self.gate.note_compared(None, self.report.started);
         self.begun_with = self.report.resumed;
         self.tenure = Tenure::Acting(epoch);
