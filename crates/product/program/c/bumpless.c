@@ -21,6 +21,8 @@
 
 enum { CANNOT_BEGIN = 64, HEADER_SIZE = 4096, STATE_ALIGNMENT = 65536, MESSAGE_MAX = 320 };
 enum command { ATTACH = 1, EXECUTE = 2, END = 3 };
+enum { RANGES_MAX = 448 };
+#define ALL UINT32_MAX
 enum result { DONE = 0, FAILED = 1, OTHER_VERSION = 2, MISFIT = 3 };
 
 struct header {
@@ -47,10 +49,14 @@ struct header {
 	uint32_t program_inputs;
 	uint32_t program_outputs;
 	uint64_t program_period;
-	uint64_t state_address;
+	uint64_t tracked;
 	uint32_t message_len;
-	uint32_t unused_program[3];
+	uint32_t changes;
+	uint32_t unused_program[2];
 	char message[MESSAGE_MAX];
+	struct {
+		uint32_t first, count;
+	} ranges[RANGES_MAX];
 };
 
 #define AT(field, offset) \
@@ -65,8 +71,10 @@ AT(state_len, 136);
 AT(program_period, 160);
 AT(message_len, 176);
 AT(message, 192);
+AT(ranges, 512);
 
 static struct header *shared;
+static int pagemap = -1;
 
 void bumpless_say(const char *reason)
 {
@@ -179,12 +187,40 @@ static void track(void *state, size_t length)
 
 	if (fd < 0)
 		return;
+	pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
 	/* It stays open: closing it would end the tracking. */
-	if (ioctl(fd, _IOWR(0xAA, 0x3F, api), &api) || ioctl(fd, _IOWR(0xAA, 0x00, range), &range)) {
+	if (pagemap < 0 || ioctl(fd, _IOWR(0xAA, 0x3F, api), &api) || ioctl(fd, _IOWR(0xAA, 0x00, range), &range)) {
 		close(fd);
 		return;
 	}
-	shared->state_address = range.start;
+	shared->tracked = 1;
+}
+
+/* Tells the host which pages of the state were written since this was last called. */
+static void tell_changes(void *state, size_t length)
+{
+	static struct {
+		uint64_t start, end, categories;
+	} regions[RANGES_MAX];
+	struct {
+		uint64_t size, flags, start, end, walk_end, regions, length, pages_max, inverted, mask, any_of, wanted;
+	} scan = {sizeof scan, 1 | 2, (uint64_t)(uintptr_t)state, 0, 0, (uint64_t)(uintptr_t)regions, RANGES_MAX, 0, 0, 2, 0, 2};
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	int count, i;
+
+	shared->changes = ALL;
+	/* While the host copies everything, nothing needs to be protected. */
+	if (!shared->tracked || !shared->track)
+		return;
+	scan.end = scan.start + length;
+	count = ioctl(pagemap, _IOWR('f', 16, scan), &scan);
+	if (count < 0 || scan.walk_end < scan.end)
+		return;
+	for (i = 0; i < count; i++) {
+		shared->ranges[i].first = (uint32_t)((regions[i].start - scan.start) / page);
+		shared->ranges[i].count = (uint32_t)((regions[i].end - regions[i].start) / page);
+	}
+	shared->changes = (uint32_t)count;
 }
 
 /* Where the state is; NULL if it cannot be where the program wants it. */
@@ -216,8 +252,10 @@ static enum result execute(const struct bumpless_program *program, void *state)
 int bumpless_run(const struct bumpless_program *program)
 {
 	char too_large[120];
+	enum result result;
 	uint32_t answered;
 	int memory = -1;
+	size_t length;
 	void *state;
 	const char *wrong = attach(&memory);
 
@@ -243,15 +281,18 @@ int bumpless_run(const struct bumpless_program *program)
 		return refuse("its state cannot be where it wants it: not at the beginning of a page, or no memory");
 	if (program->start)
 		program->start(state);
+	length = rounded(program->state_size, (uint64_t)sysconf(_SC_PAGESIZE));
 	if (shared->track)
-		track(state, rounded(program->state_size, (uint64_t)sysconf(_SC_PAGESIZE)));
+		track(state, length);
 	close(memory);
 	answered = answer(DONE);
 	for (;;) {
 		answered = next_request(answered);
 		switch (shared->command) {
 		case EXECUTE:
-			answer(execute(program, state));
+			result = execute(program, state);
+			tell_changes(state, length);
+			answer(result);
 			break;
 		case END:
 			answer(DONE);

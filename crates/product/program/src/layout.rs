@@ -16,6 +16,10 @@ pub const HEADER_SIZE: usize = 4096;
 pub const STATE_ALIGNMENT: usize = 65536;
 /// Longest message in bytes.
 pub const MESSAGE_MAX: usize = 320;
+/// Most ranges of pages that fit behind the header.
+pub const RANGES_MAX: usize = 448;
+/// In place of a number of ranges: anything may have changed.
+pub const ALL: u32 = u32::MAX;
 /// The environment variable with the descriptor's number.
 pub const VARIABLE: &str = "BUMPLESS_MEMORY";
 
@@ -90,13 +94,17 @@ pub struct Header {
     pub program_outputs: AtomicU32,
     /// The only period with which it can run, 0 if any.
     pub program_period: AtomicU64,
-    /// Where the state lies in the program's memory, 0 if not tracked.
-    pub state_address: AtomicU64,
+    /// 1 if the program can say which pages of the state it has written.
+    pub tracked: AtomicU64,
     /// Length of the message.
     pub message_len: AtomicU32,
-    unused_program: [AtomicU32; 3],
+    /// Number of ranges that were written since they were told last, [`ALL`] if it is not told.
+    pub changes: AtomicU32,
+    unused_program: [AtomicU32; 2],
     /// Why it failed.
     pub message: [AtomicU8; MESSAGE_MAX],
+    /// The ranges: number of the first page of the state, and how many pages.
+    pub ranges: [[AtomicU32; 2]; RANGES_MAX],
 }
 
 impl Header {
@@ -121,8 +129,9 @@ const _: () = {
     assert!(offset_of!(Header, answer) == 128);
     assert!(offset_of!(Header, state_len) == 136);
     assert!(offset_of!(Header, program_inputs) == 152);
-    assert!(offset_of!(Header, state_address) == 168);
+    assert!(offset_of!(Header, tracked) == 168);
     assert!(offset_of!(Header, message_len) == 176);
     assert!(offset_of!(Header, message) == 192);
-    assert!(size_of::<Header>() == 512);
+    assert!(offset_of!(Header, ranges) == 512);
+    assert!(size_of::<Header>() == HEADER_SIZE);
 };

@@ -10,8 +10,9 @@ use rustix::fs::fstat;
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::thread::futex;
 
-use crate::layout::{Header, MESSAGE_MAX, STATE_ALIGNMENT, VARIABLE, command, result};
-use crate::{Cycle, Program, Shared, track};
+use crate::layout::{ALL, Header, MESSAGE_MAX, STATE_ALIGNMENT, VARIABLE, command, result};
+use crate::track::Tracker;
+use crate::{Cycle, Program, Shared};
 
 /// Exit status of a program that cannot begin.
 const CANNOT_BEGIN: u8 = 64;
@@ -70,13 +71,12 @@ fn serve<P: Program>(shared: &Shared) -> Result<(), String> {
     let state = unsafe { shared.state().cast::<P::State>().as_mut() };
     P::start(state);
     let wanted = header.track.load(Ordering::Relaxed) == 1;
-    let tracked = wanted
-        .then(|| track::writes(shared.state(), len.next_multiple_of(STATE_ALIGNMENT)).ok())
+    let mut tracker = wanted
+        .then(|| Tracker::of(shared.state(), len.next_multiple_of(STATE_ALIGNMENT)).ok())
         .flatten();
-    if tracked.is_some() {
-        let address = shared.state().as_ptr() as u64;
-        header.state_address.store(address, Ordering::Relaxed);
-    }
+    header
+        .tracked
+        .store(tracker.is_some().into(), Ordering::Relaxed);
     let (mut inputs, mut outputs) = (vec![0.0; P::INPUTS], vec![0.0; P::OUTPUTS]);
     let mut answered = header.answer(result::DONE);
     loop {
@@ -104,6 +104,11 @@ fn serve<P: Program>(shared: &Shared) -> Result<(), String> {
                 result::FAILED
             }
         };
+        // While the host copies everything, nothing needs to be protected.
+        match &mut tracker {
+            Some(tracker) if header.track.load(Ordering::Relaxed) == 1 => tracker.tell(header),
+            _ => header.changes.store(ALL, Ordering::Relaxed),
+        }
         header.answer(result);
     }
 }

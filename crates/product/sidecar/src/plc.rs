@@ -1,4 +1,4 @@
-//! PLC programs: the C that MATIEC generates becomes a program for [`Sidecar`](crate::Sidecar) (H-21 to H-27).
+//! PLC programs: the C that MATIEC generates becomes a program for [`Sidecar`] (H-21 to H-27).
 //!
 //! Everything that the generated code can write is gathered in one section at a fixed address of an executable that is
 //! not position independent. That section is the state: it can be copied as it is into another process of the same

@@ -177,6 +177,7 @@ impl Sidecar {
         let Some(running) = &mut self.running else {
             return Err(Cause::NotRunning("it was stopped".into()));
         };
+        self.committed.announce(running.process.shared());
         let answered = running.execute(context, self.limits.execute, inputs, outputs);
         let judged = answered.and_then(|()| running.judge(self.shape, &self.attached));
         if let Err(cause) = judged {
@@ -221,7 +222,7 @@ impl Sidecar {
     fn take_up(&mut self, ready: Ready) {
         let process = ready.process;
         process.shared().write_state(self.committed.state());
-        self.committed.follow(&process);
+        self.committed.follow(process.shared());
         self.running = Some(Running {
             process,
             request: 1,

@@ -152,8 +152,9 @@ fn fields() -> Vec<(&'static str, usize)> {
         program_inputs,
         program_outputs,
         program_period,
-        state_address,
+        tracked,
         message_len,
+        changes,
         message
     )
 }

@@ -355,9 +355,7 @@ fn tracking_that_misses_a_change_is_found_out_and_given_up() {
         ..HIDES
     };
     let mut sidecar = started(&own("lies"), shape, patient());
-    if !sidecar.is_tracked() {
-        skip("needs a kernel with PAGEMAP_SCAN and userfaultfd (Linux 6.7)");
-    }
+    assert!(sidecar.is_tracked());
     let mut outputs = [0.0];
     for cycle in 1..=3 {
         run_when_ready(&mut sidecar, cycle, &[0.0], &mut outputs);
@@ -365,6 +363,19 @@ fn tracking_that_misses_a_change_is_found_out_and_given_up() {
     assert!(!sidecar.is_tracked());
     assert_eq!(sidecar.counts().tracking_lost, 1);
     assert!(saved(&sidecar)[8..].iter().all(|&byte| byte == 3));
+}
+
+fn changes_told_beyond_the_state_are_nothing() {
+    let shape = Shape {
+        state_max: 256 * 1024,
+        ..HIDES
+    };
+    let mut sidecar = started(&own("far ranges"), shape, patient());
+    let before = saved(&sidecar);
+    for cycle in 1..=3 {
+        run_when_ready(&mut sidecar, cycle, &[0.0], &mut [0.0]);
+    }
+    assert_eq!(saved(&sidecar), before);
 }
 
 fn a_program_that_dies_between_cycles_is_replaced_without_being_asked() {
@@ -399,5 +410,6 @@ tests_and_programs!(
     a_program_that_fails_each_time_is_not_started_for_ever_at_full_speed,
     a_large_state_is_whole_although_only_what_changed_is_copied,
     tracking_that_misses_a_change_is_found_out_and_given_up,
+    changes_told_beyond_the_state_are_nothing,
     a_program_that_dies_between_cycles_is_replaced_without_being_asked,
 );

@@ -64,9 +64,10 @@ class _Header(ctypes.Structure):
         ("program_inputs", ctypes.c_uint32),
         ("program_outputs", ctypes.c_uint32),
         ("program_period", ctypes.c_uint64),
-        ("state_address", ctypes.c_uint64),
+        ("tracked", ctypes.c_uint64),
         ("message_len", ctypes.c_uint32),
-        ("unused_program", ctypes.c_uint32 * 3),
+        ("changes", ctypes.c_uint32),
+        ("unused_program", ctypes.c_uint32 * 2),
         ("message", ctypes.c_char * _MESSAGE_MAX),
     ]
 

@@ -28,15 +28,11 @@ pub fn run(name: &str) -> ExitCode {
     if name == "other version" {
         header.program_version.store(VERSION + 1, Ordering::Relaxed);
     }
-    if name == "lies" {
-        // Its state's pages, it says, are the ones of which it never writes any.
+    if name == "lies" || name == "far ranges" {
+        // It says of each cycle that it has written nothing.
         let len = shared.areas().state_max;
         header.state_len.store(len as u64, Ordering::Relaxed);
-        let idle = Box::leak(vec![0_u8; len + 8192].into_boxed_slice());
-        let address = (idle.as_ptr() as u64).next_multiple_of(4096);
-        header.state_address.store(address, Ordering::Relaxed);
-        idle.fill(1);
-        track(address, len);
+        header.tracked.store(1, Ordering::Relaxed);
     }
     header.answer(result::DONE);
     loop {
@@ -73,6 +69,14 @@ fn act(name: &str, shared: &Shared, memory: &OwnedFd, cycle: u64) {
             let refused = ftruncate(memory, 0).is_err() && ftruncate(memory, 1 << 30).is_err();
             assert!(refused, "the memory has changed its size");
         }
+        "far ranges" => {
+            header.changes.store(448, Ordering::Relaxed);
+            for range in &header.ranges {
+                range[0].store(u32::MAX, Ordering::Relaxed);
+                range[1].store(u32::MAX, Ordering::Relaxed);
+            }
+            header.changes.store(1000, Ordering::Relaxed);
+        }
         "lies" => {
             let state = vec![cycle as u8; shared.areas().state_max];
             shared.write_state(&state);
@@ -95,7 +99,7 @@ fn fill(header: &Header) {
         &header.state_len,
         &header.state_version,
         &header.program_period,
-        &header.state_address,
+        &header.tracked,
     ] {
         field.store(u64::MAX, Ordering::Relaxed);
     }
@@ -110,24 +114,11 @@ fn fill(header: &Header) {
         &header.program_inputs,
         &header.program_outputs,
         &header.message_len,
+        &header.changes,
     ] {
         field.store(u32::MAX, Ordering::Relaxed);
     }
     for byte in &header.message {
         byte.store(0xFF, Ordering::Relaxed);
-    }
-}
-
-/// Registers a range for tracking, as the library does with the state.
-fn track(address: u64, len: usize) {
-    let (mut api, mut range) = (
-        [0xAA_u64, 1 | 1 << 12 | 1 << 13 | 1 << 15, 0],
-        [address, len.next_multiple_of(4096) as u64, 2, 0],
-    );
-    // SAFETY: the calls take flags, and arrays that are as long as the structures of the kernel's interface.
-    unsafe {
-        let fd = libc::syscall(libc::SYS_userfaultfd, libc::O_CLOEXEC | 1) as libc::c_int;
-        libc::ioctl(fd, 0xC018_AA3F, api.as_mut_ptr());
-        libc::ioctl(fd, 0xC020_AA00, range.as_mut_ptr());
     }
 }
