@@ -213,7 +213,7 @@ fn write_kind(f: &mut fmt::Formatter<'_>, kind: Kind) -> fmt::Result {
         Kind::WasmComponent => {
             "; build a core module instead (for Rust: --target wasm32-unknown-unknown)"
         }
-        _ => " and no WebAssembly module",
+        _ => " and no WebAssembly module; give the .wasm file that your compiler makes",
     })
 }
 
