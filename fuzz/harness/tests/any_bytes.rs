@@ -51,6 +51,15 @@ fn every_kept_input_keeps_the_promises() {
     corpus("config")
         .iter()
         .for_each(|bytes| bumpless_harness::config::run(bytes));
+    corpus("pem")
+        .iter()
+        .for_each(|bytes| bumpless_harness::pem::run(bytes));
+    corpus("messages")
+        .iter()
+        .for_each(|bytes| bumpless_harness::messages::run(bytes));
+    corpus("session")
+        .iter()
+        .for_each(|bytes| bumpless_harness::session::run(bytes));
     corpus("transfer")
         .iter()
         .for_each(|bytes| bumpless_harness::transfer::run(bytes));
@@ -80,6 +89,27 @@ proptest! {
         bytes in prop_oneof![edited("config"), vec(any::<u8>(), 0..120)],
     ) {
         bumpless_harness::config::run(&bytes);
+    }
+
+    #[test]
+    fn any_file_of_an_identity_is_read_or_refused_with_a_remedy(
+        bytes in prop_oneof![edited("pem"), vec(any::<u8>(), 0..200)],
+    ) {
+        bumpless_harness::pem::run(&bytes);
+    }
+
+    #[test]
+    fn any_messages_are_the_same_however_they_are_cut(
+        bytes in prop_oneof![edited("messages"), vec(any::<u8>(), 0..200)],
+    ) {
+        bumpless_harness::messages::run(&bytes);
+    }
+
+    #[test]
+    fn whatever_is_done_to_a_session_both_ends_agree_on_one_secret_or_on_none(
+        bytes in prop_oneof![edited("session"), vec(any::<u8>(), 0..100)],
+    ) {
+        bumpless_harness::session::run(&bytes);
     }
 
     #[test]

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bumpless_config::{ApplicationKind, Config, Program, Security};
+use bumpless_node::certificates::{self, IdentityError, Missing};
 use bumpless_node::key_file::{self, KeyFileError};
-use bumpless_node::management;
-use bumpless_pki::{Identity, Problems, told};
+use bumpless_pki::{Identity, told};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -45,9 +45,9 @@ impl Check {
         };
         let key = keys.map(|keys| format!("{:04x}", keys.sealing()));
         let found = match &config.security {
-            Security::Certificates(certificates) => {
+            Security::Certificates(given) => {
                 let folder = key_file::folder_of(Some(&path));
-                Some(management::identities(certificates, &config, folder))
+                Some(certificates::identities(given, &config, folder))
             }
             _ => None,
         };
@@ -70,6 +70,7 @@ impl Check {
                     "sha256": program.sha256_hex(),
                 })).collect::<Vec<_>>(),
                 "certificates": identities.iter().filter_map(certificate).collect::<Vec<_>>(),
+                "certificates_missing": nowhere(identities).map(Missing::commands),
                 "certificate_problems": identities.iter().flat_map(certificate_problems).collect::<Vec<_>>(),
             }));
             return Ok(ExitCode::SUCCESS);
@@ -81,7 +82,7 @@ impl Check {
             output::print_line(format_args!("this computer cannot run it: {problem}"));
         }
         for (node, identity) in identities {
-            if let Err(problems) = identity {
+            if let Err(IdentityError::Wrong(problems)) = identity {
                 for problem in &problems.0 {
                     output::print_line(format_args!("this computer cannot run {node}: {problem}"));
                 }
@@ -116,10 +117,11 @@ impl Check {
                 ));
             }
         }
-        if found.is_some() && identities.is_empty() {
-            output::print_line(
-                "no node has a certificate here; where one runs, it needs the folder NODE.PAIR from `bumpless pki issue`",
-            );
+        if let Some(missing) = nowhere(identities) {
+            output::print_line(format_args!(
+                "no node has a certificate here, and where one runs, it needs one; {}",
+                missing.remedy()
+            ));
         }
         output::print_line("`bumpless plan` says whether every state can be in time");
         Ok(ExitCode::SUCCESS)
@@ -134,7 +136,17 @@ fn programs(config: &Config) -> impl Iterator<Item = (&str, &Program)> {
     })
 }
 
-type Found = (String, Result<Identity, Problems>);
+type Found = (String, Result<Identity, IdentityError>);
+
+/// What is missing, if no node has a certificate here: on a controller, one of them has.
+fn nowhere(identities: &[Found]) -> Option<&Missing> {
+    let mut missing = identities.iter().map(|(_, identity)| match identity {
+        Err(IdentityError::Missing(missing)) => Some(missing),
+        _ => None,
+    });
+    let first = missing.next()??;
+    missing.all(|it| it.is_some()).then_some(first)
+}
 
 fn certificate((node, identity): &Found) -> Option<Value> {
     let identity = identity.as_ref().ok()?;
@@ -143,8 +155,10 @@ fn certificate((node, identity): &Found) -> Option<Value> {
 }
 
 fn certificate_problems((node, identity): &Found) -> Vec<Value> {
-    let problems = identity.as_ref().err().into_iter().flat_map(|it| &it.0);
-    let told = problems.map(|it| {
+    let Err(IdentityError::Wrong(problems)) = identity else {
+        return Vec::new();
+    };
+    let told = problems.0.iter().map(|it| {
         let file = it.path.display().to_string();
         json!({"node": node, "file": file, "wrong": it.wrong(), "right": it.remedy()})
     });

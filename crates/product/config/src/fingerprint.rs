@@ -6,7 +6,7 @@
 //! formatting and whether a default is written out do not matter; the order of networks, nodes,
 //! references and groups does, because their numbers go over the wire. Left out is what is local,
 //! `[realtime]`, the paths of keys, the control sockets and the folders for states, and what only the plan reads: better knowledge of a network's
-//! losses is no reason to stop a pair.
+//! losses is no reason to stop a pair. With certificates, in-flight limits and bandwidths are left out, too: nodes tell each other theirs.
 
 use std::fmt::Write;
 
@@ -55,9 +55,13 @@ impl Config {
         let mut text = Canonical("bumpless configuration 4\n".into());
         text.line("pair", format_args!("{pair:?}"));
         text.timing(timing);
-        text.transfer(transfer);
+        // Whoever has sessions is told of them, and the lower counts.
+        let are_exchanged = matches!(security, Security::Certificates(_));
+        text.transfer(transfer, are_exchanged);
         text.security(security);
-        networks.iter().for_each(|network| text.network(network));
+        networks
+            .iter()
+            .for_each(|network| text.network(network, are_exchanged));
         nodes.iter().for_each(|node| text.node(node));
         references
             .iter()
@@ -133,7 +137,7 @@ impl Canonical {
         );
     }
 
-    fn transfer(&mut self, transfer: &Transfer) {
+    fn transfer(&mut self, transfer: &Transfer, limits_are_exchanged: bool) {
         let Transfer {
             version,
             in_flight_max,
@@ -141,7 +145,9 @@ impl Canonical {
             memory_max,
         } = transfer;
         self.line("transfer.version", format_args!("{}", version.number()));
-        self.line("transfer.in_flight_max", format_args!("{in_flight_max}"));
+        if !limits_are_exchanged {
+            self.line("transfer.in_flight_max", format_args!("{in_flight_max}"));
+        }
         self.line("transfer.payload_size", format_args!("{payload_size}"));
         self.line("transfer.memory_max", format_args!("{memory_max}"));
     }
@@ -155,7 +161,7 @@ impl Canonical {
         self.line("security.packets", format_args!("{packets}"));
     }
 
-    fn network(&mut self, network: &Network) {
+    fn network(&mut self, network: &Network, limits_are_exchanged: bool) {
         let Network {
             name,
             bandwidth,
@@ -169,7 +175,9 @@ impl Canonical {
             protection: _,
         } = network;
         self.line("network.name", format_args!("{name:?}"));
-        self.line("network.bandwidth", format_args!("{bandwidth}"));
+        if !limits_are_exchanged {
+            self.line("network.bandwidth", format_args!("{bandwidth}"));
+        }
         self.line("network.mtu", format_args!("{mtu}"));
         self.line("network.dscp", format_args!("{dscp}"));
         self.line("network.priority", format_args!("{priority}"));
@@ -181,6 +189,7 @@ impl Canonical {
             name,
             addresses,
             control: _,
+            control_group: _,
             state_dir: _,
         } = node;
         self.line("node.name", format_args!("{name:?}"));

@@ -229,6 +229,8 @@ pub struct Node {
     pub addresses: Vec<Option<SocketAddr>>,
     /// The control socket's path as configured; [`Config::control_socket`] gives the default.
     pub control: Option<PathBuf>,
+    /// The group whose members may ask for status there, by name or number.
+    pub control_group: Option<String>,
     /// Where it keeps states on disk; `None`: no application of it persists.
     pub state_dir: Option<PathBuf>,
 }

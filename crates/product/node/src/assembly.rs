@@ -14,6 +14,7 @@ use rtrb::Producer;
 
 use crate::admission::Admission;
 use crate::build::{Beginning, Ends, Node, Parts};
+use crate::certificates;
 use crate::change::store::Store;
 use crate::change::{Changer, RunningChanges, Tools};
 use crate::control::{CALLERS_MAX, ControlServer};
@@ -73,10 +74,10 @@ enum Keys {
 
 impl Keys {
     fn read((config, node): (&Config, NodeId), folder: &Path) -> Result<Self, RunError> {
-        if let Security::Certificates(certificates) = &config.security {
+        if let Security::Certificates(given) = &config.security {
             let node = config.nodes.get(usize::from(node.0));
             let called = node.map_or("", |node| node.name.as_str());
-            let identity = management::identity(certificates, (called, &config.pair), folder);
+            let identity = certificates::identity(given, (config, called), folder);
             let identity = identity.map_err(RunError::Identity)?;
             return Ok(Self::Sessions(identity.into()));
         }
@@ -137,8 +138,12 @@ fn start_threads(
         .map_err(|error| system("start the thread for changes", error))?;
     let sessions = Sessions::default();
     let operator = shared.operator(wiring.names.clone(), &changes, sessions.clone());
-    let _control = ControlServer::start(&config.control_socket(wiring.node), operator)
-        .map_err(|error| system("listen on the control socket", error))?;
+    let socket = config.control_socket(wiring.node);
+    let group = config.nodes[usize::from(wiring.node.0)]
+        .control_group
+        .as_deref();
+    let _control = ControlServer::start(&socket, group, operator)
+        .map_err(|error| system(listening(group), error))?;
     let realtime = config.realtime.clone();
     let data_plane = start_data_plane(built.plane, &shared, realtime, weaknesses)
         .map_err(|error| system("start the data plane", error))?;
@@ -147,8 +152,19 @@ fn start_threads(
         keys,
         (&shared, &sessions),
         (&options, told),
+        &changes,
     )?;
     data_plane.join().map_err(|_| RunError::Panicked)
+}
+
+/// What is attempted, as an error says it.
+const fn listening(group: Option<&str>) -> &'static str {
+    match group {
+        None => "listen on the control socket",
+        Some(_) => {
+            "listen on the control socket for its control_group, of which the node's user must be a member"
+        }
+    }
 }
 
 /// Sessions with partners and witnesses, if keys are agreed on.
@@ -157,6 +173,7 @@ fn start_sessions(
     keys: Keys,
     (shared, sessions): (&Shared, &Sessions),
     (options, log): (&RunOptions, LogRegistry),
+    changes: &RunningChanges,
 ) -> Result<Option<bumpless_management::Running>, RunError> {
     let (Keys::Sessions(identity), Security::Certificates(certificates)) = (keys, &config.security)
     else {
@@ -165,7 +182,8 @@ fn start_sessions(
     let folder = key_file::folder_of(options.config_file.as_deref());
     let orders = (Arc::clone(&shared.orders), shared.waker.clone());
     let with = (certificates, *identity, folder);
-    let started = management::start((config, wiring), with, orders, (sessions, log));
+    let told = (sessions, log);
+    let started = management::start((config, wiring), with, orders, told, changes.entrance());
     let started = started.map_err(|error| system("start sessions with partners", error))?;
     Ok(Some(started))
 }

@@ -1,6 +1,7 @@
 //! The control socket: one JSON request per line, one JSON reply per line, on a Unix socket that
-//! only the owner of the process may open.
+//! only the owner of the process may open, and a group if the configuration names one.
 
+mod access;
 mod client;
 mod holder;
 mod server;
@@ -74,7 +75,7 @@ mod tests {
         let path = directory.path().join("left.sock");
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        let server = ControlServer::start(&path, Echo).unwrap();
+        let server = ControlServer::start(&path, None, Echo).unwrap();
         let order = Request::Switchover {
             group: Some("tank".into()),
             to: None,
@@ -94,7 +95,7 @@ mod tests {
     fn rubbish_is_answered_and_does_not_end_the_service() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("left.sock");
-        let _server = ControlServer::start(&path, Echo).unwrap();
+        let _server = ControlServer::start(&path, None, Echo).unwrap();
         for rubbish in ["{}\n", "\u{0}\n", "{\"command\":\"format\"}\n", "x"] {
             let mut stream = UnixStream::connect(&path).unwrap();
             stream.write_all(rubbish.as_bytes()).unwrap();
@@ -127,7 +128,7 @@ mod tests {
     fn any_number_of_callers_who_say_nothing_keep_nobody_from_being_answered() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("left.sock");
-        let server = ControlServer::start(&path, Echo).unwrap();
+        let server = ControlServer::start(&path, None, Echo).unwrap();
         // More than the kernel lets wait: the server takes them for more to come.
         let _silent: Vec<_> = (0..10 * CALLERS_MAX)
             .map(|_| UnixStream::connect(&path).unwrap())
@@ -144,7 +145,7 @@ mod tests {
     fn a_request_that_comes_in_two_parts_is_one() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("left.sock");
-        let _server = ControlServer::start(&path, Echo).unwrap();
+        let _server = ControlServer::start(&path, None, Echo).unwrap();
         let ask = || {
             let mut slow = UnixStream::connect(&path)?;
             slow.write_all(b"{\"command\":")?;

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bumpless_base::Role;
 use bumpless_config::Config;
+use bumpless_management::Carried;
 use bumpless_net_linux::{Clock, Waker};
 use bumpless_redundancy::GroupId;
 use rtrb::Producer;
@@ -123,26 +124,46 @@ impl Operator {
             }
         };
         let fingerprint = Config::parse(&text, &name).map(|config| config.fingerprint());
+        let until = Instant::now() + CHANGE_TIMEOUT;
         let prepared = self.ask(|reply| ChangeRequest::Apply {
-            text,
+            text: text.clone(),
             file: name,
+            carried: false,
             reply,
         });
-        match prepared {
-            Ok(()) => json!({
-                "schema": "bumpless.accepted/1",
-                "accepted": "apply",
-                "fingerprint": format!("{:016x}", fingerprint.unwrap_or_default()),
-            }),
+        if let Err(refused) = prepared {
+            return refusal(refused);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        let carried = self.sessions.propose(text, left);
+        if let Some((partner, Carried::Refused(why))) = &carried {
+            // What the partner has prepared otherwise, if anything, stays.
+            let _ = self.withdraw_here();
+            return refusal(format_args!("'{partner}' refuses it: {why}"));
+        }
+        let partner = carried
+            .filter(|(_, carried)| *carried == Carried::Prepared)
+            .map(|(partner, _)| partner);
+        json!({
+            "schema": "bumpless.accepted/1",
+            "accepted": "apply",
+            "fingerprint": format!("{:016x}", fingerprint.unwrap_or_default()),
+            "partner": partner,
+        })
+    }
+
+    fn withdraw(&self) -> Value {
+        match self.withdraw_here() {
+            Ok(()) => {
+                self.sessions.withdraw();
+                json!({"schema": "bumpless.accepted/1", "accepted": "withdraw"})
+            }
             Err(refused) => refusal(refused),
         }
     }
 
-    fn withdraw(&self) -> Value {
-        match self.ask(|reply| ChangeRequest::Withdraw { reply }) {
-            Ok(()) => json!({"schema": "bumpless.accepted/1", "accepted": "withdraw"}),
-            Err(refused) => refusal(refused),
-        }
+    fn withdraw_here(&self) -> Result<(), String> {
+        self.ask(|reply| ChangeRequest::Withdraw { reply })
     }
 
     fn ask(

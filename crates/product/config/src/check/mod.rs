@@ -59,7 +59,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
     let security = security::check(reader, file);
     let protection = security.as_ref().map(Security::overhead);
     let networks = addresses::networks(reader, file, &map, protection);
-    let nodes = addresses::nodes(file, &map);
+    let nodes = addresses::nodes(reader, file, &map);
     let groups = groups::check(reader, file, &known, &map);
     let drafts = applications::check(reader, file, &known, &map, &groups, timing.as_ref());
     hot_restart::check(reader, file, &drafts, timing.as_ref());

@@ -4,65 +4,50 @@ use bumpless_base::Duration;
 
 use crate::file::File;
 use crate::reader::Reader;
-use crate::schema::{self, PacketsWord};
+use crate::schema::PacketsWord;
 use crate::security::{Certificates, Security};
 
-/// What protects messages, by the file; reports keys that would protect nothing.
+/// What protects messages, by the file; reports what would protect nothing.
 pub(crate) fn check(reader: &mut Reader, file: &File) -> Option<Security> {
     let given = &file.security;
-    let certificates = given.certificates.as_ref()?;
-    let lifetime = given.key_lifetime_s?;
-    if let Some(folder) = certificates {
-        return with_certificates(reader, given, (folder, lifetime));
-    }
-    if lifetime.is_some() {
-        let wrong = "stands here although keys come from files, which last until they are changed";
-        let right = "leave it out, or name a folder with certificates";
-        reader.wrong(&given.place, "key_lifetime_s", wrong, right);
-        return None;
-    }
-    match (given.packets?, given.keys.as_ref()?) {
-        (PacketsWord::Open, None) => Some(Security::Open),
-        (PacketsWord::Open, Some(_)) => {
-            let wrong = "stands here although packets are open";
-            let right = "leave it out, or write packets = \"protected\"";
-            reader.wrong(&given.place, "keys", wrong, right);
-            None
+    let (packets, keys) = (given.packets?, given.keys.as_ref()?);
+    let (folder, lifetime) = (given.certificates.as_ref()?, given.key_lifetime_s?);
+    let wrong = match (packets, keys, folder, lifetime) {
+        (PacketsWord::Open, Some(_), ..) => ("keys", OPEN),
+        (PacketsWord::Open, _, Some(_), _) => ("certificates", OPEN),
+        (PacketsWord::Open, .., Some(_)) => ("key_lifetime_s", OPEN),
+        (PacketsWord::Open, ..) => return Some(Security::Open),
+        (_, Some(_), Some(_), _) => ("certificates", BOTH),
+        (_, Some(_), _, Some(_)) => ("key_lifetime_s", FILES),
+        (_, Some(keys), ..) => {
+            return Some(Security::Protected(keys.iter().map(Into::into).collect()));
         }
-        (PacketsWord::Protected, Some(keys)) => {
-            Some(Security::Protected(keys.iter().map(Into::into).collect()))
+        (_, None, folder, lifetime) => {
+            return Some(Security::Certificates(Certificates {
+                folder: folder.as_deref().unwrap_or(FOLDER).into(),
+                key_lifetime: Duration::from_secs(lifetime.unwrap_or(KEY_LIFETIME_S)),
+            }));
         }
-        (PacketsWord::Protected, None) => {
-            let pair = file.pair.name.as_ref()?;
-            Some(Security::Protected(vec![format!("{pair}.key").into()]))
-        }
-    }
+    };
+    let (field, (wrong, right)) = wrong;
+    reader.wrong(&given.place, field, wrong, right);
+    None
 }
 
+/// Where certificates are.
+const FOLDER: &str = ".";
 /// After how many seconds a key is replaced.
 const KEY_LIFETIME_S: u64 = 3600;
 
-fn with_certificates(
-    reader: &mut Reader,
-    given: &schema::Security,
-    (folder, lifetime): (&str, Option<u64>),
-) -> Option<Security> {
-    let mut wrong = |wrong: &str, right: &str| {
-        reader.wrong(&given.place, "certificates", wrong, right);
-        None
-    };
-    match (given.packets?, given.keys.as_ref()?) {
-        (PacketsWord::Open, _) => wrong(
-            "stands here although packets are open",
-            "leave it out, or write packets = \"protected\"",
-        ),
-        (PacketsWord::Protected, Some(_)) => wrong(
-            "stands here beside keys, and there is one way to keys",
-            "leave one of both out",
-        ),
-        (PacketsWord::Protected, None) => Some(Security::Certificates(Certificates {
-            folder: folder.into(),
-            key_lifetime: Duration::from_secs(lifetime.unwrap_or(KEY_LIFETIME_S)),
-        })),
-    }
-}
+const OPEN: (&str, &str) = (
+    "stands here although packets are open",
+    "leave it out, or write packets = \"protected\"",
+);
+const BOTH: (&str, &str) = (
+    "stands here beside keys, and there is one way to keys",
+    "leave one of both out",
+);
+const FILES: (&str, &str) = (
+    "stands here although keys come from files, which last until they are changed",
+    "leave it out, or leave keys out for certificates",
+);

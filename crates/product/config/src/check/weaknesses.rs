@@ -14,7 +14,7 @@ pub(crate) fn find(config: &Config) -> Vec<Weakness> {
             WeaknessCode::Unauthenticated,
             "security.packets".into(),
             "messages carry no authentication: whoever can send to these networks can disturb the pair",
-            "make a key with `bumpless key new`, and write packets = \"protected\"",
+            "leave packets out, and issue certificates with `bumpless pki`",
         ));
     }
     if config.transfer.version == WireVersion::V1 {

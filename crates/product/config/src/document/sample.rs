@@ -25,9 +25,11 @@ const INTRODUCTION: &str = "\
 #
 # For two computers: give each node its own computer's addresses, one interface per network; put
 # each witness on a third computer in that network; give [application.field] the address of the
-# process. Copy the same file to both, and to all the key from `bumpless key new quadruple-tank.key`
-# (witnesses take it with --key); then start `bumpless run FILE --node left` on one and
-# `--node right` on the other. examples/two-computers.toml is such a file.
+# process. Copy the same file to both, and to each computer its certificates, made on one by
+#   bumpless pki init --site SITE
+#   bumpless pki issue left.quadruple-tank right.quadruple-tank witness-a.witness witness-b.witness
+# Then start `bumpless run FILE --node left` on one and `--node right` on the other.
+# examples/two-computers.toml is such a file, with the commands for all computers.
 ";
 
 const BLOCKS: &[Block] = &[

@@ -29,21 +29,21 @@ section! {
         /// Hazard: open, whoever can send to these networks can disturb the pair, and take it over. Status says so
         /// as long as it holds.
         packets: PacketsWord = "packets", "none", PACKETS_WORDS, default("\"protected\"");
-        /// Files with the secret that the nodes and the witnesses of the pair share, made by `bumpless key new
-        /// FILE`. What the first one seals is sent; what any of them opens is heard. So a secret changes without a
-        /// gap: give the new one to all as the second, then put it first, then take the old one away. A path that is
-        /// not absolute begins at the folder of this file. Local: not compared between nodes.
-        /// Cost: none.
-        /// Hazard: whoever reads such a file can read, forge and take over. Only its owner may have the right to
-        /// read it.
-        keys: Vec<String> = "keys", "paths", Paths, computed("one file, PAIR.key beside this file, unless certificates are named");
         /// A folder with the certificates of nodes, each in a folder called NODE.PAIR as `bumpless pki issue` makes it;
-        /// a node needs its own. Nodes then agree on keys by themselves, over TLS on the port of their data, and give
+        /// a node needs its own. Nodes agree on keys by themselves, over TLS on the port of their data, and give
         /// them to the witnesses in the same way. A path that is not absolute begins at the folder of this file.
         /// Local: not compared between nodes.
         /// Cost: a connection, and a handshake of some milliseconds for each key. A node is heard when its first session is made.
         /// Hazard: certificates end. The pair goes on with the keys that it has then, and a node that starts is not let in.
-        certificates: String = "certificates", "path", PATH, computed("none: keys come from files");
+        certificates: String = "certificates", "path", PATH, computed("\".\", the folder of this file, unless keys are named");
+        /// Files with the secret that the nodes and the witnesses of the pair share, made by `bumpless key new
+        /// FILE`, instead of certificates. What the first one seals is sent; what any of them opens is heard. So a secret changes without a
+        /// gap: give the new one to all as the second, then put it first, then take the old one away. A path that is
+        /// not absolute begins at the folder of this file. Local: not compared between nodes.
+        /// Cost: none.
+        /// Hazard: whoever reads such a file can read what was sent before, forge and take over. Only its owner may have the right to
+        /// read it.
+        keys: Vec<String> = "keys", "paths", Paths, computed("none: nodes agree on keys with certificates");
         /// How long a key lasts that nodes agree on with certificates. Local.
         /// Cost: a handshake each time.
         /// Hazard: who gets hold of a node's memory can read what was sent for about as long.

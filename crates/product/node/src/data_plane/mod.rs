@@ -18,6 +18,7 @@ pub mod change;
 pub mod drivers;
 pub mod group;
 pub mod inbound;
+pub mod limits;
 pub mod link_port;
 pub mod members;
 mod notices;
@@ -31,7 +32,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
-use bumpless_base::{Duration, Instant};
+use bumpless_base::{Duration, Instant, PeerId};
 use bumpless_config::{ApplicationKind, Config};
 use bumpless_mailbox::ApplicationMailbox;
 use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, SwitchoverRefused};
@@ -44,6 +45,7 @@ use self::change::{ChangeAnswer, ChangeBoard, ChangeOrder};
 use self::drivers::{Drivers, Pingers, Ports, Sockets};
 use self::group::GroupRuntime;
 use self::inbound::Cores;
+use self::limits::{AllLimits, Limits};
 use self::protection::Use;
 use crate::counter_board::CounterBoard;
 use crate::event::NodeEvent;
@@ -81,6 +83,13 @@ pub enum Command<S: Suite = RingSuite> {
         way: Use,
         /// Takes `keys` back; has room for it.
         reply: SyncSender<Arc<Keyring<S>>>,
+    },
+    /// What a partner can take is this.
+    SetLimits {
+        /// The partner.
+        peer: PeerId,
+        /// What it has stated.
+        limits: Limits,
     },
     /// Take a step in a change of the configuration.
     Change {
@@ -213,6 +222,7 @@ pub struct DataPlane<D: Drivers = Sockets> {
     groups: Vec<GroupRuntime>,
     /// By place; some are vacant.
     channels: Vec<Option<ChannelRuntime>>,
+    limits: AllLimits,
     titles: Titles,
     /// Partner by partner, as status shows them.
     link_snapshots: Vec<LinkSnapshot>,
@@ -255,6 +265,7 @@ impl<D: Drivers> DataPlane<D> {
             pingers,
             groups,
             channels,
+            limits: AllLimits::new(config, wiring),
             titles: Titles::new(config, wiring),
             link_snapshots: vec![LinkSnapshot::default(); links],
             surroundings,
