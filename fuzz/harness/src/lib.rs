@@ -15,6 +15,7 @@
 //! | [`transfer`] | calls and a network's doings between sender and receiver | whole, forward, fresh, bounded, kept promise, heals |
 //! | [`roles`] | the same between two nodes and their witnesses | one writer in true time, epochs grow, promises, bounded |
 //! | [`iprp`] | what anybody with or without keys does to two hosts of iPRP | bounded, each datagram counted once, everything ends |
+//! | [`open`] | what an attacker does to envelopes and sealed states on their way | opened once, as it was, where it belongs; otherwise refused with a cause |
 #![forbid(unsafe_code)]
 
 mod input;
@@ -23,6 +24,7 @@ pub mod config;
 pub mod guard;
 pub mod iprp;
 pub mod messages;
+pub mod open;
 pub mod parse;
 pub mod pem;
 pub mod roles;

@@ -63,6 +63,9 @@ fn every_kept_input_keeps_the_promises() {
     corpus("transfer")
         .iter()
         .for_each(|bytes| bumpless_harness::transfer::run(bytes));
+    corpus("open")
+        .iter()
+        .for_each(|bytes| bumpless_harness::open::run(bytes));
     corpus("roles")
         .iter()
         .for_each(|bytes| bumpless_harness::roles::run(bytes));
@@ -117,6 +120,13 @@ proptest! {
         bytes in prop_oneof![edited("transfer"), vec(any::<u8>(), 0..800)],
     ) {
         bumpless_harness::transfer::run(&bytes);
+    }
+
+    #[test]
+    fn only_what_was_sealed_opens_and_opens_once_whatever_is_done_on_its_way(
+        bytes in prop_oneof![edited("open"), vec(any::<u8>(), 0..600)],
+    ) {
+        bumpless_harness::open::run(&bytes);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use bumpless_config::{ApplicationKind, Config, Program, Security};
 use bumpless_node::certificates::{self, IdentityError, Missing};
 use bumpless_node::key_file::{self, KeyFileError};
+use bumpless_node::state_security;
 use bumpless_pki::{Identity, told};
 use clap::Args;
 use serde_json::{Value, json};
@@ -39,10 +40,15 @@ impl Check {
         let config = output::load(&path, self.json)?;
         let fingerprint = format!("{:016x}", config.fingerprint());
         let keys = key_file::for_config(&config.security, key_file::folder_of(Some(&path)));
-        let (keys, problems) = match keys {
+        let (keys, mut problems) = match keys {
             Ok(keys) => (keys, Vec::new()),
             Err(problems) => (None, problems),
         };
+        for of_states in state_security::key_problems(&config, key_file::folder_of(Some(&path))) {
+            if problems.iter().all(|known| known.path != of_states.path) {
+                problems.push(of_states);
+            }
+        }
         let key = keys.map(|keys| format!("{:04x}", keys.sealing()));
         let found = match &config.security {
             Security::Certificates(given) => {

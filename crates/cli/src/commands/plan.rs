@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bumpless_bench::run::progress::{NEVER, ProgressLine, left};
-use bumpless_config::Config;
+use bumpless_config::{Application, Config};
+use bumpless_node::state_security::{StateCost, state_cost};
 use bumpless_plan::cost::Costs;
 use bumpless_plan::report::{Report, paper};
 use bumpless_plan::{Machine, Verdict};
@@ -79,12 +80,14 @@ impl Plan {
             json["costs"] = costs.map_or(Value::Null, |costs| {
                 costs_json(&costs_file, &config, &costs)
             });
+            json["state_security"] = protection_json(&config);
             output::print_line(json);
         } else {
             output::print_line(report.text().trim_end());
             if let Some(costs) = &costs {
                 show_costs(&costs_file, &config, costs);
             }
+            show_protection(&config);
         }
         Ok(ExitCode::from(u8::from(verdict != Verdict::Yes)))
     }
@@ -111,6 +114,42 @@ fn show_costs(file: &Path, config: &Config, costs: &Costs) {
         let typical = costs.predict(config, app, app.state_max);
         let typical = typical.map_or("not measured".into(), calibrate::micros);
         output::print_line(format_args!("  {:<32} {typical:>12}", app.name));
+    }
+}
+
+/// The applications whose states are protected by themselves, with what that takes here.
+fn protected(config: &Config) -> impl Iterator<Item = (&Application, StateCost)> {
+    let applications = config.applications.iter();
+    applications.filter_map(|app| Some((app, state_cost(app)?)))
+}
+
+fn protection_json(config: &Config) -> Value {
+    let each = protected(config).map(|(app, cost)| {
+        json!({
+            "channel": app.name,
+            "sealing_ns": cost.sealing.as_nanos(),
+            "opening_ns": cost.opening.as_nanos(),
+        })
+    });
+    each.collect()
+}
+
+fn show_protection(config: &Config) {
+    let mut begun = false;
+    for (app, cost) in protected(config) {
+        if !begun {
+            output::print_line(
+                "\nWhat protects states by themselves takes, for the largest one, measured on this computer just now:\n  \
+                 channel                            in each cycle   at a takeover",
+            );
+            begun = true;
+        }
+        let [sealing, opening] =
+            [cost.sealing, cost.opening].map(|span| calibrate::micros(span.as_nanos() as f64));
+        output::print_line(format_args!(
+            "  {:<32} {sealing:>15} {opening:>15}",
+            app.name
+        ));
     }
 }
 

@@ -131,6 +131,12 @@ impl<S: Suite> Keyring<S> {
         Self::derive(&self.sealing, header)
     }
 
+    /// 32 bytes of the secret `id` for what `info` names; `None` without the secret.
+    pub(crate) fn derived(&self, id: u16, info: &[&[u8]]) -> Option<Zeroizing<[u8; 32]>> {
+        let entry = self.entries().find(|entry| entry.id == id)?;
+        Some(Zeroizing::new(S::derive(&entry.secret.0, info)))
+    }
+
     fn derive(entry: &Entry, header: &EnvelopeHeader) -> S::Key {
         let info: [&[u8]; 5] = [
             b"bumpless packets",

@@ -212,16 +212,18 @@ fn stays(before: &Application, after: &Application, to: usize, problems: &mut Pr
         networks,
         retransmissions: _,
         accepted_loss_per_year: _,
-        state_max,
+        state_max: _,
         kind,
         field: _,
+        security,
     } = before;
     let fields = [
         ("group", *group != after.group),
         ("channel", *channel != after.channel),
         ("distribution", *distribution != after.distribution),
         ("networks", *networks != after.networks),
-        ("size", *state_max != after.state_max),
+        ("size", own_size(before) != own_size(after)),
+        ("security", *security != after.security),
         ("kind", !same_states(kind, &after.kind)),
         // How often may change; the buffers that it takes are there from the start or not at all.
         ("persist", persist.is_some() != after.persist.is_some()),
@@ -234,6 +236,12 @@ fn stays(before: &Application, after: &Application, to: usize, problems: &mut Pr
              used since the nodes started: it then begins anew, and the old one ends",
         );
     }
+}
+
+/// Most bytes of its state, without what seals it.
+fn own_size(application: &Application) -> u32 {
+    let overhead = application.security.overhead();
+    application.state_max.saturating_sub(overhead)
 }
 
 /// Whether an application of one kind goes on from a state of the other.

@@ -75,7 +75,7 @@ impl Config {
         let of = |app: &crate::Application| {
             let candidates = &self.groups[app.group].candidates;
             let runs = candidates.contains(&node);
-            runs.then(|| check::buffers(app.state_max, candidates.len(), kept(app)))
+            runs.then(|| check::buffers(app.state_max, candidates.len(), kinds(app)))
         };
         let bytes: u128 = self.applications.iter().filter_map(of).sum();
         u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -87,7 +87,8 @@ impl Config {
         let candidates = &self.groups[application.group].candidates;
         let used = candidates.iter().map(|node| self.state_memory(*node)).max();
         let free = self.transfer.memory_max.saturating_sub(used.unwrap_or(0));
-        let more = u128::from(free) / check::buffers(1, candidates.len(), kept(application)).max(1);
+        let more =
+            u128::from(free) / check::buffers(1, candidates.len(), kinds(application)).max(1);
         let payload = u128::from(self.transfer.payload_size);
         let numbered = u128::from(self.transfer.version.max_packets()) * payload;
         let most = (u128::from(application.state_max) + more).min(numbered);
@@ -132,10 +133,13 @@ impl Config {
     }
 }
 
-/// Whether the application's state is written to disk, and whether its executor keeps one to go back to.
-fn kept(application: &Application) -> (bool, bool) {
-    let program = matches!(application.kind, ApplicationKind::Program(_));
-    (application.persist.is_some(), program)
+/// Which kinds of buffers `application` has besides those that all have.
+fn kinds(application: &Application) -> check::Kinds {
+    check::Kinds {
+        persist: application.persist.is_some(),
+        program: matches!(application.kind, ApplicationKind::Program(_)),
+        sealed: !application.security.is_none(),
+    }
 }
 
 fn read(text: &str, name: &str, room: Room) -> Result<Config, Vec<Problem>> {

@@ -6,7 +6,7 @@ use crate::model::MAX_FILE_LEN;
 use crate::reader::{Reader, TableReader};
 use crate::schema::{
     Application, Device, FieldIo, Group, Input, Network, Node, Output, Pair, PlanSettings,
-    Realtime, Reference, SECTIONS, Section, Security, SetPoint, Timing, Transfer,
+    Realtime, Reference, SECTIONS, Section, Security, SetPoint, StateSecurity, Timing, Transfer,
 };
 use crate::section::{SectionInfo, Times};
 use crate::suggest::nearest;
@@ -34,6 +34,7 @@ pub(crate) struct ApplicationEntry {
     pub(crate) devices: Vec<Device>,
     pub(crate) inputs: Vec<Input>,
     pub(crate) outputs: Vec<Output>,
+    pub(crate) security: Option<StateSecurity>,
 }
 
 /// Most syntax errors that are reported; after more, the text is hardly a configuration file.
@@ -268,6 +269,7 @@ fn applications(reader: &mut Reader, root: &Table) -> Vec<ApplicationEntry> {
             devices = many(reader, inner, &path);
             Some(FieldIo::read(TableReader::new(reader, inner, path, line)))
         });
+        let security = part(reader, table, &path);
         all.push(ApplicationEntry {
             fields,
             set_points,
@@ -275,7 +277,21 @@ fn applications(reader: &mut Reader, root: &Table) -> Vec<ApplicationEntry> {
             devices,
             inputs,
             outputs,
+            security,
         });
     }
     all
+}
+
+/// A section that stands at most once in the table at `parent`.
+fn part<S: Section>(reader: &mut Reader, table: &dyn TableLike, parent: &str) -> Option<S> {
+    let name = last_name(S::INFO);
+    let item = table.get(name)?;
+    let path = join(parent, name);
+    let Some(inner) = item.as_table_like() else {
+        misplaced(reader, table, item, &path, S::INFO);
+        return None;
+    };
+    let line = reader.lines.of(item.span());
+    Some(S::read(TableReader::new(reader, inner, path, line)))
 }

@@ -15,7 +15,7 @@ use crate::model::{
     Network, Node, OnProgramFault, Output, Point, Program, QuadrupleTank, Reference, Synthetic,
     Timing, Transfer,
 };
-use crate::security::Security;
+use crate::security::{Security, StateSecurity};
 
 const FNV64_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV64_PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -82,8 +82,10 @@ impl Application {
             name,
             kind,
             state_max,
+            security,
             ..
         } = self;
+        let state_max = state_max.saturating_sub(security.overhead());
         let kind = match kind {
             ApplicationKind::QuadrupleTank(_) => "quadruple_tank".to_owned(),
             ApplicationKind::Synthetic(_) => "synthetic".to_owned(),
@@ -263,6 +265,7 @@ impl Canonical {
             state_max,
             kind,
             field,
+            security,
         } = application;
         self.line("application.name", format_args!("{name:?}"));
         self.line("application.group", format_args!("{group}"));
@@ -295,6 +298,22 @@ impl Canonical {
         if let Some(field) = field {
             self.field(field);
         }
+        if !security.is_none() {
+            self.state_security(security);
+        }
+    }
+
+    fn state_security(&mut self, security: &StateSecurity) {
+        let StateSecurity {
+            integrity,
+            encryption,
+            replay,
+            keys,
+        } = security;
+        self.line("security.integrity", format_args!("{}", integrity.name()));
+        self.line("security.encryption", format_args!("{}", encryption.name()));
+        self.line("security.replay", format_args!("{}", replay.name()));
+        self.line("security.keys", format_args!("{}", keys.name()));
     }
 
     fn quadruple_tank(&mut self, tank: &QuadrupleTank) {

@@ -31,6 +31,8 @@ pub use document::{reference, sample};
 pub use fingerprint::pair_id;
 pub use model::*;
 pub use problem::Problem;
-pub use security::{Certificates, Security};
+pub use security::{
+    Certificates, Encryption, Integrity, Replay, Security, StateKeys, StateSecurity,
+};
 pub use text::{Unreadable, read_text_file};
 pub use weakness::{Weakness, WeaknessCode};

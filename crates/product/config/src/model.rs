@@ -15,7 +15,7 @@ pub use crate::programs::{
     Area, FieldDevice, Input, OnProgramFault, Order, Output, Point, Program, ProgramHost, ValueType,
 };
 
-use crate::security::Security;
+use crate::security::{Security, StateSecurity};
 use crate::weakness::Weakness;
 
 /// Most nodes in one configuration.
@@ -320,12 +320,14 @@ pub struct Application {
     pub retransmissions: Option<u8>,
     /// States that may be lost in a year; `None`: not stated, then `retransmissions` is.
     pub accepted_loss_per_year: Option<f64>,
-    /// Most bytes of one state in its channel: the application's own and the executor's envelope.
+    /// Most bytes of one state in its channel: the application's own, the executor's envelope and what seals it.
     pub state_max: u32,
     /// What it computes.
     pub kind: ApplicationKind,
     /// Its inputs and outputs; `None`: it has none.
     pub field: Option<FieldIo>,
+    /// What protects its states by themselves.
+    pub security: StateSecurity,
 }
 
 /// What an application computes.

@@ -33,6 +33,7 @@ use crate::persist::{Disk, Found, Tellers};
 use crate::realtime::prepare_thread;
 use crate::running::{Common, Running};
 use crate::snapshot::Snapshot;
+use crate::state_security::{self, Healths, StateGuards, StateRings};
 use crate::wiring::Wiring;
 use crate::{OpenLink, RunError, RunOptions};
 
@@ -45,7 +46,7 @@ pub fn run(
 ) -> Result<(), RunError> {
     let admission = Admission::of(config).map_err(RunError::Refused)?;
     let folder = key_file::folder_of(options.config_file.as_deref());
-    let keys = Keys::read((config, node), folder)?;
+    let keys = read_keys((config, node), folder)?;
     let _lock = crate::lock(config, node).map_err(RunError::Lock)?;
     let wiring = Wiring::new(config, node);
     open_files::ensure(files_needed(config, &wiring)).map_err(RunError::OpenFiles)?;
@@ -63,6 +64,25 @@ pub fn run(
     built.plane.restore(&found, Clock.now());
     let found = (options, admission, keys);
     start_threads(config, &wiring, found, (built, disk, notes))
+}
+
+/// The keys of messages; those of states are there, too.
+fn read_keys((config, node): (&Config, NodeId), folder: &Path) -> Result<Keys, RunError> {
+    let keys = Keys::read((config, node), folder);
+    let of_states = state_security::key_problems(config, folder);
+    if of_states.is_empty() {
+        return keys;
+    }
+    match keys {
+        Ok(_) => Err(RunError::Keys(of_states)),
+        Err(RunError::Keys(mut errors)) => {
+            let known: Vec<_> = errors.iter().map(|error| error.path.clone()).collect();
+            let others = of_states.into_iter();
+            errors.extend(others.filter(|error| !known.contains(&error.path)));
+            Err(RunError::Keys(errors))
+        }
+        Err(other) => Err(other),
+    }
 }
 
 /// Where the keys of packets come from, and with what.
@@ -114,6 +134,8 @@ fn start_threads(
         sink: log.sink(),
     };
     let store = find_store(&options, wiring)?;
+    let folder = key_file::folder_of(options.config_file.as_deref());
+    let guards = StateGuards::new((config, wiring), folder);
     let _log = log
         .start(outputs(&options)?)
         .map_err(|error| system("start the log", error))?;
@@ -128,16 +150,18 @@ fn start_threads(
         log_outputs: options.log_outputs,
         priority: config.realtime.priority,
         keeping,
+        guards: guards.clone(),
     };
     let (weaknesses, told) = (ways.registry.clone(), ways.registry.clone());
     let ends = (built.ends, ways.executors);
     let running = start_applications(config, wiring, &parts, common, ends)?;
-    let tools = shared.tools(store, running, (ways.registry, ways.changes));
+    let tools = shared.tools((store, folder), running, (ways.registry, ways.changes));
     let changer = Changer::new((config, admission), parts, built.factories);
     let changes = RunningChanges::start(changer, tools)
         .map_err(|error| system("start the thread for changes", error))?;
     let sessions = Sessions::default();
-    let operator = shared.operator(wiring.names.clone(), &changes, sessions.clone());
+    let told_by = (sessions.clone(), guards.healths());
+    let operator = shared.operator(wiring.names.clone(), &changes, told_by);
     let socket = config.control_socket(wiring.node);
     let group = config.nodes[usize::from(wiring.node.0)]
         .control_group
@@ -150,7 +174,7 @@ fn start_threads(
     let _management = start_sessions(
         (config, wiring),
         keys,
-        (&shared, &sessions),
+        (&shared, &sessions, guards.rings()),
         (&options, told),
         &changes,
     )?;
@@ -171,7 +195,7 @@ const fn listening(group: Option<&str>) -> &'static str {
 fn start_sessions(
     (config, wiring): (&Config, &Wiring),
     keys: Keys,
-    (shared, sessions): (&Shared, &Sessions),
+    (shared, sessions, states): (&Shared, &Sessions, StateRings),
     (options, log): (&RunOptions, LogRegistry),
     changes: &RunningChanges,
 ) -> Result<Option<bumpless_management::Running>, RunError> {
@@ -180,7 +204,7 @@ fn start_sessions(
         return Ok(None);
     };
     let folder = key_file::folder_of(options.config_file.as_deref());
-    let orders = (Arc::clone(&shared.orders), shared.waker.clone());
+    let orders = (Arc::clone(&shared.orders), shared.waker.clone(), states);
     let with = (certificates, *identity, folder);
     let told = (sessions, log);
     let started = management::start((config, wiring), with, orders, told, changes.entrance());
@@ -246,12 +270,13 @@ impl Shared {
 
     fn tools(
         &self,
-        store: Option<Store>,
+        (store, keys_folder): (Option<Store>, &Path),
         running: Running,
         (registry, sink): (LogRegistry, EventSink),
     ) -> Tools {
         Tools {
             store,
+            keys_folder: keys_folder.to_owned(),
             board: Arc::clone(&self.board),
             orders: Arc::clone(&self.orders),
             waker: self.waker.clone(),
@@ -262,7 +287,12 @@ impl Shared {
         }
     }
 
-    fn operator(&self, names: Names, changes: &RunningChanges, sessions: Sessions) -> Operator {
+    fn operator(
+        &self,
+        names: Names,
+        changes: &RunningChanges,
+        (sessions, states): (Sessions, Healths),
+    ) -> Operator {
         Operator::new(
             Arc::clone(&self.directory),
             names,
@@ -270,7 +300,12 @@ impl Shared {
             Arc::clone(&self.orders),
             changes.entrance(),
             self.waker.clone(),
-            (Arc::clone(&self.notes), Arc::clone(&self.log), sessions),
+            (
+                Arc::clone(&self.notes),
+                Arc::clone(&self.log),
+                sessions,
+                states,
+            ),
         )
     }
 }

@@ -31,6 +31,7 @@ pub mod realtime;
 mod running;
 pub mod short_text;
 pub mod snapshot;
+pub mod state_security;
 pub mod status;
 pub mod wiring;
 pub mod witness;

@@ -26,6 +26,7 @@ use crate::data_plane::addresses::Correspondent;
 use crate::data_plane::limits::Limits;
 use crate::data_plane::protection::Use;
 use crate::log::LogRegistry;
+use crate::state_security::StateRings;
 use crate::wiring::Wiring;
 
 /// The data plane takes orders within a turn.
@@ -198,7 +199,7 @@ fn weaknesses(name: &str, state: &PartnerState) -> Vec<String> {
 pub fn start(
     (config, wiring): (&Config, &Wiring),
     (certificates, identity, folder): (&Certificates, Identity, &Path),
-    (orders, waker): (Arc<Mutex<Producer<Command>>>, Waker),
+    (orders, waker, states): (Arc<Mutex<Producer<Command>>>, Waker, StateRings),
     (sessions, log): (&Sessions, LogRegistry),
     changes: (Sender<ChangeRequest>, Thread),
 ) -> std::io::Result<management::Running> {
@@ -227,6 +228,7 @@ pub fn start(
         links: wiring.names.links.clone(),
         orders,
         waker,
+        states,
         unanswered: Vec::new(),
         sessions: sessions.clone(),
         log,
@@ -263,6 +265,8 @@ struct DataPlaneKeys {
     links: Vec<String>,
     orders: Arc<Mutex<Producer<Command>>>,
     waker: Waker,
+    /// Where executors find the same.
+    states: StateRings,
     /// What the data plane has, held so that it frees nothing.
     held: Vec<Option<Keys>>,
     /// What it may have still, until it answers.
@@ -285,6 +289,15 @@ impl DataPlaneKeys {
         orders.push(command).ok()?;
         self.waker.wake();
         Some(answer)
+    }
+}
+
+impl DataPlaneKeys {
+    /// States are exchanged with partners alone. Those that are here already open still.
+    fn give_states(&self, partner: usize, keys: &Keys, seals: bool) {
+        if let Correspondent::Partner(peer) = self.with[partner] {
+            self.states.set(peer, keys, seals);
+        }
     }
 }
 
@@ -314,6 +327,7 @@ impl management::Host for DataPlaneKeys {
             true => Use::SealAndOpen,
             false => Use::Open,
         };
+        self.give_states(partner, &keys, ring.seals);
         let Some(answer) = self.order(partner, &keys, way) else {
             return false;
         };
@@ -333,6 +347,7 @@ impl management::Host for DataPlaneKeys {
         let Some(keys) = self.held[partner].clone() else {
             return;
         };
+        self.give_states(partner, &keys, false);
         // A full queue of orders empties within a turn of the data plane.
         let until = Instant::now() + TAKEN;
         while Instant::now() < until {

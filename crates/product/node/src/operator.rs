@@ -22,6 +22,7 @@ use crate::log::{LogHealth, Names, OutputState};
 use crate::management::Sessions;
 use crate::note::Note;
 use crate::snapshot::Snapshot;
+use crate::state_security::Healths;
 use crate::status;
 
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -39,6 +40,7 @@ pub struct Operator {
     notes: Arc<Mutex<Vec<Note>>>,
     log: LogHealth,
     sessions: Sessions,
+    states: Healths,
 }
 
 impl Operator {
@@ -50,7 +52,7 @@ impl Operator {
         orders: Arc<Mutex<Producer<Command>>>,
         changes: (Sender<ChangeRequest>, Thread),
         waker: Waker,
-        (notes, log, sessions): (Arc<Mutex<Vec<Note>>>, LogHealth, Sessions),
+        (notes, log, sessions, states): (Arc<Mutex<Vec<Note>>>, LogHealth, Sessions, Healths),
     ) -> Self {
         Self {
             directory,
@@ -62,6 +64,7 @@ impl Operator {
             notes,
             log,
             sessions,
+            states,
         }
     }
 
@@ -88,6 +91,7 @@ impl Operator {
         weaknesses.extend(status::refused_by_the_kernel(&snapshot, &self.names));
         let log = self.log();
         weaknesses.extend(self.sessions.weaknesses());
+        weaknesses.extend(self.states.weaknesses());
         weaknesses.extend(log.iter().filter_map(OutputState::weakness));
         weaknesses.dedup();
         let mut status =

@@ -1,7 +1,7 @@
 //! What a node says of itself: its snapshot as `bumpless.status/1` (spec/status.md).
 
 use bumpless_base::{Counter, Counters, Duration, Instant};
-use bumpless_config::{ApplicationKind, Config, FieldDevices, FieldIo, Program};
+use bumpless_config::{ApplicationKind, Config, FieldDevices, FieldIo, Program, StateSecurity};
 use serde_json::{Map, Value, json};
 
 use crate::directory::Directory;
@@ -132,6 +132,7 @@ fn applications(
                 "transfers_failed": app.failed,
                 "last_transfer_ms": app.last_transfer.map(millis),
                 "slowest_transfer_ms": millis(app.slowest_transfer),
+                "state_security": state_security(&settings.security),
                 "received_cycle": app.received_cycle,
                 "received_age_ms": app.received_at.map(|at| millis(now.since(at))),
                 "kind": kind_name(&settings.kind),
@@ -224,6 +225,18 @@ pub fn silent_devices(snapshot: &Snapshot, directory: &Directory) -> Vec<String>
         }
     }
     told
+}
+
+/// `None`: nothing protects states but what protects messages.
+fn state_security(security: &StateSecurity) -> Option<Value> {
+    (!security.is_none()).then(|| {
+        json!({
+            "integrity": security.integrity.name(),
+            "encryption": security.encryption.name(),
+            "replay": security.replay.name(),
+            "key_exchange": security.keys.name(),
+        })
+    })
 }
 
 /// A network on which the kernel did not take a datagram so recently weakens the node.

@@ -139,6 +139,7 @@ fn a_cycle_that_keeps_its_state_allocates_nothing() {
             expiry: settings.expiry,
             hot_restart: settings.hot_restart,
             keeper: Some(keeper),
+            guard: None,
             mailbox: Arc::clone(&shared.mailbox),
             gate: Arc::clone(&shared.gate),
             environment: time.clone(),

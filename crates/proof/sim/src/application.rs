@@ -169,6 +169,7 @@ impl App {
                 expiry: settings.expiry,
                 hot_restart: settings.hot_restart,
                 keeper,
+                guard: None,
                 mailbox: Arc::clone(&shared.mailbox),
                 gate: Arc::clone(&shared.gate),
                 environment: environment.clone(),

@@ -61,7 +61,8 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
     let networks = addresses::networks(reader, file, &map, protection);
     let nodes = addresses::nodes(reader, file, &map);
     let groups = groups::check(reader, file, &known, &map);
-    let drafts = applications::check(reader, file, &known, &map, &groups, timing.as_ref());
+    let common = (timing.as_ref(), security.as_ref());
+    let drafts = applications::check(reader, file, &known, &map, &groups, common);
     hot_restart::check(reader, file, &drafts, timing.as_ref());
     persist::check(reader, file, &drafts, &groups);
     let transfer = capacity::check(reader, file, &drafts, &groups, (&map, protection), room);

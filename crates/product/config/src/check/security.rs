@@ -4,8 +4,10 @@ use bumpless_base::Duration;
 
 use crate::file::File;
 use crate::reader::Reader;
-use crate::schema::PacketsWord;
-use crate::security::{Certificates, Security};
+use crate::schema::{self, KeyExchangeWord, PacketsWord};
+use crate::security::{
+    Certificates, Encryption, Integrity, Replay, Security, StateKeys, StateSecurity,
+};
 
 /// What protects messages, by the file; reports what would protect nothing.
 pub(crate) fn check(reader: &mut Reader, file: &File) -> Option<Security> {
@@ -51,3 +53,106 @@ const FILES: (&str, &str) = (
     "stands here although keys come from files, which last until they are changed",
     "leave it out, or leave keys out for certificates",
 );
+
+/// What protects the states of an application, by its section; reports what would protect nothing. `packets`: what protects
+/// messages.
+pub(crate) fn of_states(
+    reader: &mut Reader,
+    given: Option<&schema::StateSecurity>,
+    packets: Option<&Security>,
+) -> Option<StateSecurity> {
+    let Some(given) = given else {
+        return Some(StateSecurity::NONE);
+    };
+    let (integrity, encryption, replay) = (given.integrity?, given.encryption?, given.replay?);
+    let tagged = matches!(integrity, Integrity::Symmetric | Integrity::Certificate);
+    let mut sound = true;
+    let mut wrong = |field: &str, wrong: String, right: &str| {
+        reader.wrong(&given.place, field, wrong, right);
+        sound = false;
+    };
+    let without = format!("takes a tag, and integrity is {:?}", integrity.name());
+    let tag = "write integrity = \"symmetric\" or \"certificate\"";
+    if encryption != Encryption::None && !tagged {
+        wrong("encryption", without.clone(), tag);
+    }
+    if replay != Replay::None && !tagged {
+        wrong("replay", without, tag);
+    }
+    let (exchange, files) = (given.key_exchange?, given.keys.as_ref()?);
+    let of_sessions = matches!(packets?, Security::Certificates(_));
+    let usual = match (tagged, of_sessions && files.is_none()) {
+        (false, _) => KeyExchangeWord::None,
+        (true, true) => KeyExchangeWord::Session,
+        (true, false) => KeyExchangeWord::File,
+    };
+    let exchange = exchange.unwrap_or(usual);
+    match exchange {
+        KeyExchangeWord::None if tagged => wrong(
+            "key_exchange",
+            "is \"none\", and a tag takes a secret".into(),
+            "write \"file\" or \"session\"",
+        ),
+        KeyExchangeWord::File | KeyExchangeWord::Session if !tagged => wrong(
+            "key_exchange",
+            format!(
+                "gives a secret that nothing needs, since integrity is {:?}",
+                integrity.name()
+            ),
+            "leave it out, or write integrity = \"symmetric\" or \"certificate\"",
+        ),
+        KeyExchangeWord::Session if !of_sessions => wrong(
+            "key_exchange",
+            "is \"session\", and [security] names no certificates with which nodes have sessions"
+                .into(),
+            "name certificates in [security], or write \"file\"",
+        ),
+        _ => {}
+    }
+    if exchange != KeyExchangeWord::Session {
+        let takes = "takes a secret of a session, and keys come from a file or there are none";
+        let right = "name certificates in [security] and write key_exchange = \"session\", or choose another one";
+        if integrity == Integrity::Certificate {
+            wrong(
+                "integrity",
+                format!("is \"certificate\", which {takes}"),
+                right,
+            );
+        }
+        if replay == Replay::Session {
+            wrong("replay", format!("is \"session\", which {takes}"), right);
+        }
+    }
+    let keys = match (exchange, files, packets?) {
+        (KeyExchangeWord::File, Some(files), _) => {
+            StateKeys::Files(files.iter().map(Into::into).collect())
+        }
+        (KeyExchangeWord::File, None, Security::Protected(files)) => {
+            StateKeys::Files(files.clone())
+        }
+        (KeyExchangeWord::File, None, _) => {
+            wrong(
+                "key_exchange",
+                "is \"file\", and there is no file: [security] names none".into(),
+                "name files with keys = [\"...\"]; `bumpless key new FILE` makes one",
+            );
+            StateKeys::None
+        }
+        (_, Some(_), _) => {
+            wrong(
+                "keys",
+                "stands here although no secret comes from a file".into(),
+                "leave it out, or write key_exchange = \"file\"",
+            );
+            StateKeys::None
+        }
+        (KeyExchangeWord::Session, None, _) => StateKeys::Sessions,
+        (KeyExchangeWord::None, None, _) => StateKeys::None,
+    };
+    sound.then_some(StateSecurity {
+        integrity,
+        encryption,
+        replay,
+        keys,
+    })
+}

@@ -3,7 +3,7 @@
 use crate::model::{
     Application, ApplicationKind, Config, FieldDevices, Group, Output, ReferenceKind, WireVersion,
 };
-use crate::security::Security;
+use crate::security::{Encryption, Security};
 use crate::weakness::{Weakness, WeaknessCode};
 
 /// Everything that is weak in `config`, in the order of the file's sections.
@@ -38,10 +38,10 @@ pub(crate) fn find(config: &Config) -> Vec<Weakness> {
         .groups
         .iter()
         .for_each(|group| of_group(config, group, &mut all));
-    config
-        .applications
-        .iter()
-        .for_each(|application| of_application(application, &mut all));
+    config.applications.iter().for_each(|application| {
+        of_application(application, &mut all);
+        on_disk(application, &mut all);
+    });
     all
 }
 
@@ -156,6 +156,17 @@ fn of_application(application: &Application, all: &mut Vec<Weakness>) {
             subject(),
             "its process does not check epochs: a delayed write of the former primary may take effect",
             "set check_epoch = true with a process that can",
+        ));
+    }
+}
+
+fn on_disk(application: &Application, all: &mut Vec<Weakness>) {
+    if application.persist.is_some() && application.security.encryption != Encryption::None {
+        all.push(weakness(
+            WeaknessCode::StatesOnDiskInClear,
+            format!("application {:?}", application.name),
+            "its states are enciphered on their way, and its files on disk are not: their keys do not outlast a process",
+            "keep state_dir where nobody else can read it, on an enciphered disk, or leave persist out",
         ));
     }
 }

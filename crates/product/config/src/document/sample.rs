@@ -126,6 +126,7 @@ const BLOCKS: &[Block] = &[
             ("register", "0"),
         ],
     ),
+    ("application.security", &[]),
 ];
 
 /// A complete configuration with every field explained: the text of

@@ -107,7 +107,7 @@ const ON_FAILURE_WORDS: Choice<OnFailure> =
 
 section! {
     /// One cyclic application and the channel that carries its state; up to 128.
-    Application = "application", Many, ["field", "set_points", "input", "output"] {
+    Application = "application", Many, ["field", "security", "set_points", "input", "output"] {
         /// Name of the application.
         /// Cost: none.
         /// Hazard: none.

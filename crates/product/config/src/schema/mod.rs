@@ -20,7 +20,7 @@ pub(crate) use pair::{
     Network, Node, Pair, PlanSettings, Realtime, Reference, ReferenceWord, Timing, Transfer,
 };
 pub(crate) use programs::{Device, Input, InputAreaWord, Output, OutputAreaWord};
-pub(crate) use security::{PacketsWord, Security};
+pub(crate) use security::{KeyExchangeWord, PacketsWord, Security, StateSecurity};
 
 use crate::reader::TableReader;
 use crate::section::SectionInfo;
@@ -32,7 +32,7 @@ pub(crate) trait Section: Sized {
 }
 
 /// All sections in the order of the sample file.
-pub(crate) const SECTIONS: [&SectionInfo; 16] = [
+pub(crate) const SECTIONS: [&SectionInfo; 17] = [
     Pair::INFO,
     Timing::INFO,
     Transfer::INFO,
@@ -49,6 +49,7 @@ pub(crate) const SECTIONS: [&SectionInfo; 16] = [
     Device::INFO,
     Input::INFO,
     Output::INFO,
+    StateSecurity::INFO,
 ];
 
 /// Declares a section. A field reads

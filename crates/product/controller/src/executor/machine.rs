@@ -457,6 +457,7 @@ where
             self.counters
                 .add(Counter::CyclesOverrun, self.report.skipped);
         }
+        self.replication.count(&mut self.counters);
         (self.observer)(&self.report, &self.counters);
     }
 }

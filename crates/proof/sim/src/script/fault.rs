@@ -164,6 +164,9 @@ pub enum Junk {
     Replay,
     /// What was sent before on another network or to somebody else, from the partner's address.
     Redirected,
+    /// What was sent before, out of its envelope, with a few bytes changed or none: what a node would take that can be brought to
+    /// do without protection.
+    Stripped,
 }
 
 /// In what a configuration differs from the partner's.

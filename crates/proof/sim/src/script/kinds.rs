@@ -22,6 +22,7 @@ const JUNK: Word<Junk> = Word {
         ("forged", Junk::Forged),
         ("replay", Junk::Replay),
         ("redirected", Junk::Redirected),
+        ("stripped", Junk::Stripped),
     ],
     otherwise: None,
 };

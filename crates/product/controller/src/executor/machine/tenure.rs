@@ -7,7 +7,7 @@ use crate::executor::handover::load_if_newer;
 use crate::executor::{
     CommitMode, CycleReport, FailCause, HoldCause, Outcome, OutputGate, Replication, Resumed,
 };
-use crate::state::{Envelope, Progress};
+use crate::state::{Envelope, Progress, progress_of};
 use crate::{FieldSample, LoadError};
 
 /// In which capacity the machine has last run a cycle.
@@ -114,9 +114,8 @@ where
         }
         let mut newest = self.progress;
         let at = self.gate.role_since().min(now);
-        self.replication.read_latest(at, &mut |state, _| {
-            let received = Envelope::parse(state).ok().map(|state| state.progress);
-            newest = newest.max(received);
+        self.replication.peek_latest(at, &mut |front| {
+            newest = newest.max(progress_of(front));
         });
         self.partner_came_to(newest);
         let accepted = Accepted::told(sample, self.settings.commit);
