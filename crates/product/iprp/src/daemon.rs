@@ -197,7 +197,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         control: control.clone(),
     };
     let _server =
-        ControlServer::start(&socket, handler).map_err(system("open the control socket"))?;
+        ControlServer::start(&socket, None, handler).map_err(system("open the control socket"))?;
     let thread = thread::Builder::new()
         .name("data plane".into())
         .spawn(move || data_plane.run())
@@ -317,6 +317,10 @@ struct Asking {
 
 impl Handler for Asking {
     type Request = Request;
+
+    fn is_order(request: &Request) -> bool {
+        *request != Request::Status
+    }
 
     fn handle(&mut self, request: Request) -> Value {
         let (reply, replies) = sync_channel(1);

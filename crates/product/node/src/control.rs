@@ -44,6 +44,8 @@ pub enum Request {
 pub trait Handler: Send + 'static {
     /// What can be asked.
     type Request: DeserializeOwned;
+    /// Whether `request` is an order, which only the owner of the process and root may give.
+    fn is_order(request: &Self::Request) -> bool;
     /// The reply to `request`.
     fn handle(&mut self, request: Self::Request) -> Value;
 }
@@ -64,6 +66,9 @@ mod tests {
     struct Echo;
     impl Handler for Echo {
         type Request = Request;
+        fn is_order(request: &Request) -> bool {
+            *request != Request::Status
+        }
         fn handle(&mut self, request: Request) -> Value {
             serde_json::to_value(request).unwrap()
         }

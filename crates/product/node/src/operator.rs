@@ -264,6 +264,9 @@ impl Operator {
 
 impl Handler for Operator {
     type Request = Request;
+    fn is_order(request: &Request) -> bool {
+        *request != Request::Status
+    }
     fn handle(&mut self, request: Request) -> Value {
         match request {
             Request::Status => self.status(),

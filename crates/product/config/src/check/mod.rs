@@ -21,7 +21,7 @@ mod weaknesses;
 
 use bumpless_base::{LinkId, NodeId};
 
-pub(crate) use capacity::buffers;
+pub(crate) use capacity::{Kinds, buffers};
 
 use crate::file::File;
 use crate::model::{Config, PlanSettings, Realtime};

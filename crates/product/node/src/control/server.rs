@@ -199,7 +199,7 @@ impl<H: Handler> Reception<H> {
 
     fn answer(&mut self, mut stream: &UnixStream, request: &[u8]) -> io::Result<()> {
         let reply = match serde_json::from_slice(request) {
-            Ok(request) => match access::judge(stream, &request) {
+            Ok(request) => match access::judge(stream, H::is_order(&request)) {
                 Ok(()) => self.handler.handle(request),
                 Err(refused) => refusal(refused),
             },
