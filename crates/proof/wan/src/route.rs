@@ -2,29 +2,7 @@
 //!
 //! Only routers forward: a way leads through a substation or a control centre only as its first or last node.
 
-use std::collections::VecDeque;
-
 use crate::topology::{NodeId, Topology};
-
-/// How many links lie between each node and `to`; `None` if no way leads there.
-pub fn distances(topology: &Topology, to: NodeId) -> Vec<Option<u32>> {
-    let mut distances = vec![None; topology.nodes().len()];
-    distances[to.index()] = Some(0);
-    let mut reached = VecDeque::from([(to, 0)]);
-    while let Some((node, distance)) = reached.pop_front() {
-        if node != to && !topology.node(node).kind.forwards() {
-            continue;
-        }
-        for &link in topology.links_at(node) {
-            let next = topology.links()[link].other(node);
-            if distances[next.index()].is_none() {
-                distances[next.index()] = Some(distance + 1);
-                reached.push_back((next, distance + 1));
-            }
-        }
-    }
-    distances
-}
 
 /// For each node, the links over which it reaches `to` in the fewest hops, in order; none at `to` itself.
 #[derive(Clone, Debug)]
@@ -37,7 +15,7 @@ pub struct Ways<'a> {
 impl<'a> Ways<'a> {
     /// All ways to `to`.
     pub fn new(topology: &'a Topology, to: NodeId) -> Self {
-        let distances = distances(topology, to);
+        let distances = topology.distances(to);
         Self {
             topology,
             to,

@@ -1,7 +1,7 @@
 //! Nodes and links, what every network must be, and the file that tells of one.
 
 use core::fmt;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
@@ -299,10 +299,30 @@ impl Topology {
             .filter(|&place| !self.node(place).kind.forwards())
     }
 
+    /// How many links lie between each node and `to`, by breadth-first search; `None` if no way leads there.
+    pub fn distances(&self, to: NodeId) -> Vec<Option<u32>> {
+        let mut distances = vec![None; self.nodes.len()];
+        distances[to.index()] = Some(0);
+        let mut reached = VecDeque::from([(to, 0)]);
+        while let Some((node, distance)) = reached.pop_front() {
+            if node != to && !self.node(node).kind.forwards() {
+                continue;
+            }
+            for &link in self.links_at(node) {
+                let next = self.links[link].other(node);
+                if distances[next.index()].is_none() {
+                    distances[next.index()] = Some(distance + 1);
+                    reached.push_back((next, distance + 1));
+                }
+            }
+        }
+        distances
+    }
+
     /// Two nodes that cannot reach each other, if there are any.
     fn apart(&self) -> Option<TopologyFault> {
         let first = NodeId(0);
-        let reached = crate::route::distances(self, first);
+        let reached = self.distances(first);
         let lost = self
             .places()
             .find(|place| reached[place.index()].is_none())?;
