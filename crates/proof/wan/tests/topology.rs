@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use bumpless_wan::address::{Addresses, Pool};
-use bumpless_wan::route::{Ways, distances};
+use bumpless_wan::route::Ways;
 use bumpless_wan::{
     Kind, MEASURED_ROUTER_US, NodeId, Shape, Topology, TopologyFault, containerlab, generate,
 };
@@ -86,7 +86,7 @@ fn ways_are_as_short_as_a_slow_search_finds_them() {
     .unwrap();
     for to in topology.hosts() {
         let ways = Ways::new(&topology, to);
-        let distances = distances(&topology, to);
+        let distances = topology.distances(to);
         let slow = slow(&topology, to);
         for from in topology.places() {
             assert_eq!(
@@ -131,7 +131,7 @@ fn slow(topology: &Topology, to: NodeId) -> Vec<Option<u32>> {
 fn every_substation_reaches_both_control_centres() {
     let topology = paper();
     for centre in ["centre-1", "centre-2"] {
-        let distances = distances(&topology, topology.find(centre).unwrap());
+        let distances = topology.distances(topology.find(centre).unwrap());
         assert!(distances.iter().all(Option::is_some), "{centre}");
     }
 }
