@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a copy of the tree wrong in one place at a time and has the simulator find each mutation (docs/mutations.md,
 # which BUMPLESS_WRITE=1 writes anew), the exhaustive exploration those that its table names (spec/exploration.md), and iPRP's world its own.
-# All are built once, in a target directory of their own, and switched on one by one. Arguments, if any, are given to
+# All are built once, and switched on one by one. Arguments, if any, are given to
 # `cargo test` instead. Five minutes with the build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -52,7 +52,7 @@ done
 echo "mutations: ${#patches[@]} patches applied"
 
 run() {
-  cargo test --locked --profile quick --target-dir "$root/target/mutations/build" "$@"
+  cargo test --locked --profile quick --target-dir "$root/target" "$@"
 }
 if [ $# -gt 0 ]; then
   run "$@"

@@ -109,7 +109,9 @@ fn states_that_the_partner_cannot_open_are_told_while_the_primary_is_there() {
     let weaknesses = status["weaknesses"].to_string();
     assert!(weaknesses.contains("which is not here"), "{weaknesses}");
     assert!(weaknesses.contains("'s1'"), "{weaknesses}");
-    assert!(site.counter(&backup, "states_unopened") > 0);
+    site.await_status("it is counted", &backup, |status| {
+        status["counters"]["states_unopened"].as_u64() > Some(0)
+    });
 }
 
 #[test]

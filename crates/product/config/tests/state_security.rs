@@ -8,7 +8,19 @@ use bumpless_config::{
 
 /// The sample, which has its application last, with `lines` in its section.
 fn with(lines: &str) -> Config {
-    let text = format!("{}\n{lines}\n", sample());
+    read(&sample(), lines)
+}
+
+/// The same in a pair whose keys come from a file.
+fn with_key_file(lines: &str) -> Config {
+    read(
+        &sample().replacen("#keys =", "keys = [\"pair.key\"]", 1),
+        lines,
+    )
+}
+
+fn read(sample: &str, lines: &str) -> Config {
+    let text = format!("{sample}\n{lines}\n");
     Config::parse(&text, "t").unwrap_or_else(|problems| panic!("{problems:#?}"))
 }
 
@@ -38,17 +50,19 @@ fn what_seals_a_state_takes_its_room_and_its_buffer_and_is_no_other_program() {
 fn keys_come_from_the_pairs_files_unless_others_are_named() {
     let keys = |config: &Config| config.applications[0].security.keys.clone();
     let files = |name: &str| StateKeys::Files(vec![PathBuf::from(name)]);
-    assert_eq!(keys(&with(TAG)), files("quadruple-tank.key"));
+    assert_eq!(keys(&with_key_file(TAG)), files("pair.key"));
     let own = format!("{TAG}keys = [\"states.key\"]");
-    assert_eq!(keys(&with(&own)), files("states.key"));
-    assert_eq!(keys(&with("integrity = \"checksum\"")), StateKeys::None);
+    assert_eq!(keys(&with_key_file(&own)), files("states.key"));
+    assert_eq!(
+        keys(&with_key_file("integrity = \"checksum\"")),
+        StateKeys::None
+    );
 }
 
 #[test]
 fn with_certificates_keys_come_from_sessions() {
-    let text = sample().replace("#certificates =", "certificates = \"pki\"");
     let lines = "integrity = \"certificate\"\nencryption = \"symmetric\"\nreplay = \"session\"\n";
-    let config = Config::parse(&(text + lines), "t").unwrap();
+    let config = with(lines);
     let expected = StateSecurity {
         integrity: Integrity::Certificate,
         encryption: Encryption::Symmetric,
@@ -69,12 +83,17 @@ fn both_nodes_agree_on_every_option_but_not_on_where_their_keys_lie() {
         "integrity = \"symmetric\"\nreplay = \"counter\"",
         "integrity = \"symmetric\"\nreplay = \"timestamp\"",
     ];
-    let mut seen: Vec<_> = options.map(|lines| with(lines).fingerprint()).into();
+    let mut seen: Vec<_> = options
+        .map(|lines| with_key_file(lines).fingerprint())
+        .into();
     seen.sort_unstable();
     seen.dedup();
     assert_eq!(seen.len(), options.len());
     let elsewhere = format!("{TAG}keys = [\"states.key\"]");
-    assert_eq!(with(&elsewhere).fingerprint(), with(TAG).fingerprint());
+    assert_eq!(
+        with_key_file(&elsewhere).fingerprint(),
+        with_key_file(TAG).fingerprint()
+    );
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn what_both_nodes_must_share_changes_the_fingerprint() {
 
 #[test]
 fn limits_that_nodes_tell_each_other_may_differ_and_others_may_not() {
-    let keys = |text: &str| text.replace("#keys =", "keys = [\"a.key\"]");
+    let keys = |text: &str| text.replacen("#keys =", "keys = [\"a.key\"]", 1);
     for (from, to) in [
         ("#in_flight_max = 512", "in_flight_max = 511"),
         ("#bandwidth_mbit = 1000", "bandwidth_mbit = 999"),
