@@ -94,9 +94,8 @@ pub struct ApplicationMailbox {
     epoch_seen: AtomicU32,
     epoch_spent: AtomicU32,
     unfit: AtomicBool,
-    /// The program is stopped; besides, it stays where it is.
-    stopped: AtomicBool,
-    stays: AtomicBool,
+    /// Whether the program may run: [`ProgramStanding`] as a number.
+    program: AtomicU32,
     /// How many states have come.
     received: AtomicU64,
     /// How many of them had come when the executor last looked at the newest.
@@ -401,20 +400,18 @@ impl ApplicationMailbox {
 
     /// Notes whether the program may run here, as far as its failures go.
     pub fn set_program(&self, standing: ProgramStanding) {
-        self.stays
-            .store(standing == ProgramStanding::Stopped, Ordering::SeqCst);
-        self.stopped
-            .store(standing != ProgramStanding::Runs, Ordering::SeqCst);
+        self.program.store(standing as u32, Ordering::SeqCst);
         self.mark();
     }
 
-    /// What was noted last. Between two notes both may count for a moment; the mark that follows has it looked at again.
+    /// What was noted last.
     fn program(&self) -> ProgramStanding {
-        let stopped = self.stopped.load(Ordering::SeqCst);
-        match (stopped, self.stays.load(Ordering::SeqCst)) {
-            (false, _) => ProgramStanding::Runs,
-            (true, false) => ProgramStanding::StoppedSeeksRelief,
-            (true, true) => ProgramStanding::Stopped,
+        const SEEKS: u32 = ProgramStanding::StoppedSeeksRelief as u32;
+        const STAYS: u32 = ProgramStanding::Stopped as u32;
+        match self.program.load(Ordering::SeqCst) {
+            SEEKS => ProgramStanding::StoppedSeeksRelief,
+            STAYS => ProgramStanding::Stopped,
+            _ => ProgramStanding::Runs,
         }
     }
 
