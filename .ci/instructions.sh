@@ -45,6 +45,10 @@ printf '%s\n' "$counted" | awk -F '\t' -v kept="$kept" '
     printf "%s: %.2f of what one costs (at most 2)\n", thousand, count[thousand] / count[one]
     if (count[thousand] > 2 * count[one]) bad = 1
   }
+  function limit(most, name) {
+    printf "%s: %d (at most %d)\n", name, count[name], most
+    if (count[name] > most) bad = 1
+  }
   BEGIN { while ((getline line < kept) > 0) { split(line, part, "\t"); old[part[2]] = part[1] } }
   {
     verdict = ""
@@ -59,5 +63,7 @@ printf '%s\n' "$counted" | awk -F '\t' -v kept="$kept" '
     if (missing) exit 1
     compare("128 bytes there and back, 1 channel", "128 bytes there and back, 1,000 channels")
     compare("a turn of a node, 1 application", "a turn of a node, 1,000 applications")
+    # 60 ns at 2.5 GHz and two instructions a cycle (spec/reception.md, V-25).
+    limit(300, "decide on a frame of a flood, 64 flows")
     exit bad
   }'

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a copy of the tree wrong in one place at a time and has the simulator find each mutation (docs/mutations.md,
-# which BUMPLESS_WRITE=1 writes anew), and the exhaustive exploration those that its table names (spec/exploration.md).
-# All are built once, in a target directory of their own, and switched on one by one. Arguments, if any, are given to
+# which BUMPLESS_WRITE=1 writes anew), the exhaustive exploration those that its table names (spec/exploration.md), and iPRP's world its own.
+# All are built once, and switched on one by one. Arguments, if any, are given to
 # `cargo test` instead. Five minutes with the build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -9,7 +9,8 @@ root=$PWD
 tree=$root/target/mutations/tree
 
 rustfmt --check --edition 2024 mutations/harness/crates/cores/base/src/mutation.rs \
-  mutations/harness/crates/proof/sim/tests/mutations/main.rs mutations/harness/crates/cores/redundancy/tests/exhaustive/mutations.rs
+  mutations/harness/crates/proof/sim/tests/mutations/main.rs mutations/harness/crates/cores/redundancy/tests/exhaustive/mutations.rs \
+  mutations/harness/crates/cores/iprp/tests/world/mutations.rs
 
 rm -rf "$tree"
 mkdir -p "$tree"
@@ -51,7 +52,7 @@ done
 echo "mutations: ${#patches[@]} patches applied"
 
 run() {
-  cargo test --locked --profile quick --target-dir "$root/target/mutations/build" "$@"
+  cargo test --locked --profile quick --target-dir "$root/target" "$@"
 }
 if [ $# -gt 0 ]; then
   run "$@"
@@ -59,6 +60,7 @@ if [ $# -gt 0 ]; then
 fi
 run --package bumpless-sim --test mutations -- --nocapture
 run --package bumpless-redundancy --test exhaustive -- mutations
+run --package bumpless-iprp --test world -- mutations --nocapture
 if [ "${BUMPLESS_WRITE:-}" = 1 ]; then
   cp docs/mutations.md "$root/docs/mutations.md"
 fi

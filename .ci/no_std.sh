@@ -11,7 +11,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cores=("$@")
-[ ${#cores[@]} -gt 0 ] || cores=(bumpless-base bumpless-wire bumpless-transfer bumpless-redundancy bumpless-secure)
+[ ${#cores[@]} -gt 0 ] || cores=(bumpless-base bumpless-wire bumpless-transfer bumpless-redundancy bumpless-secure bumpless-iprp bumpless-guard)
 target=thumbv7m-none-eabi
 work=$PWD/target/no_std
 mkdir -p "$work"

@@ -13,7 +13,7 @@ cd "$(dirname "$0")"
 seconds=${1:-60}
 shift || true
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(parse config transfer roles)
+[ ${#targets[@]} -gt 0 ] || targets=(parse config transfer roles iprp guard open pem messages session)
 version=0.13.2
 tools=$PWD/../target/tools
 export PATH=$tools/bin:$PATH
@@ -27,7 +27,7 @@ cannot() {
 longest() {
   case $1 in
     parse) echo 1600 ;;
-    config) echo 2048 ;;
+    config | pem) echo 2048 ;;
     transfer) echo 2048 ;;
     *) echo 1024 ;;
   esac

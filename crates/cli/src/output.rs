@@ -44,6 +44,11 @@ impl Failure {
     }
 
     fn configuration(problems: &[Problem], as_json: bool) -> Self {
+        Self::file(problems, "bumpless.check/1", as_json)
+    }
+
+    /// Problems in a file: exit status 2; as JSON of `schema` if that is wanted.
+    pub fn file(problems: &[Problem], schema: &str, as_json: bool) -> Self {
         let mut lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
         let noun = if problems.len() == 1 {
             "problem"
@@ -54,8 +59,7 @@ impl Failure {
             "bumpless: {} {noun} in the configuration; nothing was started",
             problems.len()
         ));
-        let json = as_json
-            .then(|| json!({"schema": "bumpless.check/1", "ok": false, "problems": problems}));
+        let json = as_json.then(|| json!({"schema": schema, "ok": false, "problems": problems}));
         Self {
             status: 2,
             lines,
@@ -153,6 +157,24 @@ pub fn finish(status: ExitCode) -> ExitCode {
     } else {
         status
     }
+}
+
+/// Writes `text` to `path`: wholly, or not at all.
+pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| {
+        Failure::refused(format_args!(
+            "cannot write {}: {error}; name a file in a directory that may be written to",
+            path.display()
+        ))
+    };
+    let name = path.file_name().map(|name| name.to_string_lossy());
+    let name = name.ok_or_else(|| failed(std::io::ErrorKind::IsADirectory.into()))?;
+    let part = path.with_file_name(format!(".{name}.{}", std::process::id()));
+    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&part);
+        failed(error)
+    })
 }
 
 /// Reads and checks the configuration at `path`.

@@ -20,13 +20,22 @@ const AT_ONCE: i32 = 130;
 /// and SIGUSR2, which would kill, do nothing.
 pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     let stop = Arc::new(AtomicBool::new(false));
-    install(&stop, ignored_signals()).map_err(|error| {
-        Failure::refused(format_args!("cannot install the signal handlers: {error}"))
-    })?;
+    install(&stop, &stop, ignored_signals()).map_err(not_installed)?;
     Ok(stop)
 }
 
-fn install(stop: &Arc<AtomicBool>, ignored: u64) -> io::Result<()> {
+/// As [`stop_flag`], but SIGHUP sets a flag of its own, the second one: to read a file again.
+pub fn stop_and_reload_flags() -> Result<(Arc<AtomicBool>, Arc<AtomicBool>), Failure> {
+    let flags = (Arc::default(), Arc::default());
+    install(&flags.0, &flags.1, ignored_signals()).map_err(not_installed)?;
+    Ok(flags)
+}
+
+fn not_installed(error: io::Error) -> Failure {
+    Failure::refused(format_args!("cannot install the signal handlers: {error}"))
+}
+
+fn install(stop: &Arc<AtomicBool>, hang_up: &Arc<AtomicBool>, ignored: u64) -> io::Result<()> {
     let is_ignored = |signal: i32| ignored >> (signal - 1) & 1 == 1;
     let asked = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGQUIT] {
@@ -38,7 +47,7 @@ fn install(stop: &Arc<AtomicBool>, ignored: u64) -> io::Result<()> {
         flag::register(signal, Arc::clone(stop))?;
     }
     if !is_ignored(SIGHUP) {
-        flag::register(SIGHUP, Arc::clone(stop))?;
+        flag::register(SIGHUP, Arc::clone(hang_up))?;
     }
     for signal in [SIGUSR1, SIGUSR2] {
         flag::register(signal, Arc::default())?;

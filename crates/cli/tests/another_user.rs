@@ -83,7 +83,53 @@ fn a_control_socket_missing_in_the_own_place_is_told_to_be_another_users() {
     tells_of_the_other_user(&asked_by_another_user(&site, &config));
 }
 
+fn a_group_may_ask_for_status_and_gives_no_orders() {
+    need_root();
+    let site = Site::new(Plan::pair(2).tank(50, ""));
+    let text = std::fs::read_to_string(site.config()).unwrap();
+    let group = format!("control_group = \"{NOBODY}\"\ncontrol = ");
+    let program = site.path("program");
+    let copied = Command::new("cp").arg(BUMPLESS).arg(&program).status();
+    assert!(copied.unwrap().success());
+    let ask = |config: &Path, arguments: &[&str]| {
+        for path in [&site.path(""), &program, config] {
+            may_be_seen(path);
+        }
+        let mut command = Command::new(&program);
+        command.args(arguments).uid(NOBODY).gid(NOBODY);
+        command.env_remove("XDG_RUNTIME_DIR");
+        outcome(&command.output().unwrap())
+    };
+    let config = site.path("group.toml");
+    std::fs::write(&config, text.replace("control = ", &group)).unwrap();
+    let next = site.path("next.toml");
+    std::fs::write(&next, text.replace("control = ", &group) + COMES).unwrap();
+    may_be_seen(&next);
+    let log = site.path("left.said");
+    let mut command = Command::new(BUMPLESS);
+    let file = config.to_str().unwrap();
+    command.args(["run", file, "--node", "left"]);
+    let _node = Process::spawn(command, &log);
+    wait_until("left answers", || site.status("left").is_some());
+    let (told, errors, status) = ask(&config, &["status", file, "--node", "left"]);
+    assert!(told.contains("group tank"), "{status:?} {told}{errors}");
+    for order in [
+        &["switchover", file, "--node", "left"][..],
+        &["apply", file, next.to_str().unwrap(), "--node", "left"],
+        &["apply", file, "--withdraw", "--node", "left"],
+    ] {
+        let (_, errors, status) = ask(&config, order);
+        assert_eq!(status, Some(1), "{order:?} {errors}");
+        let words = format!("user {NOBODY} may ask for status alone");
+        assert!(errors.contains(&words), "{order:?} {errors}");
+    }
+}
+
+const COMES: &str = "\n[[application]]\nname = \"comes\"\ngroup = \"tank\"\nkind = \"synthetic\"\nchannel = 9\n\
+                     period_ms = 50\nsize = 1000\n";
+
 bumpless_testing::tests![
+    a_group_may_ask_for_status_and_gives_no_orders,
     a_control_socket_that_may_not_be_opened_is_told_to_be_another_users,
     a_control_socket_missing_in_the_own_place_is_told_to_be_another_users,
 ];

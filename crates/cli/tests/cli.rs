@@ -55,6 +55,8 @@ fn help_says_what_each_command_needs() {
             &[
                 "--listen",
                 "--longest-lease-ms",
+                "--name",
+                "--serve",
                 "--key",
                 "--open",
                 "grants nothing",
@@ -130,6 +132,10 @@ fn wrong_usage_ends_with_status_2() {
         vec!["witness"],
         vec!["witness", "--listen", "nowhere", "--open"],
         vec!["witness", "--listen", "192.0.2.1:1"],
+        vec!["witness", "--listen", "192.0.2.1:1", "--name", "a"],
+        "witness --listen 192.0.2.1:1 --name a --name b --serve l.p"
+            .split(' ')
+            .collect(),
         vec!["key"],
         vec!["key", "new"],
         vec!["plant", "--listen", "127.0.0.1:1", "--time-scale", "NaN"],

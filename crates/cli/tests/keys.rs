@@ -123,8 +123,11 @@ fn check_of_a_pair_with_open_packets_asks_for_no_key() {
 fn a_node_says_everything_that_is_wrong_with_its_keys_at_once_and_does_not_start() {
     let site = site();
     let text = fs::read_to_string(site.config()).unwrap();
-    let keys = "[security]\nkeys = [\"black-box.key\", \"none.key\", \"open.key\"]\n[timing]\n";
-    fs::write(site.config(), text.replacen("[timing]\n", keys, 1)).unwrap();
+    let (own, all) = (
+        "[\"black-box.key\"]",
+        "[\"black-box.key\", \"none.key\", \"open.key\"]",
+    );
+    fs::write(site.config(), text.replacen(own, all, 1)).unwrap();
     fs::copy(site.key(), site.path("open.key")).unwrap();
     fs::set_permissions(site.path("open.key"), Permissions::from_mode(0o604)).unwrap();
     let config = site.config();

@@ -61,7 +61,7 @@ fn secret(path: &Path) -> String {
 }
 
 #[test]
-fn from_nothing_to_the_folders_of_two_nodes_takes_three_commands_that_say_what_is_next() {
+fn from_nothing_to_everybodys_folders_takes_two_commands_that_say_what_is_next() {
     let directory = tempfile::tempdir().unwrap();
     let run = |arguments: &[&str]| {
         let mut command = Command::new(BUMPLESS);
@@ -73,22 +73,61 @@ fn from_nothing_to_the_folders_of_two_nodes_takes_three_commands_that_say_what_i
     let made = run(&["pki", "init"]);
     for words in [
         "pki has the authority of the site site",
-        "\n    bumpless pki issue left.tank\n",
+        "\n    bumpless pki issue left.tank right.tank witness-a.witness\n",
     ] {
         assert!(made.contains(words), "{made}");
     }
-    for node in ["left.tank", "right.tank"] {
-        let issued = run(&["pki", "issue", node]);
+    let nodes = ["left.tank", "right.tank", "witness-a.witness"];
+    let issued = run(&[&["pki", "issue"], &nodes[..]].concat());
+    for node in nodes {
         let words = format!("of {node}.site until");
         assert!(issued.contains(&words), "{issued}");
         assert!(
-            issued.contains(&format!("scp -rp {node} OTHER:")),
+            issued.contains(&format!("    scp -rp {node} OTHER:\n")),
             "{issued}"
         );
     }
-    assert_eq!(names(directory.path()), ["left.tank", "pki", "right.tank"]);
+    let folders = ["left.tank", "pki", "right.tank", "witness-a.witness"];
+    assert_eq!(names(directory.path()), folders);
     let files = ["authority.pem", "certificate.pem", "key.pem", "revoked.pem"];
     assert_eq!(names(&directory.path().join("left.tank")), files);
+}
+
+#[test]
+fn certificates_of_several_nodes_are_issued_all_or_none() {
+    let works = Works::new();
+    let issue = |nodes: &[&str], more: &[&str]| {
+        let mut command = Command::new(BUMPLESS);
+        command.args(["pki", "issue", "--authority", "pki"]);
+        command.args(nodes).args(more).current_dir(works.0.path());
+        outcome(&command.stdin(Stdio::null()).output().unwrap())
+    };
+    fs::create_dir(works.path("right.tank")).unwrap();
+    fs::write(works.path("right.tank/note"), "mine").unwrap();
+    for (nodes, more, words, expected) in [
+        (
+            &["left.tank", "right.tank"][..],
+            &[][..],
+            "right.tank: is there",
+            1,
+        ),
+        (&["left.tank", "LEFT.tank"], &[], "named twice", 2),
+        (&["left.tank", "other"], &[], "such as left.tank", 2),
+        (&["left.tank", "other.tank"], &["--out", "x"], "one node", 2),
+    ] {
+        let (told, errors, status) = issue(nodes, more);
+        assert_eq!((status, &*told), (Some(expected), ""), "{errors}");
+        assert!(errors.contains(words), "{errors}");
+    }
+    assert_eq!(names(works.0.path()), ["pki", "right.tank"]);
+    assert!(!works.path("pki/issued").exists());
+    let (told, errors, status) = issue(&["left.tank", "other.tank"], &["--json"]);
+    assert_eq!(status, Some(0), "{errors}");
+    let lines = told
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let folders = lines.map(|line| line["folder"].clone()).collect::<Vec<_>>();
+    assert_eq!(folders, ["left.tank", "other.tank"]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! README's "Two computers", followed word for word with the configuration that it names, on loopback addresses.
+//! README's "Two computers" and "Your own program", followed word for word with the configurations that they name, on
+//! loopback addresses.
 
 mod support;
 
@@ -42,6 +43,14 @@ impl Bench {
             ("192.0.2.13:4710", free.witness(0)),
             ("[2001:db8:b::13]:4710", free.witness(1)),
             ("198.51.100.20:5502", free.plant()),
+            // Of the example with a program.
+            ("127.0.0.21:4700", free.node(0, 0)),
+            ("127.0.0.22:4700", free.node(0, 1)),
+            ("127.0.1.21:4700", free.node(1, 0)),
+            ("127.0.1.22:4700", free.node(1, 1)),
+            ("127.0.0.23:4710", free.witness(0)),
+            ("127.0.1.23:4710", free.witness(1)),
+            ("127.0.0.30:5502", free.plant()),
         ];
         Self {
             directory: tempfile::tempdir().unwrap(),
@@ -91,7 +100,6 @@ impl Bench {
     }
 }
 
-#[test]
 fn the_readme_word_for_word_gives_a_pair_that_switches_over_and_changes() {
     let bench = Bench::new();
     // What it asks of the system is for computers that do nothing else.
@@ -130,7 +138,7 @@ fn the_readme_word_for_word_gives_a_pair_that_switches_over_and_changes() {
     for change in changes {
         assert!(change.wait().success(), "the pair did not change");
     }
-    let all = "check plan key witness plant run run status switchover apply apply";
+    let all = "check plan pki pki witness plant run run status switchover apply";
     assert_eq!(done.join(" "), all);
     let now = std::fs::read_to_string(bench.path().join("pair.toml")).unwrap();
     assert!(now.contains("13.6"), "{now}");
@@ -138,17 +146,16 @@ fn the_readme_word_for_word_gives_a_pair_that_switches_over_and_changes() {
     services.into_iter().rev().for_each(Process::interrupt);
 }
 
-#[test]
-fn the_readme_word_for_word_gives_a_pair_that_agrees_on_its_keys() {
+fn the_readme_word_for_word_gives_a_pair_with_a_key_file() {
     let bench = Bench::new();
     let (before, realtime) = EXAMPLE.split_once("[realtime]").unwrap();
     let (_, after) = realtime.split_once("[plan]").unwrap();
-    let text = bench.here(&format!("{before}[plan]{after}"));
-    let security = "[security]\ncertificates = \".\"\n\n[plan]";
-    let text = text.replacen("[plan]", security, 1);
-    std::fs::write(bench.path().join("pair.toml"), text).unwrap();
+    let line = README.split_once("section `[security]` with the line `");
+    let line = line.unwrap().1.split('`').next().unwrap();
+    let text = format!("{before}[security]\n{line}\n\n[plan]{after}");
+    std::fs::write(bench.path().join("pair.toml"), bench.here(&text)).unwrap();
     let (mut services, mut done) = (Vec::new(), Vec::new());
-    for line in commands("## Two computers, with certificates\n") {
+    for line in commands("## Two computers, with a key file\n") {
         match line.contains(" witness --") {
             true => services.push(bench.start(&line, &[])),
             false => {
@@ -158,7 +165,7 @@ fn the_readme_word_for_word_gives_a_pair_that_agrees_on_its_keys() {
         }
         done.push(line.split_whitespace().nth(1).unwrap().to_owned());
     }
-    assert_eq!(done.join(" "), "pki pki pki pki pki witness witness");
+    assert_eq!(done.join(" "), "key witness");
     let wanted = ["plant", "run", "status", "switchover"];
     for line in commands(TWO_COMPUTERS) {
         match line.split_whitespace().nth(1).unwrap() {
@@ -172,3 +179,59 @@ fn the_readme_word_for_word_gives_a_pair_that_agrees_on_its_keys() {
     }
     drop(services);
 }
+
+fn the_readmes_program_goes_on_when_the_primary_is_killed() {
+    if Command::new("python3").arg("--version").output().is_err() {
+        bumpless_testing::skip("needs python3");
+    }
+    let bench = Bench::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let examples = bench.path().join("examples");
+    std::fs::create_dir(&examples).unwrap();
+    let root = root.canonicalize().unwrap();
+    std::os::unix::fs::symlink(root.join("examples/programs"), examples.join("programs")).unwrap();
+    std::os::unix::fs::symlink(root.join("crates"), bench.path().join("crates")).unwrap();
+    let text = include_str!("../../../examples/own-program.toml");
+    std::fs::write(examples.join("own-program.toml"), bench.here(text)).unwrap();
+    let writes = || Writes::read(&bench.path().join("plant.jsonl"));
+    let accepted = || {
+        writes()
+            .accepted()
+            .map(|write| write.epoch)
+            .collect::<Vec<_>>()
+    };
+    let (mut services, mut nodes) = (Vec::new(), Vec::new());
+    for line in commands("## Your own program\n") {
+        match line.split_whitespace().nth(1).unwrap() {
+            "plant" => services.push(bench.start(&line, &["--log", "plant.jsonl"])),
+            "witness" => services.push(bench.start(&line, &[])),
+            "run" => nodes.push(bench.start(&line, &[])),
+            _ => wait_until(&line, || outcome(&bench.output(&line)).2 == Some(0)),
+        }
+    }
+    wait_until("outputs reach the plant, and states the backup", || {
+        let line = "bumpless status examples/own-program.toml --json --node";
+        let synced = ["left", "right"].map(|node| {
+            let (said, ..) = outcome(&bench.output(&format!("{line} {node}")));
+            said.contains("\"redundancy\": \"ok\"") || said.contains("\"redundancy\":\"ok\"")
+        });
+        accepted().len() > 10 && synced == [true, true]
+    });
+    let line = "bumpless status examples/own-program.toml --node left";
+    let (said, ..) = outcome(&bench.output(line));
+    let primary = usize::from(!said.contains(": primary in epoch"));
+    let before = accepted().last().copied();
+    nodes.remove(primary).kill();
+    wait_until("the other one goes on", || {
+        accepted().last().copied() > before
+    });
+    writes().judge();
+    drop(nodes);
+    drop(services);
+}
+
+bumpless_testing::tests![
+    the_readme_word_for_word_gives_a_pair_that_switches_over_and_changes,
+    the_readme_word_for_word_gives_a_pair_with_a_key_file,
+    the_readmes_program_goes_on_when_the_primary_is_killed,
+];

@@ -51,12 +51,30 @@ fn every_kept_input_keeps_the_promises() {
     corpus("config")
         .iter()
         .for_each(|bytes| bumpless_harness::config::run(bytes));
+    corpus("pem")
+        .iter()
+        .for_each(|bytes| bumpless_harness::pem::run(bytes));
+    corpus("messages")
+        .iter()
+        .for_each(|bytes| bumpless_harness::messages::run(bytes));
+    corpus("session")
+        .iter()
+        .for_each(|bytes| bumpless_harness::session::run(bytes));
     corpus("transfer")
         .iter()
         .for_each(|bytes| bumpless_harness::transfer::run(bytes));
+    corpus("open")
+        .iter()
+        .for_each(|bytes| bumpless_harness::open::run(bytes));
     corpus("roles")
         .iter()
         .for_each(|bytes| bumpless_harness::roles::run(bytes));
+    corpus("iprp")
+        .iter()
+        .for_each(|bytes| bumpless_harness::iprp::run(bytes));
+    corpus("guard")
+        .iter()
+        .for_each(|bytes| bumpless_harness::guard::run(bytes));
 }
 
 proptest! {
@@ -77,6 +95,27 @@ proptest! {
     }
 
     #[test]
+    fn any_file_of_an_identity_is_read_or_refused_with_a_remedy(
+        bytes in prop_oneof![edited("pem"), vec(any::<u8>(), 0..200)],
+    ) {
+        bumpless_harness::pem::run(&bytes);
+    }
+
+    #[test]
+    fn any_messages_are_the_same_however_they_are_cut(
+        bytes in prop_oneof![edited("messages"), vec(any::<u8>(), 0..200)],
+    ) {
+        bumpless_harness::messages::run(&bytes);
+    }
+
+    #[test]
+    fn whatever_is_done_to_a_session_both_ends_agree_on_one_secret_or_on_none(
+        bytes in prop_oneof![edited("session"), vec(any::<u8>(), 0..100)],
+    ) {
+        bumpless_harness::session::run(&bytes);
+    }
+
+    #[test]
     fn any_conversation_keeps_the_promises_of_transfer(
         bytes in prop_oneof![edited("transfer"), vec(any::<u8>(), 0..800)],
     ) {
@@ -84,9 +123,30 @@ proptest! {
     }
 
     #[test]
+    fn only_what_was_sealed_opens_and_opens_once_whatever_is_done_on_its_way(
+        bytes in prop_oneof![edited("open"), vec(any::<u8>(), 0..600)],
+    ) {
+        bumpless_harness::open::run(&bytes);
+    }
+
+    #[test]
     fn any_conversation_keeps_the_promises_of_redundancy(
         bytes in prop_oneof![edited("roles"), vec(any::<u8>(), 0..600)],
     ) {
         bumpless_harness::roles::run(&bytes);
+    }
+
+    #[test]
+    fn anything_done_to_two_hosts_of_iprp_stays_within_bounds(
+        bytes in prop_oneof![edited("iprp"), vec(any::<u8>(), 0..800)],
+    ) {
+        bumpless_harness::iprp::run(&bytes);
+    }
+
+    #[test]
+    fn any_frames_keep_the_promises_of_reception(
+        bytes in prop_oneof![edited("guard"), vec(any::<u8>(), 0..800)],
+    ) {
+        bumpless_harness::guard::run(&bytes);
     }
 }

@@ -26,8 +26,9 @@ const PROGRESS: Duration = Duration::from_secs(5);
 /// beside the old one first; then they change together, and it takes the old file's place. Until then the
 /// old one is in force on both: after a refusal, after Ctrl-C, and after --wait.
 ///
-/// Asks every node of the pair that runs on this machine. With nodes on two machines, put the new file on
-/// both and run this on each, with --node: the first waits for the second.
+/// Asks every node of the pair that runs on this machine. A node with a certificate brings the new file to its partner
+/// and asks it for the same. Without, put the file on both machines and run this on each, with --node: the first waits
+/// for the second.
 #[derive(Debug, Args)]
 pub struct Apply {
     /// The configuration file with which the nodes run
@@ -72,6 +73,12 @@ impl Asked {
         Ok(self.request(&Request::Status)?["configuration"].take())
     }
 
+    /// Whether it has made the change already, or its partner has it prepare it.
+    fn is_on_the_way(&self, fingerprint: &str) -> bool {
+        let configuration = self.configuration().unwrap_or_default();
+        configuration["fingerprint"] == fingerprint || configuration["next"] == fingerprint
+    }
+
     /// Whether it was asked for the same before, and waits for its partner: it goes on with that.
     fn has_prepared(&self, fingerprint: &str) -> bool {
         let configuration = self.configuration().unwrap_or_default();
@@ -106,14 +113,21 @@ impl Apply {
         let stop = stop::stop_flag()?;
         let began = Instant::now();
         let fingerprint = format!("{:016x}", next.fingerprint());
-        let mut prepared = Vec::new();
+        let (mut prepared, mut carried_to) = (Vec::new(), None);
         for node in &nodes {
-            let request = Request::Apply { file: file.clone() };
-            if !node.has_prepared(&fingerprint)
-                && let Err(failure) = node.request(&request)
-            {
-                withdraw(&prepared);
-                return Err(failure);
+            if !node.has_prepared(&fingerprint) {
+                let request = Request::Apply { file: file.clone() };
+                match node.request(&request) {
+                    Ok(reply) => {
+                        carried_to = carried_to.or(reply["partner"].as_str().map(str::to_owned))
+                    }
+                    // The one that was asked before has asked this one.
+                    Err(_) if !prepared.is_empty() && node.is_on_the_way(&fingerprint) => {}
+                    Err(failure) => {
+                        withdraw(&prepared);
+                        return Err(failure);
+                    }
+                }
             }
             prepared.push(node);
         }
@@ -121,7 +135,9 @@ impl Apply {
             withdraw(&prepared);
             return Err(failure);
         }
-        self.done((&old, &next, &change), &nodes, began.elapsed());
+        let mut names: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
+        names.extend(carried_to.filter(|name| !names.contains(name)));
+        self.done((&old, &next, &change), &names, began.elapsed());
         Ok(ExitCode::SUCCESS)
     }
 
@@ -237,7 +253,7 @@ impl Apply {
     fn done(
         &self,
         (old, new, change): (&Config, &Config, &Change),
-        nodes: &[Asked],
+        nodes: &[String],
         took: Duration,
     ) {
         let names = |config: &Config, positions: &[usize]| -> Vec<String> {
@@ -250,7 +266,6 @@ impl Apply {
             ("tuned", names(new, &tuned)),
             ("added", names(new, &change.added)),
         ];
-        let nodes: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
         if self.json {
             let mut line = json!({
                 "schema": "bumpless.apply/1",

@@ -114,9 +114,12 @@ enum Inner {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum KindName {
     Transfer,
+    TransferProtected,
+    TransferSealed,
     Tcp,
     TcpTuned,
     Mptcp,
+    TcpTls,
 }
 
 /// One side of a program that is measured; speaks the conversation of spec/bench.md
@@ -267,6 +270,9 @@ impl Peer {
         let options = PeerOptions {
             kind: match self.kind {
                 KindName::Transfer => Kind::Transfer,
+                KindName::TransferProtected => Kind::TransferProtected,
+                KindName::TransferSealed => Kind::TransferSealed,
+                KindName::TcpTls => Kind::TcpTls,
                 KindName::Tcp => Kind::Tcp,
                 KindName::TcpTuned => Kind::TcpTuned,
                 KindName::Mptcp => Kind::Mptcp,

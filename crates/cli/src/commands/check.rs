@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bumpless_config::Security;
+use bumpless_config::{ApplicationKind, Config, Program, Security};
+use bumpless_node::certificates::{self, IdentityError, Missing};
 use bumpless_node::key_file::{self, KeyFileError};
-use bumpless_node::management;
-use bumpless_pki::{Identity, Problems, told};
+use bumpless_node::state_security;
+use bumpless_pki::{Identity, told};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -39,15 +40,20 @@ impl Check {
         let config = output::load(&path, self.json)?;
         let fingerprint = format!("{:016x}", config.fingerprint());
         let keys = key_file::for_config(&config.security, key_file::folder_of(Some(&path)));
-        let (keys, problems) = match keys {
+        let (keys, mut problems) = match keys {
             Ok(keys) => (keys, Vec::new()),
             Err(problems) => (None, problems),
         };
+        for of_states in state_security::key_problems(&config, key_file::folder_of(Some(&path))) {
+            if problems.iter().all(|known| known.path != of_states.path) {
+                problems.push(of_states);
+            }
+        }
         let key = keys.map(|keys| format!("{:04x}", keys.sealing()));
         let found = match &config.security {
-            Security::Certificates(certificates) => {
+            Security::Certificates(given) => {
                 let folder = key_file::folder_of(Some(&path));
-                Some(management::identities(certificates, &config, folder))
+                Some(certificates::identities(given, &config, folder))
             }
             _ => None,
         };
@@ -63,7 +69,14 @@ impl Check {
                 "weaknesses": config.weaknesses,
                 "key": key,
                 "key_problems": problems,
+                "programs": programs(&config).map(|(name, program)| json!({
+                    "application": name,
+                    "kind": program.host.name(),
+                    "file": program.file.display().to_string(),
+                    "sha256": program.sha256_hex(),
+                })).collect::<Vec<_>>(),
                 "certificates": identities.iter().filter_map(certificate).collect::<Vec<_>>(),
+                "certificates_missing": nowhere(identities).map(Missing::commands),
                 "certificate_problems": identities.iter().flat_map(certificate_problems).collect::<Vec<_>>(),
             }));
             return Ok(ExitCode::SUCCESS);
@@ -75,7 +88,7 @@ impl Check {
             output::print_line(format_args!("this computer cannot run it: {problem}"));
         }
         for (node, identity) in identities {
-            if let Err(problems) = identity {
+            if let Err(IdentityError::Wrong(problems)) = identity {
                 for problem in &problems.0 {
                     output::print_line(format_args!("this computer cannot run {node}: {problem}"));
                 }
@@ -89,6 +102,14 @@ impl Check {
             config.networks.len(),
             config.applications.len(),
         ));
+        for (name, program) in programs(&config) {
+            output::print_line(format_args!(
+                "program of '{name}': {} ({}), SHA-256 {}, which must be the same on every computer of the pair",
+                program.file.display(),
+                program.host.name(),
+                program.sha256_hex()
+            ));
+        }
         if let Some(key) = key {
             output::print_line(format_args!(
                 "messages are sealed with the key {key}, which must be the same on every computer of the pair"
@@ -102,17 +123,36 @@ impl Check {
                 ));
             }
         }
-        if found.is_some() && identities.is_empty() {
-            output::print_line(
-                "no node has a certificate here; where one runs, it needs the folder NODE.PAIR from `bumpless pki issue`",
-            );
+        if let Some(missing) = nowhere(identities) {
+            output::print_line(format_args!(
+                "no node has a certificate here, and where one runs, it needs one; {}",
+                missing.remedy()
+            ));
         }
         output::print_line("`bumpless plan` says whether every state can be in time");
         Ok(ExitCode::SUCCESS)
     }
 }
 
-type Found = (String, Result<Identity, Problems>);
+/// The programs of users, with whose they are.
+fn programs(config: &Config) -> impl Iterator<Item = (&str, &Program)> {
+    config.applications.iter().filter_map(|it| match &it.kind {
+        ApplicationKind::Program(program) => Some((it.name.as_str(), program.as_ref())),
+        _ => None,
+    })
+}
+
+type Found = (String, Result<Identity, IdentityError>);
+
+/// What is missing, if no node has a certificate here: on a controller, one of them has.
+fn nowhere(identities: &[Found]) -> Option<&Missing> {
+    let mut missing = identities.iter().map(|(_, identity)| match identity {
+        Err(IdentityError::Missing(missing)) => Some(missing),
+        _ => None,
+    });
+    let first = missing.next()??;
+    missing.all(|it| it.is_some()).then_some(first)
+}
 
 fn certificate((node, identity): &Found) -> Option<Value> {
     let identity = identity.as_ref().ok()?;
@@ -121,8 +161,10 @@ fn certificate((node, identity): &Found) -> Option<Value> {
 }
 
 fn certificate_problems((node, identity): &Found) -> Vec<Value> {
-    let problems = identity.as_ref().err().into_iter().flat_map(|it| &it.0);
-    let told = problems.map(|it| {
+    let Err(IdentityError::Wrong(problems)) = identity else {
+        return Vec::new();
+    };
+    let told = problems.0.iter().map(|it| {
         let file = it.path.display().to_string();
         json!({"node": node, "file": file, "wrong": it.wrong(), "right": it.remedy()})
     });

@@ -77,8 +77,7 @@ fn next(file: &Path) -> String {
     format!(
         "Copy it to the other computers of the pair, witnesses included, by a way that nobody else can read, such as\n    \
          scp -p {} OTHER:\n\
-         Nodes find it as PAIR.key beside their configuration, or by keys = [...] in its [security]; give it to witnesses \
-         with --key.",
+         Name it to nodes by keys = [...] in [security] of their configuration, and to witnesses with --key.",
         file.display()
     )
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bumpless_pki::rustls::pki_types::UnixTime;
-use bumpless_pki::{Authority, Cause, Problem, told};
+use bumpless_pki::{Authority, Cause, NodeName, Problem, told};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -53,15 +53,16 @@ struct Init {
     json: bool,
 }
 
-/// Issue a certificate with a new key to a node: a folder with all that it needs, to be brought to its computer
+/// Issue a certificate with a new key to each of some nodes: a folder with all that it needs, to be brought to its computer
 ///
-/// The folder has certificate.pem, key.pem, authority.pem and revoked.pem. One that is there and not empty is never
+/// A witness is the node NAME of the pair `witness`. A folder has certificate.pem, key.pem, authority.pem and revoked.pem. One that is there and not empty is never
 /// overwritten: to renew a certificate, give another folder with --out and put its files in the place of the old ones.
 #[derive(Debug, Args)]
 struct Issue {
-    /// The node as NODE.PAIR, both as in the configuration: left.tank is node left of the pair tank
-    node: String,
-    /// The folder to make [default: ./NODE.PAIR]
+    /// The nodes as NODE.PAIR, both as in the configuration: left.tank is node left of the pair tank
+    #[arg(required = true, value_name = "NODE.PAIR")]
+    nodes: Vec<String>,
+    /// The folder to make, for one node [default: ./NODE.PAIR for each]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
@@ -69,7 +70,7 @@ struct Issue {
     /// How long the certificate lasts
     #[arg(long, value_name = "N", default_value_t = 730, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: u32,
-    /// Print the result as JSON (schema bumpless.pki-issue/1)
+    /// Print the result as JSON, a line for each node (schema bumpless.pki-issue/1)
     #[arg(long)]
     json: bool,
 }
@@ -132,8 +133,8 @@ impl Init {
             output::print_line(format_args!(
                 "{folder} has the authority of the site {} until {ends}\n\
                  Keep it where only you can read it: whoever has its key can make a node out of any computer.\n\
-                 Issue a certificate to each node by its name and the pair's, such as\n    \
-                 bumpless pki issue left.tank{from}",
+                 Issue a certificate to each node by its name and the pair's, and to each witness, such as\n    \
+                 bumpless pki issue left.tank right.tank witness-a.witness{from}",
                 made.site()
             ));
         }
@@ -146,32 +147,61 @@ impl Issue {
         // What has begun is finished: it takes milliseconds.
         stop::stop_flag()?;
         let authority = self.authority.load()?;
-        let name = authority.name(&self.node).map_err(Failure::usage)?;
-        let out = match &self.out {
-            Some(out) => out.clone(),
-            None => PathBuf::from(name.short()),
-        };
-        let issued = authority.issue(&name, lifetime(self.days), UnixTime::now(), &out);
-        let issued = issued.map_err(|problem| failure(&problem))?;
-        let (out, ends) = (out.display(), told(issued.ends));
-        if self.json {
-            output::print_line(json!({
-                "schema": "bumpless.pki-issue/1",
-                "folder": out.to_string(),
-                "name": issued.name.as_str(),
-                "serial": issued.serial,
-                "ends": ends,
-            }));
-        } else {
+        let wanted = self.wanted(&authority)?;
+        for (name, out) in &wanted {
+            let issued = authority.issue(name, lifetime(self.days), UnixTime::now(), out);
+            let issued = issued.map_err(|problem| failure(&problem))?;
+            let (out, ends) = (out.display(), told(issued.ends));
+            if self.json {
+                output::print_line(json!({
+                    "schema": "bumpless.pki-issue/1",
+                    "folder": out.to_string(),
+                    "name": issued.name.as_str(),
+                    "serial": issued.serial,
+                    "ends": ends,
+                }));
+            } else {
+                output::print_line(format_args!(
+                    "{out} has the certificate {} of {} until {ends}",
+                    issued.serial, issued.name
+                ));
+            }
+        }
+        if !self.json {
+            let each =
+                |(_, out): &(NodeName, PathBuf)| format!("    scp -rp {} OTHER:\n", out.display());
             output::print_line(format_args!(
-                "{out} has the certificate {} of {} until {ends}\n\
-                 Bring the folder to the node's computer by a way that nobody else can read, such as\n    \
-                 scp -rp {out} OTHER:\n\
-                 and delete it here: it has the node's key.",
-                issued.serial, issued.name
+                "Bring each folder to its computer by a way that nobody else can read, such as\n\
+                 {}and delete it here: it has the node's key.",
+                wanted.iter().map(each).collect::<String>()
             ));
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// What each node is called, and its folder. Nothing is issued if one of them cannot be.
+    fn wanted(&self, authority: &Authority) -> Result<Vec<(NodeName, PathBuf)>, Failure> {
+        if self.out.is_some() && self.nodes.len() > 1 {
+            return Err(Failure::usage(
+                "--out names the folder of one node; leave it out, or issue one certificate after the other",
+            ));
+        }
+        let mut wanted = Vec::<(NodeName, PathBuf)>::new();
+        for text in &self.nodes {
+            let name = authority.name(text).map_err(Failure::usage)?;
+            if wanted.iter().any(|(other, _)| *other == name) {
+                return Err(Failure::usage(format_args!(
+                    "{text} is named twice; name each node once"
+                )));
+            }
+            let out = self.out.clone();
+            let out = out.unwrap_or_else(|| PathBuf::from(name.short()));
+            authority
+                .judge_folder(&out)
+                .map_err(|problem| failure(&problem))?;
+            wanted.push((name, out));
+        }
+        Ok(wanted)
     }
 }
 

@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use bumpless_bench::run::progress::{NEVER, ProgressLine, left};
-use bumpless_config::Config;
+use bumpless_config::{Application, Config};
+use bumpless_node::state_security::{StateCost, state_cost};
 use bumpless_plan::cost::Costs;
 use bumpless_plan::report::{Report, paper};
 use bumpless_plan::{Machine, Verdict};
@@ -69,7 +70,7 @@ impl Plan {
         let verdict = plan.verdict;
         let report = Report::new(&config.pair, plan, progress());
         if let Some(path) = &self.html {
-            write(path, &report.page())?;
+            output::write_whole(path, &report.page())?;
         }
         if let Some(directory) = &self.svg {
             drawings(directory, &report)?;
@@ -79,12 +80,14 @@ impl Plan {
             json["costs"] = costs.map_or(Value::Null, |costs| {
                 costs_json(&costs_file, &config, &costs)
             });
+            json["state_security"] = protection_json(&config);
             output::print_line(json);
         } else {
             output::print_line(report.text().trim_end());
             if let Some(costs) = &costs {
                 show_costs(&costs_file, &config, costs);
             }
+            show_protection(&config);
         }
         Ok(ExitCode::from(u8::from(verdict != Verdict::Yes)))
     }
@@ -114,6 +117,42 @@ fn show_costs(file: &Path, config: &Config, costs: &Costs) {
     }
 }
 
+/// The applications whose states are protected by themselves, with what that takes here.
+fn protected(config: &Config) -> impl Iterator<Item = (&Application, StateCost)> {
+    let applications = config.applications.iter();
+    applications.filter_map(|app| Some((app, state_cost(app)?)))
+}
+
+fn protection_json(config: &Config) -> Value {
+    let each = protected(config).map(|(app, cost)| {
+        json!({
+            "channel": app.name,
+            "sealing_ns": cost.sealing.as_nanos(),
+            "opening_ns": cost.opening.as_nanos(),
+        })
+    });
+    each.collect()
+}
+
+fn show_protection(config: &Config) {
+    let mut begun = false;
+    for (app, cost) in protected(config) {
+        if !begun {
+            output::print_line(
+                "\nWhat protects states by themselves takes, for the largest one, measured on this computer just now:\n  \
+                 channel                            in each cycle   at a takeover",
+            );
+            begun = true;
+        }
+        let [sealing, opening] =
+            [cost.sealing, cost.opening].map(|span| calibrate::micros(span.as_nanos() as f64));
+        output::print_line(format_args!(
+            "  {:<32} {sealing:>15} {opening:>15}",
+            app.name
+        ));
+    }
+}
+
 /// Tells on a terminal how much of the search for margins is done, and how long the rest takes.
 fn progress() -> impl FnMut(usize, usize) {
     let mut line = ProgressLine::new(Duration::from_millis(500), (NEVER, NEVER));
@@ -126,24 +165,6 @@ fn progress() -> impl FnMut(usize, usize) {
     }
 }
 
-/// Writes `text` to `path`: wholly, or not at all.
-fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::refused(format_args!(
-            "cannot write {}: {error}; name a file in a directory that may be written to",
-            path.display()
-        ))
-    };
-    let name = path.file_name().map(|name| name.to_string_lossy());
-    let name = name.ok_or_else(|| failed(std::io::ErrorKind::IsADirectory.into()))?;
-    let part = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&part);
-        failed(error)
-    })
-}
-
 fn drawings(directory: &Path, report: &Report) -> Result<(), Failure> {
     std::fs::create_dir_all(directory).map_err(|error| {
         Failure::refused(format_args!(
@@ -152,7 +173,7 @@ fn drawings(directory: &Path, report: &Report) -> Result<(), Failure> {
         ))
     })?;
     for (name, svg) in report.drawings() {
-        write(&directory.join(name), &svg)?;
+        output::write_whole(&directory.join(name), &svg)?;
     }
     Ok(())
 }

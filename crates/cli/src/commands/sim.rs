@@ -5,6 +5,7 @@ mod trace;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bumpless_config::Config;
@@ -42,6 +43,9 @@ pub struct Sim {
     /// Which pair
     #[arg(long, value_enum, default_value_t)]
     size: PairSize,
+    /// The pair of this configuration, programs of yours included: a wasm program under faults before it sees a plant
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["size", "scenario", "changes"])]
+    config: Option<PathBuf>,
     /// Besides, an operator changes the configuration now and then (spec/apply.md), and processes die at its steps
     #[arg(long, conflicts_with_all = ["scenario", "calm"])]
     changes: bool,
@@ -66,7 +70,7 @@ pub struct Sim {
     shrink: bool,
     /// Judge the plan instead: each seed draws a set of channels; a yes of the plan must not miss a deadline,
     /// and for a no a miss is looked for (spec/plan.md, "Kept promise")
-    #[arg(long, conflicts_with_all = ["time", "size", "calm", "scenario", "trace", "shrink", "until_failure", "changes", "cycles"])]
+    #[arg(long, conflicts_with_all = ["time", "size", "config", "calm", "scenario", "trace", "shrink", "until_failure", "changes", "cycles"])]
     kept_promise: bool,
     /// With --kept-promise: look for no misses of what the plan refuses, which takes most of the time
     #[arg(long, requires = "kept_promise")]
@@ -182,11 +186,7 @@ impl Sim {
             };
             return Ok((settings, scenario.pair));
         }
-        let (size, name) = match self.size {
-            PairSize::Small => (Size::Small, "small"),
-            PairSize::Large => (Size::Large, "large"),
-        };
-        let config = size.config();
+        let (config, pair) = self.pair()?;
         let settings = Settings {
             seed: self.seed.unwrap_or(1),
             time: self.time(&config).unwrap_or((60.0 * SECOND) as u64),
@@ -197,7 +197,28 @@ impl Sim {
             changes: self.changes,
             window: Window::default(),
         };
-        Ok((settings, format!("size = \"{name}\"")))
+        Ok((settings, pair))
+    }
+
+    /// Which pair to run unless a scenario says so, and the line of a scenario that does.
+    fn pair(&self) -> Result<(Arc<Config>, String), Failure> {
+        let Some(path) = &self.config else {
+            let (size, name) = match self.size {
+                PairSize::Small => (Size::Small, "small"),
+                PairSize::Large => (Size::Large, "large"),
+            };
+            return Ok((size.config(), format!("size = \"{name}\"")));
+        };
+        let config = output::load(path, self.json)?;
+        for settings in &config.applications {
+            bumpless_sim::runs(settings).map_err(Failure::refused)?;
+        }
+        if let Some(trace) = &self.trace {
+            trace::spares(trace, [Some(path), None])?;
+        }
+        let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        let pair = format!("configuration = {:?}", absolute.display().to_string());
+        Ok((Arc::new(config), pair))
     }
 
     fn shrink(&self, settings: &Settings, pair: &str) -> Outcome {
@@ -272,6 +293,11 @@ impl Sim {
             // A name that begins like an option is the value of one only behind an equals sign.
             let joint = if path.starts_with('-') { '=' } else { ' ' };
             command.push_str(&format!(" --scenario{joint}{}", for_shell(&path)));
+        }
+        if let Some(path) = &self.config {
+            let path = path.display().to_string();
+            let joint = if path.starts_with('-') { '=' } else { ' ' };
+            command.push_str(&format!(" --config{joint}{}", for_shell(&path)));
         }
         if let PairSize::Large = self.size {
             command.push_str(" --size large");

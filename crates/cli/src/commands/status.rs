@@ -68,6 +68,7 @@ impl Status {
             .iter()
             .for_each(print_application);
         list(&status["links"]).iter().for_each(print_link);
+        list(&status["sessions"]).iter().for_each(print_session);
         print_counters(status, self.all);
         for weakness in list(&status["weaknesses"]) {
             output::print_line(format_args!("  weakness: {}", text(weakness)));
@@ -159,6 +160,20 @@ fn print_link(link: &Value) {
         text(&link["network"]),
         text(&link["partner"]),
         if link["up"] == true { "up" } else { "down" },
+    ));
+}
+
+fn print_session(session: &Value) {
+    let stands = match (session["connected"] == true, session["has_key"] == true) {
+        (true, _) => "connected",
+        (false, true) => "not connected, its last key goes on",
+        (false, false) => "not connected, no key",
+    };
+    let agreed = session["keys_agreed"].as_u64().unwrap_or_default();
+    let keys = if agreed == 1 { "key" } else { "keys" };
+    output::print_line(format_args!(
+        "  session with {}: {stands}; {agreed} {keys} agreed on",
+        text(&session["with"]),
     ));
 }
 

@@ -25,18 +25,19 @@ pub struct Witness {
     /// Give one for each pair, and both during a change of keys. Whoever has the key is served for that pair alone.
     #[arg(long = "key", value_name = "FILE", value_parser = pair_and_file)]
     keys: Vec<(String, PathBuf)>,
-    /// Folder with this witness's certificate, in a folder called NAME.witness as `bumpless pki issue` makes it
+    /// What this witness is called, in its certificate and in the configurations of pairs with certificates
     ///
-    /// For pairs with certificates. Keys are agreed on over TLS, on the TCP port of the same number.
-    #[arg(long, value_name = "FOLDER", requires = "name", requires = "nodes")]
-    certificates: Option<PathBuf>,
-    /// What this witness is called, in its certificate and in the pairs' configurations
-    #[arg(long, value_name = "NAME", requires = "certificates")]
-    name: Option<String>,
+    /// Give one for all addresses, or one for each: the first name is that of the first --listen, and so on. Keys are
+    /// agreed on over TLS, on the TCP port of the same number.
+    #[arg(long = "name", value_name = "NAME", requires = "nodes")]
+    names: Vec<String>,
+    /// Folder with its certificates, each in a folder called NAME.witness as `bumpless pki issue` makes it
+    #[arg(long, value_name = "FOLDER", default_value = ".", requires = "names")]
+    certificates: PathBuf,
     /// A node that is served by its certificate; give all nodes of a pair
-    #[arg(long = "serve", value_name = "NODE.PAIR", requires = "certificates")]
+    #[arg(long = "serve", value_name = "NODE.PAIR", requires = "names")]
     nodes: Vec<String>,
-    /// Answer unprotected messages too; without --key and --certificates these alone
+    /// Answer unprotected messages too; without --key and --name these alone
     #[arg(long)]
     open: bool,
     /// Longest lease that a pair may ask for, in milliseconds
@@ -69,19 +70,23 @@ impl Witness {
     }
 
     fn execute(self) -> Outcome {
-        let certified = self
-            .certificates
-            .zip(self.name)
-            .map(|(folder, name)| Certified {
-                folder,
-                name,
-                nodes: self.nodes,
-            });
+        if self.names.len() > 1 && self.names.len() != self.listen.len() {
+            return Err(Failure::usage(format_args!(
+                "there are {} names for {} addresses: give one --name for all, or one for each --listen in the same order",
+                self.names.len(),
+                self.listen.len()
+            )));
+        }
+        let certified = (!self.names.is_empty()).then_some(Certified {
+            folder: self.certificates,
+            names: self.names,
+            nodes: self.nodes,
+        });
         if self.keys.is_empty() && certified.is_none() && !self.open {
             return Err(Failure::usage(
                 "a witness needs to know what protects its pairs: give the key of each pair with --key FILE (the file \
-                 that its nodes have, from `bumpless key new`), a certificate with --certificates FOLDER --name NAME and whom to \
-                 serve with --serve NODE.PAIR, or --open for pairs with packets = \"open\"",
+                 that its nodes have, from `bumpless key new`), the name of its certificate with --name NAME (from `bumpless \
+                 pki issue NAME.witness`) and whom to serve with --serve NODE.PAIR, or --open for pairs with packets = \"open\"",
             ));
         }
         let options = WitnessOptions {

@@ -3,10 +3,12 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 pub mod addresses;
+pub mod attacker;
 pub mod change;
 pub mod forge;
 pub mod hosts;
 pub mod junk;
+pub mod liar;
 pub mod modbus;
 pub mod plan;
 pub mod process;

@@ -137,15 +137,12 @@ impl Plan {
              start_wait_ms = {}\n\n[transfer]\n{}\n",
             self.name, self.heartbeat_ms, self.lease_ms, self.start_wait_ms, self.transfer
         );
-        if self.open {
-            file += "[security]\npackets = \"open\"\n\n";
-        }
-        if let Some(seconds) = self.key_lifetime_s {
-            let _ = writeln!(
-                file,
-                "[security]\ncertificates = \".\"\nkey_lifetime_s = {seconds}\n"
-            );
-        }
+        let security = match self.key_lifetime_s {
+            Some(seconds) => format!("key_lifetime_s = {seconds}"),
+            None if self.open => "packets = \"open\"".into(),
+            None => format!("keys = [\"{}.key\"]", self.name),
+        };
+        let _ = writeln!(file, "[security]\n{security}\n");
         for name in &self.networks {
             let _ = writeln!(file, "[[network]]\nname = \"{name}\"\n{}\n", self.network);
         }

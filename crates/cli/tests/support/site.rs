@@ -143,6 +143,27 @@ impl Site {
         self.witnesses.insert(number, process);
     }
 
+    /// One process for all witnesses, with the certificate of each at its address.
+    pub fn start_witness_for_all(&mut self) {
+        let lease = self.plan.lease_ms.to_string();
+        let folder = self.directory.path().display().to_string();
+        let mut arguments = vec!["witness".to_owned(), "--longest-lease-ms".into(), lease];
+        arguments.extend(["--certificates".into(), folder]);
+        for (number, (_, address)) in self.plan.witnesses.iter().enumerate() {
+            arguments.extend(["--listen".into(), address.to_string()]);
+            arguments.extend(["--name".into(), format!("w{number}")]);
+        }
+        for node in &self.plan.nodes {
+            arguments.extend([
+                "--serve".into(),
+                format!("{}.{}", node.name, self.plan.name),
+            ]);
+        }
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        let process = self.start_at("field", &arguments, "witnesses");
+        self.witnesses.insert(0, process);
+    }
+
     pub fn kill_witness(&mut self, number: usize) {
         self.take_witness(number).kill();
     }

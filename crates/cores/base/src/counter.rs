@@ -75,6 +75,8 @@ catalogue! {
     StatesDelivered, "states_delivered", "states", "States received whole.";
     StatesAbandoned, "states_abandoned", "states", "States of which a part came before a later cycle replaced them, they expired or their channel was withdrawn.";
     StatesOverdue, "states_overdue", "states", "Times that an expected state did not come in time.";
+    StatesUnopened, "states_unopened", "times", "Times that a received state did not open: changed, of another key, or too old (with a security handler for states).";
+    StatesWithheld, "states_withheld", "states", "States that did not leave: there was no key to seal them with.";
     PacketsFirst, "packets_first", "packets", "State packets sent for the first time on a link.";
     PacketsRetransmitted, "packets_retransmitted", "packets", "State packets sent again because they were lost.";
     PacketsProbe, "packets_probe", "packets", "State packets sent again to ask for an acknowledgement.";
@@ -96,6 +98,7 @@ catalogue! {
     OutputsHeld, "outputs_held", "outputs", "Outputs not written: no lease, no valid input or no commit.";
     OutputsRejected, "outputs_rejected", "outputs", "Outputs that a field device rejected because of their epoch.";
     FieldFailures, "field_failures", "requests", "Field requests that failed or came too late.";
+    ProgramFaults, "program_faults", "executions", "Executions of a program that failed: a trap, a crash, an overrun, a wrong answer.";
 }
 
 /// A block of counters, one figure for each entry of the catalogue.

@@ -11,6 +11,18 @@ pub struct Permit {
     pub until: Instant,
 }
 
+/// Whether an application's program may run on a node, as far as its failures go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ProgramStanding {
+    /// It may.
+    #[default]
+    Runs,
+    /// It has failed and is stopped; another node may be able to go on.
+    StoppedSeeksRelief,
+    /// It has failed and is stopped, and was handed over not long ago: it stays where it is.
+    Stopped,
+}
+
 /// What became of a published state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransferOutcome {

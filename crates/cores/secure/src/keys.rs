@@ -16,6 +16,11 @@ impl Secret {
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
+
+    /// Bytes that derive from it for the purpose that `info` names ([`Suite::derive`]): a secret of another use.
+    pub fn derive<S: Suite>(&self, info: &[&[u8]]) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(S::derive(&self.0, info))
+    }
 }
 
 impl Drop for Secret {
@@ -124,6 +129,12 @@ impl<S: Suite> Keyring<S> {
     /// As [`opening_key`](Self::opening_key), of the secret that seals.
     pub(crate) fn sealing_key(&self, header: &EnvelopeHeader) -> S::Key {
         Self::derive(&self.sealing, header)
+    }
+
+    /// 32 bytes of the secret `id` for what `info` names; `None` without the secret.
+    pub(crate) fn derived(&self, id: u16, info: &[&[u8]]) -> Option<Zeroizing<[u8; 32]>> {
+        let entry = self.entries().find(|entry| entry.id == id)?;
+        Some(Zeroizing::new(S::derive(&entry.secret.0, info)))
     }
 
     fn derive(entry: &Entry, header: &EnvelopeHeader) -> S::Key {

@@ -11,6 +11,7 @@
 //! | `sealer` | making envelopes |
 //! | `opener` | opening them: keys of processes that are known, and how many unknown ones are tried |
 //! | `window` | which counters have been seen |
+//! | `state` | the same for whole states: sealed before they are sent, opened when they are read |
 //!
 //! No clock is read and no randomness drawn here: `now` and the origin come in. After start nothing is allocated.
 #![no_std]
@@ -24,6 +25,7 @@ mod place;
 #[cfg(feature = "ring")]
 mod ring_suite;
 mod sealer;
+pub mod state;
 mod suite;
 mod window;
 
@@ -31,6 +33,6 @@ pub use keys::{Keyring, KeyringError, Secret};
 pub use opener::{Opener, Refusal, Route};
 pub use place::place;
 #[cfg(feature = "ring")]
-pub use ring_suite::RingSuite;
+pub use ring_suite::{RingChaCha, RingStates, RingSuite};
 pub use sealer::{Destination, SealError, Sealer, SealingKey};
 pub use suite::{Nonce, Suite, Tag};

@@ -46,6 +46,12 @@ impl RoundTrip {
         known
     }
 
+    /// The link's bandwidth is another one.
+    pub fn set_blocking(&mut self, blocking: Duration) {
+        self.blocking = blocking;
+        self.conclude();
+    }
+
     /// Takes into account that what was sent at `left` was answered at `now`, unless it left before the
     /// last measurement was made: all that was under way while a machine stood still is late by the
     /// same stall, which counts once. `asked`: it was sent again before the answer came.

@@ -141,6 +141,55 @@ fn setups_that_cannot_work_are_refused_with_the_reason() {
 }
 
 #[test]
+fn a_lower_in_flight_limit_counts_from_when_it_is_stated_and_a_higher_one_too() {
+    let mut world = Plan::links(2).with(|p| p.in_flight_max = 100).build();
+    let most = |world: &mut World, limit: u32| {
+        world.sender.set_in_flight_max(PEER, limit);
+        world.receiver.set_in_flight_max(PEER, limit);
+        let ticket = world.publish(0, &state(limit.into(), 60_000)).ticket;
+        let mut most = 0;
+        let safe = |&(_, event): &(Instant, SenderEvent)| matches!(event, SenderEvent::Safe { ticket: safe, .. } if safe == ticket);
+        while !world.events.iter().any(safe) {
+            most = most.max(world.sender.in_flight(PEER));
+            world.run(us(1));
+        }
+        most
+    };
+    assert_eq!(most(&mut world, 4), 4);
+    assert_eq!(most(&mut world, 0), 1, "one packet at least can be sent");
+    let many = most(&mut world, 50);
+    assert!((5..=50).contains(&many), "{many}");
+    assert_eq!(world.sent_count(Counter::StatesFailed), 0);
+}
+
+#[test]
+fn what_cannot_be_in_time_at_a_lower_bandwidth_is_said_at_once() {
+    let mut world = Plan::links(1)
+        .with(|p| p.channels[0].deadline = ms(50))
+        .build();
+    let large = state(1, 60_000);
+    world.transfer(&large).unwrap();
+    // 60 kB take 480 ms there.
+    world.sender.set_link_bandwidth(LinkId(0), 1_000_000);
+    let began = world.now;
+    assert_eq!(world.transfer(&large), None);
+    assert!(world.now.since(began) < ms(1));
+    let told = world.events.last().map(|&(_, event)| event);
+    let unreachable = FailureCause::DeadlineUnreachable;
+    assert!(
+        matches!(told, Some(SenderEvent::Failed { cause, .. }) if cause == unreachable),
+        "{told:?}"
+    );
+    world.sender.set_link_bandwidth(LinkId(0), 0);
+    world.transfer(&large).unwrap();
+    // There is no such link, and nobody such.
+    world.sender.set_link_bandwidth(LinkId(7), 1);
+    world.sender.set_in_flight_max(PeerId(7), 1);
+    world.receiver.set_in_flight_max(PeerId(7), 1);
+    world.transfer(&large).unwrap();
+}
+
+#[test]
 fn transfer_cycles_wrap_around_in_both_versions() {
     for (version, last) in [(WireVersion::V1, 65_530), (WireVersion::V2, u32::MAX - 5)] {
         let mut world = Plan::links(2).with(|p| p.version = version).build();

@@ -34,18 +34,24 @@ impl Pacer {
     /// A burst is 64 KiB or 500 us worth, whichever is smaller, but at least two full packets.
     pub fn new(bandwidth: u64, overhead: u16, max_payload: u16, now: Instant) -> Self {
         let packet = u64::from(overhead) + u64::from(max_payload).max(1);
-        let burst = pacing::burst(bandwidth, packet);
-        let message = (pacing::worth(bandwidth) / 2).min(MAX_BURST).max(packet);
-        let credit = credit(burst);
+        let (burst, message) = bounds(bandwidth, packet);
         Self {
             bandwidth,
             overhead,
             packet,
             burst,
             message,
-            credit,
+            credit: credit(burst),
             updated: now,
         }
+    }
+
+    /// The link has another bandwidth from `now` on. What was overdrawn is earned back at that one.
+    pub fn set_bandwidth(&mut self, bandwidth: u64, now: Instant) {
+        self.earn(now);
+        self.bandwidth = bandwidth;
+        (self.burst, self.message) = bounds(bandwidth, self.packet);
+        self.credit = self.credit.min(credit(self.burst));
     }
 
     /// What `packets` packets with `payload` bytes of UDP payload altogether cost on the wire.
@@ -124,6 +130,12 @@ impl Pacer {
         let earned = i64::try_from(earned).unwrap_or(i64::MAX);
         self.credit = self.credit.saturating_add(earned).min(credit(self.burst));
     }
+}
+
+/// Most bytes on the wire at once, and in one message.
+fn bounds(bandwidth: u64, packet: u64) -> (u64, u64) {
+    let message = (pacing::worth(bandwidth) / 2).min(MAX_BURST).max(packet);
+    (pacing::burst(bandwidth, packet), message)
 }
 
 /// The credit for so many bytes; the most there can be for more than a gigabyte.

@@ -3,7 +3,7 @@
 
 use bumpless_base::NodeId;
 
-use crate::model::{Application, ApplicationKind, Config};
+use crate::model::{Application, ApplicationKind, Config, Program};
 use crate::problem::Problem;
 
 /// An application that stays.
@@ -212,16 +212,18 @@ fn stays(before: &Application, after: &Application, to: usize, problems: &mut Pr
         networks,
         retransmissions: _,
         accepted_loss_per_year: _,
-        state_max,
+        state_max: _,
         kind,
         field: _,
+        security,
     } = before;
     let fields = [
         ("group", *group != after.group),
         ("channel", *channel != after.channel),
         ("distribution", *distribution != after.distribution),
         ("networks", *networks != after.networks),
-        ("size", *state_max != after.state_max),
+        ("size", own_size(before) != own_size(after)),
+        ("security", *security != after.security),
         ("kind", !same_states(kind, &after.kind)),
         // How often may change; the buffers that it takes are there from the start or not at all.
         ("persist", persist.is_some() != after.persist.is_some()),
@@ -236,8 +238,23 @@ fn stays(before: &Application, after: &Application, to: usize, problems: &mut Pr
     }
 }
 
+/// Most bytes of its state, without what seals it.
+fn own_size(application: &Application) -> u32 {
+    let overhead = application.security.overhead();
+    application.state_max.saturating_sub(overhead)
+}
+
 /// Whether an application of one kind goes on from a state of the other.
 fn same_states(before: &ApplicationKind, after: &ApplicationKind) -> bool {
+    if let (ApplicationKind::Program(before), ApplicationKind::Program(after)) = (before, after) {
+        let names = |program: &Program| {
+            let inputs = program.inputs.iter().map(|input| input.name.clone());
+            let outputs = program.outputs.iter().map(|output| output.name.clone());
+            (inputs.collect::<Vec<_>>(), outputs.collect::<Vec<_>>())
+        };
+        let same_file = (&before.host, before.sha256) == (&after.host, after.sha256);
+        return same_file && names(before) == names(after);
+    }
     // A synthetic one's size is that of its state, which is compared for itself.
     matches!(
         (before, after),

@@ -7,7 +7,7 @@ use bumpless_base::{Duration, NodeId};
 
 use crate::check::{self, Room};
 use crate::file;
-use crate::model::{Config, MAX_FILE_LEN};
+use crate::model::{Application, ApplicationKind, Config, MAX_FILE_LEN};
 use crate::problem::Problem;
 use crate::reader::Reader;
 use crate::text::read_text_file;
@@ -75,10 +75,7 @@ impl Config {
         let of = |app: &crate::Application| {
             let candidates = &self.groups[app.group].candidates;
             let runs = candidates.contains(&node);
-            runs.then(|| {
-                let persist = app.persist.is_some();
-                check::buffers(app.state_max, candidates.len(), persist)
-            })
+            runs.then(|| check::buffers(app.state_max, candidates.len(), kinds(app)))
         };
         let bytes: u128 = self.applications.iter().filter_map(of).sum();
         u64::try_from(bytes).unwrap_or(u64::MAX)
@@ -90,8 +87,8 @@ impl Config {
         let candidates = &self.groups[application.group].candidates;
         let used = candidates.iter().map(|node| self.state_memory(*node)).max();
         let free = self.transfer.memory_max.saturating_sub(used.unwrap_or(0));
-        let more = u128::from(free)
-            / check::buffers(1, candidates.len(), application.persist.is_some()).max(1);
+        let more =
+            u128::from(free) / check::buffers(1, candidates.len(), kinds(application)).max(1);
         let payload = u128::from(self.transfer.payload_size);
         let numbered = u128::from(self.transfer.version.max_packets()) * payload;
         let most = (u128::from(application.state_max) + more).min(numbered);
@@ -133,6 +130,15 @@ impl Config {
             }
         };
         directory.join(format!("{}-{name}.sock", self.pair))
+    }
+}
+
+/// Which kinds of buffers `application` has besides those that all have.
+fn kinds(application: &Application) -> check::Kinds {
+    check::Kinds {
+        persist: application.persist.is_some(),
+        program: matches!(application.kind, ApplicationKind::Program(_)),
+        sealed: !application.security.is_none(),
     }
 }
 

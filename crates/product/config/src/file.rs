@@ -5,8 +5,8 @@ use toml_edit::{Document, Item, Table, TableLike};
 use crate::model::MAX_FILE_LEN;
 use crate::reader::{Reader, TableReader};
 use crate::schema::{
-    Application, FieldIo, Group, Network, Node, Pair, PlanSettings, Realtime, Reference, SECTIONS,
-    Section, Security, SetPoint, Timing, Transfer,
+    Application, Device, FieldIo, Group, Input, Network, Node, Output, Pair, PlanSettings,
+    Realtime, Reference, SECTIONS, Section, Security, SetPoint, StateSecurity, Timing, Transfer,
 };
 use crate::section::{SectionInfo, Times};
 use crate::suggest::nearest;
@@ -31,6 +31,10 @@ pub(crate) struct ApplicationEntry {
     pub(crate) fields: Application,
     pub(crate) set_points: Vec<SetPoint>,
     pub(crate) field: Option<FieldIo>,
+    pub(crate) devices: Vec<Device>,
+    pub(crate) inputs: Vec<Input>,
+    pub(crate) outputs: Vec<Output>,
+    pub(crate) security: Option<StateSecurity>,
 }
 
 /// Most syntax errors that are reported; after more, the text is hardly a configuration file.
@@ -38,6 +42,12 @@ const SYNTAX_ERRORS_MAX: usize = 32;
 
 /// Reads the sections of `text`. `None`: the syntax of the file does not permit it; reported.
 pub(crate) fn read(reader: &mut Reader, text: &str) -> Option<File> {
+    let document = document(reader, text)?;
+    Some(read_sections(reader, document.as_table()))
+}
+
+/// The text as TOML, without the lines whose syntax is wrong; those are reported. `None`: it cannot be read.
+pub fn document(reader: &mut Reader, text: &str) -> Option<Document<String>> {
     if text.len() > MAX_FILE_LEN {
         let wrong = format!("the file has {} bytes", text.len());
         let right = format!("a configuration file has at most {MAX_FILE_LEN}");
@@ -46,8 +56,8 @@ pub(crate) fn read(reader: &mut Reader, text: &str) -> Option<File> {
     }
     let mut text = text.to_owned();
     for _ in 0..SYNTAX_ERRORS_MAX {
-        match Document::parse(text.as_str()) {
-            Ok(document) => return Some(read_sections(reader, document.as_table())),
+        match Document::parse(text.clone()) {
+            Ok(document) => return Some(document),
             Err(error) => take_out_line(reader, &mut text, &error)?,
         }
     }
@@ -89,7 +99,7 @@ fn take_out_line(
 }
 
 fn read_sections(reader: &mut Reader, root: &Table) -> File {
-    unknown_sections(reader, root);
+    unknown_sections(reader, root, &SECTIONS);
     File {
         pair: once(reader, root),
         timing: once(reader, root),
@@ -105,9 +115,10 @@ fn read_sections(reader: &mut Reader, root: &Table) -> File {
     }
 }
 
-fn unknown_sections(reader: &mut Reader, root: &Table) {
+/// Reports what is in `root` and is none of `sections`.
+pub fn unknown_sections(reader: &mut Reader, root: &Table, sections: &[&SectionInfo]) {
     let top = || {
-        SECTIONS
+        sections
             .iter()
             .filter(|section| !section.path.contains('.'))
     };
@@ -202,7 +213,7 @@ fn many<S: Section>(reader: &mut Reader, table: &dyn TableLike, parent: &str) ->
 
 /// The tables of a repeated section with path and line; written as `[[name]]` or as a list of
 /// inline tables.
-fn entries<'t>(
+pub fn entries<'t>(
     reader: &mut Reader,
     table: &'t dyn TableLike,
     parent: &str,
@@ -246,6 +257,8 @@ fn applications(reader: &mut Reader, root: &Table) -> Vec<ApplicationEntry> {
     for (table, path, line) in entries(reader, root, "", Application::INFO) {
         let fields = Application::read(TableReader::new(reader, table, path.clone(), line));
         let set_points = many(reader, table, &path);
+        let (inputs, outputs) = (many(reader, table, &path), many(reader, table, &path));
+        let mut devices = Vec::new();
         let field = table.get("field").and_then(|item| {
             let path = join(&path, "field");
             let Some(inner) = item.as_table_like() else {
@@ -253,13 +266,32 @@ fn applications(reader: &mut Reader, root: &Table) -> Vec<ApplicationEntry> {
                 return None;
             };
             let line = reader.lines.of(item.span());
+            devices = many(reader, inner, &path);
             Some(FieldIo::read(TableReader::new(reader, inner, path, line)))
         });
+        let security = part(reader, table, &path);
         all.push(ApplicationEntry {
             fields,
             set_points,
             field,
+            devices,
+            inputs,
+            outputs,
+            security,
         });
     }
     all
+}
+
+/// A section that stands at most once in the table at `parent`.
+fn part<S: Section>(reader: &mut Reader, table: &dyn TableLike, parent: &str) -> Option<S> {
+    let name = last_name(S::INFO);
+    let item = table.get(name)?;
+    let path = join(parent, name);
+    let Some(inner) = item.as_table_like() else {
+        misplaced(reader, table, item, &path, S::INFO);
+        return None;
+    };
+    let line = reader.lines.of(item.span());
+    Some(S::read(TableReader::new(reader, inner, path, line)))
 }

@@ -6,15 +6,16 @@
 //! formatting and whether a default is written out do not matter; the order of networks, nodes,
 //! references and groups does, because their numbers go over the wire. Left out is what is local,
 //! `[realtime]`, the paths of keys, the control sockets and the folders for states, and what only the plan reads: better knowledge of a network's
-//! losses is no reason to stop a pair.
+//! losses is no reason to stop a pair. With certificates, in-flight limits and bandwidths are left out, too: nodes tell each other theirs.
 
 use std::fmt::Write;
 
 use crate::model::{
-    Application, ApplicationKind, Config, FieldIo, Group, Network, Node, QuadrupleTank, Reference,
-    Synthetic, Timing, Transfer,
+    Application, ApplicationKind, Config, FieldDevice, FieldDevices, FieldIo, Group, Input,
+    Network, Node, OnProgramFault, Output, Point, Program, QuadrupleTank, Reference, Synthetic,
+    Timing, Transfer,
 };
-use crate::security::Security;
+use crate::security::{Security, StateSecurity};
 
 const FNV64_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV64_PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -54,9 +55,13 @@ impl Config {
         let mut text = Canonical("bumpless configuration 4\n".into());
         text.line("pair", format_args!("{pair:?}"));
         text.timing(timing);
-        text.transfer(transfer);
+        // Whoever has sessions is told of them, and the lower counts.
+        let are_exchanged = matches!(security, Security::Certificates(_));
+        text.transfer(transfer, are_exchanged);
         text.security(security);
-        networks.iter().for_each(|network| text.network(network));
+        networks
+            .iter()
+            .for_each(|network| text.network(network, are_exchanged));
         nodes.iter().for_each(|node| text.node(node));
         references
             .iter()
@@ -77,11 +82,16 @@ impl Application {
             name,
             kind,
             state_max,
+            security,
             ..
         } = self;
+        let state_max = state_max.saturating_sub(security.overhead());
         let kind = match kind {
-            ApplicationKind::QuadrupleTank(_) => "quadruple_tank",
-            ApplicationKind::Synthetic(_) => "synthetic",
+            ApplicationKind::QuadrupleTank(_) => "quadruple_tank".to_owned(),
+            ApplicationKind::Synthetic(_) => "synthetic".to_owned(),
+            ApplicationKind::Program(program) => {
+                format!("{} {}", program.host.name(), program.sha256_hex())
+            }
         };
         hash(&format!(
             "bumpless program 1\n{name:?}\n{kind}\n{state_max}\n"
@@ -129,7 +139,7 @@ impl Canonical {
         );
     }
 
-    fn transfer(&mut self, transfer: &Transfer) {
+    fn transfer(&mut self, transfer: &Transfer, limits_are_exchanged: bool) {
         let Transfer {
             version,
             in_flight_max,
@@ -137,7 +147,9 @@ impl Canonical {
             memory_max,
         } = transfer;
         self.line("transfer.version", format_args!("{}", version.number()));
-        self.line("transfer.in_flight_max", format_args!("{in_flight_max}"));
+        if !limits_are_exchanged {
+            self.line("transfer.in_flight_max", format_args!("{in_flight_max}"));
+        }
         self.line("transfer.payload_size", format_args!("{payload_size}"));
         self.line("transfer.memory_max", format_args!("{memory_max}"));
     }
@@ -151,7 +163,7 @@ impl Canonical {
         self.line("security.packets", format_args!("{packets}"));
     }
 
-    fn network(&mut self, network: &Network) {
+    fn network(&mut self, network: &Network, limits_are_exchanged: bool) {
         let Network {
             name,
             bandwidth,
@@ -165,7 +177,9 @@ impl Canonical {
             protection: _,
         } = network;
         self.line("network.name", format_args!("{name:?}"));
-        self.line("network.bandwidth", format_args!("{bandwidth}"));
+        if !limits_are_exchanged {
+            self.line("network.bandwidth", format_args!("{bandwidth}"));
+        }
         self.line("network.mtu", format_args!("{mtu}"));
         self.line("network.dscp", format_args!("{dscp}"));
         self.line("network.priority", format_args!("{priority}"));
@@ -177,6 +191,7 @@ impl Canonical {
             name,
             addresses,
             control: _,
+            control_group: _,
             state_dir: _,
         } = node;
         self.line("node.name", format_args!("{name:?}"));
@@ -250,6 +265,7 @@ impl Canonical {
             state_max,
             kind,
             field,
+            security,
         } = application;
         self.line("application.name", format_args!("{name:?}"));
         self.line("application.group", format_args!("{group}"));
@@ -277,10 +293,27 @@ impl Canonical {
                 self.line("synthetic.size", format_args!("{size}"));
                 self.real("synthetic.changed_share", *changed_share);
             }
+            ApplicationKind::Program(program) => self.program(program),
         }
         if let Some(field) = field {
             self.field(field);
         }
+        if !security.is_none() {
+            self.state_security(security);
+        }
+    }
+
+    fn state_security(&mut self, security: &StateSecurity) {
+        let StateSecurity {
+            integrity,
+            encryption,
+            replay,
+            keys,
+        } = security;
+        self.line("security.integrity", format_args!("{}", integrity.name()));
+        self.line("security.encryption", format_args!("{}", encryption.name()));
+        self.line("security.replay", format_args!("{}", replay.name()));
+        self.line("security.keys", format_args!("{}", keys.name()));
     }
 
     fn quadruple_tank(&mut self, tank: &QuadrupleTank) {
@@ -302,14 +335,108 @@ impl Canonical {
         }
     }
 
+    fn program(&mut self, program: &Program) {
+        let Program {
+            host,
+            // Where it lies is each node's own affair.
+            file: _,
+            sha256: _,
+            state_max: _,
+            execute_limit,
+            inputs,
+            outputs,
+            on_fault,
+        } = program;
+        self.line("program.host", format_args!("{host:?}"));
+        self.line("program.sha256", format_args!("{}", program.sha256_hex()));
+        let limit = execute_limit.as_nanos();
+        self.line("program.execute_limit", format_args!("{limit}"));
+        for Input {
+            name,
+            device,
+            point,
+        } in inputs
+        {
+            self.line("input.name", format_args!("{name:?}"));
+            self.line("input.device", format_args!("{device}"));
+            match point {
+                Some((point, poll)) => {
+                    self.point(point);
+                    self.line("input.poll", format_args!("{poll}"));
+                }
+                None => self.line("input.answers", format_args!("true")),
+            }
+        }
+        for Output {
+            name,
+            device,
+            point,
+        } in outputs
+        {
+            self.line("output.name", format_args!("{name:?}"));
+            self.line("output.device", format_args!("{device}"));
+            match point {
+                Some(point) => self.point(point),
+                None => self.line("output.block", format_args!("true")),
+            }
+        }
+        match on_fault {
+            OnProgramFault::Hold => self.line("program.on_fault", format_args!("hold")),
+            OnProgramFault::Safe(values) => {
+                values
+                    .iter()
+                    .for_each(|&value| self.real("program.safe", value));
+            }
+        }
+    }
+
+    fn point(&mut self, point: &Point) {
+        let Point {
+            area,
+            register,
+            value,
+            byte_order,
+            word_order,
+            scale,
+            offset,
+        } = point;
+        self.line(
+            "point",
+            format_args!("{area:?} {register} {value:?} {byte_order:?} {word_order:?}"),
+        );
+        self.real("point.scale", *scale);
+        self.real("point.offset", *offset);
+    }
+
+    fn device(&mut self, device: &FieldDevice) {
+        let FieldDevice {
+            name,
+            address,
+            unit,
+            required,
+            epoch_register,
+            cycle_register,
+        } = device;
+        self.line("device.name", format_args!("{name:?}"));
+        self.line("device.address", format_args!("{address} {unit}"));
+        self.line("device.required", format_args!("{required}"));
+        self.line(
+            "device.tells",
+            format_args!("{epoch_register:?} {cycle_register:?}"),
+        );
+    }
+
     fn field(&mut self, field: &FieldIo) {
         let FieldIo {
-            address,
+            devices,
             check_epoch,
             on_failure,
             timeout,
         } = field;
-        self.line("field.address", format_args!("{address}"));
+        match devices {
+            FieldDevices::Tank(address) => self.line("field.address", format_args!("{address}")),
+            FieldDevices::Program(devices) => devices.iter().for_each(|device| self.device(device)),
+        }
         self.line("field.check_epoch", format_args!("{check_epoch}"));
         self.line("field.on_failure", format_args!("{on_failure:?}"));
         self.line("field.timeout", format_args!("{}", timeout.as_nanos()));

@@ -15,7 +15,9 @@ mod fingerprint;
 mod lines;
 mod model;
 mod problem;
+mod programs;
 mod reader;
+pub mod reading;
 mod schema;
 mod section;
 mod security;
@@ -29,6 +31,8 @@ pub use document::{reference, sample};
 pub use fingerprint::pair_id;
 pub use model::*;
 pub use problem::Problem;
-pub use security::{Certificates, Security};
+pub use security::{
+    Certificates, Encryption, Integrity, Replay, Security, StateKeys, StateSecurity,
+};
 pub use text::{Unreadable, read_text_file};
 pub use weakness::{Weakness, WeaknessCode};

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 /// Offsets at which the lines of a text begin.
-pub(crate) struct Lines(Vec<usize>);
+pub struct Lines(Vec<usize>);
 
 impl Lines {
-    pub(crate) fn new(text: &str) -> Self {
+    /// Of `text`.
+    pub fn new(text: &str) -> Self {
         let ends = text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
         Self(
             std::iter::once(0)
@@ -15,12 +16,12 @@ impl Lines {
         )
     }
     /// The line, from 1, in which `span` begins; the first for no span.
-    pub(crate) fn of(&self, span: Option<Range<usize>>) -> usize {
+    pub fn of(&self, span: Option<Range<usize>>) -> usize {
         let offset = span.map_or(0, |span| span.start);
         self.0.partition_point(|&start| start <= offset).max(1)
     }
     /// The bytes of line `number`, its end of line included.
-    pub(crate) fn range(&self, number: usize, text: &str) -> Range<usize> {
+    pub fn range(&self, number: usize, text: &str) -> Range<usize> {
         let start = self.0.get(number.saturating_sub(1)).copied();
         let end = self.0.get(number).copied();
         start.unwrap_or(text.len())..end.unwrap_or(text.len())

@@ -11,7 +11,11 @@ use bumpless_base::{ChannelId, Duration, LinkId, LinkSet, NodeId, frame};
 
 pub use bumpless_wire::WireVersion;
 
-use crate::security::Security;
+pub use crate::programs::{
+    Area, FieldDevice, Input, OnProgramFault, Order, Output, Point, Program, ProgramHost, ValueType,
+};
+
+use crate::security::{Security, StateSecurity};
 use crate::weakness::Weakness;
 
 /// Most nodes in one configuration.
@@ -24,7 +28,7 @@ pub const MAX_REFERENCES: usize = 16;
 pub const MAX_APPLICATIONS: usize = 128;
 /// Longest configuration file, bytes.
 pub const MAX_FILE_LEN: usize = 1 << 20;
-/// Most bytes that the executor adds to an application's own state.
+/// Most bytes that the executor, and the host of a program, add to an application's own state, outputs of a program apart.
 pub const ENVELOPE_MAX: u32 = 64;
 /// Most unacknowledged packets to one partner that a configuration may permit.
 pub const IN_FLIGHT_MAX: u32 = 32_768;
@@ -225,6 +229,8 @@ pub struct Node {
     pub addresses: Vec<Option<SocketAddr>>,
     /// The control socket's path as configured; [`Config::control_socket`] gives the default.
     pub control: Option<PathBuf>,
+    /// The group whose members may ask for status there, by name or number.
+    pub control_group: Option<String>,
     /// Where it keeps states on disk; `None`: no application of it persists.
     pub state_dir: Option<PathBuf>,
 }
@@ -314,12 +320,14 @@ pub struct Application {
     pub retransmissions: Option<u8>,
     /// States that may be lost in a year; `None`: not stated, then `retransmissions` is.
     pub accepted_loss_per_year: Option<f64>,
-    /// Most bytes of one state in its channel: the application's own and the executor's envelope.
+    /// Most bytes of one state in its channel: the application's own, the executor's envelope and what seals it.
     pub state_max: u32,
     /// What it computes.
     pub kind: ApplicationKind,
     /// Its inputs and outputs; `None`: it has none.
     pub field: Option<FieldIo>,
+    /// What protects its states by themselves.
+    pub security: StateSecurity,
 }
 
 /// What an application computes.
@@ -329,6 +337,8 @@ pub enum ApplicationKind {
     QuadrupleTank(QuadrupleTank),
     /// A state of given size, of which a share changes in each cycle.
     Synthetic(Synthetic),
+    /// What a program of the user says.
+    Program(Box<Program>),
 }
 
 /// Parameters of the quadruple-tank controller.
@@ -376,14 +386,45 @@ pub struct Synthetic {
 /// Inputs and outputs over Modbus TCP.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldIo {
-    /// The Modbus TCP server.
-    pub address: SocketAddr,
-    /// Whether the device compares the epoch that each write carries.
+    /// The devices.
+    pub devices: FieldDevices,
+    /// Whether devices compare the epoch that a write carries.
     pub check_epoch: bool,
     /// What becomes of a cycle's outputs when the server does not answer.
     pub on_failure: OnFailure,
     /// How long a request may take.
     pub timeout: Duration,
+}
+
+/// Where inputs and outputs are.
+#[derive(Clone, Debug, PartialEq)]
+pub enum FieldDevices {
+    /// All at one server, where the quadruple-tank process has them.
+    Tank(SocketAddr),
+    /// Where inputs and outputs of the program say.
+    Program(Vec<FieldDevice>),
+}
+
+impl FieldIo {
+    /// The devices in words, for people.
+    pub fn places(&self) -> String {
+        match &self.devices {
+            FieldDevices::Tank(address) => address.to_string(),
+            FieldDevices::Program(devices) => {
+                let devices = devices.iter();
+                let words = devices.map(|device| format!("{} ({})", device.name, device.address));
+                words.collect::<Vec<_>>().join(", ")
+            }
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        match &self.devices {
+            FieldDevices::Tank(_) => 1,
+            FieldDevices::Program(devices) => devices.len(),
+        }
+    }
 }
 
 /// What becomes of a cycle's outputs when field I/O fails.

@@ -1,6 +1,7 @@
 //! Reading tables of the file with the place of everything kept for messages.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use toml_edit::{Document, Item, TableLike};
 
@@ -12,19 +13,21 @@ use crate::suggest::nearest;
 
 /// Where a table stands in the file, and the line of each of its fields.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Place {
-    pub(crate) path: String,
-    pub(crate) line: usize,
+pub struct Place {
+    /// Path of the table.
+    pub path: String,
+    /// Its line.
+    pub line: usize,
     lines: BTreeMap<String, usize>,
 }
 
 impl Place {
     /// Whether the file gives `key` here.
-    pub(crate) fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: &str) -> bool {
         self.lines.contains_key(key)
     }
     /// The line of `key`, or of the table where the file leaves it out.
-    pub(crate) fn line_of(&self, key: &str) -> usize {
+    pub fn line_of(&self, key: &str) -> usize {
         self.lines.get(key).copied().unwrap_or(self.line)
     }
     /// Path of `key` in this table, on one line whatever the key holds.
@@ -39,16 +42,18 @@ impl Place {
 }
 
 /// The text's lines and what was found wrong so far.
-pub(crate) struct Reader {
-    pub(crate) lines: Lines,
+pub struct Reader {
+    /// The lines of the text.
+    pub lines: Lines,
     file: String,
     problems: Vec<Problem>,
     /// Set when lines were taken out because of their syntax: what seems missing may be on them.
-    pub(crate) incomplete: bool,
+    pub incomplete: bool,
 }
 
 impl Reader {
-    pub(crate) fn new(file: &str, text: &str) -> Self {
+    /// Of `text`, which messages call `file`.
+    pub fn new(file: &str, text: &str) -> Self {
         Self {
             lines: Lines::new(text),
             file: file.to_owned(),
@@ -57,8 +62,14 @@ impl Reader {
         }
     }
 
+    /// The folder of the file.
+    pub(crate) fn folder(&self) -> &Path {
+        let file = Path::new(&self.file);
+        file.parent().unwrap_or_else(|| Path::new(""))
+    }
+
     /// Reports a problem with field `key` of the table at `place`; with an empty key, of the table.
-    pub(crate) fn wrong(
+    pub fn wrong(
         &mut self,
         place: &Place,
         key: &str,
@@ -69,7 +80,7 @@ impl Reader {
     }
 
     /// Reports a problem on a given line.
-    pub(crate) fn wrong_on(
+    pub fn wrong_on(
         &mut self,
         line: usize,
         field: String,
@@ -86,27 +97,30 @@ impl Reader {
     }
 
     /// All problems by line, then field, then text; each once.
-    pub(crate) fn into_problems(mut self) -> Vec<Problem> {
+    pub fn into_problems(mut self) -> Vec<Problem> {
         let key = |p: &Problem| (p.line, p.field.clone(), p.wrong.clone(), p.right.clone());
         self.problems.sort_by_key(key);
         self.problems.dedup();
         self.problems
     }
 
-    pub(crate) fn is_clean(&self) -> bool {
+    /// Whether nothing is wrong so far.
+    pub fn is_clean(&self) -> bool {
         self.problems.is_empty()
     }
 }
 
 /// One table of the file while its fields are taken.
-pub(crate) struct TableReader<'a> {
+pub struct TableReader<'a> {
     table: &'a dyn TableLike,
     place: Place,
-    pub(crate) reader: &'a mut Reader,
+    /// Collects what is wrong.
+    pub reader: &'a mut Reader,
 }
 
 impl<'a> TableReader<'a> {
-    pub(crate) fn new(
+    /// Of `table`, which stands at `path` and on `line`.
+    pub fn new(
         reader: &'a mut Reader,
         table: &'a dyn TableLike,
         path: String,
@@ -135,7 +149,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// A field that must be given. `None`: it is not, or it is wrong; reported.
-    pub(crate) fn required<S: Shape + Describe>(&mut self, key: &str, shape: &S) -> Option<S::Out> {
+    pub fn required<S: Shape + Describe>(&mut self, key: &str, shape: &S) -> Option<S::Out> {
         match self.table.get(key) {
             Some(item) => self.take(key, item, shape),
             None => {
@@ -149,7 +163,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// A field with a fixed default, written as in the file. `None`: it is wrong; reported.
-    pub(crate) fn or_default<S: Shape + Describe>(
+    pub fn or_default<S: Shape + Describe>(
         &mut self,
         key: &str,
         shape: &S,
@@ -168,7 +182,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// A field that may be absent. `Some(None)`: it is; `None`: it is wrong; reported.
-    pub(crate) fn optional<S: Shape + Describe>(
+    pub fn optional<S: Shape + Describe>(
         &mut self,
         key: &str,
         shape: &S,
@@ -195,7 +209,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// Reports fields that `section`, one of `all`, does not know, and hands out the table's place.
-    pub(crate) fn finish(self, section: &SectionInfo, all: &[&SectionInfo]) -> Place {
+    pub fn finish(self, section: &SectionInfo, all: &[&SectionInfo]) -> Place {
         let fields = section.fields.iter().map(|field| field.key);
         let known: Vec<&str> = fields.chain(section.parts.iter().copied()).collect();
         for (key, _) in self.table.iter().filter(|(key, _)| !known.contains(key)) {

@@ -4,7 +4,7 @@ use crate::shape::Describe;
 
 /// What becomes of a field that the file leaves out.
 #[derive(Clone, Copy)]
-pub(crate) enum Presence {
+pub enum Presence {
     /// It is an error.
     Required,
     /// The value written here, as in the file, applies.
@@ -14,34 +14,45 @@ pub(crate) enum Presence {
 }
 
 /// One field, for the sample and the reference.
-pub(crate) struct FieldInfo {
-    pub(crate) key: &'static str,
-    pub(crate) unit: &'static str,
-    pub(crate) about: &'static str,
-    pub(crate) presence: Presence,
-    pub(crate) shape: &'static dyn Describe,
+pub struct FieldInfo {
+    /// Its name in the file.
+    pub key: &'static str,
+    /// Its unit, or `none`.
+    pub unit: &'static str,
+    /// What it means, what it costs, what can go wrong with it.
+    pub about: &'static str,
+    /// What becomes of it where it is left out.
+    pub presence: Presence,
+    /// What it accepts.
+    pub shape: &'static dyn Describe,
 }
 
 /// How often a section may stand in the file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Times {
+pub enum Times {
+    /// Once, as `[name]`.
     Once,
+    /// Any number of times, as `[[name]]`.
     Many,
 }
 
 /// One section, for the parser's messages, the sample and the reference.
-pub(crate) struct SectionInfo {
-    pub(crate) path: &'static str,
-    pub(crate) times: Times,
-    pub(crate) about: &'static str,
-    pub(crate) fields: &'static [FieldInfo],
+pub struct SectionInfo {
+    /// Its name; of one in another one, after that and a point.
+    pub path: &'static str,
+    /// How often it may stand there.
+    pub times: Times,
+    /// What it is for.
+    pub about: &'static str,
+    /// Its fields.
+    pub fields: &'static [FieldInfo],
     /// Tables inside this one that are sections of their own.
-    pub(crate) parts: &'static [&'static str],
+    pub parts: &'static [&'static str],
 }
 
 impl SectionInfo {
     /// The section's header line in the file.
-    pub(crate) fn header(&self) -> String {
+    pub fn header(&self) -> String {
         match self.times {
             Times::Once => format!("[{}]", self.path),
             Times::Many => format!("[[{}]]", self.path),

@@ -5,30 +5,39 @@ use toml_edit::{Item, Value};
 use crate::lines::Lines;
 
 /// Says what a field accepts, after the word "give".
-pub(crate) trait Describe: Sync {
+pub trait Describe: Sync {
+    /// What is accepted, in words.
     fn accepts(&self) -> String;
 }
 
 /// Reads a field's value.
-pub(crate) trait Shape: Describe {
+pub trait Shape: Describe {
     /// The type used inside.
     type Out;
-    /// The value, or everything that is wrong with it.
+    /// The value.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
     fn read(&self, item: &Item, lines: &Lines) -> Result<Self::Out, Vec<Fault>>;
 }
 
 /// One thing that is wrong with a value.
-pub(crate) struct Fault {
+pub struct Fault {
     /// The line, where it differs from the field's.
-    pub(crate) line: Option<usize>,
+    pub line: Option<usize>,
     /// Path of the element below the field, such as `[2]` or `.A`; empty for the whole.
-    pub(crate) element: String,
-    pub(crate) wrong: String,
+    pub element: String,
+    /// What is wrong.
+    pub wrong: String,
     /// What would be right, where it differs from what the shape accepts.
-    pub(crate) right: Option<String>,
+    pub right: Option<String>,
 }
 
-pub(crate) fn fault<T>(wrong: impl Into<String>) -> Result<T, Vec<Fault>> {
+/// One thing that is wrong with a value as a whole.
+///
+/// # Errors
+/// Always: that one.
+pub fn fault<T>(wrong: impl Into<String>) -> Result<T, Vec<Fault>> {
     let fault = Fault {
         line: None,
         element: String::new(),
@@ -39,7 +48,7 @@ pub(crate) fn fault<T>(wrong: impl Into<String>) -> Result<T, Vec<Fault>> {
 }
 
 /// `item` in a message.
-pub(crate) fn show(item: &Item) -> String {
+pub fn show(item: &Item) -> String {
     match item {
         Item::Value(Value::String(text)) => format!("is the text {}", quote(text.value())),
         Item::Value(Value::Integer(number)) => format!("is {}", number.value()),
@@ -54,7 +63,7 @@ pub(crate) fn show(item: &Item) -> String {
 }
 
 /// `text` in quotes, shortened, with what cannot be printed escaped.
-pub(crate) fn quote(text: &str) -> String {
+pub fn quote(text: &str) -> String {
     let mut shown: String = text.chars().take(40).collect();
     if shown.len() < text.len() {
         shown.push_str("...");
@@ -63,7 +72,7 @@ pub(crate) fn quote(text: &str) -> String {
 }
 
 /// The name of something: letters, digits, `-` and `_`, so that it can stand in a file's name.
-pub(crate) struct Name;
+pub struct Name;
 
 impl Name {
     pub(super) fn check(text: &str) -> Result<String, String> {
@@ -94,13 +103,13 @@ impl Shape for Name {
 
 /// A name that refers to something, with its line.
 #[derive(Clone, Debug)]
-pub(crate) struct Mention {
-    pub(crate) name: String,
-    pub(crate) line: usize,
+pub struct Mention {
+    pub name: String,
+    pub line: usize,
 }
 
 /// A list of names, each once.
-pub(crate) struct Names;
+pub struct Names;
 
 impl Describe for Names {
     fn accepts(&self) -> String {
@@ -143,7 +152,7 @@ impl Shape for Names {
 }
 
 /// `true` or `false`.
-pub(crate) struct Flag;
+pub struct Flag;
 
 impl Describe for Flag {
     fn accepts(&self) -> String {
@@ -159,7 +168,7 @@ impl Shape for Flag {
 }
 
 /// One of a few words.
-pub(crate) struct Choice<T: 'static>(pub(crate) &'static [(&'static str, T)]);
+pub struct Choice<T: 'static>(pub &'static [(&'static str, T)]);
 
 impl<T: Sync> Describe for Choice<T> {
     fn accepts(&self) -> String {
@@ -180,9 +189,11 @@ impl<T: Copy + Sync> Shape for Choice<T> {
 }
 
 /// A text that the check of the section reads further.
-pub(crate) struct Text {
-    pub(crate) what: &'static str,
-    pub(crate) max: usize,
+pub struct Text {
+    /// What it is.
+    pub what: &'static str,
+    /// Most bytes of it.
+    pub max: usize,
 }
 
 impl Describe for Text {
@@ -199,6 +210,51 @@ impl Shape for Text {
                 Ok(text.to_owned())
             }
             _ => fault(show(item)),
+        }
+    }
+}
+
+/// A list of texts.
+pub(crate) struct Texts;
+
+/// Most words of a command.
+const TEXTS_MAX: usize = 64;
+const WORD: Text = Text {
+    what: "a text",
+    max: 4096,
+};
+
+impl Describe for Texts {
+    fn accepts(&self) -> String {
+        format!("a list of at most {TEXTS_MAX} texts, such as [\"python3\", \"-u\"]")
+    }
+}
+
+impl Shape for Texts {
+    type Out = Vec<String>;
+    fn read(&self, item: &Item, lines: &Lines) -> Result<Vec<String>, Vec<Fault>> {
+        let Some(list) = item.as_array() else {
+            return fault(show(item));
+        };
+        if list.len() > TEXTS_MAX {
+            return fault(format!("is a list of {}", list.len()));
+        }
+        let (mut texts, mut faults) = (Vec::new(), Vec::new());
+        for (i, value) in list.iter().enumerate() {
+            match WORD.read(&Item::Value(value.clone()), lines) {
+                Ok(text) => texts.push(text),
+                Err(_) => faults.push(Fault {
+                    line: Some(lines.of(value.span())),
+                    element: format!("[{}]", i + 1),
+                    wrong: show(&Item::Value(value.clone())),
+                    right: Some(WORD.accepts()),
+                }),
+            }
+        }
+        if faults.is_empty() {
+            Ok(texts)
+        } else {
+            Err(faults)
         }
     }
 }

@@ -3,10 +3,7 @@
 use strsim::osa_distance;
 
 /// The candidate nearest to `given`, if it is near enough to be a likely slip of the keyboard.
-pub(crate) fn nearest<'a>(
-    given: &str,
-    candidates: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Longer than any name here; the distance's cost is quadratic.
     if given.chars().count() > 64 {
         return None;

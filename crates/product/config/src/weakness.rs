@@ -47,4 +47,6 @@ pub enum WeaknessCode {
     SharedAddress,
     /// The process does not check the epoch of a write.
     OutputsNotFenced,
+    /// States are enciphered, and lie on disk in the clear.
+    StatesOnDiskInClear,
 }

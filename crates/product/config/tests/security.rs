@@ -14,15 +14,29 @@ fn parse(text: &str) -> Config {
     Config::parse(text, "t").unwrap_or_else(|problems| panic!("{problems:#?}"))
 }
 
+fn certified(folder: &str, seconds: u64) -> Security {
+    Security::Certificates(Certificates {
+        folder: folder.into(),
+        key_lifetime: Duration::from_secs(seconds),
+    })
+}
+
 fn weak(config: &Config) -> bool {
     let mut codes = config.weaknesses.iter().map(|weakness| weakness.code);
     codes.any(|code| code == WeaknessCode::Unauthenticated)
 }
 
 #[test]
-fn without_a_word_messages_are_protected_by_the_pairs_key() {
+fn without_a_word_nodes_agree_on_keys_with_certificates_beside_the_file() {
     let config = parse(&sample());
-    let keys = vec![PathBuf::from("quadruple-tank.key")];
+    assert_eq!(config.security, certified(".", 3600));
+    assert!(!weak(&config));
+}
+
+#[test]
+fn keys_come_from_files_where_these_are_named() {
+    let config = parse(&changed(KEYS, "keys = [\"a.key\", \"b.key\"]").0);
+    let keys = ["a.key", "b.key"].map(PathBuf::from).to_vec();
     assert_eq!(config.security, Security::Protected(keys));
     assert!(!weak(&config));
 }
@@ -47,11 +61,12 @@ fn what_protects_a_message_takes_its_room_in_every_packet() {
 
 #[test]
 fn the_paths_of_keys_may_differ_between_nodes_and_open_packets_may_not() {
-    let usual = parse(&sample()).fingerprint();
+    let usual = parse(&changed(KEYS, "keys = [\"a.key\"]").0).fingerprint();
     let elsewhere = parse(&changed(KEYS, "keys = [\"/etc/a.key\", \"b.key\"]").0);
     assert_eq!(elsewhere.fingerprint(), usual);
     let open = parse(&changed(PACKETS, "packets = \"open\"").0);
     assert_ne!(open.fingerprint(), usual);
+    assert_ne!(parse(&sample()).fingerprint(), usual, "other keys");
 }
 
 #[test]
@@ -77,28 +92,21 @@ fn keys_that_protect_nothing_or_are_none_are_refused() {
 }
 
 #[test]
-fn certificates_take_the_place_of_keys_from_files_and_both_nodes_must_have_them() {
-    let config = parse(&changed(KEYS, "certificates = \"pki\"").0);
-    let hour = Duration::from_secs(3600);
-    let expected = |folder: &str, key_lifetime| {
-        let folder = PathBuf::from(folder);
-        Security::Certificates(Certificates {
-            folder,
-            key_lifetime,
-        })
-    };
-    assert_eq!(config.security, expected("pki", hour));
-    assert!(!weak(&config));
+fn where_certificates_are_and_how_long_keys_last_may_differ_between_nodes() {
     let usual = parse(&sample());
-    assert_eq!(config.transfer.payload_size, usual.transfer.payload_size);
-    assert_ne!(config.fingerprint(), usual.fingerprint());
-    let line = "certificates = \"elsewhere\"\nkey_lifetime_s = 1";
-    let other = parse(&changed(KEYS, line).0);
-    assert_eq!(
-        other.security,
-        expected("elsewhere", Duration::from_secs(1))
-    );
-    assert_eq!(other.fingerprint(), config.fingerprint());
+    for (line, expected) in [
+        ("certificates = \"pki\"", certified("pki", 3600)),
+        ("key_lifetime_s = 60", certified(".", 60)),
+        (
+            "certificates = \"/etc/pair\"\nkey_lifetime_s = 1",
+            certified("/etc/pair", 1),
+        ),
+    ] {
+        let config = parse(&changed(KEYS, line).0);
+        assert_eq!(config.security, expected, "{line}");
+        assert_eq!(config.transfer.payload_size, usual.transfer.payload_size);
+        assert_eq!(config.fingerprint(), usual.fingerprint());
+    }
 }
 
 #[test]
@@ -107,7 +115,8 @@ fn two_ways_to_keys_or_a_lifetime_of_keys_that_last_are_refused() {
         ("certificates = \"a\"\nkeys = [\"b\"]", "certificates"),
         ("certificates = \"a\"\npackets = \"open\"", "certificates"),
         ("certificates = \"\"", "certificates"),
-        ("key_lifetime_s = 60", "key_lifetime_s"),
+        ("key_lifetime_s = 60\nkeys = [\"a\"]", "key_lifetime_s"),
+        ("key_lifetime_s = 60\npackets = \"open\"", "key_lifetime_s"),
         ("certificates = \"a\"\nkey_lifetime_s = 0", "key_lifetime_s"),
     ];
     for (line, field) in cases {
@@ -146,8 +155,8 @@ fn other_protection_is_one_problem_of_a_change_and_other_keys_take_one_node_afte
         "{found:?}"
     );
     assert_eq!(kept_from(&open, &sample()), found);
-    let keys = changed(KEYS, "keys = [\"a\", \"b\"]").0;
-    let found = kept_from(&sample(), &keys);
+    let keys = |names: &str| changed(KEYS, &format!("keys = [{names}]")).0;
+    let found = kept_from(&keys("\"a\""), &keys("\"a\", \"b\""));
     let one = "one node after the other";
     assert!(
         matches!(&found[..], [(field, right)] if field == "security" && right.contains(one)),
@@ -160,4 +169,25 @@ fn other_protection_is_one_problem_of_a_change_and_other_keys_take_one_node_afte
         .map(|it| it.0)
         .collect();
     assert_eq!(fields, ["transfer", "security"]);
+}
+
+#[test]
+fn a_group_for_the_control_socket_needs_a_path_that_it_can_reach() {
+    let line = "control_group = \"operators\"";
+    one(
+        "#control_group =",
+        line,
+        "node[1].control_group",
+        "stands here without a path",
+        "give control a path",
+    );
+    let (text, _) = changed("#control_group =", line);
+    let path = "control = \"/run/bumpless/left.sock\"";
+    let config = parse(&text.replacen("#control =", path, 1));
+    let groups = config
+        .nodes
+        .iter()
+        .map(|node| node.control_group.as_deref());
+    assert_eq!(groups.collect::<Vec<_>>(), [Some("operators"), None]);
+    assert_eq!(config.fingerprint(), parse(&sample()).fingerprint());
 }

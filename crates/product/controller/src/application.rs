@@ -5,6 +5,7 @@
 //! the same outputs as the original would have. Cycle number, epoch and last outputs are added by
 //! the executor (see [`crate::state`]).
 
+use crate::fault::ProgramFault;
 use bumpless_base::Duration;
 use core::fmt;
 
@@ -26,8 +27,23 @@ pub trait Application: Send {
     fn outputs(&self) -> usize;
 
     /// Runs one cycle. On entry `outputs` holds the outputs of the cycle before, zeros in the
-    /// very first one. Must not block.
-    fn execute(&mut self, context: &CycleContext, inputs: &[f64], outputs: &mut [f64]);
+    /// very first one. Must not block, and ends by itself: a program of somebody else is stopped at its limit.
+    ///
+    /// # Errors
+    /// The program failed. Its state and `outputs` may be anything then; the executor takes neither, and calls
+    /// [`load`](Self::load) or [`reset`](Self::reset) before it executes again.
+    fn execute(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), ProgramFault>;
+
+    /// Whether [`execute`](Self::execute) ever fails. Then the executor keeps a copy of the last whole state, which
+    /// costs memory for one state and, each cycle, the time to copy it.
+    fn can_fail(&self) -> bool {
+        true
+    }
 
     /// Most bytes that [`save`](Self::save) ever writes.
     fn state_size_max(&self) -> usize;
@@ -36,10 +52,12 @@ pub trait Application: Send {
     /// [`state_size_max`](Self::state_size_max) bytes, and returns its length.
     fn save(&self, into: &mut [u8]) -> usize;
 
-    /// Takes over a saved state. Any bytes may come; on an error the state is unchanged.
+    /// Takes over a saved state. Any bytes may come; on an error the state is unchanged. After a failed execution it
+    /// starts the program again where that is needed, which may take some periods but must stay well below a second.
     fn load(&mut self, state: &[u8]) -> Result<(), LoadError>;
 
-    /// Returns to the initial state (cold start).
+    /// Returns to the initial state (cold start), and starts the program again where that is needed. Where it does not
+    /// start, the next [`execute`](Self::execute) says so.
     fn reset(&mut self);
 }
 
@@ -65,6 +83,11 @@ pub enum LoadError {
         /// The field's name in the layout.
         field: &'static str,
     },
+    /// The program does not run, for this reason, and so has nothing that could take a state.
+    NotRunning {
+        /// Why, with what to do about it.
+        reason: &'static str,
+    },
 }
 
 impl fmt::Display for LoadError {
@@ -80,6 +103,7 @@ impl fmt::Display for LoadError {
                 )?;
             }
             Self::Value { field } => write!(f, "the state's field {field:?} is impossible")?,
+            Self::NotRunning { reason } => return write!(f, "the program does not run: {reason}"),
         }
         f.write_str("; run the same program with the same configuration on both nodes")
     }

@@ -16,10 +16,11 @@ mod tuning;
 pub use handover::published_size_max;
 pub use machine::{Answer, CycleMachine, Need};
 pub use ports::{
-    Clock, OutputGate, Permit, Ports, Replication, Role, StateInfo, TransferOutcome, Wake,
+    Clock, OutputGate, Permit, Ports, ProgramStanding, Replication, Role, StateInfo,
+    TransferOutcome, Wake,
 };
 pub use report::{CycleReport, FailCause, HoldCause, Outcome, Resumed};
-pub use settings::{CommitMode, ExecutorSettings, OnFailure};
+pub use settings::{CommitMode, ExecutorSettings, OnFailure, OnProgramFault};
 
 use crate::state::Progress;
 use crate::{Application, FieldIo, LoadError};
@@ -112,6 +113,7 @@ where
         loop {
             let need = self.machine.poll(self.clock.now());
             let answer = self.meet(need);
+            self.machine.note_silent(self.field.silent());
             self.machine.answer(answer, self.clock.now());
             if self.machine.is_between_cycles() {
                 return;

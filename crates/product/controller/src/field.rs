@@ -42,6 +42,11 @@ pub trait FieldIo: Send {
         until: Instant,
     ) -> Result<(), FieldError>;
 
+    /// Which devices did not answer the last call, a bit for each of the first 64 by position.
+    fn silent(&self) -> u64 {
+        0
+    }
+
     /// For a backup: keeps connections up and reads the device's epoch, so that a takeover costs
     /// no connect.
     fn keep_warm(&mut self, until: Instant) -> Result<FieldSample, FieldError>;

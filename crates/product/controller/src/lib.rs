@@ -11,6 +11,7 @@
 
 pub mod application;
 pub mod executor;
+pub mod fault;
 pub mod field;
 pub mod modbus;
 pub mod pid;
@@ -22,10 +23,12 @@ pub mod tanks;
 
 pub use application::{Application, CycleContext, LoadError};
 pub use executor::{
-    Clock, CommitMode, CycleReport, Executor, ExecutorSettings, OnFailure, OutputGate, Permit,
-    Ports, Replication, Role, StateInfo, TransferOutcome, Wake,
+    Clock, CommitMode, CycleReport, Executor, ExecutorSettings, OnFailure, OnProgramFault,
+    OutputGate, Permit, Ports, Replication, Role, StateInfo, TransferOutcome, Wake,
 };
+pub use fault::{ProgramFault, ProgramFaultKind};
 pub use field::{FieldError, FieldErrorKind, FieldIo, FieldSample, NoField, OutputStamp};
+pub use modbus::devices::ModbusDevices;
 pub use modbus::{ModbusField, ModbusMap, ModbusSettings};
 pub use quadruple_tank::{QuadrupleTank, QuadrupleTankParameters, SetPointStep};
 pub use synthetic::{Synthetic, SyntheticParameters};

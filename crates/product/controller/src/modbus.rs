@@ -4,17 +4,23 @@
 //! the connection: closing it is what keeps the late answer from being taken for the next
 //! request's. Reconnecting goes on between and during later calls, each of which still returns by
 //! its own deadline; after a failed attempt the next one waits, longer each time.
+//!
+//! [`ModbusField`] is one device with one block; [`devices`] are any number with any register map.
 
 mod connection;
+pub mod devices;
 pub mod registers;
+mod requests;
+pub mod values;
 
 use crate::{FieldError, FieldErrorKind, FieldIo, FieldSample, OutputStamp, TimeSource};
 use bumpless_base::{Duration, Epoch, Instant};
-use connection::Connection;
+use connection::{Connection, Way};
 use registers::{OUTPUT_BLOCK, OUTPUTS_MAX, READ_REGISTERS_MAX};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use tokio::runtime::Runtime;
 use tokio_modbus::{ExceptionCode, Request, Response};
 
 /// Where a device keeps its inputs: one block of input registers, read at once.
@@ -83,6 +89,7 @@ impl ModbusSettings {
 /// whose deadline is nearer than 2 ms may return up to 1 ms after it.
 pub struct ModbusField<T> {
     map: ModbusMap,
+    runtime: Runtime,
     connection: Connection<T>,
     place: Arc<str>,
 }
@@ -92,10 +99,18 @@ impl<T: TimeSource> ModbusField<T> {
     /// system gives no event queue.
     pub fn new(settings: ModbusSettings, clock: T) -> io::Result<Self> {
         settings.map.check()?;
+        let way = Way {
+            address: settings.address,
+            unit: settings.unit,
+            connect_timeout: settings.connect_timeout,
+            reconnect_max: settings.reconnect_max,
+            probe: None,
+        };
         Ok(Self {
             place: settings.address.to_string().into(),
-            map: settings.map.clone(),
-            connection: Connection::new(&settings, clock)?,
+            map: settings.map,
+            runtime: runtime()?,
+            connection: Connection::new(way, clock),
         })
     }
 
@@ -108,7 +123,8 @@ impl<T: TimeSource> ModbusField<T> {
 
     fn read_block(&mut self, until: Instant) -> Result<Vec<u16>, FieldErrorKind> {
         let request = Request::ReadInputRegisters(self.map.first, self.map.count);
-        match self.connection.exchange(request, until)? {
+        let answer = self.connection.exchange(request, until);
+        match self.runtime.block_on(answer)? {
             Response::ReadInputRegisters(block) if block.len() == usize::from(self.map.count) => {
                 Ok(block)
             }
@@ -155,7 +171,8 @@ impl<T: TimeSource> ModbusField<T> {
         registers::put_output_block(&mut block, stamp, outputs);
         let count = block.len() as u16;
         let request = Request::WriteMultipleRegisters(OUTPUT_BLOCK, block.into());
-        match self.connection.exchange(request, until) {
+        let answer = self.connection.exchange(request, until);
+        match self.runtime.block_on(answer) {
             Ok(Response::WriteMultipleRegisters(OUTPUT_BLOCK, n)) if n == count => Ok(()),
             Ok(_) => Err(self.connection.distrust()),
             Err(kind) => Err(self.explain(kind, stamp, until)),
@@ -205,6 +222,14 @@ impl<T: TimeSource> FieldIo for ModbusField<T> {
         self.read_inputs(&mut [], until)
             .map_err(|kind| self.error(kind))
     }
+}
+
+/// What runs the connections of one application, in its own thread and only during its calls.
+fn runtime() -> io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@
 
 use crate::pid::{PidParameters, PidState};
 use crate::tanks;
-use crate::{Application, CycleContext, LoadError};
+use crate::{Application, CycleContext, LoadError, ProgramFault};
 
 const VERSION: u8 = 1;
 const LOOPS: usize = 2;
@@ -103,9 +103,18 @@ impl Application for QuadrupleTank {
         LOOPS
     }
 
-    fn execute(&mut self, context: &CycleContext, inputs: &[f64], outputs: &mut [f64]) {
+    fn can_fail(&self) -> bool {
+        false
+    }
+
+    fn execute(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), ProgramFault> {
         let &[level_1, level_2, process_time] = inputs else {
-            return;
+            return Ok(());
         };
         let step = context.period.as_secs_f64() * self.parameters.time_scale;
         let set_points = self.parameters.set_points(process_time);
@@ -119,6 +128,7 @@ impl Application for QuadrupleTank {
                 *output = state.update(parameters, reference, measured, step);
             }
         }
+        Ok(())
     }
 
     fn state_size_max(&self) -> usize {

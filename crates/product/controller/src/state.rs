@@ -20,6 +20,8 @@ use bumpless_base::Epoch;
 
 const VERSION: u8 = 1;
 const FIXED: usize = 16;
+/// Bytes at the front of a state that say how far it has come; a security handler leaves them readable.
+pub const FRONT: usize = FIXED;
 
 /// Bytes that the envelope adds to the state of an application with `outputs` outputs.
 pub const fn envelope_len(outputs: usize) -> usize {
@@ -33,6 +35,20 @@ pub struct Progress {
     pub epoch: Epoch,
     /// The cycle's number.
     pub cycle: u64,
+}
+
+/// How far the state with this front has come. The front is [`FRONT`] bytes at least, or the whole state.
+pub fn progress_of(front: &[u8]) -> Option<Progress> {
+    let fixed = front.first_chunk::<FRONT>()?;
+    (fixed[0] == VERSION && fixed[1] == 0).then(|| progress(fixed))
+}
+
+fn progress(fixed: &[u8; FIXED]) -> Progress {
+    let [.., c0, c1, c2, c3, c4, c5, c6, c7] = *fixed;
+    Progress {
+        epoch: Epoch(u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]])),
+        cycle: u64::from_be_bytes([c0, c1, c2, c3, c4, c5, c6, c7]),
+    }
 }
 
 /// Writes the envelope to the front of `into` and returns its length; `None` if it does not fit.
@@ -80,12 +96,8 @@ impl<'a> Envelope<'a> {
         }
         let len = envelope_len(u16::from_be_bytes([fixed[2], fixed[3]]).into());
         let (head, application) = state.split_at_checked(len).ok_or(too_short(len))?;
-        let [.., c0, c1, c2, c3, c4, c5, c6, c7] = *fixed;
         Ok(Self {
-            progress: Progress {
-                epoch: Epoch(u32::from_be_bytes([fixed[4], fixed[5], fixed[6], fixed[7]])),
-                cycle: u64::from_be_bytes([c0, c1, c2, c3, c4, c5, c6, c7]),
-            },
+            progress: progress(fixed),
             outputs: &head[FIXED..],
             application,
         })
@@ -121,6 +133,7 @@ mod tests {
             state.extend(&rest);
             let envelope = Envelope::parse(&state).unwrap();
             prop_assert_eq!(envelope.progress, progress);
+            prop_assert_eq!(progress_of(&state[..FRONT]), Some(progress));
             prop_assert_eq!(envelope.outputs().collect::<Vec<_>>(), outputs);
             prop_assert_eq!(envelope.application, &rest[..]);
         }

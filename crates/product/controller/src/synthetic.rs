@@ -6,7 +6,7 @@
 //! with a mix of word number and cycle. All little endian: a state shorter than 8 bytes then
 //! still holds the low bytes of the counter.
 
-use crate::{Application, CycleContext, LoadError};
+use crate::{Application, CycleContext, LoadError, ProgramFault};
 use bumpless_base::random::mix64;
 
 const WORD: usize = 8;
@@ -138,7 +138,11 @@ impl Application for Synthetic {
         0
     }
 
-    fn execute(&mut self, _: &CycleContext, _: &[f64], _: &mut [f64]) {
+    fn can_fail(&self) -> bool {
+        false
+    }
+
+    fn execute(&mut self, _: &CycleContext, _: &[f64], _: &mut [f64]) -> Result<(), ProgramFault> {
         let (words, per_cycle) = (self.parameters.words(), self.parameters.words_per_cycle());
         let first = self.cycle.wrapping_mul(per_cycle) % words.max(1);
         self.cycle = self.cycle.wrapping_add(1);
@@ -146,6 +150,7 @@ impl Application for Synthetic {
         self.put_words(first, before_turn, self.cycle);
         self.put_words(0, per_cycle - before_turn, self.cycle);
         self.put_counter();
+        Ok(())
     }
 
     fn state_size_max(&self) -> usize {

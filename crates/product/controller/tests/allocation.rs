@@ -85,6 +85,7 @@ fn settings(commit: CommitMode) -> ExecutorSettings {
         field_timeout: Duration::from_millis(3),
         commit,
         on_failure: OnFailure::Hold,
+        on_program_fault: OnProgramFault::Hold,
     }
 }
 

@@ -58,6 +58,7 @@ impl Node {
             field_timeout: PERIOD,
             commit: CommitMode::Async,
             on_failure: OnFailure::Hold,
+            on_program_fault: OnProgramFault::Hold,
         };
         let ports = Ports {
             field: Box::new(self.clone()),

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use bumpless_atomic_box::DirtySet;
-use bumpless_base::{Epoch, Instant, TransferOutcome};
+use bumpless_base::{Epoch, Instant, ProgramStanding, TransferOutcome};
 
 use crate::PublishedPermit;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, Thread, current, fence};
@@ -36,6 +36,8 @@ pub struct MemberStatus {
     pub epoch_spent: Epoch,
     /// The application can run here.
     pub fit: bool,
+    /// Whether its program may, as far as its failures go.
+    pub program: ProgramStanding,
     /// Since when its field device has shown an output that is later than the newest state here; `None` if it shows
     /// none.
     pub outdated: Option<Instant>,
@@ -58,6 +60,7 @@ impl Default for MemberStatus {
             epoch_seen: Epoch::default(),
             epoch_spent: Epoch::default(),
             fit: true,
+            program: ProgramStanding::Runs,
             outdated: None,
             lacking: false,
             compared: false,
@@ -91,6 +94,8 @@ pub struct ApplicationMailbox {
     epoch_seen: AtomicU32,
     epoch_spent: AtomicU32,
     unfit: AtomicBool,
+    /// Whether the program may run: [`ProgramStanding`] as a number.
+    program: AtomicU32,
     /// How many states have come.
     received: AtomicU64,
     /// How many of them had come when the executor last looked at the newest.
@@ -139,6 +144,7 @@ impl ApplicationMailbox {
             epoch_seen: Epoch(self.epoch_seen.load(Ordering::SeqCst)),
             epoch_spent: Epoch(self.epoch_spent.load(Ordering::SeqCst)),
             fit: !self.unfit.load(Ordering::SeqCst),
+            program: self.program(),
             outdated,
             lacking: outdated.is_some() && judged == self.received.load(Ordering::SeqCst),
             compared: self.is_compared(),
@@ -389,6 +395,23 @@ impl ApplicationMailbox {
             .compare_exchange(nanos, 0, Ordering::SeqCst, Ordering::SeqCst);
         if decided.is_ok() {
             self.mark();
+        }
+    }
+
+    /// Notes whether the program may run here, as far as its failures go.
+    pub fn set_program(&self, standing: ProgramStanding) {
+        self.program.store(standing as u32, Ordering::SeqCst);
+        self.mark();
+    }
+
+    /// What was noted last.
+    fn program(&self) -> ProgramStanding {
+        const SEEKS: u32 = ProgramStanding::StoppedSeeksRelief as u32;
+        const STAYS: u32 = ProgramStanding::Stopped as u32;
+        match self.program.load(Ordering::SeqCst) {
+            SEEKS => ProgramStanding::StoppedSeeksRelief,
+            STAYS => ProgramStanding::Stopped,
+            _ => ProgramStanding::Runs,
         }
     }
 

@@ -20,6 +20,6 @@ mod service;
 mod session;
 
 pub use keys::{Keys, RETIRED_AFTER, Ring};
-pub use message::{LONGEST, LinkProfile, Malformed, Message, Profile};
-pub use service::{Host, Partner, PartnerState, Path, Running, Setup, start};
+pub use message::{LONGEST, LinkProfile, Malformed, Message, Profile, take, write};
+pub use service::{Carried, Errand, Host, Partner, PartnerState, Path, Running, Setup, start};
 pub use session::{Event, Session, SessionError, SessionSecret};

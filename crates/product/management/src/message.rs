@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Longest message, bytes.
-pub const LONGEST: usize = 256 * 1024;
+/// Longest message, bytes: a configuration file of the longest kind in JSON, in which a character may take two bytes.
+pub const LONGEST: usize = (2 << 20) + 1024;
 /// Bytes of the length before each.
 const LENGTH: usize = 4;
 
@@ -20,6 +20,18 @@ pub enum Message {
     Sealing,
     /// Nothing; that one is there.
     Alive,
+    /// The other end is asked to prepare the change to this configuration.
+    Propose {
+        /// Its file.
+        text: String,
+    },
+    /// What came of what was proposed last.
+    Proposed {
+        /// Why it is not prepared; `None`: it is.
+        refused: Option<String>,
+    },
+    /// The other end is asked to give up what it has prepared.
+    Withdraw,
 }
 
 /// What a node says of itself (RSTP-MM's profiles; first paper, 7.3.1 to 7.3.3).
@@ -33,7 +45,7 @@ pub struct Profile {
     pub number: u8,
     /// Bytes of each packet of a state.
     pub payload_bytes: u16,
-    /// Packets that may be on their way to it unacknowledged.
+    /// Packets of states that may be on their way to it unacknowledged.
     pub in_flight_max: u32,
     /// Its links.
     pub links: Vec<LinkProfile>,
@@ -44,24 +56,26 @@ pub struct Profile {
 pub struct LinkProfile {
     /// What the network is called.
     pub network: String,
-    /// Megabits a second.
-    pub bandwidth_mbit: u64,
+    /// Bit/s at which the node sends and takes states at most; zero: it states none.
+    pub bandwidth: u64,
     /// Longest IP packet, bytes.
     pub mtu: u32,
 }
 
 impl Profile {
-    /// What does not fit together with what `there` says of itself, a line each with both sides' values. Links that one
+    /// What differs from what `there` says of itself, a line each with both sides' values. Links that one
     /// side alone has are no mismatch, and a witness has nothing to compare.
     pub fn mismatches(&self, there: &Self) -> Vec<String> {
         let mut found = Vec::new();
         if self.pair != there.pair {
             return found;
         }
-        let mut compare = |what: &str, here: String, there_: String| {
+        let mut compare = |what: &str, here: String, there_: String, then: &str| {
             if here != there_ {
                 let node = &there.node;
-                found.push(format!("{what} is {here} here and {there_} at '{node}'"));
+                found.push(format!(
+                    "{what} is {here} here and {there_} at '{node}'{then}"
+                ));
             }
         };
         let number = |number: &dyn ToString| number.to_string();
@@ -69,6 +83,13 @@ impl Profile {
             "the payload of a packet",
             number(&self.payload_bytes),
             number(&there.payload_bytes),
+            "",
+        );
+        compare(
+            "the limit of packets in flight",
+            number(&self.in_flight_max),
+            number(&there.in_flight_max),
+            LOWER,
         );
         for link in &self.links {
             let other = there.links.iter().find(|it| it.network == link.network);
@@ -76,14 +97,25 @@ impl Profile {
                 continue;
             };
             let of = |what: &str| format!("the {what} of network '{}'", link.network);
-            compare(&of("MTU"), number(&link.mtu), number(&other.mtu));
+            compare(&of("MTU"), number(&link.mtu), number(&other.mtu), "");
             compare(
                 &of("bandwidth in Mbit/s"),
-                number(&link.bandwidth_mbit),
-                number(&other.bandwidth_mbit),
+                megabits(link.bandwidth),
+                megabits(other.bandwidth),
+                LOWER,
             );
         }
         found
+    }
+}
+
+/// Of what both ends state, and of neither end's plan.
+const LOWER: &str = "; the lower counts, and each node's plan reckons with its own";
+
+fn megabits(bandwidth: u64) -> String {
+    match bandwidth {
+        0 => "not limited".into(),
+        stated => (stated as f64 / 1e6).to_string(),
     }
 }
 
@@ -140,6 +172,13 @@ mod tests {
             }),
             Message::Ready,
             Message::Alive,
+            Message::Propose {
+                text: "[pair]\nname = \"tänk\"\n".repeat(1000),
+            },
+            Message::Proposed {
+                refused: Some("no".into()),
+            },
+            Message::Withdraw,
         ];
         let mut bytes = Vec::new();
         said.iter().for_each(|message| write(message, &mut bytes));
@@ -167,25 +206,32 @@ mod tests {
 
     #[test]
     fn a_mismatch_names_both_sides_values() {
-        let link = |network: &str, bandwidth_mbit| LinkProfile {
+        let link = |network: &str, bandwidth| LinkProfile {
             network: network.into(),
-            bandwidth_mbit,
+            bandwidth,
             mtu: 1500,
         };
         let here = Profile {
             node: "left".into(),
-            links: vec![link("A", 1000), link("B", 100)],
+            in_flight_max: 512,
+            links: vec![link("A", 1_000_000_000), link("B", 100)],
             ..Profile::default()
         };
         let there = Profile {
             node: "right".into(),
-            links: vec![link("A", 100), link("C", 1)],
+            in_flight_max: 99,
+            links: vec![link("A", 99_500_000), link("C", 1)],
             ..Profile::default()
         };
         assert_eq!(here.mismatches(&here), Vec::<String>::new());
-        assert_eq!(
-            here.mismatches(&there),
-            ["the bandwidth in Mbit/s of network 'A' is 1000 here and 100 at 'right'"]
-        );
+        let told = here.mismatches(&there);
+        let expected = [
+            "the limit of packets in flight is 512 here and 99 at 'right'; the lower counts",
+            "the bandwidth in Mbit/s of network 'A' is 1000 here and 99.5 at 'right'; the lower counts",
+        ];
+        assert_eq!(told.len(), expected.len(), "{told:?}");
+        for (line, words) in told.iter().zip(expected) {
+            assert!(line.starts_with(words), "{line}");
+        }
     }
 }

@@ -2,12 +2,14 @@
 
 mod guests;
 mod peer;
+mod proposal;
 
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -17,9 +19,12 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use self::guests::{Guests, Outcome};
 use self::peer::Peer;
+use self::proposal::Order;
 use crate::connection::{Connection, Ended};
 use crate::keys::Ring;
 use crate::message::Profile;
+
+pub use self::proposal::{Carried, Errand};
 
 /// Longest wait, after which it is looked whether to end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -86,12 +91,18 @@ pub struct PartnerState {
     pub keys_agreed: u64,
     /// Why there is no session, or no newer one.
     pub problem: Option<String>,
-    /// What does not fit together, a line each.
+    /// What differs, a line each.
     pub mismatches: Vec<String>,
+    /// What it has said of itself last.
+    pub profile: Option<Profile>,
 }
 
 /// What a node does with what is agreed.
 pub trait Host: Send {
+    /// The partner at this position has said this of itself: from here on the lower of both ends' limits counts, where
+    /// both have one. `false`: it cannot be taken at present, and is to be said again.
+    fn set_profile(&mut self, partner: usize, profile: &Profile) -> bool;
+
     /// Packets with the partner at this position are opened, and sealed, with `ring` when this returns. `false`: they
     /// are not, and another secret is needed.
     fn set_keys(&mut self, partner: usize, ring: &Ring) -> bool;
@@ -101,13 +112,32 @@ pub trait Host: Send {
 
     /// It stands otherwise with a partner.
     fn changed(&mut self, partner: usize, state: &PartnerState);
+
+    /// The partner at this position asks for the change to this configuration. [`Host::proposal`] tells what comes of it.
+    fn propose(&mut self, _partner: usize, _text: String) {}
+
+    /// What came of its proposal, told once.
+    fn proposal(&mut self, _partner: usize) -> Option<Result<(), String>> {
+        None
+    }
+
+    /// The partner at this position asks to give up what is prepared.
+    fn withdraw(&mut self, _partner: usize) {}
 }
 
 /// The thread, which ends with this.
 #[derive(Debug)]
 pub struct Running {
     stop: Arc<AtomicBool>,
+    orders: Sender<Order>,
     thread: Option<JoinHandle<()>>,
+}
+
+impl Running {
+    /// Way to have something carried to a partner.
+    pub fn errand(&self) -> Errand {
+        Errand::new(self.orders.clone())
+    }
 }
 
 impl Drop for Running {
@@ -130,13 +160,15 @@ pub fn start(setup: Setup, identity: Identity, host: Box<dyn Host>) -> io::Resul
         listeners.push(listen(address).map_err(|error| at(address, &error))?);
     }
     let stop = Arc::new(AtomicBool::new(false));
-    let mut service = Service::new(setup, (identity, listeners), host);
+    let (orders, ordered) = channel();
+    let mut service = Service::new(setup, (identity, listeners), (host, ordered));
     let stopped = Arc::clone(&stop);
     let thread = thread::Builder::new()
         .name("management".into())
         .spawn(move || service.run(&stopped))?;
     Ok(Running {
         stop,
+        orders,
         thread: Some(thread),
     })
 }
@@ -169,6 +201,7 @@ struct Service {
     identity: Identities,
     listeners: Vec<TcpListener>,
     host: Box<dyn Host>,
+    orders: Receiver<Order>,
     peers: Vec<Peer>,
     guests: Guests,
 }
@@ -177,7 +210,7 @@ impl Service {
     fn new(
         setup: Setup,
         (identity, listeners): (Identity, Vec<TcpListener>),
-        host: Box<dyn Host>,
+        (host, orders): (Box<dyn Host>, Receiver<Order>),
     ) -> Self {
         let now = Instant::now();
         Self {
@@ -193,6 +226,7 @@ impl Service {
             setup,
             listeners,
             host,
+            orders,
             guests: Guests::default(),
         }
     }
@@ -250,7 +284,15 @@ impl Service {
                 }
             }
         }
+        while let Ok(order) = self.orders.try_recv() {
+            if let Some(peer) = self.peers.get_mut(order.partner()) {
+                peer.carry(order);
+            }
+        }
         for at in 0..self.peers.len() {
+            if let Some(answer) = self.host.proposal(at) {
+                self.peers[at].answer(answer);
+            }
             self.peers[at].call_when_due((&self.setup, at), &mut self.identity, now);
             let events = self.peers[at].drive(now);
             self.obey(at, events, now);

@@ -32,6 +32,12 @@ pub enum Event {
     Ready,
     /// The other end seals with the session's secret.
     Sealing,
+    /// The other end asks for the change to this configuration.
+    Proposed(String),
+    /// What came of this end's proposal.
+    Answered(Result<(), String>),
+    /// The other end asks to give up what is prepared.
+    Withdrawn,
 }
 
 /// Why a session ends.
@@ -231,6 +237,11 @@ impl Session {
                 events.push(Event::Sealing);
             }
             (Message::Alive, true) => {}
+            (Message::Propose { text }, true) => events.push(Event::Proposed(text)),
+            (Message::Proposed { refused }, true) => {
+                events.push(Event::Answered(refused.map_or(Ok(()), Err)));
+            }
+            (Message::Withdraw, true) => events.push(Event::Withdrawn),
             _ => return Err(SessionError::Malformed),
         }
         Ok(())

@@ -19,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug)]
 enum Told {
+    Profile(Profile),
     Ring(Vec<[u8; 32]>, bool),
     State(PartnerState),
     Forgotten,
@@ -27,6 +28,10 @@ enum Told {
 struct Telling(Sender<Told>);
 
 impl Host for Telling {
+    fn set_profile(&mut self, _partner: usize, profile: &Profile) -> bool {
+        self.0.send(Told::Profile(profile.clone())).is_ok()
+    }
+
     fn set_keys(&mut self, _partner: usize, ring: &Ring) -> bool {
         let secrets = ring.secrets.iter().map(|secret| **secret).collect();
         self.0.send(Told::Ring(secrets, ring.seals)).is_ok()
@@ -141,7 +146,7 @@ fn problem(told: &Receiver<Told>) -> String {
             assert!(!state.connected && !state.has_key, "{state:?}");
             state.problem.clone()
         }
-        Told::Ring(..) | Told::Forgotten => panic!("keys of somebody else"),
+        other => panic!("{other:?} of somebody else"),
     })
 }
 
@@ -170,6 +175,24 @@ fn both_get_one_secret_and_hear_what_does_not_fit() {
         ["the payload of a packet is 1400 here and 1401 at 'right'"]
     );
     assert!(state.has_key && state.problem.is_none());
+}
+
+#[test]
+fn what_the_partner_can_take_is_known_before_anything_is_sealed_for_it() {
+    let site = Site::new();
+    let [(_left, left), (_right, right)] = pair(&site, DAY);
+    for (told, partner) in [(left, "right"), (right, "left")] {
+        let first = told.recv_timeout(PATIENCE).unwrap();
+        let profile = match first {
+            Told::State(_) => told.recv_timeout(PATIENCE).unwrap(),
+            first => first,
+        };
+        let Told::Profile(profile) = profile else {
+            panic!("{profile:?}");
+        };
+        assert_eq!(profile.node, partner);
+        assert!(matches!(told.recv_timeout(PATIENCE), Ok(Told::Ring(..))));
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ use rtrb::Producer;
 
 use crate::admission::Admission;
 use crate::build::{Beginning, Ends, Node, Parts};
+use crate::certificates;
 use crate::change::store::Store;
 use crate::change::{Changer, RunningChanges, Tools};
 use crate::control::{CALLERS_MAX, ControlServer};
@@ -32,6 +33,7 @@ use crate::persist::{Disk, Found, Tellers};
 use crate::realtime::prepare_thread;
 use crate::running::{Common, Running};
 use crate::snapshot::Snapshot;
+use crate::state_security::{self, Healths, StateGuards, StateRings};
 use crate::wiring::Wiring;
 use crate::{OpenLink, RunError, RunOptions};
 
@@ -44,7 +46,7 @@ pub fn run(
 ) -> Result<(), RunError> {
     let admission = Admission::of(config).map_err(RunError::Refused)?;
     let folder = key_file::folder_of(options.config_file.as_deref());
-    let keys = Keys::read((config, node), folder)?;
+    let keys = read_keys((config, node), folder)?;
     let _lock = crate::lock(config, node).map_err(RunError::Lock)?;
     let wiring = Wiring::new(config, node);
     open_files::ensure(files_needed(config, &wiring)).map_err(RunError::OpenFiles)?;
@@ -64,6 +66,25 @@ pub fn run(
     start_threads(config, &wiring, found, (built, disk, notes))
 }
 
+/// The keys of messages; those of states are there, too.
+fn read_keys((config, node): (&Config, NodeId), folder: &Path) -> Result<Keys, RunError> {
+    let keys = Keys::read((config, node), folder);
+    let of_states = state_security::key_problems(config, folder);
+    if of_states.is_empty() {
+        return keys;
+    }
+    match keys {
+        Ok(_) => Err(RunError::Keys(of_states)),
+        Err(RunError::Keys(mut errors)) => {
+            let known: Vec<_> = errors.iter().map(|error| error.path.clone()).collect();
+            let others = of_states.into_iter();
+            errors.extend(others.filter(|error| !known.contains(&error.path)));
+            Err(RunError::Keys(errors))
+        }
+        Err(other) => Err(other),
+    }
+}
+
 /// Where the keys of packets come from, and with what.
 enum Keys {
     Open,
@@ -73,10 +94,10 @@ enum Keys {
 
 impl Keys {
     fn read((config, node): (&Config, NodeId), folder: &Path) -> Result<Self, RunError> {
-        if let Security::Certificates(certificates) = &config.security {
+        if let Security::Certificates(given) = &config.security {
             let node = config.nodes.get(usize::from(node.0));
             let called = node.map_or("", |node| node.name.as_str());
-            let identity = management::identity(certificates, (called, &config.pair), folder);
+            let identity = certificates::identity(given, (config, called), folder);
             let identity = identity.map_err(RunError::Identity)?;
             return Ok(Self::Sessions(identity.into()));
         }
@@ -113,6 +134,8 @@ fn start_threads(
         sink: log.sink(),
     };
     let store = find_store(&options, wiring)?;
+    let folder = key_file::folder_of(options.config_file.as_deref());
+    let guards = StateGuards::new((config, wiring), folder);
     let _log = log
         .start(outputs(&options)?)
         .map_err(|error| system("start the log", error))?;
@@ -127,45 +150,64 @@ fn start_threads(
         log_outputs: options.log_outputs,
         priority: config.realtime.priority,
         keeping,
+        guards: guards.clone(),
     };
     let (weaknesses, told) = (ways.registry.clone(), ways.registry.clone());
     let ends = (built.ends, ways.executors);
     let running = start_applications(config, wiring, &parts, common, ends)?;
-    let tools = shared.tools(store, running, (ways.registry, ways.changes));
+    let tools = shared.tools((store, folder), running, (ways.registry, ways.changes));
     let changer = Changer::new((config, admission), parts, built.factories);
     let changes = RunningChanges::start(changer, tools)
         .map_err(|error| system("start the thread for changes", error))?;
     let sessions = Sessions::default();
-    let operator = shared.operator(wiring.names.clone(), &changes, sessions.clone());
-    let _control = ControlServer::start(&config.control_socket(wiring.node), operator)
-        .map_err(|error| system("listen on the control socket", error))?;
+    let told_by = (sessions.clone(), guards.healths());
+    let operator = shared.operator(wiring.names.clone(), &changes, told_by);
+    let socket = config.control_socket(wiring.node);
+    let group = config.nodes[usize::from(wiring.node.0)]
+        .control_group
+        .as_deref();
+    let _control = ControlServer::start(&socket, group, operator)
+        .map_err(|error| system(listening(group), error))?;
     let realtime = config.realtime.clone();
     let data_plane = start_data_plane(built.plane, &shared, realtime, weaknesses)
         .map_err(|error| system("start the data plane", error))?;
     let _management = start_sessions(
         (config, wiring),
         keys,
-        (&shared, &sessions),
+        (&shared, &sessions, guards.rings()),
         (&options, told),
+        &changes,
     )?;
     data_plane.join().map_err(|_| RunError::Panicked)
+}
+
+/// What is attempted, as an error says it.
+const fn listening(group: Option<&str>) -> &'static str {
+    match group {
+        None => "listen on the control socket",
+        Some(_) => {
+            "listen on the control socket for its control_group, of which the node's user must be a member"
+        }
+    }
 }
 
 /// Sessions with partners and witnesses, if keys are agreed on.
 fn start_sessions(
     (config, wiring): (&Config, &Wiring),
     keys: Keys,
-    (shared, sessions): (&Shared, &Sessions),
+    (shared, sessions, states): (&Shared, &Sessions, StateRings),
     (options, log): (&RunOptions, LogRegistry),
+    changes: &RunningChanges,
 ) -> Result<Option<bumpless_management::Running>, RunError> {
     let (Keys::Sessions(identity), Security::Certificates(certificates)) = (keys, &config.security)
     else {
         return Ok(None);
     };
     let folder = key_file::folder_of(options.config_file.as_deref());
-    let orders = (Arc::clone(&shared.orders), shared.waker.clone());
+    let orders = (Arc::clone(&shared.orders), shared.waker.clone(), states);
     let with = (certificates, *identity, folder);
-    let started = management::start((config, wiring), with, orders, (sessions, log));
+    let told = (sessions, log);
+    let started = management::start((config, wiring), with, orders, told, changes.entrance());
     let started = started.map_err(|error| system("start sessions with partners", error))?;
     Ok(Some(started))
 }
@@ -175,8 +217,8 @@ fn start_sessions(
 fn files_needed(config: &Config, wiring: &Wiring) -> u64 {
     /// The standard ones; lock, wake-up, wake latency, log, control socket.
     const ALWAYS: usize = 3 + 5;
-    /// Poll descriptor, its copy, wake-up and connection.
-    const PER_FIELD: usize = 4;
+    /// Poll descriptor, its copy and wake-up; connections come besides.
+    const PER_FIELD: usize = 3;
     const FOR_A_WHILE: usize = 8;
     // Listeners, callers that have not shown who they are, two sessions with each partner and witness.
     let sessions = match &config.security {
@@ -185,13 +227,11 @@ fn files_needed(config: &Config, wiring: &Wiring) -> u64 {
         }
         _ => 0,
     };
-    let fields = wiring
-        .applications
-        .iter()
-        .filter(|&&at| config.applications[at].field.is_some());
+    let fields = wiring.applications.iter();
+    let fields = fields.filter_map(|&at| config.applications[at].field.as_ref());
+    let fields: usize = fields.map(|field| PER_FIELD + field.count()).sum();
     let networks = config.networks.len() + config.references.len();
-    let needed =
-        ALWAYS + networks + PER_FIELD * fields.count() + CALLERS_MAX + FOR_A_WHILE + sessions;
+    let needed = ALWAYS + networks + fields + CALLERS_MAX + FOR_A_WHILE + sessions;
     needed as u64
 }
 
@@ -230,12 +270,13 @@ impl Shared {
 
     fn tools(
         &self,
-        store: Option<Store>,
+        (store, keys_folder): (Option<Store>, &Path),
         running: Running,
         (registry, sink): (LogRegistry, EventSink),
     ) -> Tools {
         Tools {
             store,
+            keys_folder: keys_folder.to_owned(),
             board: Arc::clone(&self.board),
             orders: Arc::clone(&self.orders),
             waker: self.waker.clone(),
@@ -246,7 +287,12 @@ impl Shared {
         }
     }
 
-    fn operator(&self, names: Names, changes: &RunningChanges, sessions: Sessions) -> Operator {
+    fn operator(
+        &self,
+        names: Names,
+        changes: &RunningChanges,
+        (sessions, states): (Sessions, Healths),
+    ) -> Operator {
         Operator::new(
             Arc::clone(&self.directory),
             names,
@@ -254,7 +300,12 @@ impl Shared {
             Arc::clone(&self.orders),
             changes.entrance(),
             self.waker.clone(),
-            (Arc::clone(&self.notes), Arc::clone(&self.log), sessions),
+            (
+                Arc::clone(&self.notes),
+                Arc::clone(&self.log),
+                sessions,
+                states,
+            ),
         )
     }
 }

@@ -1,12 +1,14 @@
 //! The control socket: one JSON request per line, one JSON reply per line, on a Unix socket that
-//! only the owner of the process may open.
+//! only the owner of the process may open, and a group if the configuration names one.
 
+mod access;
 mod client;
 mod holder;
 mod server;
 
 use std::path::PathBuf;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -40,8 +42,12 @@ pub enum Request {
 
 /// Answers requests; runs in the control thread and may block briefly.
 pub trait Handler: Send + 'static {
+    /// What can be asked.
+    type Request: DeserializeOwned;
+    /// Whether `request` is an order, which only the owner of the process and root may give.
+    fn is_order(request: &Self::Request) -> bool;
     /// The reply to `request`.
-    fn handle(&mut self, request: Request) -> Value;
+    fn handle(&mut self, request: Self::Request) -> Value;
 }
 
 /// A reply that says what went wrong and what to do.
@@ -59,6 +65,10 @@ mod tests {
 
     struct Echo;
     impl Handler for Echo {
+        type Request = Request;
+        fn is_order(request: &Request) -> bool {
+            *request != Request::Status
+        }
         fn handle(&mut self, request: Request) -> Value {
             serde_json::to_value(request).unwrap()
         }
@@ -70,7 +80,7 @@ mod tests {
         let path = directory.path().join("left.sock");
         drop(UnixListener::bind(&path).unwrap());
         assert!(path.exists());
-        let server = ControlServer::start(&path, Echo).unwrap();
+        let server = ControlServer::start(&path, None, Echo).unwrap();
         let order = Request::Switchover {
             group: Some("tank".into()),
             to: None,
@@ -90,7 +100,7 @@ mod tests {
     fn rubbish_is_answered_and_does_not_end_the_service() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("left.sock");
-        let _server = ControlServer::start(&path, Echo).unwrap();
+        let _server = ControlServer::start(&path, None, Echo).unwrap();
         for rubbish in ["{}\n", "\u{0}\n", "{\"command\":\"format\"}\n", "x"] {
             let mut stream = UnixStream::connect(&path).unwrap();
             stream.write_all(rubbish.as_bytes()).unwrap();
@@ -123,7 +133,7 @@ mod tests {
     fn any_number_of_callers_who_say_nothing_keep_nobody_from_being_answered() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("left.sock");
-        let server = ControlServer::start(&path, Echo).unwrap();
+        let server = ControlServer::start(&path, None, Echo).unwrap();
         // More than the kernel lets wait: the server takes them for more to come.
         let _silent: Vec<_> = (0..10 * CALLERS_MAX)
             .map(|_| UnixStream::connect(&path).unwrap())
@@ -140,7 +150,7 @@ mod tests {
     fn a_request_that_comes_in_two_parts_is_one() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("left.sock");
-        let _server = ControlServer::start(&path, Echo).unwrap();
+        let _server = ControlServer::start(&path, None, Echo).unwrap();
         let ask = || {
             let mut slow = UnixStream::connect(&path)?;
             slow.write_all(b"{\"command\":")?;

@@ -39,6 +39,9 @@ pub enum OutputOutcome {
     Rejected,
     /// The write failed or came too late.
     Failed,
+    /// The field device took the safe values of a program that has stopped.
+    // Last: traces of simulated worlds tell outcomes by their order.
+    Safe,
 }
 
 impl OutputOutcome {
@@ -46,6 +49,7 @@ impl OutputOutcome {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Written => "written",
+            Self::Safe => "safe",
             Self::Held => "held",
             Self::Rejected => "rejected",
             Self::Failed => "failed",

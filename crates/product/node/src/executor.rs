@@ -5,15 +5,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use bumpless_base::{Duration, Epoch, Instant};
+use bumpless_base::{Counters, Duration, Epoch, Instant, ProgramStanding};
 use bumpless_controller::{
     Clock, OutputGate, Permit, Replication, Role, StateInfo, TransferOutcome, Wake,
 };
 use bumpless_mailbox::{ApplicationMailbox, PublishedPermit, StateLife};
 use bumpless_net_linux::Waker;
-use bumpless_transfer::{Publisher, Subscriber};
+use bumpless_transfer::{Publisher, StateView, Subscriber};
 
 use crate::persist::Keeper;
+use crate::state_security::StateGuard;
+
+/// The ticket of all states that did not leave: it has failed from the start, and no other has it.
+const WITHHELD: u64 = u64::MAX;
 
 /// The time of this call on the monotonic clock.
 pub fn now() -> Instant {
@@ -118,6 +122,8 @@ pub struct ChannelReplication<E> {
     pub hot_restart: Duration,
     /// The way to the disk; `None`: states are kept in memory alone.
     pub keeper: Option<Keeper>,
+    /// What seals and opens states; `None`: they go as they are.
+    pub guard: Option<StateGuard>,
     /// Where outcomes are told.
     pub mailbox: Arc<ApplicationMailbox>,
     /// Whether anybody is there to acknowledge.
@@ -140,6 +146,9 @@ impl<E: Environment> ChannelReplication<E> {
             .set_times(deadline, expiry)
             .map_err(|error| error.to_string())?;
         (self.expiry, self.hot_restart) = (expiry, hot_restart);
+        if let Some(guard) = &mut self.guard {
+            guard.set_max_age(hot_restart);
+        }
         Ok(())
     }
 
@@ -153,31 +162,80 @@ impl<E: Environment> ChannelReplication<E> {
     /// What became of `ticket`; failed also if nobody is there to acknowledge it any more.
     pub fn settled_or_lost(&self, ticket: u64) -> TransferOutcome {
         let lost = !self.gate.backup_expected();
-        match self.mailbox.outcome(ticket) {
+        match self.outcome(ticket) {
             TransferOutcome::Pending if lost => TransferOutcome::Failed,
             outcome => outcome,
         }
     }
 }
 
-impl<E: Environment> Replication for ChannelReplication<E> {
-    fn publish(&mut self, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64 {
-        let now = self.environment.now();
+impl<E> ChannelReplication<E> {
+    fn outcome(&self, ticket: u64) -> TransferOutcome {
+        match ticket {
+            WITHHELD => TransferOutcome::Failed,
+            _ => self.mailbox.outcome(ticket),
+        }
+    }
+
+    /// Fills, keeps and seals a state, and hands it over. Without a key to seal with it is kept and goes no further.
+    fn hand_over(&mut self, now: Instant, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64 {
         let keeper = &mut self.keeper;
-        let published = self.publisher.publish(now, |buffer| {
+        let mut fill_and_keep = |buffer: &mut [u8]| {
             let len = fill(buffer);
             if let Some((keeper, state)) = keeper.as_mut().zip(buffer.get(..len)) {
                 keeper.keep(state, now);
             }
             len
-        });
+        };
+        let published = match &mut self.guard {
+            None => self.publisher.publish(now, fill_and_keep),
+            Some(guard) => {
+                if !guard.can_seal() {
+                    guard.withhold(fill_and_keep);
+                    return WITHHELD;
+                }
+                self.publisher.publish(now, |buffer| {
+                    let len = fill_and_keep(StateGuard::room(buffer));
+                    guard.seal(len, buffer)
+                })
+            }
+        };
+        published.ticket
+    }
+
+    /// Has `look` look at the newest received state if it was young enough at `at`, as it came. Returns what that says;
+    /// `None` if there is no such state.
+    fn with_latest<T>(
+        &mut self,
+        at: Instant,
+        look: impl FnOnce(&mut Option<StateGuard>, &StateView<'_>) -> T,
+    ) -> Option<T> {
+        let usable = at < self.mailbox.received_usable_until();
+        self.mailbox.look_at_received();
+        let view = self.subscriber.newest().filter(|_| usable)?;
+        Some(look(&mut self.guard, &view))
+    }
+}
+
+/// The state that came as `sealed`; `None` if it does not open.
+fn opened<'a>(guard: &'a mut Option<StateGuard>, sealed: &'a [u8]) -> Option<&'a [u8]> {
+    match guard {
+        None => Some(sealed),
+        Some(guard) => guard.open(sealed),
+    }
+}
+
+impl<E: Environment> Replication for ChannelReplication<E> {
+    fn publish(&mut self, fill: &mut dyn FnMut(&mut [u8]) -> usize) -> u64 {
+        let now = self.environment.now();
+        let ticket = self.hand_over(now, fill);
         let life = StateLife {
             fresh_until: now + self.expiry,
             usable_until: now + self.hot_restart,
         };
-        self.mailbox.note_published(published.ticket, life);
+        self.mailbox.note_published(ticket, life);
         self.environment.wake_data_plane();
-        published.ticket
+        ticket
     }
 
     fn own_usable_until(&self) -> Instant {
@@ -199,23 +257,31 @@ impl<E: Environment> Replication for ChannelReplication<E> {
     }
 
     fn settled(&mut self, ticket: u64) -> TransferOutcome {
-        self.mailbox.outcome(ticket)
+        self.outcome(ticket)
     }
 
     fn read_latest(&mut self, at: Instant, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool {
-        let usable = at < self.mailbox.received_usable_until();
-        self.mailbox.look_at_received();
-        match self.subscriber.newest().filter(|_| usable) {
-            Some(view) => {
-                let info = StateInfo {
-                    transfer_cycle: view.cycle(),
-                    expires_at: view.expires_at(),
-                };
-                load(view.data(), info);
-                true
-            }
-            None => false,
-        }
+        let shown = self.with_latest(at, |guard, view| {
+            let info = StateInfo {
+                transfer_cycle: view.cycle(),
+                expires_at: view.expires_at(),
+            };
+            opened(guard, view.data())
+                .map(|state| load(state, info))
+                .is_some()
+        });
+        shown == Some(true)
+    }
+
+    fn peek_latest(&mut self, at: Instant, look: &mut dyn FnMut(&[u8])) -> bool {
+        let shown = self.with_latest(at, |guard, view| {
+            let front = match guard {
+                None => Some(view.data()),
+                Some(_) => StateGuard::front(view.data()),
+            };
+            front.map(look).is_some()
+        });
+        shown == Some(true)
     }
 
     fn read_restored(&mut self, at: Instant, load: &mut dyn FnMut(&[u8])) -> bool {
@@ -226,11 +292,28 @@ impl<E: Environment> Replication for ChannelReplication<E> {
 
     fn keep_received(&mut self) {
         let now = self.environment.now();
-        let Some(keeper) = self.keeper.as_mut().filter(|keeper| keeper.is_due(now)) else {
+        let keeper = self.keeper.as_mut().filter(|keeper| keeper.is_due(now));
+        if keeper.is_none() && self.guard.is_none() {
+            return;
+        }
+        let Some(view) = self.subscriber.newest() else {
             return;
         };
-        if let Some(view) = self.subscriber.newest() {
-            keeper.keep_received(view.data(), view.cycle(), view.received_at(), now);
+        let to_be_proven = match &mut self.guard {
+            None => false,
+            Some(guard) => guard.look_at(view.data(), now),
+        };
+        if !to_be_proven && keeper.is_none() {
+            return;
+        }
+        if let Some((keeper, state)) = keeper.zip(opened(&mut self.guard, view.data())) {
+            keeper.keep_received(state, view.cycle(), view.received_at(), now);
+        }
+    }
+
+    fn count(&mut self, counters: &mut Counters) {
+        if let Some(guard) = &mut self.guard {
+            guard.count(counters);
         }
     }
 }
@@ -339,6 +422,11 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
 
     fn fit_changed(&mut self, fit: bool) {
         self.mailbox.set_fit(fit);
+        self.environment.wake_data_plane();
+    }
+
+    fn program_changed(&mut self, standing: ProgramStanding) {
+        self.mailbox.set_program(standing);
         self.environment.wake_data_plane();
     }
 }

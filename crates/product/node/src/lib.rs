@@ -10,6 +10,7 @@ pub mod admission;
 pub mod applications;
 mod assembly;
 pub mod build;
+pub mod certificates;
 pub mod change;
 pub mod control;
 pub mod counter_board;
@@ -30,6 +31,7 @@ pub mod realtime;
 mod running;
 pub mod short_text;
 pub mod snapshot;
+pub mod state_security;
 pub mod status;
 pub mod wiring;
 pub mod witness;
@@ -45,8 +47,8 @@ use bumpless_config::Config;
 use bumpless_net_linux::errno::explained;
 use bumpless_net_linux::open_files::TooFew;
 use bumpless_net_linux::{Link, OpenError, UdpConfig, UdpLink};
-use bumpless_pki::Problems;
 
+use crate::certificates::IdentityError;
 use crate::key_file::KeyFileError;
 
 pub use instance_lock::{InstanceLock, LockError};
@@ -87,8 +89,8 @@ pub enum RunError {
     StateDir(PathBuf),
     /// Key files that cannot be used, all of them.
     Keys(Vec<KeyFileError>),
-    /// Files of the node's certificate that cannot be used, all of them.
-    Identity(Problems),
+    /// The node has no certificate, or files of it that cannot be used, all of them.
+    Identity(IdentityError),
     /// The plan refuses the configuration; why, and what to do.
     Refused(String),
     /// A core refused its setup; the configuration let something through that it should not have.
@@ -119,7 +121,7 @@ impl fmt::Display for RunError {
             Self::Lock(error) => error.fmt(f),
             Self::StateDir(path) => f.write_str(&persist::in_use(path)),
             Self::Keys(errors) => f.write_str(&key_file::told(errors)),
-            Self::Identity(problems) => problems.fmt(f),
+            Self::Identity(error) => error.fmt(f),
             Self::Refused(reasons) => f.write_str(reasons),
             Self::Link { network, cause } => write!(f, "network '{network}': {cause}"),
             Self::Setup(cause) => write!(f, "the configuration cannot be run: {cause}"),

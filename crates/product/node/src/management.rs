@@ -2,68 +2,35 @@
 //! that they give (`spec/management.md`).
 
 use std::path::Path;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use bumpless_base::PeerId;
+use bumpless_base::{MAX_LINKS, PeerId};
 use bumpless_config::{Certificates, Config, Reference, ReferenceKind};
 use bumpless_management as management;
-use bumpless_management::{LinkProfile, Partner, PartnerState, Profile, Ring, Setup};
+use bumpless_management::{
+    Carried, Errand, LinkProfile, Partner, PartnerState, Profile, Ring, Setup,
+};
 use bumpless_net_linux::{Clock, Waker};
-use bumpless_pki::{BadName, Identity, IdentityPaths, NodeName, Problems, system_clock};
+use bumpless_pki::{BadName, Identity, NodeName};
 use bumpless_secure::{Keyring, RingSuite, Secret};
 use rtrb::Producer;
 use serde_json::{Value, json};
 
+use crate::certificates::{WITNESS, paths};
+use crate::change::{ChangeRequest, Proposals};
 use crate::data_plane::Command;
 use crate::data_plane::addresses::Correspondent;
+use crate::data_plane::limits::Limits;
 use crate::data_plane::protection::Use;
 use crate::log::LogRegistry;
+use crate::state_security::StateRings;
 use crate::wiring::Wiring;
 
-/// The second part of the name in a witness's certificate, in which a node has its pair.
-pub const WITNESS: &str = "witness";
 /// The data plane takes orders within a turn.
 const TAKEN: Duration = Duration::from_secs(1);
-
-/// Where the files of `node` of `pair` are below `folder`.
-pub fn paths(folder: &Path, node: &str, pair: &str) -> IdentityPaths {
-    let own = format!("{node}.{pair}").to_ascii_lowercase();
-    IdentityPaths::in_folder(&folder.join(own))
-}
-
-/// The identity of a node of `config`, a configuration in `folder`.
-///
-/// # Errors
-/// Everything that is wrong with its files.
-pub fn identity(
-    certificates: &Certificates,
-    (node, pair): (&str, &str),
-    folder: &Path,
-) -> Result<Identity, Problems> {
-    let paths = paths(&folder.join(&certificates.folder), node, pair);
-    Identity::load(&paths, node, pair, system_clock())
-}
-
-/// What a configuration in `folder` finds on this computer of the certificates of its nodes: of each that has a folder,
-/// the node's name and its identity. A configuration may be checked where there is none.
-pub fn identities(
-    certificates: &Certificates,
-    config: &Config,
-    folder: &Path,
-) -> Vec<(String, Result<Identity, Problems>)> {
-    let nodes = config.nodes.iter().map(|node| node.name.clone());
-    let here = nodes.filter(|node| {
-        let paths = paths(&folder.join(&certificates.folder), node, &config.pair);
-        paths.certificate.parent().is_some_and(Path::is_dir)
-    });
-    here.map(|node| {
-        let identity = identity(certificates, (&node, &config.pair), folder);
-        (node, identity)
-    })
-    .collect()
-}
 
 /// With whom there are sessions, and by which number in the configuration each is known to the data plane.
 struct Wanted {
@@ -141,7 +108,7 @@ fn profile(config: &Config, wiring: &Wiring) -> Profile {
     let links = ends.filter(|(_, address)| address.is_some());
     let link = |network: &bumpless_config::Network| LinkProfile {
         network: network.name.clone(),
-        bandwidth_mbit: network.bandwidth / 1_000_000,
+        bandwidth: network.bandwidth,
         mtu: network.mtu.into(),
     };
     Profile {
@@ -156,12 +123,33 @@ fn profile(config: &Config, wiring: &Wiring) -> Profile {
 
 /// How it stands with each partner and witness, for status.
 #[derive(Clone, Default)]
-pub struct Sessions(Arc<Mutex<Vec<(String, PartnerState)>>>);
+pub struct Sessions {
+    states: Arc<Mutex<Vec<(String, PartnerState)>>>,
+    /// Way to the partner of a pair, and its name.
+    partner: Arc<OnceLock<(Errand, String)>>,
+}
 
 impl Sessions {
+    fn states(&self) -> MutexGuard<'_, Vec<(String, PartnerState)>> {
+        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn all(&self) -> Vec<(String, PartnerState)> {
-        let states = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        states.clone()
+        self.states().clone()
+    }
+
+    /// Asks the pair's other node for the change to the configuration `text`; its name, and what came of it within
+    /// `patience`. `None`: there are no sessions.
+    pub fn propose(&self, text: String, patience: Duration) -> Option<(&str, Carried)> {
+        let (errand, name) = self.partner.get()?;
+        Some((name, errand.propose(0, text, patience)))
+    }
+
+    /// Asks the pair's other node to give up what is prepared, if there is a session.
+    pub fn withdraw(&self) {
+        if let Some((errand, _)) = self.partner.get() {
+            errand.withdraw(0);
+        }
     }
 
     /// What status shows of them.
@@ -175,6 +163,11 @@ impl Sessions {
                 "keys_agreed": state.keys_agreed,
                 "problem": state.problem,
                 "mismatches": state.mismatches,
+                "states": state.profile.as_ref().map(|profile| json!({
+                    "payload_bytes": profile.payload_bytes,
+                    "in_flight_max": profile.in_flight_max,
+                    "links": profile.links,
+                })),
             })
         });
         state.collect()
@@ -206,13 +199,14 @@ fn weaknesses(name: &str, state: &PartnerState) -> Vec<String> {
 pub fn start(
     (config, wiring): (&Config, &Wiring),
     (certificates, identity, folder): (&Certificates, Identity, &Path),
-    (orders, waker): (Arc<Mutex<Producer<Command>>>, Waker),
+    (orders, waker, states): (Arc<Mutex<Producer<Command>>>, Waker, StateRings),
     (sessions, log): (&Sessions, LogRegistry),
+    changes: (Sender<ChangeRequest>, Thread),
 ) -> std::io::Result<management::Running> {
     let wanted = Wanted::new(config, wiring, identity.name()).map_err(std::io::Error::other)?;
     let none = wanted.names.iter().cloned();
     let none = none.map(|name| (name, PartnerState::default()));
-    *sessions.0.lock().unwrap_or_else(PoisonError::into_inner) = none.collect();
+    *sessions.states() = none.collect();
     let called = wanted.partners.iter().any(|partner| !partner.calls);
     let addresses = &config.nodes[usize::from(wiring.node.0)].addresses;
     let own = addresses.iter().flatten().copied();
@@ -231,13 +225,34 @@ pub fn start(
         held: wanted.with.iter().map(|_| None).collect(),
         with: wanted.with,
         names: wanted.names,
+        links: wiring.names.links.clone(),
         orders,
         waker,
+        states,
         unanswered: Vec::new(),
         sessions: sessions.clone(),
         log,
+        proposals: Proposals::new(changes),
     };
-    management::start(setup, identity, Box::new(host))
+    let running = management::start(setup, identity, Box::new(host))?;
+    // Partners come before witnesses.
+    if let [partner] = &wiring.names.partners[..] {
+        let _ = sessions.partner.set((running.errand(), partner.clone()));
+    }
+    Ok(running)
+}
+
+/// What the node of `profile` can take on `networks`, which it may number otherwise.
+fn limits(profile: &Profile, networks: &[String]) -> Limits {
+    let mut bandwidth = [0; MAX_LINKS];
+    for (own, network) in bandwidth.iter_mut().zip(networks) {
+        let link = profile.links.iter().find(|link| link.network == *network);
+        *own = link.map_or(0, |link| link.bandwidth);
+    }
+    Limits {
+        in_flight_max: profile.in_flight_max,
+        bandwidth,
+    }
 }
 
 type Keys = Arc<Keyring<RingSuite>>;
@@ -246,14 +261,19 @@ type Keys = Arc<Keyring<RingSuite>>;
 struct DataPlaneKeys {
     with: Vec<Correspondent>,
     names: Vec<String>,
+    /// The networks, by number.
+    links: Vec<String>,
     orders: Arc<Mutex<Producer<Command>>>,
     waker: Waker,
+    /// Where executors find the same.
+    states: StateRings,
     /// What the data plane has, held so that it frees nothing.
     held: Vec<Option<Keys>>,
     /// What it may have still, until it answers.
     unanswered: Vec<(Receiver<Keys>, Option<Keys>)>,
     sessions: Sessions,
     log: LogRegistry,
+    proposals: Proposals,
 }
 
 impl DataPlaneKeys {
@@ -272,7 +292,28 @@ impl DataPlaneKeys {
     }
 }
 
+impl DataPlaneKeys {
+    /// States are exchanged with partners alone. Those that are here already open still.
+    fn give_states(&self, partner: usize, keys: &Keys, seals: bool) {
+        if let Correspondent::Partner(peer) = self.with[partner] {
+            self.states.set(peer, keys, seals);
+        }
+    }
+}
+
 impl management::Host for DataPlaneKeys {
+    fn set_profile(&mut self, partner: usize, profile: &Profile) -> bool {
+        let Correspondent::Partner(peer) = self.with[partner] else {
+            return true;
+        };
+        let limits = limits(profile, &self.links);
+        let order = Command::SetLimits { peer, limits };
+        let mut orders = self.orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let taken = orders.push(order).is_ok();
+        self.waker.wake();
+        taken
+    }
+
     fn set_keys(&mut self, partner: usize, ring: &Ring) -> bool {
         self.unanswered
             .retain(|(answer, _)| answer.try_recv().is_err());
@@ -286,6 +327,7 @@ impl management::Host for DataPlaneKeys {
             true => Use::SealAndOpen,
             false => Use::Open,
         };
+        self.give_states(partner, &keys, ring.seals);
         let Some(answer) = self.order(partner, &keys, way) else {
             return false;
         };
@@ -305,6 +347,7 @@ impl management::Host for DataPlaneKeys {
         let Some(keys) = self.held[partner].clone() else {
             return;
         };
+        self.give_states(partner, &keys, false);
         // A full queue of orders empties within a turn of the data plane.
         let until = Instant::now() + TAKEN;
         while Instant::now() < until {
@@ -318,11 +361,7 @@ impl management::Host for DataPlaneKeys {
 
     fn changed(&mut self, partner: usize, state: &PartnerState) {
         let name = &self.names[partner];
-        let mut states = self
-            .sessions
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut states = self.sessions.states();
         let Some((_, known)) = states.get_mut(partner) else {
             return;
         };
@@ -333,6 +372,25 @@ impl management::Host for DataPlaneKeys {
             if !before.contains(&line) {
                 self.log.tell_weakness(Clock.now(), line);
             }
+        }
+    }
+
+    fn propose(&mut self, partner: usize, text: String) {
+        if matches!(self.with[partner], Correspondent::Partner(_)) {
+            self.proposals.take(text, &self.names[partner]);
+        }
+    }
+
+    fn proposal(&mut self, partner: usize) -> Option<Result<(), String>> {
+        match self.with[partner] {
+            Correspondent::Partner(_) => self.proposals.answer(),
+            Correspondent::Reference(_) => None,
+        }
+    }
+
+    fn withdraw(&mut self, partner: usize) {
+        if matches!(self.with[partner], Correspondent::Partner(_)) {
+            self.proposals.withdraw();
         }
     }
 }

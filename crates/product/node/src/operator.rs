@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bumpless_base::Role;
 use bumpless_config::Config;
+use bumpless_management::Carried;
 use bumpless_net_linux::{Clock, Waker};
 use bumpless_redundancy::GroupId;
 use rtrb::Producer;
@@ -21,6 +22,7 @@ use crate::log::{LogHealth, Names, OutputState};
 use crate::management::Sessions;
 use crate::note::Note;
 use crate::snapshot::Snapshot;
+use crate::state_security::Healths;
 use crate::status;
 
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -38,6 +40,7 @@ pub struct Operator {
     notes: Arc<Mutex<Vec<Note>>>,
     log: LogHealth,
     sessions: Sessions,
+    states: Healths,
 }
 
 impl Operator {
@@ -49,7 +52,7 @@ impl Operator {
         orders: Arc<Mutex<Producer<Command>>>,
         changes: (Sender<ChangeRequest>, Thread),
         waker: Waker,
-        (notes, log, sessions): (Arc<Mutex<Vec<Note>>>, LogHealth, Sessions),
+        (notes, log, sessions, states): (Arc<Mutex<Vec<Note>>>, LogHealth, Sessions, Healths),
     ) -> Self {
         Self {
             directory,
@@ -61,6 +64,7 @@ impl Operator {
             notes,
             log,
             sessions,
+            states,
         }
     }
 
@@ -82,9 +86,12 @@ impl Operator {
         let mut weaknesses = directory.weaknesses();
         weaknesses.extend(notes.map(|note| note.text));
         weaknesses.extend(status::silent_fields(&snapshot, &directory));
+        weaknesses.extend(status::silent_devices(&snapshot, &directory));
+        weaknesses.extend(status::stopped_programs(&snapshot, &directory));
         weaknesses.extend(status::refused_by_the_kernel(&snapshot, &self.names));
         let log = self.log();
         weaknesses.extend(self.sessions.weaknesses());
+        weaknesses.extend(self.states.weaknesses());
         weaknesses.extend(log.iter().filter_map(OutputState::weakness));
         weaknesses.dedup();
         let mut status =
@@ -121,26 +128,46 @@ impl Operator {
             }
         };
         let fingerprint = Config::parse(&text, &name).map(|config| config.fingerprint());
+        let until = Instant::now() + CHANGE_TIMEOUT;
         let prepared = self.ask(|reply| ChangeRequest::Apply {
-            text,
+            text: text.clone(),
             file: name,
+            carried: false,
             reply,
         });
-        match prepared {
-            Ok(()) => json!({
-                "schema": "bumpless.accepted/1",
-                "accepted": "apply",
-                "fingerprint": format!("{:016x}", fingerprint.unwrap_or_default()),
-            }),
+        if let Err(refused) = prepared {
+            return refusal(refused);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        let carried = self.sessions.propose(text, left);
+        if let Some((partner, Carried::Refused(why))) = &carried {
+            // What the partner has prepared otherwise, if anything, stays.
+            let _ = self.withdraw_here();
+            return refusal(format_args!("'{partner}' refuses it: {why}"));
+        }
+        let partner = carried
+            .filter(|(_, carried)| *carried == Carried::Prepared)
+            .map(|(partner, _)| partner);
+        json!({
+            "schema": "bumpless.accepted/1",
+            "accepted": "apply",
+            "fingerprint": format!("{:016x}", fingerprint.unwrap_or_default()),
+            "partner": partner,
+        })
+    }
+
+    fn withdraw(&self) -> Value {
+        match self.withdraw_here() {
+            Ok(()) => {
+                self.sessions.withdraw();
+                json!({"schema": "bumpless.accepted/1", "accepted": "withdraw"})
+            }
             Err(refused) => refusal(refused),
         }
     }
 
-    fn withdraw(&self) -> Value {
-        match self.ask(|reply| ChangeRequest::Withdraw { reply }) {
-            Ok(()) => json!({"schema": "bumpless.accepted/1", "accepted": "withdraw"}),
-            Err(refused) => refusal(refused),
-        }
+    fn withdraw_here(&self) -> Result<(), String> {
+        self.ask(|reply| ChangeRequest::Withdraw { reply })
     }
 
     fn ask(
@@ -236,6 +263,10 @@ impl Operator {
 }
 
 impl Handler for Operator {
+    type Request = Request;
+    fn is_order(request: &Request) -> bool {
+        *request != Request::Status
+    }
     fn handle(&mut self, request: Request) -> Value {
         match request {
             Request::Status => self.status(),

@@ -1,18 +1,22 @@
 //! From an application's settings to what runs it.
 
 use std::io;
+use std::path::Path;
+use std::sync::Arc;
 
 use bumpless_base::NodeId;
-use bumpless_config::{self as config, ApplicationKind, Commit};
+use bumpless_config::{self as config, ApplicationKind, Commit, FieldDevices, ProgramHost};
+use bumpless_controller::executor::published_size_max;
 use bumpless_controller::pid::PidParameters;
 use bumpless_controller::tanks::SENSOR_GAIN;
 use bumpless_controller::{
-    Application, CommitMode, ExecutorSettings, FieldIo, ModbusField, ModbusSettings, NoField,
-    OnFailure, QuadrupleTank, QuadrupleTankParameters, SetPointStep, Synthetic,
-    SyntheticParameters,
+    Application, CommitMode, ExecutorSettings, FieldIo, ModbusDevices, ModbusField, ModbusSettings,
+    NoField, OnFailure, OnProgramFault, QuadrupleTank, QuadrupleTankParameters, SetPointStep,
+    Synthetic, SyntheticParameters, TimeSource,
 };
 
 use bumpless_net_linux::Clock;
+use bumpless_sidecar::{Command, Hash, Sidecar};
 
 /// How the application with these settings is executed on node `writer`.
 pub fn executor_settings(settings: &config::Application, writer: NodeId) -> ExecutorSettings {
@@ -34,18 +38,125 @@ pub fn executor_settings(settings: &config::Application, writer: NodeId) -> Exec
             Some(config::OnFailure::Fail) => OnFailure::Fail,
             Some(config::OnFailure::Hold) | None => OnFailure::Hold,
         },
+        on_program_fault: match &settings.kind {
+            ApplicationKind::Program(program) => match &program.on_fault {
+                config::OnProgramFault::Hold => OnProgramFault::Hold,
+                config::OnProgramFault::Safe(values) => OnProgramFault::Safe(values[..].into()),
+            },
+            _ => OnProgramFault::Hold,
+        },
     }
 }
 
 /// The application that `settings` describe.
-pub fn build(settings: &config::Application) -> Box<dyn Application> {
-    match &settings.kind {
+///
+/// # Errors
+/// A program of the user is refused, with what to do about it.
+pub fn build(settings: &config::Application) -> io::Result<Box<dyn Application>> {
+    build_timed(settings, Some(Arc::new(|| Clock.now())))
+}
+
+/// The same, where a WebAssembly program is stopped when `time` says that it has run for too long; with `None` by its
+/// steps alone, so that a run can be repeated to the bit.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_timed(
+    settings: &config::Application,
+    time: Option<Arc<dyn TimeSource>>,
+) -> io::Result<Box<dyn Application>> {
+    Ok(match &settings.kind {
         ApplicationKind::QuadrupleTank(tank) => Box::new(QuadrupleTank::new(tank_parameters(tank))),
         ApplicationKind::Synthetic(synthetic) => Box::new(Synthetic::new(SyntheticParameters {
             size: synthetic.size as usize,
             changed_share: synthetic.changed_share,
         })),
+        ApplicationKind::Program(program) => {
+            let hosted = hosted(program, time)?;
+            fits(settings, hosted.as_ref())?;
+            hosted
+        }
+    })
+}
+
+/// The program of a user in its host.
+fn hosted(
+    program: &config::Program,
+    time: Option<Arc<dyn TimeSource>>,
+) -> io::Result<Box<dyn Application>> {
+    let (inputs, outputs) = (program.inputs.len(), program.outputs.len());
+    let state_max = program.state_max as usize;
+    // A name without a folder would be looked for in PATH.
+    let file = std::path::absolute(&program.file)?;
+    let first = match &program.host {
+        ProgramHost::Wasm => return wasm(program, &file, time),
+        ProgramHost::Process { command, .. } => command.split_first(),
+        ProgramHost::Plc => None,
+    };
+    let mut command = match first {
+        Some((first, more)) => {
+            let words = more.iter().fold(Command::new(first), Command::argument);
+            words.argument(&file)
+        }
+        None => Command::new(&file),
+    };
+    if let ProgramHost::Process { arguments, .. } = &program.host {
+        command = arguments.iter().fold(command, Command::argument);
     }
+    command.hash = Some((file, Hash(program.sha256)));
+    let shape = bumpless_sidecar::Shape {
+        inputs,
+        outputs,
+        state_max,
+    };
+    let limits = bumpless_sidecar::Limits {
+        execute: program.execute_limit,
+        ..Default::default()
+    };
+    let sidecar = Sidecar::start(&command, shape, limits).map_err(io::Error::other)?;
+    Ok(Box::new(sidecar))
+}
+
+#[cfg(feature = "wasm")]
+fn wasm(
+    program: &config::Program,
+    file: &Path,
+    time: Option<Arc<dyn TimeSource>>,
+) -> io::Result<Box<dyn Application>> {
+    let shape = bumpless_host::Shape {
+        inputs: program.inputs.len(),
+        outputs: program.outputs.len(),
+        state_max: program.state_max as usize,
+    };
+    let limits = bumpless_host::Limits::within(program.execute_limit);
+    let loaded = bumpless_host::wasm::Wasm::load(file, shape, limits);
+    let loaded = loaded.map_err(io::Error::other)?;
+    Ok(Box::new(loaded.timed_by(time)))
+}
+
+#[cfg(not(feature = "wasm"))]
+fn wasm(
+    _: &config::Program,
+    file: &Path,
+    _: Option<Arc<dyn TimeSource>>,
+) -> io::Result<Box<dyn Application>> {
+    Err(io::Error::other(format!(
+        "{}: this program was built without WebAssembly; build it with `cargo build --features wasm`",
+        file.display()
+    )))
+}
+
+/// Whether the channel can carry the states of `application`: one that it cannot would never reach the backup.
+fn fits(settings: &config::Application, application: &dyn Application) -> io::Result<()> {
+    let needed = published_size_max(application);
+    if needed > settings.state_max as usize {
+        return Err(io::Error::other(format!(
+            "states of '{}' have up to {needed} bytes with what the executor adds, its channel carries {}; raise \
+             state_max",
+            settings.name, settings.state_max
+        )));
+    }
+    Ok(())
 }
 
 fn tank_parameters(tank: &config::QuadrupleTank) -> QuadrupleTankParameters {
@@ -78,14 +189,27 @@ fn tank_parameters(tank: &config::QuadrupleTank) -> QuadrupleTankParameters {
 
 pub(super) fn open_field(settings: &config::Application) -> io::Result<Box<dyn FieldIo>> {
     Ok(match &settings.field {
-        Some(field) => {
-            let mut modbus = ModbusSettings::quadruple_tank(field.address);
-            if !field.check_epoch {
-                // Such a device may keep anything at the place where others keep the epoch.
-                (modbus.map.epoch, modbus.map.cycle) = (None, None);
+        Some(field) => match (&field.devices, &settings.kind) {
+            (FieldDevices::Tank(address), _) => {
+                let mut modbus = ModbusSettings::quadruple_tank(*address);
+                if !field.check_epoch {
+                    // Such a device may keep anything at the place where others keep the epoch.
+                    (modbus.map.epoch, modbus.map.cycle) = (None, None);
+                }
+                Box::new(ModbusField::new(modbus, || Clock.now())?)
             }
-            Box::new(ModbusField::new(modbus, || Clock.now())?)
-        }
+            (FieldDevices::Program(devices), ApplicationKind::Program(program)) => {
+                let values = (&program.inputs[..], &program.outputs[..]);
+                let clock = || Clock.now();
+                Box::new(ModbusDevices::new(
+                    devices,
+                    values,
+                    field.check_epoch,
+                    clock,
+                )?)
+            }
+            (FieldDevices::Program(_), _) => Box::new(NoField),
+        },
         None => Box::new(NoField),
     })
 }
@@ -94,7 +218,6 @@ pub(super) fn open_field(settings: &config::Application) -> io::Result<Box<dyn F
 mod tests {
     use super::*;
     use bumpless_config::Config;
-    use bumpless_controller::executor::published_size_max;
 
     #[test]
     fn every_channel_carries_the_largest_state_that_its_application_publishes() {
@@ -105,7 +228,7 @@ mod tests {
             );
             let config = Config::load(path.as_ref()).unwrap();
             for settings in &config.applications {
-                let needed = published_size_max(build(settings).as_ref());
+                let needed = published_size_max(build(settings).unwrap().as_ref());
                 assert!(
                     needed <= settings.state_max as usize,
                     "{example}: {} needs {needed}",

@@ -18,6 +18,7 @@ use crate::build::Shared;
 use crate::executor::{ChannelReplication, Threads};
 use crate::log::EventSink;
 use crate::persist::Keeping;
+use crate::state_security::StateGuards;
 
 /// Between two looks at whether a thread has taken its new settings.
 const LOOK: Duration = Duration::from_millis(1);
@@ -37,6 +38,8 @@ pub struct Common {
     pub priority: Option<u8>,
     /// The way to the disk, if the node has a folder for states.
     pub keeping: Option<Keeping>,
+    /// What seals and opens states.
+    pub guards: StateGuards,
 }
 
 struct RunningApplication {
@@ -84,6 +87,7 @@ impl Running {
         let tuning = Arc::new(TuningSlots::default());
         let keeping = self.common.keeping.as_ref();
         let keeper = keeping.and_then(|keeping| keeping.keeper(index as u16, settings));
+        let guard = self.common.guards.guard(settings)?;
         let thread = ApplicationThread {
             index,
             node: self.common.node,
@@ -93,6 +97,7 @@ impl Running {
                 expiry: settings.expiry,
                 hot_restart: settings.hot_restart,
                 keeper,
+                guard,
                 mailbox: Arc::clone(&mailbox),
                 gate: Arc::clone(&gate),
                 environment: Threads(self.common.waker.clone()),

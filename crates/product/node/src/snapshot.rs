@@ -6,6 +6,7 @@ use bumpless_config::Config;
 use bumpless_net_linux::SendFailure;
 use bumpless_redundancy::Configurations;
 
+use crate::counter_board::ProgramNote;
 use crate::event::Redundancy;
 use crate::log::Names;
 use crate::short_text::ShortText;
@@ -55,6 +56,14 @@ pub struct ApplicationSnapshot {
     pub received_at: Option<Instant>,
     /// Its field device did not answer this node last, or its state could not be loaded.
     pub field_silent: bool,
+    /// Its field devices that did not answer last, a bit for each by position.
+    pub silent_devices: u64,
+    /// Its program has failed and is stopped here.
+    pub program_stopped: bool,
+    /// Executions of its program that failed here.
+    pub program_faults: u64,
+    /// The last of them.
+    pub program_fault: Option<ProgramNote>,
 }
 
 /// One link to one partner.

@@ -1,12 +1,13 @@
 //! What a node says of itself: its snapshot as `bumpless.status/1` (spec/status.md).
 
 use bumpless_base::{Counter, Counters, Duration, Instant};
-use bumpless_config::Config;
+use bumpless_config::{ApplicationKind, Config, FieldDevices, FieldIo, Program, StateSecurity};
 use serde_json::{Map, Value, json};
 
 use crate::directory::Directory;
 use crate::log::{Names, role_name};
-use crate::snapshot::Snapshot;
+use crate::short_text::ShortText;
+use crate::snapshot::{ApplicationSnapshot, Snapshot};
 
 /// Schema name and version of the status.
 pub const SCHEMA: &str = "bumpless.status/1";
@@ -131,15 +132,111 @@ fn applications(
                 "transfers_failed": app.failed,
                 "last_transfer_ms": app.last_transfer.map(millis),
                 "slowest_transfer_ms": millis(app.slowest_transfer),
+                "state_security": state_security(&settings.security),
                 "received_cycle": app.received_cycle,
                 "received_age_ms": app.received_at.map(|at| millis(now.since(at))),
-                "field": settings.field.as_ref().map(|field| json!({
-                    "address": field.address.to_string(),
-                    "answers": !app.field_silent,
-                })),
+                "kind": kind_name(&settings.kind),
+                "program": {
+                    "sha256": program_of(settings).map(Program::sha256_hex),
+                    "stopped": app.program_stopped,
+                    "faults": app.program_faults,
+                    "last_fault": app.program_fault.map(|fault| json!({
+                        "cycle": fault.cycle,
+                        "cause": fault.cause.as_str(),
+                        "ago_s": now.since(fault.at).as_secs_f64(),
+                    })),
+                },
+                "field": settings.field.as_ref().map(|field| field_io(field, app)),
             })
         })
         .collect()
+}
+
+const fn kind_name(kind: &ApplicationKind) -> &'static str {
+    match kind {
+        ApplicationKind::QuadrupleTank(_) => "quadruple_tank",
+        ApplicationKind::Synthetic(_) => "synthetic",
+        ApplicationKind::Program(program) => program.host.name(),
+    }
+}
+
+fn program_of(settings: &bumpless_config::Application) -> Option<&Program> {
+    match &settings.kind {
+        ApplicationKind::Program(program) => Some(program),
+        _ => None,
+    }
+}
+
+/// Whether the device at position `at` answered this node last.
+fn answers(app: &ApplicationSnapshot, at: usize) -> bool {
+    app.silent_devices
+        .checked_shr(at as u32)
+        .is_none_or(|rest| rest & 1 == 0)
+}
+
+fn field_io(field: &FieldIo, app: &ApplicationSnapshot) -> Value {
+    match &field.devices {
+        FieldDevices::Tank(address) => json!({
+            "address": address.to_string(),
+            "answers": !app.field_silent,
+        }),
+        FieldDevices::Program(devices) => {
+            let devices = devices.iter().enumerate().map(|(at, device)| {
+                json!({
+                    "name": device.name,
+                    "address": device.address.to_string(),
+                    "unit": device.unit,
+                    "required": device.required,
+                    "answers": answers(app, at),
+                })
+            });
+            json!({
+                "address": field.places(),
+                "answers": !app.field_silent,
+                "devices": devices.collect::<Vec<_>>(),
+            })
+        }
+    }
+}
+
+/// Devices that a program can do without, and that do not answer this node.
+pub fn silent_devices(snapshot: &Snapshot, directory: &Directory) -> Vec<String> {
+    let config = &directory.config;
+    let mut told = Vec::new();
+    for (number, app) in snapshot.applications.iter().enumerate() {
+        let at = directory.applications.get(number).copied().flatten();
+        let Some(settings) = at.and_then(|at| config.applications.get(at)) else {
+            continue;
+        };
+        let Some(FieldDevices::Program(devices)) = settings.field.as_ref().map(|it| &it.devices)
+        else {
+            continue;
+        };
+        let silent = devices
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| !answers(app, *at));
+        for (_, device) in silent.filter(|(_, device)| !device.required) {
+            told.push(format!(
+                "device '{}' of '{}' ({}) does not answer this node: the program goes on with what it said last; check \
+                 the device and its network",
+                device.name, settings.name, device.address
+            ));
+        }
+    }
+    told
+}
+
+/// `None`: nothing protects states but what protects messages.
+fn state_security(security: &StateSecurity) -> Option<Value> {
+    (!security.is_none()).then(|| {
+        json!({
+            "integrity": security.integrity.name(),
+            "encryption": security.encryption.name(),
+            "replay": security.replay.name(),
+            "key_exchange": security.keys.name(),
+        })
+    })
 }
 
 /// A network on which the kernel did not take a datagram so recently weakens the node.
@@ -152,11 +249,31 @@ pub fn silent_fields(snapshot: &Snapshot, directory: &Directory) -> Vec<String> 
     let silent = numbered.filter(|(_, app)| app.field_silent);
     let told = silent.filter_map(|(number, _)| {
         let settings = config.applications.get((*directory.applications.get(number)?)?)?;
-        let address = settings.field.as_ref()?.address;
+        let address = settings.field.as_ref()?.places();
         Some(format!(
             "field device {address} of '{}' does not answer this node: its outputs do not get there; check the \
              device and its network",
             settings.name
+        ))
+    });
+    told.collect()
+}
+
+/// Programs that have failed and are stopped on this node.
+pub fn stopped_programs(snapshot: &Snapshot, directory: &Directory) -> Vec<String> {
+    let config = &directory.config;
+    let numbered = snapshot.applications.iter().enumerate();
+    let stopped = numbered.filter(|(_, app)| app.program_stopped);
+    let told = stopped.filter_map(|(number, app)| {
+        let settings = config.applications.get((*directory.applications.get(number)?)?)?;
+        let fault = app.program_fault;
+        let cycle = fault.map_or(0, |fault| fault.cycle);
+        let cause = fault.map_or(ShortText::EMPTY, |fault| fault.cause);
+        Some(format!(
+            "the program of '{}' has failed in cycle {cycle} and is stopped on this node ({}); where no other node runs \
+             it, its outputs are what on_program_fault says: mend the program, then apply it or restart the nodes",
+            settings.name,
+            cause.as_str()
         ))
     });
     told.collect()

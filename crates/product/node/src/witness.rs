@@ -123,9 +123,9 @@ pub fn run(options: &WitnessOptions) -> Result<(), WitnessError> {
     let places: Vec<u32> = sockets.iter().map(|it| place(it.local_address())).collect();
     let mut envelopes = protect(options, &places)?;
     let certified = options.certified.as_ref();
-    let sessions = certified.map(|it| Sessions::start(it, &options.listen, waker));
+    let sessions = certified.map(|it| Sessions::start(it, &options.listen, &waker));
     let sessions = sessions.transpose()?;
-    let first = expect(&mut envelopes, sessions.as_ref(), &places)?;
+    let first = expect(&mut envelopes, sessions.as_ref())?;
     let mut server = Server::new((witness, envelopes), journal, Clock.now());
     for socket in &sockets {
         server
@@ -180,15 +180,18 @@ fn protect(options: &WitnessOptions, places: &[u32]) -> Result<Envelopes<RingSui
 fn expect(
     envelopes: &mut Envelopes<RingSuite>,
     sessions: Option<&Sessions>,
-    places: &[u32],
 ) -> Result<usize, WitnessError> {
-    let pairs = sessions.map_or(&[][..], |sessions| &sessions.pairs);
-    let expected = pairs.iter().map(|&pair| {
+    let served = sessions.map_or(&[][..], |sessions| &sessions.served);
+    let expected = served.iter().map(|node| {
         let origin = random::seed().map_err(|errno| WitnessError::System(errno.into()))?;
-        Ok(Expected { pair, origin })
+        Ok(Expected {
+            pair: node.pair,
+            origin,
+            places: node.at.iter().map(|&at| place(at)).collect(),
+        })
     });
     let expected: Result<Vec<_>, WitnessError> = expected.collect();
-    Ok(envelopes.expect(expected?, places, Clock.now()))
+    Ok(envelopes.expect(expected?, Clock.now()))
 }
 
 /// Asks for prompt scheduling; returns what was refused.

@@ -95,7 +95,7 @@ fn network(directory: &Path) -> (String, SocketAddr) {
         )
     };
     let text = format!(
-        "[pair]\nname = \"allocation\"\n[timing]\nheartbeat_ms = 5\nlease_ms = 100\n\
+        "[pair]\nname = \"allocation\"\n[security]\nkeys = [\"allocation.key\"]\n[timing]\nheartbeat_ms = 5\nlease_ms = 100\n\
          [[network]]\nname = \"A\"\nbandwidth_mbit = 1000\n[[network]]\nname = \"B\"\nbandwidth_mbit = 1000\n\
          {}{}[[reference]]\nname = \"w\"\nkind = \"witness\"\nnetwork = \"A\"\naddress = \"{witness}\"\n\
          [[group]]\nname = \"g\"\nnodes = [\"left\", \"right\"]\nreferences = [\"w\"]\n\

@@ -405,7 +405,7 @@ fn a_node_without_its_key_does_not_start_and_takes_nothing() {
     let folder = folder();
     let control = folder.path().join("left.sock");
     let text = format!(
-        "[pair]\nname = \"keyless\"\n[[network]]\nname = \"A\"\nbandwidth_mbit = 1000\n\
+        "[pair]\nname = \"keyless\"\n[security]\nkeys = [\"keyless.key\"]\n[[network]]\nname = \"A\"\nbandwidth_mbit = 1000\n\
          [[node]]\nname = \"left\"\naddresses = {{ A = \"127.0.0.1:4700\" }}\ncontrol = '{}'\n\
          [[node]]\nname = \"right\"\naddresses = {{ A = \"127.0.0.2:4700\" }}\n\
          [[group]]\nname = \"g\"\nnodes = [\"left\", \"right\"]\nwithout_reference = true\n\

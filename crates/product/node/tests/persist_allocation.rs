@@ -139,6 +139,7 @@ fn a_cycle_that_keeps_its_state_allocates_nothing() {
             expiry: settings.expiry,
             hot_restart: settings.hot_restart,
             keeper: Some(keeper),
+            guard: None,
             mailbox: Arc::clone(&shared.mailbox),
             gate: Arc::clone(&shared.gate),
             environment: time.clone(),
@@ -156,7 +157,7 @@ fn a_cycle_that_keeps_its_state_allocates_nothing() {
         };
         let executor = executor_settings(settings, NodeId(0));
         let observer = |_: &CycleReport, _: &Counters| {};
-        let mut executor = Executor::new(executor, build(settings), ports, observer);
+        let mut executor = Executor::new(executor, build(settings).unwrap(), ports, observer);
         (0..10).for_each(|_| executor.step());
         let (allocations, written) = counted(400, || executor.step(), &outlet, slow);
         assert_eq!(allocations, 0, "slow: {slow}");

@@ -31,4 +31,4 @@ pub use name::{BadName, NodeName};
 pub use problem::{Cause, Problem, Problems};
 pub use refusal::{Refusal, explain};
 pub use session::{PROTOCOL, admitted};
-pub use show::{Item, show};
+pub use show::{Item, items, show};

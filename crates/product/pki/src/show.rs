@@ -55,7 +55,11 @@ fn guard(content: &[u8]) -> Guard {
     }
 }
 
-fn items(content: &[u8]) -> Result<Vec<Item>, Cause> {
+/// What is in `content`, certificates first.
+///
+/// # Errors
+/// Something in it is garbled, or nothing there.
+pub fn items(content: &[u8]) -> Result<Vec<Item>, Cause> {
     let mut items = Vec::new();
     for der in CertificateDer::pem_slice_iter(content) {
         let der = der.map_err(|_| Cause::Garbled("certificate"))?;

@@ -134,7 +134,10 @@ impl Options {
                 !matches!(peer.name.as_str(), "transfer-replicate" | "transfer-spread")
             });
         }
-        known.retain(|peer| self.peers.is_empty() || self.peers.contains(&peer.name));
+        known.retain(|peer| match self.peers.is_empty() {
+            true => !peer.is_on_demand(),
+            false => self.peers.contains(&peer.name),
+        });
         Ok(known)
     }
 

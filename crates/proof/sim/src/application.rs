@@ -12,12 +12,13 @@ use bumpless_node::build::Shared;
 use bumpless_node::executor::{ChannelReplication, GroupOutputGate, Situation};
 use bumpless_node::log::EventSink;
 use bumpless_node::persist::Keeper;
-use bumpless_node::program::{build, executor_settings};
+use bumpless_node::program::executor_settings;
 use bumpless_transfer::{Publisher, Subscriber};
 use std::sync::Arc;
 
 use crate::check::State;
 use crate::digest::digest;
+use crate::failing::{Failing, Fallible, build};
 use crate::host::{Environment, Slot};
 use crate::kept::{Saver, StateDisk};
 
@@ -135,6 +136,8 @@ pub struct App {
     pub slow: u64,
     /// Each by another time, up to this.
     pub jumps: bool,
+    /// Whether its executions fail.
+    pub failing: Failing,
     /// When the newest state came that was looked at.
     pub received_at: Option<Instant>,
     /// Its transfer cycle.
@@ -166,6 +169,7 @@ impl App {
                 expiry: settings.expiry,
                 hot_restart: settings.hot_restart,
                 keeper,
+                guard: None,
                 mailbox: Arc::clone(&shared.mailbox),
                 gate: Arc::clone(&shared.gate),
                 environment: environment.clone(),
@@ -177,13 +181,12 @@ impl App {
             mailbox: Arc::clone(&shared.mailbox),
             environment: environment.clone(),
         };
-        let mut follow_up = FollowUp {
-            gate: Arc::clone(&shared.gate),
-            mailbox: Arc::clone(&shared.mailbox),
-            board: shared.board,
-            reporter: Reporter::new(shared.index as u16, sink, false),
-            environment: environment.clone(),
-        };
+        let mut follow_up = FollowUp::new(
+            (Arc::clone(&shared.gate), Arc::clone(&shared.mailbox)),
+            shared.board,
+            Reporter::new(shared.index as u16, sink, false),
+            environment.clone(),
+        );
         let resumed = Slot::clone(&events);
         let observer: Observer = Box::new(move |report, counters| {
             if let Some(with) = report.resumed {
@@ -191,11 +194,17 @@ impl App {
             }
             follow_up.cycle_ended(report, counters);
         });
+        let failing = Failing::default();
+        let application = Fallible {
+            inner: build(settings).expect("what the world runs was built before"),
+            failing: failing.clone(),
+        };
         Self {
             index,
+            failing,
             machine: CycleMachine::new(
                 executor_settings(settings, NodeId(node as u8)),
-                build(settings),
+                Box::new(application),
                 (channel, gate),
                 observer,
                 environment.now.get(),

@@ -267,10 +267,12 @@ impl Exchange {
     pub fn sent_as(&mut self, network: usize, from: End, to: Option<End>) -> Option<Sent> {
         self.count += 1;
         let number = self.count;
+        let process = self.processes_of(from);
         to.map(|to| Sent {
             number,
             network,
             from,
+            process,
             to,
         })
     }
@@ -285,13 +287,26 @@ impl Exchange {
         }
     }
 
+    fn judge_refused(&mut self, (node, mailbox): (usize, usize), parcel: &Parcel) {
+        let processes = self.processes_of_sender(parcel);
+        let genuine = &self.boxes[mailbox].genuine;
+        let judged = genuine.refuses(parcel, (parcel.network, End::Node(node)), processes);
+        if let (Err(what), true) = (judged, self.genuine.is_ok()) {
+            self.genuine = Err(format!("node {node} {what}"));
+        }
+    }
+
     /// How many processes the sender of `parcel` has had.
     pub fn processes_of_sender(&self, parcel: &Datagram) -> u32 {
+        let from = parcel.sent_as.map(|sent| sent.from);
+        from.map_or(0, |from| self.processes_of(from))
+    }
+
+    fn processes_of(&self, end: End) -> u32 {
         let nodes = self.processes.len() - self.references;
-        match parcel.sent_as.map(|sent| sent.from) {
-            Some(End::Node(node)) => self.processes[node],
-            Some(End::Reference(reference)) => self.processes[nodes + reference],
-            None => 0,
+        match end {
+            End::Node(node) => self.processes[node],
+            End::Reference(reference) => self.processes[nodes + reference],
         }
     }
 
@@ -469,6 +484,8 @@ impl Link for SimLink {
             };
             if sealed && taken {
                 exchange.judge_genuine((self.node, self.mailbox), &parcel);
+            } else if sealed && exchange.protected {
+                exchange.judge_refused((self.node, self.mailbox), &parcel);
             }
             if taken && begins_message(message_in(&parcel.bytes)) {
                 exchange.note_taken(self.node, &parcel);

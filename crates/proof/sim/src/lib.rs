@@ -8,7 +8,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `world` | what happens in which order |
-//! | `host`, `application` | a computer with its process; an executor's thread |
+//! | `host`, `application`, `failing` | a computer with its process; an executor's thread; a program that fails |
 //! | `exchange`, `transits` | drivers' mailboxes; how long states were under way |
 //! | `echo`, `network` | ICMP echo; what becomes of a datagram |
 //! | `device`, `clock` | field devices; clocks with offset and rate |
@@ -26,6 +26,7 @@ mod device;
 mod digest;
 mod echo;
 mod exchange;
+mod failing;
 mod host;
 mod kept;
 mod network;
@@ -42,6 +43,14 @@ mod trace;
 mod transits;
 pub mod variants;
 mod world;
+
+/// Whether the application that `settings` describe runs in this world.
+///
+/// # Errors
+/// Why it does not.
+pub fn runs(settings: &bumpless_config::Application) -> std::io::Result<()> {
+    failing::build(settings).map(drop)
+}
 
 pub use check::Window;
 pub use run::{Report, Settings, faults, run, run_unless, shortest_storm};

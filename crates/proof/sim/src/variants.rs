@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use bumpless_base::ChannelId;
-use bumpless_config::{Application, Config, FieldIo, OnFailure, ReferenceKind};
+use bumpless_config::{Application, Config, FieldDevices, FieldIo, OnFailure, ReferenceKind};
 
 use crate::script::{Fault, Timed, Wrong};
 
@@ -140,12 +140,12 @@ pub fn wrong(config: &Config, all: &Config, what: Wrong) -> Config {
             for application in &mut wrong.applications {
                 let timeout = application.period;
                 let field = application.field.get_or_insert(FieldIo {
-                    address: ELSEWHERE,
+                    devices: FieldDevices::Tank(ELSEWHERE),
                     check_epoch: true,
                     on_failure: OnFailure::Hold,
                     timeout,
                 });
-                field.address = ELSEWHERE;
+                field.devices = FieldDevices::Tank(ELSEWHERE);
             }
         }
     }

@@ -215,7 +215,8 @@ fn differences(
 
 /// The bytes of a state that the application gives it.
 fn state(app: &Application) -> String {
-    app.state_max.saturating_sub(ENVELOPE_MAX).to_string()
+    let added = ENVELOPE_MAX + app.security.overhead();
+    app.state_max.saturating_sub(added).to_string()
 }
 
 fn networks(config: &Config, app: &Application) -> String {

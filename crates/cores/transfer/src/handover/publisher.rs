@@ -60,7 +60,8 @@ impl Publisher {
 
     /// Publishes a state: `fill` writes it to the front of the buffer it is given (what is in there
     /// is an older state or zeros) and returns its length, which is cut to the buffer's. This is the
-    /// one copy on the sending side, and the place kept for a security handler.
+    /// one copy on the sending side, and where a security handler works: what `fill` has sealed stays as it is for the
+    /// whole transfer cycle.
     ///
     /// A state that still waits in the slot is superseded: this one inherits its deadline and gets
     /// an expiry of its own (first paper, 7.4.1).

@@ -154,6 +154,13 @@ impl Receiver {
         Ok((receiver, subscribers))
     }
 
+    /// `peer` sends at most this many packets unacknowledged, at least one (T-51): every fifth is acknowledged.
+    pub fn set_in_flight_max(&mut self, peer: PeerId, limit: u32) {
+        if let Some(peer) = self.peers.get_mut(usize::from(peer.0)) {
+            peer.setup.in_flight_max = limit.max(1);
+        }
+    }
+
     /// Starts, changes or ends (`None`) the session with `peer`. Packets are taken only within a
     /// session, and in version 2 only with its tag; a new session forgets the transfer cycles of
     /// the old one. States that were delivered stay readable until they expire: a backup takes

@@ -20,6 +20,7 @@ use alloc::vec::Vec;
 use bumpless_atomic_box::DirtySet;
 use bumpless_base::{
     BoundedQueue, Counter, Counters, Duration, IndexedHeap, Instant, LinkId, LinkSet, PeerId,
+    pacing,
 };
 use bumpless_wire::WireVersion;
 use channel::{Channel, Transfer};
@@ -167,6 +168,31 @@ impl Sender {
                 continue;
             };
             self.links_changed(index, (!healthy).then_some(link));
+        }
+    }
+
+    /// The lower of both ends' bandwidths of `link` is this, bit/s; 0 = not limited (T-51). It counts for what is sent, and
+    /// for states that are published, from here on.
+    pub fn set_link_bandwidth(&mut self, link: LinkId, bandwidth: u64) {
+        let at = usize::from(link.0);
+        let (Some(known), Some(wire)) = (self.links.get_mut(at), self.wires.get_mut(at)) else {
+            return;
+        };
+        known.bandwidth = bandwidth;
+        wire.set_bandwidth(bandwidth);
+        let links = self
+            .peers
+            .iter_mut()
+            .filter_map(|peer| peer.links.get_mut(at));
+        links.for_each(|link| link.round_trip.set_blocking(pacing::blocking(bandwidth)));
+    }
+
+    /// `peer` takes this many packets unacknowledged, at least one (T-51). What is in flight already stays so.
+    pub fn set_in_flight_max(&mut self, peer: PeerId, limit: u32) {
+        if let Some(peer) = self.peers.get_mut(usize::from(peer.0)) {
+            peer.setup.in_flight_max = limit.max(1);
+            // It may have room where it had none.
+            peer.release(0);
         }
     }
 

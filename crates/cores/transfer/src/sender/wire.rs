@@ -23,12 +23,15 @@ pub(super) struct Wire {
 impl Wire {
     pub fn new(link: &LinkParameters) -> Self {
         Self {
-            byte_time: (8_000_000_000u64 << SHIFT)
-                .checked_div(link.bandwidth)
-                .unwrap_or(0),
+            byte_time: byte_time(link.bandwidth),
             overhead: u64::from(link.frame_overhead),
             free_at: Instant::ZERO,
         }
+    }
+
+    /// What is handed over from here on leaves at `bandwidth`.
+    pub fn set_bandwidth(&mut self, bandwidth: u64) {
+        self.byte_time = byte_time(bandwidth);
     }
 
     /// When a datagram of `len` bytes that is handed over at `now` has left.
@@ -41,4 +44,10 @@ impl Wire {
         self.free_at = self.free_at.max(now) + Duration::from_nanos(nanos);
         self.free_at
     }
+}
+
+fn byte_time(bandwidth: u64) -> u64 {
+    (8_000_000_000u64 << SHIFT)
+        .checked_div(bandwidth)
+        .unwrap_or(0)
 }

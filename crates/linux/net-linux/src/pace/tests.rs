@@ -140,6 +140,26 @@ fn an_overdraft_delays_what_follows() {
 }
 
 #[test]
+fn another_bandwidth_counts_from_its_moment_and_debts_are_earned_back_at_it() {
+    let mut pacer = Pacer::new(GIGABIT, 66, 1_400, at(0));
+    pacer.spent(pacer.burst() + 125, at(0));
+    pacer.set_bandwidth(GIGABIT / 10, at(1_000));
+    assert_eq!(pacer.allowance(at(1_079)), 0);
+    assert_eq!(pacer.allowance(at(1_080)), 1);
+    let mut full = Pacer::new(GIGABIT, 66, 1_400, at(0));
+    full.set_bandwidth(GIGABIT / 100, at(0));
+    assert_eq!(full.allowance(at(0)), 2 * 1_466, "a burst of the slow one");
+    full.set_bandwidth(0, at(0));
+    assert_eq!(full.allowance(at(0)), usize::MAX);
+    full.set_bandwidth(GIGABIT, at(0));
+    assert_eq!(full.allowance(at(0)), 2 * 1_466);
+    assert_eq!(
+        full.allowance(at(1_000_000)),
+        Pacer::new(GIGABIT, 66, 1_400, at(0)).burst()
+    );
+}
+
+#[test]
 fn without_a_bandwidth_nothing_waits() {
     let mut pacer = Pacer::new(0, 66, 1_400, at(0));
     pacer.spent(usize::MAX, at(0));

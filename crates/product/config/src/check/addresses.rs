@@ -289,12 +289,19 @@ fn loss(reader: &mut Reader, given: &schema::Network) -> Option<Loss> {
     })
 }
 
-pub(crate) fn nodes(file: &File, map: &Map) -> Option<Vec<Node>> {
+pub(crate) fn nodes(reader: &mut Reader, file: &File, map: &Map) -> Option<Vec<Node>> {
     let node = |(given, addresses): (&schema::Node, &Vec<Option<SocketAddr>>)| {
+        if let (None, Some(_)) = (given.control.as_ref()?, given.control_group.as_ref()?) {
+            let wrong = "stands here without a path, and the folder of the default one is the node's user's alone";
+            let right = "give control a path in a folder that the group can reach, such as \"/run/bumpless/NODE.sock\"";
+            reader.wrong(&given.place, "control_group", wrong, right);
+            return None;
+        }
         Some(Node {
             name: given.name.clone()?,
             addresses: addresses.clone(),
             control: given.control.clone()?.map(Into::into),
+            control_group: given.control_group.clone()?,
             state_dir: given.state_dir.clone()?.map(Into::into),
         })
     };

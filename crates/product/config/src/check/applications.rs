@@ -5,11 +5,12 @@ use bumpless_base::{ChannelId, Duration, LinkSet};
 use super::addresses::Map;
 use super::draft::Draft;
 use super::timing::ms;
-use super::{Known, groups, kinds, link, persist};
+use super::{Known, groups, kinds, link, persist, security};
 use crate::file::{ApplicationEntry, File};
 use crate::model::{Commit, Timing};
 use crate::reader::Reader;
 use crate::schema;
+use crate::security::{Security, StateSecurity};
 
 pub(crate) fn check(
     reader: &mut Reader,
@@ -17,7 +18,7 @@ pub(crate) fn check(
     known: &Known,
     map: &Map,
     groups: &[groups::Draft],
-    timing: Option<&Timing>,
+    (timing, packets): (Option<&Timing>, Option<&Security>),
 ) -> Vec<Draft> {
     let mut channels = std::collections::BTreeMap::new();
     let mut drafts = Vec::new();
@@ -48,7 +49,8 @@ pub(crate) fn check(
             fields,
             group.and_then(|i| groups.get(i)),
         );
-        drafts.push(application(reader, entry, group, networks, timing));
+        let common = (timing, packets);
+        drafts.push(application(reader, entry, group, networks, common));
     }
     drafts
 }
@@ -58,11 +60,13 @@ fn application(
     entry: &ApplicationEntry,
     group: Option<usize>,
     networks: Option<LinkSet>,
-    timing: Option<&Timing>,
+    (timing, packets): (Option<&Timing>, Option<&Security>),
 ) -> Draft {
     let fields = &entry.fields;
     let deadline = deadline(reader, fields);
     let kind = kinds::check(reader, entry);
+    let security = security::of_states(reader, entry.security.as_ref(), packets);
+    let overhead = security.as_ref().map(StateSecurity::overhead);
     Draft {
         place: fields.place.clone(),
         name: fields.name.clone(),
@@ -83,9 +87,13 @@ fn application(
             .retransmissions
             .map(|given| given.and_then(|n| u8::try_from(n).ok())),
         accepted_loss: accepted_loss(fields),
-        state_max: kind.as_ref().map(kinds::state_max),
+        state_max: kind.as_ref().zip(overhead).map(|(kind, overhead)| {
+            // What a channel can carry is checked with its memory.
+            kinds::state_max(kind).saturating_add(overhead)
+        }),
         kind,
         field: kinds::field(reader, entry),
+        security,
     }
 }
 

@@ -4,6 +4,7 @@ use bumpless_base::{ChannelId, Duration, LinkSet};
 
 use crate::model::{Application, ApplicationKind, Commit, Distribution, FieldIo};
 use crate::reader::Place;
+use crate::security::StateSecurity;
 
 /// An application as far as it is known.
 pub(crate) struct Draft {
@@ -24,6 +25,7 @@ pub(crate) struct Draft {
     pub(crate) state_max: Option<u32>,
     pub(crate) kind: Option<ApplicationKind>,
     pub(crate) field: Option<Option<FieldIo>>,
+    pub(crate) security: Option<StateSecurity>,
 }
 
 impl Draft {
@@ -46,6 +48,7 @@ impl Draft {
             state_max: self.state_max?,
             kind: self.kind?,
             field: self.field?,
+            security: self.security?,
         })
     }
 }

@@ -2,25 +2,49 @@
 
 use bumpless_base::Duration;
 
+use super::programs;
 use super::timing::ms;
 use crate::file::ApplicationEntry;
 use crate::model::{
-    ApplicationKind, ENVELOPE_MAX, FieldIo, Pid, QUADRUPLE_TANK_STATE_MAX, QuadrupleTank, SetPoint,
-    Synthetic,
+    ApplicationKind, ENVELOPE_MAX, FieldDevices, FieldIo, Pid, QUADRUPLE_TANK_STATE_MAX,
+    QuadrupleTank, SetPoint, Synthetic,
 };
 use crate::reader::Reader;
-use crate::schema::KindWord;
+use crate::schema::{self, KindWord};
 
-/// Fields that only one kind has.
-const QUADRUPLE_TANK_ONLY: [&str; 6] = [
-    "gain",
-    "integral_s",
-    "derivative_s",
-    "time_scale",
-    "set_points",
-    "field",
+use KindWord::{Plc, Process, Synthetic as Stand, Wasm};
+
+const PROGRAMS: &[KindWord] = &[Wasm, Process, Plc];
+
+/// Fields that only some kinds have, and which these are.
+const BELONGS: [(&str, &[KindWord]); 16] = [
+    ("gain", &[KindWord::QuadrupleTank]),
+    ("integral_s", &[KindWord::QuadrupleTank]),
+    ("derivative_s", &[KindWord::QuadrupleTank]),
+    ("time_scale", &[KindWord::QuadrupleTank]),
+    ("set_points", &[KindWord::QuadrupleTank]),
+    ("field", &[KindWord::QuadrupleTank, Wasm, Process, Plc]),
+    ("size", &[Stand]),
+    ("changed_share", &[Stand]),
+    ("file", PROGRAMS),
+    ("command", &[Process]),
+    ("arguments", &[Process]),
+    ("state_max", PROGRAMS),
+    ("execute_limit_ms", PROGRAMS),
+    ("on_program_fault", PROGRAMS),
+    ("input", PROGRAMS),
+    ("output", PROGRAMS),
 ];
-const SYNTHETIC_ONLY: [&str; 2] = ["size", "changed_share"];
+
+const fn word(kind: KindWord) -> &'static str {
+    match kind {
+        KindWord::QuadrupleTank => "quadruple_tank",
+        Stand => "synthetic",
+        Wasm => "wasm",
+        Process => "process",
+        Plc => "plc",
+    }
+}
 
 /// Most set points of one application.
 const SET_POINTS_MAX: usize = 1000;
@@ -34,17 +58,22 @@ const CHANGED_SHARE: f64 = 0.1;
 pub(crate) fn check(reader: &mut Reader, entry: &ApplicationEntry) -> Option<ApplicationKind> {
     let place = &entry.fields.place;
     let kind = entry.fields.kind?;
-    let (foreign, other): (&[&str], _) = match kind {
-        KindWord::QuadrupleTank => (&SYNTHETIC_ONLY, "synthetic"),
-        KindWord::Synthetic => (&QUADRUPLE_TANK_ONLY, "quadruple_tank"),
-    };
-    for key in foreign.iter().filter(|key| place.has(key)) {
-        let right = format!("remove it, or set kind = {other:?}");
-        reader.wrong(place, key, format!("belongs to kind {other}"), right);
+    for (key, kinds) in BELONGS {
+        if kinds.contains(&kind) || !place.has(key) {
+            continue;
+        }
+        let words: Vec<_> = kinds.iter().map(|&kind| word(kind)).collect();
+        let right = format!("remove it, or set kind = {:?}", words[0]);
+        let wrong = format!("belongs to kind {}", words.join(", "));
+        reader.wrong(place, key, wrong, right);
     }
     match kind {
         KindWord::QuadrupleTank => quadruple_tank(reader, entry),
-        KindWord::Synthetic => synthetic(reader, entry),
+        Stand => synthetic(reader, entry),
+        Wasm | Process | Plc => {
+            let program = programs::check(reader, entry)?;
+            Some(ApplicationKind::Program(Box::new(program)))
+        }
     }
 }
 
@@ -53,6 +82,10 @@ pub(crate) fn state_max(kind: &ApplicationKind) -> u32 {
     match kind {
         ApplicationKind::QuadrupleTank(_) => QUADRUPLE_TANK_STATE_MAX,
         ApplicationKind::Synthetic(synthetic) => synthetic.size.saturating_add(ENVELOPE_MAX),
+        // The executor's envelope carries the outputs (F-18); the rest is for what a host adds.
+        ApplicationKind::Program(program) => program
+            .state_max
+            .saturating_add(ENVELOPE_MAX + 8 * program.outputs.len() as u32),
     }
 }
 
@@ -184,10 +217,45 @@ pub(crate) fn field(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Opt
         );
     }
     given.kind?;
+    let devices = field_devices(reader, entry, given);
     Some(Some(FieldIo {
-        address: given.address?,
+        devices: devices?,
         check_epoch: given.check_epoch?,
         on_failure: given.on_failure?,
         timeout: timeout?,
     }))
+}
+
+fn field_devices(
+    reader: &mut Reader,
+    entry: &ApplicationEntry,
+    given: &schema::FieldIo,
+) -> Option<FieldDevices> {
+    if entry.fields.kind? == KindWord::QuadrupleTank {
+        if given.place.has("device") {
+            let right = "remove it; the address stands in [application.field]";
+            reader.wrong(&given.place, "device", "belongs to programs", right);
+        }
+        let address = given.address?;
+        if address.is_none() && !reader.incomplete {
+            let right = "give the address of the process";
+            reader.wrong(
+                &given.place,
+                "address",
+                "is missing for kind quadruple_tank",
+                right,
+            );
+        }
+        return address.map(FieldDevices::Tank);
+    }
+    if given.place.has("address") {
+        let right = "remove it, and write [[application.field.device]] for each device";
+        reader.wrong(
+            &given.place,
+            "address",
+            "belongs to kind quadruple_tank",
+            right,
+        );
+    }
+    programs::field_devices(entry).map(FieldDevices::Program)
 }

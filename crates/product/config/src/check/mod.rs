@@ -13,13 +13,15 @@ mod hot_restart;
 mod kinds;
 mod names;
 mod persist;
+mod program_file;
+mod programs;
 mod security;
 mod timing;
 mod weaknesses;
 
 use bumpless_base::{LinkId, NodeId};
 
-pub(crate) use capacity::buffers;
+pub(crate) use capacity::{Kinds, buffers};
 
 use crate::file::File;
 use crate::model::{Config, PlanSettings, Realtime};
@@ -57,9 +59,10 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
     let security = security::check(reader, file);
     let protection = security.as_ref().map(Security::overhead);
     let networks = addresses::networks(reader, file, &map, protection);
-    let nodes = addresses::nodes(file, &map);
+    let nodes = addresses::nodes(reader, file, &map);
     let groups = groups::check(reader, file, &known, &map);
-    let drafts = applications::check(reader, file, &known, &map, &groups, timing.as_ref());
+    let common = (timing.as_ref(), security.as_ref());
+    let drafts = applications::check(reader, file, &known, &map, &groups, common);
     hot_restart::check(reader, file, &drafts, timing.as_ref());
     persist::check(reader, file, &drafts, &groups);
     let transfer = capacity::check(reader, file, &drafts, &groups, (&map, protection), room);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bumpless_base::MAX_LINKS;
 
-use crate::file::File;
+use crate::file::{ApplicationEntry, File};
 use crate::model::{MAX_APPLICATIONS, MAX_GROUPS, MAX_NODES, MAX_REFERENCES};
 use crate::reader::{Place, Reader};
 use crate::suggest::nearest;
@@ -102,6 +102,14 @@ pub(crate) fn references(reader: &mut Reader, file: &File) -> Index {
 pub(crate) fn groups(reader: &mut Reader, file: &File) -> Index {
     let list = file.groups.iter().map(|s| (&s.place, s.name.as_ref()));
     index(reader, "group", (1, MAX_GROUPS), list)
+}
+
+/// Most devices of one program.
+const MAX_DEVICES: usize = 64;
+
+pub(crate) fn devices(reader: &mut Reader, entry: &ApplicationEntry) -> Index {
+    let list = entry.devices.iter().map(|s| (&s.place, s.name.as_ref()));
+    index(reader, "device", (0, MAX_DEVICES), list)
 }
 
 pub(crate) fn applications(reader: &mut Reader, file: &File) {

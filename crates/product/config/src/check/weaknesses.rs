@@ -1,7 +1,9 @@
 //! What a configuration permits although it is weaker than it could be: which of it is so.
 
-use crate::model::{Application, Config, Group, ReferenceKind, WireVersion};
-use crate::security::Security;
+use crate::model::{
+    Application, ApplicationKind, Config, FieldDevices, Group, Output, ReferenceKind, WireVersion,
+};
+use crate::security::{Encryption, Security};
 use crate::weakness::{Weakness, WeaknessCode};
 
 /// Everything that is weak in `config`, in the order of the file's sections.
@@ -12,7 +14,7 @@ pub(crate) fn find(config: &Config) -> Vec<Weakness> {
             WeaknessCode::Unauthenticated,
             "security.packets".into(),
             "messages carry no authentication: whoever can send to these networks can disturb the pair",
-            "make a key with `bumpless key new`, and write packets = \"protected\"",
+            "leave packets out, and issue certificates with `bumpless pki`",
         ));
     }
     if config.transfer.version == WireVersion::V1 {
@@ -36,10 +38,10 @@ pub(crate) fn find(config: &Config) -> Vec<Weakness> {
         .groups
         .iter()
         .for_each(|group| of_group(config, group, &mut all));
-    config
-        .applications
-        .iter()
-        .for_each(|application| of_application(application, &mut all));
+    config.applications.iter().for_each(|application| {
+        of_application(application, &mut all);
+        on_disk(application, &mut all);
+    });
     all
 }
 
@@ -123,6 +125,27 @@ fn of_application(application: &Application, all: &mut Vec<Weakness>) {
             "give the nodes addresses on a second network and use both",
         ));
     }
+    if let (ApplicationKind::Program(program), Some(field)) =
+        (&application.kind, &application.field)
+    {
+        let FieldDevices::Program(devices) = &field.devices else {
+            return;
+        };
+        for (at, device) in devices.iter().enumerate() {
+            let mut outputs = program.outputs.iter().filter(|output| output.device == at);
+            let fenced = |output: &Output| output.point.is_none() && field.check_epoch;
+            if outputs.any(|output| !fenced(output)) {
+                all.push(weakness(
+                    WeaknessCode::OutputsNotFenced,
+                    format!("{}, device {:?}", subject(), device.name),
+                    "compares no epochs: a write of the former primary that is on its way to it, or that it has not \
+                     worked off when its connection is closed, may take effect after the next one's",
+                    "use area = \"block\" with a device that compares epochs",
+                ));
+            }
+        }
+        return;
+    }
     if application
         .field
         .as_ref()
@@ -133,6 +156,17 @@ fn of_application(application: &Application, all: &mut Vec<Weakness>) {
             subject(),
             "its process does not check epochs: a delayed write of the former primary may take effect",
             "set check_epoch = true with a process that can",
+        ));
+    }
+}
+
+fn on_disk(application: &Application, all: &mut Vec<Weakness>) {
+    if application.persist.is_some() && application.security.encryption != Encryption::None {
+        all.push(weakness(
+            WeaknessCode::StatesOnDiskInClear,
+            format!("application {:?}", application.name),
+            "its states are enciphered on their way, and its files on disk are not: their keys do not outlast a process",
+            "keep state_dir where nobody else can read it, on an enciphered disk, or leave persist out",
         ));
     }
 }

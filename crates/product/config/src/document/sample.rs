@@ -9,6 +9,13 @@ const WIDTH: usize = 96;
 /// One table of the sample: the section's path, and the fields it gives, as in the file.
 type Block = (&'static str, &'static [(&'static str, &'static str)]);
 
+/// Sections that the pair of the sample does not have: they stand in comments.
+const COMMENTED: [&str; 3] = [
+    "application.field.device",
+    "application.input",
+    "application.output",
+];
+
 const INTRODUCTION: &str = "\
 # The quadruple tank, controlled by a redundant pair on one computer.
 #
@@ -18,9 +25,11 @@ const INTRODUCTION: &str = "\
 #
 # For two computers: give each node its own computer's addresses, one interface per network; put
 # each witness on a third computer in that network; give [application.field] the address of the
-# process. Copy the same file to both, and to all the key from `bumpless key new quadruple-tank.key`
-# (witnesses take it with --key); then start `bumpless run FILE --node left` on one and
-# `--node right` on the other. examples/two-computers.toml is such a file.
+# process. Copy the same file to both, and to each computer its certificates, made on one by
+#   bumpless pki init --site SITE
+#   bumpless pki issue left.quadruple-tank right.quadruple-tank witness-a.witness witness-b.witness
+# Then start `bumpless run FILE --node left` on one and `--node right` on the other.
+# examples/two-computers.toml is such a file, with the commands for all computers.
 ";
 
 const BLOCKS: &[Block] = &[
@@ -97,6 +106,27 @@ const BLOCKS: &[Block] = &[
         &[("at_s", "20"), ("tank1_cm", "13.4"), ("tank2_cm", "12.7")],
     ),
     ("application.field", &[("address", "\"127.0.0.10:5502\"")]),
+    (
+        "application.field.device",
+        &[("name", "\"plc\""), ("address", "\"192.0.2.20:502\"")],
+    ),
+    (
+        "application.input",
+        &[
+            ("name", "\"level\""),
+            ("device", "\"plc\""),
+            ("register", "0"),
+        ],
+    ),
+    (
+        "application.output",
+        &[
+            ("name", "\"valve\""),
+            ("device", "\"plc\""),
+            ("register", "0"),
+        ],
+    ),
+    ("application.security", &[]),
 ];
 
 /// A complete configuration with every field explained: the text of
@@ -114,6 +144,8 @@ pub fn sample() -> String {
         if first {
             explain_section(&mut out, section);
         }
+        let commented = COMMENTED.contains(path);
+        out.push_str(if commented { "# " } else { "" });
         out.push_str(&section.header());
         out.push('\n');
         for field in section.fields {
@@ -124,7 +156,12 @@ pub fn sample() -> String {
             if first {
                 explain_field(&mut out, field);
             }
-            write_field(&mut out, field, value, first);
+            let mut line = String::new();
+            write_field(&mut line, field, value, first);
+            if commented && !line.is_empty() {
+                line = format!("# {}", line.trim_start_matches('#'));
+            }
+            out.push_str(&line);
         }
     }
     out

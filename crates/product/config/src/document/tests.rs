@@ -39,7 +39,7 @@ fn the_sample_is_valid_and_explains_every_field() {
         assert!(text.contains(&section.header()), "{}", section.path);
         for field in section.fields {
             let given = |line: &str| {
-                line.trim_start_matches('#')
+                line.trim_start_matches(['#', ' '])
                     .starts_with(&format!("{} =", field.key))
             };
             assert!(text.lines().any(given), "{}.{}", section.path, field.key);

@@ -21,6 +21,7 @@ fn the_hashes_are_fnv_1a() {
 
 const FIXED: &str = r#"
 pair = { name = "p" }
+security = { keys = ["p.key"] }
 network = [{ name = "A" }]
 node = [
     { name = "l", addresses = { A = "192.0.2.1:1" } },
@@ -46,7 +47,6 @@ fn what_both_nodes_must_share_changes_the_fingerprint() {
     for (from, to) in [
         ("name = \"quadruple-tank\"", "name = \"other\""),
         ("#lease_ms = 10", "lease_ms = 11"),
-        ("#in_flight_max = 512", "in_flight_max = 511"),
         ("#mtu = 1500", "mtu = 1400"),
         ("127.0.2.2:4700", "127.0.2.2:4701"),
         ("127.0.1.9:4710", "127.0.1.9:4711"),
@@ -63,6 +63,30 @@ fn what_both_nodes_must_share_changes_the_fingerprint() {
         ),
     ] {
         assert_ne!(with(from, to).fingerprint(), original, "{from} -> {to}");
+    }
+}
+
+#[test]
+fn limits_that_nodes_tell_each_other_may_differ_and_others_may_not() {
+    let keys = |text: &str| text.replacen("#keys =", "keys = [\"a.key\"]", 1);
+    for (from, to) in [
+        ("#in_flight_max = 512", "in_flight_max = 511"),
+        ("#bandwidth_mbit = 1000", "bandwidth_mbit = 999"),
+    ] {
+        assert!(sample().contains(from), "{from}");
+        let changed = sample().replacen(from, to, 1);
+        for (write, may_differ) in [
+            (&str::to_owned as &dyn Fn(&str) -> String, true),
+            (&keys, false),
+        ] {
+            let fingerprints = [&sample(), &changed].map(|text| {
+                let config = Config::parse(&write(text), "test");
+                config
+                    .unwrap_or_else(|problems| panic!("{problems:#?}"))
+                    .fingerprint()
+            });
+            assert_eq!(fingerprints[0] == fingerprints[1], may_differ, "{to}");
+        }
     }
 }
 

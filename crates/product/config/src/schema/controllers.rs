@@ -8,7 +8,12 @@ use super::addresses::Address;
 use super::numbers::{Bytes, Millis, Positive, Real, RealPair, Whole};
 use super::section;
 use crate::model::{AfterHotRestart, Commit, Distribution, ENVELOPE_MAX, OnFailure};
-use crate::shape::{Choice, Flag, Mention, Name, Names};
+use crate::shape::{Choice, Flag, Mention, Name, Names, Text, Texts};
+
+const FILE: Text = Text {
+    what: "a path",
+    max: 4096,
+};
 
 section! {
     /// Two nodes that stand in for each other: one of them is primary for all applications of the
@@ -55,12 +60,27 @@ section! {
 pub(crate) enum KindWord {
     QuadrupleTank,
     Synthetic,
+    Wasm,
+    Process,
+    Plc,
+}
+
+/// What holds when a program has stopped, as the file names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FaultWord {
+    Hold,
+    Safe,
 }
 
 const KIND_WORDS: Choice<KindWord> = Choice(&[
     ("quadruple_tank", KindWord::QuadrupleTank),
     ("synthetic", KindWord::Synthetic),
+    ("wasm", KindWord::Wasm),
+    ("process", KindWord::Process),
+    ("plc", KindWord::Plc),
 ]);
+const FAULT_WORDS: Choice<FaultWord> =
+    Choice(&[("hold", FaultWord::Hold), ("safe", FaultWord::Safe)]);
 const COMMIT_WORDS: Choice<Commit> = Choice(&[
     ("before_output", Commit::BeforeOutput),
     ("async", Commit::Async),
@@ -87,7 +107,7 @@ const ON_FAILURE_WORDS: Choice<OnFailure> =
 
 section! {
     /// One cyclic application and the channel that carries its state; up to 128.
-    Application = "application", Many, ["field", "set_points"] {
+    Application = "application", Many, ["field", "security", "set_points", "input", "output"] {
         /// Name of the application.
         /// Cost: none.
         /// Hazard: none.
@@ -96,8 +116,10 @@ section! {
         /// Cost: none.
         /// Hazard: none.
         group: String = "group", "name of a group", Name, required;
-        /// What it computes: `quadruple_tank`, two PID loops on the quadruple-tank process, needs
-        /// `[application.field]`; `synthetic`, a state of given size, has no inputs and outputs.
+        /// What it computes: `wasm`, a WebAssembly module of yours; `process`, a program of yours in any language;
+        /// `plc`, a PLC program built by `bumpless program build` (`spec/program.md`); `quadruple_tank`, two PID loops
+        /// on the quadruple-tank process, needs `[application.field]`; `synthetic`, a state of given size, has no
+        /// inputs and outputs.
         /// Cost: none.
         /// Hazard: none.
         kind: KindWord = "kind", "none", KIND_WORDS, required;
@@ -169,6 +191,36 @@ section! {
         /// Hazard: none.
         accepted_loss_per_year: f64 = "accepted_loss_per_year", "states in a year", Positive { max: "1e9" },
             computed("1e-6 unless retransmissions is given");
+        /// wasm, process, plc: the program's file, in the folder of this one unless the path says otherwise. Both nodes
+        /// must have the same to the byte; one with another is refused like one with another configuration.
+        /// Cost: none.
+        /// Hazard: what it needs besides, libraries or an interpreter, is not compared.
+        file: String = "file", "path", FILE, computed("must be given for wasm, process and plc");
+        /// process: what runs the file, word by word, such as `["python3", "-u"]`; the file and the arguments come after
+        /// it.
+        /// Cost: none.
+        /// Hazard: another version of an interpreter on the other node may compute something else.
+        command: Vec<String> = "command", "texts", Texts, computed("none: the file is run itself");
+        /// process: what comes after the file.
+        /// Cost: none.
+        /// Hazard: none.
+        arguments: Vec<String> = "arguments", "texts", Texts, computed("none");
+        /// wasm, process, plc: most bytes of its state. `bumpless program test FILE` tells how many it has.
+        /// Cost: a copy besides the buffers of every state, and as many bytes on the networks in each period as its
+        /// state has.
+        /// Hazard: too few, and the program is refused or fails.
+        state_max: u64 = "state_max", "bytes", Bytes { max: (u32::MAX / 2) as u64 }, computed("must be given for wasm, process and plc");
+        /// wasm, process, plc: how long an execution may take; then it is stopped and counts as failed. At most the
+        /// period.
+        /// Cost: none.
+        /// Hazard: too short, a busy moment of the computer stops a sound program; too long, the cycle overruns.
+        execute_limit: Duration = "execute_limit_ms", "milliseconds", Millis { min: 0.1, max: 60_000.0 },
+            computed("half the period");
+        /// wasm, process, plc: what becomes of the outputs when the program has failed on this node and on the other, or
+        /// there is none: `hold`, the devices keep the last ones; `safe`, the `safe` value of each is written.
+        /// Cost: none.
+        /// Hazard: with `hold` a valve stays as it was however long.
+        on_program_fault: FaultWord = "on_program_fault", "none", FAULT_WORDS, computed("hold");
         /// Synthetic: bytes of state; 0 is allowed.
         /// Cost: as many bytes on the networks in each period.
         /// Hazard: none.
@@ -224,18 +276,19 @@ const FIELD_KIND: Choice<()> = Choice(&[("modbus", ())]);
 section! {
     /// Inputs and outputs of an application, over Modbus TCP. Every node of the group keeps a
     /// connection, the backup too, so that takeover costs no connect.
-    FieldIo = "application.field", Once, [] {
+    FieldIo = "application.field", Once, ["device"] {
         /// The protocol.
         /// Cost: none.
         /// Hazard: none.
         kind: () = "kind", "none", FIELD_KIND, default("\"modbus\"");
-        /// Address and TCP port of the Modbus server, reachable from every node of the group.
+        /// Quadruple tank: address and TCP port of the Modbus server, reachable from every node of the group. Programs
+        /// have `[[application.field.device]]`.
         /// Cost: one connection from each node.
         /// Hazard: reached through one of the pair's networks, that network's failure takes the
         /// outputs with it.
-        address: SocketAddr = "address", "IP address and port", Address, required;
+        address: SocketAddr = "address", "IP address and port", Address, computed("must be given for quadruple_tank");
         /// Whether the device compares the epoch that each write carries, and rejects a write of an
-        /// older one.
+        /// older one. Of several devices, of those whose outputs are in a `block`.
         /// Cost: none.
         /// Hazard: false leaves the lease alone to keep a delayed write of the former primary out.
         check_epoch: bool = "check_epoch", "none", Flag, default("true");
@@ -246,7 +299,7 @@ section! {
         /// Cost: none.
         /// Hazard: `fail` with a server that is dead for both stops one node after the other.
         on_failure: OnFailure = "on_failure", "none", ON_FAILURE_WORDS, default("\"hold\"");
-        /// How long one request may take. Below the period.
+        /// How long one request may take, of several devices together. Below the period.
         /// Cost: none.
         /// Hazard: reading, waiting for the backup and writing together longer than the period, a
         /// slow server overruns the cycle.

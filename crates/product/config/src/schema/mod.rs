@@ -9,15 +9,18 @@ mod addresses;
 mod controllers;
 mod numbers;
 mod pair;
+mod programs;
 mod security;
 
 pub(crate) use addresses::{Address, unusable};
 pub(crate) use controllers::{Application, FieldIo, Group, SetPoint};
-pub(crate) use controllers::{KindWord, PersistWord};
+pub(crate) use controllers::{FaultWord, KindWord, PersistWord};
+pub use numbers::Whole;
 pub(crate) use pair::{
     Network, Node, Pair, PlanSettings, Realtime, Reference, ReferenceWord, Timing, Transfer,
 };
-pub(crate) use security::{PacketsWord, Security};
+pub(crate) use programs::{Device, Input, InputAreaWord, Output, OutputAreaWord};
+pub(crate) use security::{KeyExchangeWord, PacketsWord, Security, StateSecurity};
 
 use crate::reader::TableReader;
 use crate::section::SectionInfo;
@@ -29,7 +32,7 @@ pub(crate) trait Section: Sized {
 }
 
 /// All sections in the order of the sample file.
-pub(crate) const SECTIONS: [&SectionInfo; 13] = [
+pub(crate) const SECTIONS: [&SectionInfo; 17] = [
     Pair::INFO,
     Timing::INFO,
     Transfer::INFO,
@@ -43,6 +46,10 @@ pub(crate) const SECTIONS: [&SectionInfo; 13] = [
     Application::INFO,
     SetPoint::INFO,
     FieldIo::INFO,
+    Device::INFO,
+    Input::INFO,
+    Output::INFO,
+    StateSecurity::INFO,
 ];
 
 /// Declares a section. A field reads

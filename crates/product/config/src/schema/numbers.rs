@@ -12,9 +12,11 @@ fn plain(number: f64) -> String {
 }
 
 /// A whole number.
-pub(crate) struct Whole {
-    pub(crate) min: u64,
-    pub(crate) max: u64,
+pub struct Whole {
+    /// The least.
+    pub min: u64,
+    /// The most.
+    pub max: u64,
 }
 
 impl Describe for Whole {

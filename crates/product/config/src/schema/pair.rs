@@ -65,14 +65,16 @@ section! {
         /// Hazard: version 1 cannot tell delayed packets of before a restart from present ones.
         wire_version: WireVersion = "wire_version", "none", Version, default("2");
         /// Unacknowledged packets that a receiver takes at a time; the sender pauses there. A fifth
-        /// of it is the longest run without an acknowledgement.
+        /// of it is the longest run without an acknowledgement. With certificates, nodes may differ in it, and the
+        /// lower counts.
         /// Cost: that many packets of socket buffer per partner and network.
         /// Hazard: more than the receiver's queues hold loses packets in each large state; less
         /// than bandwidth times round trip slows every transfer.
         in_flight_max: u64 = "in_flight_max", "packets", Whole { min: 5, max: IN_FLIGHT_MAX as u64 }, default("512");
         /// Most memory that the state buffers of one node may take. Each state counts four times
         /// per partner of its group and twice more: double buffers on the sending and on the receiving
-        /// side, and the application's own; three times more with `persist = "file"`.
+        /// side, and the application's own; three times more with `persist = "file"`, once more of a program of yours, and
+        /// once more if it is sealed by itself.
         /// Cost: memory is taken at start, and kept.
         /// Hazard: more than the computer has free ends the process when it is locked, or swaps it.
         memory_max: u64 = "memory_max", "bytes", Bytes { max: 1 << 40 }, default("\"1 GiB\"");
@@ -154,7 +156,8 @@ section! {
         /// Hazard: none.
         name: String = "name", "none", Name, required;
         /// Bandwidth at which the nodes send at most. Give what the slowest hop between the nodes
-        /// carries, or the share that state transfer may use. 0 switches pacing off.
+        /// carries, or the share that state transfer may use. 0 switches pacing off. With certificates, nodes may
+        /// differ in it, and the lower counts.
         /// Cost: none.
         /// Hazard: too high, or 0, fills queues in kernel and switch: there a packet with a near
         /// deadline waits behind others, and bursts are lost.
@@ -215,9 +218,16 @@ section! {
         /// Path of the control socket that `bumpless status` and `switchover` use. Local: not
         /// compared between nodes.
         /// Cost: none.
-        /// Hazard: whoever may write to its directory may order a switchover.
+        /// Hazard: whoever may write to its directory can put another socket in its place.
         control: String = "control", "path", Text { what: "a path", max: 100 },
             computed("$XDG_RUNTIME_DIR/bumpless/PAIR-NODE.sock, or below /tmp/bumpless-UID/");
+        /// A group of users, by name or number, whose members may ask for the node's status at the control socket.
+        /// Orders (`switchover`, `apply`) are for the node's user and root alone. It takes a `control` path that the
+        /// group can reach, and a node's user that is a member of it. Local: not compared between nodes.
+        /// Cost: none.
+        /// Hazard: status tells addresses, roles and what is weak.
+        control_group: String = "control_group", "name or number of a group", Text { what: "a group", max: 32 },
+            computed("none: the node's user and root alone");
         /// Folder on a disk of the node's own for the states of applications with `persist = "file"`; made at the
         /// start if it is not there. No two nodes may have the same. Local: not compared between nodes.
         /// Cost: room for two files of each such state.

@@ -49,7 +49,7 @@ fn read_alone(section: &SectionInfo, text: &str) -> Vec<crate::Problem> {
     fn read<S: Section>(table: TableReader<'_>) {
         S::read(table);
     }
-    let readers: [fn(TableReader<'_>); 13] = [
+    let readers: [fn(TableReader<'_>); 17] = [
         read::<Pair>,
         read::<Timing>,
         read::<Transfer>,
@@ -63,6 +63,10 @@ fn read_alone(section: &SectionInfo, text: &str) -> Vec<crate::Problem> {
         read::<Application>,
         read::<SetPoint>,
         read::<FieldIo>,
+        read::<Device>,
+        read::<Input>,
+        read::<Output>,
+        read::<StateSecurity>,
     ];
     let position = SECTIONS
         .iter()

@@ -5,17 +5,21 @@
 //! [`Answer`] to [`CycleMachine::answer`]; then `poll` again. `now` comes in with each call and never
 //! goes back.
 
+mod committed;
 mod copy_out;
+mod program;
 mod tenure;
 
+use committed::Committed;
+use program::ProgramRecord;
 use tenure::Tenure;
 
 use super::{
-    CycleReport, ExecutorSettings, FailCause, HoldCause, OnFailure, Outcome, OutputGate, Permit,
-    Replication, Resumed, Role, TransferOutcome, Wake,
+    CycleReport, ExecutorSettings, FailCause, HoldCause, OnFailure, OnProgramFault, Outcome,
+    OutputGate, Permit, Replication, Resumed, Role, TransferOutcome, Wake,
 };
 use crate::state::Progress;
-use crate::{Application, CycleContext, FieldError, FieldSample, OutputStamp};
+use crate::{Application, CycleContext, FieldError, FieldSample, OutputStamp, ProgramFault};
 use bumpless_base::{Counter, Counters, Epoch, Instant};
 
 /// What a cycle needs before it can go on.
@@ -88,6 +92,8 @@ enum Phase {
     /// Looking after the connections; then the cycle ends with this, if not as backup.
     Warming(Option<Outcome>),
     Reading(Permit),
+    /// Looking after the connections of a program that is stopped.
+    Stopped(Permit, ProgramFault),
     /// Executed, with the error if the inputs are old.
     Executed(Permit, Option<FieldError>),
     /// Waiting for the first state, else for the second, if they are not the same.
@@ -125,6 +131,11 @@ pub struct CycleMachine<R, G, O> {
     inputs: Box<[f64]>,
     inputs_valid: bool,
     outputs: Box<[f64]>,
+    /// What a failed execution goes back to; `None`: the application never fails.
+    committed: Option<Committed>,
+    record: ProgramRecord,
+    /// In this cycle the safe values are written, since the program has stopped for this.
+    safe: Option<ProgramFault>,
     published: Option<Published>,
     /// It came while its node ran, and has neither written anything nor taken up a state.
     pub(super) newcomer: bool,
@@ -157,7 +168,10 @@ where
         let outputs = vec![0.0; application.outputs()].into_boxed_slice();
         Self {
             settings,
+            committed: Committed::of(application.as_ref()),
             application,
+            record: ProgramRecord::default(),
+            safe: None,
             replication,
             gate,
             observer,
@@ -206,7 +220,10 @@ where
 
     /// What [`Need::Write`] writes.
     pub fn outputs(&self) -> &[f64] {
-        &self.outputs
+        match (&self.safe, &self.settings.on_program_fault) {
+            (Some(_), OnProgramFault::Safe(values)) if values.len() == self.outputs.len() => values,
+            _ => &self.outputs,
+        }
     }
 
     /// The channel, for whoever answers [`Need::Settle`].
@@ -217,6 +234,12 @@ where
     /// The gate, for whoever answers [`Need::Simplex`].
     pub fn gate(&mut self) -> &mut G {
         &mut self.gate
+    }
+
+    /// Which devices of the field did not answer last ([`FieldIo::silent`](crate::FieldIo::silent)): the report of the
+    /// cycle says so.
+    pub fn note_silent(&mut self, devices: u64) {
+        self.report.silent_devices = devices;
     }
 
     /// Whether no cycle is under way.
@@ -237,7 +260,7 @@ where
                 Phase::Reading(_) => Some(Need::Read {
                     until: now + self.settings.field_timeout,
                 }),
-                Phase::Warming(_) => Some(Need::KeepWarm {
+                Phase::Warming(_) | Phase::Stopped(..) => Some(Need::KeepWarm {
                     until: now + self.settings.field_timeout,
                 }),
                 Phase::Settling {
@@ -273,6 +296,10 @@ where
                 self.finish(outcome.unwrap_or(as_backup), now);
             }
             (Phase::Reading(permit), Answer::Read(result)) => self.have_read(permit, result, now),
+            (Phase::Stopped(permit, fault), Answer::Warm(result)) => {
+                let noted = self.note(result);
+                self.go_on_stopped((permit, fault), noted, now);
+            }
             (
                 Phase::Settling {
                     permit,
@@ -356,13 +383,12 @@ where
             }
             Err(error) => Some(error),
         };
-        self.execute(permit.epoch, now);
-        self.phase = Phase::Executed(permit, stale);
+        self.execute_or_go_back(permit, stale, now);
     }
 
     /// Counts and passes on what a request without outputs has shown.
     fn note(&mut self, result: Result<FieldSample, FieldError>) -> Result<FieldSample, FieldError> {
-        let failed = matches!(self.tenure, Tenure::Failed(_));
+        let failed = matches!(self.tenure, Tenure::Failed(_)) || self.record.is_unfit();
         self.set_fit(result.is_ok() && !failed);
         match result {
             Ok(sample) => {
@@ -391,24 +417,27 @@ where
         }
     }
 
-    fn execute(&mut self, epoch: Epoch, now: Instant) {
+    fn execute(&mut self, epoch: Epoch, now: Instant) -> Result<(), ProgramFault> {
         let cycle = self.progress.map_or(0, |progress| progress.cycle) + 1;
         let context = CycleContext {
             cycle,
             period: self.settings.period,
         };
         self.application
-            .execute(&context, &self.inputs, &mut self.outputs);
+            .execute(&context, &self.inputs, &mut self.outputs)?;
+        self.answer_fault().map_or(Ok(()), Err)?;
         self.progress = Some(Progress { epoch, cycle });
         self.taken_up_at = now;
         self.uninterrupted = true;
         self.counters.count(Counter::CyclesExecuted);
         self.report.cycle = cycle;
+        Ok(())
     }
 
     /// Ends the cycle and reports it.
     fn finish(&mut self, outcome: Outcome, now: Instant) {
         self.phase = Phase::Between;
+        self.safe = None;
         self.next += self.settings.period;
         self.report.outcome = outcome;
         self.report.ended = now;
@@ -418,7 +447,9 @@ where
             self.report.skipped += 1;
         }
         match self.report.outcome {
-            Outcome::Written => self.counters.count(Counter::OutputsWritten),
+            Outcome::Written | Outcome::SafeValues(_) => {
+                self.counters.count(Counter::OutputsWritten);
+            }
             Outcome::Held(_) | Outcome::Failed(_) => self.counters.count(Counter::OutputsHeld),
             _ => {}
         }
@@ -426,6 +457,7 @@ where
             self.counters
                 .add(Counter::CyclesOverrun, self.report.skipped);
         }
+        self.replication.count(&mut self.counters);
         (self.observer)(&self.report, &self.counters);
     }
 }

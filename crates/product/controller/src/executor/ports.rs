@@ -1,8 +1,8 @@
 //! The traits through which an executor meets its surroundings.
 
 pub use bumpless_base::Role;
-use bumpless_base::{Epoch, Instant};
-pub use bumpless_base::{Permit, TransferOutcome};
+use bumpless_base::{Counters, Epoch, Instant};
+pub use bumpless_base::{Permit, ProgramStanding, TransferOutcome};
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,6 +52,13 @@ pub trait Replication {
     /// at `at`. Returns whether `load` was called.
     fn read_latest(&mut self, at: Instant, load: &mut dyn FnMut(&[u8], StateInfo)) -> bool;
 
+    /// Shows the front of the state that [`read_latest`](Self::read_latest) would show, at least as much as
+    /// [`progress_of`](crate::state::progress_of) takes. It is not opened for that, so nothing may rest on what it
+    /// says once it is. Returns whether `look` was called.
+    fn peek_latest(&mut self, at: Instant, look: &mut dyn FnMut(&[u8])) -> bool {
+        self.read_latest(at, &mut |state, _| look(state))
+    }
+
     /// Shows the state that an earlier process of this node has left on disk, if it was young enough to go on from
     /// at `at`, and neither a state of a partner nor an own one has come since. It may
     /// lack outputs that were written later. Returns whether `load` was called.
@@ -61,6 +68,9 @@ pub trait Replication {
 
     /// Called in each cycle as backup: what has come may be kept where it survives a loss of memory. Must not block.
     fn keep_received(&mut self) {}
+
+    /// Adds what was counted since this was called last.
+    fn count(&mut self, _counters: &mut Counters) {}
 }
 
 /// The redundancy layer as an executor sees it.
@@ -108,6 +118,8 @@ pub trait OutputGate {
     fn note_decided(&mut self, _since: Instant) {}
     /// Whether this node can reach its field devices and run the application. Called on changes.
     fn fit_changed(&mut self, _fit: bool) {}
+    /// The program has failed so often that this node stops it, or it may run here again. Called on changes.
+    fn program_changed(&mut self, _standing: ProgramStanding) {}
 }
 
 /// Everything around an executor.

@@ -1,7 +1,7 @@
 //! What an executor reports about each cycle.
 
 use super::ports::{Role, TransferOutcome};
-use crate::{FieldError, LoadError};
+use crate::{FieldError, LoadError, ProgramFault};
 use bumpless_base::{Duration, Epoch, Instant};
 
 /// What came of a cycle.
@@ -11,6 +11,8 @@ pub enum Outcome {
     Written,
     /// As primary: nothing was written, for this cause. The devices keep their last outputs.
     Held(HoldCause),
+    /// As primary: the program has stopped, and the configured safe values were written and accepted.
+    SafeValues(ProgramFault),
     /// As primary: the write failed. After a timeout the device may have taken it.
     WriteFailed(FieldError),
     /// As primary: the application has stopped on this node until it loses and regains the role.
@@ -37,6 +39,8 @@ pub enum HoldCause {
     BackupBehind,
     /// No valid inputs.
     NoInputs(FieldError),
+    /// The program failed in this cycle. It goes on from the state before, in the next one.
+    Program(ProgramFault),
 }
 
 /// Why an application stopped on this node.
@@ -47,6 +51,8 @@ pub enum FailCause {
     /// The predecessor's state could not be taken over. Going on without it could write outputs
     /// older than the last ones.
     State(LoadError),
+    /// The program has failed again. The state before is kept, and a backup that can run it takes over from that.
+    Program(ProgramFault),
 }
 
 /// With what a primary began.
@@ -112,6 +118,10 @@ pub struct CycleReport {
     pub skipped: u64,
     /// In the first cycle as primary: with what it began.
     pub resumed: Option<Resumed>,
+    /// Field devices that did not answer the last request of the cycle, a bit for each by position.
+    pub silent_devices: u64,
+    /// An execution failed in this cycle: the number that it would have had, and why.
+    pub program_fault: Option<(u64, ProgramFault)>,
     /// What came of it.
     pub outcome: Outcome,
 }
@@ -134,6 +144,8 @@ impl CycleReport {
             ended: started,
             skipped: 0,
             resumed: None,
+            silent_devices: 0,
+            program_fault: None,
             outcome: Outcome::Idle,
         }
     }

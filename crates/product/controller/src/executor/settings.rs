@@ -1,5 +1,7 @@
 //! What can be set about an executor.
 
+use std::sync::Arc;
+
 use bumpless_base::{Duration, NodeId};
 
 /// Which state must be safe on the backup before outputs are written.
@@ -23,8 +25,17 @@ pub enum OnFailure {
     Fail,
 }
 
+/// What becomes of the outputs of a program that has stopped, since it failed and nobody else could go on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum OnProgramFault {
+    /// The devices keep their last outputs.
+    Hold,
+    /// These are written in each period instead, one for each output.
+    Safe(Arc<[f64]>),
+}
+
 /// The settings of one executor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ExecutorSettings {
     /// This node, for the stamp on outputs.
     pub writer: NodeId,
@@ -41,4 +52,6 @@ pub struct ExecutorSettings {
     pub commit: CommitMode,
     /// What a failed field request does.
     pub on_failure: OnFailure,
+    /// What holds when the program has stopped.
+    pub on_program_fault: OnProgramFault,
 }

@@ -2,6 +2,7 @@
 
 mod commit;
 mod failures;
+mod programs;
 mod restored;
 mod tuning;
 mod world;

@@ -30,13 +30,14 @@ where
     ) -> Result<Box<dyn Application>, (LoadError, Box<dyn Application>)> {
         if self.progress().is_some() {
             let mut state = vec![0; self.application.state_size_max()];
-            let len = self.application.save(&mut state);
+            let len = self.save_whole(&mut state);
             if let Err(error) = application.load(&state[..len]) {
                 return Err((error, application));
             }
         }
         self.settings = settings;
         std::mem::swap(&mut self.application, &mut application);
+        self.program_exchanged();
         Ok(application)
     }
 }

@@ -1,72 +1,80 @@
-//! One Modbus TCP connection that comes and goes, driven by calls with a deadline.
+//! One Modbus TCP connection that comes and goes, driven by calls with a deadline. It needs a runtime around it.
 
-use super::ModbusSettings;
 use crate::{FieldErrorKind, TimeSource};
 use bumpless_base::{Duration, Instant};
 use std::io;
 use std::net::SocketAddr;
 use tokio::net::TcpStream;
-use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio_modbus::client::{Client as _, Context, tcp};
 use tokio_modbus::{Error as ModbusError, Request, Response, Slave};
 
+/// How often a call has the runtime look at its sockets for a device that it does not wait for.
+const LOOKS: usize = 4;
 const NOT_CONNECTED: FieldErrorKind = FieldErrorKind::NotConnected(io::ErrorKind::NotConnected);
 
 enum State {
     /// No attempt before this instant; what ended the last one.
     Waiting(Instant, FieldErrorKind),
     /// An attempt is under way. It goes on whenever the runtime runs, in any later call.
-    Connecting(JoinHandle<io::Result<TcpStream>>),
+    Connecting(JoinHandle<io::Result<Context>>),
     Connected(Context),
 }
 
+/// Where a connection leads, and how it comes up.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    pub(super) address: SocketAddr,
+    pub(super) unit: u8,
+    /// How long one attempt to connect may take.
+    pub(super) connect_timeout: Duration,
+    /// Longest wait between attempts; the first is a sixty-fourth of it.
+    pub(super) reconnect_max: Duration,
+    /// Once the device has not answered in time, no call waits for it any more: a connection counts as up when this
+    /// request has been answered on it, beside the calls.
+    pub(super) probe: Option<Request<'static>>,
+}
+
 pub(super) struct Connection<T> {
-    runtime: Runtime,
     clock: T,
-    address: SocketAddr,
-    unit: u8,
-    connect_timeout: Duration,
+    way: Way,
     wait_min: Duration,
-    wait_max: Duration,
     wait: Duration,
+    /// It did not come up, or did not answer, in the time of a call.
+    suspect: bool,
     state: State,
 }
 
 impl<T: TimeSource> Connection<T> {
-    pub(super) fn new(settings: &ModbusSettings, clock: T) -> io::Result<Self> {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_io()
-            .enable_time()
-            .build()?;
-        let wait_min = settings.reconnect_max / 64;
-        Ok(Self {
-            runtime,
+    pub(super) fn new(way: Way, clock: T) -> Self {
+        let wait_min = way.reconnect_max / 64;
+        Self {
             clock,
-            address: settings.address,
-            unit: settings.unit,
-            connect_timeout: settings.connect_timeout,
+            way,
             wait_min,
-            wait_max: settings.reconnect_max,
             wait: wait_min,
+            suspect: false,
             state: State::Waiting(Instant::ZERO, NOT_CONNECTED),
-        })
+        }
+    }
+
+    /// Whether no call waits for the device at present.
+    fn is_shunned(&self) -> bool {
+        self.suspect && self.way.probe.is_some()
     }
 
     /// Sends `request` and returns the answer to it, both before `until`.
-    pub(super) fn exchange(
+    pub(super) async fn exchange(
         &mut self,
         request: Request<'_>,
         until: Instant,
     ) -> Result<Response, FieldErrorKind> {
-        self.connect(until)?;
+        self.connect(until).await?;
         let left = time_left(&self.clock, until)?;
         let State::Connected(context) = &mut self.state else {
             return Err(NOT_CONNECTED);
         };
-        let answer = self
-            .runtime
-            .block_on(async { tokio::time::timeout(left, context.call(request)).await });
+        let answer = tokio::time::timeout(left, context.call(request)).await;
         match answer {
             Ok(Ok(Ok(response))) => {
                 self.wait = self.wait_min;
@@ -79,6 +87,7 @@ impl<T: TimeSource> Connection<T> {
             Ok(Err(ModbusError::Protocol(_))) => Err(self.distrust()),
             Ok(Err(ModbusError::Transport(error))) => Err(self.broken(&error)),
             Err(_elapsed) => {
+                self.suspect = true;
                 self.give_up(FieldErrorKind::NotConnected(io::ErrorKind::TimedOut));
                 Err(FieldErrorKind::Timeout)
             }
@@ -116,30 +125,46 @@ impl<T: TimeSource> Connection<T> {
             attempt.abort();
         }
         self.state = State::Waiting(self.clock.now() + self.wait, cause);
-        self.wait = (self.wait * 2).min(self.wait_max);
+        self.wait = (self.wait * 2).min(self.way.reconnect_max);
         cause
     }
 
-    pub(super) fn connect(&mut self, until: Instant) -> Result<(), FieldErrorKind> {
+    /// Comes up, if it is not, at most until then; where no call waits for the device, looks only whether it has.
+    pub(super) async fn connect(&mut self, until: Instant) -> Result<(), FieldErrorKind> {
+        if let State::Connected(_) = self.state {
+            return Ok(());
+        }
         if let State::Waiting(not_before, cause) = self.state {
             if self.clock.now() < not_before {
                 return Err(cause);
             }
-            let attempt = open(self.address, self.connect_timeout);
-            self.state = State::Connecting(self.runtime.spawn(attempt));
+            let probe = self.way.probe.clone().filter(|_| self.suspect);
+            let attempt = open(self.way.clone(), probe);
+            self.state = State::Connecting(tokio::spawn(attempt));
         }
+        let shunned = self.is_shunned();
         let State::Connecting(attempt) = &mut self.state else {
             return Ok(());
         };
+        if shunned {
+            // Lets the runtime look at its sockets, and the attempt go on by what they say.
+            for _ in 0..LOOKS {
+                tokio::task::yield_now().await;
+            }
+            if !attempt.is_finished() {
+                return Err(FieldErrorKind::NotConnected(io::ErrorKind::TimedOut));
+            }
+        }
         let left = time_left(&self.clock, until)?;
-        let opened = self
-            .runtime
-            .block_on(async { tokio::time::timeout(left, attempt).await });
+        let opened = tokio::time::timeout(left, attempt).await;
         match opened {
-            Err(_elapsed) => Err(FieldErrorKind::NotConnected(io::ErrorKind::TimedOut)),
-            Ok(Ok(Ok(stream))) => {
-                let _inside = self.runtime.enter();
-                self.state = State::Connected(tcp::attach_slave(stream, Slave(self.unit)));
+            Err(_elapsed) => {
+                self.suspect = true;
+                Err(FieldErrorKind::NotConnected(io::ErrorKind::TimedOut))
+            }
+            Ok(Ok(Ok(context))) => {
+                self.suspect = false;
+                self.state = State::Connected(context);
                 Ok(())
             }
             Ok(failed) => {
@@ -178,11 +203,24 @@ fn time_left(
     }
 }
 
-async fn open(address: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
-    let connect = TcpStream::connect(address);
-    let stream = tokio::time::timeout(timeout.to_std(), connect)
-        .await
-        .map_err(|_elapsed| io::ErrorKind::TimedOut)??;
+/// Comes up within the time for that, an answer to `probe` included.
+async fn open(way: Way, probe: Option<Request<'static>>) -> io::Result<Context> {
+    let timeout = way.connect_timeout.to_std();
+    let attempt = tokio::time::timeout(timeout, async {
+        let mut context = tcp::attach_slave(dial(way.address).await?, Slave(way.unit));
+        if let Some(probe) = probe {
+            // An exception is an answer, too.
+            let answered = context.call(probe).await;
+            answered.map(drop).map_err(io::Error::other)?;
+        }
+        Ok(context)
+    });
+    let opened = attempt.await;
+    opened.map_err(|_elapsed| io::Error::from(io::ErrorKind::TimedOut))?
+}
+
+async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
     // Closing takes back what was not delivered. Else the kernel would go on sending a request that
     // was given up, and a mended network would bring an output of long ago.

@@ -45,6 +45,12 @@ fn device(address: SocketAddr) -> ModbusField<fn() -> Instant> {
     ModbusField::new(settings, clock as fn() -> Instant).unwrap()
 }
 
+/// Waits until it is connected.
+fn connect<T: TimeSource>(field: &mut ModbusField<T>) {
+    let connected = field.connection.connect(within(LONG));
+    field.runtime.block_on(connected).unwrap();
+}
+
 /// A server that runs `script` for each connection in turn.
 fn server(
     connections: usize,
@@ -120,7 +126,7 @@ fn a_server_that_never_answers_costs_the_deadline_and_the_connection() {
         _ => serve_reads(stream, 2.5),
     });
     let mut field = device(address);
-    field.connection.connect(within(LONG)).unwrap();
+    connect(&mut field);
     let (mut value, start) = ([-1.0], clock());
     let error = field
         .read(&mut value, start + Duration::from_millis(SHORT))
@@ -143,7 +149,7 @@ fn a_request_that_was_given_up_is_not_left_to_the_kernel_to_deliver() {
     let (seen, ended) = channel();
     let (address, serving) = server(1, move |_, stream| seen.send(end_of(stream)).unwrap());
     let mut field = device(address);
-    field.connection.connect(within(LONG)).unwrap();
+    connect(&mut field);
     let error = field.write(&[1.0], STAMP, within(SHORT)).unwrap_err();
     assert_eq!(error.kind, FieldErrorKind::Timeout);
     drop(field);
@@ -165,7 +171,7 @@ fn a_late_answer_is_never_taken_for_the_next_requests() {
         let _ = stream.write_all(&inputs(&head, 666.0, 666));
     });
     let mut field = device(address);
-    field.connection.connect(within(LONG)).unwrap();
+    connect(&mut field);
     let error = field.read(&mut [0.0], within(SHORT)).unwrap_err();
     assert_eq!(error.kind, FieldErrorKind::Timeout);
     late.send(()).unwrap();
@@ -311,7 +317,7 @@ fn a_write_acknowledged_for_another_block_is_refused() {
 fn nothing_is_sent_after_the_deadline() {
     let (address, serving) = server(1, |_, mut stream| assert_eq!(request(&mut stream), None));
     let mut field = device(address);
-    field.connection.connect(within(LONG)).unwrap();
+    connect(&mut field);
     let error = field.write(&[1.0], STAMP, clock()).unwrap_err();
     assert_eq!(error.kind, FieldErrorKind::Timeout);
     drop(field);

@@ -101,7 +101,9 @@ fn a_broken_sensor_leaves_its_output_and_its_loop_alone() {
         period: PERIOD,
     };
     let mut outputs = [1.25, 1.25];
-    controller.execute(&context, &[f64::NAN, 12.0, 0.0], &mut outputs);
+    controller
+        .execute(&context, &[f64::NAN, 12.0, 0.0], &mut outputs)
+        .unwrap();
     assert_eq!(outputs[0], 1.25);
     assert!(outputs[1] > 3.0 && controller.loops[0] == PidState::default());
 }
@@ -122,7 +124,7 @@ proptest! {
         let mut outputs = [0.0; 2];
         let context = CycleContext { cycle: 0, period: PERIOD };
         for (i, (a, b)) in before.iter().enumerate() {
-            original.execute(&context, &[*a, *b, i as f64], &mut outputs);
+            original.execute(&context, &[*a, *b, i as f64], &mut outputs).unwrap();
         }
         let mut state = vec![0; original.state_size_max()];
         let len = original.save(&mut state);
@@ -130,8 +132,8 @@ proptest! {
         successor.load(&state[..len]).unwrap();
         let mut theirs = outputs;
         for (i, (a, b)) in then.iter().enumerate() {
-            original.execute(&context, &[*a, *b, i as f64], &mut outputs);
-            successor.execute(&context, &[*a, *b, i as f64], &mut theirs);
+            original.execute(&context, &[*a, *b, i as f64], &mut outputs).unwrap();
+            successor.execute(&context, &[*a, *b, i as f64], &mut theirs).unwrap();
             prop_assert_eq!(outputs, theirs);
         }
     }
@@ -155,7 +157,7 @@ proptest! {
         }
         let mut outputs = [0.0; 2];
         let context = CycleContext { cycle: 0, period: PERIOD };
-        controller.execute(&context, &[12.0, 12.0, 0.0], &mut outputs);
+        controller.execute(&context, &[12.0, 12.0, 0.0], &mut outputs).unwrap();
         prop_assert!(outputs.iter().all(|output| (0.0..=VOLTAGE_MAX).contains(output)));
     }
 }

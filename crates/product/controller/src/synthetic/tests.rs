@@ -9,7 +9,7 @@ const CONTEXT: CycleContext = CycleContext {
 
 fn after(parameters: SyntheticParameters, cycles: u64) -> Synthetic {
     let mut synthetic = Synthetic::new(parameters);
-    (0..cycles).for_each(|_| synthetic.execute(&CONTEXT, &[], &mut []));
+    (0..cycles).for_each(|_| synthetic.execute(&CONTEXT, &[], &mut []).unwrap());
     synthetic
 }
 
@@ -46,7 +46,7 @@ proptest! {
     ) {
         let mut synthetic = Synthetic::new(SyntheticParameters { size: state.len(), changed_share });
         let _ = synthetic.load(&state);
-        synthetic.execute(&CONTEXT, &[], &mut []);
+        synthetic.execute(&CONTEXT, &[], &mut []).unwrap();
     }
 
     #[test]
@@ -61,8 +61,8 @@ proptest! {
         successor.load(&saved[..len]).unwrap();
         // A counter that does not fit the state counts on modulo what fits.
         for _ in 0..then {
-            original.execute(&CONTEXT, &[], &mut []);
-            successor.execute(&CONTEXT, &[], &mut []);
+            original.execute(&CONTEXT, &[], &mut []).unwrap();
+            successor.execute(&CONTEXT, &[], &mut []).unwrap();
             prop_assert_eq!(&original.state, &successor.state);
         }
     }
@@ -105,6 +105,6 @@ fn an_exhausted_counter_wraps_instead_of_panicking() {
         changed_share: 1.0,
     });
     synthetic.load(&[0xff; 8]).unwrap();
-    synthetic.execute(&CONTEXT, &[], &mut []);
+    synthetic.execute(&CONTEXT, &[], &mut []).unwrap();
     assert_eq!(synthetic.cycle(), 0);
 }

@@ -1,11 +1,13 @@
 //! One partner: its connections, its keys, and when it is called.
 
 use std::io;
+use std::sync::mpsc::SyncSender;
 use std::time::{Duration, Instant};
 
 use bumpless_pki::rustls::pki_types::CertificateDer;
 use bumpless_pki::{CertificateFault, Identity, Refusal};
 
+use super::proposal::{Carried, Order};
 use super::{Host, Identities, PartnerState, Setup};
 use crate::connection::{Connection, Ended};
 use crate::keys::{Keys, Ring};
@@ -13,7 +15,7 @@ use crate::message::Message;
 use crate::session::{Event, Session, SessionError};
 
 /// Between two calls: at first, and at most.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(2));
+const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
 
 pub struct Peer {
     keys: Keys,
@@ -28,8 +30,24 @@ pub struct Peer {
     path: usize,
     /// What the partner has shown in the session of which the keys are.
     shown: Vec<CertificateDer<'static>>,
+    /// What was proposed to the partner and is not answered.
+    proposal: Option<Proposal>,
     state: PartnerState,
     told: Option<PartnerState>,
+}
+
+struct Proposal {
+    text: String,
+    /// Where the answer goes, and how long it is waited for there.
+    reply: SyncSender<Carried>,
+    until: Instant,
+}
+
+impl Proposal {
+    fn message(&self) -> Message {
+        let text = self.text.clone();
+        Message::Propose { text }
+    }
 }
 
 impl Peer {
@@ -42,6 +60,7 @@ impl Peer {
             pause: PAUSE.0,
             path: 0,
             shown: Vec::new(),
+            proposal: None,
             state: PartnerState::default(),
             told: None,
         }
@@ -91,6 +110,43 @@ impl Peer {
         self.told.as_ref()
     }
 
+    /// Says what is to be said, if there is a session.
+    pub fn carry(&mut self, order: Order) {
+        match (order, &mut self.connection) {
+            (
+                Order::Propose {
+                    text, reply, until, ..
+                },
+                Some(connection),
+            ) => {
+                let proposal = Proposal { text, reply, until };
+                connection.say(&proposal.message());
+                self.proposal = Some(proposal);
+            }
+            (Order::Withdraw { .. }, Some(connection)) => connection.say(&Message::Withdraw),
+            (Order::Propose { reply, .. }, None) => {
+                let _ = reply.try_send(Carried::Unanswered);
+            }
+            (Order::Withdraw { .. }, None) => {}
+        }
+    }
+
+    /// Says what came of the partner's proposal.
+    pub fn answer(&mut self, answer: Result<(), String>) {
+        if let Some(connection) = &mut self.connection {
+            let refused = answer.err();
+            connection.say(&Message::Proposed { refused });
+        }
+    }
+
+    /// What was proposed is answered.
+    fn conclude(&mut self, carried: Carried) {
+        if let Some(proposal) = self.proposal.take() {
+            // Whoever asked may have gone.
+            let _ = proposal.reply.try_send(carried);
+        }
+    }
+
     pub fn retire(&mut self, now: Instant) -> Option<Ring> {
         self.keys.retire(now)
     }
@@ -129,6 +185,7 @@ impl Peer {
             && connection.drive(now, &mut events).is_err()
         {
             self.connection = None;
+            self.conclude(Carried::Unanswered);
         }
         if let Some(coming) = &mut self.coming
             && let Err(why) = coming.drive(now, &mut events)
@@ -152,7 +209,10 @@ impl Peer {
             } => {
                 self.state.mismatches = setup.profile.mismatches(&profile);
                 let ring = self.keys.agreed(secret);
-                match (host.set_keys(at, &ring), &mut self.coming) {
+                // Before anything is sealed: what is sent then keeps to it.
+                let taken = host.set_profile(at, &profile) && host.set_keys(at, &ring);
+                self.state.profile = Some(profile);
+                match (taken, &mut self.coming) {
                     (true, Some(coming)) => {
                         coming.say(&Message::Ready);
                         // It leaves at once, not when something comes.
@@ -175,6 +235,10 @@ impl Peer {
                 };
                 host.set_keys(at, &ring);
                 coming.say(&Message::Sealing);
+                // Its answer may be lost with the session before; to be asked twice does no harm.
+                if let Some(proposal) = self.proposal.as_ref().filter(|it| now < it.until) {
+                    coming.say(&proposal.message());
+                }
                 self.shown = coming.session().shown().unwrap_or_default().to_vec();
                 if let Some(before) = self.connection.replace(coming) {
                     before.close();
@@ -184,6 +248,10 @@ impl Peer {
                 (self.pause, self.call_at) = (PAUSE.0, now);
             }
             Event::Sealing => self.keys.sealing(now),
+            Event::Proposed(text) => host.propose(at, text),
+            Event::Answered(Ok(())) => self.conclude(Carried::Prepared),
+            Event::Answered(Err(why)) => self.conclude(Carried::Refused(why)),
+            Event::Withdrawn => host.withdraw(at),
         }
     }
 

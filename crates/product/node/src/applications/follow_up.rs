@@ -7,7 +7,7 @@ use bumpless_controller::executor::{HoldCause, Outcome, Resumed};
 use bumpless_controller::{CycleReport, FieldError, FieldErrorKind};
 use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
 
-use crate::counter_board::CounterBoard;
+use crate::counter_board::{CounterBoard, ProgramNote};
 use crate::event::{NodeEvent, OutputOutcome};
 use crate::executor::Environment;
 use crate::log::EventSink;
@@ -16,25 +16,64 @@ use crate::short_text::ShortText;
 /// What follows each cycle's end: the data plane may go on with a hand-over, the log is told.
 pub struct FollowUp<E> {
     /// Role and right to write.
-    pub gate: Arc<PublishedPermit>,
+    gate: Arc<PublishedPermit>,
     /// What the application's executor and the data plane share.
-    pub mailbox: Arc<ApplicationMailbox>,
+    mailbox: Arc<ApplicationMailbox>,
     /// Where the executor's counters are shown.
-    pub board: Arc<CounterBoard>,
+    board: Arc<CounterBoard>,
     /// Turns reports into events.
-    pub reporter: Reporter,
+    reporter: Reporter,
     /// The way to the data plane.
-    pub environment: E,
+    environment: E,
+    /// How the program failed, not shown yet.
+    unshown: Option<ProgramNote>,
 }
 
 impl<E: Environment> FollowUp<E> {
+    /// What follows the cycles of an application that shares this with the data plane.
+    pub fn new(
+        (gate, mailbox): (Arc<PublishedPermit>, Arc<ApplicationMailbox>),
+        board: Arc<CounterBoard>,
+        reporter: Reporter,
+        environment: E,
+    ) -> Self {
+        Self {
+            gate,
+            mailbox,
+            board,
+            reporter,
+            environment,
+            unshown: None,
+        }
+    }
+
     /// A cycle has ended, with this report.
     pub fn cycle_ended(&mut self, report: &CycleReport, counters: &Counters) {
         if self.mailbox.leave_cycle(&self.gate) {
             self.environment.wake_data_plane();
         }
         self.board.store(counters);
+        self.board.note_silent(report.silent_devices);
+        self.show_fault(report);
         self.reporter.report(report);
+    }
+}
+
+impl<E> FollowUp<E> {
+    /// Shows how the program last failed, as soon as nobody reads that.
+    fn show_fault(&mut self, report: &CycleReport) {
+        if let Some((cycle, fault)) = &report.program_fault {
+            self.unshown = Some(ProgramNote {
+                cycle: *cycle,
+                at: report.ended,
+                cause: ShortText::of(fault),
+            });
+        }
+        if let Some(note) = self.unshown
+            && self.board.note_program(note)
+        {
+            self.unshown = None;
+        }
     }
 }
 
@@ -61,6 +100,10 @@ impl Reporter {
     fn report(&mut self, report: &CycleReport) {
         if let Some(resumed) = report.resumed {
             self.notice("resumed", ShortText::of(Describe(resumed)), report.ended);
+        }
+        if let Some((cycle, fault)) = &report.program_fault {
+            let cause = ShortText::of(format_args!("cycle {cycle}: {fault}"));
+            self.notice("program_fault", cause, report.ended);
         }
         if report.backup_behind {
             let cause = ShortText::of(format_args!(
@@ -140,6 +183,16 @@ fn verdict(outcome: &Outcome) -> Option<(OutputOutcome, Option<&'static str>, Sh
         Outcome::Held(HoldCause::NoInputs(error)) => {
             (OutputOutcome::Held, Some("no inputs"), ShortText::of(error))
         }
+        Outcome::Held(HoldCause::Program(fault)) => (
+            OutputOutcome::Held,
+            None,
+            ShortText::of(format_args!("the program failed: {fault}")),
+        ),
+        Outcome::SafeValues(fault) => (
+            OutputOutcome::Safe,
+            Some("safe values"),
+            ShortText::of(format_args!("the program has stopped: {fault}")),
+        ),
         Outcome::WriteFailed(error) => {
             let (outcome, kind) = match error.kind {
                 FieldErrorKind::RejectedEpoch { .. } => (OutputOutcome::Rejected, None),
@@ -186,6 +239,7 @@ impl std::fmt::Display for Describe<&bumpless_controller::executor::FailCause> {
         match self.0 {
             FailCause::Field(error) => write!(f, "stopped as on_failure = \"fail\" says: {error}"),
             FailCause::State(error) => write!(f, "the predecessor's state cannot be used: {error}"),
+            FailCause::Program(fault) => write!(f, "the program has failed again: {fault}"),
         }
     }
 }

@@ -52,7 +52,7 @@ impl ApplicationThread {
         settings: &config::Application,
         priority: Option<u8>,
     ) -> io::Result<thread::JoinHandle<()>> {
-        let application = build(settings);
+        let application = build(settings)?;
         let field = open_field(settings)?;
         let executor = executor_settings(settings, self.node);
         let name = format!("app {}", settings.name);
@@ -87,13 +87,8 @@ impl ApplicationThread {
             ),
         };
         let reporter = Reporter::new(self.index as u16, self.sink, self.log_outputs);
-        let mut follow_up = FollowUp {
-            gate: self.gate,
-            mailbox: self.mailbox,
-            board: self.board,
-            reporter,
-            environment,
-        };
+        let shared = (self.gate, self.mailbox);
+        let mut follow_up = FollowUp::new(shared, self.board, reporter, environment);
         let observer = move |report: &CycleReport, counters: &Counters| {
             follow_up.cycle_ended(report, counters);
         };

@@ -33,7 +33,7 @@ impl Tuning {
     pub fn new(settings: &config::Application, node: NodeId) -> io::Result<Self> {
         Ok(Self {
             settings: executor_settings(settings, node),
-            application: build(settings),
+            application: build(settings)?,
             field: open_field(settings)?,
             hot_restart: settings.hot_restart,
             persist: settings.persist,
@@ -94,7 +94,7 @@ where
         persist,
         ..
     } = *tuning;
-    tuning.result = match executor.tune(settings, application, field) {
+    tuning.result = match executor.tune(settings.clone(), application, field) {
         Ok((application, field)) => {
             (tuning.application, tuning.field) = (application, field);
             executor.replication().set_persist(persist);
@@ -107,5 +107,6 @@ where
             Err(error.to_string())
         }
     };
+    tuning.settings = settings;
     tuning
 }

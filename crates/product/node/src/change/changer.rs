@@ -62,6 +62,17 @@ impl Changer {
         self.prepared.as_ref().map(|prepared| prepared.fingerprint)
     }
 
+    /// Whether `config` is in force, or prepared and not being withdrawn.
+    pub fn has(&self, config: &Config) -> bool {
+        let fingerprint = config.fingerprint();
+        let withdrawn = matches!(
+            self.jobs.front(),
+            Some(Job::Withdraw | Job::Forget | Job::NotMade | Job::Pause { .. })
+        );
+        let prepared = self.next() == Some(fingerprint) && !withdrawn;
+        prepared || self.config.fingerprint() == fingerprint
+    }
+
     /// In words, what it is about; `None` if nothing.
     pub fn doing(&self) -> Option<&'static str> {
         Some(match self.jobs.front()? {

@@ -6,6 +6,7 @@
 //! | `job` | what can be left to do, and the steps |
 //! | `places` | which application has which place |
 //! | `prepared` | everything that a change needs, made before it is announced |
+//! | `proposals` | changes for which the partner asks |
 //! | `store` | the configuration's file, and the one beside it |
 //! | `thread` | taking the steps in a daemon |
 
@@ -13,6 +14,7 @@ pub mod changer;
 mod job;
 mod places;
 mod prepared;
+mod proposals;
 pub mod store;
 mod thread;
 
@@ -20,4 +22,5 @@ pub use changer::Changer;
 pub use job::Step;
 pub use places::Places;
 pub use prepared::Newcomer;
+pub use proposals::Proposals;
 pub use thread::{ChangeRequest, RunningChanges, Tools};

@@ -1,6 +1,7 @@
 //! Taking the steps of a change in a daemon: a thread that may block, beside the data plane.
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, channel, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -19,9 +20,11 @@ use crate::data_plane::Command;
 use crate::data_plane::change::{ChangeAnswer, ChangeBoard, ChangeOrder};
 use crate::directory::Directory;
 use crate::event::NodeEvent;
+use crate::key_file;
 use crate::log::{EventSink, LogRegistry};
 use crate::running::Running;
 use crate::short_text::ShortText;
+use crate::state_security;
 
 /// The thread looks at least so often whether it is to end.
 const LOOK: Duration = Duration::from_millis(200);
@@ -34,6 +37,8 @@ pub enum ChangeRequest {
         text: String,
         /// The file that it was read from.
         file: String,
+        /// The partner has sent it, and may have done so before.
+        carried: bool,
         /// Where the verdict goes.
         reply: SyncSender<Result<(), String>>,
     },
@@ -48,6 +53,8 @@ pub enum ChangeRequest {
 pub struct Tools {
     /// The configuration's file; without one nothing is changed.
     pub store: Option<Store>,
+    /// Where paths of keys begin.
+    pub keys_folder: PathBuf,
     /// What the data plane says.
     pub board: Arc<ChangeBoard>,
     /// Orders to it.
@@ -161,6 +168,7 @@ impl ChangeThread {
         let found = match store.next() {
             Ok(None) => return,
             Ok(Some(text)) => read(&text, &file)
+                .and_then(|next| self.with_keys(next))
                 .and_then(|next| self.changer.resume((next, &text, &file), Clock.now())),
             Err(error) => Err(error.to_string()),
         };
@@ -170,6 +178,15 @@ impl ChangeThread {
             self.tell(&format!(
                 "what was prepared before the start was given up: {error}"
             ));
+        }
+    }
+
+    /// `next`, if the keys are here with which its states are sealed.
+    fn with_keys(&self, next: Config) -> Result<Config, String> {
+        let problems = state_security::key_problems(&next, &self.tools.keys_folder);
+        match problems.is_empty() {
+            true => Ok(next),
+            false => Err(key_file::told(&problems)),
         }
     }
 
@@ -193,9 +210,21 @@ impl ChangeThread {
 
     fn take(&mut self, request: ChangeRequest) {
         let (reply, result) = match request {
-            ChangeRequest::Apply { text, file, reply } => {
+            ChangeRequest::Apply {
+                text,
+                file,
+                carried,
+                reply,
+            } => {
+                let next = read(&text, &file);
+                let known = next.as_ref().is_ok_and(|next| self.changer.has(next));
+                if carried && known {
+                    let _ = reply.try_send(Ok(()));
+                    return;
+                }
                 let result = match self.tools.store {
-                    Some(_) => read(&text, &file)
+                    Some(_) => next
+                        .and_then(|next| self.with_keys(next))
                         .and_then(|next| self.changer.apply((next, &text, &file), Clock.now())),
                     None => Err("the node was started without a file to replace".into()),
                 };

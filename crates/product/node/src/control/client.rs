@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use bumpless_base::NodeId;
 use bumpless_config::Config;
+use serde::Serialize;
 use serde_json::Value;
 
 use super::Request;
@@ -55,7 +56,7 @@ impl Station {
 ///
 /// # Errors
 /// Nobody answers.
-pub fn request(path: &Path, request: &Request) -> io::Result<Value> {
+pub fn request(path: &Path, request: &impl Serialize) -> io::Result<Value> {
     let stream = UnixStream::connect(path).map_err(|error| not_reached(path, &[], &error))?;
     ask(&stream, path, request)
 }
@@ -97,7 +98,7 @@ fn own_user() -> u32 {
     fs::metadata("/proc/self").map_or(0, |process| process.uid())
 }
 
-fn ask(stream: &UnixStream, path: &Path, request: &Request) -> io::Result<Value> {
+fn ask(stream: &UnixStream, path: &Path, request: &impl Serialize) -> io::Result<Value> {
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.set_write_timeout(Some(TIMEOUT))?;
     let mut writer = stream;

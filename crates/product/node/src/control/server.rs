@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsRawFd, RawFd};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::thread;
 use bumpless_base::{Duration, Instant};
 use bumpless_net_linux::{Clock, Poller, Waker};
 
+use super::access;
 use super::{Handler, refusal};
 
 /// Longest request line, in bytes.
@@ -34,19 +35,13 @@ pub struct ControlServer {
 }
 
 impl ControlServer {
-    /// Listens at `path`. A socket left behind by a killed process is replaced; the caller holds the
-    /// instance lock, so nobody else can be listening there.
+    /// Listens at `path`, which this user may open, and the members of `group` if one is named. A socket left behind by a
+    /// killed process is replaced; the caller holds the instance lock, so nobody else can be listening there.
     ///
     /// # Errors
-    /// The socket, the thread, or what wakes it is refused.
-    pub fn start(path: &Path, handler: impl Handler) -> io::Result<Self> {
-        if let Err(error) = fs::remove_file(path)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            return Err(error);
-        }
-        let listener = UnixListener::bind(path)?;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    /// There is no such group, or the socket, its group, the thread, or what wakes it is refused.
+    pub fn start(path: &Path, group: Option<&str>, handler: impl Handler) -> io::Result<Self> {
+        let listener = listen(path, group)?;
         listener.set_nonblocking(true)?;
         let (stop, waker) = (Arc::new(AtomicBool::new(false)), Waker::new()?);
         let reception = Reception {
@@ -65,6 +60,34 @@ impl ControlServer {
             stop,
             waker,
         })
+    }
+}
+
+/// A socket that gets its name when its rights are as they are to be.
+fn listen(path: &Path, group: Option<&str>) -> io::Result<UnixListener> {
+    let mut draft = path.to_owned().into_os_string();
+    draft.push("~");
+    let draft = PathBuf::from(draft);
+    remove(&draft)?;
+    let listener = UnixListener::bind(&draft)?;
+    let admit = || -> io::Result<()> {
+        if let Some(group) = group {
+            chown(&draft, None, Some(access::group(group)?))?;
+        }
+        let mode = if group.is_some() { 0o660 } else { 0o600 };
+        fs::set_permissions(&draft, fs::Permissions::from_mode(mode))?;
+        fs::rename(&draft, path)
+    };
+    admit().inspect_err(|_| {
+        let _ = remove(&draft);
+    })?;
+    Ok(listener)
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
@@ -176,7 +199,10 @@ impl<H: Handler> Reception<H> {
 
     fn answer(&mut self, mut stream: &UnixStream, request: &[u8]) -> io::Result<()> {
         let reply = match serde_json::from_slice(request) {
-            Ok(request) => self.handler.handle(request),
+            Ok(request) => match access::judge(stream, H::is_order(&request)) {
+                Ok(()) => self.handler.handle(request),
+                Err(refused) => refusal(refused),
+            },
             Err(error) => refusal(format_args!("request not understood: {error}")),
         };
         stream.set_nonblocking(false)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bumpless_atomic_box::DirtySet;
-use bumpless_base::{Epoch, Instant};
+use bumpless_base::{Epoch, Instant, ProgramStanding};
 use bumpless_mailbox::MemberStatus;
 
 use super::members::Members;
@@ -15,6 +15,9 @@ pub struct Aggregate {
     /// By place, the status that has been counted.
     known: Vec<MemberStatus>,
     unfit: usize,
+    /// Applications whose program is stopped and could go on elsewhere, and those where it stays.
+    seeking: usize,
+    staying: usize,
     outdated: usize,
     /// Until when a node could go on that has written an output which some field device shows and no state here
     /// includes.
@@ -36,6 +39,8 @@ impl Aggregate {
             dirty,
             known: vec![MemberStatus::default(); count],
             unfit: 0,
+            seeking: 0,
+            staying: 0,
             outdated: 0,
             outdated_until: Instant::ZERO,
             outdated_changed: false,
@@ -88,6 +93,10 @@ impl Aggregate {
             *sum = *sum + usize::from(after) - usize::from(before);
         };
         count(&mut self.unfit, !before.fit, !after.fit);
+        let seeks = |status: MemberStatus| status.program == ProgramStanding::StoppedSeeksRelief;
+        count(&mut self.seeking, seeks(before), seeks(after));
+        let stays = |status: MemberStatus| status.program == ProgramStanding::Stopped;
+        count(&mut self.staying, stays(before), stays(after));
         let (was, is) = (before.outdated, after.outdated);
         count(&mut self.outdated, was.is_some(), is.is_some());
         self.outdated_changed |= before.lacking != after.lacking;
@@ -114,6 +123,21 @@ impl Aggregate {
     /// Whether every application can run here.
     pub fn all_fit(&self) -> bool {
         self.unfit == 0
+    }
+
+    /// Whether some program has failed and is stopped here.
+    pub fn any_stopped(&self) -> bool {
+        self.seeking + self.staying > 0
+    }
+
+    /// Whether some program that is stopped here could go on elsewhere.
+    pub fn program_seeks_relief(&self) -> bool {
+        self.seeking > 0
+    }
+
+    /// Whether some application cannot run here for another reason than that its program stays stopped.
+    pub fn relief_helps(&self) -> bool {
+        self.unfit > self.staying
     }
 
     /// The field device of some application has accepted an output later than the newest state here: until when
@@ -220,7 +244,12 @@ mod tests {
 
     /// Something that an application or its executor says.
     fn change(mailbox: &ApplicationMailbox, round: u64, shown: &mut u64, random: &mut Random) {
-        match random.below(8) {
+        match random.below(9) {
+            7 => mailbox.set_program(match random.below(3) {
+                0 => ProgramStanding::Runs,
+                1 => ProgramStanding::StoppedSeeksRelief,
+                _ => ProgramStanding::Stopped,
+            }),
             0 => mailbox.note_published(round, StateLife::default()),
             1 => mailbox.settle(round, random.chance(0.5)),
             2 => mailbox.set_fit(random.chance(0.5)),
@@ -263,6 +292,11 @@ mod tests {
             .collect();
         let behind = each.iter().any(|status| status.behind);
         assert_eq!(aggregate.all_fit(), each.iter().all(|status| status.fit));
+        let stopped = |standing| each.iter().any(|status| status.program == standing);
+        let seeks = stopped(ProgramStanding::StoppedSeeksRelief);
+        assert_eq!(aggregate.program_seeks_relief(), seeks);
+        let stopped = seeks || stopped(ProgramStanding::Stopped);
+        assert_eq!(aggregate.any_stopped(), stopped);
         assert_eq!(aggregate.any_behind(), behind);
         assert_eq!(
             aggregate.in_step(),

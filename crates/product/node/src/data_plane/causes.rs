@@ -1,6 +1,6 @@
 //! Causes in words, with their remedies.
 
-use bumpless_base::{LinkId, PeerId};
+use bumpless_base::{LinkId, PeerId, ProgramStanding};
 use bumpless_redundancy::{GroupId, RedundancyCause, ReferenceId, RoleCause, WaitCause};
 use bumpless_transfer::FailureCause;
 
@@ -37,6 +37,14 @@ impl<D: Drivers> DataPlane<D> {
         let of_group = |group_at: usize| self.groups.get(group_at).is_some_and(|g| g.id == group);
         let mut channels = self.channels.iter().flatten();
         let silent = channels.find(|c| of_group(c.group.0) && !c.mailbox.status().fit);
+        let stopped = silent.filter(|c| c.mailbox.status().program != ProgramStanding::Runs);
+        if let Some(note) = stopped.and_then(|c| c.board.program(None)) {
+            return ShortText::of(format_args!(
+                "a program has failed in cycle {}: {}",
+                note.cycle,
+                note.cause.as_str()
+            ));
+        }
         let name = silent.and_then(|c| self.titles.fields.get(usize::from(c.application)));
         let name = name.map_or("a field device", String::as_str);
         ShortText::of(format_args!("{name} does not answer"))
@@ -109,6 +117,9 @@ impl<D: Drivers> DataPlane<D> {
             RedundancyCause::BackupNotSynced => {
                 ShortText::of("the backup has no fresh state of every application")
             }
+            RedundancyCause::BackupUnfit if self.titles.programs => ShortText::of(
+                "an application cannot run on the backup: a field device does not answer it, or its program has failed",
+            ),
             RedundancyCause::BackupUnfit => {
                 ShortText::of("a field device does not answer the backup")
             }

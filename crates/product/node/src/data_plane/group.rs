@@ -15,6 +15,8 @@ use crate::snapshot::GroupSnapshot;
 /// primary that is waits between two requests to be relieved.
 const UNFIT_TIMEOUT: Duration = Duration::from_millis(300);
 const RELIEF_INTERVAL: Duration = Duration::from_secs(2);
+/// The same where a program has failed, which leaves its process without control at once.
+const PROGRAM_RELIEF_INTERVAL: Duration = Duration::from_millis(100);
 /// A cycle that lasts longer than this, and longer than ten periods, is taken for one that never ends.
 const WATCHDOG: Duration = Duration::from_secs(1);
 
@@ -255,10 +257,11 @@ impl GroupRuntime {
         if fit == self.unfit_since.is_some() {
             self.unfit_since = (!fit).then_some(now);
         }
-        // One late answer of a device is not yet a reason to be unfit.
-        let unfit = self
-            .unfit_since
-            .is_some_and(|since| now.since(since) > UNFIT_TIMEOUT);
+        // One late answer of a device is not yet a reason to be unfit. A program that is stopped has had its second.
+        let unfit = self.aggregate.any_stopped()
+            || self
+                .unfit_since
+                .is_some_and(|since| now.since(since) > UNFIT_TIMEOUT);
         if unfit != self.unfit {
             self.unfit = unfit;
             self.tell_holding(redundancy, now);
@@ -287,10 +290,13 @@ impl GroupRuntime {
     /// A primary that cannot run its applications asks a backup that can to take over. Refused if
     /// the backup is no better off.
     fn seek_relief(&mut self, redundancy: &mut Redundancy, now: Instant) {
-        let waited = self
-            .relieved_at
-            .is_none_or(|at| now.since(at) > RELIEF_INTERVAL);
-        if self.unfit && self.gate.is_primary() && waited {
+        let interval = match self.aggregate.program_seeks_relief() {
+            true => PROGRAM_RELIEF_INTERVAL,
+            false => RELIEF_INTERVAL,
+        };
+        let waited = self.relieved_at.is_none_or(|at| now.since(at) > interval);
+        let helps = self.unfit && self.aggregate.relief_helps();
+        if helps && self.gate.is_primary() && waited {
             self.relieved_at = Some(now);
             let _ = redundancy.command_switchover(self.id, now);
         }

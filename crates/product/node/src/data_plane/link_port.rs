@@ -100,6 +100,11 @@ impl<L: Link, S: Suite> LinkPort<L, S> {
         &self.protection
     }
 
+    /// States leave at `bandwidth` bit/s from here on; zero: not paced.
+    pub fn set_bandwidth(&mut self, bandwidth: u64, now: Instant) {
+        self.pacer.set_bandwidth(bandwidth, now);
+    }
+
     /// Asks the driver how many datagrams were lost before it could receive them.
     pub fn measure_drops(&mut self) {
         let Some(count) = self.driver.receive_drops() else {

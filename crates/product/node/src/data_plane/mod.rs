@@ -18,6 +18,7 @@ pub mod change;
 pub mod drivers;
 pub mod group;
 pub mod inbound;
+pub mod limits;
 pub mod link_port;
 pub mod members;
 mod notices;
@@ -31,8 +32,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
-use bumpless_base::{Duration, Instant};
-use bumpless_config::Config;
+use bumpless_base::{Duration, Instant, PeerId};
+use bumpless_config::{ApplicationKind, Config};
 use bumpless_mailbox::ApplicationMailbox;
 use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, SwitchoverRefused};
 use bumpless_secure::{Keyring, RingSuite, Suite};
@@ -44,6 +45,7 @@ use self::change::{ChangeAnswer, ChangeBoard, ChangeOrder};
 use self::drivers::{Drivers, Pingers, Ports, Sockets};
 use self::group::GroupRuntime;
 use self::inbound::Cores;
+use self::limits::{AllLimits, Limits};
 use self::protection::Use;
 use crate::counter_board::CounterBoard;
 use crate::event::NodeEvent;
@@ -81,6 +83,13 @@ pub enum Command<S: Suite = RingSuite> {
         way: Use,
         /// Takes `keys` back; has room for it.
         reply: SyncSender<Arc<Keyring<S>>>,
+    },
+    /// What a partner can take is this.
+    SetLimits {
+        /// The partner.
+        peer: PeerId,
+        /// What it has stated.
+        limits: Limits,
     },
     /// Take a step in a change of the configuration.
     Change {
@@ -160,6 +169,8 @@ struct Titles {
     references: Vec<String>,
     /// Field devices, by number of their applications at the start.
     fields: Vec<String>,
+    /// Some application is a program of a user, which can fail.
+    programs: bool,
 }
 
 impl Titles {
@@ -170,6 +181,10 @@ impl Titles {
             partners: wiring.names.partners.clone(),
             references: references.map(|reference| reference.name.clone()).collect(),
             fields: config.applications.iter().map(field_name).collect(),
+            programs: config
+                .applications
+                .iter()
+                .any(|it| matches!(it.kind, ApplicationKind::Program(_))),
         }
     }
 }
@@ -177,7 +192,7 @@ impl Titles {
 /// The field device of an application, in words.
 fn field_name(settings: &bumpless_config::Application) -> String {
     match &settings.field {
-        Some(field) => format!("field device {} of '{}'", field.address, settings.name),
+        Some(field) => format!("field device {} of '{}'", field.places(), settings.name),
         None => format!("application '{}'", settings.name),
     }
 }
@@ -207,6 +222,7 @@ pub struct DataPlane<D: Drivers = Sockets> {
     groups: Vec<GroupRuntime>,
     /// By place; some are vacant.
     channels: Vec<Option<ChannelRuntime>>,
+    limits: AllLimits,
     titles: Titles,
     /// Partner by partner, as status shows them.
     link_snapshots: Vec<LinkSnapshot>,
@@ -249,6 +265,7 @@ impl<D: Drivers> DataPlane<D> {
             pingers,
             groups,
             channels,
+            limits: AllLimits::new(config, wiring),
             titles: Titles::new(config, wiring),
             link_snapshots: vec![LinkSnapshot::default(); links],
             surroundings,

@@ -1,6 +1,6 @@
 //! What status shows, and the measurements for it, now and then.
 
-use bumpless_base::{Counter, Counters, Duration, Instant, LinkId, PeerId};
+use bumpless_base::{Counter, Counters, Duration, Instant, LinkId, PeerId, ProgramStanding};
 use bumpless_net_linux::Echo;
 use bumpless_redundancy::{RedundancyCause, RedundancyLevel};
 
@@ -104,11 +104,24 @@ impl<D: Drivers> DataPlane<D> {
         counters.merge(self.cores.receiver.counters());
         counters.merge(self.cores.redundancy.counters());
         self.add_drivers(&mut counters);
-        snapshot.applications.fill(ApplicationSnapshot::default());
+        for application in &mut snapshot.applications {
+            // What is there of a program's failure may be all that can be had of it at this moment.
+            *application = ApplicationSnapshot {
+                program_fault: application.program_fault,
+                ..ApplicationSnapshot::default()
+            };
+        }
         for channel in self.channels.iter().flatten() {
             channel.board.add_to(&mut counters);
-            snapshot.applications[usize::from(channel.application)] = ApplicationSnapshot {
-                field_silent: !channel.mailbox.status().fit,
+            let status = channel.mailbox.status();
+            let stopped = status.program != ProgramStanding::Runs;
+            let shown = &mut snapshot.applications[usize::from(channel.application)];
+            *shown = ApplicationSnapshot {
+                field_silent: !status.fit && !stopped,
+                silent_devices: channel.board.silent(),
+                program_stopped: stopped,
+                program_faults: channel.board.get(Counter::ProgramFaults),
+                program_fault: channel.board.program(shown.program_fault),
                 ..channel.snapshot
             };
         }

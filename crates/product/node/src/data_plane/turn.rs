@@ -133,6 +133,7 @@ impl<D: Drivers> DataPlane<D> {
                 }
                 let _ = reply.try_send(keys);
             }
+            Command::SetLimits { peer, limits } => self.take_limits(peer, limits, now),
             Command::Change { mut order, reply } => {
                 // What has happened until here is of those who are there until here.
                 self.drain_events(now);

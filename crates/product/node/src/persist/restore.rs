@@ -113,7 +113,9 @@ pub fn judge(
         return Err(Refusal::OtherProgram);
     }
     let usable_for = usable_for(file.published_ns, settings.hot_restart, wall_ns)?;
-    try_load(build(settings).as_mut(), file.state, file.progress).map_err(Refusal::Unloadable)?;
+    let application = build(settings).map_err(|error| error.to_string());
+    let loaded = application.and_then(|mut it| try_load(it.as_mut(), file.state, file.progress));
+    loaded.map_err(Refusal::Unloadable)?;
     Ok(Restored {
         state: file.state.to_vec(),
         progress: file.progress,

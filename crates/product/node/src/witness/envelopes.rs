@@ -50,12 +50,14 @@ pub struct PairKey<S> {
 }
 
 /// A node that agrees on keys in sessions, and has none yet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Expected {
     /// Its pair (`bumpless_config::pair_id`): it asks for no other.
     pub pair: u32,
     /// **Must be random** (N-3).
     pub origin: u64,
+    /// Where it asks.
+    pub places: Vec<u32>,
 }
 
 /// What opens requests that come to a place.
@@ -116,19 +118,18 @@ impl<S: Suite> Envelopes<S> {
     }
 
     /// Adds nodes whose keys are to come, at the end; returns the position of the first one.
-    pub fn expect(
-        &mut self,
-        nodes: impl IntoIterator<Item = Expected>,
-        places: &[u32],
-        now: Instant,
-    ) -> usize {
+    pub fn expect(&mut self, nodes: impl IntoIterator<Item = Expected>, now: Instant) -> usize {
         let first = self.keys.len();
-        let nodes = nodes.into_iter().map(|Expected { pair, origin }| PerKey {
+        let nodes = nodes.into_iter().map(|expected| PerKey {
             keys: None,
-            pair,
-            sealer: Sealer::new(WITNESS, origin),
+            pair: expected.pair,
+            sealer: Sealer::new(WITNESS, expected.origin),
             sealing: SealingKey::default(),
-            openers: places.iter().map(|&place| opener(place, now)).collect(),
+            openers: expected
+                .places
+                .into_iter()
+                .map(|place| opener(place, now))
+                .collect(),
         });
         let known = std::mem::take(&mut self.keys).into_iter();
         self.keys = known.chain(nodes).collect();

@@ -48,9 +48,7 @@ impl Authority {
         let _lock = self.lock()?;
         let validity = self.within(lifetime, now).map_err(here)?;
         // Before anything is signed; making the folder asks again.
-        if fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some()) {
-            return Err(Problem::at(out, guarded_file::Cause::Exists));
-        }
+        self.judge_folder(out)?;
         let revoked = self.folder.join(REVOKED);
         let list = guarded_file::read(&revoked, Guard::Unchanged, pem::LIST_LEN_MAX)
             .map_err(|cause| Problem::at(&revoked, cause))?;
@@ -87,6 +85,17 @@ impl Authority {
             serial: told,
             ends,
         })
+    }
+
+    /// Whether a folder can be made at `out`, as far as that can be told without making it.
+    ///
+    /// # Errors
+    /// There is one that is not empty.
+    pub fn judge_folder(&self, out: &Path) -> Result<(), Problem> {
+        match fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_some()) {
+            true => Err(Problem::at(out, guarded_file::Cause::Exists)),
+            false => Ok(()),
+        }
     }
 
     fn within(&self, lifetime: Duration, now: UnixTime) -> Result<sign::Validity, Cause> {

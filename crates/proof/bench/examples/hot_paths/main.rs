@@ -3,6 +3,8 @@
 //!
 //!     hot_paths PATH ROUNDS
 
+mod guard;
+mod iprp;
 mod node;
 mod protection;
 mod roles;
@@ -13,7 +15,7 @@ use std::process::ExitCode;
 /// A path's name, what runs so many rounds of it, and how many steps each round has.
 type Path = (&'static str, fn(u64), u64);
 
-const PATHS: [Path; 12] = [
+const PATHS: [Path; 18] = [
     (
         "send a packet of 1 MB on one link",
         transfer::send_on_one,
@@ -58,6 +60,36 @@ const PATHS: [Path; 12] = [
         protection::PACKETS,
     ),
     ("a turn in which nothing is due", roles::idle, 1),
+    (
+        "iPRP: replicate on two networks",
+        iprp::replicate,
+        iprp::PACKETS,
+    ),
+    (
+        "iPRP: replicate, hand on and discard",
+        iprp::replicate_and_discard,
+        iprp::PACKETS,
+    ),
+    (
+        "iPRP: replicate on two networks, not sealed",
+        iprp::replicate_open,
+        iprp::PACKETS,
+    ),
+    (
+        "iPRP: replicate, hand on and discard, not sealed",
+        iprp::replicate_and_discard_open,
+        iprp::PACKETS,
+    ),
+    (
+        "decide on a frame that is wanted and take it, 64 flows",
+        guard::wanted,
+        guard::FRAMES,
+    ),
+    (
+        "decide on a frame of a flood, 64 flows",
+        guard::flood,
+        guard::FRAMES,
+    ),
 ];
 
 fn main() -> ExitCode {

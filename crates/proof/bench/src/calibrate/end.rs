@@ -221,8 +221,8 @@ fn host() -> String {
 
 fn receive(config: Config, session: &Session) -> Result<(), String> {
     let mut node = Node::start(config, &session.to)?;
-    let mut reader = node
-        .take_subscribers()
+    let (mut reader, _) = node
+        .take_subscribers()?
         .into_iter()
         .next()
         .ok_or("the session has no channel")?;

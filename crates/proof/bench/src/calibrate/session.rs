@@ -3,7 +3,7 @@
 use bumpless_base::{ChannelId, Duration, LinkSet};
 use bumpless_config::{
     AfterHotRestart, Application, ApplicationKind, Commit, Config, Distribution, Group, Security,
-    Synthetic,
+    StateSecurity, Synthetic,
 };
 use bumpless_plan::cost::file::names_of;
 use serde::{Deserialize, Serialize};
@@ -276,6 +276,7 @@ impl Session {
                 changed_share: 0.0,
             }),
             field: None,
+            security: StateSecurity::NONE,
         })
     }
 

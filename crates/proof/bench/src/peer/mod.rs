@@ -6,6 +6,7 @@ pub mod options;
 pub mod payload;
 pub mod stream;
 pub mod tcp;
+pub mod tls;
 pub mod transfer;
 
 use std::io;
@@ -36,8 +37,10 @@ pub trait ChannelSender: Send {
 /// What keeps it from listening or connecting, with a remedy; or nobody reads what it says.
 pub fn run(side: Side, options: &PeerOptions) -> Result<(), String> {
     match (options.kind, side) {
-        (Kind::Transfer, Side::Send) => transfer::send(options),
-        (Kind::Transfer, Side::Receive) => transfer::receive(options),
+        (kind, Side::Send) if kind.is_ours() => transfer::send(options),
+        (kind, Side::Receive) if kind.is_ours() => transfer::receive(options),
+        (Kind::TcpTls, Side::Send) => tls::send(options),
+        (Kind::TcpTls, Side::Receive) => tls::receive(options),
         (_, Side::Send) => tcp::send(options),
         (_, Side::Receive) => tcp::receive(options),
     }

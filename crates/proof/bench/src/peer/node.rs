@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use bumpless_base::{Duration, TransferOutcome};
-use bumpless_config::Config;
+use bumpless_base::{Duration, NodeId, TransferOutcome};
+use bumpless_config::{Config, Security};
 use bumpless_controller::Replication;
 use bumpless_mailbox::PublishedPermit;
 use bumpless_net_linux::{Clock, Waker, random};
@@ -18,13 +18,18 @@ use bumpless_node::executor::{ChannelReplication, Threads};
 use bumpless_node::log::EventLog;
 use bumpless_node::opening::{PacketKeys, open_links};
 use bumpless_node::realtime::prepare_thread;
+use bumpless_node::state_security::StateGuard;
 use bumpless_node::wiring::Wiring;
+use bumpless_secure::{Keyring, RingSuite, Secret};
 use bumpless_transfer::Subscriber;
 
 use super::ChannelSender;
 
 /// A node's data plane at work; ends when dropped.
 pub(crate) struct Node {
+    config: Config,
+    keys: Option<Arc<Keyring<RingSuite>>>,
+    node: NodeId,
     parts: Parts,
     ends: Ends,
     waker: Waker,
@@ -46,9 +51,13 @@ impl Node {
         let seed = random::seed().map_err(system)?;
         let waker = Waker::new().map_err(system)?;
         let mut notes = Vec::new();
+        let keys = match &config.security {
+            Security::Open => None,
+            _ => Some(Arc::new(keyring()?)),
+        };
         let links = open_links(
             (&config, &wiring),
-            PacketKeys::None,
+            keys.as_ref().map_or(PacketKeys::None, PacketKeys::Given),
             &mut bumpless_node::open_udp,
             &mut notes,
         )
@@ -72,7 +81,10 @@ impl Node {
         let waiter = Waiter::new(&plane, waker.clone());
         let notes = notes.into_iter().map(|note| note.text).collect();
         Ok(Self {
-            thread: Some(run(config, plane, waiter, log)?),
+            thread: Some(run(config.clone(), plane, waiter, log)?),
+            config,
+            keys,
+            node,
             parts,
             ends,
             waker,
@@ -82,8 +94,23 @@ impl Node {
     }
 
     /// Takes the reading ends of all channels out, once.
-    pub(crate) fn take_subscribers(&mut self) -> Vec<Subscriber> {
-        std::mem::take(&mut self.ends).1
+    ///
+    /// # Errors
+    /// The system gives no random number.
+    pub(crate) fn take_subscribers(&mut self) -> Result<Vec<Reader>, String> {
+        let subscribers = std::mem::take(&mut self.ends).1.into_iter().enumerate();
+        let reader = |(at, subscriber)| Ok((subscriber, self.guard(at)?));
+        subscribers.map(reader).collect()
+    }
+
+    /// What seals and opens the states of the channel at position `at`.
+    fn guard(&self, at: usize) -> Result<Option<StateGuard>, String> {
+        let (settings, Some(keys)) = (&self.config.applications[at], &self.keys) else {
+            return Ok(None);
+        };
+        let origin = random::seed().map_err(|error| io::Error::from(error).to_string())?;
+        let ends = (self.node.0, 1 - self.node.0);
+        Ok(StateGuard::given(settings, ends, Arc::clone(keys), origin))
     }
 
     /// Waits for `timeout` until the partner is there and this node is primary, and takes all channels' sending
@@ -110,6 +137,7 @@ impl Node {
                 expiry,
                 hot_restart: expiry,
                 keeper: None,
+                guard: self.guard(at)?,
                 mailbox: shared.mailbox,
                 gate: shared.gate,
                 environment: Threads(self.waker.clone()),
@@ -117,6 +145,15 @@ impl Node {
         }
         Ok(channels)
     }
+}
+
+/// A reading end, and what opens its states.
+pub(crate) type Reader = (Subscriber, Option<StateGuard>);
+
+/// Both nodes have a secret that everybody knows: what is measured is what protecting takes.
+fn keyring() -> Result<Keyring<RingSuite>, String> {
+    let keys = Keyring::new(vec![Secret::new(*b"a secret that everybody can know")]);
+    keys.map_err(|error| error.to_string())
 }
 
 /// Runs the data plane on a thread of its own, as the daemon does.

@@ -7,14 +7,20 @@ use bumpless_base::Duration;
 /// What carries the states.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Ours, as the daemon runs it.
+    /// Ours, as the daemon runs it, with open messages.
     Transfer,
+    /// The same with protected messages, as by default.
+    TransferProtected,
+    /// The same, and each state enciphered by itself as well.
+    TransferSealed,
     /// The kernel's TCP as it comes.
     Tcp,
     /// The kernel's TCP with the shortest timers that it offers.
     TcpTuned,
     /// The kernel's multipath TCP.
     Mptcp,
+    /// TLS 1.3 over the kernel's TCP.
+    TcpTls,
 }
 
 impl Kind {
@@ -22,10 +28,21 @@ impl Kind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Transfer => "transfer",
+            Self::TransferProtected => "transfer-protected",
+            Self::TransferSealed => "transfer-sealed",
             Self::Tcp => "tcp",
             Self::TcpTuned => "tcp-tuned",
             Self::Mptcp => "mptcp",
+            Self::TcpTls => "tcp-tls",
         }
+    }
+
+    /// Whether it is ours.
+    pub const fn is_ours(self) -> bool {
+        matches!(
+            self,
+            Self::Transfer | Self::TransferProtected | Self::TransferSealed
+        )
     }
 }
 

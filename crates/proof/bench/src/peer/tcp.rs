@@ -20,7 +20,7 @@ use super::{ChannelSender, Kind, PeerOptions, kernel_version, wait_for_end};
 use crate::conversation::serve::tell;
 use crate::conversation::{ready, serve};
 
-const HEADER: usize = 8;
+pub(super) const HEADER: usize = 8;
 
 /// Runs the receiving side.
 ///
@@ -49,7 +49,7 @@ pub fn receive(options: &PeerOptions) -> Result<(), String> {
     Ok(())
 }
 
-fn address(options: &PeerOptions) -> Result<SocketAddr, String> {
+pub(super) fn address(options: &PeerOptions) -> Result<SocketAddr, String> {
     let first = options
         .to
         .first()
@@ -57,7 +57,7 @@ fn address(options: &PeerOptions) -> Result<SocketAddr, String> {
     Ok(SocketAddr::new(*first, options.port))
 }
 
-fn refused(kind: Kind, error: &io::Error) -> String {
+pub(super) fn refused(kind: Kind, error: &io::Error) -> String {
     let remedy = match (kind, error.raw_os_error()) {
         (Kind::Mptcp, Some(libc::EPROTONOSUPPORT | libc::ENOPROTOOPT)) => {
             "; this kernel has no MPTCP, or sysctl net.mptcp.enabled is 0"
@@ -89,11 +89,11 @@ fn take_states(kind: Kind, mut stream: TcpStream, max_size: usize) -> io::Result
     }
 }
 
-fn invalid(what: &'static str) -> io::Error {
+pub(super) fn invalid(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-fn unpack(header: [u8; HEADER]) -> [u32; 2] {
+pub(super) fn unpack(header: [u8; HEADER]) -> [u32; 2] {
     let value = u64::from_be_bytes(header);
     [(value >> 32) as u32, value as u32]
 }

@@ -15,13 +15,12 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use bumpless_base::{ChannelId, Duration};
-use bumpless_config::{Config, Problem};
+use bumpless_config::{Config, Encryption, Integrity, Problem, Replay, StateKeys, StateSecurity};
 use bumpless_net_linux::Clock;
-use bumpless_transfer::Subscriber;
 
-use super::node::Node;
+use super::node::{Node, Reader};
 use super::payload::is_whole;
-use super::{ChannelSender, PeerOptions, TIMEOUT, wait_for_end};
+use super::{ChannelSender, Kind, PeerOptions, TIMEOUT, wait_for_end};
 use crate::conversation::serve::tell;
 use crate::conversation::{ready, serve};
 
@@ -40,6 +39,11 @@ fn settings(options: &PeerOptions, notes: &[String]) -> String {
         0 => write!(text, ", not paced"),
         mbit => write!(text, ", paced at {mbit} Mbit/s"),
     };
+    text.push_str(match options.kind {
+        Kind::TransferProtected => ", messages protected",
+        Kind::TransferSealed => ", messages protected, states enciphered by themselves",
+        _ => ", messages open",
+    });
     text.push_str(", acknowledged when the backup can read the state; heartbeats every 2 ms");
     for note in notes {
         let _ = write!(text, "; {note}");
@@ -50,9 +54,12 @@ fn settings(options: &PeerOptions, notes: &[String]) -> String {
 /// The pair's configuration, the same for both nodes.
 fn configuration(options: &PeerOptions) -> Result<Config, String> {
     let mut text = String::from(
-        "[pair]\nname = \"bench\"\n[security]\npackets = \"open\"\n[timing]\nlease_ms = 200\nstart_wait_ms = 420\n\
+        "[pair]\nname = \"bench\"\n[timing]\nlease_ms = 200\nstart_wait_ms = 420\n\
          [transfer]\nmemory_max = \"64 GiB\"\n",
     );
+    if options.kind == Kind::Transfer {
+        text.push_str("[security]\npackets = \"open\"\n");
+    }
     let names = ["A", "B", "C", "D", "E", "F", "G", "H"];
     for name in names.iter().take(options.to.len()) {
         let _ = write!(
@@ -108,9 +115,23 @@ fn application(
         deadline,
         // The newest state stays readable: only the measurement ends it.
         expiry: TIMEOUT * 2,
-        state_max: options.max_size,
+        state_max: options.max_size + security(options).overhead(),
+        security: security(options),
         ..template.clone()
     })
+}
+
+/// What is done to each state by itself.
+fn security(options: &PeerOptions) -> StateSecurity {
+    match options.kind {
+        Kind::TransferSealed => StateSecurity {
+            integrity: Integrity::Symmetric,
+            encryption: Encryption::Symmetric,
+            replay: Replay::Counter,
+            keys: StateKeys::Files(Vec::new()),
+        },
+        _ => StateSecurity::NONE,
+    }
 }
 
 fn socket_address(address: IpAddr, port: u16) -> SocketAddr {
@@ -128,7 +149,7 @@ fn told(problems: &[Problem]) -> String {
 /// It cannot listen.
 pub fn receive(options: &PeerOptions) -> Result<(), String> {
     let mut node = Node::start(configuration(options)?, "receiver")?;
-    let subscribers = node.take_subscribers();
+    let subscribers = node.take_subscribers()?;
     let (end, ended) = channel::<()>();
     let checker = thread::spawn(move || {
         let mut readers: Vec<_> = subscribers.into_iter().map(|reader| (reader, 0)).collect();
@@ -140,7 +161,7 @@ pub fn receive(options: &PeerOptions) -> Result<(), String> {
         }
     });
     let listening = ready(
-        "transfer",
+        options.kind.name(),
         env!("CARGO_PKG_VERSION"),
         &settings(options, &node.notes),
     );
@@ -152,13 +173,17 @@ pub fn receive(options: &PeerOptions) -> Result<(), String> {
 }
 
 /// Checks the newest state, once; a wrong one ends the process.
-fn look(reader: &mut Subscriber, seen: &mut u32) {
+fn look((reader, guard): &mut Reader, seen: &mut u32) {
     let Some(state) = reader.read(Clock.now()) else {
         return;
     };
     if state.cycle() != *seen {
         *seen = state.cycle();
-        if !is_whole(state.data()) {
+        let opened = match guard {
+            Some(guard) => guard.open(state.data()),
+            None => Some(state.data()),
+        };
+        if !opened.is_some_and(is_whole) {
             eprintln!("transfer: a state arrived that was not sent");
             std::process::exit(1);
         }
@@ -176,7 +201,7 @@ pub fn send(options: &PeerOptions) -> Result<(), String> {
     let senders = channels.into_iter().map(boxed).collect();
     let mut output = io::stdout();
     let connected = ready(
-        "transfer",
+        options.kind.name(),
         env!("CARGO_PKG_VERSION"),
         &settings(options, &node.notes),
     );

@@ -38,6 +38,9 @@ impl Peer {
             ("tcp", Kind::Tcp, false, 1),
             ("tcp-tuned", Kind::TcpTuned, false, 1),
             ("mptcp", Kind::Mptcp, false, 2),
+            ("transfer-protected", Kind::TransferProtected, false, 1),
+            ("transfer-sealed", Kind::TransferSealed, false, 1),
+            ("tcp-tls", Kind::TcpTls, false, 1),
         ]
         .map(|(name, kind, spread, networks)| Self {
             name: name.into(),
@@ -79,7 +82,13 @@ impl Peer {
 
     /// Whether it is ours.
     pub fn is_ours(&self) -> bool {
-        matches!(self.own, Some((Kind::Transfer, _)))
+        self.own.is_some_and(|(kind, _)| kind.is_ours())
+    }
+
+    /// Whether it is measured only where it is asked for by name: what protection costs is a question of its own.
+    pub fn is_on_demand(&self) -> bool {
+        let kinds = [Kind::TransferProtected, Kind::TransferSealed, Kind::TcpTls];
+        self.own.is_some_and(|(kind, _)| kinds.contains(&kind))
     }
 }
 
@@ -239,7 +248,7 @@ fn command(place: &Place, peer: &Peer, setup: &Setup, side: Side, port: u16) -> 
         .args(["--channels", &setup.channels.to_string()])
         .args(["--connections", if setup.many { "many" } else { "single" }])
         .args(["--max-size", &setup.max_size.to_string()]);
-    if let Some((Kind::Transfer, spread)) = peer.own {
+    if let Some((_, spread)) = peer.own.filter(|(kind, _)| kind.is_ours()) {
         if side == Side::Receive {
             command.args(["--partner", &list(Side::Send)]);
         }

@@ -37,12 +37,12 @@ impl Addresses {
 
     /// Whether all of them can be bound at this moment.
     fn are_free(&self) -> bool {
-        let udp = self.nodes.iter().flatten().chain(&self.witnesses);
-        let mut held: Vec<UdpSocket> = Vec::new();
-        for address in udp {
-            match UdpSocket::bind(address) {
-                Ok(socket) => held.push(socket),
-                Err(_) => return false,
+        let mut held: Vec<(UdpSocket, TcpListener)> = Vec::new();
+        for address in self.nodes.iter().flatten().chain(&self.witnesses) {
+            // Sessions are on the port of the same number.
+            match (UdpSocket::bind(address), TcpListener::bind(address)) {
+                (Ok(socket), Ok(listener)) => held.push((socket, listener)),
+                _ => return false,
             }
         }
         TcpListener::bind(self.plant).is_ok()
@@ -83,9 +83,11 @@ mod tests {
         let held = UdpSocket::bind(free.witnesses[1]).unwrap();
         assert!(!free.are_free());
         drop(held);
-        let held = TcpListener::bind(free.plant).unwrap();
-        assert!(!free.are_free());
-        drop(held);
+        for address in [free.plant, free.nodes[0][1]] {
+            let held = TcpListener::bind(address).unwrap();
+            assert!(!free.are_free(), "{address}");
+            drop(held);
+        }
         assert!(free.are_free());
     }
 }

@@ -13,8 +13,8 @@ pub const NODES: [&str; 2] = ["left", "right"];
 pub const NETWORKS: [&str; 2] = ["A", "B"];
 /// The group that both nodes are in.
 pub const GROUP: &str = "tank";
-/// The pair's key, beside its configuration.
-pub const KEY: &str = "quadruple-tank.key";
+/// What the pair is called.
+pub const PAIR: &str = "quadruple-tank";
 /// Period of the application in milliseconds.
 pub const PERIOD_MS: u64 = 10;
 /// Deadline of its states after the first change, in milliseconds.
@@ -43,11 +43,23 @@ pub fn controller(steps: &[(f64, [f64; 2])]) -> QuadrupleTankParameters {
 /// Real-time priority of everything that has deadlines, where it is permitted.
 pub const PRIORITY: u8 = 20;
 
+/// What the witness of `network` is called.
+pub fn witness(network: &str) -> String {
+    format!("witness-{network}")
+}
+
+/// Everybody of the pair who has a certificate, as authorities name them.
+pub fn everybody() -> impl Iterator<Item = String> {
+    let nodes = NODES.iter().map(|node| format!("{node}.{PAIR}"));
+    nodes.chain(NETWORKS.iter().map(|network| witness(network) + ".witness"))
+}
+
 /// The file, with control sockets in `directory`.
 pub fn text(directory: &Path, addresses: &Addresses, tank: &QuadrupleTankParameters) -> String {
-    let mut file = String::from(
-        "# The pair of `bumpless demo`.\n[pair]\nname = \"quadruple-tank\"\n\n\
-         [timing]\nheartbeat_ms = 2\nlease_ms = 10\n",
+    let mut file = String::from("# The pair of `bumpless demo`.\n[pair]\n");
+    let _ = write!(
+        file,
+        "name = \"{PAIR}\"\n\n[timing]\nheartbeat_ms = 2\nlease_ms = 10\n"
     );
     // Where this is not permitted, the nodes say so in status and go on without.
     let _ = write!(file, "\n[realtime]\npriority = {PRIORITY}\n");
@@ -66,11 +78,12 @@ pub fn text(directory: &Path, addresses: &Addresses, tank: &QuadrupleTankParamet
             control.display()
         );
     }
-    for (network, witness) in NETWORKS.iter().zip(addresses.witnesses) {
+    for (network, address) in NETWORKS.iter().zip(addresses.witnesses) {
         let _ = write!(
             file,
-            "\n[[reference]]\nname = \"witness-{network}\"\nkind = \"witness\"\n\
-             network = \"{network}\"\naddress = \"{witness}\"\n"
+            "\n[[reference]]\nname = \"{}\"\nkind = \"witness\"\n\
+             network = \"{network}\"\naddress = \"{address}\"\n",
+            witness(network)
         );
     }
     let _ = write!(

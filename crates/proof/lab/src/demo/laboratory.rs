@@ -6,17 +6,20 @@ mod watch;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use bumpless_config::Config;
 use bumpless_controller::QuadrupleTankParameters;
 use bumpless_net_linux::Clock;
 use bumpless_node::control::{self, Request};
-use bumpless_node::key_file;
+use bumpless_pki::rustls::pki_types::UnixTime;
+use bumpless_pki::{Authority, Problem};
+use serde_json::Value;
 
 pub use self::watch::Waiter;
 use super::DemoError;
 use super::addresses::Addresses;
-use super::configuration::{self, GROUP, KEY, NETWORKS, NODES, PRIORITY};
+use super::configuration::{self, GROUP, NETWORKS, NODES, PAIR, PRIORITY};
 use super::follow::Follower;
 use super::meter::Meter;
 use super::processes::Process;
@@ -25,6 +28,10 @@ use crate::runlog::{Event, EventKind, Stall};
 
 /// Longest lease that the witnesses grant; they stay silent for so long after their start.
 const LONGEST_LEASE_MS: u32 = 200;
+
+/// What the demonstration's authority calls its site, and how long its certificates last: no repetition takes longer.
+const SITE: &str = "demo";
+const CERTIFICATES_LAST: Duration = Duration::from_secs(24 * 3600);
 
 /// How long an order is refused, and how often it is given meanwhile: a pair whose machine has just stood still is not
 /// in step for a moment.
@@ -70,6 +77,21 @@ pub fn now_ns() -> u64 {
     Clock.now().as_nanos()
 }
 
+/// Makes an authority that ends soon after the demonstration, and with it everybody's certificates, beside the
+/// configuration. The authority itself is not needed any more.
+fn issue(directory: &Path) -> Result<(), Problem> {
+    let (folder, now) = (directory.join("authority"), UnixTime::now());
+    let authority = Authority::create(&folder, SITE, CERTIFICATES_LAST, now)?;
+    for text in configuration::everybody() {
+        let name = authority.name(&text).map_err(|name| Problem {
+            path: folder.clone(),
+            cause: name.into(),
+        })?;
+        authority.issue(&name, CERTIFICATES_LAST, now, &directory.join(name.short()))?;
+    }
+    Ok(())
+}
+
 impl Laboratory {
     /// Starts everything; `tank` gives the set points.
     ///
@@ -86,8 +108,7 @@ impl Laboratory {
         let text = configuration::text(directory, &addresses, tank);
         let config_path = directory.join("pair.toml");
         fs::write(&config_path, &text).map_err(|e| DemoError::system("the configuration", e))?;
-        key_file::create(&directory.join(KEY))
-            .map_err(|e| DemoError::system("a key", io::Error::other(e)))?;
+        issue(directory).map_err(|e| DemoError::system("certificates", io::Error::other(e)))?;
         let config = Config::parse(&text, &config_path.display().to_string())
             .map_err(DemoError::Configuration)?;
         let meter = Meter::start().map_err(|e| DemoError::system("the stall meter", e))?;
@@ -112,15 +133,15 @@ impl Laboratory {
 
     fn start_surroundings(&mut self, addresses: &Addresses) -> Result<(), DemoError> {
         for (network, address) in NETWORKS.iter().zip(addresses.witnesses) {
+            let name = configuration::witness(network);
+            let [left, right] = NODES.map(|node| format!("{node}.{PAIR}"));
             let arguments = format!(
-                "witness --listen {address} --longest-lease-ms {LONGEST_LEASE_MS} --priority {PRIORITY}"
+                "witness --listen {address} --longest-lease-ms {LONGEST_LEASE_MS} --priority {PRIORITY} \
+                 --name {name} --serve {left} --serve {right} --certificates"
             );
-            let key = self.directory.join(KEY).display().to_string();
-            let arguments = arguments.split(' ').chain(["--key", &key]);
-            let process = self.process(
-                &format!("witness-{network}"),
-                &arguments.collect::<Vec<_>>(),
-            )?;
+            let folder = self.directory.display().to_string();
+            let arguments = arguments.split(' ').chain([&*folder]);
+            let process = self.process(&name, &arguments.collect::<Vec<_>>())?;
             self.witnesses.push(process);
         }
         let log = self.plant_log().display().to_string();
@@ -234,11 +255,16 @@ impl Laboratory {
     pub fn switch_over(&mut self, node: usize) -> Result<u64, DemoError> {
         let group = Some(GROUP.into());
         let order = Request::Switchover { group, to: None };
-        self.order(node, &order, "the switchover")
+        Ok(self.order(node, &order, "the switchover")?.0)
     }
 
-    /// Gives a node an order and says when; again while it refuses, as an operator would.
-    fn order(&mut self, node: usize, request: &Request, what: &str) -> Result<u64, DemoError> {
+    /// Gives a node an order, says when and what it replied; again while it refuses, as an operator would.
+    fn order(
+        &mut self,
+        node: usize,
+        request: &Request,
+        what: &str,
+    ) -> Result<(u64, Value), DemoError> {
         let until = now_ns() + ORDER_TIMEOUT_NS;
         loop {
             let Node { name, control, .. } = &self.nodes[node];
@@ -246,7 +272,7 @@ impl Laboratory {
             let reply =
                 control::request(control, request).map_err(|e| DemoError::system(*name, e))?;
             let Some(error) = reply["error"].as_str() else {
-                return Ok(at);
+                return Ok((at, reply));
             };
             if at >= until {
                 let refused = format!("{name} refused {what}: {error}");
@@ -256,7 +282,8 @@ impl Laboratory {
         }
     }
 
-    /// Orders the change with this number of both nodes, and says when.
+    /// Orders the change with this number, and says when: of one node, which brings it to the other, or of both where they
+    /// have no session at that moment.
     ///
     /// # Errors
     /// If a node goes on refusing, or the file cannot be written.
@@ -268,7 +295,10 @@ impl Laboratory {
         let at = now_ns();
         for node in 0..self.nodes.len() {
             let file = file.clone();
-            self.order(node, &Request::Apply { file }, "the change")?;
+            let (_, reply) = self.order(node, &Request::Apply { file }, "the change")?;
+            if reply["partner"].is_string() {
+                break;
+            }
         }
         Ok(at)
     }

@@ -43,8 +43,12 @@ fn the_configuration_of_the_demonstration_is_accepted() {
         .unwrap_or_else(|problems| panic!("{text}\n{problems:#?}"));
     assert_eq!(config.nodes.len(), 2);
     assert_eq!(config.weaknesses, []);
-    let keys = vec![configuration::KEY.into()];
-    assert_eq!(config.security, bumpless_config::Security::Protected(keys));
+    assert_eq!(config.pair, configuration::PAIR);
+    let security = &config.security;
+    assert!(
+        matches!(security, bumpless_config::Security::Certificates(_)),
+        "{security:?}"
+    );
     let mut before = config;
     for (number, [removed, tuned, added]) in [(0, [0, 1, 1]), (1, [1, 0, 1])] {
         let text = configuration::changed(&text, number);

@@ -5,8 +5,15 @@ use std::path::Path;
 use super::hosts::Hosts;
 use crate::demo::configuration::{self, GROUP, PERIOD_MS};
 
+/// The pair's key, beside its configuration.
+pub const KEY: &str = "quadruple-tank.key";
+
 /// The right file, with control sockets in `directory`.
 pub fn right(directory: &Path) -> String {
+    format!("{}\n[security]\nkeys = [\"{KEY}\"]\n", plain(directory))
+}
+
+fn plain(directory: &Path) -> String {
     let tank = configuration::controller(&[]);
     configuration::text(directory, &Hosts::addresses(), &tank)
 }
@@ -18,7 +25,7 @@ pub fn with_full_packets(directory: &Path) -> String {
 
 /// The right file of a pair whose messages are open.
 pub fn open(directory: &Path) -> String {
-    right(directory) + "\n[security]\npackets = \"open\"\n"
+    plain(directory) + "\n[security]\npackets = \"open\"\n"
 }
 
 fn application(name: &str, channel: u32, size: &str) -> String {

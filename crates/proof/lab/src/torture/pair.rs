@@ -13,10 +13,11 @@ use bumpless_node::key_file;
 use serde_json::Value;
 
 use super::TortureError;
+use super::configuration::KEY;
 use super::hosts::{Hosts, Place};
 use super::ledger::{Count, Ledger};
 use super::tail::Tail;
-use crate::demo::configuration::{KEY, NETWORKS, NODES, PRIORITY, TIME_SCALE};
+use crate::demo::configuration::{NETWORKS, NODES, PRIORITY, TIME_SCALE};
 use crate::demo::processes::Process;
 use crate::runlog::Write;
 

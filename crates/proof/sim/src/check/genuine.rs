@@ -1,9 +1,13 @@
 //! genuine: what a process takes for protected was sealed for it, on that network, by one that has the key, is as it was
-//! when it left, and is taken once.
+//! when it left, and is taken once; and what is all that is not refused when it comes first.
 
 use super::Exemption;
-use crate::network::Datagram;
+use crate::network::{Datagram, Sent};
 use crate::script::End;
+
+/// Datagrams of one sender that overtake each other by fewer are told apart (N-6: 2,048 less 63). Numbers are of all
+/// senders, so they are further apart than counters.
+const TOLD_APART: u64 = 1_985;
 
 /// Processes of a sender of which a receiver remembers what it has opened (N-7).
 const REMEMBERED: u32 = 4;
@@ -13,6 +17,8 @@ const REMEMBERED: u32 = 4;
 pub struct Genuine {
     /// A bit for each datagram that was ever sent, by its number.
     taken: Vec<u64>,
+    /// The processes of which something was taken, and the highest number of each.
+    known: Vec<(End, u32, u64)>,
 }
 
 impl Genuine {
@@ -42,18 +48,56 @@ impl Genuine {
         }
         let before = self.taken[word];
         self.taken[word] |= bit;
+        self.knows(sent);
         match before & bit {
             0 => Ok(None),
             _ if processes > REMEMBERED => Ok(Some(Exemption::ForgottenProcess)),
             _ => Err("takes a datagram for the second time".into()),
         }
     }
+
+    fn knows(&mut self, sent: Sent) {
+        let mut known = self.known.iter_mut();
+        let id = (sent.from, sent.process);
+        match known.find(|it| (it.0, it.1) == id) {
+            Some((.., highest)) => *highest = sent.number.max(*highest),
+            None => self.known.push((sent.from, sent.process, sent.number)),
+        }
+    }
+
+    /// `datagram`, which is in an envelope, is refused by `end` on `network`; its sender has had so many processes.
+    ///
+    /// # Errors
+    /// It was sealed for it by a process of which it has taken something, is as it was, and comes for the first time. (One of an
+    /// unknown process may be refused untried, N-8.)
+    pub fn refuses(
+        &self,
+        datagram: &Datagram,
+        (network, end): (usize, End),
+        processes: u32,
+    ) -> Result<(), String> {
+        let here = |sent: &Sent| (sent.network, sent.to) == (network, end);
+        let Some(sent) = datagram.sent_as.filter(here) else {
+            return Ok(());
+        };
+        let (word, bit) = ((sent.number / 64) as usize, 1 << (sent.number % 64));
+        let taken = self.taken.get(word).is_some_and(|word| word & bit != 0);
+        let id = (sent.from, sent.process);
+        let known = self.known.iter().find(|it| (it.0, it.1) == id);
+        let lately = |&&(.., highest): &&(End, u32, u64)| highest < sent.number + TOLD_APART;
+        let must_open = known.filter(lately).is_some() && processes <= REMEMBERED && !taken;
+        if must_open && !datagram.is_altered() {
+            return Err(
+                "refuses a datagram that was sealed for it and comes for the first time".into(),
+            );
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::network::Sent;
 
     const NODE: End = End::Node(1);
 
@@ -64,9 +108,38 @@ mod tests {
             number,
             network: 0,
             from: End::Node(0),
+            process: 1,
             to: NODE,
         });
         datagram
+    }
+
+    #[test]
+    fn what_comes_first_as_it_was_sent_is_not_refused_once_its_process_is_known() {
+        let mut genuine = Genuine::default();
+        let refuses =
+            |genuine: &Genuine, datagram: &Datagram| genuine.refuses(datagram, (0, NODE), 4);
+        assert_eq!(
+            refuses(&genuine, &datagram(5)),
+            Ok(()),
+            "its process is unknown"
+        );
+        genuine.takes(&datagram(4), (0, NODE), 4).unwrap();
+        assert!(refuses(&genuine, &datagram(5)).is_err());
+        assert!(refuses(&genuine, &datagram(3)).is_err(), "it was overtaken");
+        assert_eq!(refuses(&genuine, &datagram(4)), Ok(()), "it was taken");
+        assert_eq!(genuine.refuses(&datagram(5), (1, NODE), 4), Ok(()));
+        assert_eq!(genuine.refuses(&datagram(5), (0, NODE), 5), Ok(()));
+        let mut changed = datagram(5);
+        changed.is_changed_from_here();
+        changed.bytes[7] ^= 1;
+        assert_eq!(refuses(&genuine, &changed), Ok(()));
+        genuine.takes(&datagram(3_000), (0, NODE), 4).unwrap();
+        assert_eq!(
+            refuses(&genuine, &datagram(5)),
+            Ok(()),
+            "it is too late to tell"
+        );
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct Sent {
     pub network: usize,
     /// By whom.
     pub from: End,
+    /// By which process of its.
+    pub process: u32,
     /// For whom.
     pub to: End,
 }

@@ -54,7 +54,7 @@ fn breaks(config: &Config, fault: &Fault) -> Option<(Exemption, String)> {
             Some((Exemption::ClockDrifts, what))
         }
         Fault::Junk {
-            kind: Junk::Forged | Junk::Redirected,
+            kind: Junk::Forged | Junk::Redirected | Junk::Stripped,
             ..
         } if open => {
             let what = "R-2, forgery: datagrams come from a partner's address that it did not send";

@@ -164,6 +164,9 @@ pub enum Junk {
     Replay,
     /// What was sent before on another network or to somebody else, from the partner's address.
     Redirected,
+    /// What was sent before, out of its envelope, with a few bytes changed or none: what a node would take that can be brought to
+    /// do without protection.
+    Stripped,
 }
 
 /// In what a configuration differs from the partner's.
@@ -282,6 +285,13 @@ pub enum Fault {
         by: u64,
         /// Each execution by another time, up to this.
         jumps: bool,
+    },
+    /// The program of an application fails in each execution, when it has done half of its work.
+    Program {
+        /// On which node.
+        node: usize,
+        /// The application.
+        application: usize,
     },
     /// Somebody asks a node to change to another configuration ([`crate::variants`]); if it has one
     /// prepared, to give that up.

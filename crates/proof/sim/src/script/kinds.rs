@@ -22,6 +22,7 @@ const JUNK: Word<Junk> = Word {
         ("forged", Junk::Forged),
         ("replay", Junk::Replay),
         ("redirected", Junk::Redirected),
+        ("stripped", Junk::Stripped),
     ],
     otherwise: None,
 };
@@ -165,6 +166,7 @@ kinds! { Fault, KINDS, read_fault, write_fault, [Fault::Path { .. }],
     "slow_application" [Fault::SlowApplication { node, application, by, jumps }] {
         node: "node" NODE, application: "application" APPLICATION, by: "by_ms" SPAN, jumps: "jumps" Truth
     }
+    "program" [Fault::Program { node, application }] { node: "node" NODE, application: "application" APPLICATION }
     "switchover" [Fault::Switchover { node, group }] { node: "node" NODE, group: "group" GROUP }
     "apply" [Fault::Apply { node, number }] { node: "node" NODE, number: "number" whole(0, LAST as u64) }
     "crash_in_change" [Fault::CrashInChange { node, steps }] { node: "node" NODE, steps: "steps" whole(0, 1000) }

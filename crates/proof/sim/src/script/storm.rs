@@ -270,6 +270,7 @@ impl Draw<'_> {
                     Junk::Replay,
                     Junk::Forged,
                     Junk::Redirected,
+                    Junk::Stripped,
                 ],
             }),
         }

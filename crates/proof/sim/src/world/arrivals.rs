@@ -129,7 +129,14 @@ fn answer(
     let Some(witness) = &mut host.witness else {
         return Ok((false, None));
     };
-    let Ok((way, message)) = host.envelopes.open(host.place, &mut parcel.bytes, now) else {
+    let sealed = EnvelopeHeader::is_one(&parcel.bytes);
+    let opened = host.envelopes.open(host.place, &mut parcel.bytes, now);
+    if opened.is_err() && sealed {
+        let here = (parcel.network, End::Reference(reference));
+        host.genuine.refuses(parcel, here, processes)?;
+        return Ok((false, None));
+    }
+    let Ok((way, message)) = opened else {
         return Ok((false, None));
     };
     let parsed = match parse(message) {

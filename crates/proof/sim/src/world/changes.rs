@@ -7,10 +7,11 @@ use bumpless_base::Counters;
 use bumpless_config::Config;
 use bumpless_node::change::{Newcomer, Step};
 use bumpless_node::data_plane::Command;
-use bumpless_node::program::{build, executor_settings};
+use bumpless_node::program::executor_settings;
 
 use super::World;
 use crate::application::App;
+use crate::failing::{Fallible, build};
 use crate::host::position;
 use crate::queue::What;
 use crate::variants::{Everybody, LAST, variant};
@@ -236,7 +237,11 @@ impl World {
                     return false;
                 }
                 let executor = executor_settings(&settings, bumpless_base::NodeId(node as u8));
-                let tuned = app.machine.tune(executor, build(&settings));
+                let application = Box::new(Fallible {
+                    inner: build(&settings).expect("what the world runs was built before"),
+                    failing: app.failing.clone(),
+                });
+                let tuned = app.machine.tune(executor, application);
                 let channel = &mut app.machine.replication().inner;
                 let life = (settings.expiry, settings.hot_restart);
                 let times = channel.set_times(settings.deadline, life);

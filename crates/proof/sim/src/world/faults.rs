@@ -10,6 +10,7 @@ use bumpless_redundancy::GroupId;
 use super::{RECEIVE_BUFFER, World};
 use crate::network::Parcel;
 use crate::queue::What;
+use crate::readable::{before_message, message_in};
 use crate::script::{End, Fault, Junk};
 use crate::trace::Happening;
 use crate::variants::Configuration;
@@ -62,6 +63,7 @@ impl World {
             Fault::Unreachable { .. }
             | Fault::Slow { .. }
             | Fault::Device { .. }
+            | Fault::Program { .. }
             | Fault::SlowApplication { .. } => self.refresh_hosts(),
         }
         if timed.until == timed.at && timed.fault.restarts() {
@@ -98,9 +100,10 @@ impl World {
                 self.set_rate(end, sound, 0);
             }
             Fault::Buffer { node, .. } => self.set_capacity(node, RECEIVE_BUFFER),
-            Fault::Unreachable { .. } | Fault::Slow { .. } | Fault::SlowApplication { .. } => {
-                self.refresh_hosts();
-            }
+            Fault::Unreachable { .. }
+            | Fault::Slow { .. }
+            | Fault::Program { .. }
+            | Fault::SlowApplication { .. } => self.refresh_hosts(),
             _ => {}
         }
     }
@@ -176,6 +179,10 @@ impl World {
                 _ => None,
             });
             (app.slow, app.jumps) = slow.max().unwrap_or_default();
+            let place = (node, app.index);
+            app.failing.set(active.iter().any(|fault| {
+                matches!(fault, Fault::Program { node, application } if (*node, *application) == place)
+            }));
         }
     }
 
@@ -259,6 +266,7 @@ impl World {
         let source = match kind {
             Junk::Replay => return self.recorded(network, to),
             Junk::Redirected => return self.redirected(network, to),
+            Junk::Stripped => return self.stripped(network, to),
             Junk::Noise => NOBODY,
             Junk::Forged => {
                 if self.junk.chance(0.5)
@@ -324,16 +332,34 @@ impl World {
         Some(parcel)
     }
 
+    /// The message that was sent before, without its envelope; every second time with up to four bytes changed.
+    fn stripped(&mut self, network: usize, to: End) -> Option<Parcel> {
+        let mut parcel = self.recorded(network, to)?;
+        parcel.is_changed_from_here();
+        let end = message_in(&parcel.bytes).len();
+        let begin = before_message(&parcel.bytes);
+        parcel.bytes.drain(..begin);
+        parcel.bytes.truncate(end);
+        if self.junk.chance(0.5) {
+            self.change(&mut parcel);
+        }
+        Some(parcel)
+    }
+
     /// What was sent before, with up to four bytes changed.
     fn changed(&mut self, network: usize, to: End) -> Option<Parcel> {
         let mut parcel = self.recorded(network, to)?;
         parcel.is_changed_from_here();
+        self.change(&mut parcel);
+        Some(parcel)
+    }
+
+    fn change(&mut self, parcel: &mut Parcel) {
         for _ in 0..=self.junk.below(4) {
             let at = self.junk.below(parcel.bytes.len().max(1) as u64) as usize;
             if let Some(byte) = parcel.bytes.get_mut(at) {
                 *byte = self.junk.next_u64() as u8;
             }
         }
-        Some(parcel)
     }
 }

@@ -304,7 +304,7 @@ fn replays(timed: &Timed) -> bool {
     matches!(
         timed.fault,
         Fault::Junk {
-            kind: Junk::Replay | Junk::Forged | Junk::Redirected,
+            kind: Junk::Replay | Junk::Forged | Junk::Redirected | Junk::Stripped,
             ..
         }
     )

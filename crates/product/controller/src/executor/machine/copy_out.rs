@@ -23,15 +23,19 @@ where
         let before = self.published;
         if let Some(progress) = self.progress {
             let (application, outputs) = (&self.application, &self.outputs);
+            let mut committed = self.committed.as_mut();
+            if let Some(committed) = &mut committed {
+                committed.take(application.as_ref(), outputs);
+            }
             let mut bytes = 0;
             let ticket = self.replication.publish(&mut |buffer| {
-                bytes = fill(application.as_ref(), progress, outputs, buffer);
+                bytes = match &committed {
+                    Some(committed) => committed.fill(application.as_ref(), progress, buffer),
+                    None => fill(application.as_ref(), progress, outputs, buffer),
+                };
                 bytes
             });
-            self.published = Some(Published { ticket, at: now });
-            self.gate.note_decided(self.tenure_since);
-            self.report.published_at = Some(now);
-            self.report.state_bytes = bytes;
+            self.note_published(ticket, bytes, now);
         }
         match stale {
             Some(error) => self.finish(Outcome::Held(HoldCause::NoInputs(error)), now),
@@ -39,8 +43,15 @@ where
         }
     }
 
+    pub(super) fn note_published(&mut self, ticket: u64, bytes: usize, now: Instant) {
+        self.published = Some(Published { ticket, at: now });
+        self.gate.note_decided(self.tenure_since);
+        self.report.published_at = Some(now);
+        self.report.state_bytes = bytes;
+    }
+
     /// Decides what must be known before the outputs may be written.
-    fn commit(&mut self, before: Option<Published>, permit: Permit, now: Instant) {
+    pub(super) fn commit(&mut self, before: Option<Published>, permit: Permit, now: Instant) {
         let awaited = match self.settings.commit {
             CommitMode::BeforeOutput => self.published,
             // A successor that has nothing of it would begin anew after this output.
@@ -129,6 +140,11 @@ where
         cause: HoldCause,
         now: Instant,
     ) -> Option<Need> {
+        if self.safe.is_some() {
+            // The next cycle writes them again, and the program stays stopped.
+            self.finish(Outcome::Held(cause), now);
+            return Some(Need::Sleep { until: self.next });
+        }
         let until = self.next + self.settings.period;
         let kept_role = self.gate.role() == Role::Primary
             && self.uninterrupted
@@ -157,8 +173,12 @@ where
     pub(super) fn have_written(&mut self, result: Result<(), FieldError>, now: Instant) {
         let Err(error) = result else {
             self.report.written_at = Some(now);
-            return self.finish(Outcome::Written, now);
+            let safe = self.safe.take().map(Outcome::SafeValues);
+            return self.finish(safe.unwrap_or(Outcome::Written), now);
         };
+        if self.safe.is_some() {
+            return self.safe_values_refused(error, now);
+        }
         if let FieldErrorKind::RejectedEpoch { seen } = error.kind {
             self.counters.count(Counter::OutputsRejected);
             self.gate.epoch_seen(seen);

@@ -7,7 +7,7 @@ use crate::executor::handover::load_if_newer;
 use crate::executor::{
     CommitMode, CycleReport, FailCause, HoldCause, Outcome, OutputGate, Replication, Resumed,
 };
-use crate::state::{Envelope, Progress};
+use crate::state::{Envelope, Progress, progress_of};
 use crate::{FieldSample, LoadError};
 
 /// In which capacity the machine has last run a cycle.
@@ -50,9 +50,13 @@ where
     O: FnMut(&CycleReport, &Counters),
 {
     pub(super) fn begin_as_primary(&mut self, now: Instant) {
-        if let Tenure::Failed(cause) = &self.tenure {
-            self.phase = Phase::Warming(Some(Outcome::Failed(cause.clone())));
-            return;
+        match self.tenure.clone() {
+            Tenure::Failed(FailCause::Program(fault)) => return self.begin_stopped(fault, now),
+            Tenure::Failed(cause) => {
+                self.phase = Phase::Warming(Some(Outcome::Failed(cause)));
+                return;
+            }
+            _ => {}
         }
         let Some(permit) = self.gate.permit().filter(|permit| now < permit.until) else {
             self.tenure = Tenure::Standby;
@@ -110,10 +114,10 @@ where
         }
         let mut newest = self.progress;
         let at = self.gate.role_since().min(now);
-        self.replication.read_latest(at, &mut |state, _| {
-            let received = Envelope::parse(state).ok().map(|state| state.progress);
-            newest = newest.max(received);
+        self.replication.peek_latest(at, &mut |front| {
+            newest = newest.max(progress_of(front));
         });
+        self.partner_came_to(newest);
         let accepted = Accepted::told(sample, self.settings.commit);
         let lacks = |accepted: Accepted| !newest.is_some_and(|newest| accepted.is_in(newest));
         let outdated = accepted.is_some_and(lacks);
@@ -127,7 +131,14 @@ where
         now: Instant,
         includes: &dyn Fn(Progress) -> bool,
     ) -> Result<(), LoadError> {
-        self.report.resumed = Some(self.load_newest(self.judged_at(now), includes)?);
+        let resumed = self.load_newest(self.judged_at(now), includes)?;
+        self.report.resumed = Some(resumed);
+        if let (Some(committed), false) =
+            (&mut self.committed, matches!(resumed, Resumed::Kept { .. }))
+        {
+            committed.take(self.application.as_ref(), &self.outputs);
+        }
+        self.may_run();
         self.gate.note_compared(None, self.report.started);
         self.begun_with = self.report.resumed;
         self.tenure = Tenure::Acting(epoch);

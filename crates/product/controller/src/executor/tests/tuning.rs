@@ -2,7 +2,7 @@
 
 use super::world::{World, accumulator, at, ms, published, settings};
 use crate::executor::*;
-use crate::{Application, CycleContext, LoadError, NoField};
+use crate::{Application, CycleContext, LoadError, NoField, ProgramFault};
 use bumpless_base::{Epoch, Instant};
 
 /// When each output was written, of which cycle, and what it was.
@@ -24,8 +24,14 @@ impl Application for Refusing {
     fn outputs(&self) -> usize {
         1
     }
-    fn execute(&mut self, _: &CycleContext, _: &[f64], outputs: &mut [f64]) {
+    fn execute(
+        &mut self,
+        _: &CycleContext,
+        _: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), ProgramFault> {
         outputs[0] = -1.0;
+        Ok(())
     }
     fn state_size_max(&self) -> usize {
         8
@@ -105,7 +111,7 @@ fn an_application_that_refuses_the_state_leaves_everything_as_it_was() {
         cycle: 1,
         period: ms(20),
     };
-    back.execute(&context, &[0.0], &mut outputs);
+    back.execute(&context, &[0.0], &mut outputs).unwrap();
     assert_eq!(outputs, [-1.0], "what was given comes back");
     world.run_until(at(50), &mut executor);
     let after = &written(&world)[3..];

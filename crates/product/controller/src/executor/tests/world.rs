@@ -4,6 +4,7 @@ use crate::executor::*;
 use crate::state::{encode_envelope, envelope_len};
 use crate::{Application, FieldIo};
 use crate::{CycleContext, FieldError, FieldErrorKind, FieldSample, LoadError, OutputStamp};
+use crate::{ProgramFault, ProgramFaultKind};
 use bumpless_base::{Counters, Duration, Epoch, Instant, NodeId};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -67,6 +68,12 @@ pub struct State {
     pub epochs_spent: Vec<Epoch>,
     pub fit: Vec<bool>,
     pub oversleep: Duration,
+    /// The program fails in these cycles, when it has done its work.
+    pub failing: Vec<u64>,
+    /// It cannot be started again, or has not started again yet.
+    pub dead: bool,
+    pub starting: bool,
+    pub standings: Vec<ProgramStanding>,
 }
 
 impl State {
@@ -139,6 +146,10 @@ impl World {
             epochs_spent: Vec::new(),
             fit: Vec::new(),
             oversleep: Duration::ZERO,
+            failing: Vec::new(),
+            dead: false,
+            starting: false,
+            standings: Vec::new(),
         })))
     }
 
@@ -237,6 +248,9 @@ impl OutputGate for World {
     }
     fn fit_changed(&mut self, fit: bool) {
         self.lock().fit.push(fit);
+    }
+    fn program_changed(&mut self, standing: ProgramStanding) {
+        self.lock().standings.push(standing);
     }
 }
 
@@ -362,7 +376,15 @@ impl Application for Accumulator {
     fn outputs(&self) -> usize {
         1
     }
-    fn execute(&mut self, _: &CycleContext, inputs: &[f64], outputs: &mut [f64]) {
+    fn execute(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), ProgramFault> {
+        if self.world.lock().starting {
+            return Err(ProgramFault::new(ProgramFaultKind::NotReady, ""));
+        }
         self.sum += 1.0 + inputs[0];
         outputs[0] = self.sum;
         let mut state = self.world.lock();
@@ -370,6 +392,11 @@ impl Application for Accumulator {
         state.executed.push(now);
         let span = state.execution;
         state.pass(span);
+        // What it has done until then is half of it.
+        match state.failing.contains(&context.cycle) {
+            true => Err(fault()),
+            false => Ok(()),
+        }
     }
     fn state_size_max(&self) -> usize {
         8
@@ -379,6 +406,9 @@ impl Application for Accumulator {
         8
     }
     fn load(&mut self, state: &[u8]) -> Result<(), LoadError> {
+        if self.world.lock().dead {
+            return Err(LoadError::NotRunning { reason: "dead" });
+        }
         let raw = state.try_into().map_err(|_| LoadError::Length {
             expected: 8,
             found: state.len(),
@@ -389,6 +419,11 @@ impl Application for Accumulator {
     fn reset(&mut self) {
         self.sum = 0.0;
     }
+}
+
+/// Why the [`Accumulator`] fails.
+pub fn fault() -> ProgramFault {
+    ProgramFault::new(ProgramFaultKind::Trap, "division by zero at line 7")
 }
 
 pub fn accumulator(world: &World) -> Accumulator {
@@ -420,5 +455,6 @@ pub fn settings() -> ExecutorSettings {
         field_timeout: ms(3),
         commit: CommitMode::Async,
         on_failure: OnFailure::Hold,
+        on_program_fault: OnProgramFault::Hold,
     }
 }

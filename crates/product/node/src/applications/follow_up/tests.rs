@@ -39,6 +39,8 @@ fn report(role: Role, outcome: Outcome) -> CycleReport {
         ended: Instant::ZERO,
         skipped: 0,
         resumed: None,
+        silent_devices: 0,
+        program_fault: None,
         outcome,
     }
 }

@@ -20,7 +20,7 @@ fn settings() -> config::Application {
 
 /// A state of the quadruple tank as its executor publishes it.
 fn state(settings: &config::Application, progress: Progress) -> Vec<u8> {
-    let application = build(settings);
+    let application = build(settings).unwrap();
     let mut state = vec![0; 1000];
     let head = encode_envelope(progress, &[1.0, 2.0], &mut state).unwrap();
     let len = head + application.save(&mut state[head..]);

@@ -120,8 +120,9 @@ fn a_node_with_a_session_is_answered_from_its_first_key_on_and_for_its_pair_alon
     let expected = [7, 8].map(|pair| Expected {
         pair,
         origin: 70 + u64::from(pair),
+        places: vec![place(HERE)],
     });
-    let first = envelopes.expect(expected, &[place(HERE)], Instant::ZERO);
+    let first = envelopes.expect(expected, Instant::ZERO);
     let mut asking = Asking::new(7, 11);
     let open = |envelopes: &mut Envelopes<RingSuite>, mut datagram: Vec<u8>| {
         let opened = envelopes.open(place(HERE), &mut datagram, Instant::ZERO);

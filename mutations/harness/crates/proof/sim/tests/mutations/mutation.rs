@@ -36,12 +36,13 @@ impl Mutation {
         }
     }
 
-    /// All of them, by layer and name.
+    /// All of the pair's, by layer and name: iPRP has a world of its own.
     pub fn all() -> Vec<Self> {
         let entries = std::fs::read_dir(root().join("mutations")).expect("a folder of patches");
         let paths = entries.map(|entry| entry.expect("an entry").path());
         let is_patch = |path: &PathBuf| path.extension().is_some_and(|e| e == "patch");
         let mut all: Vec<_> = paths.filter(is_patch).map(|p| Self::read(&p)).collect();
+        all.retain(|mutation| mutation.world != "iprp");
         all.sort_by(|a, b| (&a.layer, &a.name).cmp(&(&b.layer, &b.name)));
         all
     }

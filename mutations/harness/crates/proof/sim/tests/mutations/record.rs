@@ -36,6 +36,9 @@ of several packets (`packets`) or of short cycles (`busy`), or a script. Seeds a
 20 simulated seconds. The two last columns are what was seen when this page was written; any change of
 the shipped code may move them, so only mutations, worlds and the page's form are compared.
 
+Those of iPRP (`Iprp*.patch`, world `iprp`) are found by the seeded world of its own tests, `crates/cores/iprp/tests/world`;
+the run prints by which seed and checker.
+
 | mutation | what is wrong | where | world | found by | seeds | simulated s |
 |---|---|---|---|---|---:|---:|
 ";

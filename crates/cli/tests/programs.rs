@@ -1,0 +1,320 @@
+//! Programs of users on a pair: the real program as separate processes on loopback addresses. The one in a process of its
+//! own is this file's binary, started again by the nodes.
+
+mod support;
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::ExitCode;
+
+use bumpless_program::{Cycle, Program, layout, run, state};
+use serde_json::Value;
+use support::plan::Plan;
+use support::process::said;
+use support::site::Site;
+use support::{json_lines, let_run, wait_until};
+
+const PERIOD_MS: u64 = 50;
+
+state! {
+    /// What the program remembers.
+    pub struct Memory { sum: f64, count: u64 }
+}
+
+/// Outputs that depend on every cycle before, and on nothing else.
+fn step(memory: &mut Memory) -> [f64; 2] {
+    memory.count += 1;
+    let sum = memory.sum * 1.25 + memory.count as f64;
+    memory.sum = sum - 10.0 * (sum / 10.0).floor();
+    [memory.sum, (memory.count % 10) as f64]
+}
+
+/// The same as a process.
+struct Ramp;
+
+impl Program for Ramp {
+    type State = Memory;
+    const INPUTS: usize = 3;
+    const OUTPUTS: usize = 2;
+
+    fn step(_: Cycle, _: &[f64], outputs: &mut [f64], memory: &mut Memory) -> Result<(), String> {
+        outputs.copy_from_slice(&step(memory));
+        let fails = env::args().any(|word| word == "fails");
+        match fails && memory.count > LAST {
+            true => Err("the valve is stuck".into()),
+            false => Ok(()),
+        }
+    }
+}
+
+/// The same as a WebAssembly module; with `until`, it traps in each cycle after that, when its work is half done.
+#[cfg(feature = "wasm")]
+fn module(until: u64) -> Vec<u8> {
+    let text = format!(
+        r#"(module
+            (import "bumpless" "output" (func $output (param i32 f64)))
+            (global $sum (mut f64) (f64.const 0))
+            (global $count (mut i64) (i64.const 0))
+            (func (export "bumpless_inputs") (result i32) i32.const 3)
+            (func (export "bumpless_outputs") (result i32) i32.const 2)
+            (func (export "cycle") (local $next f64)
+                (global.set $count (i64.add (global.get $count) (i64.const 1)))
+                (local.set $next (f64.add
+                    (f64.mul (global.get $sum) (f64.const 1.25))
+                    (f64.convert_i64_u (global.get $count))))
+                (global.set $sum (f64.sub (local.get $next) (f64.mul (f64.const 10)
+                    (f64.floor (f64.div (local.get $next) (f64.const 10))))))
+                (call $output (i32.const 0) (global.get $sum))
+                (if (i64.gt_u (global.get $count) (i64.const {until})) (then unreachable))
+                (call $output (i32.const 1)
+                    (f64.convert_i64_u (i64.rem_u (global.get $count) (i64.const 10))))))"#
+    );
+    wat::parse_str(text).unwrap()
+}
+
+/// What the plant was told in each cycle, in a run without faults: the registers have 32 bits.
+fn expected(cycle: u64) -> [f32; 2] {
+    let mut memory = Memory { sum: 0.0, count: 0 };
+    let outputs = (0..cycle).map(|_| step(&mut memory)).last();
+    outputs.unwrap().map(|value| value as f32)
+}
+
+/// A pair that runs `kind` with these further lines on the plant, and the program's file, which nobody has put there yet.
+fn plan(kind: &str, more: &str, safe: [&str; 2]) -> Plan {
+    let mut plan = Plan::pair(2);
+    let mut text = format!(
+        "[[application]]\nname = \"ramp\"\ngroup = \"tank\"\nkind = \"{kind}\"\nchannel = 1\n\
+         period_ms = {PERIOD_MS}\nfile = \"ramp\"\nstate_max = 4096\nexecute_limit_ms = 20\n{more}\n\
+         [application.field]\ntimeout_ms = 20\n\n\
+         [[application.field.device]]\nname = \"plant\"\naddress = \"{}\"\n\
+         epoch_register = 10\ncycle_register = 12\n\n",
+        plan.plant
+    );
+    for (name, register) in [("one", 0), ("two", 2), ("time", 8)] {
+        text += &format!(
+            "[[application.input]]\nname = \"{name}\"\ndevice = \"plant\"\nregister = {register}\n\n"
+        );
+    }
+    for (name, safe) in ["left", "right"].into_iter().zip(safe) {
+        text += &format!(
+            "[[application.output]]\nname = \"{name}\"\ndevice = \"plant\"\narea = \"block\"\n{safe}\n\n"
+        );
+    }
+    plan.applications.push(text);
+    plan
+}
+
+/// The last cycle in which a program that fails does not.
+const LAST: u64 = 60;
+
+/// Puts this file's binary where the configuration says.
+fn put_process(site: &Site, name: &str) {
+    let file = site.path(name);
+    fs::copy(env::current_exe().unwrap(), &file).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+/// Cycle and outputs of each write that the plant has accepted.
+fn written(site: &Site) -> Vec<(u64, [f32; 2])> {
+    let lines = json_lines(&site.path("plant.jsonl"));
+    let writes = lines
+        .iter()
+        .filter(|line| line["type"] == "write" && line["accepted"] == true);
+    let write = |line: &Value| {
+        let output = |at: usize| line["outputs"][at].as_f64().unwrap() as f32;
+        (line["cycle"].as_u64().unwrap(), [output(0), output(1)])
+    };
+    writes.map(write).collect()
+}
+
+/// Kills the primary again and again; every output is that of its cycle in a run without faults.
+fn goes_on_from_its_last_state(mut site: Site) {
+    site.start_witnesses();
+    site.start_plant(&["--check-epoch"]);
+    site.start("left");
+    site.start("right");
+    let (mut primary, mut backup, mut epoch) = site.await_redundant("tank");
+    for _ in 0..3 {
+        site.await_writes(5);
+        site.kill(&primary);
+        let higher = site.await_primary(&backup, "tank");
+        assert!(higher > epoch);
+        site.await_write_in(higher);
+        site.start(&primary);
+        (primary, backup, epoch) = site.await_redundant("tank");
+    }
+    site.await_writes(5);
+    site.writes().judge();
+    let written = written(&site);
+    for (cycle, outputs) in &written {
+        assert_eq!(*outputs, expected(*cycle), "cycle {cycle}");
+    }
+    let begun_anew = written.windows(2).any(|pair| pair[1].0 < pair[0].0);
+    assert!(!begun_anew && written.last().is_some_and(|(cycle, _)| *cycle > 20));
+}
+
+#[cfg(feature = "wasm")]
+fn a_webassembly_program_goes_on_from_its_last_state_when_its_computer_is_killed() {
+    let site = Site::new(plan("wasm", "", ["", ""]));
+    fs::write(site.path("ramp"), module(u64::MAX >> 1)).unwrap();
+    goes_on_from_its_last_state(site);
+}
+
+fn a_process_of_its_own_goes_on_from_its_last_state_when_its_computer_is_killed() {
+    let site = Site::new(plan("process", "arguments = [\"play\"]", ["", ""]));
+    put_process(&site, "ramp");
+    goes_on_from_its_last_state(site);
+}
+
+fn fails_on_both(mut site: Site) {
+    site.start_witnesses();
+    site.start_plant(&["--check-epoch"]);
+    site.start("left");
+    site.start("right");
+    let (first, second, epoch) = site.await_redundant("tank");
+    wait_until("the safe values", || {
+        written(&site)
+            .last()
+            .is_some_and(|(_, outputs)| *outputs == [1.5, 2.5])
+    });
+    let higher = site.await_primary(&second, "tank");
+    assert_eq!(higher, epoch + 1, "handed over once");
+    let_run(20 * PERIOD_MS);
+    for node in [&first, &second] {
+        assert_eq!(site.counter(node, "program_faults"), 2, "{node}");
+        let fault = site.await_event(node, "program_fault", |_| true);
+        assert_eq!(fault["application"], "ramp", "{fault}");
+        let cause = fault["cause"].as_str().unwrap();
+        assert!(cause.starts_with("cycle 61: trap"), "{cause}");
+        let status = site.status(node).unwrap();
+        let program = &status["applications"][0]["program"];
+        assert_eq!(
+            (&program["stopped"], &program["last_fault"]["cycle"]),
+            (&true.into(), &61.into())
+        );
+        let weaknesses = status["weaknesses"].to_string();
+        assert!(
+            weaknesses.contains("has failed in cycle 61"),
+            "{weaknesses}"
+        );
+    }
+    assert_eq!(
+        site.await_primary(&second, "tank"),
+        higher,
+        "nor to and fro"
+    );
+    for (cycle, outputs) in written(&site) {
+        assert!(cycle <= 60);
+        assert!(
+            outputs == [1.5, 2.5] || outputs == expected(cycle),
+            "cycle {cycle}: {outputs:?}"
+        );
+    }
+    // Who mends the program starts anew, and what was half made is nowhere.
+    site.writes().judge();
+}
+
+const SAFE: [&str; 2] = ["safe = 1.5", "safe = 2.5"];
+
+fn a_process_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written() {
+    let more = "arguments = [\"fails\"]\non_program_fault = \"safe\"";
+    let site = Site::new(plan("process", more, SAFE));
+    put_process(&site, "ramp");
+    fails_on_both(site);
+}
+
+#[cfg(feature = "wasm")]
+fn a_module_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written() {
+    let site = Site::new(plan("wasm", "on_program_fault = \"safe\"", SAFE));
+    fs::write(site.path("ramp"), module(LAST)).unwrap();
+    fails_on_both(site);
+}
+
+fn a_node_with_another_program_is_refused_like_one_with_another_configuration() {
+    let mut site = Site::new(plan("process", "", ["", ""]));
+    put_process(&site, "ramp");
+    site.start_surroundings();
+    site.start("left");
+    site.await_primary("left", "tank");
+    // The running one keeps its file; a version to come is put in its place.
+    fs::remove_file(site.path("ramp")).unwrap();
+    put_process(&site, "ramp");
+    let mut bytes = fs::read(site.path("ramp")).unwrap();
+    bytes.push(0);
+    fs::write(site.path("ramp"), bytes).unwrap();
+    site.start("right");
+    site.await_event("left", "configuration_differs", |_| true);
+    let role = site.group("right", "tank").unwrap();
+    assert_ne!(role["role"], "primary");
+}
+
+#[cfg(feature = "wasm")]
+fn a_webassembly_program_runs_in_the_simulator_under_faults_and_the_same_to_the_byte() {
+    let site = Site::new(plan("wasm", "", ["", ""]));
+    fs::write(site.path("ramp"), module(u64::MAX >> 1)).unwrap();
+    let config = site.config().display().to_string();
+    let simulated = || {
+        let (stdout, stderr, status) =
+            said(&["sim", "--config", &config, "--time", "30", "--json"]);
+        assert_eq!(status, Some(0), "{stdout}{stderr}");
+        serde_json::from_str::<Value>(&stdout).unwrap()
+    };
+    let [once, again] = [simulated(), simulated()];
+    assert_eq!(once["trace_hash"], again["trace_hash"]);
+    assert_eq!(
+        (&once["ok"], &once["violations"]),
+        (&true.into(), &Value::Array(Vec::new()))
+    );
+    assert!(once["faults"].as_u64() > Some(0), "{once}");
+    let gap = once["longest_gap_ms"]["ramp"].as_f64();
+    assert!(gap > Some(0.0), "{once}");
+}
+
+fn what_cannot_be_simulated_says_so() {
+    let site = Site::new(plan("process", "arguments = [\"play\"]", ["", ""]));
+    put_process(&site, "ramp");
+    let config = site.config().display().to_string();
+    let (stdout, stderr, status) = said(&["sim", "--config", &config]);
+    assert_eq!(status, Some(1), "{stdout}{stderr}");
+    assert!(
+        stderr.contains("'ramp' is a process of its own") && stderr.contains("WebAssembly"),
+        "{stderr}"
+    );
+}
+
+/// What this process was started as, if it was as a program.
+fn played() -> Option<ExitCode> {
+    env::var_os(layout::VARIABLE)?;
+    Some(run::<Ramp>())
+}
+
+/// A test with its name.
+macro_rules! named {
+    ($($test:ident),+ $(,)?) => {
+        [$((stringify!($test), $test as fn())),+]
+    };
+}
+
+fn main() -> ExitCode {
+    if let Some(code) = played() {
+        return code;
+    }
+    let tests = named![
+        a_process_of_its_own_goes_on_from_its_last_state_when_its_computer_is_killed,
+        a_process_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written,
+        a_node_with_another_program_is_refused_like_one_with_another_configuration,
+        what_cannot_be_simulated_says_so,
+    ];
+    #[cfg(feature = "wasm")]
+    let tests = [
+        &tests[..],
+        &named![
+            a_webassembly_program_goes_on_from_its_last_state_when_its_computer_is_killed,
+            a_module_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written,
+            a_webassembly_program_runs_in_the_simulator_under_faults_and_the_same_to_the_byte,
+        ],
+    ]
+    .concat();
+    bumpless_testing::run(&tests)
+}

@@ -1,0 +1,217 @@
+//! Somebody who has the switches of both networks: hears everything that the nodes say to each other, and puts what it likes
+//! on the wire to either of them, as if it came from the other. It has no key.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use bumpless_base::Random;
+
+use super::hosts::Hosts;
+use super::{let_run, wait_until};
+
+const ETHERNET: usize = 14;
+const IP: usize = 20;
+const UDP: usize = 8;
+const HEADERS: usize = ETHERNET + IP + UDP;
+
+/// A way between the nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// 0 or 1.
+    pub network: usize,
+    /// Whether from the left node to the right one.
+    pub to_right: bool,
+}
+
+impl Way {
+    pub const ALL: [Self; 4] = [
+        Self::new(0, true),
+        Self::new(0, false),
+        Self::new(1, true),
+        Self::new(1, false),
+    ];
+
+    pub const fn new(network: usize, to_right: bool) -> Self {
+        Self { network, to_right }
+    }
+
+    /// The same network the other way.
+    pub const fn back(self) -> Self {
+        Self::new(self.network, !self.to_right)
+    }
+
+    /// The same way on the other network.
+    pub const fn beside(self) -> Self {
+        Self::new(1 - self.network, self.to_right)
+    }
+
+    /// Who is at its end.
+    pub const fn target(self) -> &'static str {
+        match self.to_right {
+            true => "right",
+            false => "left",
+        }
+    }
+
+    const fn number(self) -> usize {
+        self.network * 2 + self.to_right as usize
+    }
+}
+
+/// See the module.
+pub struct Attacker {
+    /// By network, then the ports to the left and to the right node.
+    ports: Vec<OwnedFd>,
+    /// By way: frames as they were heard.
+    heard: [Vec<Vec<u8>>; 4],
+}
+
+impl Attacker {
+    /// At the switches of `hosts`.
+    pub fn new(hosts: &Hosts) -> Self {
+        let ports = ["a1", "a2", "b1", "b2"];
+        let ports = hosts.at("switch", || ports.map(port));
+        Self {
+            ports: ports.into(),
+            heard: Default::default(),
+        }
+    }
+
+    /// Hears until it has `count` more datagrams of each way.
+    pub fn listen(&mut self, count: usize) {
+        let before = self.heard.each_ref().map(Vec::len);
+        wait_until("the attacker has heard enough", || {
+            self.hear();
+            let more = |way: usize| self.heard[way].len() >= before[way] + count;
+            (0..4).all(more)
+        });
+    }
+
+    fn hear(&mut self) {
+        for (at, port) in self.ports.iter().enumerate() {
+            let (network, from_right) = (at / 2, at % 2 == 1);
+            let way = Way::new(network, !from_right);
+            while let Some(frame) = next(port) {
+                if is_datagram(&frame) {
+                    self.heard[way.number()].push(frame);
+                }
+            }
+        }
+    }
+
+    /// The messages that went this way.
+    pub fn heard(&self, way: Way) -> Vec<Vec<u8>> {
+        let frames = self.heard[way.number()].iter();
+        frames.map(|frame| frame[HEADERS..].to_vec()).collect()
+    }
+
+    /// Sends `message` this way, as if the node at its beginning had.
+    pub fn send(&self, way: Way, message: &[u8]) {
+        let mut frame = self.heard[way.number()][0][..HEADERS].to_vec();
+        frame.extend(message);
+        let length = |from: usize| ((frame.len() - from) as u16).to_be_bytes();
+        let (ip, udp) = (length(ETHERNET), length(ETHERNET + IP));
+        frame[ETHERNET + 2..ETHERNET + 4].copy_from_slice(&ip);
+        frame[ETHERNET + 10..ETHERNET + 12].fill(0);
+        let sum = checksum(&frame[ETHERNET..ETHERNET + IP]);
+        frame[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&sum);
+        let at = ETHERNET + IP;
+        frame[at + 4..at + 6].copy_from_slice(&udp);
+        // No checksum, which IPv4 permits.
+        frame[at + 6..at + 8].fill(0);
+        let port = &self.ports[way.network * 2 + usize::from(way.to_right)];
+        // SAFETY: the pointer is to a live buffer of the given length.
+        let sent = unsafe { libc::send(port.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
+        assert_eq!(sent, frame.len() as isize, "{}", io::Error::last_os_error());
+    }
+
+    /// Sends these, in portions that a receive buffer takes.
+    pub fn send_all(&self, way: Way, messages: &[Vec<u8>]) {
+        for portion in messages.chunks(100) {
+            portion.iter().for_each(|message| self.send(way, message));
+            let_run(2);
+        }
+    }
+}
+
+/// `message` with one to four bytes changed.
+pub fn bent(message: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bent = message.to_vec();
+    for _ in 0..=random.below(4) {
+        let at = random.below(bent.len() as u64) as usize;
+        bent[at] ^= 1 + random.below(255) as u8;
+    }
+    bent
+}
+
+fn port(name: &str) -> OwnedFd {
+    let every = (libc::ETH_P_ALL as u16).to_be();
+    // SAFETY: socket() takes integers only.
+    let fd = unsafe {
+        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        libc::socket(libc::AF_PACKET, kind, every.into())
+    };
+    assert!(fd >= 0, "{}", io::Error::last_os_error());
+    // SAFETY: the descriptor was just made and belongs to nobody else.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let name = std::ffi::CString::new(name).unwrap();
+    // SAFETY: all zeros is a sound address; the name ends with a zero.
+    let (mut address, index): (libc::sockaddr_ll, _) =
+        unsafe { (std::mem::zeroed(), libc::if_nametoindex(name.as_ptr())) };
+    assert!(index > 0, "{name:?}: {}", io::Error::last_os_error());
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = every;
+    address.sll_ifindex = index as i32;
+    let length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+    // SAFETY: the pointer is to a live value of the given length.
+    let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) };
+    assert_eq!(bound, 0, "{}", io::Error::last_os_error());
+    fd
+}
+
+/// The next frame that came in at `port`.
+fn next(port: &OwnedFd) -> Option<Vec<u8>> {
+    let mut frame = vec![0u8; 1 << 16];
+    loop {
+        // SAFETY: all zeros is a sound address.
+        let mut from: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+        let mut length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
+        // SAFETY: all pointers are to live values of the lengths that go with them.
+        let got = unsafe {
+            libc::recvfrom(
+                port.as_raw_fd(),
+                frame.as_mut_ptr().cast(),
+                frame.len(),
+                libc::MSG_DONTWAIT,
+                (&raw mut from).cast(),
+                &raw mut length,
+            )
+        };
+        let got = usize::try_from(got).ok()?;
+        // What leaves by the port, it has heard or sent already.
+        if from.sll_pkttype != libc::PACKET_OUTGOING {
+            frame.truncate(got);
+            return Some(frame);
+        }
+    }
+}
+
+/// Whether this is one whole UDP datagram of IPv4 between the nodes.
+fn is_datagram(frame: &[u8]) -> bool {
+    let whole = frame.len() > HEADERS && frame[12..14] == [8, 0] && frame[ETHERNET] == 0x45;
+    let udp = whole && frame[ETHERNET + 9] == 17 && frame[ETHERNET + 6] & 0x3F == 0;
+    // Several in one are for the network card to take apart.
+    udp && frame.len() <= HEADERS + 1472 && frame[ETHERNET + IP..][..2] == 4700u16.to_be_bytes()
+}
+
+/// RFC 1071.
+fn checksum(header: &[u8]) -> [u8; 2] {
+    let words = header
+        .chunks(2)
+        .map(|two| u32::from(two[0]) << 8 | u32::from(two[1]));
+    let mut sum: u32 = words.sum();
+    while sum > 0xFFFF {
+        sum = (sum & 0xFFFF) + (sum >> 16);
+    }
+    (!(sum as u16)).to_be_bytes()
+}

@@ -1,0 +1,372 @@
+//! What a frame is for, beside a slow reader made of `etherparse`'s parts (V-2 to V-9), and by hand.
+
+use bumpless_guard::{MAX_EXTENSIONS, Purpose, Transport, classify};
+use etherparse::{
+    Ethernet2HeaderSlice, Ipv4HeaderSlice, Ipv6FragmentHeaderSlice, Ipv6HeaderSlice,
+    Ipv6RawExtHeaderSlice, PacketBuilder, SingleVlanHeaderSlice, SlicedPacket, TcpHeaderSlice,
+    TransportSlice, UdpHeaderSlice,
+};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::net::IpAddr;
+
+/// The same judgement, header by header, each read by the library. `None`: unknown.
+fn slow(frame: &[u8]) -> Option<Purpose> {
+    let ethernet = Ethernet2HeaderSlice::from_slice(frame).ok()?;
+    let mut kind = ethernet.ether_type().0;
+    let mut rest = &frame[ethernet.slice().len()..];
+    let mut tags = 0;
+    while [0x8100, 0x88a8, 0x9100].contains(&kind) {
+        let tag = SingleVlanHeaderSlice::from_slice(rest).ok()?;
+        kind = tag.ether_type().0;
+        rest = &rest[tag.slice().len()..];
+        tags += 1;
+    }
+    if tags > 2 {
+        return None;
+    }
+    match kind {
+        0x0806 => Some(Purpose::Resolution),
+        0x0800 => slow_ipv4(rest),
+        0x86dd => slow_ipv6(rest),
+        _ => None,
+    }
+}
+
+fn slow_ipv4(packet: &[u8]) -> Option<Purpose> {
+    let header = Ipv4HeaderSlice::from_slice(packet).ok()?;
+    let packet = packet.get(..usize::from(header.total_len()))?;
+    let payload = packet.get(header.slice().len()..)?;
+    if header.is_fragmenting_payload() {
+        return Some(Purpose::Fragment);
+    }
+    match header.protocol().0 {
+        1 => Some(Purpose::Icmp),
+        protocol => slow_ports(protocol, header.source_addr().into(), payload),
+    }
+}
+
+fn slow_ipv6(packet: &[u8]) -> Option<Purpose> {
+    let header = Ipv6HeaderSlice::from_slice(packet).ok()?;
+    let mut rest = packet[40..].get(..usize::from(header.payload_length()))?;
+    let mut next = header.next_header().0;
+    let mut seen = 0;
+    while [0, 43, 44, 60].contains(&next) {
+        if next == 0 && seen > 0 {
+            return None;
+        }
+        let len;
+        if next == 44 {
+            let fragment = Ipv6FragmentHeaderSlice::from_slice(rest).ok()?;
+            if fragment.is_fragmenting_payload() {
+                // Extensions before it count, too.
+                return (seen <= MAX_EXTENSIONS).then_some(Purpose::Fragment);
+            }
+            (next, len) = (fragment.next_header().0, fragment.slice().len());
+        } else {
+            let extension = Ipv6RawExtHeaderSlice::from_slice(rest).ok()?;
+            (next, len) = (extension.next_header().0, extension.slice().len());
+        }
+        rest = &rest[len..];
+        seen += 1;
+    }
+    if seen > MAX_EXTENSIONS {
+        return None;
+    }
+    match next {
+        58 => match rest.first() {
+            Some(133..=137) if header.hop_limit() == 255 => Some(Purpose::Resolution),
+            _ => Some(Purpose::Icmp),
+        },
+        protocol => slow_ports(protocol, header.source_addr().into(), rest),
+    }
+}
+
+fn slow_ports(protocol: u8, remote: IpAddr, payload: &[u8]) -> Option<Purpose> {
+    let (transport, remote_port, port) = match protocol {
+        17 => {
+            let header = UdpHeaderSlice::from_slice(payload).ok()?;
+            (
+                Transport::Udp,
+                header.source_port(),
+                header.destination_port(),
+            )
+        }
+        6 => {
+            let header = TcpHeaderSlice::from_slice(payload).ok()?;
+            (
+                Transport::Tcp,
+                header.source_port(),
+                header.destination_port(),
+            )
+        }
+        _ => return None,
+    };
+    Some(Purpose::Port {
+        transport,
+        remote,
+        remote_port,
+        port,
+    })
+}
+
+/// What a frame is made of.
+#[derive(Clone, Debug)]
+struct Recipe {
+    tags: Vec<u16>,
+    kind: u16,
+    options: usize,
+    fragment: u16,
+    extensions: Vec<(u8, u8, u16)>,
+    protocol: u8,
+    hop_limit: u8,
+    payload: Vec<u8>,
+    padding: usize,
+    edits: Vec<(usize, u8)>,
+    keep: usize,
+}
+
+impl Recipe {
+    fn frame(&self) -> Vec<u8> {
+        let mut frame = vec![0x11; 12];
+        for tag in &self.tags {
+            frame.extend(tag.to_be_bytes());
+            frame.extend([0x20, 0x07]);
+        }
+        frame.extend(self.kind.to_be_bytes());
+        match self.kind {
+            0x86dd => self.ipv6(&mut frame),
+            _ => self.ipv4(&mut frame),
+        }
+        frame.extend(std::iter::repeat_n(0xee, self.padding));
+        for &(at, value) in &self.edits {
+            let len = frame.len();
+            frame[at % len] = value;
+        }
+        frame.truncate(self.keep);
+        frame
+    }
+
+    fn ipv4(&self, frame: &mut Vec<u8>) {
+        let header = 20 + self.options * 4;
+        let total = (header + self.payload.len()) as u16;
+        frame.extend([0x40 | (header / 4) as u8, 0]);
+        frame.extend(total.to_be_bytes());
+        frame.extend([0, 1]);
+        frame.extend(self.fragment.to_be_bytes());
+        frame.extend([self.hop_limit, self.protocol, 0, 0]);
+        frame.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+        frame.extend(std::iter::repeat_n(1, self.options * 4));
+        frame.extend(&self.payload);
+    }
+
+    fn ipv6(&self, frame: &mut Vec<u8>) {
+        let kinds = self.extensions.iter().map(|extension| extension.0);
+        let mut kinds = kinds.chain([self.protocol]);
+        let first = kinds.next().expect("there is the protocol");
+        let mut after = Vec::new();
+        for (&(kind, len, offset), next) in self.extensions.iter().zip(kinds) {
+            match kind {
+                44 => {
+                    after.extend([next, 0]);
+                    after.extend(offset.to_be_bytes());
+                    after.extend([0; 4]);
+                }
+                _ => {
+                    after.extend([next, len]);
+                    after.extend(std::iter::repeat_n(0, usize::from(len) * 8 + 6));
+                }
+            }
+        }
+        after.extend(&self.payload);
+        frame.extend([0x60, 0, 0, 0]);
+        frame.extend((after.len() as u16).to_be_bytes());
+        frame.extend([first, self.hop_limit]);
+        frame.extend([0xfd; 32]);
+        frame.extend(after);
+    }
+}
+
+fn recipes() -> impl Strategy<Value = Recipe> {
+    let tag = prop_oneof![Just(0x8100u16), Just(0x88a8), Just(0x9100)];
+    let kind = prop_oneof![
+        4 => Just(0x0800u16),
+        6 => Just(0x86dd),
+        1 => Just(0x0806),
+        1 => any::<u16>()
+    ];
+    let fragment =
+        prop_oneof![4 => Just(0u16), 1 => Just(0x4000), 1 => Just(0x2000), 1 => any::<u16>()];
+    let offset = prop_oneof![2 => Just(0u16), 1 => Just(1), 1 => any::<u16>()];
+    let extension = prop_oneof![Just(0u8), Just(43), Just(44), Just(60), Just(51), Just(135)];
+    let protocol = prop_oneof![
+        Just(17u8),
+        Just(6),
+        Just(1),
+        Just(58),
+        Just(59),
+        any::<u8>()
+    ];
+    let keep = prop_oneof![2 => Just(usize::MAX), 1 => 0usize..120];
+    let payload = prop_oneof![
+        vec(any::<u8>(), 0..40),
+        // A TCP header of 20 bytes and of more; neighbour discovery.
+        vec(any::<u8>(), 20..60).prop_map(|mut bytes| {
+            bytes[12] = 0x50 | (bytes[12] & 0x1f);
+            bytes
+        }),
+        vec(133u8..138, 1..9),
+    ];
+    let hop_limit = prop_oneof![Just(255u8), any::<u8>()];
+    (
+        vec(tag, 0..4),
+        kind,
+        (0usize..11, fragment),
+        vec((extension, 0u8..3, offset), 0..11),
+        (protocol, hop_limit),
+        payload,
+        0usize..20,
+        vec((any::<usize>(), any::<u8>()), 0..4),
+        keep,
+    )
+        .prop_map(
+            |(
+                tags,
+                kind,
+                (options, fragment),
+                extensions,
+                (protocol, hop_limit),
+                payload,
+                padding,
+                edits,
+                keep,
+            )| {
+                Recipe {
+                    tags,
+                    kind,
+                    options,
+                    fragment,
+                    extensions,
+                    protocol,
+                    hop_limit,
+                    payload,
+                    padding,
+                    edits,
+                    keep,
+                }
+            },
+        )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn every_frame_is_for_what_a_slow_reader_says(recipe in recipes()) {
+        let frame = recipe.frame();
+        let fast = classify(&frame, frame.len());
+        prop_assert_eq!(fast, slow(&frame).unwrap_or(Purpose::Unknown), "{:02x?}", frame);
+        // The library as a whole, where it accepts the frame: it looks through authentication headers and more tags, too.
+        let whole = SlicedPacket::from_ethernet(&frame).ok().and_then(|packet| packet.transport);
+        if let (Purpose::Port { remote_port, port, transport, .. }, Some(whole)) = (fast, whole) {
+            let found = match &whole {
+                TransportSlice::Udp(udp) => (Transport::Udp, udp.source_port(), udp.destination_port()),
+                TransportSlice::Tcp(tcp) => (Transport::Tcp, tcp.source_port(), tcp.destination_port()),
+                other => return Err(TestCaseError::fail(format!("{other:?} of {frame:02x?}"))),
+            };
+            prop_assert_eq!(found, (transport, remote_port, port));
+        }
+    }
+
+    #[test]
+    fn random_bytes_are_for_what_a_slow_reader_says(frame in vec(any::<u8>(), 0..100)) {
+        prop_assert_eq!(classify(&frame, frame.len()), slow(&frame).unwrap_or(Purpose::Unknown));
+    }
+
+    /// V-3: the judgement needs no byte beyond the headers, and without one of theirs it is unknown.
+    #[test]
+    fn the_beginning_of_a_frame_suffices(recipe in recipes(), at in 0usize..200) {
+        let frame = recipe.frame();
+        let whole = classify(&frame, frame.len());
+        let begun = classify(&frame[..at.min(frame.len())], frame.len());
+        prop_assert!(begun == whole || begun == Purpose::Unknown || {
+            // The type of an ICMPv6 message lies beyond the cut.
+            whole == Purpose::Resolution && begun == Purpose::Icmp
+        }, "{:?} {:?}", begun, whole);
+        if at >= 128 && recipe.extensions.is_empty() {
+            prop_assert_eq!(begun, whole);
+        }
+    }
+}
+
+fn udp(tags: usize) -> Vec<u8> {
+    let mut frame = Vec::new();
+    let builder = PacketBuilder::ethernet2([2; 6], [3; 6]);
+    let ends = ([10, 0, 0, 1], [10, 0, 0, 2]);
+    let written = match tags {
+        0 => builder
+            .ipv4(ends.0, ends.1, 64)
+            .udp(1000, 4700)
+            .write(&mut frame, &[7; 30]),
+        _ => {
+            let id = |id: u16| id.try_into().expect("a VLAN's number");
+            let tagged = builder.double_vlan(id(1), id(2));
+            tagged
+                .ipv4(ends.0, ends.1, 64)
+                .udp(1000, 4700)
+                .write(&mut frame, &[7; 30])
+        }
+    };
+    written.expect("there is room");
+    frame
+}
+
+#[test]
+fn a_datagram_is_known_by_its_port_with_tags_and_without() {
+    let expected = Purpose::Port {
+        transport: Transport::Udp,
+        remote: [10, 0, 0, 1].into(),
+        remote_port: 1000,
+        port: 4700,
+    };
+    for tags in [0, 2] {
+        let frame = udp(tags);
+        assert_eq!(classify(&frame, frame.len()), expected);
+        // Of the payload nothing is needed, of the header everything.
+        let ports_end = frame.len() - 30 - 4;
+        assert_eq!(classify(&frame[..ports_end], frame.len()), expected);
+        assert_eq!(
+            classify(&frame[..ports_end - 1], frame.len()),
+            Purpose::Unknown
+        );
+        // A frame that is shorter than its IP packet says so by its length.
+        assert_eq!(
+            classify(&frame[..ports_end], frame.len() - 1),
+            Purpose::Unknown
+        );
+    }
+}
+
+/// V-6: whoever floods with fragments or echo requests shares no budget with finding addresses.
+#[test]
+fn neighbour_discovery_from_beyond_a_router_is_icmp() {
+    let recipe = |hop_limit| Recipe {
+        tags: vec![],
+        kind: 0x86dd,
+        options: 0,
+        fragment: 0,
+        extensions: vec![],
+        protocol: 58,
+        hop_limit,
+        payload: vec![135, 0, 0, 0],
+        padding: 0,
+        edits: vec![],
+        keep: usize::MAX,
+    };
+    let judged = |hop_limit| {
+        let frame = recipe(hop_limit).frame();
+        classify(&frame, frame.len())
+    };
+    assert_eq!(judged(255), Purpose::Resolution);
+    assert_eq!(judged(254), Purpose::Icmp);
+}

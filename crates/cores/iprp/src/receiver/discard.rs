@@ -1,0 +1,390 @@
+//! From a datagram to a packet for an application (iPRP, algorithms 5 and 6).
+
+use super::active::{Active, SPACES, Standing};
+use super::cycle::Cycle;
+use super::processes::{Owner, Process};
+use super::state::{Pending, State};
+use crate::counters::{Discard, PerNetwork};
+use crate::event::{ReceiverEvent, SessionId};
+use crate::flow::{Flow, Scope, Side};
+use crate::header::{CLEAR, Header, Inner, TAG, decode_flow};
+use crate::ind::Ind;
+use crate::message::Subject;
+use crate::window::Verdict;
+use bumpless_base::{Duration, Instant};
+use bumpless_secure::Suite;
+use core::net::SocketAddr;
+use core::ops::Range;
+
+/// Processes of members of a group are remembered for so long after their last packet, that nobody can repeat what they have
+/// sent: unlike a sender to this host alone, they get no key of their own that ends.
+const GROUP_MEMORY: Duration = Duration::from_secs(86_400);
+
+/// What is to be handed on.
+pub(crate) struct Opened {
+    pub flow: Flow,
+    pub session: SessionId,
+    pub ind: Ind,
+    /// Where in the datagram what it carries lies.
+    pub payload: Range<usize>,
+}
+
+/// How a datagram came.
+#[derive(Clone, Copy)]
+pub(crate) struct Arrival {
+    pub now: Instant,
+    pub on: Option<Ind>,
+    pub from: SocketAddr,
+}
+
+/// On which side the port is that a session's number names by its lowest bit.
+pub(crate) const fn side_of(space: u32) -> Side {
+    match space & 1 {
+        0 => Side::Destination,
+        _ => Side::Source,
+    }
+}
+
+impl<S: Suite> State<S> {
+    /// Opens `datagram` and judges it.
+    #[inline]
+    pub(crate) fn handle_data(
+        &mut self,
+        arrival: Arrival,
+        datagram: &mut [u8],
+    ) -> Result<Opened, Discard> {
+        let header = Header::decode(datagram)?;
+        if header.feedback {
+            return Err(Discard::Malformed);
+        }
+        if datagram.len() < CLEAR + TAG + 1 {
+            return Err(Discard::Truncated);
+        }
+        let (number, process) = self.find_key(arrival.now, &header)?;
+        let (clear, body) = datagram
+            .split_at_mut_checked(CLEAR)
+            .ok_or(Discard::Truncated)?;
+        let Inner { flow, probe, at } = self.open(process, number, &header, clear, body)?;
+        let process = match process {
+            Found::Known(place) => place,
+            Found::Tried(owner) => self.adopt(arrival.now, owner, &header, &flow)?,
+        };
+        let end = (CLEAR + body.len()).saturating_sub(TAG);
+        let session = self.judge(arrival, &header, number, process, &flow, probe)?;
+        Ok(Opened {
+            flow,
+            session,
+            ind: header.ind,
+            payload: CLEAR + at..end,
+        })
+    }
+
+    /// The number of the key of a packet, and whose it is.
+    #[inline]
+    fn find_key(&mut self, now: Instant, header: &Header) -> Result<(u32, Found), Discard> {
+        let number = match header.group {
+            true => 0,
+            false => self
+                .numbers
+                .valid(now, header.key)
+                .ok_or(Discard::UnknownKey)?,
+        };
+        match self.processes.find(header.tag) {
+            Some(place) => {
+                let process = self.processes.get(place).ok_or(Discard::UnknownKey)?;
+                match (process.owner, header.group) {
+                    (Owner::Source(_), false) | (Owner::Group(_), true) => {
+                        Ok((number, Found::Known(place)))
+                    }
+                    _ => Err(Discard::UnknownKey),
+                }
+            }
+            None => {
+                let owner = self.stranger(now, header, number)?;
+                match self.trials.spend(now) {
+                    true => Ok((number, Found::Tried(owner))),
+                    false => Err(Discard::Untried),
+                }
+            }
+        }
+    }
+
+    /// Whose a packet of an unknown process could be.
+    fn stranger(&self, now: Instant, header: &Header, number: u32) -> Result<Stranger, Discard> {
+        if header.group {
+            return match self.groups.opening(header.tag) {
+                Some((address, _)) => Ok(Stranger::Member(address)),
+                None => Err(Discard::UnknownKey),
+            };
+        }
+        // Only what an earlier process of this receiver has given out: of its own, every process is known.
+        let was_given = self.numbers.is_of_earlier_process(number) && now <= self.recovers_until;
+        match was_given {
+            true => Ok(Stranger::OfEarlierProcess),
+            false => Err(Discard::UnknownKey),
+        }
+    }
+
+    #[inline]
+    fn open(
+        &mut self,
+        found: Found,
+        number: u32,
+        header: &Header,
+        clear: &[u8],
+        body: &mut [u8],
+    ) -> Result<Inner, Discard> {
+        let material = |owner| match owner {
+            Owner::Group(_) => self.groups.opening(header.tag).map(|(_, key)| key),
+            Owner::Source(_) => Some(self.root.material(number, header.tag)),
+        };
+        let is_open = match found {
+            Found::Known(place) => {
+                let process = self.processes.get_mut(place).ok_or(Discard::UnknownKey)?;
+                let owner = process.owner;
+                let key = process.key(number, || material(owner).unwrap_or_default());
+                S::open(key, header.nonce(), clear, body)
+            }
+            Found::Tried(stranger) => {
+                let material = match stranger {
+                    Stranger::Member(address) => material(Owner::Group(address)),
+                    Stranger::OfEarlierProcess => Some(self.root.material(number, header.tag)),
+                };
+                let material = material.ok_or(Discard::UnknownKey)?;
+                let key = crate::keys::data_key::<S>(&material);
+                S::open(&key, header.nonce(), clear, body)
+            }
+        };
+        if !is_open {
+            return Err(Discard::Forged);
+        }
+        let plain = body.len().checked_sub(TAG).and_then(|len| body.get(..len));
+        decode_flow(plain.ok_or(Discard::Truncated)?, header.ipv6)
+    }
+
+    /// Makes a process of one whose packet has opened.
+    #[cold]
+    fn adopt(
+        &mut self,
+        now: Instant,
+        stranger: Stranger,
+        header: &Header,
+        flow: &Flow,
+    ) -> Result<usize, Discard> {
+        let owner = match stranger {
+            Stranger::Member(address) => Owner::Group(address),
+            Stranger::OfEarlierProcess => match self.root.is_tag_of(header.tag, flow.source) {
+                true => Owner::Source(flow.source),
+                false => return Err(Discard::NotMonitored),
+            },
+        };
+        let memory = match owner {
+            Owner::Group(_) => GROUP_MEMORY,
+            Owner::Source(_) => self.grace(),
+        };
+        let process = Process::new(header.tag, owner, now + memory);
+        self.processes.add(process).ok_or(Discard::TableFull)
+    }
+
+    #[inline]
+    fn judge(
+        &mut self,
+        arrival: Arrival,
+        header: &Header,
+        key_number: u32,
+        process: usize,
+        flow: &Flow,
+        probe: bool,
+    ) -> Result<SessionId, Discard> {
+        let (place, slot) = match self.active.find_space(header.tag, header.space) {
+            Some(found) => found,
+            None => self.open_space(arrival.now, header, process, flow)?,
+        };
+        if header.group {
+            self.processes.keep(process, arrival.now + GROUP_MEMORY);
+        }
+        let active = self.active.get(place).ok_or(Discard::TableFull)?;
+        let Subject { source, scope } = active.subject;
+        if source != flow.source || !scope.contains(flow) {
+            return Err(Discard::NotMonitored);
+        }
+        let verdict = self.active.judge(place, slot, header.number);
+        // An application that has ended is not kept alive by probes.
+        if !probe {
+            self.count(arrival, header, place, verdict);
+            self.see(arrival.now, place);
+        }
+        if header.ask {
+            self.answer(arrival, header, key_number);
+        }
+        if probe {
+            return Err(Discard::Probe);
+        }
+        match verdict {
+            Verdict::First => {
+                self.totals.delivered += 1;
+                Ok(SessionId(place as u32))
+            }
+            Verdict::Duplicate => Err(Discard::Duplicate),
+            Verdict::VeryLate => Err(Discard::VeryLate),
+        }
+    }
+
+    /// Finds the sender of a sequence-number space that has not been seen, and gives the space a window.
+    #[cold]
+    fn open_space(
+        &mut self,
+        now: Instant,
+        header: &Header,
+        process: usize,
+        flow: &Flow,
+    ) -> Result<(usize, usize), Discard> {
+        let subject = Subject {
+            source: flow.source,
+            scope: Scope::of(flow, side_of(header.space)),
+        };
+        let known = self.processes.get(process).ok_or(Discard::UnknownKey)?;
+        let (owner, floor, name, tag) = (known.owner, known.floor, known.name, known.tag);
+        let is_theirs = match owner {
+            Owner::Source(source) => source == flow.source,
+            Owner::Group(group) => group == flow.destination,
+        };
+        if !is_theirs || !self.is_monitored(&subject.scope) {
+            return Err(Discard::NotMonitored);
+        }
+        let place = match self.active.find(&subject) {
+            Some(place) => place,
+            // Of a process that has answered on a secure channel every sender is known that has not been forgotten.
+            None if name != 0 || header.space < floor => return Err(Discard::VeryLate),
+            None => self.add_known(now, subject)?,
+        };
+        let active = self.active.get(place).ok_or(Discard::TableFull)?;
+        let mut same = active.spaces.iter().flatten().filter(|it| it.tag == tag);
+        let is_last = match owner {
+            Owner::Source(source) => self.processes.of(source) == Some(process),
+            Owner::Group(_) => true,
+        };
+        let has_room = active.spaces.iter().any(Option::is_none);
+        let is_next = same.all(|space| space.number < header.space) && header.space >= floor;
+        if !is_next || !(is_last || has_room) {
+            // A session that has ended, or one of a process before the last: both were heard to their end.
+            return Err(Discard::VeryLate);
+        }
+        if !self.active.know(place, None) {
+            return Err(Discard::TableFull);
+        }
+        let dropped = self.active.add_space(place, tag, header.space);
+        if let Some(dropped) = dropped.filter(|_| header.group) {
+            self.raise_floor(&dropped);
+        }
+        self.begin(place);
+        Ok((place, 0))
+    }
+
+    fn begin(&mut self, place: usize) {
+        let Some(active) = self.active.get_mut(place) else {
+            return;
+        };
+        if !core::mem::replace(&mut active.begun, true) {
+            let Subject { source, scope } = active.subject;
+            self.notify(ReceiverEvent::Begun {
+                session: SessionId(place as u32),
+                source,
+                scope,
+            });
+        }
+    }
+
+    /// Adds a sender that has shown itself by a key.
+    fn add_known(&mut self, now: Instant, subject: Subject) -> Result<usize, Discard> {
+        let uniform = self.uniform(&subject.scope);
+        let active = Active {
+            subject,
+            standing: Standing::Known(None),
+            begun: false,
+            spaces: [None; SPACES],
+            last_seen: now,
+            advertised: None,
+            cycle: Cycle::new(now, &self.timing, uniform),
+            withdrawn: false,
+            miswired: 0,
+            arrivals: PerNetwork::default(),
+        };
+        let ends = self.end_of(&active);
+        self.active.add(active, ends).ok_or(Discard::TableFull)
+    }
+
+    #[inline]
+    fn count(&mut self, arrival: Arrival, header: &Header, place: usize, verdict: Verdict) {
+        let sent_on = header.ind;
+        let Some(active) = self.active.get_mut(place) else {
+            return;
+        };
+        let arrivals = active.arrivals.entry(sent_on);
+        match verdict {
+            Verdict::First => arrivals.first += 1,
+            Verdict::Duplicate => arrivals.duplicate += 1,
+            Verdict::VeryLate => arrivals.very_late += 1,
+        }
+        let is_wrong = arrival.on.is_some_and(|on| on != sent_on);
+        arrivals.wrong_network += u64::from(is_wrong);
+        let bit = 1 << sent_on.get();
+        let is_new = is_wrong && active.miswired & bit == 0;
+        if let Some(on) = arrival.on {
+            let (row, column) = (usize::from(sent_on.get()), usize::from(on.get()));
+            self.totals.routes[row][column] += 1;
+            if is_new {
+                active.miswired |= bit;
+                self.notify(ReceiverEvent::Miswired {
+                    session: SessionId(place as u32),
+                    sent_on,
+                    arrived_on: on,
+                });
+            }
+        }
+    }
+
+    /// Something of the sender at `place` has come: it is advertised to as long as that is so.
+    #[inline]
+    fn see(&mut self, now: Instant, place: usize) {
+        if let Some(active) = self.active.get_mut(place) {
+            active.last_seen = active.last_seen.max(now);
+            active.cycle.calm(&self.timing);
+        }
+        if !self.active.is_scheduled(place) {
+            self.active.reschedule(place);
+        }
+    }
+
+    fn answer(&mut self, arrival: Arrival, header: &Header, key_number: u32) {
+        let pending = Pending {
+            tag: header.tag,
+            space: header.space,
+            key_number,
+            asked: header.number,
+            ind: header.ind,
+            on: arrival.on,
+            to: arrival.from,
+        };
+        if self.answers.push(pending).is_err() {
+            self.totals.answers_lost += 1;
+        }
+    }
+}
+
+/// Whose key a packet names.
+#[derive(Clone, Copy)]
+enum Found {
+    /// The process at this place.
+    Known(usize),
+    /// None that is known.
+    Tried(Stranger),
+}
+
+#[derive(Clone, Copy)]
+enum Stranger {
+    /// A member of the group at this address.
+    Member(core::net::IpAddr),
+    /// A sender to which an earlier process of this receiver gave its key.
+    OfEarlierProcess,
+}

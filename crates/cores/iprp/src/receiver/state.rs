@@ -1,0 +1,271 @@
+//! What a receiver is made of, and what ends with time.
+
+use super::active::{Active, ActiveSenders, Space, Standing};
+use super::key_numbers::KeyNumbers;
+use super::processes::Processes;
+use crate::counters::ReceiverTotals;
+use crate::event::{EndCause, ReceiverEvent, SessionId};
+use crate::flow::Scope;
+use crate::ind::{Ind, Networks};
+use crate::keys::{Groups, Root};
+use crate::setup::{MAX_GROUPS, MAX_MONITORED, ReceiverLimits, ReceiverSetup, SetupError, Timing};
+use crate::trials::Trials;
+use alloc::vec::Vec;
+use bumpless_base::{BoundedQueue, Duration, Instant, Random};
+use bumpless_secure::Suite;
+use core::net::SocketAddr;
+
+use crate::flow::Monitored;
+
+/// Events that wait for the driver.
+const EVENTS: usize = 256;
+/// Answers that wait for the driver.
+const ANSWERS: usize = 1_024;
+
+/// An answer that is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pending {
+    pub tag: u64,
+    pub space: u32,
+    pub key_number: u32,
+    pub asked: u32,
+    pub ind: Ind,
+    pub on: Option<Ind>,
+    pub to: SocketAddr,
+}
+
+/// The parts of a receiver.
+pub(crate) struct State<S: Suite> {
+    pub networks: Networks,
+    pub monitored: Vec<Monitored>,
+    pub timing: Timing,
+    pub root: Root<S>,
+    pub groups: Groups<S>,
+    pub numbers: KeyNumbers,
+    pub processes: Processes<S>,
+    pub active: ActiveSenders,
+    pub trials: Trials,
+    /// Until when senders that an earlier process of this receiver knew are believed by their keys alone.
+    pub recovers_until: Instant,
+    pub random: Random,
+    /// Told from other processes of this receiver by: answers' keys.
+    pub boot: u64,
+    /// Answers sealed with the keys of `boot`.
+    pub answered: u32,
+    pub answers: BoundedQueue<Pending>,
+    pub events: BoundedQueue<ReceiverEvent>,
+    pub totals: ReceiverTotals,
+}
+
+impl<S: Suite> State<S> {
+    pub(crate) fn new(setup: ReceiverSetup, now: Instant) -> Result<Self, SetupError> {
+        check(&setup)?;
+        let ReceiverSetup { timing, limits, .. } = setup;
+        let max_lost = limits.max_lost.next_multiple_of(64);
+        let groups = check_groups::<S>(setup.groups)?;
+        let mut random = Random::new(setup.seed);
+        let capacity = limits.sessions + limits.candidates;
+        let grace = grace(&timing);
+        let mut monitored = Vec::with_capacity(MAX_MONITORED);
+        monitored.extend(setup.monitored);
+        Ok(Self {
+            networks: setup.networks,
+            monitored,
+            timing,
+            root: Root::new(setup.root),
+            groups,
+            numbers: KeyNumbers::new(now, setup.key_number, timing.key_lifetime, grace),
+            // A sender that starts anew has two for a while.
+            processes: Processes::new(2 * capacity, random.next_u64()),
+            active: ActiveSenders::new(
+                limits.sessions,
+                limits.candidates,
+                max_lost,
+                random.next_u64(),
+            ),
+            trials: Trials::default(),
+            recovers_until: now + grace,
+            boot: random.next_u64(),
+            answered: 0,
+            random,
+            answers: BoundedQueue::new(ANSWERS),
+            events: BoundedQueue::new(EVENTS),
+            totals: ReceiverTotals::default(),
+        })
+    }
+
+    pub(crate) fn notify(&mut self, event: ReceiverEvent) {
+        if self.events.push(event).is_err() {
+            self.totals.events_lost += 1;
+        }
+    }
+
+    /// For how long what was advertised may be in use: a sender's session ends three periods after the advertisement has
+    /// come, and that may take up to one more.
+    pub(crate) fn grace(&self) -> Duration {
+        grace(&self.timing)
+    }
+
+    /// Whether a scope is monitored, and its group, if it goes to one, is this host's.
+    pub(crate) fn is_monitored(&self, scope: &Scope) -> bool {
+        let is_in = |it: &Monitored| {
+            let is_port = (it.first..=it.last).contains(&scope.port);
+            it.protocol == scope.protocol && it.side == scope.side && is_port
+        };
+        let is_member = !scope.is_multicast() || self.groups.contains(scope.destination);
+        is_member && self.monitored.iter().any(is_in)
+    }
+
+    /// Random bits for a back-off, if `scope` needs one.
+    pub(crate) fn uniform(&mut self, scope: &Scope) -> Option<u64> {
+        scope.is_multicast().then(|| self.random.next_u64())
+    }
+
+    /// When `active` is to be forgotten if nothing more comes: not before its sender has ended the session, so that
+    /// nothing that was sealed for it is ever taken for something else.
+    pub(crate) fn end_of(&self, active: &Active) -> Instant {
+        let unseen = active.last_seen + self.timing.inactivity;
+        let advertised = active
+            .advertised
+            .filter(|_| active.standing != Standing::Candidate);
+        advertised.map_or(unseen, |at| unseen.max(at + self.grace()))
+    }
+
+    /// Forgets the sender at `place`.
+    pub(crate) fn end(&mut self, place: usize, cause: EndCause) {
+        let Some(active) = self.active.remove(place) else {
+            return;
+        };
+        for space in active.spaces.iter().flatten() {
+            self.raise_floor(space);
+        }
+        if active.begun {
+            self.notify(ReceiverEvent::Ended {
+                session: SessionId(place as u32),
+                source: active.subject.source,
+                scope: active.subject.scope,
+                cause,
+            });
+        }
+    }
+
+    /// A sequence-number space is forgotten: nothing of it or of those before opens another one.
+    pub(crate) fn raise_floor(&mut self, space: &Space) {
+        let process = self.processes.find(space.tag);
+        if let Some(process) = process.and_then(|place| self.processes.get_mut(place)) {
+            process.floor = process.floor.max(space.number.saturating_add(1));
+        }
+    }
+
+    pub(crate) fn poll_timeout(&self) -> Instant {
+        let of = |next: Option<(Instant, usize)>| next.map_or(Instant::FAR_FUTURE, |(at, _)| at);
+        let ends = of(self.active.next_end()).min(self.processes.next_end());
+        // Something ends after its time, not at it.
+        let ends = ends + Duration::from_nanos(1);
+        of(self.active.next_due())
+            .min(ends)
+            .min(self.numbers.next_at())
+    }
+
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        if now >= self.numbers.next_at() {
+            let grace = self.grace();
+            self.numbers.roll(now, self.timing.key_lifetime, grace);
+            self.notify(ReceiverEvent::KeyChanged {
+                number: self.numbers.present(),
+            });
+        }
+        while let Some((at, place)) = self.active.next_end()
+            && at < now
+        {
+            match self.active.get(place).map(|active| self.end_of(active)) {
+                Some(end) if end >= now => self.active.set_end(place, end),
+                _ => self.end(place, EndCause::Inactive),
+            }
+        }
+        self.processes.forget(now);
+    }
+}
+
+fn grace(timing: &Timing) -> Duration {
+    timing.advertise_every * 4
+}
+
+fn check_groups<S: Suite>(groups: Vec<crate::setup::Group>) -> Result<Groups<S>, SetupError> {
+    check_group_list(&groups)?;
+    let groups = Groups::new(groups);
+    match groups.with_same_identifiers() {
+        Some(address) => Err(SetupError::GroupSecrets(address)),
+        None => Ok(groups),
+    }
+}
+
+fn check_group_list(groups: &[crate::setup::Group]) -> Result<(), SetupError> {
+    if groups.len() > MAX_GROUPS {
+        return Err(SetupError::TooManyGroups);
+    }
+    for (at, group) in groups.iter().enumerate() {
+        let twice = groups[..at].iter().any(|it| it.address == group.address);
+        if twice || !group.address.is_multicast() {
+            return Err(SetupError::Group(group.address));
+        }
+        if group.secrets.is_empty() || group.secrets.len() > 4 {
+            return Err(SetupError::GroupSecrets(group.address));
+        }
+    }
+    Ok(())
+}
+
+/// Whether `monitored` can be watched.
+pub(crate) fn check_monitored(monitored: &[Monitored]) -> Result<(), SetupError> {
+    if monitored.len() > MAX_MONITORED {
+        return Err(SetupError::TooManyMonitored);
+    }
+    match monitored.iter().find(|range| range.first > range.last) {
+        Some(range) => Err(SetupError::EmptyRange(*range)),
+        None => Ok(()),
+    }
+}
+
+fn check(setup: &ReceiverSetup) -> Result<(), SetupError> {
+    let ReceiverLimits {
+        sessions,
+        candidates,
+        max_lost,
+    } = setup.limits;
+    let most = 1 << 20;
+    for (name, bound, most) in [
+        ("sessions", sessions, most),
+        ("candidates", candidates, most),
+        ("max_lost", max_lost as usize, 1 << 16),
+    ] {
+        if bound == 0 || bound > most {
+            return Err(SetupError::Limit(name));
+        }
+    }
+    let Timing {
+        advertise_every,
+        back_off,
+        retry,
+        inactivity,
+        key_lifetime,
+    } = setup.timing;
+    for (name, period) in [
+        ("advertise_every", advertise_every),
+        ("retry", retry),
+        ("inactivity", inactivity),
+    ] {
+        if period == Duration::ZERO {
+            return Err(SetupError::Period(name));
+        }
+    }
+    // Three past keys cover the four periods for which one may be in use only if each lasts for two.
+    if key_lifetime < advertise_every * 2 {
+        return Err(SetupError::Period("key_lifetime"));
+    }
+    // A back-off is a part of a cycle.
+    if back_off > advertise_every {
+        return Err(SetupError::Period("back_off"));
+    }
+    check_monitored(&setup.monitored)
+}

@@ -1,0 +1,118 @@
+//! Whether the receiver is there: it is asked now and then, on every network at once, with what is sent anyway.
+
+use bumpless_base::{Duration, Instant};
+
+/// How often a receiver is asked that answers.
+const EVERY: Duration = Duration::from_millis(250);
+/// How often one is asked that has not answered yet.
+const URGENT: Duration = Duration::from_millis(20);
+/// Questions without an answer after which a receiver counts as gone...
+const QUESTIONS: u8 = 3;
+/// ...if the first of them is that old.
+const SILENT: Duration = Duration::from_secs(1);
+
+/// What is known of the receiver's being there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Liveness {
+    /// It has answered the last question, or none was asked.
+    #[default]
+    Heard,
+    /// Questions are open: how many, and since when.
+    Asked(u8, Instant),
+    /// It has answered none of several: packets leave as they are.
+    Suspended,
+}
+
+/// When the receiver of a session is asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Asking {
+    pub liveness: Liveness,
+    next: Instant,
+}
+
+impl Asking {
+    /// Whether the packet that leaves at `now` asks.
+    #[inline]
+    pub(crate) fn is_due(&self, now: Instant) -> bool {
+        now >= self.next
+    }
+
+    /// A question leaves.
+    pub(crate) fn ask(&mut self, now: Instant) {
+        self.liveness = match self.liveness {
+            Liveness::Heard => Liveness::Asked(1, now),
+            Liveness::Asked(count, since) => Liveness::Asked(count.saturating_add(1), since),
+            Liveness::Suspended => Liveness::Suspended,
+        };
+        self.next = match self.liveness {
+            Liveness::Asked(1, _) | Liveness::Suspended => now + EVERY,
+            _ => now + URGENT,
+        };
+    }
+
+    /// Whether the receiver counts as gone from here on.
+    #[inline]
+    pub(crate) fn has_lapsed(&self, now: Instant) -> bool {
+        match self.liveness {
+            Liveness::Asked(count, since) => count >= QUESTIONS && now.since(since) >= SILENT,
+            _ => false,
+        }
+    }
+
+    /// The receiver was heard. Whether packets had left as they are until here.
+    pub(crate) fn heard(&mut self) -> bool {
+        core::mem::take(&mut self.liveness) == Liveness::Suspended
+    }
+
+    /// When the next probe of a receiver that counts as gone is due.
+    pub(crate) const fn next_probe(&self) -> Option<Instant> {
+        match self.liveness {
+            Liveness::Suspended => Some(self.next),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_receiver_counts_as_gone_after_a_second_and_three_questions() {
+        let mut asking = Asking::default();
+        let mut asked = 0;
+        for ms in 0..999 {
+            if asking.is_due(at(ms)) {
+                asking.ask(at(ms));
+                asked += 1;
+            }
+            assert!(!asking.has_lapsed(at(ms)), "{ms}");
+        }
+        assert!(asking.has_lapsed(at(1000)) && asked > 20, "{asked}");
+        let mut slow = Asking::default();
+        for question in 0..2 {
+            slow.ask(at(5000 * question));
+            assert!(!slow.has_lapsed(at(5000 * question + 4999)));
+        }
+        slow.ask(at(10_000));
+        assert!(slow.has_lapsed(at(10_000)));
+    }
+
+    #[test]
+    fn a_receiver_that_answers_is_asked_four_times_a_second() {
+        let mut asking = Asking::default();
+        let mut asked = 0;
+        for ms in 0..1000 {
+            if asking.is_due(at(ms)) {
+                asking.ask(at(ms));
+                asked += 1;
+            }
+            assert!(!asking.heard());
+        }
+        assert_eq!(asked, 4);
+    }
+}

@@ -1,0 +1,410 @@
+//! Ten thousand sessions, what they take, and what others cannot make them take.
+
+#[path = "support/pair.rs"]
+mod pair;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use bumpless_base::{Duration, Instant, Random};
+use bumpless_iprp::{
+    Discard, FEEDBACK_LEN, Flow, MAX_MESSAGE, Origin, PeerId, Receiver, ReceiverLimits,
+    ReceiverSetup, Replication, Sender, SenderLimits, SenderSetup, SessionId,
+};
+use bumpless_secure::RingSuite;
+use pair::{MS, Pair, address, flow, receiver_setup, sender_setup};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATED: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
+}
+
+// SAFETY: hands everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let _ = ALLOCATED.try_with(|it| {
+            let (count, bytes) = it.get();
+            it.set((count + 1, bytes + layout.size() as u64));
+        });
+        // SAFETY: as the caller promises.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as the caller promises.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of this thread during `work`, and their bytes.
+fn allocated<T>(work: impl FnOnce() -> T) -> (u64, u64, T) {
+    let (count, bytes) = ALLOCATED.get();
+    let result = work();
+    let (after, bytes_after) = ALLOCATED.get();
+    (after - count, bytes_after - bytes, result)
+}
+
+const SESSIONS: usize = 10_000;
+/// Bytes of memory for each session of a receiver with the default window, and of a sender (`spec/iprp.md`, I-60).
+const RECEIVER_EACH: u64 = 5_120;
+const SENDER_EACH: u64 = 3_072;
+
+fn flow_of(at: usize) -> Flow {
+    Flow {
+        destination_port: pair::PORT + at as u16,
+        ..flow()
+    }
+}
+
+fn large() -> Pair {
+    let mut receiver = ReceiverSetup {
+        limits: ReceiverLimits {
+            sessions: SESSIONS,
+            candidates: 64,
+            max_lost: 1_024,
+        },
+        ..receiver_setup()
+    };
+    receiver.monitored[0].last = pair::PORT + SESSIONS as u16;
+    let sender = SenderSetup {
+        limits: SenderLimits {
+            sessions: SESSIONS,
+            kept_packets: 0,
+            kept_len: 0,
+        },
+        ..sender_setup(1)
+    };
+    Pair::of(sender, receiver)
+}
+
+#[test]
+fn ten_thousand_sessions_take_what_is_stated_and_nothing_after_the_start() {
+    let setup = || ReceiverSetup {
+        limits: ReceiverLimits {
+            sessions: SESSIONS,
+            candidates: 1,
+            max_lost: 1_024,
+        },
+        ..receiver_setup()
+    };
+    let (_, bytes, receiver) =
+        allocated(|| Receiver::<RingSuite>::new(setup(), Instant::ZERO).unwrap());
+    drop(receiver);
+    println!("a receiver: {} bytes a session", bytes / SESSIONS as u64);
+    assert!(bytes <= RECEIVER_EACH * SESSIONS as u64, "{bytes}");
+    let setup = SenderSetup {
+        limits: SenderLimits {
+            sessions: SESSIONS,
+            ..sender_setup(1).limits
+        },
+        ..sender_setup(1)
+    };
+    let (_, bytes, sender) = allocated(|| Sender::<RingSuite>::new(setup).unwrap());
+    drop(sender);
+    println!("a sender: {} bytes a session", bytes / SESSIONS as u64);
+    assert!(bytes <= SENDER_EACH * SESSIONS as u64, "{bytes}");
+
+    let mut pair = large();
+    let mut message = [0; MAX_MESSAGE];
+    let mut scratch = [0; 512];
+    let mut copies = [[0; 512]; 2];
+    let from = SocketAddr::new(address(1, 1), 1_001);
+    let mut answer = [0; FEEDBACK_LEN];
+    let (count, ..) = allocated(|| {
+        for at in 0..SESSIONS {
+            pair.receiver.handle_monitored(pair.now, &flow_of(at));
+            while let Some(outgoing) = pair.receiver.poll_advertisement(pair.now, &mut message) {
+                pair_say(&mut pair, &message[..outgoing.len]);
+            }
+        }
+        for at in 0..SESSIONS {
+            pair.now += Duration::from_micros(100);
+            let mut next = 0;
+            let mut len = 0;
+            let result =
+                pair.sender
+                    .replicate(pair.now, &flow_of(at), &[1; 100], &mut scratch, |copy| {
+                        len = copy.bytes.len();
+                        copies[next][..len].copy_from_slice(copy.bytes);
+                        next += 1;
+                    });
+            assert_eq!(result, Replication::Copies(2), "session {at}");
+            let first = pair
+                .receiver
+                .handle_data(pair.now, None, from, &mut copies[0][..len]);
+            assert!(first.is_ok_and(|it| it.flow == flow_of(at)), "session {at}");
+            let second = pair
+                .receiver
+                .handle_data(pair.now, None, from, &mut copies[1][..len]);
+            assert_eq!(second, Err(Discard::Duplicate));
+            while pair.receiver.poll_feedback(&mut answer).is_some() {
+                pair.sender.handle_feedback(pair.now, &mut answer).unwrap();
+            }
+        }
+        pair.pass(Duration::from_secs(200));
+    });
+    assert_eq!(count, 0, "allocations after the start");
+    assert!(pair.receiver.is_empty() && pair.sender.sessions().next().is_none());
+}
+
+/// As `Pair::say_to_sender`, which allocates nothing either.
+fn pair_say(pair: &mut Pair, bytes: &[u8]) {
+    let mut answer = [0; MAX_MESSAGE];
+    let origin = |host| Origin {
+        peer: PeerId(host),
+        address: address(host as u8, 1),
+    };
+    let len = pair
+        .sender
+        .handle_message(pair.now, origin(2), bytes, &mut answer)
+        .unwrap();
+    pair.receiver
+        .handle_message(pair.now, origin(1), &answer[..len])
+        .unwrap();
+}
+
+#[test]
+fn one_session_more_than_there_is_room_for_takes_nobodys_place() {
+    let mut setup = receiver_setup();
+    setup.monitored[0].last = pair::PORT + 100;
+    let mut pair = Pair::of(sender_setup(1), setup);
+    for at in 0..20 {
+        pair.receiver.handle_monitored(pair.now, &flow_of(at));
+        pair.control();
+    }
+    let replicated: Vec<_> = (0..20)
+        .filter(|&at| pair.sender.is_replicated(&flow_of(at)))
+        .collect();
+    assert_eq!(replicated, (0..8).collect::<Vec<_>>());
+    for at in 0..8 {
+        let copies = pair.send_as(&flow_of(at), b"x");
+        assert!(pair.arrive(&copies[0]).is_ok(), "session {at}");
+    }
+}
+
+#[test]
+fn a_flood_of_strangers_makes_no_session_and_takes_no_sessions_place() {
+    let mut pair = Pair::begun();
+    let mut random = Random::new(5);
+    let mut message = [0; MAX_MESSAGE];
+    let mut advertised = 0;
+    for _ in 0..20_000 {
+        pair.now += Duration::from_micros(50);
+        pair.receiver.handle_timeout(pair.now);
+        let source = IpAddr::V4(Ipv4Addr::from_bits(random.next_u64() as u32 & 0x7fff_ffff));
+        let stranger = Flow { source, ..flow() };
+        pair.receiver.handle_monitored(pair.now, &stranger);
+        while pair
+            .receiver
+            .poll_advertisement(pair.now, &mut message)
+            .is_some()
+        {
+            advertised += 1;
+        }
+    }
+    assert!(pair.receiver.len() <= 1 + 4, "{}", pair.receiver.len());
+    assert!(advertised < 20, "{advertised} in a second");
+    assert!(pair.receiver.totals().candidates_refused > 19_000);
+    let copies = pair.send(b"x");
+    assert!(pair.arrive(&copies[0]).is_ok());
+    pair.pass(Duration::from_secs(11));
+    assert_eq!(
+        pair.receiver.len(),
+        1,
+        "they are forgotten, and the session is not"
+    );
+}
+
+#[test]
+fn random_repeated_and_bent_packets_make_no_session_no_delivery_and_no_growth() {
+    let mut pair = Pair::begun();
+    let mut random = Random::new(6);
+    let seen: Vec<_> = (0..50).flat_map(|_| pair.send(b"payload")).collect();
+    for copy in &seen {
+        let _ = pair.arrive(copy);
+    }
+    let delivered = pair.receiver.totals().delivered;
+    let (count, ..) = allocated(|| {
+        let mut datagram = [0; 80];
+        let from = SocketAddr::new(address(9, 1), 7);
+        for _ in 0..50_000 {
+            let len = match random.below(3) {
+                0 => {
+                    datagram
+                        .iter_mut()
+                        .for_each(|byte| *byte = random.next_u64() as u8);
+                    random.below(80) as usize
+                }
+                kind => {
+                    let copy = &seen[random.below(seen.len() as u64) as usize].2;
+                    datagram[..copy.len()].copy_from_slice(copy);
+                    if kind == 1 {
+                        datagram[random.below(copy.len() as u64) as usize] ^= 1 << random.below(8);
+                    }
+                    copy.len()
+                }
+            };
+            let result = pair
+                .receiver
+                .handle_data(pair.now, None, from, &mut datagram[..len]);
+            assert!(result.is_err());
+            assert!(
+                pair.sender
+                    .handle_feedback(pair.now, &mut datagram[..len])
+                    .is_err()
+            );
+        }
+    });
+    assert_eq!(count, 0);
+    assert_eq!(pair.receiver.totals().delivered, delivered);
+    assert_eq!(
+        (pair.receiver.len(), pair.sender.sessions().count()),
+        (1, 1)
+    );
+    let sum: u64 = pair.receiver.totals().discarded.iter().sum();
+    assert_eq!(sum, 50_000 + 50, "every one counted once");
+}
+
+#[test]
+fn what_was_recorded_opens_nothing_after_its_session_was_forgotten() {
+    let mut pair = Pair::begun();
+    let mut recorded: Vec<_> = (0..20).flat_map(|_| pair.send(b"x")).collect();
+    for copy in recorded.clone() {
+        let _ = pair.arrive(&copy);
+    }
+    // Several processes of the sender, of which the receiver forgets the first ones.
+    for seed in 2..6 {
+        pair.sender = Sender::new(sender_setup(seed)).unwrap();
+        pair.pass(MS * 1_500);
+        pair.receiver.handle_monitored(pair.now, &flow());
+        pair.control();
+        let copies = pair.send(b"y");
+        pair.arrive(&copies[0]).unwrap();
+        recorded.extend(copies);
+        for copy in &recorded {
+            assert!(pair.arrive(copy).is_err(), "process {seed}");
+        }
+    }
+    for _ in 0..40 {
+        pair.pass(Duration::from_secs(5));
+        for copy in &recorded {
+            assert!(pair.arrive(copy).is_err());
+        }
+    }
+    assert!(pair.receiver.is_empty() && pair.receiver.session(SessionId(0)).is_none());
+}
+
+#[test]
+fn a_group_of_many_receivers_advertises_a_few_times() {
+    use bumpless_iprp::{Group, Monitored, Side, UDP};
+    use bumpless_secure::Secret;
+    let group = IpAddr::from([239, 1, 2, 3]);
+    let groups = || {
+        vec![Group {
+            address: group,
+            secrets: vec![Secret::new([9; 32])],
+        }]
+    };
+    let to_group = Flow {
+        destination: group,
+        ..flow()
+    };
+    let mut receivers: Vec<Receiver<RingSuite>> = (0..200u64)
+        .map(|seed| {
+            let setup = ReceiverSetup {
+                groups: groups(),
+                monitored: vec![Monitored {
+                    protocol: UDP,
+                    side: Side::Destination,
+                    first: pair::PORT,
+                    last: pair::PORT,
+                }],
+                seed: seed * 7_919,
+                ..receiver_setup()
+            };
+            Receiver::new(setup, Instant::ZERO).unwrap()
+        })
+        .collect();
+    let mut sender: Sender<RingSuite> = Sender::new(SenderSetup {
+        groups: groups(),
+        ..sender_setup(1)
+    })
+    .unwrap();
+    let mut first = None;
+    let mut advertised = 0;
+    let mut message = [0; MAX_MESSAGE];
+    let mut answers: Vec<(Instant, Vec<u8>)> = Vec::new();
+    let origin = Origin {
+        peer: PeerId(1),
+        address: address(1, 1),
+    };
+    for receiver in &mut receivers {
+        receiver.handle_monitored(Instant::ZERO, &to_group);
+    }
+    for tick in 0..3_000u64 {
+        let now = Instant::ZERO + MS * (tick * 10);
+        let (due, later): (Vec<_>, Vec<_>) = answers.into_iter().partition(|(at, _)| *at <= now);
+        answers = later;
+        for receiver in &mut receivers {
+            for (_, answer) in &due {
+                receiver.handle_message(now, origin, answer).unwrap();
+            }
+            if tick % 100 == 0 {
+                // What is sent goes on.
+                receiver.handle_monitored(now, &to_group);
+            }
+            while let Some(outgoing) = receiver.poll_advertisement(now, &mut message) {
+                advertised += 1;
+                first.get_or_insert(now);
+                let mut answer = [0; MAX_MESSAGE];
+                let len = sender
+                    .handle_message(now, origin, &message[..outgoing.len], &mut answer)
+                    .unwrap();
+                answers.push((now + MS * 100, answer[..len].to_vec()));
+            }
+        }
+    }
+    let first = first.expect("somebody advertises").since(Instant::ZERO);
+    assert!(first <= Duration::from_secs(10), "{first}");
+    assert!(
+        advertised <= 12,
+        "{advertised} advertisements of 200 receivers in 30 s"
+    );
+    assert!(sender.is_replicated(&to_group));
+    let mut scratch = [0; 256];
+    let mut copies = Vec::new();
+    sender.replicate(
+        first_at(first),
+        &to_group,
+        b"to all",
+        &mut scratch,
+        |copy| copies.push((copy.to, copy.bytes.to_vec())),
+    );
+    assert_eq!(copies.len(), 2);
+    assert!(copies.iter().all(|(to, _)| *to == group));
+    // One that joins late needs no control message.
+    let mut late: Receiver<RingSuite> = Receiver::new(
+        ReceiverSetup {
+            groups: groups(),
+            ..receiver_setup()
+        },
+        Instant::ZERO,
+    )
+    .unwrap();
+    let from = SocketAddr::new(address(1, 1), 1_001);
+    let delivery = late
+        .handle_data(first_at(first), None, from, &mut copies[1].1)
+        .unwrap();
+    assert_eq!(
+        (delivery.flow, delivery.payload),
+        (to_group, &b"to all"[..])
+    );
+}
+
+fn first_at(span: Duration) -> Instant {
+    Instant::ZERO + span
+}

@@ -1,0 +1,408 @@
+//! The host's firewall rules that are ours: one table for each IP version, with nothing of others in it
+//! (nf_tables; linux/netfilter/nf_tables.h).
+//!
+//! A table belongs to the socket that made it: the kernel removes it when the process ends, however that happens (Linux
+//! 5.12 and later). On older kernels one that was left behind is removed by the next start.
+
+mod expression;
+
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+
+use rustix::io::Errno;
+use rustix::net::netlink;
+
+use self::expression::{Expressions, QueueKind};
+use crate::netlink::{Message, Netlink, attributes};
+
+const BATCH_BEGIN: u16 = 0x10;
+const BATCH_END: u16 = 0x11;
+/// Netfilter's number of nf_tables.
+const NF_TABLES: u16 = 10;
+const SUBSYSTEM: u16 = NF_TABLES << 8;
+const NEW_TABLE: u16 = SUBSYSTEM;
+const GET_TABLE: u16 = SUBSYSTEM | 1;
+const DELETE_TABLE: u16 = SUBSYSTEM | 2;
+const NEW_CHAIN: u16 = SUBSYSTEM | 3;
+const NEW_RULE: u16 = SUBSYSTEM | 6;
+const DELETE_RULE: u16 = SUBSYSTEM | 8;
+const NEW_SET: u16 = SUBSYSTEM | 9;
+const NEW_ELEMENT: u16 = SUBSYSTEM | 12;
+const DELETE_ELEMENT: u16 = SUBSYSTEM | 14;
+
+const DUMP: u16 = 0x300;
+const CREATE: u16 = 0x400;
+const APPEND: u16 = 0x800;
+
+/// The table goes with the socket that made it.
+const OWNED: u32 = 2;
+
+const IPV4: u8 = 2;
+const IPV6: u8 = 10;
+
+const LOCAL_IN: u32 = 1;
+const LOCAL_OUT: u32 = 3;
+/// Where others change packets (`mangle`): before filters, after connection tracking.
+const PRIORITY: i32 = -150;
+
+const OUTPUT: &str = "output";
+const INPUT: &str = "input";
+const TO: &str = "to";
+const FROM: &str = "from";
+
+/// Which port of a packet is meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The port that it goes to.
+    Destination,
+    /// The port that it comes from.
+    Source,
+}
+
+/// Incoming packets of which heads are shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Number of the protocol: UDP's or TCP's.
+    pub protocol: u8,
+    /// Which port is meant.
+    pub side: Side,
+    /// Lowest port.
+    pub first: u16,
+    /// Highest port.
+    pub last: u16,
+}
+
+/// Outgoing packets that are queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Captured {
+    /// Number of the protocol: UDP's or TCP's.
+    pub protocol: u8,
+    /// Which port is meant.
+    pub side: Side,
+    /// The port.
+    pub port: u16,
+    /// Where they go.
+    pub destination: IpAddr,
+}
+
+/// Most bytes of a TCP segment that connections of watched ports may agree upon, header left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mss {
+    /// Over IPv4.
+    pub v4: u16,
+    /// Over IPv6.
+    pub v6: u16,
+}
+
+/// What the rules say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// NFQUEUE's number, to which captured packets go.
+    pub queue: u16,
+    /// NFLOG's group, to which heads of watched packets go.
+    pub group: u16,
+    /// Which those are.
+    pub watched: Vec<Watched>,
+    /// What connections of watched TCP ports agree upon.
+    pub mss: Mss,
+}
+
+/// Why the rules could not be made.
+#[derive(Debug)]
+pub enum FirewallError {
+    /// A process has the table already.
+    Taken(String),
+    /// The kernel lacks something.
+    Unsupported(io::Error),
+    /// The kernel refuses.
+    System(io::Error),
+}
+
+impl fmt::Display for FirewallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Taken(name) => write!(
+                f,
+                "another process has the firewall table {name}: stop it first, two cannot capture on one host"
+            ),
+            Self::Unsupported(error) => write!(
+                f,
+                "the kernel has no nf_tables, NFQUEUE or NFLOG ({error}): load the modules nf_tables, nfnetlink_queue, \
+                 nfnetlink_log and nft_queue or nft_compat"
+            ),
+            Self::System(error) => write!(f, "the kernel refuses the firewall rules: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for FirewallError {}
+
+/// The rules, in force. They end with this value and with the process.
+#[derive(Debug)]
+pub struct Firewall {
+    netlink: Netlink,
+    name: String,
+    queue: QueueKind,
+}
+
+impl Firewall {
+    /// Makes the tables `name` with `rules`, whole or not at all. Nothing is captured yet.
+    ///
+    /// # Errors
+    /// [`FirewallError`].
+    pub fn install(name: &str, rules: &Rules) -> Result<Self, FirewallError> {
+        let netlink = Netlink::open(Some(netlink::NETFILTER)).map_err(FirewallError::System)?;
+        let mut firewall = Self {
+            netlink,
+            name: name.to_owned(),
+            queue: QueueKind::Native,
+        };
+        firewall.remove().map_err(|error| firewall.told(error))?;
+        // What kernels lack: `queue` where only the targets of iptables are built, owners before 5.12.
+        let ways = [
+            (QueueKind::Native, OWNED),
+            (QueueKind::Target, OWNED),
+            (QueueKind::Native, 0),
+            (QueueKind::Target, 0),
+        ];
+        let mut made = Ok(());
+        for (queue, flags) in ways {
+            firewall.queue = queue;
+            made = firewall.make(rules, flags);
+            if made.is_ok() {
+                break;
+            }
+        }
+        made.map_err(|error| firewall.told(error))?;
+        Ok(firewall)
+    }
+
+    /// Puts other rules in the place of those that are in force, in one step; what is captured stays.
+    ///
+    /// # Errors
+    /// The kernel refuses; the rules are as they were.
+    pub fn replace(&mut self, rules: &Rules) -> io::Result<()> {
+        let mut batch = begin();
+        for family in [IPV4, IPV6] {
+            for chain in [OUTPUT, INPUT] {
+                batch = batch
+                    .begin(DELETE_RULE, 0)
+                    .netfilter(family, 0)
+                    .text(1, &self.name)
+                    .text(2, chain);
+            }
+            batch = self.rules(batch, family, rules);
+        }
+        self.netlink.transact(end(batch).bytes())
+    }
+
+    /// Captures these packets from here on.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn capture(&mut self, packets: &Captured) -> io::Result<()> {
+        self.change(NEW_ELEMENT, CREATE, packets)
+    }
+
+    /// Captures these packets no more. One that was not captured is no error.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn release(&mut self, packets: &Captured) -> io::Result<()> {
+        match self.change(DELETE_ELEMENT, 0, packets) {
+            Err(error) if error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => Ok(()),
+            result => result,
+        }
+    }
+
+    fn change(&self, kind: u16, flags: u16, packets: &Captured) -> io::Result<()> {
+        let (family, key) = key(packets);
+        let set = match packets.side {
+            Side::Destination => TO,
+            Side::Source => FROM,
+        };
+        let batch = begin()
+            .begin(kind, flags)
+            .netfilter(family, 0)
+            .text(1, &self.name)
+            .text(2, set)
+            .nested(3, |elements| {
+                elements.nested(1, |element| element.nested(1, |it| it.attribute(1, &key)))
+            });
+        self.netlink.transact(end(batch).bytes())
+    }
+
+    fn make(&self, rules: &Rules, flags: u32) -> io::Result<()> {
+        let mut batch = begin();
+        for (number, family) in [IPV4, IPV6].into_iter().enumerate() {
+            batch = batch
+                .begin(NEW_TABLE, CREATE)
+                .netfilter(family, 0)
+                .text(1, &self.name)
+                .number(2, flags);
+            for (chain, hook) in [(OUTPUT, LOCAL_OUT), (INPUT, LOCAL_IN)] {
+                batch = batch
+                    .begin(NEW_CHAIN, CREATE)
+                    .netfilter(family, 0)
+                    .text(1, &self.name)
+                    .text(3, chain)
+                    .nested(4, |it| it.number(1, hook).number(2, PRIORITY as u32))
+                    .text(7, "filter");
+            }
+            for (place, set) in [TO, FROM].into_iter().enumerate() {
+                // Its number in this batch.
+                let id = (2 * number + place + 1) as u32;
+                batch = batch
+                    .begin(NEW_SET, CREATE)
+                    .netfilter(family, 0)
+                    .text(1, &self.name)
+                    .text(2, set)
+                    .number(3, 0)
+                    .number(4, 0)
+                    .number(5, key_len(family))
+                    .number(10, id);
+            }
+            batch = self.rules(batch, family, rules);
+        }
+        self.netlink.transact(end(batch).bytes())
+    }
+
+    fn rules(&self, mut batch: Message, family: u8, rules: &Rules) -> Message {
+        let v6 = family == IPV6;
+        let mss = if v6 { rules.mss.v6 } else { rules.mss.v4 };
+        // Before packets are queued, which ends their way through the chain.
+        for watched in rules
+            .watched
+            .iter()
+            .filter(|it| it.protocol == expression::TCP)
+        {
+            let clamp = |it| Expressions(it).opening_of(watched).clamp(mss).0;
+            batch = self.rule(batch, family, OUTPUT, clamp);
+        }
+        for (set, side) in [(TO, Side::Destination), (FROM, Side::Source)] {
+            let capture = |it| {
+                Expressions(it)
+                    .look_up(set, side, v6)
+                    .queue(self.queue, rules.queue)
+                    .0
+            };
+            batch = self.rule(batch, family, OUTPUT, capture);
+        }
+        for watched in &rules.watched {
+            let show = |it| {
+                Expressions(it)
+                    .except_from_loopback()
+                    .coming(watched)
+                    .show(rules.group)
+                    .0
+            };
+            batch = self.rule(batch, family, INPUT, show);
+        }
+        batch
+    }
+
+    fn rule(
+        &self,
+        batch: Message,
+        family: u8,
+        chain: &str,
+        expressions: impl FnOnce(Message) -> Message,
+    ) -> Message {
+        batch
+            .begin(NEW_RULE, CREATE | APPEND)
+            .netfilter(family, 0)
+            .text(1, &self.name)
+            .text(2, chain)
+            .nested(4, expressions)
+    }
+
+    /// Removes both tables, if they are there.
+    fn remove(&self) -> io::Result<()> {
+        for family in [IPV4, IPV6] {
+            let batch = begin()
+                .begin(DELETE_TABLE, 0)
+                .netfilter(family, 0)
+                .text(1, &self.name);
+            match self.netlink.transact(end(batch).bytes()) {
+                Err(error) if error.raw_os_error() != Some(Errno::NOENT.raw_os_error()) => {
+                    return Err(error);
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn told(&self, error: io::Error) -> FirewallError {
+        let is = |errno: Errno| error.raw_os_error() == Some(errno.raw_os_error());
+        if is(Errno::PERM) || is(Errno::EXIST) {
+            FirewallError::Taken(self.name.clone())
+        } else if is(Errno::NOENT) || is(Errno::OPNOTSUPP) || is(Errno::INVAL) {
+            FirewallError::Unsupported(error)
+        } else {
+            FirewallError::System(error)
+        }
+    }
+}
+
+impl Drop for Firewall {
+    fn drop(&mut self) {
+        let _ = self.remove();
+    }
+}
+
+/// Names of the tables that the host has, of IPv4 and IPv6.
+///
+/// # Errors
+/// The kernel does not tell.
+pub fn tables() -> io::Result<Vec<String>> {
+    let netlink = Netlink::open(Some(netlink::NETFILTER))?;
+    let mut names = Vec::new();
+    for family in [IPV4, IPV6] {
+        let question = Message::new()
+            .begin_quiet(GET_TABLE, DUMP)
+            .netfilter(family, 0);
+        netlink.dump(question.bytes(), |_, body| {
+            let name = attributes(body, 4).find(|(kind, _)| *kind == 1);
+            let text = name.map(|(_, value)| String::from_utf8_lossy(value));
+            names.extend(text.map(|text| text.trim_end_matches('\0').to_owned()));
+        })?;
+    }
+    Ok(names)
+}
+
+fn begin() -> Message {
+    Message::new()
+        .begin_quiet(BATCH_BEGIN, 0)
+        .netfilter(0, NF_TABLES)
+}
+
+fn end(batch: Message) -> Message {
+    batch.begin_quiet(BATCH_END, 0).netfilter(0, NF_TABLES)
+}
+
+/// Bytes of a set's key: protocol, address and port, each in words of four bytes.
+const fn key_len(family: u8) -> u32 {
+    match family {
+        IPV6 => 24,
+        _ => 12,
+    }
+}
+
+fn key(packets: &Captured) -> (u8, Vec<u8>) {
+    let mut key = vec![packets.protocol, 0, 0, 0];
+    let family = match packets.destination {
+        IpAddr::V4(address) => {
+            key.extend(address.octets());
+            IPV4
+        }
+        IpAddr::V6(address) => {
+            key.extend(address.octets());
+            IPV6
+        }
+    };
+    key.extend(packets.port.to_be_bytes());
+    key.extend([0, 0]);
+    (family, key)
+}

@@ -1,0 +1,126 @@
+//! UDP sockets of one port on several networks, which know on which network a datagram came.
+//!
+//! For each address of the host there is a socket on each of its interfaces. What comes on the address's own interface came on
+//! its network; what comes on another one is miswired, and its socket says by which it came. Sending is bound to the
+//! interface, so that a copy leaves on its network or not at all, whatever the routes say.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, RawFd};
+
+use rustix::net::RecvFlags;
+use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
+use rustix::net::sockopt::{
+    set_ip_mtu_discover, set_ipv6_mtu_discover, set_socket_recv_buffer_size_force,
+};
+use socket2::{Domain, Protocol, Socket, Type};
+
+/// Bytes that wait to be read on a socket.
+const ROOM: usize = 4 << 20;
+
+/// The host's end of a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Card {
+    /// Name of its interface.
+    pub interface: String,
+    /// The host's address there.
+    pub address: IpAddr,
+}
+
+/// A datagram that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    /// Its length.
+    pub len: usize,
+    /// From where.
+    pub from: SocketAddr,
+    /// On which network, as numbered at the opening.
+    pub on: usize,
+}
+
+/// The sockets.
+#[derive(Debug)]
+pub struct Ports {
+    /// By address, and for each by interface.
+    sockets: Vec<Socket>,
+    count: usize,
+}
+
+impl Ports {
+    /// Opens port `port` of every card.
+    ///
+    /// # Errors
+    /// Which card's socket could not be opened, and why.
+    pub fn open(cards: &[Card], port: u16) -> Result<Self, (usize, io::Error)> {
+        let mut sockets = Vec::with_capacity(cards.len() * cards.len());
+        for (number, card) in cards.iter().enumerate() {
+            for on in cards {
+                let socket = open(SocketAddr::new(card.address, port), &on.interface);
+                sockets.push(socket.map_err(|error| (number, error))?);
+            }
+        }
+        Ok(Self {
+            sockets,
+            count: cards.len(),
+        })
+    }
+
+    /// Descriptors to wait on; the place of one in this list is what [`receive`](Self::receive) takes.
+    pub fn descriptors(&self) -> impl Iterator<Item = RawFd> {
+        self.sockets.iter().map(AsRawFd::as_raw_fd)
+    }
+
+    /// Sends `bytes` on the network `on`. Never blocks.
+    ///
+    /// # Errors
+    /// The network has no room at present, no way there, or is gone: of no concern to the others.
+    pub fn send(&self, on: usize, bytes: &[u8], to: SocketAddr) -> io::Result<()> {
+        let socket = self.sockets.get(on * self.count + on);
+        let socket = socket.ok_or(io::ErrorKind::NotFound)?;
+        socket.send_to(bytes, &to.into())?;
+        Ok(())
+    }
+
+    /// What has come at the socket in this place, if anything has.
+    ///
+    /// # Errors
+    /// What an earlier datagram met with on its way, told by the host at the other end; or the socket is broken.
+    pub fn receive(&self, place: usize, buffer: &mut [u8]) -> io::Result<Option<Arrived>> {
+        let Some(socket) = self.sockets.get(place) else {
+            return Ok(None);
+        };
+        match rustix::net::recvfrom(socket, &mut *buffer, RecvFlags::DONTWAIT) {
+            Ok((len, _, from)) => {
+                let from = from.and_then(|from| SocketAddr::try_from(from).ok());
+                let on = place % self.count;
+                Ok(from.map(|from| Arrived { len, from, on }))
+            }
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn open(address: SocketAddr, interface: &str) -> io::Result<Socket> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::DGRAM,
+        Some(Protocol::UDP),
+    )?;
+    socket.set_nonblocking(true)?;
+    socket.bind_device(Some(interface.as_bytes()))?;
+    // The sockets of changed networks are opened before those that were there are closed.
+    socket.set_reuse_port(true)?;
+    if address.is_ipv6() {
+        socket.set_only_v6(true)?;
+        // A packet that is too long for the way is not cut in pieces, of which each one can be lost.
+        let _ = set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE);
+    } else {
+        let _ = set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE);
+    }
+    if set_socket_recv_buffer_size_force(&socket, ROOM).is_err() {
+        let _ = socket.set_recv_buffer_size(ROOM);
+    }
+    socket.bind(&address.into())?;
+    Ok(socket)
+}

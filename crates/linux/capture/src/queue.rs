@@ -1,0 +1,159 @@
+//! Outgoing packets that wait for a verdict (NFQUEUE; linux/netfilter/nfnetlink_queue.h).
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+
+use rustix::net::netlink;
+
+use crate::netlink::{Message, Netlink, attributes, failed, messages};
+
+const SUBSYSTEM: u16 = 3 << 8;
+const PACKET: u16 = SUBSYSTEM;
+const VERDICT: u16 = SUBSYSTEM | 1;
+const CONFIG: u16 = SUBSYSTEM | 2;
+const VERDICT_BATCH: u16 = SUBSYSTEM | 3;
+
+const NETFILTER_LEN: usize = 4;
+
+mod attribute {
+    pub const HEADER: u16 = 1;
+    pub const VERDICT: u16 = 2;
+    pub const PAYLOAD: u16 = 10;
+    pub const COMMAND: u16 = 1;
+    pub const PARAMETERS: u16 = 2;
+    pub const LENGTH_MAX: u16 = 3;
+    pub const MASK: u16 = 4;
+    pub const FLAGS: u16 = 5;
+}
+
+/// The kernel lets packets pass that it cannot queue.
+const FAIL_OPEN: u32 = 1;
+const BIND: u8 = 1;
+const COPY_PACKET: u8 = 2;
+/// Longest packet and what the kernel says of it.
+const BUFFER: usize = 0x1_0000 + 4096;
+/// Bytes that wait to be read: some thousand packets.
+const ROOM: usize = 8 << 20;
+
+/// What becomes of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It goes on as it is.
+    Accept,
+    /// It ends here: its copies go instead.
+    Drop,
+}
+
+/// A queue of the kernel's. When this is dropped, or the process ends however, packets pass it by.
+#[derive(Debug)]
+pub struct Queue {
+    netlink: Netlink,
+    number: u16,
+    buffer: Box<[u8]>,
+}
+
+impl Queue {
+    /// Binds queue `number`, in which at most `length` packets wait; what would be one more passes it by. Large segments
+    /// that the host would leave to its network card come cut, and with their checksums.
+    ///
+    /// # Errors
+    /// Another process has the queue, or the right to it (CAP_NET_ADMIN) is missing.
+    pub fn open(number: u16, length: u32) -> io::Result<Self> {
+        let netlink = Netlink::open(Some(netlink::NETFILTER))?;
+        netlink.set_room(ROOM);
+        // All in one message: no packet can come in between.
+        let message = Message::new()
+            .begin(CONFIG, 0)
+            .netfilter(0, number)
+            .attribute(attribute::COMMAND, &[BIND, 0, 0, 0])
+            .attribute(attribute::PARAMETERS, &[0, 0, 0xFF, 0xFF, COPY_PACKET])
+            .number(attribute::LENGTH_MAX, length)
+            .number(attribute::MASK, FAIL_OPEN)
+            .number(attribute::FLAGS, FAIL_OPEN);
+        netlink
+            .transact(message.bytes())
+            .map_err(|error| failed(&format!("cannot bind NFQUEUE {number}"), error))?;
+        Ok(Self {
+            netlink,
+            number,
+            buffer: vec![0; BUFFER].into(),
+        })
+    }
+
+    /// Hands at most `max` packets to `decide`, in order, and tells the kernel the verdicts; returns how many there were.
+    ///
+    /// # Errors
+    /// The kernel had more than it could keep for this process (packets passed by, and the next call gives the rest), or
+    /// the socket is broken.
+    pub fn drain(
+        &mut self,
+        max: usize,
+        mut decide: impl FnMut(&[u8]) -> Verdict,
+    ) -> io::Result<usize> {
+        let (mut count, mut dropped) = (0, None);
+        let result = loop {
+            if count >= max {
+                break Ok(());
+            }
+            let answers = match self.netlink.receive(&mut self.buffer) {
+                Ok(Some(answers)) => answers,
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+            };
+            for (kind, body) in messages(answers) {
+                if kind != PACKET {
+                    continue;
+                }
+                let Some((id, packet)) = read(body) else {
+                    continue;
+                };
+                count += 1;
+                match decide(packet) {
+                    Verdict::Drop => dropped = Some(id),
+                    Verdict::Accept => tell(&self.netlink, VERDICT, (self.number, 1), id),
+                }
+            }
+        };
+        // Those that were accepted are not in the queue any more: what is left up to here is dropped in one go.
+        if let Some(id) = dropped {
+            tell(&self.netlink, VERDICT_BATCH, (self.number, 0), id);
+        }
+        result.map(|()| count)
+    }
+}
+
+/// Tells the verdict on one packet, or on all that are left up to it.
+fn tell(netlink: &Netlink, kind: u16, (queue, verdict): (u16, u32), id: u32) {
+    // By hand, and on the stack: once for each packet that goes on.
+    let mut bytes = [0u8; 32];
+    let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
+    put(0, &32u32.to_ne_bytes());
+    put(4, &kind.to_ne_bytes());
+    put(6, &1u16.to_ne_bytes());
+    put(18, &queue.to_be_bytes());
+    put(20, &12u16.to_ne_bytes());
+    put(22, &attribute::VERDICT.to_ne_bytes());
+    put(24, &verdict.to_be_bytes());
+    put(28, &id.to_be_bytes());
+    // Netlink takes what it is given at once; a packet whose verdict is lost waits until the queue closes.
+    let _ = netlink.send(&bytes);
+}
+
+/// Number and bytes of a queued packet.
+fn read(body: &[u8]) -> Option<(u32, &[u8])> {
+    let (mut id, mut packet) = (None, &[][..]);
+    for (kind, value) in attributes(body, NETFILTER_LEN) {
+        match kind {
+            attribute::HEADER => id = value.first_chunk().map(|id| u32::from_be_bytes(*id)),
+            attribute::PAYLOAD => packet = value,
+            _ => {}
+        }
+    }
+    Some((id?, packet))
+}
+
+impl AsRawFd for Queue {
+    fn as_raw_fd(&self) -> RawFd {
+        self.netlink.as_raw_fd()
+    }
+}

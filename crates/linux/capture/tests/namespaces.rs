@@ -1,0 +1,417 @@
+//! Two hosts as network namespaces of one thread, joined by two cables: what is captured, shown, given back, and what is
+//! left when a process ends.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use bumpless_capture::{
+    Captured, Card, Firewall, FirewallError, Injector, Mss, Parsed, Ports, Queue, Rules, Side,
+    Sightings, Verdict, Watched, build, interfaces, parse, tables,
+};
+use bumpless_testing::need_namespaces;
+
+const UDP: u8 = 17;
+const TCP: u8 = 6;
+const TABLE: &str = "bumpless_test";
+const NUMBER: u16 = 77;
+
+struct Hosts {
+    a: OwnedFd,
+    b: OwnedFd,
+}
+
+impl Hosts {
+    fn new() -> Self {
+        need_namespaces();
+        let hosts = Self {
+            a: own_namespace(),
+            b: own_namespace(),
+        };
+        let b = format!("/proc/{}/fd/{}", std::process::id(), hosts.b.as_raw_fd());
+        hosts.ip(
+            &hosts.a,
+            &format!(
+                "link add na type veth peer name na netns {b}\nlink add nb type veth peer name nb netns {b}\n"
+            ),
+        );
+        for (host, number) in [(&hosts.a, 1), (&hosts.b, 2)] {
+            hosts.ip(
+                host,
+                &format!(
+                    "link set dev lo up\n\
+                     address add 10.1.0.{number}/24 dev na\naddress add 10.2.0.{number}/24 dev nb\n\
+                     address add fd00:a::{number}/64 dev na nodad\n\
+                     link set dev na up\nlink set dev nb up\n"
+                ),
+            );
+        }
+        hosts
+    }
+
+    fn at<T>(&self, host: &OwnedFd, work: impl FnOnce() -> T) -> T {
+        // SAFETY: setns() takes integers only; the descriptor is open.
+        let result = unsafe { libc::setns(host.as_raw_fd(), libc::CLONE_NEWNET) };
+        assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+        work()
+    }
+
+    fn ip(&self, host: &OwnedFd, lines: &str) {
+        self.at(host, || {
+            let mut command = Command::new("ip");
+            command.args(["-batch", "-"]).stdin(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            child
+                .stdin
+                .take()
+                .unwrap()
+                .write_all(lines.as_bytes())
+                .unwrap();
+            assert!(child.wait().unwrap().success(), "{lines}");
+        });
+    }
+}
+
+fn own_namespace() -> OwnedFd {
+    // SAFETY: unshare() takes integers only and concerns this thread's network namespace.
+    let result = unsafe { libc::unshare(libc::CLONE_NEWNET) };
+    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+    File::open("/proc/thread-self/ns/net").unwrap().into()
+}
+
+fn rules(watched: &[Watched]) -> Rules {
+    Rules {
+        queue: NUMBER,
+        group: NUMBER,
+        watched: watched.to_vec(),
+        mss: Mss { v4: 1300, v6: 1280 },
+    }
+}
+
+fn watched(protocol: u8, side: Side, port: u16) -> Watched {
+    Watched {
+        protocol,
+        side,
+        first: port,
+        last: port,
+    }
+}
+
+fn captured(protocol: u8, destination: &str, port: u16) -> Captured {
+    Captured {
+        protocol,
+        side: Side::Destination,
+        port,
+        destination: destination.parse().unwrap(),
+    }
+}
+
+/// Calls `look` until it gives something, for ten seconds.
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(10);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "waited in vain for {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn socket(address: &str) -> UdpSocket {
+    let socket = UdpSocket::bind(address).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .unwrap();
+    socket
+}
+
+fn received(socket: &UdpSocket) -> (Vec<u8>, SocketAddr) {
+    let mut buffer = [0; 2000];
+    let (length, from) = socket.recv_from(&mut buffer).unwrap();
+    (buffer[..length].to_vec(), from)
+}
+
+fn what_is_captured_waits_for_a_verdict_and_the_rest_goes_on() {
+    let hosts = Hosts::new();
+    for (here, there) in [("10.1.0.1", "10.1.0.2"), ("fd00:a::1", "fd00:a::2")] {
+        let at = |address: &str, port: u16| SocketAddr::new(address.parse().unwrap(), port);
+        let target = hosts.at(&hosts.b, || socket(&at(there, 5000).to_string()));
+        let other = hosts.at(&hosts.b, || socket(&at(there, 5001).to_string()));
+        hosts.at(&hosts.a, || {
+            let mut queue = Queue::open(NUMBER, 1024).unwrap();
+            let mut firewall = Firewall::install(TABLE, &rules(&[])).unwrap();
+            let source = socket(&at(here, 4000).to_string());
+            source.send_to(b"before", at(there, 5000)).unwrap();
+            assert_eq!(received(&target).0, b"before");
+            firewall.capture(&captured(UDP, there, 5000)).unwrap();
+            for text in [&b"one"[..], b"two", b"three"] {
+                source.send_to(text, at(there, 5000)).unwrap();
+            }
+            source.send_to(b"other", at(there, 5001)).unwrap();
+            assert_eq!(received(&other).0, b"other");
+            let mut seen = Vec::new();
+            wait_for("three packets", || {
+                let decide = |packet: &[u8]| {
+                    let packet = parse(packet).unwrap();
+                    assert_eq!((packet.source_port, packet.destination_port), (4000, 5000));
+                    assert_eq!(packet.source, here.parse::<IpAddr>().unwrap());
+                    seen.push(packet.payload.to_vec());
+                    match packet.payload {
+                        b"two" => Verdict::Accept,
+                        _ => Verdict::Drop,
+                    }
+                };
+                queue.drain(16, decide).unwrap();
+                (seen.len() == 3).then_some(())
+            });
+            assert_eq!(seen, [&b"one"[..], b"two", b"three"]);
+            // Of the three only this one went on.
+            assert_eq!(received(&target).0, b"two");
+            firewall.release(&captured(UDP, there, 5000)).unwrap();
+            firewall.release(&captured(UDP, there, 5000)).unwrap();
+            source.send_to(b"after", at(there, 5000)).unwrap();
+            assert_eq!(received(&target).0, b"after");
+        });
+    }
+}
+
+fn packets_pass_when_nobody_has_the_queue() {
+    let hosts = Hosts::new();
+    let target = hosts.at(&hosts.b, || socket("10.1.0.2:5000"));
+    hosts.at(&hosts.a, || {
+        let queue = Queue::open(NUMBER, 16).unwrap();
+        let mut firewall = Firewall::install(TABLE, &rules(&[])).unwrap();
+        firewall.capture(&captured(UDP, "10.1.0.2", 5000)).unwrap();
+        let source = socket("10.1.0.1:4000");
+        drop(queue);
+        source.send_to(b"bypass", "10.1.0.2:5000").unwrap();
+        assert_eq!(received(&target).0, b"bypass");
+        // A queue that is full lets them pass, too.
+        let _queue = Queue::open(NUMBER, 4).unwrap();
+        for _ in 0..8 {
+            source.send_to(b"full", "10.1.0.2:5000").unwrap();
+        }
+        for _ in 0..4 {
+            assert_eq!(received(&target).0, b"full");
+        }
+    });
+}
+
+fn one_process_has_the_rules_and_nothing_is_left_of_them() {
+    let hosts = Hosts::new();
+    hosts.at(&hosts.a, || {
+        let ours = || {
+            tables()
+                .unwrap()
+                .iter()
+                .filter(|name| *name == TABLE)
+                .count()
+        };
+        let firewall = Firewall::install(TABLE, &rules(&[])).unwrap();
+        assert_eq!(ours(), 2);
+        let taken = Firewall::install(TABLE, &rules(&[]));
+        assert!(matches!(taken, Err(FirewallError::Taken(_))), "{taken:?}");
+        assert_eq!(ours(), 2);
+        drop(firewall);
+        assert_eq!(ours(), 0);
+        Firewall::install(TABLE, &rules(&[])).unwrap();
+        assert_eq!(ours(), 0);
+    });
+}
+
+fn heads_of_watched_packets_are_shown_and_packets_go_on() {
+    let hosts = Hosts::new();
+    hosts.at(&hosts.b, || {
+        let mut sightings = Sightings::open(NUMBER).unwrap();
+        let both = [
+            watched(UDP, Side::Destination, 5000),
+            watched(UDP, Side::Source, 4001),
+        ];
+        let mut firewall = Firewall::install(TABLE, &rules(&both)).unwrap();
+        let target = socket("10.1.0.2:5000");
+        let other = socket("10.1.0.2:5001");
+        hosts.at(&hosts.a, || {
+            let send = |port: u16, to: &str| {
+                let source = socket(&format!("10.1.0.1:{port}"));
+                source.send_to(&[7; 1000], to).unwrap();
+            };
+            send(4000, "10.1.0.2:5000");
+            send(4000, "10.1.0.2:5001");
+            send(4001, "10.1.0.2:5001");
+        });
+        hosts.at(&hosts.b, || ());
+        assert_eq!(received(&target).0.len(), 1000);
+        assert_eq!(received(&other).0.len(), 1000);
+        let mut seen = Vec::new();
+        let mut look = |count: usize, sightings: &mut Sightings| {
+            wait_for("sightings", || {
+                let see = |it: &Parsed<'_>| seen.push((it.source_port, it.destination_port));
+                sightings.drain(16, see).unwrap();
+                (seen.len() >= count).then_some(())
+            });
+            std::mem::take(&mut seen)
+        };
+        assert_eq!(look(2, &mut sightings), [(4000, 5000), (4001, 5001)]);
+        // What the host sends to itself is not shown, and neither is what is watched no more.
+        let own = socket("10.1.0.2:4001");
+        own.send_to(b"own", "10.1.0.2:5000").unwrap();
+        firewall
+            .replace(&rules(&[watched(UDP, Side::Destination, 5001)]))
+            .unwrap();
+        hosts.at(&hosts.a, || {
+            let source = socket("10.1.0.1:4000");
+            source.send_to(b"no", "10.1.0.2:5000").unwrap();
+            source.send_to(b"yes", "10.1.0.2:5001").unwrap();
+        });
+        assert_eq!(look(1, &mut sightings), [(4000, 5001)]);
+        hosts.at(&hosts.b, || ());
+    });
+}
+
+fn a_packet_that_is_given_back_arrives_as_from_its_sender() {
+    let hosts = Hosts::new();
+    hosts.at(&hosts.b, || {
+        let injector = Injector::open().unwrap();
+        for (source, destination) in [
+            ("10.9.9.9:4000", "10.1.0.2:5000"),
+            ("[fd00:9::9]:4000", "[fd00:a::2]:5000"),
+        ] {
+            let target = socket(destination);
+            let (source, destination): (SocketAddr, SocketAddr) =
+                (source.parse().unwrap(), destination.parse().unwrap());
+            let packet = Parsed {
+                source: source.ip(),
+                destination: destination.ip(),
+                protocol: UDP,
+                source_port: source.port(),
+                destination_port: destination.port(),
+                payload: &[9; 1400],
+            };
+            let mut bytes = [0; 1500];
+            let length = build(&packet, &mut bytes).unwrap();
+            injector.give(&bytes[..length], destination.ip()).unwrap();
+            assert_eq!(received(&target), (vec![9; 1400], source));
+        }
+    });
+}
+
+fn connections_of_watched_ports_agree_on_short_segments_and_come_cut() {
+    let hosts = Hosts::new();
+    for (here, there, mss) in [
+        ("10.1.0.1", "10.1.0.2", 1300),
+        ("fd00:a::1", "fd00:a::2", 1280),
+    ] {
+        let there = SocketAddr::new(there.parse().unwrap(), 5000);
+        let clamp = hosts.at(&hosts.b, || {
+            let rules = rules(&[watched(TCP, Side::Destination, 5000)]);
+            Firewall::install(TABLE, &rules).unwrap()
+        });
+        let listener = hosts.at(&hosts.b, || TcpListener::bind(there).unwrap());
+        let reading = std::thread::spawn(move || {
+            let mut all = Vec::new();
+            listener.accept().unwrap().0.read_to_end(&mut all).unwrap();
+            all
+        });
+        hosts.at(&hosts.a, || {
+            let mut queue = Queue::open(NUMBER, 4096).unwrap();
+            let mut firewall = Firewall::install(TABLE, &rules(&[])).unwrap();
+            let destination = there.ip().to_string();
+            firewall
+                .capture(&captured(TCP, &destination, 5000))
+                .unwrap();
+            let sent: Vec<u8> = (0..200_000u32).map(|i| i as u8).collect();
+            let text = sent.clone();
+            let writing = std::thread::spawn(move || {
+                let mut stream = TcpStream::connect(there).unwrap();
+                stream.write_all(&text).unwrap();
+                stream.shutdown(Shutdown::Write).unwrap();
+            });
+            let mut longest = 0;
+            wait_for("the whole stream", || {
+                let decide = |packet: &[u8]| {
+                    let parsed = parse(packet).unwrap();
+                    assert_eq!(parsed.source, here.parse::<IpAddr>().unwrap());
+                    // The checksum is the one that the receiver expects.
+                    let mut again = vec![0; packet.len()];
+                    build(&parsed, &mut again).unwrap();
+                    let header = if parsed.source.is_ipv4() { 20 } else { 40 };
+                    assert_eq!(again[header..], packet[header..]);
+                    longest = longest.max(packet.len() - header - 20);
+                    Verdict::Accept
+                };
+                queue.drain(64, decide).unwrap();
+                reading.is_finished().then_some(())
+            });
+            writing.join().unwrap();
+            assert!(longest > 1000 && longest <= mss, "{longest}");
+            assert_eq!(reading.join().unwrap(), sent);
+        });
+        drop(clamp);
+    }
+}
+
+fn a_datagram_says_on_which_network_it_came() {
+    let hosts = Hosts::new();
+    let card = |interface: &str, address: &str| Card {
+        interface: interface.into(),
+        address: address.parse().unwrap(),
+    };
+    let open = |number: u8| {
+        let cards = [
+            card("na", &format!("10.1.0.{number}")),
+            card("nb", &format!("10.2.0.{number}")),
+        ];
+        Ports::open(&cards, 4761).unwrap()
+    };
+    let there = hosts.at(&hosts.b, || open(2));
+    hosts.at(&hosts.a, || {
+        let here = open(1);
+        let arrived = || {
+            wait_for("a datagram", || {
+                let mut buffer = [0; 100];
+                let places = 0..there.descriptors().count();
+                places
+                    .into_iter()
+                    .find_map(|place| there.receive(place, &mut buffer).unwrap())
+            })
+        };
+        here.send(0, b"A", "10.1.0.2:4761".parse().unwrap())
+            .unwrap();
+        let came = arrived();
+        assert_eq!(
+            (came.on, came.from.to_string()),
+            (0, "10.1.0.1:4761".to_owned())
+        );
+        here.send(1, b"B", "10.2.0.2:4761".parse().unwrap())
+            .unwrap();
+        assert_eq!(arrived().on, 1);
+        // Cables mixed up: what is for the address on A comes on B.
+        hosts.ip(&hosts.a, "route replace 10.1.0.2/32 dev nb src 10.1.0.1\n");
+        hosts.at(&hosts.a, || {
+            let unbound = UdpSocket::bind("10.1.0.1:0").unwrap();
+            unbound.send_to(b"A on B", "10.1.0.2:4761").unwrap();
+        });
+        let came = arrived();
+        assert_eq!((came.on, came.len), (1, 6));
+    });
+    let found = hosts.at(&hosts.a, || interfaces().unwrap());
+    let names: Vec<_> = found.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["na", "nb"]);
+    assert_eq!((found[0].mtu, found[0].up), (1500, true));
+    let expected: [IpAddr; 2] = ["10.1.0.1".parse().unwrap(), "fd00:a::1".parse().unwrap()];
+    assert_eq!(found[0].addresses, expected);
+}
+
+bumpless_testing::tests!(
+    what_is_captured_waits_for_a_verdict_and_the_rest_goes_on,
+    packets_pass_when_nobody_has_the_queue,
+    one_process_has_the_rules_and_nothing_is_left_of_them,
+    heads_of_watched_packets_are_shown_and_packets_go_on,
+    a_packet_that_is_given_back_arrives_as_from_its_sender,
+    connections_of_watched_ports_agree_on_short_segments_and_come_cut,
+    a_datagram_says_on_which_network_it_came,
+);

@@ -1,0 +1,376 @@
+//! Programs of users: their files, limits, inputs and outputs.
+
+use std::collections::BTreeMap;
+
+use bumpless_base::Duration;
+
+use super::names::devices;
+use super::program_file;
+use super::timing::ms;
+use crate::file::ApplicationEntry;
+use crate::model::{
+    Area, FieldDevice, Input, OnProgramFault, Output, Point, Program, ProgramHost, ValueType,
+};
+use crate::reader::{Place, Reader};
+use crate::schema::{self, FaultWord, InputAreaWord, KindWord, OutputAreaWord};
+
+/// Most inputs, and most outputs, of one program.
+const VALUES_MAX: usize = 4096;
+/// Most outputs in the block that carries the epoch (F-3).
+const BLOCK_OUTPUTS_MAX: usize = 57;
+
+pub(crate) fn check(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Program> {
+    let fields = &entry.fields;
+    let host = match fields.kind? {
+        KindWord::Wasm => ProgramHost::Wasm,
+        KindWord::Plc => ProgramHost::Plc,
+        _ => ProgramHost::Process {
+            command: fields.command.clone()?.unwrap_or_default(),
+            arguments: fields.arguments.clone()?.unwrap_or_default(),
+        },
+    };
+    let file = file(reader, fields, &host);
+    let state_max = required(reader, fields, "state_max", &fields.state_max);
+    let execute_limit = execute_limit(reader, fields);
+    names(reader, entry);
+    let inputs = inputs(reader, entry);
+    let outputs = outputs(reader, entry);
+    let on_fault = on_fault(reader, entry);
+    let (file, sha256) = file?;
+    Some(Program {
+        host,
+        file,
+        sha256,
+        state_max: u32::try_from(*state_max?).ok()?,
+        execute_limit: execute_limit?,
+        inputs: inputs?,
+        outputs: outputs?,
+        on_fault: on_fault?,
+    })
+}
+
+/// A field that a program must have.
+fn required<'f, T>(
+    reader: &mut Reader,
+    fields: &schema::Application,
+    key: &str,
+    value: &'f Option<Option<T>>,
+) -> Option<&'f T> {
+    let value = value.as_ref()?;
+    if value.is_none() && !reader.incomplete {
+        let right = match key {
+            "file" => "give the path of the program's file",
+            _ => "give the most bytes that its state has; `bumpless program test` tells",
+        };
+        reader.wrong(&fields.place, key, "is missing for a program", right);
+    }
+    value.as_ref()
+}
+
+fn file(
+    reader: &mut Reader,
+    fields: &schema::Application,
+    host: &ProgramHost,
+) -> Option<(std::path::PathBuf, [u8; 32])> {
+    let given = required(reader, fields, "file", &fields.file)?;
+    let path = reader.folder().join(given);
+    match program_file::read(&path, host) {
+        Ok(sha256) => Some((path, sha256)),
+        Err((wrong, right)) => {
+            reader.wrong(&fields.place, "file", wrong, right);
+            None
+        }
+    }
+}
+
+fn execute_limit(reader: &mut Reader, fields: &schema::Application) -> Option<Duration> {
+    let period = fields.period?;
+    let limit = fields.execute_limit?.unwrap_or(period / 2);
+    if limit > period {
+        let wrong = format!(
+            "{} ms is longer than the period, {} ms",
+            ms(limit),
+            ms(period)
+        );
+        let right = "give at most the period: the next cycle would be late";
+        reader.wrong(&fields.place, "execute_limit_ms", wrong, right);
+    }
+    Some(limit)
+}
+
+/// Each name once among inputs and outputs, and not too many of them.
+fn names(reader: &mut Reader, entry: &ApplicationEntry) {
+    let mut lines: BTreeMap<&str, usize> = BTreeMap::new();
+    let inputs = entry.inputs.iter().map(|it| (&it.place, &it.name));
+    let outputs = entry.outputs.iter().map(|it| (&it.place, &it.name));
+    for (place, name) in inputs.chain(outputs) {
+        let Some(name) = name else { continue };
+        if let Some(line) = lines.insert(name, place.line_of("name")) {
+            let wrong = format!("{name:?} is already the name of what is on line {line}");
+            let right = "give each input and output of a program a name of its own";
+            reader.wrong(place, "name", wrong, right);
+        }
+    }
+    let beyond = [
+        entry.inputs.get(VALUES_MAX).map(|it| &it.place),
+        entry.outputs.get(VALUES_MAX).map(|it| &it.place),
+    ];
+    for place in beyond.into_iter().flatten() {
+        let right = format!("a program has at most {VALUES_MAX} of them");
+        reader.wrong(place, "", "is one too many", right);
+    }
+}
+
+fn inputs(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Vec<Input>> {
+    let devices = devices(reader, entry);
+    let mut all = Vec::new();
+    for given in &entry.inputs {
+        let at = ("device", given.place.line_of("device"));
+        let device = given.device.as_ref();
+        let device = device.and_then(|name| devices.find(reader, &given.place, at, name));
+        all.push(input(reader, given, device));
+    }
+    all.into_iter().collect()
+}
+
+fn input(reader: &mut Reader, given: &schema::Input, device: Option<usize>) -> Option<Input> {
+    let area = match given.area? {
+        InputAreaWord::Answers => None,
+        InputAreaWord::Coil => Some(Area::Coil),
+        InputAreaWord::DiscreteInput => Some(Area::DiscreteInput),
+        InputAreaWord::InputRegister => Some(Area::InputRegister),
+        InputAreaWord::HoldingRegister => Some(Area::HoldingRegister),
+    };
+    let point = match area {
+        Some(area) => {
+            let form = Form {
+                place: &given.place,
+                area,
+                register: given.register?,
+                value: given.value?,
+            };
+            let (register, value) = form.check(reader)?;
+            Some(Point {
+                area,
+                register,
+                value,
+                byte_order: given.byte_order?,
+                word_order: given.word_order?,
+                scale: given.scale?,
+                offset: given.offset?,
+            })
+        }
+        None => {
+            needless(reader, &given.place, "answers");
+            None
+        }
+    };
+    let poll = u32::try_from(given.poll?).ok()?;
+    Some(Input {
+        name: given.name.clone()?,
+        device: device?,
+        point: point.map(|point| (point, poll)),
+    })
+}
+
+/// Says that what tells of registers has no place where there are none.
+fn needless(reader: &mut Reader, place: &Place, area: &str) {
+    let keys = [
+        "register",
+        "type",
+        "byte_order",
+        "word_order",
+        "scale",
+        "offset",
+        "poll",
+    ];
+    for key in keys.into_iter().filter(|key| place.has(key)) {
+        let wrong = format!("means nothing with area = {area:?}");
+        reader.wrong(place, key, wrong, "remove it");
+    }
+}
+
+/// A value's place and type, as given.
+struct Form<'a> {
+    place: &'a Place,
+    area: Area,
+    register: Option<u64>,
+    value: Option<ValueType>,
+}
+
+impl Form<'_> {
+    fn check(&self, reader: &mut Reader) -> Option<(u16, ValueType)> {
+        let bits = matches!(self.area, Area::Coil | Area::DiscreteInput);
+        let value = self.value.unwrap_or(match bits {
+            true => ValueType::Bool,
+            false => ValueType::F32,
+        });
+        if bits && value != ValueType::Bool {
+            let right = "leave it out: coils and discrete inputs are bits";
+            reader.wrong(self.place, "type", "is no bit", right);
+        }
+        let Some(register) = self.register else {
+            if !reader.incomplete {
+                let right = "give the address, counted from 0";
+                reader.wrong(self.place, "register", "is missing", right);
+            }
+            return None;
+        };
+        let last = register + u64::from(value.registers()) - 1;
+        if last > u64::from(u16::MAX) {
+            let wrong = format!("{register} leaves no room for a value of its type");
+            let right = format!("give at most {}", 65_536 - u32::from(value.registers()));
+            reader.wrong(self.place, "register", wrong, right);
+        }
+        Some((u16::try_from(register).ok()?, value))
+    }
+}
+
+fn outputs(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Vec<Output>> {
+    let devices = devices(&mut Reader::new("", ""), entry);
+    let mut all = Vec::new();
+    for given in &entry.outputs {
+        let at = ("device", given.place.line_of("device"));
+        let device = given.device.as_ref();
+        let device = device.and_then(|name| devices.find(reader, &given.place, at, name));
+        all.push(output(reader, given, device));
+    }
+    blocks(reader, entry, &all);
+    written_twice(reader, entry, &all);
+    all.into_iter().collect()
+}
+
+fn output(reader: &mut Reader, given: &schema::Output, device: Option<usize>) -> Option<Output> {
+    let area = match given.area? {
+        OutputAreaWord::Block => None,
+        OutputAreaWord::Coil => Some(Area::Coil),
+        OutputAreaWord::HoldingRegister => Some(Area::HoldingRegister),
+    };
+    let point = match area {
+        Some(area) => {
+            let form = Form {
+                place: &given.place,
+                area,
+                register: given.register?,
+                value: given.value?,
+            };
+            let (register, value) = form.check(reader)?;
+            let scale = given.scale?;
+            if scale == 0.0 {
+                let right = "give what a device's number is multiplied by";
+                reader.wrong(&given.place, "scale", "is 0", right);
+            }
+            Some(Point {
+                area,
+                register,
+                value,
+                byte_order: given.byte_order?,
+                word_order: given.word_order?,
+                scale,
+                offset: given.offset?,
+            })
+        }
+        None => {
+            needless(reader, &given.place, "block");
+            None
+        }
+    };
+    Some(Output {
+        name: given.name.clone()?,
+        device: device?,
+        point,
+    })
+}
+
+/// All outputs of a device are in its block, or none.
+fn blocks(reader: &mut Reader, entry: &ApplicationEntry, outputs: &[Option<Output>]) {
+    for at in 0..entry.devices.len() {
+        let of_device = || {
+            let known = outputs.iter().zip(&entry.outputs);
+            known.filter(move |(output, _)| output.as_ref().is_some_and(|it| it.device == at))
+        };
+        let in_block =
+            |output: &Option<Output>| output.as_ref().is_some_and(|it| it.point.is_none());
+        let count = of_device().filter(|(output, _)| in_block(output)).count();
+        if count > 0
+            && let Some((_, other)) = of_device().find(|(output, _)| !in_block(output))
+        {
+            let wrong = "other outputs of its device are in a block";
+            let right = "give all outputs of a device area = \"block\", or none";
+            reader.wrong(&other.place, "area", wrong, right);
+        }
+        if let Some((_, beyond)) = of_device().nth(BLOCK_OUTPUTS_MAX).filter(|_| count > 0) {
+            let right = format!("a block holds at most {BLOCK_OUTPUTS_MAX}");
+            reader.wrong(&beyond.place, "area", "the block is full", right);
+        }
+        let device = &entry.devices[at];
+        let registers = ["epoch_register", "cycle_register"];
+        for key in registers
+            .into_iter()
+            .filter(|key| count == 0 && device.place.has(key))
+        {
+            let wrong = "its outputs carry no epoch";
+            let right = "remove it, or give its outputs area = \"block\"";
+            reader.wrong(&device.place, key, wrong, right);
+        }
+    }
+}
+
+/// No register is written by two outputs.
+fn written_twice(reader: &mut Reader, entry: &ApplicationEntry, outputs: &[Option<Output>]) {
+    let mut taken: BTreeMap<(usize, Area, u32), &str> = BTreeMap::new();
+    for (output, given) in outputs.iter().zip(&entry.outputs) {
+        let Some((output, point)) = output.as_ref().and_then(|it| Some((it, it.point?))) else {
+            continue;
+        };
+        let first = u32::from(point.register);
+        for register in first..first + u32::from(point.value.registers()) {
+            let place = (output.device, point.area, register);
+            if let Some(other) = taken.insert(place, &output.name) {
+                let wrong = format!("{register} is written by output {other:?} already");
+                let right = "give each output registers of its own";
+                reader.wrong(&given.place, "register", wrong, right);
+                break;
+            }
+        }
+    }
+}
+
+fn on_fault(reader: &mut Reader, entry: &ApplicationEntry) -> Option<OnProgramFault> {
+    let word = entry.fields.on_program_fault?.unwrap_or(FaultWord::Hold);
+    if word == FaultWord::Hold {
+        for given in entry.outputs.iter().filter(|it| it.place.has("safe")) {
+            let right = "remove it, or set on_program_fault = \"safe\"";
+            reader.wrong(&given.place, "safe", "means nothing with \"hold\"", right);
+        }
+        return Some(OnProgramFault::Hold);
+    }
+    let mut values = Vec::new();
+    for given in &entry.outputs {
+        let safe = given.safe?;
+        if safe.is_none() && !reader.incomplete {
+            let wrong = "is missing with on_program_fault = \"safe\"";
+            let right = "give what is written when the program has stopped";
+            reader.wrong(&given.place, "safe", wrong, right);
+        }
+        values.push(safe);
+    }
+    let values: Option<Vec<f64>> = values.into_iter().collect();
+    Some(OnProgramFault::Safe(values?))
+}
+
+/// The devices of a program.
+pub(crate) fn field_devices(entry: &ApplicationEntry) -> Option<Vec<FieldDevice>> {
+    let register = |given: Option<u64>| given.map(u16::try_from).transpose().ok();
+    let device = |given: &schema::Device| {
+        Some(FieldDevice {
+            name: given.name.clone()?,
+            address: given.address?,
+            unit: u8::try_from(given.unit?).ok()?,
+            required: given.required?,
+            epoch_register: register(given.epoch_register?)?,
+            cycle_register: register(given.cycle_register?)?,
+        })
+    };
+    entry.devices.iter().map(device).collect()
+}

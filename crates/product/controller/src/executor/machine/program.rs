@@ -1,0 +1,273 @@
+//! A program that fails (F-28 to F-31): what is done about it, how often, and what holds then.
+
+use bumpless_base::{Counter, Counters, Duration, Instant};
+
+use super::committed::Committed;
+use super::tenure::Tenure;
+use super::{CycleMachine, Phase};
+use crate::executor::{
+    CycleReport, FailCause, HoldCause, OnProgramFault, Outcome, OutputGate, Permit,
+    ProgramStanding, Replication,
+};
+use crate::state::Progress;
+use crate::{FieldError, FieldErrorKind, FieldSample, LoadError, ProgramFault, ProgramFaultKind};
+
+/// After so many cycles an earlier failure counts no more.
+const FORGIVEN_AFTER: u64 = 1000;
+/// How long a program may take to start again.
+const RESTART_MAX: Duration = Duration::from_secs(1);
+
+/// How the program has done on this node.
+#[derive(Debug, Default)]
+pub(super) struct ProgramRecord {
+    /// The cycle that failed last, and when.
+    failed: Option<u64>,
+    failed_at: Instant,
+    /// The cycle in which it was last stopped here.
+    stopped: Option<u64>,
+    /// When it was stopped, and until when what it goes back to may be gone on from, unless nothing has been published.
+    since: Instant,
+    usable_until: Instant,
+    /// What the data plane was told.
+    standing: ProgramStanding,
+}
+
+/// What follows a failed execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reaction {
+    /// It is started again, and executes in the next cycle.
+    Again,
+    /// It is stopped here, and a backup that can is to go on.
+    HandOver,
+    /// It is stopped here, as it was not long ago.
+    Stay,
+}
+
+impl ProgramRecord {
+    /// The execution of `cycle` has failed.
+    fn failed(&mut self, cycle: u64) -> Reaction {
+        let recent =
+            |at: Option<u64>| at.is_some_and(|at| (at..at + FORGIVEN_AFTER).contains(&cycle));
+        let again = !recent(self.failed);
+        self.failed = Some(cycle);
+        if again {
+            return Reaction::Again;
+        }
+        let stays = recent(self.stopped);
+        self.stopped = Some(cycle);
+        match stays {
+            true => Reaction::Stay,
+            false => Reaction::HandOver,
+        }
+    }
+
+    /// Whether this node is known not to be able to run the program.
+    pub(super) fn is_unfit(&self) -> bool {
+        self.standing != ProgramStanding::Runs
+    }
+}
+
+impl<R, G, O> CycleMachine<R, G, O>
+where
+    R: Replication,
+    G: OutputGate,
+    O: FnMut(&CycleReport, &Counters),
+{
+    /// Executes; what was there before is still there if that fails.
+    pub(super) fn execute_or_go_back(
+        &mut self,
+        permit: Permit,
+        stale: Option<FieldError>,
+        now: Instant,
+    ) {
+        match self.execute(permit.epoch, now) {
+            Ok(()) => self.phase = Phase::Executed(permit, stale),
+            Err(fault) => self.program_failed(permit, fault, now),
+        }
+    }
+
+    /// An output that is not a finite number is nothing that a device could take.
+    pub(super) fn answer_fault(&self) -> Option<ProgramFault> {
+        let checked = self.committed.is_some();
+        let wrong = self.outputs.iter().position(|value| !value.is_finite());
+        let wrong = wrong.filter(|_| checked)?;
+        Some(ProgramFault::new(
+            ProgramFaultKind::WrongAnswer,
+            format!(
+                "output {} is {}, not a finite number",
+                wrong + 1,
+                self.outputs[wrong]
+            ),
+        ))
+    }
+
+    fn program_failed(&mut self, permit: Permit, fault: ProgramFault, now: Instant) {
+        let restarts = fault.kind == ProgramFaultKind::NotReady;
+        if restarts && now.since(self.record.failed_at) < RESTART_MAX && self.go_back().is_ok() {
+            self.take_epoch(permit);
+            self.publish_committed(now);
+            return self.finish(Outcome::Held(HoldCause::Program(fault)), now);
+        }
+        self.counters.count(Counter::ProgramFaults);
+        let cycle = self.progress.map_or(0, |progress| progress.cycle) + 1;
+        self.report.program_fault = Some((cycle, fault.clone()));
+        let own = self.replication.own_usable_until();
+        let (mut reaction, mut fault) = (self.record.failed(cycle), fault);
+        self.record.failed_at = now;
+        if let Err(error) = self.go_back() {
+            let detail = format!("{error}; it had failed: {fault}");
+            fault = ProgramFault::new(ProgramFaultKind::NotRunning, detail);
+            if reaction == Reaction::Again {
+                self.record.stopped = Some(cycle);
+                reaction = Reaction::HandOver;
+            }
+        }
+        self.take_epoch(permit);
+        if reaction == Reaction::Again {
+            self.publish_committed(now);
+            return self.finish(Outcome::Held(HoldCause::Program(fault)), now);
+        }
+        (self.record.since, self.record.usable_until) = (now, own);
+        self.publish_committed(now);
+        self.set_standing(match reaction {
+            Reaction::Stay => ProgramStanding::Stopped,
+            _ => ProgramStanding::StoppedSeeksRelief,
+        });
+        self.fail(FailCause::Program(fault), now);
+    }
+
+    /// Takes up the state before the failed execution, which starts the program again.
+    fn go_back(&mut self) -> Result<(), LoadError> {
+        let Some(committed) = &mut self.committed else {
+            // It has said that it never fails.
+            self.application.reset();
+            return Err(LoadError::NotRunning {
+                reason: "it failed although it says that it cannot; this is a defect of its host",
+            });
+        };
+        if self.progress.is_some() {
+            return committed.restore(self.application.as_mut(), &mut self.outputs);
+        }
+        // Nothing was executed yet: a successor begins where this one did.
+        self.application.reset();
+        self.outputs.fill(0.0);
+        committed.take(self.application.as_ref(), &self.outputs);
+        Ok(())
+    }
+
+    /// The state that was gone back to counts as one of the present epoch, in which safe values may be written.
+    fn take_epoch(&mut self, permit: Permit) {
+        let cycle = self.progress.map_or(0, |progress| progress.cycle);
+        let epoch = permit.epoch;
+        if self.committed.is_some() {
+            self.progress = Some(Progress { epoch, cycle });
+        }
+    }
+
+    /// The last whole state goes to the backup again, so that it stays able to go on from that; not for longer
+    /// than anybody may, after it was executed.
+    fn publish_committed(&mut self, now: Instant) {
+        let usable = now < self.record.usable_until || !self.record.is_unfit();
+        let (Some(committed), Some(progress)) = (&self.committed, self.progress) else {
+            return;
+        };
+        if !usable && self.published.is_some() {
+            return;
+        }
+        let (application, mut bytes) = (&self.application, 0);
+        let ticket = self.replication.publish(&mut |buffer| {
+            bytes = committed.fill(application.as_ref(), progress, buffer);
+            bytes
+        });
+        self.note_published(ticket, bytes, now);
+    }
+
+    /// A cycle of a program that is stopped.
+    pub(super) fn begin_stopped(&mut self, fault: ProgramFault, now: Instant) {
+        let failed = Outcome::Failed(FailCause::Program(fault.clone()));
+        let Some(permit) = self.gate.permit().filter(|permit| now < permit.until) else {
+            self.phase = Phase::Warming(Some(failed));
+            return;
+        };
+        self.report.epoch = Some(permit.epoch);
+        self.phase = Phase::Stopped(permit, fault);
+    }
+
+    /// The connections of a stopped program were looked after.
+    pub(super) fn go_on_stopped(
+        &mut self,
+        (permit, fault): (Permit, ProgramFault),
+        noted: Result<FieldSample, FieldError>,
+        now: Instant,
+    ) {
+        if let Ok(sample) = noted {
+            if self.is_spent(permit.epoch, sample) {
+                self.gate.epoch_spent(permit.epoch);
+                return self.finish(Outcome::Held(HoldCause::EpochSpent), now);
+            }
+            self.take_epoch(permit);
+            self.publish_committed(now);
+            // Until then a backup takes over that can.
+            let waited = now.since(self.record.since) >= self.settings.expiry;
+            if waited && matches!(self.settings.on_program_fault, OnProgramFault::Safe(_)) {
+                self.safe = Some(fault);
+                return self.commit(self.published, permit, now);
+            }
+        } else {
+            self.publish_committed(now);
+        }
+        self.finish(Outcome::Failed(FailCause::Program(fault)), now);
+    }
+
+    /// The device has not taken the safe values. The program stays stopped, whatever the cause.
+    pub(super) fn safe_values_refused(&mut self, error: FieldError, now: Instant) {
+        if let FieldErrorKind::RejectedEpoch { seen } = error.kind {
+            self.counters.count(Counter::OutputsRejected);
+            self.gate.epoch_seen(seen);
+        } else {
+            self.counters.count(Counter::FieldFailures);
+        }
+        self.finish(Outcome::WriteFailed(error), now);
+    }
+
+    /// As backup: the partner has come to `newest`. Where it is past the cycle that failed here, the program may run
+    /// here again.
+    pub(super) fn partner_came_to(&mut self, newest: Option<Progress>) {
+        let past = |at: u64| newest.is_some_and(|newest| newest.cycle >= at);
+        if self.record.is_unfit() && self.record.stopped.is_none_or(past) {
+            self.set_standing(ProgramStanding::Runs);
+        }
+    }
+
+    /// The program may run here: a role begins in which nobody else can, or it has been exchanged.
+    pub(super) fn may_run(&mut self) {
+        self.set_standing(ProgramStanding::Runs);
+    }
+
+    /// Writes the last whole state of the application into `into`, and returns its length.
+    pub(in crate::executor) fn save_whole(&self, into: &mut [u8]) -> usize {
+        match &self.committed {
+            Some(committed) => committed.save(into),
+            None => self.application.save(into),
+        }
+    }
+
+    /// Another program, or another life of it, has taken the place of the one that was there.
+    pub(in crate::executor) fn program_exchanged(&mut self) {
+        self.committed = Committed::of(self.application.as_ref());
+        if let (Some(committed), Some(_)) = (&mut self.committed, self.progress) {
+            committed.take(self.application.as_ref(), &self.outputs);
+        }
+        self.may_run();
+        self.record = ProgramRecord::default();
+        if matches!(self.tenure, Tenure::Failed(FailCause::Program(_))) {
+            self.tenure = Tenure::Standby;
+        }
+    }
+
+    fn set_standing(&mut self, standing: ProgramStanding) {
+        if std::mem::replace(&mut self.record.standing, standing) != standing {
+            self.gate.program_changed(standing);
+        }
+    }
+}

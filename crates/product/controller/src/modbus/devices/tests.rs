@@ -1,0 +1,486 @@
+//! Devices of a program against servers on loopback. How long things take decides nothing, except that a device that
+//! hangs must not cost each cycle its deadline.
+
+use super::*;
+use bumpless_base::{Duration, NodeId};
+use bumpless_config::{Area, Order, Point, ValueType};
+use std::collections::BTreeMap;
+use std::future::{Ready, ready};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, mpsc};
+use tokio_modbus::server::Service;
+use tokio_modbus::server::tcp::Server;
+use tokio_modbus::{ExceptionCode, Request, Response, SlaveRequest};
+
+use crate::modbus::tests::clock;
+
+/// What a device holds, and what was asked of it.
+#[derive(Default)]
+struct Inside {
+    registers: Mutex<BTreeMap<(Area, u16), u16>>,
+    asked: Mutex<Vec<String>>,
+    units: Mutex<Vec<u8>>,
+    /// Requests are not answered.
+    hangs: AtomicBool,
+    connections: AtomicUsize,
+    /// Refuses writes of an older epoch, as F-5 says.
+    checks: AtomicBool,
+}
+
+impl Inside {
+    fn get(&self, area: Area, first: u16, count: u16) -> Vec<u16> {
+        let registers = self.registers.lock().unwrap();
+        let at = |n| *registers.get(&(area, first + n)).unwrap_or(&0);
+        (0..count).map(at).collect()
+    }
+
+    fn put(&self, area: Area, first: u16, values: &[u16]) {
+        let mut registers = self.registers.lock().unwrap();
+        for (n, value) in (0..).zip(values) {
+            registers.insert((area, first + n), *value);
+        }
+    }
+
+    fn answer(&self, request: &Request<'static>) -> Result<Response, ExceptionCode> {
+        let bits = |area, first, count| {
+            let registers = self.get(area, first, count);
+            registers
+                .into_iter()
+                .map(|register| register != 0)
+                .collect()
+        };
+        Ok(match request {
+            Request::ReadCoils(first, count) => {
+                Response::ReadCoils(bits(Area::Coil, *first, *count))
+            }
+            Request::ReadDiscreteInputs(first, count) => {
+                Response::ReadDiscreteInputs(bits(Area::DiscreteInput, *first, *count))
+            }
+            Request::ReadHoldingRegisters(first, count) => {
+                Response::ReadHoldingRegisters(self.get(Area::HoldingRegister, *first, *count))
+            }
+            Request::ReadInputRegisters(first, count) => {
+                Response::ReadInputRegisters(self.get(Area::InputRegister, *first, *count))
+            }
+            Request::WriteSingleCoil(first, bit) => {
+                self.put(Area::Coil, *first, &[u16::from(*bit)]);
+                Response::WriteSingleCoil(*first, *bit)
+            }
+            Request::WriteMultipleCoils(first, bits) => {
+                let values: Vec<_> = bits.iter().map(|bit| u16::from(*bit)).collect();
+                self.put(Area::Coil, *first, &values);
+                Response::WriteMultipleCoils(*first, values.len() as u16)
+            }
+            Request::WriteSingleRegister(first, value) => {
+                self.put(Area::HoldingRegister, *first, &[*value]);
+                Response::WriteSingleRegister(*first, *value)
+            }
+            Request::WriteMultipleRegisters(first, values) => {
+                if self.checks.load(Ordering::SeqCst) {
+                    let epoch = u32::from(values[0]) << 16 | u32::from(values[1]);
+                    let accepted = self.get(Area::InputRegister, 10, 2);
+                    let accepted = u32::from(accepted[0]) << 16 | u32::from(accepted[1]);
+                    if epoch < accepted {
+                        return Err(ExceptionCode::IllegalDataValue);
+                    }
+                    self.put(Area::InputRegister, 10, &values[..2]);
+                    self.put(Area::InputRegister, 12, &values[4..8]);
+                }
+                self.put(Area::HoldingRegister, *first, values);
+                Response::WriteMultipleRegisters(*first, values.len() as u16)
+            }
+            _ => return Err(ExceptionCode::IllegalFunction),
+        })
+    }
+
+    fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+}
+
+#[derive(Clone)]
+struct Session(Arc<Inside>);
+
+type Answer = Pin<Box<dyn Future<Output = Result<Response, ExceptionCode>> + Send>>;
+
+impl Service for Session {
+    type Request = SlaveRequest<'static>;
+    type Response = Response;
+    type Exception = ExceptionCode;
+    type Future = Answer;
+
+    fn call(&self, request: Self::Request) -> Self::Future {
+        let inside = &self.0;
+        if inside.hangs.load(Ordering::SeqCst) {
+            return Box::pin(std::future::pending());
+        }
+        inside.units.lock().unwrap().push(request.slave);
+        let words = format!("{:?}", request.request);
+        inside.asked.lock().unwrap().push(words);
+        Box::pin(ready(inside.answer(&request.request))) as Answer
+    }
+}
+
+/// A device on loopback that lives as long as the test's process.
+fn device() -> (SocketAddr, Arc<Inside>) {
+    let inside = Arc::<Inside>::default();
+    let (told, address) = mpsc::channel();
+    let theirs = Arc::clone(&inside);
+    std::thread::spawn(move || {
+        let runtime = runtime().unwrap();
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            told.send(listener.local_addr().unwrap()).unwrap();
+            let connected = |stream, _| {
+                theirs.connections.fetch_add(1, Ordering::SeqCst);
+                let session = Session(Arc::clone(&theirs));
+                ready(Ok(Some((session, stream)))) as Ready<std::io::Result<_>>
+            };
+            let _ = Server::new(listener).serve(&connected, |_| {}).await;
+        });
+    });
+    (address.recv().unwrap(), inside)
+}
+
+fn settings(name: &str, address: SocketAddr) -> FieldDevice {
+    FieldDevice {
+        name: name.into(),
+        address,
+        unit: 255,
+        required: true,
+        epoch_register: None,
+        cycle_register: None,
+    }
+}
+
+fn point(area: Area, register: u16, value: ValueType) -> Point {
+    Point {
+        area,
+        register,
+        value,
+        byte_order: Order::Big,
+        word_order: Order::Big,
+        scale: 1.0,
+        offset: 0.0,
+    }
+}
+
+fn input(device: usize, area: Area, register: u16, value: ValueType) -> Input {
+    Input {
+        name: String::new(),
+        device,
+        point: Some((point(area, register, value), 1)),
+    }
+}
+
+fn answers(device: usize) -> Input {
+    Input {
+        name: String::new(),
+        device,
+        point: None,
+    }
+}
+
+fn output(device: usize, area: Area, register: u16, value: ValueType) -> Output {
+    Output {
+        name: String::new(),
+        device,
+        point: Some(point(area, register, value)),
+    }
+}
+
+type Field = ModbusDevices<fn() -> Instant>;
+
+fn field(devices: &[FieldDevice], inputs: &[Input], outputs: &[Output]) -> Field {
+    let field = ModbusDevices::new(devices, (inputs, outputs), true, clock as fn() -> Instant);
+    field.unwrap()
+}
+
+const STAMP: OutputStamp = OutputStamp {
+    epoch: Epoch(5),
+    writer: NodeId(1),
+    cycle: 7,
+};
+
+/// Longer than a busy machine keeps a thread from answering.
+const LONG: Duration = Duration::from_secs(10);
+
+fn later() -> Instant {
+    clock() + LONG
+}
+
+/// Reads until that succeeds.
+fn read_at_last(field: &mut Field, count: usize) -> Vec<f64> {
+    let mut values = vec![0.0; count];
+    let give_up = later();
+    while let Err(error) = field.read(&mut values, later()) {
+        assert!(clock() < give_up, "{error}");
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    values
+}
+
+#[test]
+fn inputs_of_every_area_and_type_come_in_the_order_of_the_program() {
+    let (address, inside) = device();
+    inside.put(Area::HoldingRegister, 100, &[0x47f1, 0x2000, 0xfffe]);
+    inside.put(Area::InputRegister, 7, &[0x3ff0, 0, 0, 0]);
+    inside.put(Area::Coil, 3, &[1]);
+    inside.put(Area::DiscreteInput, 9, &[1, 0]);
+    let inputs = [
+        input(0, Area::HoldingRegister, 102, ValueType::I16),
+        input(0, Area::DiscreteInput, 10, ValueType::Bool),
+        input(0, Area::DiscreteInput, 9, ValueType::Bool),
+        input(0, Area::InputRegister, 7, ValueType::F64),
+        input(0, Area::Coil, 3, ValueType::Bool),
+        input(0, Area::HoldingRegister, 100, ValueType::F32),
+        answers(0),
+    ];
+    let mut field = field(&[settings("plc", address)], &inputs, &[]);
+    let expected = [-2.0, 0.0, 1.0, 1.0, 1.0, 123_456.0, 1.0];
+    assert_eq!(read_at_last(&mut field, 7), expected);
+    let expected = [
+        "ReadCoils(3, 1)",
+        "ReadDiscreteInputs(9, 2)",
+        "ReadHoldingRegisters(100, 3)",
+        "ReadInputRegisters(7, 4)",
+    ];
+    assert_eq!(
+        inside.asked(),
+        expected,
+        "what is next to each other is asked at once"
+    );
+}
+
+#[test]
+fn outputs_are_written_where_they_belong_and_neighbours_in_one_request() {
+    let (address, inside) = device();
+    let outputs = [
+        output(0, Area::HoldingRegister, 52, ValueType::I16),
+        output(0, Area::HoldingRegister, 50, ValueType::F32),
+        output(0, Area::Coil, 8, ValueType::Bool),
+        output(0, Area::Coil, 9, ValueType::Bool),
+        output(0, Area::HoldingRegister, 60, ValueType::U16),
+    ];
+    let mut field = field(&[settings("plc", address)], &[], &outputs);
+    read_at_last(&mut field, 0);
+    field
+        .write(&[-2.0, 123_456.0, 0.0, 1.0, 7.0], STAMP, later())
+        .unwrap();
+    assert_eq!(
+        inside.get(Area::HoldingRegister, 50, 3),
+        [0x47f1, 0x2000, 0xfffe]
+    );
+    assert_eq!(inside.get(Area::Coil, 8, 2), [0, 1]);
+    let asked = inside.asked();
+    assert_eq!(asked.len(), 3, "{asked:?}");
+    assert!(
+        asked
+            .iter()
+            .any(|words| words == "WriteSingleRegister(60, 7)"),
+        "{asked:?}"
+    );
+}
+
+#[test]
+fn units_behind_one_gateway_are_told_apart() {
+    let (address, inside) = device();
+    inside.put(Area::InputRegister, 0, &[9]);
+    let unit = |unit| FieldDevice {
+        unit,
+        ..settings("gateway", address)
+    };
+    let inputs = [
+        input(0, Area::InputRegister, 0, ValueType::U16),
+        input(1, Area::InputRegister, 0, ValueType::U16),
+    ];
+    let mut field = field(&[unit(3), unit(8)], &inputs, &[]);
+    assert_eq!(read_at_last(&mut field, 2), [9.0, 9.0]);
+    let mut units = inside.units.lock().unwrap().clone();
+    units.sort_unstable();
+    assert_eq!(units, [3, 8]);
+}
+
+#[test]
+fn a_polling_group_is_read_in_its_periods_and_keeps_its_values_between_them() {
+    let (address, inside) = device();
+    inside.put(Area::InputRegister, 0, &[1]);
+    inside.put(Area::InputRegister, 50, &[2]);
+    let seldom = Input {
+        point: Some((point(Area::InputRegister, 50, ValueType::U16), 4)),
+        ..input(0, Area::InputRegister, 50, ValueType::U16)
+    };
+    let inputs = [input(0, Area::InputRegister, 0, ValueType::U16), seldom];
+    let mut field = field(&[settings("plc", address)], &inputs, &[]);
+    assert_eq!(read_at_last(&mut field, 2), [1.0, 2.0]);
+    // From a cycle of its own on: however many attempts the first read took, the next eight have two of them.
+    inside.asked();
+    inside.put(Area::InputRegister, 50, &[3]);
+    let mut values = [0.0; 2];
+    let mut seen = Vec::new();
+    for _ in 0..8 {
+        field.read(&mut values, later()).unwrap();
+        seen.push(values[1]);
+    }
+    let asked = inside.asked();
+    let count = |first: &str| asked.iter().filter(|words| words.contains(first)).count();
+    assert_eq!((count("(0, 1)"), count("(50, 1)")), (8, 2));
+    assert!(seen.is_sorted() && seen[7] == 3.0, "{seen:?}");
+}
+
+#[test]
+fn a_device_that_hangs_delays_no_other_and_is_there_again_when_it_answers() {
+    let (sound, hanging) = (device(), device());
+    sound.1.put(Area::InputRegister, 0, &[4]);
+    hanging.1.put(Area::InputRegister, 0, &[5]);
+    let optional = FieldDevice {
+        required: false,
+        ..settings("hanging", hanging.0)
+    };
+    let inputs = [
+        input(0, Area::InputRegister, 0, ValueType::U16),
+        input(1, Area::InputRegister, 0, ValueType::U16),
+        answers(1),
+    ];
+    let mut field = field(&[settings("sound", sound.0), optional], &inputs, &[]);
+    let mut values = [0.0; 3];
+    while values != [4.0, 5.0, 1.0] {
+        field.read(&mut values, later()).unwrap();
+    }
+    hanging.1.hangs.store(true, Ordering::SeqCst);
+    sound.1.asked();
+    let (began, each) = (clock(), Duration::from_millis(100));
+    for _ in 0..100 {
+        field.read(&mut values, clock() + each).unwrap();
+        assert_eq!(
+            values,
+            [4.0, 5.0, 0.0],
+            "the program has what it said last, and is told"
+        );
+        assert_eq!(field.silent(), 0b10);
+    }
+    assert_eq!(sound.1.asked().len(), 100);
+    // Had each read waited for it, this would have taken ten seconds.
+    assert!(clock().since(began) < each * 50);
+    hanging.1.hangs.store(false, Ordering::SeqCst);
+    let give_up = later();
+    while values != [4.0, 5.0, 1.0] {
+        assert!(clock() < give_up, "{values:?}");
+        field.read(&mut values, clock() + each).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert_eq!(field.silent(), 0);
+}
+
+#[test]
+fn a_device_that_the_program_cannot_do_without_fails_the_cycle_and_leaves_its_inputs() {
+    let (sound, hanging) = (device(), device());
+    let inputs = [
+        input(0, Area::InputRegister, 0, ValueType::U16),
+        input(1, Area::InputRegister, 0, ValueType::U16),
+    ];
+    let devices = [settings("sound", sound.0), settings("hanging", hanging.0)];
+    let mut field = field(
+        &devices,
+        &inputs,
+        &[output(0, Area::Coil, 0, ValueType::Bool)],
+    );
+    read_at_last(&mut field, 2);
+    hanging.1.hangs.store(true, Ordering::SeqCst);
+    sound.1.put(Area::InputRegister, 0, &[4]);
+    let mut values = [1.0, 2.0];
+    for _ in 0..3 {
+        let error = field
+            .read(&mut values, clock() + Duration::from_millis(50))
+            .unwrap_err();
+        assert!(error.place.starts_with("hanging ("), "{error}");
+        assert_eq!(values, [1.0, 2.0]);
+    }
+}
+
+#[test]
+fn a_device_that_compares_epochs_gets_its_outputs_in_a_block_and_tells_what_it_accepted() {
+    let (address, inside) = device();
+    inside.checks.store(true, Ordering::SeqCst);
+    let plc = FieldDevice {
+        epoch_register: Some(10),
+        cycle_register: Some(12),
+        ..settings("plc", address)
+    };
+    let block = || Output {
+        name: String::new(),
+        device: 0,
+        point: None,
+    };
+    let inputs = [input(0, Area::InputRegister, 0, ValueType::U16)];
+    let mut field = field(&[plc], &inputs, &[block(), block()]);
+    read_at_last(&mut field, 1);
+    field.write(&[1.0, -2.5], STAMP, later()).unwrap();
+    let expected = [0, 5, 1, 0, 0, 0, 0, 7, 0x3f80, 0, 0xc020, 0];
+    assert_eq!(inside.get(Area::HoldingRegister, 0, 12), expected);
+    let told = FieldSample {
+        epoch_seen: Some(Epoch(5)),
+        cycle_seen: Some(7),
+    };
+    assert_eq!(field.keep_warm(later()), Ok(told));
+    assert_eq!(field.read(&mut [0.0], later()), Ok(told));
+    let older = OutputStamp {
+        epoch: Epoch(4),
+        ..STAMP
+    };
+    let error = field.write(&[1.0, 1.0], older, later()).unwrap_err();
+    assert_eq!(error.kind, FieldErrorKind::RejectedEpoch { seen: Epoch(5) });
+}
+
+#[test]
+fn no_write_begins_after_its_time_and_a_backup_writes_nothing() {
+    let (address, inside) = device();
+    let outputs = [output(0, Area::HoldingRegister, 0, ValueType::U16)];
+    let inputs = [input(0, Area::InputRegister, 0, ValueType::U16)];
+    let mut field = field(&[settings("plc", address)], &inputs, &outputs);
+    read_at_last(&mut field, 1);
+    for _ in 0..5 {
+        field.keep_warm(later()).unwrap();
+    }
+    let error = field.write(&[7.0], STAMP, clock()).unwrap_err();
+    assert_eq!(error.kind, FieldErrorKind::Timeout);
+    let asked = inside.asked();
+    assert!(
+        asked.iter().all(|words| words.starts_with("Read")),
+        "{asked:?}"
+    );
+}
+
+#[test]
+fn a_thousand_registers_of_ten_devices_are_ten_requests_a_cycle() {
+    let devices: Vec<_> = (0..10).map(|_| device()).collect();
+    let (mut all, mut inputs) = (Vec::new(), Vec::new());
+    for (at, (address, inside)) in devices.iter().enumerate() {
+        let values: Vec<u16> = (0..100).map(|n| (100 * at) as u16 + n).collect();
+        inside.put(Area::HoldingRegister, 200, &values);
+        all.push(settings(&format!("plc{at}"), *address));
+        inputs.extend((0..100).map(|n| input(at, Area::HoldingRegister, 200 + n, ValueType::U16)));
+    }
+    let mut field = field(&all, &inputs, &[]);
+    let expected: Vec<f64> = (0..1000).map(f64::from).collect();
+    assert_eq!(read_at_last(&mut field, 1000), expected);
+    devices.iter().for_each(|(_, inside)| drop(inside.asked()));
+    let mut values = vec![0.0; 1000];
+    let mut took = Vec::new();
+    for _ in 0..200 {
+        let began = clock();
+        field.read(&mut values, later()).unwrap();
+        took.push(clock().since(began));
+    }
+    for (_, inside) in &devices {
+        assert_eq!(inside.asked().len(), 200);
+        assert_eq!(inside.connections.load(Ordering::SeqCst), 1);
+    }
+    took.sort_unstable();
+    println!(
+        "1000 registers of 10 devices: median {} us, 99 % {} us",
+        took[100].as_nanos() / 1000,
+        took[198].as_nanos() / 1000
+    );
+}

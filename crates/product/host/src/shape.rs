@@ -1,0 +1,49 @@
+//! What a program is to its host in numbers: how many inputs and outputs, and what it may use.
+
+use bumpless_base::Duration;
+
+/// How many values go in and out, and how large the state may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Input values.
+    pub inputs: usize,
+    /// Output values.
+    pub outputs: usize,
+    /// Most bytes of a saved state.
+    pub state_max: usize,
+}
+
+/// What one cycle may use (G-26, G-27).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Time to execute in.
+    pub execute: Duration,
+    /// Steps to execute; `None`: more than any computer does in `execute`.
+    pub fuel: Option<u64>,
+    /// Bytes of memory, all of a program's together.
+    pub memory: usize,
+}
+
+impl Limits {
+    /// Bytes of memory that a program may have unless said otherwise.
+    pub const MEMORY: usize = 16 << 20;
+
+    /// More steps than any computer interprets in a nanosecond.
+    const STEPS_PER_NANOSECOND: u64 = 4;
+
+    /// Limits of a program that may execute for `execute`.
+    pub const fn within(execute: Duration) -> Self {
+        Self {
+            execute,
+            fuel: None,
+            memory: Self::MEMORY,
+        }
+    }
+
+    /// Steps that a cycle may take.
+    pub fn steps(&self) -> u64 {
+        let most = self.execute.as_nanos();
+        self.fuel
+            .unwrap_or(most.saturating_mul(Self::STEPS_PER_NANOSECOND))
+    }
+}

@@ -1,0 +1,307 @@
+//! WebAssembly modules as programs (`spec/program.md`, G-20 to G-29).
+//!
+//! A [`Module`] is a file that keeps to the interface; a [`Wasm`] is one of its instances, an application. The interpreter
+//! is deterministic, NaNs included, and counts steps.
+
+mod blocks;
+mod counts;
+mod fault;
+mod instance;
+mod interface;
+mod layout;
+mod module;
+mod rewrite;
+mod run;
+mod scan;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault, TimeSource};
+use bumpless_net_linux::Clock;
+
+use crate::{Limits, Shape};
+use blocks::Blocks;
+use instance::Instance;
+use layout::Saved;
+use rewrite::name;
+use run::{Budget, run};
+
+pub use counts::Counts;
+pub use fault::{Cause, Feature, LoadFault, Misuse, Problem, TrapKind};
+pub use module::Module;
+
+/// Why a cycle of a program failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The program's file.
+    pub program: String,
+    /// The cycle.
+    pub cycle: u64,
+    /// Why.
+    pub cause: Cause,
+    /// What it logged last, if anything.
+    pub message: Option<String>,
+}
+
+impl Fault {
+    /// Cause and last message.
+    fn what(&self) -> String {
+        match &self.message {
+            Some(message) => format!("{} (its last message: {message:?})", self.cause),
+            None => self.cause.to_string(),
+        }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (program, cycle, what) = (&self.program, self.cycle, self.what());
+        write!(f, "{program} failed in cycle {cycle}: {what}")
+    }
+}
+
+impl std::error::Error for Fault {}
+
+/// A WebAssembly program: an instance of a [`Module`].
+pub struct Wasm {
+    module: Arc<Module>,
+    shape: Shape,
+    limits: Limits,
+    time: Option<Arc<dyn TimeSource>>,
+    instance: Instance,
+    /// Of each memory.
+    blocks: Box<[Blocks]>,
+    /// Bytes of the present state.
+    size: usize,
+    size_max: usize,
+    /// The state before the first cycle.
+    initial: Box<[u8]>,
+    /// A cycle failed, and nothing was loaded since.
+    torn: bool,
+    steps: u64,
+}
+
+impl Wasm {
+    /// The program in the file at `path`, in its initial state.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the file, or with it under these limits.
+    pub fn load(path: &Path, shape: Shape, limits: Limits) -> Result<Self, LoadFault> {
+        Self::new(Arc::new(Module::open(path)?), shape, limits)
+    }
+
+    /// An instance of `module` in its initial state.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the module under these limits.
+    pub fn new(module: Arc<Module>, shape: Shape, limits: Limits) -> Result<Self, LoadFault> {
+        let fault = |problem| LoadFault::one(module.file(), problem);
+        let problems = Counts::told_by(&module, &limits)?.against(shape);
+        if !problems.is_empty() {
+            return Err(LoadFault {
+                file: module.file().to_owned(),
+                problems,
+            });
+        }
+        let instance = Instance::new(&module, shape, &limits);
+        let mut instance =
+            instance.map_err(|error| fault(Problem::set_up(&error, limits.memory)))?;
+        begin(&mut instance, &limits).map_err(fault)?;
+        let memories = instance.memories.iter().zip(module.memories());
+        let blocks = memories.map(|(memory, (_, most))| {
+            Blocks::new(
+                memory.data(&instance.store),
+                layout::pages_max(most, &limits),
+            )
+        });
+        let blocks: Box<[_]> = blocks.collect();
+        let size = layout::size(&instance, &blocks);
+        if size > shape.state_max {
+            return Err(fault(Problem::StateTooLarge {
+                bytes: size,
+                allowed: shape.state_max,
+            }));
+        }
+        let mut initial = vec![0; size].into_boxed_slice();
+        layout::write(&module, &instance, &blocks, &mut initial);
+        let size_max = layout::size_max(&module, &limits).min(shape.state_max);
+        Ok(Self {
+            shape,
+            limits,
+            time: Some(Arc::new(|| Clock.now())),
+            instance,
+            blocks,
+            size,
+            size_max,
+            initial,
+            torn: false,
+            steps: 0,
+            module,
+        })
+    }
+
+    /// The same, timed by `time`; with `None` only by steps, so that a run can be repeated to the bit.
+    #[must_use]
+    pub fn timed_by(mut self, time: Option<Arc<dyn TimeSource>>) -> Self {
+        self.time = time;
+        self
+    }
+
+    /// The module.
+    pub fn module(&self) -> &Arc<Module> {
+        &self.module
+    }
+
+    /// Steps that the last cycle took.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// What the program logged last, if anything.
+    pub fn message(&self) -> Option<String> {
+        self.instance.store.data().message()
+    }
+
+    /// Runs one cycle; see [`Application::execute`].
+    ///
+    /// # Errors
+    /// The cycle failed: `outputs` are as before, and nothing is executed until a state is loaded or the program is reset.
+    pub fn run(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), Fault> {
+        let ran = self.attempt(context, inputs, outputs);
+        ran.map_err(|cause| {
+            self.torn = true;
+            Fault {
+                program: self.module.file().to_owned(),
+                cycle: context.cycle,
+                cause,
+                message: self.message(),
+            }
+        })
+    }
+
+    fn attempt(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), Cause> {
+        if self.torn {
+            return Err(Cause::Torn);
+        }
+        let store = &mut self.instance.store;
+        let io = store.data_mut();
+        io.inputs.copy_from_slice(inputs);
+        io.outputs.copy_from_slice(outputs);
+        io.cycle = context.cycle;
+        io.period = context.period;
+        let budget = Budget {
+            steps: self.limits.steps(),
+            memory: self.limits.memory,
+            time: self.time.as_deref().map(|time| (self.limits.execute, time)),
+        };
+        ((), self.steps) = run(store, self.instance.cycle, &budget)?;
+        for (memory, blocks) in self.instance.memories.iter().zip(&mut self.blocks) {
+            blocks.scan(memory.data(&self.instance.store));
+        }
+        self.size = layout::size(&self.instance, &self.blocks);
+        if self.size > self.size_max {
+            return Err(Cause::State {
+                bytes: self.size,
+                limit: self.size_max,
+            });
+        }
+        outputs.copy_from_slice(&self.instance.store.data().outputs);
+        Ok(())
+    }
+
+    fn take_over(&mut self, state: &[u8]) -> Result<(), LoadError> {
+        let saved = Saved::parse(state, &self.module, &self.limits)?;
+        if state.len() > self.size_max {
+            return Err(LoadError::Length {
+                expected: self.size_max,
+                found: state.len(),
+            });
+        }
+        let no_room = LoadError::Value { field: "pages" };
+        if !saved.fits(&self.instance) {
+            let new = Instance::new(&self.module, self.shape, &self.limits);
+            let mut instance = new.map_err(|_| no_room)?;
+            if !saved.fits(&instance) {
+                return Err(LoadError::Value { field: "table" });
+            }
+            saved.grow(&mut instance)?;
+            self.instance = instance;
+        } else {
+            saved.grow(&mut self.instance)?;
+        }
+        saved.apply(&mut self.instance, &mut self.blocks);
+        self.size = layout::size(&self.instance, &self.blocks);
+        self.torn = false;
+        Ok(())
+    }
+}
+
+impl Application for Wasm {
+    fn inputs(&self) -> usize {
+        self.shape.inputs
+    }
+
+    fn outputs(&self) -> usize {
+        self.shape.outputs
+    }
+
+    fn execute(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), ProgramFault> {
+        self.run(context, inputs, outputs).map_err(|fault| {
+            // Program and cycle are said where this is.
+            ProgramFault::new(fault.cause.kind(), fault.what())
+        })
+    }
+
+    fn state_size_max(&self) -> usize {
+        self.size_max
+    }
+
+    fn save(&self, into: &mut [u8]) -> usize {
+        layout::write(&self.module, &self.instance, &self.blocks, into)
+    }
+
+    fn load(&mut self, state: &[u8]) -> Result<(), LoadError> {
+        self.take_over(state)
+    }
+
+    fn reset(&mut self) {
+        let initial = std::mem::take(&mut self.initial);
+        // Only a computer without memory can fail here.
+        self.torn = self.take_over(&initial).is_err();
+        self.initial = initial;
+    }
+}
+
+/// Runs what runs once before the first cycle.
+fn begin(instance: &mut Instance, limits: &Limits) -> Result<(), Problem> {
+    let budget = Budget::before_the_first_cycle(limits);
+    for (name, told) in [
+        (name::START, "its start function"),
+        (name::INITIALIZE, "_initialize"),
+    ] {
+        if let Some(function) = instance.procedure(name) {
+            run(&mut instance.store, function, &budget).map_err(|cause| Problem::Beginning {
+                function: told,
+                cause,
+            })?;
+        }
+    }
+    Ok(())
+}

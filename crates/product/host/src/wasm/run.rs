@@ -1,0 +1,98 @@
+//! Runs one function of a module within steps and time.
+//!
+//! The interpreter counts steps and stops when there are none left, but can go on when it is given more. So it is given a
+//! stretch at a time, and the clock is looked at in between.
+
+use bumpless_base::Duration;
+use bumpless_controller::TimeSource;
+use wasmi::{Error, Store, TrapCode, TypedFunc, TypedResumableCall, WasmResults};
+
+use super::fault::{Cause, Misuse, TrapKind};
+use super::interface::Io;
+use crate::Limits;
+
+/// Steps between two looks at the clock: tens of microseconds, a few hundred on a slow computer.
+const STRETCH: u64 = 20_000;
+
+/// What a call may use.
+pub(super) struct Budget<'a> {
+    pub(super) steps: u64,
+    /// Bytes of memory, for the message only: the store keeps them.
+    pub(super) memory: usize,
+    /// Time, if somebody looks at it.
+    pub(super) time: Option<(Duration, &'a dyn TimeSource)>,
+}
+
+impl Budget<'_> {
+    /// Of what runs before the first cycle (G-28).
+    pub(super) fn before_the_first_cycle(limits: &Limits) -> Self {
+        Self {
+            steps: 1_000_000_000,
+            memory: limits.memory,
+            time: None,
+        }
+    }
+}
+
+/// Calls `function` and returns what it gives, and the steps that it took.
+pub(super) fn run<R: WasmResults>(
+    store: &mut Store<Io>,
+    function: TypedFunc<(), R>,
+    budget: &Budget<'_>,
+) -> Result<(R, u64), Cause> {
+    let began = budget.time.map(|(_, time)| time.now());
+    let mut taken = 0;
+    let mut given = STRETCH.min(budget.steps);
+    store.set_fuel(given).map_err(|_| other())?;
+    let mut call = function.call_resumable(&mut *store, ());
+    loop {
+        let left = store.get_fuel().map_err(|_| other())?;
+        taken += given.saturating_sub(left);
+        let stopped = match call {
+            Ok(TypedResumableCall::Finished(result)) => return Ok((result, taken)),
+            Ok(TypedResumableCall::OutOfFuel(stopped)) => stopped,
+            Ok(TypedResumableCall::HostTrap(trap)) => {
+                return Err(cause(trap.host_error(), store, budget));
+            }
+            Err(error) => return Err(cause(&error, store, budget)),
+        };
+        if let Some(((limit, time), began)) = budget.time.zip(began)
+            && time.now().since(began) >= limit
+        {
+            return Err(Cause::Time { limit });
+        }
+        let may_take = budget.steps.saturating_sub(taken);
+        if stopped.required_fuel() > may_take || may_take == 0 {
+            return Err(Cause::Steps {
+                limit: budget.steps,
+            });
+        }
+        given = STRETCH.max(stopped.required_fuel()).min(may_take);
+        store.set_fuel(given).map_err(|_| other())?;
+        call = stopped.resume(&mut *store);
+    }
+}
+
+fn other() -> Cause {
+    Cause::Trap(TrapKind::Other)
+}
+
+fn cause(error: &Error, store: &mut Store<Io>, budget: &Budget<'_>) -> Cause {
+    if let Some(misuse) = error.downcast_ref::<Misuse>() {
+        return Cause::Misuse(*misuse);
+    }
+    if let Some(wanted) = store.data_mut().bounds.refused.take() {
+        return Cause::Memory {
+            wanted,
+            limit: budget.memory,
+        };
+    }
+    match error.as_trap_code() {
+        Some(TrapCode::OutOfFuel) => Cause::Steps {
+            limit: budget.steps,
+        },
+        Some(TrapCode::GrowthOperationLimited) => Cause::Trap(TrapKind::OutOfSystemMemory),
+        Some(code) => Cause::Trap(TrapKind::of(code)),
+        None => other(),
+    }
+}

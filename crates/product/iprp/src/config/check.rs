@@ -1,0 +1,219 @@
+//! Checks across fields, and the result of them all.
+
+use std::path::PathBuf;
+
+use bumpless_base::Duration;
+use bumpless_config::reading::Reader;
+use bumpless_iprp::{Ind, MAX_MONITORED, Monitored, Side, TCP, UDP};
+
+use super::schema::{File, MonitorEntry, NetworkEntry, Way};
+use super::{Config, Host, Limits, Monitor, NetworkRule, Rule, Security, Timing};
+
+/// Checks `file`; `None` where anything is wrong, now or before.
+pub fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
+    let networks = networks(reader, &file.networks);
+    let monitors = monitors(reader, file);
+    if file.networks.is_empty() && !reader.incomplete {
+        let right = "write [[network]] for each network, with ind and interface, prefix or name";
+        reader.wrong_on(1, "network".into(), "is missing", right);
+    }
+    if let (Some(control), Some(data)) = (file.control_port, file.data_port)
+        && control == data
+    {
+        let right = "give each its own port";
+        let wrong = format!("is {data}, as control_port");
+        reader.wrong(&file.host_place, "data_port", wrong, right);
+    }
+    if let (Some(every), Some(lifetime)) = (file.advertise_every_ms, file.key_lifetime_s)
+        && lifetime * 1000 < 2 * every
+    {
+        let wrong = format!("is {lifetime} s, and a key is told every {every} ms");
+        let right = "let a key last for two advertisements at least";
+        reader.wrong(&file.timing_place, "key_lifetime_s", wrong, right);
+    }
+    if !reader.is_clean() {
+        return None;
+    }
+    Some(Config {
+        host: Host {
+            control_port: file.control_port?,
+            data_port: file.data_port?,
+            queue: file.queue?,
+            socket: file.socket.clone()?.map(PathBuf::from),
+        },
+        security: Security {
+            keys: file.keys.clone()?.into_iter().map(PathBuf::from).collect(),
+        },
+        timing: Timing {
+            advertise_every: Duration::from_millis(file.advertise_every_ms?),
+            inactivity: Duration::from_millis(file.inactivity_ms?),
+            key_lifetime: Duration::from_secs(file.key_lifetime_s?),
+        },
+        limits: Limits {
+            sessions: usize::try_from(file.sessions?).ok()?,
+            max_lost: u32::try_from(file.max_lost?).ok()?,
+        },
+        networks,
+        monitors,
+    })
+}
+
+fn networks(reader: &mut Reader, entries: &[NetworkEntry]) -> Vec<NetworkRule> {
+    let mut rules: Vec<NetworkRule> = Vec::new();
+    for entry in entries {
+        let Some(rule) = one_rule(reader, entry) else {
+            continue;
+        };
+        for other in &rules {
+            if let Some(wrong) = overlap(&rule, &other.rule) {
+                let wrong = format!("{wrong} (line {})", other.line);
+                let right = "let each address be on one network: make one of the rules narrower, or leave it out";
+                reader.wrong(&entry.place, key(&rule), wrong, right);
+            }
+        }
+        // A wrong number is reported, and the rule still says what it overlaps.
+        let number = entry.ind.and_then(|ind| u8::try_from(ind).ok());
+        let ind = number.and_then(Ind::new).or_else(|| Ind::new(0));
+        if let Some(ind) = ind {
+            let line = entry.place.line;
+            rules.push(NetworkRule { ind, rule, line });
+        }
+    }
+    rules
+}
+
+fn one_rule(reader: &mut Reader, entry: &NetworkEntry) -> Option<Rule> {
+    let interface = entry.interface.clone()?.map(Rule::Interface);
+    let prefix = entry.prefix?.map(Rule::Prefix);
+    let name = entry.name.clone()?.map(Rule::Name);
+    let mut rules = [interface, prefix, name].into_iter().flatten();
+    match (rules.next(), rules.next()) {
+        (Some(rule), None) => Some(rule),
+        (None, _) => {
+            let right = "give one of interface, prefix and name";
+            reader.wrong(
+                &entry.place,
+                "",
+                "does not say which address is meant",
+                right,
+            );
+            None
+        }
+        (Some(_), Some(second)) => {
+            let right = "give one of interface, prefix and name";
+            reader.wrong(&entry.place, key(&second), "is a second rule", right);
+            None
+        }
+    }
+}
+
+const fn key(rule: &Rule) -> &'static str {
+    match rule {
+        Rule::Interface(_) => "interface",
+        Rule::Prefix(_) => "prefix",
+        Rule::Name(_) => "name",
+    }
+}
+
+/// How two rules can mean one address; `None`: as far as the file tells, they cannot.
+fn overlap(rule: &Rule, other: &Rule) -> Option<String> {
+    match (rule, other) {
+        (Rule::Interface(a), Rule::Interface(b)) if a == b => {
+            Some(format!("is {a:?}, as of another network"))
+        }
+        (Rule::Prefix(a), Rule::Prefix(b)) if a.overlaps(b) => {
+            Some(format!("{a} and {b} of another network overlap"))
+        }
+        (Rule::Name(a), Rule::Name(b)) if a == b => {
+            Some(format!("is {a:?}, as of another network"))
+        }
+        _ => None,
+    }
+}
+
+fn monitors(reader: &mut Reader, file: &File) -> Vec<Monitor> {
+    let mut all: Vec<Monitor> = Vec::new();
+    for entry in &file.monitors {
+        let Some(watched) = watched(entry) else {
+            continue;
+        };
+        for other in &all {
+            let twice = other
+                .watched
+                .iter()
+                .find(|it| watched.iter().any(|own| meet(own, it)));
+            if let Some(twice) = twice {
+                let wrong = format!(
+                    "is monitored already ({}, line {})",
+                    told(twice),
+                    other.line
+                );
+                reader.wrong(
+                    &entry.place,
+                    "port",
+                    wrong,
+                    "name each port of a protocol once",
+                );
+            }
+        }
+        let own = [
+            ("control_port", file.control_port),
+            ("data_port", file.data_port),
+        ];
+        for (name, port) in own {
+            let Some(port) = port else { continue };
+            let is_in = |it: &Monitored| it.protocol == UDP && (it.first..=it.last).contains(&port);
+            if watched.iter().any(is_in) {
+                let wrong = format!("has {port}, which is {name} of [host]");
+                reader.wrong(
+                    &entry.place,
+                    "port",
+                    wrong,
+                    "give iPRP ports that no application has",
+                );
+            }
+        }
+        let line = entry.place.line;
+        let mode = entry.mode.unwrap_or_default();
+        all.push(Monitor {
+            watched,
+            mode,
+            line,
+        });
+    }
+    let count: usize = all.iter().map(|it| it.watched.len()).sum();
+    if count > MAX_MONITORED {
+        let wrong = format!("are {count} rules, where packets to and from a port are two");
+        let right = format!("write ports in a row as one: {MAX_MONITORED} rules at most");
+        reader.wrong_on(1, "monitor".into(), wrong, right);
+    }
+    all
+}
+
+fn watched(entry: &MonitorEntry) -> Option<Vec<Monitored>> {
+    let (protocol, (first, last)) = (entry.protocol?, entry.ports?);
+    let sides: &[Side] = match entry.way? {
+        Way::Both => &[Side::Destination, Side::Source],
+        Way::To => &[Side::Destination],
+        Way::From => &[Side::Source],
+    };
+    let one = |&side: &Side| Monitored {
+        protocol,
+        side,
+        first,
+        last,
+    };
+    Some(sides.iter().map(one).collect())
+}
+
+fn meet(a: &Monitored, b: &Monitored) -> bool {
+    a.protocol == b.protocol && a.side == b.side && a.first <= b.last && b.first <= a.last
+}
+
+fn told(it: &Monitored) -> String {
+    let protocol = if it.protocol == TCP { "tcp" } else { "udp" };
+    match it.first == it.last {
+        true => format!("{protocol} {}", it.first),
+        false => format!("{protocol} {}-{}", it.first, it.last),
+    }
+}

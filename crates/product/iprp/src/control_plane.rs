@@ -1,0 +1,384 @@
+//! The thread beside the data plane: messages of other hosts, which packets are captured, what has happened, requests,
+//! changes of the file and of the host's networks. It may be slow; packets do not wait for it.
+
+mod change;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::os::fd::RawFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver as Requests, SyncSender};
+
+use bumpless_base::{Duration, Instant};
+use bumpless_capture::{Captured, Firewall, Ports};
+use bumpless_iprp::{Scope, SenderEvent, SessionId};
+use bumpless_net_linux::{Clock, Poller, Waker};
+use bumpless_node::control::refusal;
+use bumpless_secure::Refusal;
+use rtrb::{Consumer, Producer};
+use serde_json::{Value, json};
+
+use crate::closed::{Closed, FRAME_MAX, Kind, Outgoing, Received, Refused};
+use crate::config::Config;
+use crate::event::{self, Log};
+use crate::exchange::{ToControl, ToData};
+use crate::host::side;
+use crate::networks::Attachment;
+use crate::ping::Pings;
+use crate::request::Request;
+use crate::root::Root;
+use crate::status::{self, Surroundings};
+
+/// How often signals and the host's networks are looked at.
+const TICK: Duration = Duration::from_millis(100);
+/// How often the host's networks are looked at.
+const LOOK: Duration = Duration::from_secs(2);
+/// How long the data plane has for its end.
+const END: Duration = Duration::from_secs(2);
+/// Frames of one socket in one turn.
+const BURST: usize = 32;
+/// Sentences on what is wrong that are kept.
+const TROUBLES_MAX: usize = 16;
+const ROUNDS_MAX: u32 = 1_000;
+
+/// A request and where its reply goes.
+pub type Asked = (Request, SyncSender<Value>);
+
+/// What ends the daemon, and what has it read its file again.
+#[derive(Clone, Debug, Default)]
+pub struct Signals {
+    /// Set to end.
+    pub stop: Arc<AtomicBool>,
+    /// Set to read the file again.
+    pub reload: Arc<AtomicBool>,
+}
+
+/// What the thread owns.
+pub struct ControlPlane {
+    pub file: PathBuf,
+    pub config: Config,
+    pub attachments: Vec<Attachment>,
+    pub closed: Closed,
+    pub ports: Ports,
+    pub firewall: Option<Firewall>,
+    pub root: Root,
+    pub inbox: Consumer<ToControl>,
+    pub outbox: Producer<ToData>,
+    pub requests: Requests<Asked>,
+    /// Wakes this thread, and the other one.
+    pub waker: Waker,
+    pub data: Waker,
+    pub log: Log,
+    pub signals: Signals,
+    pub state: State,
+}
+
+/// What it remembers.
+pub struct State {
+    started: Instant,
+    looked: Instant,
+    pings: Pings,
+    scopes: BTreeMap<SessionId, Scope>,
+    asking: Vec<SyncSender<Value>>,
+    refused: BTreeMap<String, u64>,
+    /// What is wrong, by what it is about.
+    troubles: BTreeMap<String, String>,
+    ended: bool,
+}
+
+impl State {
+    /// At the start.
+    pub fn new(now: Instant) -> Self {
+        Self {
+            started: now,
+            looked: now,
+            pings: Pings::default(),
+            scopes: BTreeMap::new(),
+            asking: Vec::new(),
+            refused: BTreeMap::new(),
+            troubles: BTreeMap::new(),
+            ended: false,
+        }
+    }
+}
+
+impl ControlPlane {
+    /// Serves until it is told to stop, or `is_alive` says that the data plane has ended by itself.
+    pub fn run(mut self, is_alive: impl Fn() -> bool) {
+        let mut poller = self.poller();
+        let mut stop_at: Option<Instant> = None;
+        while is_alive() && !self.state.ended {
+            let until = (Clock.now() + TICK).min(self.state.pings.due());
+            let ready = poller.wait(until).unwrap_or_default();
+            let now = Clock.now();
+            for place in 0..self.attachments.len() * self.attachments.len() {
+                if ready.contains(place) {
+                    self.receive(now, place);
+                }
+            }
+            while let Ok(told) = self.inbox.pop() {
+                self.hear(now, told);
+            }
+            while let Ok((request, reply)) = self.requests.try_recv() {
+                self.answer(now, request, reply);
+            }
+            self.ping(now);
+            let mut changed = false;
+            if self.signals.reload.swap(false, Ordering::AcqRel) {
+                changed |= self.reload(now).1;
+            }
+            if now.since(self.state.looked) >= LOOK {
+                self.state.looked = now;
+                changed |= self.follow_networks();
+            }
+            if changed {
+                poller = self.poller();
+            }
+            if stop_at.is_none() && self.signals.stop.load(Ordering::Acquire) {
+                stop_at = Some(now + END);
+                // First the rules go: what is queued by then is sent on still, and what comes after leaves as it is.
+                self.firewall = None;
+                self.tell(ToData::Stop);
+            }
+            if stop_at.is_some_and(|at| now >= at) {
+                break;
+            }
+        }
+    }
+
+    fn poller(&self) -> Poller {
+        let descriptors: Vec<RawFd> = self.ports.descriptors().collect();
+        Poller::new(&descriptors, self.waker.clone())
+    }
+
+    fn tell(&mut self, it: ToData) {
+        if self.outbox.push(it).is_ok() {
+            self.data.wake();
+        }
+    }
+
+    /// Frames of other hosts.
+    fn receive(&mut self, now: Instant, place: usize) {
+        let mut buffer = [0; FRAME_MAX];
+        for _ in 0..BURST {
+            let Ok(Some(arrived)) = self.ports.receive(place, &mut buffer) else {
+                return;
+            };
+            let frame = &mut buffer[..arrived.len];
+            let (ports, port) = (&self.ports, self.config.host.control_port);
+            let emit = &mut |it: Outgoing<'_>| {
+                // A network that takes nothing at present is not the only one.
+                let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));
+            };
+            let at = (arrived.on, arrived.from);
+            match self.closed.receive(now, at, frame, emit) {
+                Ok(Some(received)) => self.take(now, at, received),
+                Ok(None) | Err(Refused::NotFresh | Refused::Repeated | Refused::Own) => {}
+                Err(refused) => self.refuse(arrived.from, refused),
+            }
+        }
+    }
+
+    fn take(&mut self, now: Instant, (card, from): (usize, SocketAddr), it: Received) {
+        match it.kind {
+            Kind::Hello => {}
+            Kind::ForSender | Kind::ForReceiver => self.tell(ToData::Message {
+                peer: it.peer,
+                addresses: it.addresses,
+                kind: it.kind,
+                message: it.message,
+            }),
+            Kind::Ping => {
+                let (ports, port) = (&self.ports, self.config.host.control_port);
+                let emit = &mut |it: Outgoing<'_>| {
+                    let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));
+                };
+                let way = (card, from.ip());
+                self.closed.send_on(now, way, Kind::Pong, &it.message, emit);
+            }
+            Kind::Pong => self.state.pings.answered(now, &it.message),
+        }
+    }
+
+    fn refuse(&mut self, from: SocketAddr, refused: Refused) {
+        let (cause, trouble) = match refused {
+            Refused::Envelope(Refusal::UnknownKey(id)) => (
+                "unknown_key",
+                Some(format!(
+                    "{} seals with the key {id:04x}, which this host does not have: give all hosts the same key file",
+                    from.ip()
+                )),
+            ),
+            Refused::Version(version) => (
+                "unknown_version",
+                Some(format!(
+                    "{} speaks version {version} of the control messages, this is {}: run the same release on all hosts",
+                    from.ip(),
+                    crate::closed::VERSION
+                )),
+            ),
+            Refused::Envelope(Refusal::Forged) => ("forged", None),
+            Refused::Envelope(Refusal::TooManyUnknown) => ("untried", None),
+            _ => ("malformed", None),
+        };
+        *self.state.refused.entry(cause.into()).or_default() += 1;
+        if let Some(trouble) = trouble {
+            self.trouble(&format!("{cause} {}", from.ip()), trouble);
+        }
+    }
+
+    /// Says what is wrong, once for as long as it is.
+    fn trouble(&mut self, about: &str, words: String) {
+        let known = self.state.troubles.get(about);
+        if known != Some(&words) {
+            self.log.say("trouble", json!({"about": about}), &words);
+        }
+        if known.is_some() || self.state.troubles.len() < TROUBLES_MAX {
+            self.state.troubles.insert(about.to_owned(), words);
+        }
+    }
+
+    fn no_trouble(&mut self, about: &str) {
+        self.state.troubles.remove(about);
+    }
+
+    /// What the data plane tells.
+    fn hear(&mut self, now: Instant, told: ToControl) {
+        match told {
+            ToControl::Send { to, kind, message } => {
+                let (ports, port) = (&self.ports, self.config.host.control_port);
+                let emit = &mut |it: Outgoing<'_>| {
+                    let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));
+                };
+                self.closed.send(now, to, kind, &message, emit);
+            }
+            ToControl::Capture(scope, begin) => self.capture(&scope, begin),
+            ToControl::Sender(event) => {
+                if let SenderEvent::Begun { session, scope, .. } = event {
+                    self.state.scopes.insert(session, scope);
+                }
+                let scopes = &self.state.scopes;
+                let scope = |session: u32| scopes.get(&SessionId(session)).copied();
+                if let Some((name, about, words)) = event::of_sender(&event, scope) {
+                    self.log.say(name, about, &words);
+                }
+                if let SenderEvent::Ended { session, .. } = event {
+                    self.state.scopes.remove(&session);
+                }
+            }
+            ToControl::Receiver(event) => {
+                if let bumpless_iprp::ReceiverEvent::KeyChanged { number } = event {
+                    self.root.keep(number);
+                }
+                if let Some((name, about, words)) = event::of_receiver(&event) {
+                    self.log.say(name, about, &words);
+                }
+            }
+            ToControl::Refused(from, error) => {
+                let (name, about, words) = event::refused(&from, error);
+                if matches!(error, bumpless_iprp::MessageError::Version(_)) {
+                    self.trouble(&format!("version {from:?}"), words);
+                } else {
+                    self.log.say(name, about, &words);
+                }
+            }
+            ToControl::Snapshot(snapshot) => {
+                let now = Clock.now();
+                let troubles: Vec<_> = self.state.troubles.values().cloned().collect();
+                let around = Surroundings {
+                    attachments: &self.attachments,
+                    uptime_s: now.since(self.state.started).as_secs_f64(),
+                    refused: &self.state.refused,
+                    troubles: &troubles,
+                };
+                let status = status::json(&snapshot, &around);
+                for reply in self.state.asking.drain(..) {
+                    let _ = reply.try_send(status.clone());
+                }
+            }
+            ToControl::Ended => self.state.ended = true,
+        }
+    }
+
+    fn capture(&mut self, scope: &Scope, begin: bool) {
+        let captured = Captured {
+            protocol: scope.protocol,
+            side: side(scope.side),
+            port: scope.port,
+            destination: scope.destination,
+        };
+        let Some(firewall) = &mut self.firewall else {
+            return;
+        };
+        let changed = match begin {
+            true => firewall.capture(&captured),
+            false => firewall.release(&captured),
+        };
+        let about = format!("capture {scope}");
+        match changed {
+            Ok(()) => self.no_trouble(&about),
+            Err(error) => self.trouble(
+                &about,
+                format!("{scope}: the firewall's set cannot be changed: {error}"),
+            ),
+        }
+    }
+
+    fn ping(&mut self, now: Instant) {
+        let closed = &self.closed;
+        let attachments = &self.attachments;
+        let probes = self.state.pings.poll(now, |host| {
+            let ways = closed.ways(host).into_iter();
+            ways.filter_map(|(card, to)| Some((attachments.get(card)?.ind, card, to)))
+                .collect()
+        });
+        let (ports, port) = (&self.ports, self.config.host.control_port);
+        for probe in probes {
+            let emit = &mut |it: Outgoing<'_>| {
+                let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));
+            };
+            let way = (probe.card, probe.to);
+            self.closed
+                .send_on(now, way, Kind::Ping, &probe.bytes, emit);
+        }
+    }
+
+    fn answer(&mut self, now: Instant, request: Request, reply: SyncSender<Value>) {
+        let answer = match request {
+            Request::Status => {
+                self.state.asking.push(reply);
+                return self.tell(ToData::Snapshot);
+            }
+            Request::Reload => self.reload(now).0,
+            Request::Ping {
+                host,
+                count,
+                every_ms,
+            } => {
+                let every = Duration::from_millis(u64::from(every_ms.clamp(1, 60_000)));
+                let count = count.clamp(1, ROUNDS_MAX);
+                self.tell_of_self(now, host);
+                let id = self.state.pings.begin(now, host, count, every);
+                json!({"schema": "bumpless.iprp.ping/1", "id": id})
+            }
+            Request::PingResult { id } => match self.state.pings.result(now, id) {
+                Some(result) => result,
+                None => refusal(format_args!(
+                    "there is no ping {id} any more; begin another one"
+                )),
+            },
+        };
+        let _ = reply.try_send(answer);
+    }
+
+    /// Shows this process to the host at an address, which then shows itself.
+    fn tell_of_self(&mut self, now: Instant, host: std::net::IpAddr) {
+        let (ports, port) = (&self.ports, self.config.host.control_port);
+        let emit = &mut |it: Outgoing<'_>| {
+            let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));
+        };
+        self.closed.send(now, host, Kind::Hello, &[], emit);
+    }
+}

@@ -1,0 +1,420 @@
+//! The thread on which packets pass: out of the host's output on all networks, and from all networks back to the host.
+//!
+//! One thread, so that no lock stands between a packet and the cores. Every call returns at once: a network that takes nothing costs one
+//! failed call. Of each source a bounded number of packets is taken in a turn.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsRawFd, RawFd};
+
+use bumpless_base::{Duration, Instant};
+use bumpless_capture::{Injector, Parsed, Queue, Sightings, Verdict, build, parse};
+use bumpless_iprp::{
+    Copy, FEEDBACK_LEN, Flow, MAX_MESSAGE, MessageError, Mode, Monitored, Origin, PeerId, Receiver,
+    Replication, Scope, Sender, SenderEvent, is_feedback,
+};
+use bumpless_net_linux::{Clock, Poller, Waker};
+use bumpless_secure::RingSuite;
+use rtrb::{Consumer, Producer};
+
+use crate::closed::Kind;
+use crate::exchange::{Attached, ToControl, ToData};
+use crate::snapshot::{Passed, Snapshot};
+
+/// Packets of one source in one turn.
+const BURST: usize = 64;
+/// Longest IP packet.
+const PACKET_MAX: usize = 65_535;
+/// After a wait that failed for want of kernel memory.
+const PAUSE: Duration = Duration::from_millis(10);
+/// For how long the end waits to be told to others.
+const FAREWELL: Duration = Duration::from_millis(200);
+
+/// What the thread owns.
+pub struct DataPlane {
+    pub sender: Sender<RingSuite>,
+    pub receiver: Receiver<RingSuite>,
+    pub queue: Queue,
+    pub sightings: Sightings,
+    pub injector: Injector,
+    pub attached: Box<Attached>,
+    /// How packets leave, by what they are.
+    pub modes: Vec<(Monitored, Mode)>,
+    pub data_port: u16,
+    pub inbox: Consumer<ToData>,
+    pub outbox: Producer<ToControl>,
+    /// Wakes this thread, and the other one.
+    pub waker: Waker,
+    pub control: Waker,
+    pub buffers: Buffers,
+    pub passed: Passed,
+    /// What is to be captured or not, for which the other thread had no room.
+    pub backlog: VecDeque<(Scope, bool)>,
+}
+
+/// Room for one packet of each kind.
+pub struct Buffers {
+    copy: Box<[u8]>,
+    datagram: Box<[u8]>,
+    packet: Box<[u8]>,
+}
+
+impl Default for Buffers {
+    fn default() -> Self {
+        let room = || vec![0; PACKET_MAX].into_boxed_slice();
+        Self {
+            copy: room(),
+            datagram: room(),
+            packet: room(),
+        }
+    }
+}
+
+impl DataPlane {
+    /// Passes packets on until it is told to stop.
+    pub fn run(mut self) {
+        self.size_counters();
+        let mut poller = self.poller();
+        let mut stop_at = None;
+        loop {
+            let until = self.sender.poll_timeout().min(self.receiver.poll_timeout());
+            let until = stop_at.map_or(until, |at: Instant| until.min(at));
+            // Whatever is ready is found by asking: it is non-blocking, and a turn serves every source.
+            let ready = poller.wait(until).inspect_err(|_| {
+                std::thread::sleep(PAUSE.to_std());
+            });
+            let now = Clock.now();
+            let ready = ready.unwrap_or_default();
+            if ready.contains(0) {
+                self.send_captured(now);
+            }
+            for place in 0..self.attached.inds.len() * self.attached.inds.len() {
+                if ready.contains(place + 2) {
+                    self.receive(now, place);
+                }
+            }
+            if ready.contains(1) {
+                self.see(now);
+            }
+            while let Ok(told) = self.inbox.pop() {
+                match told {
+                    ToData::Stop => {
+                        self.receiver.withdraw();
+                        stop_at = Some(now + FAREWELL);
+                    }
+                    ToData::Attached(attached) => {
+                        // What waits at the sockets that close.
+                        let places = self.attached.inds.len().pow(2);
+                        (0..places).for_each(|place| self.receive(now, place));
+                        self.sender.set_networks(attached.networks);
+                        self.receiver.set_networks(now, attached.networks);
+                        self.attached = attached;
+                        self.size_counters();
+                        poller = self.poller();
+                    }
+                    other => self.hear(now, other),
+                }
+            }
+            self.keep_time(now);
+            if stop_at.is_some_and(|at| now >= at) {
+                self.tell(ToControl::Ended);
+                return;
+            }
+        }
+    }
+
+    fn poller(&self) -> Poller {
+        let own = [self.queue.as_raw_fd(), self.sightings.as_raw_fd()];
+        let all: Vec<RawFd> = own
+            .into_iter()
+            .chain(self.attached.ports.descriptors())
+            .collect();
+        Poller::new(&all, self.waker.clone())
+    }
+
+    fn size_counters(&mut self) {
+        let cards = self.attached.inds.len();
+        self.passed.not_taken.resize(cards, 0);
+        self.passed.came.resize(cards, 0);
+    }
+
+    fn tell(&mut self, it: ToControl) {
+        match self.outbox.push(it) {
+            Ok(()) => self.control.wake(),
+            Err(_) => self.passed.untold += 1,
+        }
+    }
+
+    /// Tells what is to be captured, in order and without a loss: a session without it would not replicate.
+    fn tell_capture(&mut self, scope: Scope, begin: bool) {
+        self.backlog.push_back((scope, begin));
+        while let Some((scope, begin)) = self.backlog.pop_front() {
+            if self.outbox.push(ToControl::Capture(scope, begin)).is_err() {
+                self.backlog.push_front((scope, begin));
+                return;
+            }
+            self.control.wake();
+        }
+    }
+
+    /// Captured packets leave as copies.
+    fn send_captured(&mut self, now: Instant) {
+        let Self {
+            sender,
+            queue,
+            attached,
+            buffers,
+            passed,
+            data_port,
+            modes,
+            ..
+        } = self;
+        let room = attached.room.min(buffers.copy.len());
+        let scratch = &mut buffers.copy[..room];
+        let result = queue.drain(BURST, |packet| {
+            passed.captured += 1;
+            let Some(parsed) = parse(packet) else {
+                passed.unreadable += 1;
+                return Verdict::Accept;
+            };
+            let mut left = 0;
+            let emit = |copy: Copy<'_>| {
+                left += usize::from(send(attached, passed, *data_port, &copy));
+            };
+            let flow = flow(&parsed);
+            match sender.replicate(now, &flow, parsed.payload, scratch, emit) {
+                Replication::Copies(_) if left > 0 => Verdict::Drop,
+                // It is kept, and leaves again: as it was it would come twice.
+                Replication::Copies(_) if is_standby(modes, &flow) => Verdict::Drop,
+                Replication::Copies(_) => {
+                    passed.no_copy_left += 1;
+                    Verdict::Accept
+                }
+                Replication::Unreplicated => Verdict::Accept,
+            }
+        });
+        if result.is_err() {
+            passed.overrun += 1;
+        }
+    }
+
+    /// Datagrams at the data port: copies for this host, answers to what it has sent.
+    fn receive(&mut self, now: Instant, place: usize) {
+        for _ in 0..BURST {
+            let Ok(Some(arrived)) = self
+                .attached
+                .ports
+                .receive(place, &mut self.buffers.datagram)
+            else {
+                break;
+            };
+            if let Some(came) = self.passed.came.get_mut(arrived.on) {
+                *came += 1;
+            }
+            let datagram = &mut self.buffers.datagram[..arrived.len];
+            if is_feedback(datagram) {
+                // What was refused is counted there.
+                let _ = self.sender.handle_feedback(now, datagram);
+                continue;
+            }
+            let on = self.attached.inds.get(arrived.on).copied();
+            let Ok(delivery) = self.receiver.handle_data(now, on, arrived.from, datagram) else {
+                continue;
+            };
+            let packet = Parsed {
+                source: delivery.flow.source,
+                destination: delivery.flow.destination,
+                protocol: delivery.flow.protocol,
+                source_port: delivery.flow.source_port,
+                destination_port: delivery.flow.destination_port,
+                payload: delivery.payload,
+            };
+            let made = build(&packet, &mut self.buffers.packet);
+            let given = made.map(|len| {
+                let packet = &self.buffers.packet[..len];
+                self.injector.give(packet, delivery.flow.destination)
+            });
+            if !matches!(given, Some(Ok(()))) {
+                self.passed.not_given += 1;
+            }
+        }
+    }
+
+    /// Plain packets that came to monitored ports.
+    fn see(&mut self, now: Instant) {
+        let (receiver, passed) = (&mut self.receiver, &mut self.passed);
+        let result = self.sightings.drain(BURST, |head| {
+            receiver.handle_monitored(now, &flow(head));
+        });
+        if result.is_err() {
+            passed.overrun += 1;
+        }
+    }
+
+    fn hear(&mut self, now: Instant, told: ToData) {
+        match told {
+            ToData::Message {
+                peer,
+                addresses,
+                kind,
+                message,
+            } => self.take(now, peer, &addresses, kind, &message),
+            ToData::Monitored(monitored, modes) => {
+                // It was checked before it was sent here.
+                let _ = self.receiver.set_monitored(&monitored);
+                self.modes = modes;
+                let all: Vec<_> = self
+                    .sender
+                    .sessions()
+                    .map(|it| (it.session, it.scope()))
+                    .collect();
+                for (session, scope) in all {
+                    self.sender.set_mode(session, mode_of(&self.modes, &scope));
+                }
+            }
+            ToData::Snapshot => {
+                let cores = (&self.sender, &self.receiver);
+                let taken = Snapshot::take(now, cores, &self.passed, self.attached.room);
+                self.tell(ToControl::Snapshot(Box::new(taken)));
+            }
+            ToData::Stop | ToData::Attached(_) => {}
+        }
+    }
+
+    /// A message of a process that has the key. It may speak for each address that its host says it has.
+    fn take(
+        &mut self,
+        now: Instant,
+        peer: PeerId,
+        addresses: &[IpAddr],
+        kind: Kind,
+        message: &[u8],
+    ) {
+        let mut result = Err(MessageError::NotTheirs);
+        for &address in addresses {
+            let origin = Origin { peer, address };
+            result = match kind {
+                Kind::ForSender => self.take_advertisement(now, origin, message),
+                _ => self.receiver.handle_message(now, origin, message),
+            };
+            if !matches!(result, Err(MessageError::NotTheirs)) {
+                break;
+            }
+        }
+        if let Err(error) = result {
+            self.tell(ToControl::Refused(addresses.to_vec(), error));
+        }
+    }
+
+    fn take_advertisement(
+        &mut self,
+        now: Instant,
+        from: Origin,
+        message: &[u8],
+    ) -> Result<(), MessageError> {
+        let mut answer = [0; MAX_MESSAGE];
+        let len = self
+            .sender
+            .handle_message(now, from, message, &mut answer)?;
+        if len > 0 {
+            self.tell(ToControl::Send {
+                to: from.address,
+                kind: Kind::ForReceiver,
+                message: answer[..len].to_vec(),
+            });
+        }
+        Ok(())
+    }
+
+    /// What is due by time, and what has happened.
+    fn keep_time(&mut self, now: Instant) {
+        if let Some((scope, begin)) = self.backlog.pop_back() {
+            self.tell_capture(scope, begin);
+        }
+        self.sender.handle_timeout(now);
+        let room = self.attached.room.min(self.buffers.copy.len());
+        while let Some(copy) = self
+            .sender
+            .poll_transmit(now, &mut self.buffers.copy[..room])
+        {
+            send(&self.attached, &mut self.passed, self.data_port, &copy);
+        }
+        let mut feedback = [0; FEEDBACK_LEN];
+        while let Some(answer) = self.receiver.poll_feedback(&mut feedback) {
+            let card = answer.on.and_then(|ind| self.attached.card(ind));
+            if let Some(card) = card {
+                let bytes = &feedback[..answer.len];
+                let sent = self.attached.ports.send(card, bytes, answer.to);
+                count(&mut self.passed, card, &sent);
+            }
+        }
+        self.receiver.handle_timeout(now);
+        let mut message = [0; MAX_MESSAGE];
+        while let Some(due) = self.receiver.poll_advertisement(now, &mut message) {
+            self.tell(ToControl::Send {
+                to: due.to,
+                kind: Kind::ForSender,
+                message: message[..due.len].to_vec(),
+            });
+        }
+        while let Some(event) = self.sender.poll_event() {
+            match event {
+                SenderEvent::Begun { session, scope, .. } => {
+                    self.sender.set_mode(session, mode_of(&self.modes, &scope));
+                    self.tell_capture(scope, true);
+                }
+                SenderEvent::Ended { scope, .. } => self.tell_capture(scope, false),
+                _ => {}
+            }
+            self.tell(ToControl::Sender(event));
+        }
+        while let Some(event) = self.receiver.poll_event() {
+            self.tell(ToControl::Receiver(event));
+        }
+    }
+}
+
+/// Sends a copy on its network; whether the network has taken it.
+fn send(attached: &Attached, passed: &mut Passed, port: u16, copy: &Copy<'_>) -> bool {
+    let Some(card) = attached.card(copy.ind) else {
+        return false;
+    };
+    let to = SocketAddr::new(copy.to, port);
+    let sent = attached.ports.send(card, copy.bytes, to);
+    count(passed, card, &sent);
+    sent.is_ok()
+}
+
+fn count(passed: &mut Passed, card: usize, sent: &io::Result<()>) {
+    if let (Err(_), Some(not_taken)) = (sent, passed.not_taken.get_mut(card)) {
+        *not_taken += 1;
+    }
+}
+
+fn flow(packet: &Parsed<'_>) -> Flow {
+    Flow {
+        protocol: packet.protocol,
+        source: packet.source,
+        destination: packet.destination,
+        source_port: packet.source_port,
+        destination_port: packet.destination_port,
+    }
+}
+
+/// Whether the packets of `flow` leave on one network, if the file says so of either of its ports.
+fn is_standby(modes: &[(Monitored, Mode)], flow: &Flow) -> bool {
+    let modes = modes.iter().filter(|(it, _)| it.scope(flow).is_some());
+    modes.into_iter().any(|(_, mode)| *mode == Mode::Standby)
+}
+
+/// How packets of `scope` use networks: as the file says of this port, whichever side of them it is on.
+fn mode_of(modes: &[(Monitored, Mode)], scope: &Scope) -> Mode {
+    let is_meant = |(it, _): &&(Monitored, Mode)| {
+        it.protocol == scope.protocol && (it.first..=it.last).contains(&scope.port)
+    };
+    modes
+        .iter()
+        .find(is_meant)
+        .map_or(Mode::Redundant, |(_, mode)| *mode)
+}

@@ -1,0 +1,84 @@
+//! What the data plane and the control plane tell each other. Neither waits for the other.
+
+use std::net::IpAddr;
+
+use bumpless_capture::Ports;
+use bumpless_iprp::{
+    Ind, MessageError, Mode, Monitored, Networks, PeerId, ReceiverEvent, Scope, SenderEvent,
+};
+
+use crate::closed::Kind;
+use crate::snapshot::Snapshot;
+
+/// Messages that wait, each way.
+pub const LENGTH: usize = 4096;
+
+/// The host's networks with the sockets of its data port.
+#[derive(Debug)]
+pub struct Attached {
+    /// The sockets, by number of the card.
+    pub ports: Ports,
+    /// The networks, in the same order.
+    pub networks: Networks,
+    /// Discriminators by number of the card.
+    pub inds: Vec<Ind>,
+    /// Longest copy that leaves whole on every network, bytes behind the UDP header.
+    pub room: usize,
+}
+
+impl Attached {
+    /// Number of the card on this network.
+    pub fn card(&self, ind: Ind) -> Option<usize> {
+        self.inds.iter().position(|it| *it == ind)
+    }
+}
+
+/// For the data plane.
+#[derive(Debug)]
+pub enum ToData {
+    /// A message that the channel has authenticated.
+    Message {
+        /// From which process.
+        peer: PeerId,
+        /// Addresses that its host says it has.
+        addresses: Vec<IpAddr>,
+        /// For whom it is.
+        kind: Kind,
+        /// The message.
+        message: Vec<u8>,
+    },
+    /// What is monitored from here on, and how packets leave.
+    Monitored(Vec<Monitored>, Vec<(Monitored, Mode)>),
+    /// The host's networks from here on.
+    Attached(Box<Attached>),
+    /// A snapshot is wanted.
+    Snapshot,
+    /// Senders are told that packets are wanted as they are; then the end.
+    Stop,
+}
+
+/// For the control plane.
+#[derive(Debug)]
+pub enum ToControl {
+    /// A message for the host at an address.
+    Send {
+        /// To whom.
+        to: IpAddr,
+        /// For which end there.
+        kind: Kind,
+        /// The message.
+        message: Vec<u8>,
+    },
+    /// Packets of this are captured from here on, or no more.
+    Capture(Scope, bool),
+    /// Something has happened at the sending end.
+    Sender(SenderEvent),
+    /// Something has happened at the receiving end.
+    Receiver(ReceiverEvent),
+    /// A message of a known process was refused.
+    Refused(Vec<IpAddr>, MessageError),
+    /// What was wanted.
+    Snapshot(Box<Snapshot>),
+    /// The end.
+    Ended,
+}

@@ -1,0 +1,164 @@
+//! What the file means on this host at present: its networks, their sockets, the firewall's rules.
+
+use std::fmt;
+use std::io;
+use std::net::IpAddr;
+
+use bumpless_capture::{Card, Mss, Ports, Rules, Side as CapturedSide, Watched, interfaces};
+use bumpless_config::Problem;
+use bumpless_iprp::{MAX_OVERHEAD, Mode, Monitored, Network, Networks, Side};
+
+use crate::closed;
+use crate::config::Config;
+use crate::exchange::Attached;
+use crate::networks::{Attachment, Names, attachments};
+
+/// IP and UDP header, and TCP's.
+const IPV4_UDP: u32 = 28;
+const IPV6_UDP: u32 = 48;
+const TCP_HEADER: usize = 20;
+/// Sockets for each pair of networks are waited on beside a few others.
+const ATTACHMENTS_MAX: usize = 7;
+
+/// A socket of a network that could not be opened.
+#[derive(Debug)]
+pub struct SocketError {
+    /// Which port.
+    pub port: u16,
+    /// At which address.
+    pub address: IpAddr,
+    /// What the system said.
+    pub cause: io::Error,
+}
+
+impl fmt::Display for SocketError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            port,
+            address,
+            cause,
+        } = self;
+        match cause.kind() {
+            io::ErrorKind::AddrInUse => write!(
+                f,
+                "UDP port {port} at {address} is another program's; stop that one, or give all hosts another port in [host]"
+            ),
+            _ => write!(f, "cannot open UDP port {port} at {address}: {cause}"),
+        }
+    }
+}
+
+impl std::error::Error for SocketError {}
+
+/// The host's networks at present.
+pub fn find_attachments(config: &Config, file: &str) -> Result<Vec<Attachment>, Vec<Problem>> {
+    let problem = |line: usize, wrong: String, right: &str| Problem {
+        file: file.to_owned(),
+        line,
+        field: "network".into(),
+        wrong,
+        right: right.into(),
+    };
+    let interfaces = interfaces().map_err(|error| {
+        let wrong = format!("the kernel does not tell the host's addresses: {error}");
+        vec![problem(0, wrong, "look at what `ip address` says")]
+    })?;
+    let found = attachments(config, file, &interfaces, &Names::of_this_host())?;
+    if found.len() > ATTACHMENTS_MAX {
+        let wrong = format!("the rules find {} networks of this host", found.len());
+        let right = format!("let them find {ATTACHMENTS_MAX} at most");
+        return Err(vec![problem(0, wrong, &right)]);
+    }
+    Ok(found)
+}
+
+/// Longest copy that leaves whole on each of these, bytes behind the UDP header.
+fn room(attachments: &[Attachment]) -> usize {
+    let of = |it: &Attachment| {
+        let headers = if it.address.is_ipv4() {
+            IPV4_UDP
+        } else {
+            IPV6_UDP
+        };
+        it.mtu.saturating_sub(headers) as usize
+    };
+    attachments.iter().map(of).min().unwrap_or(0)
+}
+
+/// The firewall's rules for this file and these networks.
+pub fn rules(config: &Config, attachments: &[Attachment]) -> Rules {
+    let longest = room(attachments).saturating_sub(MAX_OVERHEAD + TCP_HEADER);
+    // The least that every host takes (RFC 9293, 3.7.1).
+    let mss = u16::try_from(longest.max(536)).unwrap_or(u16::MAX);
+    Rules {
+        queue: config.host.queue,
+        group: config.host.queue,
+        watched: config.watched().iter().map(watched).collect(),
+        mss: Mss { v4: mss, v6: mss },
+    }
+}
+
+const fn watched(it: &Monitored) -> Watched {
+    Watched {
+        protocol: it.protocol,
+        side: side(it.side),
+        first: it.first,
+        last: it.last,
+    }
+}
+
+/// How packets leave, by what they are.
+pub fn modes(config: &Config) -> Vec<(Monitored, Mode)> {
+    let all = config.monitors.iter();
+    all.flat_map(|monitor| monitor.watched.iter().map(|it| (*it, monitor.mode)))
+        .collect()
+}
+
+/// Opens the sockets of these networks: of the data port, of the control port; and what others are told of them.
+pub fn attach(
+    config: &Config,
+    attachments: &[Attachment],
+) -> Result<(Attached, Ports, Vec<closed::Card>), SocketError> {
+    let cards: Vec<_> = attachments
+        .iter()
+        .map(|it| Card {
+            interface: it.interface.clone(),
+            address: it.address,
+        })
+        .collect();
+    let open = |port: u16| {
+        Ports::open(&cards, port).map_err(|(at, cause)| SocketError {
+            port,
+            address: attachments[at].address,
+            cause,
+        })
+    };
+    let networks: Vec<_> = attachments
+        .iter()
+        .map(|it| Network {
+            ind: it.ind,
+            address: it.address,
+        })
+        .collect();
+    // The rules have found each discriminator once, and not too many.
+    let networks = Networks::new(&networks).unwrap_or_default();
+    let attached = Attached {
+        ports: open(config.host.data_port)?,
+        networks,
+        inds: attachments.iter().map(|it| it.ind).collect(),
+        room: room(attachments),
+    };
+    let told = attachments.iter().map(|it| closed::Card {
+        ind: it.ind,
+        address: it.address,
+    });
+    Ok((attached, open(config.host.control_port)?, told.collect()))
+}
+
+/// The same side, as capturing calls it.
+pub const fn side(side: Side) -> CapturedSide {
+    match side {
+        Side::Destination => CapturedSide::Destination,
+        Side::Source => CapturedSide::Source,
+    }
+}

@@ -1,0 +1,34 @@
+//! iPRP for unmodified programs: packets of ports that a file names leave over several networks, and come once.
+//!
+//! The protocol is in `bumpless-iprp`, which does no I/O; capturing is in `bumpless-capture`. Here they come together.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `config` | the host's file |
+//! | `networks`, `host` | which of the host's addresses is on which network; sockets and rules for them |
+//! | `closed` | control messages between hosts that share a key: sealed, fresh, on every network |
+//! | `data_plane` | the thread on which packets pass |
+//! | `control_plane` | the thread beside it: control messages, the firewall's sets, events, pings |
+//! | `daemon` | the parts put together; starting, changing, ending |
+//! | `request`, `status` | what can be asked of a running daemon, and what it answers |
+#![forbid(unsafe_code)]
+
+mod closed;
+mod config;
+mod control_plane;
+mod daemon;
+mod data_plane;
+mod event;
+mod exchange;
+mod host;
+mod networks;
+mod ping;
+mod request;
+mod root;
+mod snapshot;
+mod status;
+
+pub use config::{Config, Prefix, Rule, sample};
+pub use daemon::{Options, RunError, check_host, run};
+pub use networks::{Attachment, Names, attachments};
+pub use request::{Request, socket_path};

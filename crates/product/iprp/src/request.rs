@@ -1,0 +1,44 @@
+//! What can be asked of a running daemon, at its control socket: one JSON request per line, one JSON reply per line.
+
+use std::env;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Request {
+    /// Its state, as `bumpless.iprp.status/1`.
+    Status,
+    /// Read the file again.
+    Reload,
+    /// Begin to measure the way to a host; the reply has the ping's number.
+    Ping {
+        /// One of its addresses.
+        host: IpAddr,
+        /// Rounds.
+        count: u32,
+        /// Between two rounds, milliseconds.
+        every_ms: u32,
+    },
+    /// What is known of a ping, as `bumpless.iprp.ping/1`.
+    PingResult {
+        /// Its number.
+        id: u32,
+    },
+}
+
+/// The path of the daemon's control socket: as the configuration says, with paths that begin at `folder`; else below
+/// `$XDG_RUNTIME_DIR`, else below `/run`.
+pub fn socket_path(config: &Config, folder: &Path) -> PathBuf {
+    if let Some(path) = &config.host.socket {
+        return folder.join(path);
+    }
+    let runtime = env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
+    let runtime = runtime.map_or_else(|| PathBuf::from("/run"), PathBuf::from);
+    runtime.join("bumpless/iprp.sock")
+}

@@ -1,0 +1,107 @@
+//! What the data plane tells of itself, as it was at one moment.
+
+use std::net::IpAddr;
+
+use bumpless_base::{Duration, Instant};
+use bumpless_iprp::{
+    Arrivals, Ind, Mode, PathStatus, Receiver, ReceiverTotals, Scope, Sender, SenderTotals,
+};
+use bumpless_secure::RingSuite;
+
+/// What is counted where packets pass, beside the cores.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    /// Packets that were captured.
+    pub captured: u64,
+    /// Those that went on as they were since every copy was refused by the system.
+    pub no_copy_left: u64,
+    /// Captured packets that could not be read: fragments, extension headers.
+    pub unreadable: u64,
+    /// Copies that a network did not take, by number of the card.
+    pub not_taken: Vec<u64>,
+    /// Datagrams that came at the data port, by number of the card.
+    pub came: Vec<u64>,
+    /// Packets that the host did not take back.
+    pub not_given: u64,
+    /// Times that the kernel had more packets than it could keep for this process.
+    pub overrun: u64,
+    /// Messages to the control plane for which there was no room.
+    pub untold: u64,
+}
+
+/// A session in which this host sends.
+#[derive(Clone, Debug)]
+pub struct Sending {
+    /// What is replicated.
+    pub scope: Scope,
+    /// How networks are used.
+    pub mode: Mode,
+    /// Whether packets leave as they are, since the receiver does not answer.
+    pub suspended: bool,
+    /// Its networks.
+    pub paths: Vec<PathStatus>,
+}
+
+/// A session in which this host receives.
+#[derive(Clone, Debug)]
+pub struct Receiving {
+    /// Whose packets.
+    pub source: IpAddr,
+    /// Which packets.
+    pub scope: Scope,
+    /// Whether they come replicated.
+    pub replicated: bool,
+    /// How long ago one came.
+    pub ago: Duration,
+    /// What came, by network on which it was sent.
+    pub arrivals: Vec<(Ind, Arrivals)>,
+}
+
+/// All of it.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// Longest copy that leaves whole.
+    pub room: usize,
+    /// Sessions of the sender.
+    pub sending: Vec<Sending>,
+    /// Sessions of the receiver.
+    pub receiving: Vec<Receiving>,
+    /// What the sender has counted.
+    pub sender: SenderTotals,
+    /// What the receiver has counted.
+    pub receiver: ReceiverTotals,
+    /// What was counted where packets pass.
+    pub passed: Passed,
+}
+
+impl Snapshot {
+    /// Of these cores.
+    pub fn take(
+        now: Instant,
+        (sender, receiver): (&Sender<RingSuite>, &Receiver<RingSuite>),
+        passed: &Passed,
+        room: usize,
+    ) -> Self {
+        let sending = sender.sessions().map(|session| Sending {
+            scope: session.scope(),
+            mode: session.mode(),
+            suspended: session.is_suspended(),
+            paths: session.paths().collect(),
+        });
+        let receiving = receiver.sessions().map(|session| Receiving {
+            source: session.source(),
+            scope: session.scope(),
+            replicated: session.is_replicated(),
+            ago: now.since(session.last_seen()),
+            arrivals: session.arrivals().map(|(ind, it)| (ind, *it)).collect(),
+        });
+        Self {
+            room,
+            sending: sending.collect(),
+            receiving: receiving.collect(),
+            sender: *sender.totals(),
+            receiver: receiver.totals().clone(),
+            passed: passed.clone(),
+        }
+    }
+}

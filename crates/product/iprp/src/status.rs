@@ -1,0 +1,186 @@
+//! The daemon's state as `bumpless.iprp.status/1`.
+
+use std::collections::BTreeMap;
+
+use bumpless_iprp::{Discard, Ind, Mode, PathStatus, TCP};
+use serde_json::{Value, json};
+
+use crate::event::miswired;
+use crate::networks::Attachment;
+use crate::snapshot::{Receiving, Sending, Snapshot};
+
+/// What the control plane adds to what the data plane tells.
+pub struct Surroundings<'a> {
+    /// The host's networks.
+    pub attachments: &'a [Attachment],
+    /// Seconds since the start.
+    pub uptime_s: f64,
+    /// Control frames that were refused, by cause.
+    pub refused: &'a BTreeMap<String, u64>,
+    /// What is wrong at present, a sentence each.
+    pub troubles: &'a [String],
+}
+
+/// All of it.
+pub fn json(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
+    let sender = &snapshot.sender;
+    let receiver = &snapshot.receiver;
+    let discarded: BTreeMap<_, _> = Discard::ALL
+        .iter()
+        .map(|cause| (cause.name(), receiver.discarded(*cause)))
+        .collect();
+    json!({
+        "schema": "bumpless.iprp.status/1",
+        "pid": std::process::id(),
+        "uptime_s": around.uptime_s,
+        "networks": networks(snapshot, around),
+        "sending": snapshot.sending.iter().map(sending).collect::<Vec<_>>(),
+        "receiving": snapshot.receiving.iter().map(receiving).collect::<Vec<_>>(),
+        "counters": {
+            "captured": snapshot.passed.captured,
+            "replicated": sender.replicated,
+            "copies": sender.copies,
+            "unreplicated": sender.unreplicated,
+            "suspended": sender.suspended,
+            "too_long": sender.too_long,
+            "unreadable": snapshot.passed.unreadable,
+            "no_copy_left": snapshot.passed.no_copy_left,
+            "delivered": receiver.delivered,
+            "not_given": snapshot.passed.not_given,
+            "overrun": snapshot.passed.overrun,
+            "sessions_refused": sender.sessions_refused,
+            "answers_refused": sender.answers_refused,
+            "advertised": receiver.advertised,
+            "candidates_refused": receiver.candidates_refused,
+            "untold": snapshot.passed.untold,
+        },
+        "discarded": discarded,
+        "control_refused": around.refused,
+        "weaknesses": weaknesses(snapshot, around),
+    })
+}
+
+fn networks(snapshot: &Snapshot, around: &Surroundings<'_>) -> Vec<Value> {
+    let count = |all: &[u64], at: usize| all.get(at).copied().unwrap_or(0);
+    let one = |(at, it): (usize, &Attachment)| {
+        json!({
+            "ind": it.ind.get(),
+            "interface": it.interface,
+            "address": it.address.to_string(),
+            "mtu": it.mtu,
+            "came": count(&snapshot.passed.came, at),
+            "not_taken": count(&snapshot.passed.not_taken, at),
+        })
+    };
+    around.attachments.iter().enumerate().map(one).collect()
+}
+
+fn protocol(number: u8) -> &'static str {
+    match number {
+        TCP => "tcp",
+        _ => "udp",
+    }
+}
+
+fn sending(it: &Sending) -> Value {
+    json!({
+        "flow": it.scope.to_string(),
+        "protocol": protocol(it.scope.protocol),
+        "port": it.scope.port,
+        "destination": it.scope.destination.to_string(),
+        "mode": mode(it.mode),
+        "suspended": it.suspended,
+        "networks": it.paths.iter().map(path).collect::<Vec<_>>(),
+    })
+}
+
+const fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Redundant => "redundant",
+        Mode::Standby => "standby",
+    }
+}
+
+fn path(it: &PathStatus) -> Value {
+    json!({
+        "ind": it.ind.get(),
+        "to": it.to.to_string(),
+        "usable": it.usable,
+        "carries": it.carries,
+        "silent": it.silent,
+        "sent": it.departures.sent,
+        "again": it.departures.again,
+        "asked": it.departures.asked,
+        "answered": it.departures.answered,
+        "round_trip_us": it.round_trip.map(|trip| trip.as_nanos() as f64 / 1e3),
+    })
+}
+
+fn receiving(it: &Receiving) -> Value {
+    let arrivals = it.arrivals.iter().map(|(ind, came)| {
+        json!({
+            "ind": ind.get(),
+            "first": came.first,
+            "duplicate": came.duplicate,
+            "very_late": came.very_late,
+            "wrong_network": came.wrong_network,
+        })
+    });
+    json!({
+        "source": it.source.to_string(),
+        "flow": it.scope.to_string(),
+        "protocol": protocol(it.scope.protocol),
+        "port": it.scope.port,
+        "replicated": it.replicated,
+        "last_ms": it.ago.as_millis(),
+        "networks": arrivals.collect::<Vec<_>>(),
+    })
+}
+
+/// What an operator should know, a sentence each.
+fn weaknesses(snapshot: &Snapshot, around: &Surroundings<'_>) -> Vec<String> {
+    let mut all = around.troubles.to_vec();
+    if around.attachments.len() < 2 {
+        all.push(
+            "this host is on one network: nothing is redundant; name a second one with [[network]], or bring its interface up"
+                .into(),
+        );
+    }
+    for session in &snapshot.sending {
+        let usable = session.paths.iter().filter(|path| path.usable).count();
+        if session.suspended {
+            all.push(format!(
+                "{}: the receiver does not answer, packets leave as they are",
+                session.scope
+            ));
+        } else if usable < 2 {
+            all.push(format!(
+                "{}: copies leave on one network only",
+                session.scope
+            ));
+        }
+    }
+    let routes = snapshot.receiver.routes.iter().enumerate();
+    for (sent_on, row) in routes {
+        let wrong = row
+            .iter()
+            .enumerate()
+            .filter(|(at, count)| *at != sent_on && **count > 0);
+        for (arrived_on, count) in wrong {
+            let [sent_on, arrived_on] =
+                [sent_on, arrived_on].map(|it| Ind::new(it as u8).map_or(0, Ind::get));
+            all.push(format!(
+                "{} ({count} so far)",
+                miswired(sent_on, arrived_on)
+            ));
+        }
+    }
+    if snapshot.sender.too_long > 0 {
+        all.push(format!(
+            "{} packets were too long for a copy of {} bytes and left as they were: let applications send shorter ones, or raise the MTU of the \
+             networks",
+            snapshot.sender.too_long, snapshot.room
+        ));
+    }
+    all
+}

@@ -1,0 +1,147 @@
+//! The state of the last cycle that ended well, and how it follows the shared memory (H-9, H-17, H-18).
+
+use std::sync::atomic::Ordering;
+
+use bumpless_program::Shared;
+use bumpless_program::layout::ALL;
+use rustix::param::page_size;
+
+/// A page that is written first after it was protected costs its writer as much as copying ten.
+const WORTH_ONE_IN: usize = 10;
+/// For so many cycles the whole state is copied after a cycle that changed too much of it.
+const PAUSE: u32 = 256;
+
+/// How the copy follows what the program says of its changes.
+#[derive(Default)]
+struct Changes {
+    /// The byte from which on the next page is compared.
+    next: usize,
+    /// For so many cycles the whole state is copied.
+    paused: u32,
+    /// Whether what is told is the change of one cycle: not at first, nor after a pause.
+    one_cycle: bool,
+}
+
+/// The program has not told of a change.
+struct Missed;
+
+/// The copy.
+pub(crate) struct Committed {
+    state: Box<[u8]>,
+    changes: Option<Changes>,
+    track_from: usize,
+    lost: u64,
+}
+
+impl Committed {
+    /// `track_from`: from so many bytes on, changes are tracked.
+    pub fn new(state: Box<[u8]>, track_from: usize) -> Self {
+        Self {
+            state,
+            changes: None,
+            track_from,
+            lost: 0,
+        }
+    }
+
+    pub fn state(&self) -> &[u8] {
+        &self.state
+    }
+
+    /// How often tracking was given up.
+    pub fn tracking_lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// Whether changes are tracked.
+    pub fn is_tracked(&self) -> bool {
+        self.changes.is_some()
+    }
+
+    /// Takes over another state of the same length.
+    pub fn replace(&mut self, state: &[u8]) {
+        self.state.copy_from_slice(state);
+    }
+
+    /// Follows another process from now on.
+    pub fn follow(&mut self, shared: &Shared) {
+        let wanted = self.state.len() >= self.track_from && self.lost == 0;
+        let can = shared.header().tracked.load(Ordering::Relaxed) == 1;
+        self.changes = (wanted && can).then(Changes::default);
+    }
+
+    /// Says to the program whether its changes are of use in the next cycle.
+    pub fn announce(&self, shared: &Shared) {
+        let wanted = self.changes.as_ref().is_some_and(|it| it.paused == 0);
+        shared
+            .header()
+            .track
+            .store(wanted.into(), Ordering::Relaxed);
+    }
+
+    /// Copies what has changed. The program must be waiting.
+    pub fn commit(&mut self, shared: &Shared) {
+        if let Some(changes) = &mut self.changes {
+            match changes.follow(shared, &mut self.state) {
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(Missed) => {
+                    self.lost += 1;
+                    self.changes = None;
+                }
+            }
+        }
+        shared.copy_state(0, &mut self.state);
+    }
+}
+
+impl Changes {
+    /// Copies what was written since the last call, if that is told: whether it has.
+    fn follow(&mut self, shared: &Shared, state: &mut [u8]) -> Result<bool, Missed> {
+        if let Some(left) = self.paused.checked_sub(1) {
+            self.paused = left;
+            self.one_cycle = false;
+            return Ok(false);
+        }
+        let one_cycle = std::mem::replace(&mut self.one_cycle, true);
+        let Some(copied) = copy_told(shared, state) else {
+            return Ok(false);
+        };
+        if !self.compare_one(shared, state) {
+            return Err(Missed);
+        }
+        if one_cycle && copied > state.len() / WORTH_ONE_IN {
+            self.paused = PAUSE;
+        }
+        Ok(true)
+    }
+
+    /// Whether one page, another at each call, is what was copied.
+    fn compare_one(&mut self, shared: &Shared, state: &[u8]) -> bool {
+        let from = self.next;
+        let to = (from + page_size()).min(state.len());
+        self.next = if to == state.len() { 0 } else { to };
+        shared.state_is(from, &state[from..to])
+    }
+}
+
+/// Copies the ranges that the program names, and says how many bytes that are. What lies beyond the state is nothing.
+fn copy_told(shared: &Shared, state: &mut [u8]) -> Option<usize> {
+    let header = shared.header();
+    let count = header.changes.load(Ordering::Relaxed);
+    if count == ALL {
+        return None;
+    }
+    let (page, mut copied) = (page_size(), 0);
+    for range in header.ranges.iter().take(count as usize) {
+        let [first, pages] = [&range[0], &range[1]].map(|it| it.load(Ordering::Relaxed) as usize);
+        let from = first.saturating_mul(page).min(state.len());
+        let to = first
+            .saturating_add(pages)
+            .saturating_mul(page)
+            .min(state.len());
+        shared.copy_state(from, &mut state[from..to]);
+        copied += to - from;
+    }
+    Some(copied)
+}

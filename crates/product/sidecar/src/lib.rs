@@ -1,0 +1,20 @@
+//! Control programs of users in a process of their own (`spec/sidecar.md`).
+//!
+//! [`Sidecar::start`] starts one and is an [`Application`](bumpless_controller::Application) to the executor:
+//! inputs and outputs pass through memory that both processes share, and so does the state, of which a copy is
+//! kept here after each cycle that ended well. A program that dies, hangs or answers wrongly is ended and started
+//! again from that copy.
+//!
+//! [`plc`] makes a program for it from the C that IEC 61131-3 compilers generate.
+
+mod command;
+mod committed;
+mod fault;
+mod keeper;
+pub mod plc;
+mod process;
+mod sidecar;
+
+pub use command::{Command, Hash, Limits, Shape};
+pub use fault::{Cause, Fault, HowItEnded, StartCause, StartFault};
+pub use sidecar::{Counts, Sidecar};

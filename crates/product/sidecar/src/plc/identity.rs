@@ -1,0 +1,60 @@
+//! What tells a binary from every other one (H-25).
+
+use std::fs;
+use std::path::Path;
+
+use super::BuildFault;
+use crate::Hash;
+
+/// What stands in front of the place for it; plc.c has it.
+const MARK: &[u8] = b"BUMPLESSIDENTITY";
+const LEN: usize = 32;
+
+/// Puts the SHA-256 of the file at `executable` behind the mark in it.
+pub(super) fn put(executable: &Path) -> Result<(), BuildFault> {
+    let cannot = |error: std::io::Error| {
+        BuildFault::one(format!(
+            "{} cannot be finished: {error}",
+            executable.display()
+        ))
+    };
+    let mut binary = fs::read(executable).map_err(cannot)?;
+    let hash = Hash::of(&binary);
+    let place = place(&mut binary).ok_or_else(|| {
+        BuildFault::one("what was linked has not one place for its identity: the compiler has removed or doubled it; name another one with --cc")
+    })?;
+    place.copy_from_slice(&hash.0);
+    fs::write(executable, binary).map_err(cannot)
+}
+
+/// The bytes behind the only mark, all still zero.
+fn place(binary: &mut [u8]) -> Option<&mut [u8]> {
+    let whole = MARK.len() + LEN;
+    let marked = |part: &[u8]| part.starts_with(MARK) && part[MARK.len()..].iter().all(|&b| b == 0);
+    let mut found = binary
+        .windows(whole)
+        .enumerate()
+        .filter(|(_, part)| marked(part));
+    let (at, _) = found.next()?;
+    if found.next().is_some() {
+        return None;
+    }
+    Some(&mut binary[at + MARK.len()..at + whole])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_identity_has_one_place_or_none() {
+        let once = [b"x", MARK, &[0; LEN], b"y"].concat();
+        let mut binary = once.clone();
+        let place_of = place(&mut binary).unwrap();
+        assert_eq!(place_of, [0; LEN]);
+        place_of.fill(7);
+        assert_eq!(binary, [b"x", MARK, &[7; LEN], b"y"].concat());
+        assert!(place(&mut binary).is_none(), "it is put once");
+        assert!(place(&mut [&once[..], &once[..]].concat()).is_none());
+    }
+}

@@ -1,0 +1,245 @@
+//! The compiler and what comes with it.
+
+use std::env;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use super::{BuildFault, Options, undefined};
+
+/// Where the state lies in the executable (H-22), far from where linkers put anything else.
+pub(super) const STATE_ADDRESS: u64 = 0x1000_0000;
+
+/// Gathers what can be written, from its first byte to its last, alone in its pages.
+const SCRIPT: &str = "\
+SECTIONS {
+  .bumpless_state : ALIGN(65536) {
+    bumpless_state_begin = .;
+    *(.data .data.* .sdata .sdata.* .bss .bss.* .sbss .sbss.* .gnu.linkonce.d.* .gnu.linkonce.b.* COMMON)
+    . = ALIGN(16);
+    bumpless_state_end = .;
+    . = ALIGN(65536);
+  }
+}
+";
+
+/// For all that is compiled: addresses are fixed, and arithmetic is the same everywhere.
+const ALWAYS: [&str; 5] = [
+    "-O2",
+    "-fno-pic",
+    "-fno-pie",
+    "-fno-common",
+    "-ffp-contract=off",
+];
+/// For generated code besides, which breaks some rules of C and is full of what a compiler warns of.
+const GENERATED: [&str; 4] = ["-std=gnu11", "-fno-strict-aliasing", "-fwrapv", "-w"];
+
+#[derive(Debug)]
+pub(super) struct Tools<'a> {
+    project: &'a Path,
+    options: &'a Options,
+    place: &'a Path,
+}
+
+impl<'a> Tools<'a> {
+    pub fn new(
+        project: &'a Path,
+        options: &'a Options,
+        place: &'a Path,
+    ) -> Result<Self, BuildFault> {
+        let tools = Self {
+            project,
+            options,
+            place,
+        };
+        let problems: Vec<String> = [
+            (
+                options.compiler.as_path(),
+                "build-essential",
+                "or name another compiler with --cc",
+            ),
+            (Path::new("nm"), "binutils", "which a compiler needs"),
+            (Path::new("readelf"), "binutils", "which a compiler needs"),
+        ]
+        .into_iter()
+        .filter(|(tool, ..)| !is_there(tool))
+        .map(|(tool, package, remedy)| {
+            format!(
+                "the program `{}` is not installed; on Debian `apt install {package}`, {remedy}",
+                tool.display()
+            )
+        })
+        .collect();
+        if !problems.is_empty() {
+            return Err(BuildFault(problems));
+        }
+        Ok(tools)
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> Result<(), BuildFault> {
+        fs::write(self.place.join(name), text)
+            .map_err(|error| BuildFault::one(format!("{name} cannot be written: {error}")))
+    }
+
+    /// Compiles a file of the project.
+    pub fn compile_generated(&self, source: &str) -> Result<PathBuf, BuildFault> {
+        let object = self.place.join(format!("user-{source}.o"));
+        let mut command = Command::new(&self.options.compiler);
+        command.args(ALWAYS).args(GENERATED);
+        command.arg("-I").arg(self.project);
+        command.arg("-I").arg(self.project.join("lib"));
+        for folder in &self.options.includes {
+            command.arg("-I").arg(folder);
+        }
+        command
+            .arg("-c")
+            .arg(self.project.join(source))
+            .arg("-o")
+            .arg(&object);
+        let output = self.run(&mut command)?;
+        if output.status.success() {
+            return Ok(object);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let hint = if said.contains("iec_std_lib.h") || said.contains("No such file") {
+            "\nGive the folder of MATIEC's headers (lib/C) with --include"
+        } else {
+            ""
+        };
+        Err(BuildFault::one(format!(
+            "{} does not compile:\n{}{hint}",
+            self.project.join(source).display(),
+            said.trim_end()
+        )))
+    }
+
+    /// Compiles a file of ours.
+    pub fn compile(&self, source: &str) -> Result<PathBuf, BuildFault> {
+        let object = self.place.join(format!("{source}.o"));
+        let mut command = Command::new(&self.options.compiler);
+        command.args(ALWAYS).args(["-std=gnu11", "-w", "-c"]);
+        command.arg(self.place.join(source)).arg("-o").arg(&object);
+        let output = self.run(&mut command)?;
+        if output.status.success() {
+            return Ok(object);
+        }
+        Err(BuildFault::one(format!(
+            "a file of Bumpless does not compile with {}; name another compiler with --cc:\n{}",
+            self.options.compiler.display(),
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        )))
+    }
+
+    /// Makes one relocatable object in which all that can be written lies in one section.
+    pub fn gather(&self, objects: &[PathBuf]) -> Result<PathBuf, BuildFault> {
+        self.write("state.ld", SCRIPT)?;
+        let (gathered, script) = (self.place.join("gathered.o"), self.place.join("state.ld"));
+        let mut command = Command::new(&self.options.compiler);
+        command.args(["-r", "-nostdlib", "-no-pie", "-Wl,--force-group-allocation"]);
+        command
+            .arg("-T")
+            .arg(script)
+            .args(objects)
+            .arg("-o")
+            .arg(&gathered);
+        let output = self.run(&mut command)?;
+        if output.status.success() {
+            return Ok(gathered);
+        }
+        Err(BuildFault::one(format!(
+            "the generated files do not go together:\n{}",
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        )))
+    }
+
+    /// Links the executable, and says whether it is self-contained: it is where the system has the libraries for that.
+    pub fn link(&self, gathered: &Path) -> Result<(PathBuf, bool), BuildFault> {
+        let executable = self.place.join("program");
+        let mut objects = vec![gathered.to_owned()];
+        for source in ["bumpless.c", "plc.c", "table.c"] {
+            objects.push(self.compile(source)?);
+        }
+        for self_contained in [true, false] {
+            let mut command = Command::new(&self.options.compiler);
+            command.args(self_contained.then_some("-static"));
+            command.arg("-no-pie");
+            command.arg(format!(
+                "-Wl,--section-start=.bumpless_state={STATE_ADDRESS:#x}"
+            ));
+            command.args(&objects).arg("-lm").arg("-o").arg(&executable);
+            let output = self.run(&mut command)?;
+            if output.status.success() {
+                return Ok((executable, self_contained));
+            }
+            let said = String::from_utf8_lossy(&output.stderr);
+            let missing = undefined::references(&said);
+            if !missing.is_empty() {
+                return Err(BuildFault(missing));
+            }
+            if !self_contained {
+                return Err(BuildFault::one(format!(
+                    "the executable cannot be linked:\n{}",
+                    said.trim_end()
+                )));
+            }
+        }
+        unreachable!("the second attempt returns")
+    }
+
+    /// What `nm` or `readelf` says of a file.
+    pub fn inspect(
+        &self,
+        tool: &str,
+        arguments: &[&str],
+        file: &Path,
+    ) -> Result<String, BuildFault> {
+        let output = self.run(Command::new(tool).args(arguments).arg(file))?;
+        if !output.status.success() {
+            return Err(BuildFault::one(format!(
+                "{tool} cannot read what was compiled: {}",
+                String::from_utf8_lossy(&output.stderr).trim_end()
+            )));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// Puts the executable in its place, whole or not at all.
+    pub fn put_in_place(&self, executable: &Path, output: &Path) -> Result<(), BuildFault> {
+        let cannot = |error: io::Error| {
+            BuildFault::one(format!(
+                "{} cannot be written: {error}; give another place with --output",
+                output.display()
+            ))
+        };
+        let folder = output
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        let beside = tempfile::Builder::new()
+            .prefix(".bumpless")
+            .tempfile_in(folder)
+            .map_err(cannot)?
+            .into_temp_path();
+        fs::copy(executable, &beside).map_err(cannot)?;
+        beside.persist(output).map_err(|error| cannot(error.error))
+    }
+
+    fn run(&self, command: &mut Command) -> Result<Output, BuildFault> {
+        // What tools say is looked into.
+        command.env("LC_ALL", "C");
+        command.output().map_err(|error| {
+            let tool = command.get_program().display();
+            BuildFault::one(format!("`{tool}` cannot be run: {error}"))
+        })
+    }
+}
+
+/// Whether the system finds a program.
+fn is_there(tool: &Path) -> bool {
+    if tool.components().count() > 1 {
+        return tool.is_file();
+    }
+    let folders = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&folders).any(|folder| folder.join(tool).is_file())
+}

@@ -1,0 +1,380 @@
+//! The program as an application.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use bumpless_base::Duration;
+use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault};
+use bumpless_program::layout::{command, result};
+
+use crate::committed::Committed;
+use crate::keeper::{Keeper, Ready};
+use crate::process::{Attached, Process, Waited, now};
+use crate::{Cause, Command, Fault, Limits, Shape, StartCause, StartFault};
+
+/// Bytes of a saved state before the program's own (H-19).
+const HEAD: usize = 8;
+
+/// What happened to a program since [`Sidecar::start`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Cycles that had not ended by the limit.
+    pub overruns: u64,
+    /// Ends of the process that nobody ordered.
+    pub deaths: u64,
+    /// Cycles of which the program said that they failed.
+    pub failures: u64,
+    /// Answers that were wrong.
+    pub wrong_answers: u64,
+    /// Cycles for which there was no process.
+    pub not_running: u64,
+    /// Starts of a process, the first included.
+    pub starts: u64,
+    /// How often tracking of changes was given up, so that the whole state is copied since.
+    pub tracking_lost: u64,
+}
+
+/// A process with the number of its last request.
+struct Running {
+    process: Arc<Process>,
+    request: u32,
+}
+
+/// A program in a process of its own.
+pub struct Sidecar {
+    name: String,
+    shape: Shape,
+    limits: Limits,
+    keeper: Keeper,
+    running: Option<Running>,
+    attached: Attached,
+    initial: Box<[u8]>,
+    committed: Committed,
+    counts: Counts,
+}
+
+impl Sidecar {
+    /// Starts the program and waits until it is ready for its first cycle.
+    ///
+    /// # Errors
+    /// It does not start, is not ready in time, or does not fit `shape`.
+    pub fn start(command: &Command, shape: Shape, limits: Limits) -> Result<Self, StartFault> {
+        let name = command.name();
+        let fault = |cause| StartFault {
+            program: name.clone(),
+            cause,
+        };
+        let mut keeper = Keeper::begin(command.clone(), shape, limits)
+            .map_err(|error| fault(StartCause::Thread(error)))?;
+        let ready = match keeper.first() {
+            Ok(ready) => ready,
+            Err(cause) => {
+                keeper.end(|| ());
+                return Err(fault(cause));
+            }
+        };
+        let mut initial = vec![0; ready.attached.state_len].into_boxed_slice();
+        ready.process.shared().copy_state(0, &mut initial);
+        let mut sidecar = Self {
+            name,
+            shape,
+            limits,
+            keeper,
+            running: None,
+            attached: ready.attached,
+            committed: Committed::new(initial.clone(), limits.track_from),
+            initial,
+            counts: Counts::default(),
+        };
+        sidecar.take_up(ready);
+        Ok(sidecar)
+    }
+
+    /// How people call it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes of its state.
+    pub fn state_len(&self) -> usize {
+        self.attached.state_len
+    }
+
+    /// What its states are told by: the version of their layout, else its file (H-19).
+    pub fn owner(&self) -> u64 {
+        self.attached.owner
+    }
+
+    /// The only period with which it can run, if it cannot with any.
+    pub fn period(&self) -> Option<Duration> {
+        let period = self.attached.period;
+        (period != Duration::from_nanos(0)).then_some(period)
+    }
+
+    /// Whether only what changed of the state is copied after a cycle.
+    pub fn is_tracked(&self) -> bool {
+        self.committed.is_tracked()
+    }
+
+    /// Number of its process, while there is one.
+    pub fn process_id(&self) -> Option<u32> {
+        let running = self.running.as_ref()?;
+        (!running.process.is_gone()).then(|| running.process.pid().as_raw_pid().cast_unsigned())
+    }
+
+    /// What happened to it.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            starts: self.keeper.starts(),
+            tracking_lost: self.committed.tracking_lost(),
+            ..self.counts
+        }
+    }
+
+    /// Runs one cycle. It returns by the limit and what it takes to be scheduled.
+    ///
+    /// # Errors
+    /// There are no outputs, and the state is that of the last cycle that ended well. The program is started again,
+    /// if it was the program.
+    pub fn run_cycle(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), Fault> {
+        let cause = match self.cycle(context, inputs, outputs) {
+            Ok(()) => return Ok(()),
+            Err(cause) => cause,
+        };
+        let counter = match &cause {
+            Cause::Overrun(_) => &mut self.counts.overruns,
+            Cause::Died(_) => &mut self.counts.deaths,
+            Cause::Failed(_) => &mut self.counts.failures,
+            Cause::WrongAnswer { .. } => &mut self.counts.wrong_answers,
+            Cause::NotReady | Cause::NotRunning(_) | Cause::Period { .. } => {
+                &mut self.counts.not_running
+            }
+        };
+        *counter += 1;
+        Err(Fault {
+            program: self.name.clone(),
+            cycle: context.cycle,
+            cause,
+        })
+    }
+
+    fn cycle(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), Cause> {
+        let (needs, configured) = (self.attached.period, context.period);
+        if needs != Duration::from_nanos(0) && needs != configured {
+            return Err(Cause::Period { needs, configured });
+        }
+        self.find_process()?;
+        let Some(running) = &mut self.running else {
+            return Err(Cause::NotRunning("it was stopped".into()));
+        };
+        self.committed.announce(running.process.shared());
+        let answered = running.execute(context, self.limits.execute, inputs, outputs);
+        let judged = answered.and_then(|()| running.judge(self.shape, &self.attached));
+        if let Err(cause) = judged {
+            running.process.kill();
+            self.running = None;
+            return Err(cause);
+        }
+        running.process.prove();
+        let shared = running.process.shared();
+        for (value, slot) in outputs.iter_mut().zip(shared.outputs()) {
+            *value = f64::from_bits(slot.load(Ordering::Relaxed));
+        }
+        self.committed.commit(shared);
+        Ok(())
+    }
+
+    /// Sees to it that there is a process, if one is ready.
+    fn find_process(&mut self) -> Result<(), Cause> {
+        let ended = match &self.running {
+            Some(running) if running.process.is_gone() => Some(running.process.how()),
+            Some(_) => return Ok(()),
+            None => None,
+        };
+        self.running = None;
+        match (self.keeper.take(), ended) {
+            (Ok(ready), _) if ready.attached != self.attached => {
+                ready.process.kill();
+                Err(Cause::NotRunning(StartCause::Changed.to_string()))
+            }
+            (Ok(ready), ended) => {
+                // It ended between two cycles, and none lacks anything.
+                self.counts.deaths += u64::from(ended.is_some());
+                self.take_up(ready);
+                Ok(())
+            }
+            (Err(_), Some(how)) => Err(Cause::Died(how)),
+            (Err(why), None) => Err(why.map_or(Cause::NotReady, Cause::NotRunning)),
+        }
+    }
+
+    /// Goes on with another process, which gets the committed state.
+    fn take_up(&mut self, ready: Ready) {
+        let process = ready.process;
+        process.shared().write_state(self.committed.state());
+        self.committed.follow(process.shared());
+        self.running = Some(Running {
+            process,
+            request: 1,
+        });
+    }
+
+    fn put_state(&mut self) {
+        if let Some(running) = &self.running {
+            running.process.shared().write_state(self.committed.state());
+        }
+    }
+}
+
+impl Running {
+    fn execute(
+        &mut self,
+        context: &CycleContext,
+        limit: Duration,
+        inputs: &[f64],
+        outputs: &[f64],
+    ) -> Result<(), Cause> {
+        let until = now() + limit;
+        let shared = self.process.shared();
+        for (slots, values) in [(shared.inputs(), inputs), (shared.outputs(), outputs)] {
+            for (slot, value) in slots.iter().zip(values) {
+                slot.store(value.to_bits(), Ordering::Relaxed);
+            }
+        }
+        let header = shared.header();
+        header.cycle.store(context.cycle, Ordering::Relaxed);
+        header
+            .period
+            .store(context.period.as_nanos(), Ordering::Relaxed);
+        self.request = self.request.wrapping_add(1);
+        self.process.request(self.request, command::EXECUTE);
+        match self.process.wait(self.request, until) {
+            Waited::Answered => Ok(()),
+            Waited::Gone => Err(Cause::Died(self.process.how())),
+            Waited::Late => Err(Cause::Overrun(limit)),
+        }
+    }
+
+    /// Whether the answer is one of a program that keeps to what it attached with.
+    fn judge(&self, shape: Shape, attached: &Attached) -> Result<(), Cause> {
+        let header = self.process.shared().header();
+        let (inputs, outputs) = (&header.program_inputs, &header.program_outputs);
+        for (field, expected, found) in [
+            (
+                "bytes of the state",
+                attached.state_len as u64,
+                header.state_len.load(Ordering::Relaxed),
+            ),
+            (
+                "version of the state",
+                attached.state_version,
+                header.state_version.load(Ordering::Relaxed),
+            ),
+            (
+                "inputs",
+                shape.inputs as u64,
+                inputs.load(Ordering::Relaxed).into(),
+            ),
+            (
+                "outputs",
+                shape.outputs as u64,
+                outputs.load(Ordering::Relaxed).into(),
+            ),
+        ] {
+            if expected != found {
+                return Err(Cause::WrongAnswer {
+                    field,
+                    expected,
+                    found,
+                });
+            }
+        }
+        match header.result.load(Ordering::Relaxed) {
+            result::DONE => Ok(()),
+            result::FAILED => Err(Cause::Failed(self.process.message())),
+            found => Err(Cause::WrongAnswer {
+                field: "result",
+                expected: result::DONE.into(),
+                found: found.into(),
+            }),
+        }
+    }
+}
+
+impl Application for Sidecar {
+    fn inputs(&self) -> usize {
+        self.shape.inputs
+    }
+
+    fn outputs(&self) -> usize {
+        self.shape.outputs
+    }
+
+    fn execute(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), ProgramFault> {
+        Ok(self.run_cycle(context, inputs, outputs)?)
+    }
+
+    fn state_size_max(&self) -> usize {
+        HEAD + self.attached.state_len
+    }
+
+    fn save(&self, into: &mut [u8]) -> usize {
+        let state = self.committed.state();
+        let len = HEAD + state.len();
+        into[..HEAD].copy_from_slice(&self.attached.owner.to_le_bytes());
+        into[HEAD..len].copy_from_slice(state);
+        len
+    }
+
+    fn load(&mut self, state: &[u8]) -> Result<(), LoadError> {
+        let expected = self.state_size_max();
+        let Some((head, state)) = state
+            .split_first_chunk::<HEAD>()
+            .filter(|_| state.len() == expected)
+        else {
+            return Err(LoadError::Length {
+                expected,
+                found: state.len(),
+            });
+        };
+        if u64::from_le_bytes(*head) != self.attached.owner {
+            return Err(LoadError::Value {
+                field: "program that it is of",
+            });
+        }
+        self.committed.replace(state);
+        self.put_state();
+        Ok(())
+    }
+
+    fn reset(&mut self) {
+        self.committed.replace(&self.initial);
+        self.put_state();
+    }
+}
+
+impl Drop for Sidecar {
+    fn drop(&mut self) {
+        let running = self.running.take();
+        self.keeper.end(|| {
+            if let Some(Running { process, request }) = running {
+                process.request(request.wrapping_add(1), command::END);
+            }
+        });
+    }
+}

@@ -1,0 +1,399 @@
+//! The libraries for programs in C, C++ and Python: they agree with this one on the memory, and their errors help.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Tool, Output};
+
+use bumpless_program::layout::Header;
+use bumpless_sidecar::{Cause, Command, Shape, Sidecar, StartCause};
+use bumpless_testing::skip;
+use common::{
+    context, fault, need_compiler, patient, python, run_when_ready, saved, started, workspace,
+};
+
+const ONE: Shape = Shape {
+    inputs: 1,
+    outputs: 1,
+    state_max: 4096,
+};
+
+fn c() -> PathBuf {
+    workspace("crates/product/program/c")
+}
+
+fn ran(tool: &mut Tool) -> Output {
+    let output = tool
+        .output()
+        .unwrap_or_else(|error| panic!("{tool:?}: {error}"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{tool:?}: {said}");
+    output
+}
+
+/// Compiles a C program of one file with the library.
+fn compiled(place: &Path, text: &str) -> Command {
+    let (source, program) = (place.join("program.c"), place.join("program"));
+    fs::write(&source, text).expect("a file");
+    let mut compiler = Tool::new(need_compiler());
+    compiler
+        .args(["-O1", "-Wall", "-Wextra", "-Werror", "-I"])
+        .arg(c());
+    ran(compiler
+        .arg(&source)
+        .arg(c().join("bumpless.c"))
+        .arg("-o")
+        .arg(&program));
+    Command::new(program)
+}
+
+fn scripted(place: &Path, text: &str) -> Command {
+    let script = place.join("program.py");
+    let package = workspace("crates/product/program/python");
+    let path = format!(
+        "import sys; sys.path.insert(0, {:?})\n",
+        package.display().to_string()
+    );
+    fs::write(&script, path + text).expect("a file");
+    Command::new(python()).argument("-ISB").argument(script)
+}
+
+fn the_header_compiles_without_a_warning_in_c_and_cpp() {
+    let compiler = need_compiler();
+    let place = tempfile::tempdir().expect("a folder");
+    let text =
+        "#include <bumpless.h>\nint use(void);\nint use(void) { return BUMPLESS_PROTOCOL; }\n";
+    for (name, arguments) in [
+        ("use.c", &["-std=c99", "-pedantic"][..]),
+        ("use.c", &["-std=c17"]),
+        ("use.cpp", &["-x", "c++", "-std=c++11", "-pedantic"]),
+        ("use.cpp", &["-x", "c++", "-std=c++20"]),
+    ] {
+        let source = place.path().join(name);
+        fs::write(&source, text).expect("a file");
+        let mut compile = Tool::new(&compiler);
+        compile
+            .args(["-Wall", "-Wextra", "-Werror", "-I"])
+            .arg(c())
+            .args(arguments);
+        ran(compile.args(["-fsyntax-only"]).arg(&source));
+    }
+}
+
+fn the_library_installs_with_pkg_config_and_a_program_links_with_it() {
+    need_compiler();
+    if !Tool::new("make")
+        .arg("--version")
+        .output()
+        .is_ok_and(|it| it.status.success())
+    {
+        skip("needs make");
+    }
+    let place = tempfile::tempdir().expect("a folder");
+    let (build, prefix) = (place.path().join("build"), place.path().join("prefix"));
+    fs::create_dir(&build).expect("a folder");
+    for name in ["bumpless.h", "bumpless.c", "bumpless.pc.in", "Makefile"] {
+        fs::copy(c().join(name), build.join(name)).expect("a copy");
+    }
+    let told = format!("PREFIX={}", prefix.display());
+    ran(Tool::new("make")
+        .args(["-s", "-C"])
+        .arg(&build)
+        .args(["install", &told]));
+    let described = fs::read_to_string(prefix.join("lib/pkgconfig/bumpless.pc")).expect("a file");
+    let line = |key: &str| {
+        let found = described.lines().find_map(|line| line.strip_prefix(key));
+        let value = found
+            .unwrap_or_else(|| panic!("{key} in {described}"))
+            .trim();
+        let prefix = prefix.display().to_string();
+        value
+            .replace("${includedir}", "${prefix}/include")
+            .replace("${libdir}", "${prefix}/lib")
+            .replace("${prefix}", &prefix)
+    };
+    let mut compile = Tool::new(need_compiler());
+    compile
+        .args(line("Cflags:").split(' '))
+        .arg(workspace("examples/programs/c/level.c"));
+    compile
+        .args(line("Libs:").split(' '))
+        .arg("-o")
+        .arg(place.path().join("level"));
+    ran(&mut compile);
+}
+
+/// Each field of the header with its offset.
+fn fields() -> Vec<(&'static str, usize)> {
+    macro_rules! offsets {
+        ($($name:ident),+) => { vec![$((stringify!($name), core::mem::offset_of!(Header, $name))),+] };
+    }
+    offsets!(
+        magic,
+        version,
+        program_version,
+        total,
+        inputs,
+        outputs,
+        inputs_at,
+        outputs_at,
+        state_at,
+        state_max,
+        request,
+        command,
+        cycle,
+        period,
+        track,
+        answer,
+        result,
+        state_len,
+        state_version,
+        program_inputs,
+        program_outputs,
+        program_period,
+        tracked,
+        message_len,
+        changes,
+        message
+    )
+}
+
+fn c_and_python_lay_the_header_out_as_rust_does() {
+    let expected: String = fields()
+        .iter()
+        .map(|(name, at)| format!("{name} {at}\n"))
+        .collect();
+    let place = tempfile::tempdir().expect("a folder");
+    let rows: String = fields()
+        .iter()
+        .map(|(name, _)| format!("printf(\"{name} %zu\\n\", offsetof(struct header, {name}));\n"))
+        .collect();
+    let text = format!(
+        "#include \"{}\"\nint main(void) {{ {rows} return 0; }}\n",
+        c().join("bumpless.c").display()
+    );
+    let (source, program) = (place.path().join("print.c"), place.path().join("print"));
+    fs::write(&source, text).expect("a file");
+    ran(Tool::new(need_compiler())
+        .arg("-I")
+        .arg(c())
+        .arg(&source)
+        .arg("-o")
+        .arg(&program));
+    let printed = ran(&mut Tool::new(&program)).stdout;
+    assert_eq!(String::from_utf8_lossy(&printed), expected);
+
+    let names: Vec<_> = fields().iter().map(|(name, _)| *name).collect();
+    let code = format!(
+        "import sys; sys.path.insert(0, {:?}); import bumpless\n\
+         for name in {names:?}: print(name, getattr(bumpless._Header, name).offset)",
+        workspace("crates/product/program/python")
+            .display()
+            .to_string()
+    );
+    let printed = ran(Tool::new(python()).args(["-B", "-c", &code])).stdout;
+    assert_eq!(String::from_utf8_lossy(&printed), expected);
+}
+
+const FAILING_C: &str = r#"
+#include <bumpless.h>
+static int step(const struct bumpless_cycle *cycle, const double *inputs, double *outputs, void *state)
+{
+    *(double *)state += inputs[0];
+    outputs[0] = *(double *)state + (double)cycle->time_ns;
+    if (inputs[0] < 0) {
+        bumpless_say("the pump does not answer");
+        return 1;
+    }
+    return 0;
+}
+static void start(void *state) { *(double *)state = 5.0; }
+int main(void)
+{
+    struct bumpless_program program = {0};
+    program.inputs = program.outputs = 1;
+    program.state_size = sizeof(double);
+    program.start = start;
+    program.step = step;
+    return bumpless_run(&program);
+}
+"#;
+
+const FAILING_PYTHON: &str = r#"
+import bumpless
+
+def step(cycle, inputs, outputs, state):
+    if inputs[0] == 2.0:
+        return [1.0, 2.0]
+    if inputs[0] < 0:
+        raise RuntimeError("the pump does not answer")
+    state.cast("d")[0] += inputs[0]
+    return [state.cast("d")[0] + cycle.number * cycle.period_ns]
+
+def start(state):
+    state.cast("d")[0] = 5.0
+
+bumpless.run(step, inputs=1, outputs=1, state=8, start=start)
+"#;
+
+/// Runs well, is told to fail, and goes on from the state before.
+fn fails_in_its_words(command: &Command, order: f64, words: &str) {
+    let (mut sidecar, mut outputs) = (started(command, ONE, patient()), [0.0]);
+    run_when_ready(&mut sidecar, 1, &[1.5], &mut outputs);
+    let time = common::PERIOD.as_nanos() as f64;
+    assert_eq!(outputs, [6.5 + time]);
+    let before = saved(&sidecar);
+    let cause = fault(&mut sidecar, 2, &[order]).cause;
+    let Cause::Failed(said) = &cause else {
+        panic!("{cause:?}");
+    };
+    assert!(said.contains(words), "{said}");
+    assert_eq!(saved(&sidecar), before);
+    run_when_ready(&mut sidecar, 2, &[1.0], &mut outputs);
+    assert_eq!(outputs, [7.5 + 2.0 * time]);
+}
+
+fn a_failure_in_c_is_told_in_its_words() {
+    let place = tempfile::tempdir().expect("a folder");
+    fails_in_its_words(
+        &compiled(place.path(), FAILING_C),
+        -1.0,
+        "the pump does not answer",
+    );
+}
+
+fn an_exception_in_python_is_told_with_its_line() {
+    let place = tempfile::tempdir().expect("a folder");
+    let command = scripted(place.path(), FAILING_PYTHON);
+    fails_in_its_words(
+        &command,
+        -1.0,
+        "RuntimeError: the pump does not answer (program.py, line 9)",
+    );
+}
+
+fn trap_wrong_answer_of_another_size_in_python_is_told() {
+    let place = tempfile::tempdir().expect("a folder");
+    let command = scripted(place.path(), FAILING_PYTHON);
+    fails_in_its_words(&command, 2.0, "returned 2 outputs instead of 1");
+}
+
+fn what_does_not_fit_is_refused_in_each_language() {
+    let place = tempfile::tempdir().expect("a folder");
+    for command in [
+        compiled(place.path(), FAILING_C),
+        scripted(place.path(), FAILING_PYTHON),
+    ] {
+        let small = Shape {
+            state_max: 4,
+            ..ONE
+        };
+        let refused = Sidecar::start(&command, small, patient())
+            .err()
+            .expect("a fault");
+        let said = matches!(&refused.cause, StartCause::Refused(why) if why.contains("8 bytes"));
+        assert!(said, "{refused}");
+        let more = Shape { inputs: 2, ..ONE };
+        let refused = Sidecar::start(&command, more, patient())
+            .err()
+            .expect("a fault");
+        assert!(
+            matches!(refused.cause, StartCause::Count { what: "inputs", .. }),
+            "{refused}"
+        );
+    }
+}
+
+fn two_scripts_do_not_take_each_others_states() {
+    use bumpless_controller::Application;
+    let (one, other) = (
+        tempfile::tempdir().expect("a folder"),
+        tempfile::tempdir().expect("a folder"),
+    );
+    let first = started(&scripted(one.path(), FAILING_PYTHON), ONE, patient());
+    let changed = FAILING_PYTHON.replace("5.0", "6.0");
+    let mut second = started(&scripted(other.path(), &changed), ONE, patient());
+    assert!(second.load(&saved(&first)).is_err());
+    let mut same = started(&scripted(one.path(), FAILING_PYTHON), ONE, patient());
+    assert_eq!(same.load(&saved(&first)), Ok(()));
+}
+
+fn without_a_host_a_program_says_what_it_is() {
+    let place = tempfile::tempdir().expect("a folder");
+    let (c, python) = (
+        compiled(place.path(), FAILING_C),
+        scripted(place.path(), FAILING_PYTHON),
+    );
+    let rust = common::example("level");
+    for command in [c, python, Command::new(rust)] {
+        let output = Tool::new(&command.program)
+            .args(&command.arguments)
+            .output();
+        let output = output.expect("it starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(64), "{said}");
+        assert!(said.contains("bumpless program test"), "{said}");
+    }
+}
+
+fn programs_see_the_same_time_and_outputs_in_each_language() {
+    let mut outputs = [0.0, 0.0];
+    let shape = Shape {
+        inputs: 2,
+        outputs: 2,
+        state_max: 64,
+    };
+    let place = tempfile::tempdir().expect("a folder");
+    let mut all = Vec::new();
+    for command in [
+        common::level_in_c(),
+        common::level_in_python(),
+        (place, Command::new(common::example("level"))),
+    ] {
+        let mut sidecar = started(&command.1, shape, patient());
+        let mut given = Vec::new();
+        for cycle in 1..=200 {
+            let inputs = [1.0 + cycle as f64 / 100.0, 1.5];
+            sidecar
+                .run_cycle(&context(cycle), &inputs, &mut outputs)
+                .expect("a cycle");
+            given.push(outputs.map(f64::to_bits));
+        }
+        all.push(given);
+    }
+    assert!(all[0] == all[1] && all[1] == all[2]);
+}
+
+fn each_example_killed_in_mid_cycle_goes_on_as_if_nothing_had_been() {
+    let shape = Shape {
+        inputs: 2,
+        outputs: 2,
+        state_max: 64,
+    };
+    let place = tempfile::tempdir().expect("a folder");
+    for command in [
+        common::level_in_c(),
+        common::level_in_python(),
+        (place, Command::new(common::example("level"))),
+    ] {
+        let make = || started(&command.1, shape, patient());
+        common::survives_kills(make, (200, 10), common::PERIOD, |cycle, inputs| {
+            inputs.copy_from_slice(&[1.0 + (cycle % 50) as f64 / 100.0, 1.2]);
+        });
+    }
+}
+
+tests_and_programs!(
+    the_header_compiles_without_a_warning_in_c_and_cpp,
+    the_library_installs_with_pkg_config_and_a_program_links_with_it,
+    c_and_python_lay_the_header_out_as_rust_does,
+    a_failure_in_c_is_told_in_its_words,
+    an_exception_in_python_is_told_with_its_line,
+    trap_wrong_answer_of_another_size_in_python_is_told,
+    what_does_not_fit_is_refused_in_each_language,
+    two_scripts_do_not_take_each_others_states,
+    without_a_host_a_program_says_what_it_is,
+    programs_see_the_same_time_and_outputs_in_each_language,
+    each_example_killed_in_mid_cycle_goes_on_as_if_nothing_had_been,
+);

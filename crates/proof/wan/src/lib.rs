@@ -1,0 +1,24 @@
+//! The wide-area network of a power grid on one machine (fifth paper, III-A), by `spec/wan.md`.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `shape` | the numbers that a network is generated from, and what they may be |
+//! | `topology` | nodes and links, and what every network must be; the file that tells of one |
+//! | `generate` | from a shape to a topology: ring, loops, chains |
+//! | `route` | ways with the fewest hops, and what a packet takes on one |
+//! | `address` | an address for each end of each link, from a pool |
+//! | `picture` | a page that shows every node and finds it |
+//! | `containerlab` | the same network for an engine of several machines |
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod containerlab;
+mod generate;
+pub mod picture;
+pub mod route;
+mod shape;
+mod topology;
+
+pub use generate::generate;
+pub use shape::{MEASURED_ROUTER_US, Shape, ShapeFault};
+pub use topology::{Kind, Layer, Link, Node, NodeId, Topology, TopologyFault};

@@ -1,0 +1,245 @@
+//! The default network is the fifth paper's; others are what their shape says, or are refused with every reason.
+
+use std::collections::HashSet;
+
+use bumpless_wan::address::{Addresses, Pool};
+use bumpless_wan::route::Ways;
+use bumpless_wan::{
+    Kind, MEASURED_ROUTER_US, NodeId, Shape, Topology, TopologyFault, containerlab, generate,
+};
+
+fn paper() -> Topology {
+    generate(&Shape::default()).unwrap()
+}
+
+fn count(topology: &Topology, wanted: impl Fn(Kind) -> bool) -> usize {
+    topology
+        .nodes()
+        .iter()
+        .filter(|node| wanted(node.kind))
+        .count()
+}
+
+/// The longest of the ways with the fewest hops from a substation to this control centre.
+fn longest(topology: &Topology, centre: &str) -> (usize, u64) {
+    let ways = Ways::new(topology, topology.find(centre).unwrap());
+    let substations = topology
+        .hosts()
+        .filter(|&host| topology.node(host).kind == Kind::Substation);
+    substations
+        .map(|host| ways.way(host).unwrap())
+        .map(|way| (way.links.len(), way.delay_us(topology)))
+        .max()
+        .unwrap()
+}
+
+#[test]
+fn the_default_network_has_the_papers_numbers() {
+    let topology = paper();
+    assert_eq!(count(&topology, Kind::forwards), 340);
+    assert_eq!(count(&topology, |kind| kind == Kind::Substation), 260);
+    assert_eq!(count(&topology, |kind| kind == Kind::Centre), 2);
+    assert_eq!(topology.links().len(), 702);
+    let delayed = topology
+        .links()
+        .iter()
+        .filter(|link| link.delay_us > 0)
+        .count();
+    assert_eq!(delayed, 280);
+    let redundant = topology.hosts().filter(|&host| {
+        topology.node(host).kind == Kind::Substation && topology.links_at(host).len() == 2
+    });
+    assert_eq!(redundant.count(), 80);
+}
+
+#[test]
+fn the_papers_way_of_23_hops_takes_2_75_ms() {
+    let topology = paper();
+    let ways = Ways::new(&topology, topology.find("centre-2").unwrap());
+    let way = ways.way(topology.find("s10-1-1").unwrap()).unwrap();
+    assert_eq!(way.links.len(), 23);
+    assert_eq!(way.routers(&topology), 22);
+    assert_eq!(2 * way.delay_us(&topology), 5_500);
+    // The profile with a cost for each router: the round trip that the paper measured, 8.018 ms (table II).
+    let measured = generate(&Shape {
+        router_us: MEASURED_ROUTER_US,
+        ..Shape::default()
+    })
+    .unwrap();
+    assert_eq!(2 * way.delay_us(&measured), 8_008);
+}
+
+#[test]
+fn the_longest_ways_of_the_default_network_take_3_1_ms() {
+    assert_eq!(longest(&paper(), "centre-2"), (27, 3_100));
+    assert_eq!(longest(&paper(), "centre-1"), (28, 3_100));
+}
+
+#[test]
+fn ways_are_as_short_as_a_slow_search_finds_them() {
+    let topology = generate(&Shape {
+        backbone_pairs: 5,
+        loop_pairs: 2,
+        chain_routers: 2,
+        ..Shape::default()
+    })
+    .unwrap();
+    for to in topology.hosts() {
+        let ways = Ways::new(&topology, to);
+        let distances = topology.distances(to);
+        let slow = slow(&topology, to);
+        for from in topology.places() {
+            assert_eq!(
+                distances[from.index()],
+                slow[from.index()],
+                "{from:?} {to:?}"
+            );
+            let way = ways.way(from).unwrap();
+            assert_eq!(Some(way.links.len() as u32), distances[from.index()]);
+            let between = &way.nodes[1..way.nodes.len().max(2) - 1];
+            assert!(
+                between
+                    .iter()
+                    .all(|&node| topology.node(node).kind.forwards())
+            );
+        }
+    }
+}
+
+/// Relaxes every link until nothing changes (Bellman and Ford); hosts but `to` are never passed through.
+fn slow(topology: &Topology, to: NodeId) -> Vec<Option<u32>> {
+    let mut best: Vec<Option<u32>> = vec![None; topology.nodes().len()];
+    best[to.index()] = Some(0);
+    loop {
+        let before = best.clone();
+        for link in topology.links() {
+            for [one, other] in [link.ends, [link.ends[1], link.ends[0]]] {
+                let passes = other == to || topology.node(other).kind.forwards();
+                if let Some(far) = best[other.index()].filter(|_| passes).map(|far| far + 1) {
+                    let known = best[one.index()].unwrap_or(far);
+                    best[one.index()] = Some(known.min(far));
+                }
+            }
+        }
+        if best == before {
+            return best;
+        }
+    }
+}
+
+#[test]
+fn every_substation_reaches_both_control_centres() {
+    let topology = paper();
+    for centre in ["centre-1", "centre-2"] {
+        let distances = topology.distances(topology.find(centre).unwrap());
+        assert!(distances.iter().all(Option::is_some), "{centre}");
+    }
+}
+
+#[test]
+fn a_network_told_in_a_file_is_the_same_one() {
+    let topology = paper();
+    assert_eq!(Topology::from_json(&topology.to_json()).unwrap(), topology);
+}
+
+#[test]
+fn everything_wrong_with_a_file_is_told_at_once() {
+    let text = r#"{"schema":"bumpless.wan-topology/1","router_us":0,"nodes":[
+        {"name":"a","kind":"substation"},{"name":"a","kind":"centre"},{"name":"b c","kind":"substation"}],
+        "links":[{"ends":["a","x"],"delay_us":1}]}"#;
+    let faults = Topology::from_json(text).unwrap_err();
+    assert!(
+        faults.contains(&TopologyFault::Twice("a".to_owned())),
+        "{faults:?}"
+    );
+    assert!(
+        faults.contains(&TopologyFault::Name("b c".to_owned())),
+        "{faults:?}"
+    );
+    assert!(
+        faults.contains(&TopologyFault::Unknown(0, "x".to_owned())),
+        "{faults:?}"
+    );
+    let other = text.replace("topology/1", "topology/9");
+    assert!(
+        Topology::from_json(&other).unwrap_err()[0]
+            .to_string()
+            .contains("topology/9")
+    );
+}
+
+#[test]
+fn a_network_in_two_parts_is_refused_with_two_names() {
+    let text = r#"{"schema":"bumpless.wan-topology/1","router_us":0,"nodes":[
+        {"name":"one","kind":{"router":"access"}},{"name":"two","kind":{"router":"access"}},{"name":"three","kind":"centre"}],
+        "links":[{"ends":["one","three"],"delay_us":1}]}"#;
+    let said = Topology::from_json(text).unwrap_err()[0].to_string();
+    assert!(said.contains("one") && said.contains("two"), "{said}");
+}
+
+#[test]
+fn everything_wrong_with_a_shape_is_told_at_once() {
+    let shape = Shape {
+        backbone_pairs: 2,
+        loop_pairs: 0,
+        chain_routers: 1,
+        centres: 3,
+        ..Shape::default()
+    };
+    assert_eq!(generate(&shape).unwrap_err().len(), 3);
+    let huge = Shape {
+        chain_routers: usize::MAX,
+        ..Shape::default()
+    };
+    assert_eq!(generate(&huge).unwrap_err().len(), 1);
+}
+
+#[test]
+fn no_address_is_given_twice_and_a_small_pool_is_refused() {
+    let topology = paper();
+    for pool in [Pool::V4, Pool::V6] {
+        let addresses = Addresses::new(&topology, pool).unwrap();
+        let links = (0..topology.links().len()).flat_map(|link| addresses.link(link));
+        let hosts = topology.hosts().map(|host| addresses.host(host).unwrap());
+        let all: Vec<_> = links.chain(hosts).collect();
+        assert_eq!(all.iter().collect::<HashSet<_>>().len(), all.len());
+    }
+    let small = Addresses::new(&topology, "10.64.0.0/22".parse().unwrap()).unwrap_err();
+    assert_eq!(small.needed, 2 * 702 + 262);
+    assert!(small.to_string().contains("at most 21 bits"), "{small}");
+    assert!(Addresses::new(&topology, "10.64.0.0/21".parse().unwrap()).is_ok());
+}
+
+#[test]
+fn what_is_no_pool_is_refused_with_the_reason() {
+    for (text, reason) in [
+        ("10.64.0.0", "no '/'"),
+        ("10.64.0/16", "no address"),
+        ("10.64.0.0/x", "no number"),
+        ("10.64.0.0/33", "fewer bits"),
+        ("10.64.0.1/16", "behind the prefix"),
+        ("fd00::1/64", "behind the prefix"),
+    ] {
+        let said = text.parse::<Pool>().unwrap_err();
+        assert!(said.contains(reason), "{said}");
+    }
+    for text in ["0.0.0.0/0", "::/0", "10.0.0.1/32", "fd00::1/128"] {
+        assert!(text.parse::<Pool>().is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn an_export_names_every_link_once_and_every_delay_on_both_ends() {
+    let topology = paper();
+    let addresses = Addresses::new(&topology, Pool::V4).unwrap();
+    let file = containerlab::file(&topology, &addresses, "grid");
+    assert_eq!(file.matches("endpoints:").count(), 702);
+    let ends: Vec<&str> = file
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("- endpoints: ["))
+        .flat_map(|line| line.trim_end_matches(']').split(", "))
+        .collect();
+    assert_eq!(ends.iter().collect::<HashSet<_>>().len(), 2 * 702);
+    let delays = containerlab::delays(&topology, "grid");
+    assert_eq!(delays.matches("netem set").count(), 2 * 280);
+}

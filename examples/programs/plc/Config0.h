@@ -1,0 +1,1 @@
+#include "iec_std_lib.h"
