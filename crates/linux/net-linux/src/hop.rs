@@ -113,16 +113,10 @@ impl HopProber {
 
     /// The next answer, if one has come. What answers nothing of this socket's is passed over.
     pub fn receive(&self) -> Option<HopAnswer> {
-        loop {
-            match self.message(libc::MSG_ERRQUEUE) {
-                Ok((to, control, len)) => {
-                    let port = to.map(|to| to.port());
-                    let told = port.and_then(|port| answer(port, control.0.get(..len)?));
-                    if told.is_some() {
-                        return told;
-                    }
-                }
-                Err(_) => break,
+        while let Ok((to, control, len)) = self.message(libc::MSG_ERRQUEUE) {
+            let told = to.and_then(|to| answer(to.port(), control.0.get(..len)?));
+            if told.is_some() {
+                return told;
             }
         }
         // Somebody has the port, and talks.

@@ -10,6 +10,7 @@
 //! | `data_plane` | the thread on which packets pass |
 //! | `control_plane` | the thread beside it: control messages, the firewall's sets, events, pings |
 //! | `daemon` | the parts put together; starting, changing, ending |
+//! | `route`, `tracert` | the hops to another host on each network |
 //! | `request`, `status` | what can be asked of a running daemon, and what it answers |
 #![forbid(unsafe_code)]
 
@@ -25,10 +26,15 @@ mod networks;
 mod ping;
 mod request;
 mod root;
+mod route;
 mod snapshot;
 mod status;
+mod tracert;
 
 pub use config::{Config, Prefix, Rule, sample};
 pub use daemon::{Options, RunError, check_host, run};
+pub use host::find_attachments as own_networks;
 pub use networks::{Attachment, Names, attachments};
 pub use request::{Request, socket_path};
+pub use route::{Hop, RouteEnd, RouteLimits};
+pub use tracert::{Traced, Way, trace, traced_json};

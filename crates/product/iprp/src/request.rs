@@ -25,6 +25,11 @@ pub enum Request {
         /// Between two rounds, milliseconds.
         every_ms: u32,
     },
+    /// Where a host is reached on each network, as `bumpless.iprp.ways/1`; a host that is not known is asked to show itself.
+    Ways {
+        /// One of its addresses.
+        host: IpAddr,
+    },
     /// What is known of a ping, as `bumpless.iprp.ping/1`.
     PingResult {
         /// Its number.
