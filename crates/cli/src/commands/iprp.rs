@@ -7,6 +7,7 @@ mod rates;
 mod run;
 mod screen;
 mod show;
+mod test;
 mod tracert;
 
 use std::io;
@@ -48,6 +49,7 @@ enum Action {
     Reload(show::Reload),
     Ping(ping::Ping),
     Tracert(tracert::Tracert),
+    Test(test::Test),
 }
 
 impl Iprp {
@@ -62,6 +64,7 @@ impl Iprp {
             Action::Reload(command) => command.run(),
             Action::Ping(command) => command.run(),
             Action::Tracert(command) => command.run(),
+            Action::Test(command) => command.run(),
         }
     }
 }
