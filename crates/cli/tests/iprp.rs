@@ -680,7 +680,7 @@ fn the_hops_on_each_network_are_found_and_the_network_that_is_silent_is_named() 
         assert_eq!(status, Some(1), "{text}");
         for words in [
             "network 10: 10.77.1.1 on na to 10.77.1.2",
-            "10.77.1.2 reached in 1 hops",
+            "10.77.1.2 reached in one hop",
             "network 11: 10.77.2.1 on nb to 10.77.2.2\n  nothing answers",
         ] {
             assert!(text.contains(words), "{words:?} in: {text}");

@@ -1,4 +1,4 @@
-//! Linux drivers: batched UDP links, pacing, wake-up, real-time threads and ICMP.
+//! Linux drivers: batched UDP links, pacing, wake-up, real-time threads, ICMP, hops, and the size of a terminal.
 //!
 //! Everything that touches the kernel for the data plane is here, so that the cores stay free of
 //! I/O, clocks and randomness. Start with [`Link`], the boundary at which a network begins, and

@@ -63,11 +63,10 @@ pub fn trace(ways: Vec<Way>, limits: RouteLimits) -> Result<Vec<Traced>, Errno> 
         .collect();
     let mut poller = Poller::new(&descriptors, Waker::new()?);
     loop {
-        let now = Clock.now();
         for ((way, route), prober) in ways.iter().zip(&mut routes).zip(&probers) {
             let Some(prober) = prober else { continue };
             while let Some(answer) = prober.receive() {
-                route.answered(now, &answer);
+                route.answered(Clock.now(), &answer);
             }
             send_due(way, route, prober);
         }
@@ -129,7 +128,10 @@ impl Traced {
     pub fn words(&self) -> String {
         let to = self.way.to;
         match &self.end {
-            RouteEnd::Reached => format!("{to} reached in {} hops", self.hops.len()),
+            RouteEnd::Reached => match self.hops.len() {
+                1 => format!("{to} reached in one hop"),
+                hops => format!("{to} reached in {hops} hops"),
+            },
             RouteEnd::Silent(1) => format!(
                 "nothing answers, not even the first hop; the cable, the switch or {to} is dead"
             ),

@@ -67,7 +67,9 @@ pub fn listen(
                     continue;
                 };
                 if stream.is_none() && head.kind == Kind::Hello {
-                    stream = Some(Stream::new(&head, from, now));
+                    let mut new = Stream::new(&head, from, now);
+                    new.find_addresses(ask);
+                    stream = Some(new);
                 }
                 if let Some(stream) = stream.as_mut().filter(|it| it.run == head.run) {
                     stream.take((&socket, plan), &head, now, ask);
@@ -113,6 +115,8 @@ fn open(port: u16) -> Result<UdpSocket, TrialError> {
 struct Stream {
     run: u64,
     from: SocketAddr,
+    /// The sender's host on each network.
+    addresses: BTreeSet<IpAddr>,
     total: u32,
     tally: Tally,
     /// The daemon's counters before and after it.
@@ -130,6 +134,7 @@ impl Stream {
         Self {
             run: head.run,
             from,
+            addresses: BTreeSet::from([from.ip().to_canonical()]),
             total,
             tally: Tally::new(total),
             before: None,
@@ -161,7 +166,7 @@ impl Stream {
             Kind::Hello => {
                 self.is_fresh = true;
                 let welcome = answer(Kind::Welcome, u32::from(plan.is_monitored)).bytes();
-                self.answer(socket, &welcome, ask);
+                self.answer(socket, &welcome);
             }
             Kind::Data => {
                 self.is_fresh = true;
@@ -174,7 +179,7 @@ impl Stream {
                 self.look(plan.port, ask);
                 let report =
                     [&answer(Kind::Report, 0).bytes()[..], &self.report().bytes()].concat();
-                self.answer(socket, &report, ask);
+                self.answer(socket, &report);
             }
             Kind::Welcome | Kind::Report => {}
         }
@@ -185,6 +190,7 @@ impl Stream {
         if !std::mem::take(&mut self.is_fresh) {
             return;
         }
+        self.find_addresses(ask);
         let Ok(status) = ask(&Request::Status) else {
             return;
         };
@@ -194,17 +200,24 @@ impl Stream {
         }
     }
 
-    /// Answers the sender at each of its addresses: a network that is dead is not to keep the report from it.
-    fn answer(&self, socket: &UdpSocket, bytes: &[u8], ask: Ask<'_>) {
-        let mut addresses = BTreeSet::from([self.peer()]);
+    /// Looks where the sender's host is reached, until that is known.
+    fn find_addresses(&mut self, ask: Ask<'_>) {
+        if self.addresses.len() > 1 {
+            return;
+        }
         let ways = ask(&Request::Ways { host: self.peer() }).unwrap_or_default();
         let ways = ways["networks"].as_array().into_iter().flatten();
-        addresses.extend(ways.filter_map(|way| way["to"].as_str()?.parse::<IpAddr>().ok()));
+        let found = ways.filter_map(|way| way["to"].as_str()?.parse().ok());
+        self.addresses.extend(found);
+    }
+
+    /// Answers the sender at each of its addresses: a network that is dead is not to keep the report from it.
+    fn answer(&self, socket: &UdpSocket, bytes: &[u8]) {
         let is_v6 = socket.local_addr().is_ok_and(|it| it.is_ipv6());
-        for address in addresses {
+        for address in &self.addresses {
             let address = match address {
                 IpAddr::V4(v4) if is_v6 => v4.to_ipv6_mapped().into(),
-                other => other,
+                other => *other,
             };
             let _ = socket.send_to(bytes, SocketAddr::new(address, self.from.port()));
         }
