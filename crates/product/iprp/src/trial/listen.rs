@@ -207,7 +207,7 @@ impl Stream {
         }
         let ways = ask(&Request::Ways { host: self.peer() }).unwrap_or_default();
         let ways = ways["networks"].as_array().into_iter().flatten();
-        let found = ways.filter_map(|way| way["to"].as_str()?.parse().ok());
+        let found = ways.filter_map(|way| way["to"].as_str()?.parse::<IpAddr>().ok());
         self.addresses.extend(found);
     }
 
