@@ -748,6 +748,9 @@ impl Trial {
 fn a_test_stream_tells_what_came_and_what_each_network_carried_and_lost() {
     with_hosts(|hosts| {
         let mut site = Site::new(hosts);
+        // The sender's host protects nothing that comes to it: answers are not replicated.
+        let (a, b) = ("interface = \"na\"", "interface = \"nb\"");
+        site.write("left", a, b, "");
         BOTH.iter().for_each(|host| site.start(host));
         let file = site.name("left");
         let nobody = site.folder.path().join("nobody");
