@@ -424,7 +424,7 @@ fn a_stream_over_ipv6_survives_a_cut() {
         });
         let first = sink.wait_for_more(50);
         site.hosts.cut("A");
-        let (networks, _) = hops(&site, &["fd00:a::2", "--wait", "100"]);
+        let (networks, _) = hops(&site, &["fd00:a::2", "--wait", "100", "--probes", "1"]);
         let reached = ("reached".into(), vec!["fd00:b::2".into()]);
         assert_eq!(networks, [("silent".into(), vec![]), reached]);
         sink.wait_for_more(200);
@@ -659,11 +659,15 @@ fn the_hops_on_each_network_are_found_and_the_network_that_is_silent_is_named() 
                 ("reached".into(), vec!["10.77.2.2".into()]),
             ]
         );
-        let (networks, status) = hops(&site, &["--to", "10=10.99.0.2", "--hops", "1"]);
+        let (networks, status) = hops(
+            &site,
+            &["--to", "10=10.99.0.2", "--hops", "1", "--probes", "1"],
+        );
         assert_eq!((status, &networks[0].0), (Some(1), &"too_far".into()));
         // Whom the daemon knows is found by one address, without any rights.
         BOTH.iter().for_each(|host| site.start(host));
-        let (networks, status) = hops(&site, &["10.77.1.2"]);
+        // One probe: the kernel answers six at once.
+        let (networks, status) = hops(&site, &["10.77.1.2", "--probes", "1"]);
         let ends: Vec<_> = networks.iter().map(|(end, _)| end.as_str()).collect();
         assert_eq!(
             (status, ends),
@@ -675,7 +679,16 @@ fn the_hops_on_each_network_are_found_and_the_network_that_is_silent_is_named() 
         let nobody = ["iprp", "tracert", &file, "10.77.1.9"];
         let nobody = site.hosts.at("left", || Process::start(&nobody, &told_of));
         site.hosts.cut("B");
-        let cut = ["iprp", "tracert", &file, "10.77.2.2", "--wait", "50"];
+        let cut = [
+            "iprp",
+            "tracert",
+            &file,
+            "10.77.2.2",
+            "--probes",
+            "1",
+            "--wait",
+            "100",
+        ];
         let (text, _, status) = site.hosts.at("left", || said(&cut));
         assert_eq!(status, Some(1), "{text}");
         for words in [

@@ -8,6 +8,9 @@ use bumpless_net_linux::{HopAnswer, HopFate};
 
 /// Hops in a row of which nothing is heard before the search ends.
 const SILENT_MAX: usize = 4;
+/// Once a hop has answered a probe, its other answers are waited for three times as long as this one took, as traceroute(8)
+/// does, and this long at least.
+const HERE: Duration = Duration::from_millis(50);
 /// The port of the first probe, as traceroute(8) has it: hardly anybody listens from there on.
 const FIRST_PORT: u16 = 33434;
 
@@ -137,7 +140,9 @@ impl Route {
         let Some(hop) = self.hops.last_mut() else {
             return;
         };
-        hop.answers.push((answer.from, now.since(sent)));
+        let trip = now.since(sent);
+        hop.answers.push((answer.from, trip));
+        self.due = self.due.min(now + (trip + trip + trip).max(HERE));
         match answer.fate {
             HopFate::Exceeded => {}
             HopFate::Reached => self.verdict = Some(RouteEnd::Reached),
@@ -192,8 +197,9 @@ mod tests {
         assert_eq!(second, 2);
         assert!(!later.contains(&ports[1]), "each probe has its port");
         route.answered(at(9), &answer(later[0], 2, HopFate::Reached));
-        assert_eq!((route.poll(at(50)), route.end()), (None, None));
-        assert_eq!(route.poll(at(105)), None);
+        // The other probe is lost: it is not waited for as long as if nobody had answered.
+        assert_eq!((route.poll(at(58)), route.end()), (None, None));
+        assert_eq!(route.poll(at(59)), None);
         assert_eq!(route.end(), Some(&RouteEnd::Reached));
         let heard: Vec<_> = route.hops().iter().map(|hop| hop.answers.len()).collect();
         assert_eq!(heard, [2, 1]);
