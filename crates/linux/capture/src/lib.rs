@@ -27,7 +27,9 @@ mod queue;
 mod rights;
 mod sighting;
 
-pub use firewall::{Captured, Firewall, FirewallError, Mss, Rules, Side, Watched, queue_incoming, tables};
+pub use firewall::{
+    Captured, Firewall, FirewallError, Mss, Rules, Side, Watched, queue_incoming, tables,
+};
 pub use injector::Injector;
 pub use interfaces::{Interface, interfaces};
 pub use packet::{Parsed, build, parse, parse_head};

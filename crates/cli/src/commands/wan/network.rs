@@ -127,7 +127,10 @@ impl Down {
             return Ok(ExitCode::SUCCESS);
         };
         for program in &ended {
-            output::print_line(format_args!("ended: {} (process {})", program.name, program.pid));
+            output::print_line(format_args!(
+                "ended: {} (process {})",
+                program.name, program.pid
+            ));
         }
         output::print_line(format_args!("the network {name} is gone"));
         Ok(ExitCode::SUCCESS)
@@ -179,9 +182,14 @@ impl Exec {
         File::open(running.namespace(node.index()))
             .and_then(|namespace| emulation::enter(&namespace))
             .map_err(|error| {
-                Failure::refused(format_args!("cannot enter {}: {error}; run as root", self.node))
+                Failure::refused(format_args!(
+                    "cannot enter {}: {error}; run as root",
+                    self.node
+                ))
             })?;
-        let error = Command::new(&self.command[0]).args(&self.command[1..]).exec();
+        let error = Command::new(&self.command[0])
+            .args(&self.command[1..])
+            .exec();
         output::warn(format_args!("cannot run {}: {error}", self.command[0]));
         Ok(ExitCode::from(match error.kind() {
             std::io::ErrorKind::NotFound => NOT_FOUND,
@@ -285,7 +293,12 @@ fn show(name: &str, running: &Running, topology: &Topology, as_json: bool) -> Ou
         output::print_line(format_args!("cut: {}", cut.join(", ")));
     }
     for it in &programs {
-        output::print_line(format_args!("at {}: {} (process {})", at(it.node), it.name, it.pid));
+        output::print_line(format_args!(
+            "at {}: {} (process {})",
+            at(it.node),
+            it.name,
+            it.pid
+        ));
     }
     Ok(ExitCode::SUCCESS)
 }

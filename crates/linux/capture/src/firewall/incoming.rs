@@ -6,7 +6,8 @@ use rustix::net::netlink;
 
 use super::expression::{Expressions, QueueKind};
 use super::{
-    APPEND, CREATE, INPUT, IPV4, IPV6, LOCAL_IN, NEW_CHAIN, NEW_RULE, NEW_TABLE, PRIORITY, begin, end,
+    APPEND, CREATE, INPUT, IPV4, IPV6, LOCAL_IN, NEW_CHAIN, NEW_RULE, NEW_TABLE, PRIORITY, begin,
+    end,
 };
 use crate::netlink::Netlink;
 
@@ -34,10 +35,7 @@ pub fn queue_incoming(name: &str, v6: bool, number: u16) -> io::Result<()> {
             .text(1, name)
             .text(2, INPUT)
             .nested(4, |it| {
-                Expressions(it)
-                    .except_from_loopback()
-                    .queue(kind, number)
-                    .0
+                Expressions(it).except_from_loopback().queue(kind, number).0
             });
         netlink.transact(end(batch).bytes())
     };

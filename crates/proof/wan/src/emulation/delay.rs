@@ -78,8 +78,14 @@ fn times(topology: &Topology, host: NodeId) -> Vec<u32> {
 /// The address that a packet is from.
 fn source(header: &[u8]) -> Option<IpAddr> {
     match header.first()? >> 4 {
-        4 => header.get(12..16)?.first_chunk::<4>().map(|it| (*it).into()),
-        6 => header.get(8..24)?.first_chunk::<16>().map(|it| (*it).into()),
+        4 => header
+            .get(12..16)?
+            .first_chunk::<4>()
+            .map(|it| (*it).into()),
+        6 => header
+            .get(8..24)?
+            .first_chunk::<16>()
+            .map(|it| (*it).into()),
         _ => None,
     }
 }
@@ -101,7 +107,11 @@ pub fn hold(queues: &mut [Queue], times: &Times) -> io::Result<()> {
     loop {
         let timeout = held.peek().map(|Reverse((due, _, _))| until(*due));
         events.clear();
-        match epoll::wait(&ready, rustix::buffer::spare_capacity(&mut events), timeout.as_ref()) {
+        match epoll::wait(
+            &ready,
+            rustix::buffer::spare_capacity(&mut events),
+            timeout.as_ref(),
+        ) {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }

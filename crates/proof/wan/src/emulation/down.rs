@@ -69,5 +69,7 @@ fn witness(running: &Running) -> Option<File> {
 fn connected(namespace: &File) -> io::Result<bool> {
     namespace::enter(namespace)?;
     let interfaces = fs::read_to_string("/proc/thread-self/net/dev")?;
-    Ok(interfaces.lines().any(|line| line.trim().starts_with("eth")))
+    Ok(interfaces
+        .lines()
+        .any(|line| line.trim().starts_with("eth")))
 }

@@ -28,7 +28,10 @@ pub fn lacking(topology: &Topology) -> Vec<String> {
         lacking.extend(kernel());
     }
     lacking.extend(memory(nodes, &read("/proc/meminfo")));
-    lacking.extend(namespaces(nodes, &read("/proc/sys/user/max_net_namespaces")));
+    lacking.extend(namespaces(
+        nodes,
+        &read("/proc/sys/user/max_net_namespaces"),
+    ));
     if let Err(few) = open_files::ensure(nodes * NODE_FILES + SPARE_FILES) {
         lacking.push(few.to_string());
     }
@@ -109,7 +112,10 @@ mod tests {
     fn what_is_missing_is_said_with_what_would_fit() {
         assert!(rights("CapEff:\t000001ffffffffff\n").is_empty());
         let none = rights("CapEff:\t0000000000000000\n");
-        assert!(none[0].contains("CAP_NET_ADMIN and CAP_SYS_ADMIN"), "{none:?}");
+        assert!(
+            none[0].contains("CAP_NET_ADMIN and CAP_SYS_ADMIN"),
+            "{none:?}"
+        );
         assert!(none[0].contains("root"), "{none:?}");
         let small = memory(602, "MemTotal: 9 kB\nMemAvailable:  204800 kB\n").unwrap();
         assert!(small.contains("198 nodes would fit"), "{small}");

@@ -100,7 +100,8 @@ fn lost(running: &Running, topology: &Topology) -> io::Result<Vec<usize>> {
         namespace::enter(&File::open(running.namespace(node.index()))?)?;
         namespace::socket()?.dump(link::queues().bytes(), |_, body| {
             let kind = attributes(body, link::QUEUEING_LEN).find(|(kind, _)| *kind == 1);
-            let loses = kind.is_some_and(|(_, kind)| kind == [link::LOSES.as_bytes(), &[0]].concat());
+            let loses =
+                kind.is_some_and(|(_, kind)| kind == [link::LOSES.as_bytes(), &[0]].concat());
             let number = body.get(4..8).and_then(|it| it.first_chunk());
             let number = number.map_or(0, |number| u32::from_ne_bytes(*number));
             let place = number.checked_sub(link::number(0));

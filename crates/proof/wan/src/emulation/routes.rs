@@ -139,7 +139,9 @@ fn compressed(blocks: &[Block]) -> Vec<Route> {
     for block in blocks {
         *times.entry(block.by).or_insert(0) += 1;
     }
-    let most = times.iter().max_by_key(|(by, times)| (**times, usize::MAX - **by));
+    let most = times
+        .iter()
+        .max_by_key(|(by, times)| (**times, usize::MAX - **by));
     let usual = most.map_or(first.by, |(by, _)| *by);
     let common = (first.first ^ last.first).leading_zeros() as u8;
     let common = common.min(first.prefix);

@@ -39,7 +39,10 @@ impl fmt::Display for UpError {
                 all.join("\n  ")
             ),
             Self::Place(error) => error.fmt(f),
-            Self::Failed(why) => write!(f, "the network did not come up, nothing is left of it: {why}"),
+            Self::Failed(why) => write!(
+                f,
+                "the network did not come up, nothing is left of it: {why}"
+            ),
         }
     }
 }
@@ -77,7 +80,8 @@ pub fn up(
     if !lacking.is_empty() {
         return Err(UpError::Lacking(lacking));
     }
-    let why = started(topology, pool, keeper).map_err(|error| UpError::Failed(error.to_string()))?;
+    let why =
+        started(topology, pool, keeper).map_err(|error| UpError::Failed(error.to_string()))?;
     if !why.is_empty() {
         return Err(UpError::Failed(why));
     }
