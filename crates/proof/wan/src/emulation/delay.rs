@@ -10,7 +10,7 @@ use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 use bumpless_capture::Queue;
-use rustix::event::{Timespec, epoll};
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 
 use crate::address::Addresses;
 use crate::route::Ways;
@@ -107,11 +107,17 @@ pub fn hold(queues: &mut [Queue], times: &Times) -> io::Result<()> {
     loop {
         let timeout = held.peek().map(|Reverse((due, _, _))| until(*due));
         events.clear();
-        match epoll::wait(
-            &ready,
-            rustix::buffer::spare_capacity(&mut events),
-            timeout.as_ref(),
-        ) {
+        // Waiting for the whole by epoll would take whole milliseconds.
+        let mut some = [PollFd::new(&ready, PollFlags::IN)];
+        let at_once = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let waited = poll(&mut some, timeout.as_ref()).and_then(|_| {
+            let room = rustix::buffer::spare_capacity(&mut events);
+            epoll::wait(&ready, room, Some(&at_once))
+        });
+        match waited {
             Ok(_) | Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
@@ -163,9 +169,12 @@ mod tests {
         let topology = generate(&shape).unwrap();
         for pool in [Pool::V4, Pool::V6] {
             let addresses = Addresses::new(&topology, pool).unwrap();
-            let host = topology.find("s10-1-1").unwrap();
-            let times = Times::new(&topology, &addresses, &[host]);
-            for from in topology.hosts().filter(|&from| from != host) {
+            let ends = ["s10-1-1", "centre-2"].map(|name| topology.find(name).unwrap());
+            let times = Times::new(&topology, &addresses, &ends);
+            let pairs = ends.iter().enumerate();
+            let pairs = pairs
+                .flat_map(|(place, host)| topology.hosts().map(move |from| (place, *host, from)));
+            for (place, host, from) in pairs.filter(|(_, host, from)| from != host) {
                 let way = Ways::new(&topology, host).way(from).unwrap();
                 let mut header = [0; 40];
                 match addresses.host(from).unwrap() {
@@ -179,7 +188,7 @@ mod tests {
                     }
                 }
                 let us = way.delay_us(&topology);
-                assert_eq!(times.of(0, &header), Duration::from_micros(us));
+                assert_eq!(times.of(place, &header), Duration::from_micros(us));
             }
             assert_eq!(times.of(0, &[]), Duration::ZERO);
             assert_eq!(times.of(0, &[0x45; 20]), Duration::ZERO);
