@@ -3,6 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::panic::resume_unwind;
 use std::thread;
 
 use bumpless_capture::netlink::{Message, Netlink};
@@ -21,6 +22,9 @@ const TABLE: &str = "bumpless_wan";
 const QUEUE: u16 = 1;
 /// Packets that a host holds back at most: a second of what one can be sent.
 const HELD_MAX: u32 = 1 << 16;
+
+/// Threads that bind queues: the kernel lets each wait for the end of a grace period, and they wait together.
+const THREADS: usize = 16;
 
 /// How links get their delays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -208,12 +212,20 @@ impl Builder<'_> {
         if self.netem(made).is_ok() {
             return Ok((Delays::Netem, Vec::new()));
         }
+        let hosts: Vec<_> = self.topology.hosts().collect();
+        let share = hosts.len().div_ceil(THREADS).max(1);
+        let shares: Vec<Vec<_>> = thread::scope(|scope| {
+            let threads: Vec<_> = hosts
+                .chunks(share)
+                .map(|share| scope.spawn(|| self.queues(share, made)))
+                .collect();
+            let ends = threads.into_iter().map(|thread| thread.join());
+            ends.map(|end| end.unwrap_or_else(|panic| resume_unwind(panic)))
+                .collect()
+        });
         let mut queues = Vec::new();
-        for host in self.topology.hosts() {
-            if (self.abandoned)() {
-                return Err("nobody waits for the network any more".to_owned());
-            }
-            match self.held(&made[host.index()].namespace) {
+        for (host, queue) in hosts.into_iter().zip(shares.into_iter().flatten()) {
+            match queue {
                 Ok(queue) => queues.push((host, queue)),
                 Err(error) => {
                     let why = format!(
@@ -223,7 +235,23 @@ impl Builder<'_> {
                 }
             }
         }
+        if (self.abandoned)() {
+            return Err("nobody waits for the network any more".to_owned());
+        }
         Ok((Delays::Held, queues))
+    }
+
+    /// The queues of some hosts, in order.
+    fn queues(&self, hosts: &[NodeId], made: &[Made]) -> Vec<io::Result<Queue>> {
+        let mut queues = Vec::with_capacity(hosts.len());
+        for host in hosts {
+            if (self.abandoned)() {
+                queues.push(Err(io::ErrorKind::Interrupted.into()));
+                continue;
+            }
+            queues.push(self.held(&made[host.index()].namespace));
+        }
+        queues
     }
 
     fn netem(&self, made: &[Made]) -> io::Result<()> {
