@@ -89,11 +89,20 @@ impl Failure {
     /// The same failure, printed as `bumpless.error/1` if `wanted` and not JSON already.
     pub fn in_json(mut self, wanted: bool) -> Self {
         if wanted && self.json.is_none() {
-            let error = self.lines.join("\n");
-            let error = error.strip_prefix("bumpless: ").unwrap_or(&error);
-            self.json = Some(error_object(error));
+            self.json = Some(self.as_json());
         }
         self
+    }
+
+    /// What is said of it to people.
+    pub fn lines(&self) -> &[String] {
+        &self.lines
+    }
+
+    /// The same as `bumpless.error/1`.
+    pub fn as_json(&self) -> Value {
+        let error = self.lines.join("\n");
+        error_object(error.strip_prefix("bumpless: ").unwrap_or(&error))
     }
 
     /// Prints the failure and gives the exit status.
@@ -129,6 +138,15 @@ static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
 /// Prints one line on standard output. Whether it could is told by [`finish`]: commands go on without their reader.
 pub fn print_line(line: impl Display) {
     note(writeln!(io::stdout(), "{line}"));
+}
+
+/// Prints `text` at once; whether it could, so that what would go on for ever ends with its reader.
+pub fn print_text(text: &str) -> bool {
+    let mut out = io::stdout().lock();
+    let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    let is_written = written.is_ok();
+    note(written);
+    is_written
 }
 
 fn note(written: io::Result<()>) {

@@ -424,6 +424,9 @@ fn a_stream_over_ipv6_survives_a_cut() {
         });
         let first = sink.wait_for_more(50);
         site.hosts.cut("A");
+        let (networks, _) = hops(&site, &["fd00:a::2", "--wait", "100", "--probes", "1"]);
+        let reached = ("reached".into(), vec!["fd00:b::2".into()]);
+        assert_eq!(networks, [("silent".into(), vec![]), reached]);
         sink.wait_for_more(200);
         let sent = stream.end();
         wait_until("the last packet", || sink.latest() == sent - 1);
@@ -515,6 +518,318 @@ fn ports_change_while_it_runs_and_a_ping_measures_each_network() {
         assert_eq!(status, Some(2), "{error}");
         let sent = stream.end();
         wait_until("the last packet", || sink.latest() == sent - 1);
+    });
+}
+
+/// A terminal of 24 lines, whose other end collects what is written to it.
+fn terminal() -> (std::fs::File, std::fs::File) {
+    use std::os::fd::FromRawFd;
+    let (mut here, mut there) = (0, 0);
+    let size = libc::winsize {
+        ws_row: 24,
+        ws_col: 100,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    let none = std::ptr::null_mut();
+    // SAFETY: the call fills two integers and reads `size`; null stands for what is not wanted. The descriptors are
+    // nobody else's.
+    unsafe {
+        let opened = libc::openpty(&mut here, &mut there, none, none.cast(), &size);
+        assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
+        (
+            std::fs::File::from_raw_fd(here),
+            std::fs::File::from_raw_fd(there),
+        )
+    }
+}
+
+fn a_live_view_shows_rates_and_redraws_only_a_terminal() {
+    with_hosts(|hosts| {
+        let mut site = Site::new(hosts);
+        BOTH.iter().for_each(|host| site.start(host));
+        let target: SocketAddr = format!("10.77.1.2:{PORT}").parse().unwrap();
+        let sink = Sink::begin(site.udp("right", &target.to_string()));
+        let stream = Stream::begin(site.udp("left", "10.77.1.1:0"), target, 500);
+        wait_until("both networks carry the stream", || {
+            site.sends_on("left", "udp", PORT) == 2
+        });
+        let file = site.name("right");
+        // One JSON line each time.
+        let lines = site.folder.path().join("lines");
+        let watch = ["iprp", "receivers", &file, "--json", "--watch", "0.1"];
+        let view = Process::start(&watch, &lines);
+        let seen = wait_for("pictures with rates", || {
+            let all = support::json_lines(&lines);
+            let rate = |line: &Value| sum(&line["receiving"][0]["networks"][0]["per_s"]);
+            (all.len() >= 4).then(|| all.iter().map(rate).collect::<Vec<_>>())
+        });
+        view.interrupt();
+        assert_eq!(seen[0], None, "the first one has nothing to compare with");
+        let rates: Vec<_> = seen[1..].iter().flatten().collect();
+        assert!(rates.iter().any(|rate| **rate > 50.0), "{rates:?}");
+        // Blocks of words, without a terminal's codes.
+        let blocks = site.folder.path().join("blocks");
+        let watch = ["iprp", "status", &file, "--watch", "0.1"];
+        let view = Process::start(&watch, &blocks);
+        wait_until("blocks", || {
+            view.said().matches("iPRP, process").count() >= 3
+        });
+        let text = view.said();
+        view.interrupt();
+        assert!(text.contains("/s) first"), "{text}");
+        assert!(!text.contains('\x1b'), "{text}");
+        // A terminal is drawn over.
+        let (mut here, there) = terminal();
+        let mut command = Command::new(BUMPLESS);
+        command.args(watch).stdout(there.try_clone().unwrap());
+        let view = Process::spawn(command, &blocks);
+        drop(there);
+        let (mut drawn, mut bytes) = (String::new(), [0; 4096]);
+        while drawn.matches("F\x1b[J").count() < 2 {
+            let length = here.read(&mut bytes).unwrap();
+            drawn.push_str(&String::from_utf8_lossy(&bytes[..length]));
+        }
+        view.interrupt();
+        let _ = stream.end();
+        sink.end();
+        // Nobody to ask: said with the remedy.
+        site.interrupt("right");
+        let (_, error, status) = said(&["iprp", "status", &file, "--watch"]);
+        assert_eq!(status, Some(1));
+        for word in ["no daemon of iPRP runs", "sudo bumpless iprp run", &file] {
+            assert!(error.contains(word), "{word:?} in: {error}");
+        }
+    });
+}
+
+/// Numbers of an object, summed up; `None` if there is no such object.
+fn sum(numbers: &Value) -> Option<f64> {
+    Some(
+        numbers
+            .as_object()?
+            .values()
+            .filter_map(Value::as_f64)
+            .sum(),
+    )
+}
+
+/// What `tracert` finds from `left`: for each network its end and who answered at each hop; and the exit status.
+fn hops(site: &Site, arguments: &[&str]) -> (Vec<(Value, Vec<Value>)>, Option<i32>) {
+    let file = site.name("left");
+    let all = [&["iprp", "tracert", &file, "--json"], arguments].concat();
+    let run = || json(&all, "bumpless.iprp.tracert/1");
+    let (found, status) = site.hosts.at("left", run);
+    let network = |it: &Value| {
+        let hops = it["hops"].as_array().unwrap().iter();
+        let from = |hop: &Value| hop["answers"][0]["from"].clone();
+        (it["end"].clone(), hops.map(from).collect())
+    };
+    let networks = found["networks"].as_array().unwrap();
+    (networks.iter().map(network).collect(), status)
+}
+
+fn the_hops_on_each_network_are_found_and_the_network_that_is_silent_is_named() {
+    with_hosts(|hosts| {
+        let mut site = Site::new(hosts);
+        // A router: what is behind `right` is two hops away on network A.
+        let ip = |host: &str, arguments: &str| {
+            let mut command = Command::new("ip");
+            command.args(arguments.split(' '));
+            let done = site.hosts.at(host, || command.status().unwrap());
+            assert!(done.success(), "ip {arguments}");
+        };
+        ip("left", "route add 10.99.0.2/32 via 10.77.1.2 dev na");
+        ip("right", "route add 10.99.0.2/32 via 10.77.102.2 dev f");
+        ip("field", "address add 10.99.0.2/32 dev lo");
+        ip("field", "route replace 10.77.1.1/32 via 10.77.102.1 dev f2");
+        site.hosts.at("right", || {
+            std::fs::write("/proc/sys/net/ipv4/ip_forward", "1").unwrap();
+        });
+        let behind = ["--to", "10=10.99.0.2", "--to", "11=10.77.2.2"];
+        let (networks, status) = hops(&site, &behind);
+        assert_eq!(status, Some(0), "{networks:?}");
+        assert_eq!(
+            networks,
+            [
+                (
+                    "reached".into(),
+                    vec!["10.77.1.2".into(), "10.99.0.2".into()]
+                ),
+                ("reached".into(), vec!["10.77.2.2".into()]),
+            ]
+        );
+        let (networks, status) = hops(
+            &site,
+            &["--to", "10=10.99.0.2", "--hops", "1", "--probes", "1"],
+        );
+        assert_eq!((status, &networks[0].0), (Some(1), &"too_far".into()));
+        // Whom the daemon knows is found by one address, without any rights.
+        BOTH.iter().for_each(|host| site.start(host));
+        // One probe: the kernel answers six at once.
+        let (networks, status) = hops(&site, &["10.77.1.2", "--probes", "1"]);
+        let ends: Vec<_> = networks.iter().map(|(end, _)| end.as_str()).collect();
+        assert_eq!(
+            (status, ends),
+            (Some(0), vec![Some("reached"), Some("reached")])
+        );
+        let file = site.name("left");
+        // Meanwhile one is asked for who does not show himself.
+        let told_of = site.folder.path().join("nobody");
+        let nobody = ["iprp", "tracert", &file, "10.77.1.9"];
+        let nobody = site.hosts.at("left", || Process::start(&nobody, &told_of));
+        site.hosts.cut("B");
+        let cut = [
+            "iprp",
+            "tracert",
+            &file,
+            "10.77.2.2",
+            "--probes",
+            "1",
+            "--wait",
+            "100",
+        ];
+        let (text, _, status) = site.hosts.at("left", || said(&cut));
+        assert_eq!(status, Some(1), "{text}");
+        for words in [
+            "network 10: 10.77.1.1 on na to 10.77.1.2",
+            "10.77.1.2 reached in one hop",
+            "network 11: 10.77.2.1 on nb to 10.77.2.2\n  nothing answers",
+        ] {
+            assert!(text.contains(words), "{words:?} in: {text}");
+        }
+        // What is asked for is not this host's.
+        let told = |arguments: &[&str], words: &str| {
+            let all = [&["iprp", "tracert", &file], arguments].concat();
+            let (_, error, status) = site.hosts.at("left", || said(&all));
+            assert!(matches!(status, Some(1 | 2)), "{error}");
+            assert!(error.contains(words), "{words:?} in: {error}");
+        };
+        told(&["--to", "12=10.77.1.2"], "it is on 10, 11");
+        told(&["--to", "10=fd00::2"], "the same version of IP");
+        told(&["--to", "10.77.1.2"], "10=192.168.1.2");
+        assert_eq!(nobody.wait().code(), Some(1));
+        let error = std::fs::read_to_string(told_of).unwrap();
+        assert!(error.contains("--to IND=ADDRESS"), "{error}");
+    });
+}
+
+/// Both ends of `iprp test` at work: what they print as JSON ends in files.
+struct Trial {
+    ends: Vec<(Process, PathBuf)>,
+}
+
+impl Trial {
+    fn begin(site: &Site, port: u16, name: &str) -> Self {
+        let port = port.to_string();
+        let start = |host: &str, arguments: &[&str]| {
+            let said = site.folder.path().join(format!("{name}.{host}"));
+            let file = site.name(host);
+            let all = [
+                &["iprp", "test", &file, "--port", &port, "--json"],
+                arguments,
+            ]
+            .concat();
+            let process = site.hosts.at(host, || Process::start(&all, &said));
+            (process, said)
+        };
+        // The sender says hello until the listener is there.
+        let sending = ["10.77.1.2", "--count", "100", "--rate", "500"];
+        let ends = vec![start("right", &["--listen"]), start("left", &sending)];
+        Self { ends }
+    }
+
+    /// What the listener and the sender say, and the sender's exit status.
+    fn end(self) -> (Value, Value, Option<i32>) {
+        let mut ended: Vec<_> = self
+            .ends
+            .into_iter()
+            .map(|(process, said)| {
+                let status = process.wait().code();
+                let text = std::fs::read_to_string(said).unwrap();
+                let value: Value = serde_json::from_str(&text).expect(&text);
+                assert_eq!(value["schema"], "bumpless.iprp.test/1", "{text}");
+                (value, status)
+            })
+            .collect();
+        let (sender, status) = ended.pop().unwrap();
+        let (listener, _) = ended.pop().unwrap();
+        (listener, sender, status)
+    }
+}
+
+fn a_test_stream_tells_what_came_and_what_each_network_carried_and_lost() {
+    with_hosts(|hosts| {
+        let mut site = Site::new(hosts);
+        // The sender's host protects nothing that comes to it: answers are not replicated.
+        let (a, b) = ("interface = \"na\"", "interface = \"nb\"");
+        site.write("left", a, b, "");
+        BOTH.iter().for_each(|host| site.start(host));
+        let file = site.name("left");
+        let nobody = site.folder.path().join("nobody");
+        let arguments = ["iprp", "test", &file, "10.77.1.2", "--port", "4799"];
+        let alone = site
+            .hosts
+            .at("left", || Process::start(&arguments, &nobody));
+        let of_network = |value: &Value, field: &str| {
+            let networks = value["networks"].as_array().unwrap().iter();
+            networks.map(|it| it[field].clone()).collect::<Vec<_>>()
+        };
+        let whole = |value: &Value| {
+            let stream = &value["stream"];
+            assert_eq!(
+                (&stream["arrived"], &stream["lost"]),
+                (&100.into(), &0.into()),
+                "{value}"
+            );
+            assert_eq!(stream["doubled"], 0, "{value}");
+        };
+        // Beside one that is monitored, one that is not.
+        let monitored = Trial::begin(&site, PORT, "monitored");
+        let other = Trial::begin(&site, PORT + 1, "other");
+        let (listener, sender, status) = monitored.end();
+        whole(&listener);
+        whole(&sender);
+        assert_eq!(status, Some(0), "{sender}");
+        assert_eq!(of_network(&sender, "ind"), [10, 11]);
+        assert_eq!(of_network(&sender, "sent"), [100, 100], "{sender}");
+        assert_eq!(of_network(&sender, "lost"), [0, 0], "{sender} {listener}");
+        let firsts = of_network(&listener, "first");
+        let firsts: u64 = firsts.iter().filter_map(Value::as_u64).sum();
+        assert_eq!(firsts, 100, "each was handed on once: {listener}");
+        assert_eq!(sender["warnings"], serde_json::json!([]));
+        let (listener, sender, status) = other.end();
+        whole(&sender);
+        assert_eq!((status, &sender["replicated"]), (Some(0), &false.into()));
+        for value in [listener, sender] {
+            let warning = value["warnings"].to_string();
+            assert!(warning.contains("4714 is not monitored"), "{warning}");
+            assert!(warning.contains("iprp reload"), "{warning}");
+        }
+        // One network is dead: what it lost is told, and the report comes back on the other one.
+        site.hosts.cut("A");
+        let (_, sender, status) = Trial::begin(&site, PORT, "cut").end();
+        whole(&sender);
+        assert_eq!(status, Some(0), "{sender}");
+        assert_eq!(of_network(&sender, "lost"), [100, 0], "{sender}");
+        assert_eq!(alone.wait().code(), Some(1));
+        let error = std::fs::read_to_string(nobody).unwrap();
+        assert!(error.contains("--listen --port 4799"), "{error}");
+        let long = [
+            "iprp",
+            "test",
+            &file,
+            "10.77.1.2",
+            "--port",
+            "1",
+            "--rate",
+            "1",
+            "-c",
+            "700",
+        ];
+        let (_, error, status) = said(&long);
+        assert_eq!(status, Some(2), "{error}");
+        assert!(error.contains("longer than 600 s"), "{error}");
     });
 }
 
@@ -667,6 +982,9 @@ bumpless_testing::tests!(
     a_killed_daemon_leaves_flows_as_they_were_and_comes_back_without_a_loss,
     a_stream_over_ipv6_survives_a_cut,
     ports_change_while_it_runs_and_a_ping_measures_each_network,
+    a_live_view_shows_rates_and_redraws_only_a_terminal,
+    the_hops_on_each_network_are_found_and_the_network_that_is_silent_is_named,
+    a_test_stream_tells_what_came_and_what_each_network_carried_and_lost,
     each_wrong_input_is_told_with_its_remedy,
     missing_rights_and_a_second_daemon_are_told,
 );

@@ -1,19 +1,33 @@
 //! `bumpless iprp`: packets of unmodified programs over several networks at once.
 
 mod check;
+mod picture;
 mod ping;
+mod rates;
 mod run;
+mod screen;
 mod show;
+mod test;
+mod tracert;
 
+use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use bumpless_iprp_daemon::{Config, Request, socket_path};
+use bumpless_iprp_daemon::{Config, Request, Way, socket_path};
 use bumpless_node::control;
 use bumpless_node::key_file::folder_of;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use crate::output::{Failure, Outcome};
+
+/// How long a host that the daemon does not know has for showing itself.
+const SHOW: Duration = Duration::from_secs(2);
+/// Between two looks at whether it has.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Protect any application's packets over several networks at once, without touching it
 ///
@@ -34,6 +48,8 @@ enum Action {
     Receivers(show::Receivers),
     Reload(show::Reload),
     Ping(ping::Ping),
+    Tracert(tracert::Tracert),
+    Test(test::Test),
 }
 
 impl Iprp {
@@ -47,6 +63,8 @@ impl Iprp {
             Action::Receivers(command) => command.run(),
             Action::Reload(command) => command.run(),
             Action::Ping(command) => command.run(),
+            Action::Tracert(command) => command.run(),
+            Action::Test(command) => command.run(),
         }
     }
 }
@@ -58,19 +76,74 @@ fn load(path: &Path, as_json: bool) -> Result<Config, Failure> {
 }
 
 /// The daemon on this host, as another process reaches it.
-struct Daemon(PathBuf);
+struct Daemon {
+    file: PathBuf,
+    socket: PathBuf,
+}
 
 impl Daemon {
     fn of(file: &Path, as_json: bool) -> Result<Self, Failure> {
         let config = load(file, as_json)?;
-        Ok(Self(socket_path(&config, folder_of(Some(file)))))
+        Ok(Self {
+            file: file.to_owned(),
+            socket: socket_path(&config, folder_of(Some(file))),
+        })
     }
 
     fn ask(&self, request: &Request) -> Result<Value, Failure> {
-        let reply = control::request(&self.0, request).map_err(Failure::refused)?;
+        let reply = control::request(&self.socket, request);
+        let reply = reply.map_err(|error| self.not_reached(&error))?;
         match reply["error"].as_str() {
             Some(error) => Err(Failure::refused(error)),
             None => Ok(reply),
         }
     }
+
+    /// Where `host` is reached on each network that both have. A host that is not known has some seconds for showing itself.
+    fn ways(&self, host: IpAddr) -> Result<Vec<Way>, Failure> {
+        let until = Instant::now() + SHOW;
+        loop {
+            let reply = self.ask(&Request::Ways { host })?;
+            let ways: Vec<_> = reply["networks"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(way)
+                .collect();
+            if !ways.is_empty() {
+                return Ok(ways);
+            }
+            if Instant::now() > until {
+                return Err(Failure::refused(format_args!(
+                    "the daemon on this host knows of no daemon at {host}, which does not show itself: is `bumpless iprp run` \
+                     running there, with the same key, and does the network let UDP pass to its control port? The hops to a host \
+                     without iPRP are found by its address on each network, `--to IND=ADDRESS`"
+                )));
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn not_reached(&self, error: &io::Error) -> Failure {
+        let (file, socket) = (self.file.display(), self.socket.display());
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                Failure::refused(format_args!(
+                    "no daemon of iPRP runs on this host with {file} (nobody answers at {socket}): start it with \
+                 `sudo bumpless iprp run {file}`, or name the file with which it runs"
+                ))
+            }
+            _ => Failure::refused(error),
+        }
+    }
+}
+
+fn way(it: &Value) -> Option<Way> {
+    let address = |name: &str| it[name].as_str()?.parse().ok();
+    Some(Way {
+        ind: u8::try_from(it["ind"].as_u64()?).ok()?,
+        interface: it["interface"].as_str()?.to_owned(),
+        from: address("from")?,
+        to: address("to")?,
+    })
 }

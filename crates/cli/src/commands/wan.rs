@@ -1,5 +1,7 @@
 //! `bumpless wan`: a power grid's wide-area network.
 
+mod network;
+
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::{fs, io};
@@ -32,6 +34,16 @@ enum Action {
     Topology(Describe),
     /// Tell the way between two nodes with the fewest hops, and what a packet takes on it
     Path(Route),
+    Up(network::Up),
+    Down(network::Down),
+    Status(network::Status),
+    Exec(network::Exec),
+    /// Make links carry nothing, without telling anybody: interfaces stay up, and routes stay
+    Cut(network::Links),
+    /// Make links carry everything again
+    Heal(network::Links),
+    #[command(hide = true)]
+    Keep(network::Keep),
 }
 
 #[derive(Debug, Args)]
@@ -117,6 +129,22 @@ impl Wan {
                 let json = path.json;
                 path.run().map_err(|failure| failure.in_json(json))
             }
+            Action::Up(up) => {
+                let json = up.json;
+                up.run().map_err(|failure| failure.in_json(json))
+            }
+            Action::Down(down) => {
+                let json = down.json;
+                down.run().map_err(|failure| failure.in_json(json))
+            }
+            Action::Status(status) => {
+                let json = status.json;
+                status.run().map_err(|failure| failure.in_json(json))
+            }
+            Action::Exec(exec) => exec.run(),
+            Action::Cut(links) => links.cut(),
+            Action::Heal(links) => links.heal(),
+            Action::Keep(keep) => keep.run(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! 5.12 and later). On older kernels one that was left behind is removed by the next start.
 
 mod expression;
+mod incoming;
 
 use std::fmt;
 use std::io;
@@ -14,6 +15,7 @@ use rustix::io::Errno;
 use rustix::net::netlink;
 
 use self::expression::{Expressions, QueueKind};
+pub use self::incoming::queue_incoming;
 use crate::netlink::{Message, Netlink, attributes};
 
 const BATCH_BEGIN: u16 = 0x10;

@@ -3,14 +3,14 @@
 //! | module | owns |
 //! |---|---|
 //! | `firewall` | the host's rules that are ours, in two tables of their own: what is queued, what is shown, the MSS |
-//! | `queue` | outgoing packets that wait for a verdict (NFQUEUE) |
+//! | `queue` | packets that wait for a verdict (NFQUEUE): outgoing ones, or all that come in |
 //! | `sighting` | heads of incoming packets, which go on without waiting (NFLOG) |
 //! | `packet` | IP packets read, and made with their checksums |
 //! | `injector` | packets given to the host as if they had arrived |
 //! | `ports` | UDP sockets of one port on several networks, which know on which one a datagram came |
 //! | `interfaces` | addresses and MTUs of the host |
 //! | `rights` | what the kernel permits, and how more is granted |
-//! | `netlink` | messages to the kernel |
+//! | `netlink` | messages to the kernel, of any of its parts |
 //!
 //! The kernel is spoken to by netlink and not by `iptables` or `nft`, which a host may not have. The tables belong to the
 //! process's socket: the kernel removes them with it, however the process ends. `nfq` (the crate for NFQUEUE) has
@@ -20,14 +20,16 @@
 mod firewall;
 mod injector;
 mod interfaces;
-mod netlink;
+pub mod netlink;
 mod packet;
 mod ports;
 mod queue;
 mod rights;
 mod sighting;
 
-pub use firewall::{Captured, Firewall, FirewallError, Mss, Rules, Side, Watched, tables};
+pub use firewall::{
+    Captured, Firewall, FirewallError, Mss, Rules, Side, Watched, queue_incoming, tables,
+};
 pub use injector::Injector;
 pub use interfaces::{Interface, interfaces};
 pub use packet::{Parsed, build, parse, parse_head};

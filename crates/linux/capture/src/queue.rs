@@ -1,4 +1,4 @@
-//! Outgoing packets that wait for a verdict (NFQUEUE; linux/netfilter/nfnetlink_queue.h).
+//! Packets that wait for a verdict (NFQUEUE; linux/netfilter/nfnetlink_queue.h).
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
@@ -28,6 +28,10 @@ mod attribute {
 
 /// The kernel lets packets pass that it cannot queue.
 const FAIL_OPEN: u32 = 1;
+/// Large segments come whole.
+const WHOLE: u32 = 4;
+/// Bytes of a packet that is held which are shown: the header of IPv6.
+const HEAD: [u8; 4] = [0, 0, 0, 40];
 const BIND: u8 = 1;
 const COPY_PACKET: u8 = 2;
 /// Longest packet and what the kernel says of it.
@@ -59,17 +63,31 @@ impl Queue {
     /// # Errors
     /// Another process has the queue, or the right to it (CAP_NET_ADMIN) is missing.
     pub fn open(number: u16, length: u32) -> io::Result<Self> {
+        Self::bound(number, length, [0, 0, 0xFF, 0xFF], FAIL_OPEN)
+    }
+
+    /// Binds queue `number` to hold packets of which only the head is of interest, and which go on by [`Self::release`].
+    /// At most `length` wait; what would be one more is lost, as with any queue that is full. Large segments stay whole.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn hold(number: u16, length: u32) -> io::Result<Self> {
+        Self::bound(number, length, HEAD, WHOLE)
+    }
+
+    fn bound(number: u16, length: u32, range: [u8; 4], flags: u32) -> io::Result<Self> {
         let netlink = Netlink::open(Some(netlink::NETFILTER))?;
         netlink.set_room(ROOM);
+        let [a, b, c, d] = range;
         // All in one message: no packet can come in between.
         let message = Message::new()
             .begin(CONFIG, 0)
             .netfilter(0, number)
             .attribute(attribute::COMMAND, &[BIND, 0, 0, 0])
-            .attribute(attribute::PARAMETERS, &[0, 0, 0xFF, 0xFF, COPY_PACKET])
+            .attribute(attribute::PARAMETERS, &[a, b, c, d, COPY_PACKET])
             .number(attribute::LENGTH_MAX, length)
-            .number(attribute::MASK, FAIL_OPEN)
-            .number(attribute::FLAGS, FAIL_OPEN);
+            .number(attribute::MASK, flags)
+            .number(attribute::FLAGS, flags);
         netlink
             .transact(message.bytes())
             .map_err(|error| failed(&format!("cannot bind NFQUEUE {number}"), error))?;
@@ -78,6 +96,31 @@ impl Queue {
             number,
             buffer: vec![0; BUFFER].into(),
         })
+    }
+
+    /// Gives number and head of each packet that has come to `take`, at most about `max`; they are held until they are
+    /// released.
+    ///
+    /// # Errors
+    /// As [`Self::drain`].
+    pub fn take(&mut self, max: usize, mut take: impl FnMut(u32, &[u8])) -> io::Result<()> {
+        let mut count = 0;
+        while count < max {
+            let Some(answers) = self.netlink.receive(&mut self.buffer)? else {
+                break;
+            };
+            let packets = messages(answers).filter(|(kind, _)| *kind == PACKET);
+            for (id, head) in packets.filter_map(|(_, body)| read(body)) {
+                count += 1;
+                take(id, head);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets a packet go on that was held.
+    pub fn release(&self, id: u32) {
+        tell(&self.netlink, VERDICT, (self.number, 1), id);
     }
 
     /// Hands at most `max` packets to `decide`, in order, and tells the kernel the verdicts; returns how many there were.

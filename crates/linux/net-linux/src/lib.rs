@@ -1,4 +1,4 @@
-//! Linux drivers: batched UDP links, pacing, wake-up, real-time threads and ICMP.
+//! Linux drivers: batched UDP links, pacing, wake-up, real-time threads, ICMP, hops, and the size of a terminal.
 //!
 //! Everything that touches the kernel for the data plane is here, so that the cores stay free of
 //! I/O, clocks and randomness. Start with [`Link`], the boundary at which a network begins, and
@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod errno;
+pub mod hop;
 pub mod jitter;
 pub mod link;
 pub mod open_files;
@@ -16,10 +17,12 @@ pub mod poll;
 pub mod random;
 pub mod realtime;
 mod sys;
+pub mod terminal;
 pub mod udp;
 
 pub use clock::Clock;
 pub use errno::Errno;
+pub use hop::{HopAnswer, HopFate, HopProber};
 pub use jitter::{JitterMeter, Stall};
 pub use link::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
 pub use pace::Pacer;

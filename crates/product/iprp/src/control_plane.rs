@@ -363,6 +363,7 @@ impl ControlPlane {
                 let id = self.state.pings.begin(now, host, count, every);
                 json!({"schema": "bumpless.iprp.ping/1", "id": id})
             }
+            Request::Ways { host } => self.ways(now, host),
             Request::PingResult { id } => match self.state.pings.result(now, id) {
                 Some(result) => result,
                 None => refusal(format_args!(
@@ -371,6 +372,23 @@ impl ControlPlane {
             },
         };
         let _ = reply.try_send(answer);
+    }
+
+    fn ways(&mut self, now: Instant, host: std::net::IpAddr) -> Value {
+        let ways = self.closed.ways(host);
+        if ways.is_empty() {
+            self.tell_of_self(now, host);
+        }
+        let networks = ways.into_iter().filter_map(|(card, to)| {
+            let own = self.attachments.get(card)?;
+            Some(json!({
+                "ind": own.ind.get(),
+                "interface": own.interface,
+                "from": own.address.to_string(),
+                "to": to.to_string(),
+            }))
+        });
+        json!({"schema": "bumpless.iprp.ways/1", "networks": networks.collect::<Vec<_>>()})
     }
 
     /// Shows this process to the host at an address, which then shows itself.

@@ -51,6 +51,9 @@ impl fmt::Display for SocketError {
 impl std::error::Error for SocketError {}
 
 /// The host's networks at present.
+///
+/// # Errors
+/// Everything that keeps the rules of the file, which messages call `file`, from saying which these are.
 pub fn find_attachments(config: &Config, file: &str) -> Result<Vec<Attachment>, Vec<Problem>> {
     let problem = |line: usize, wrong: String, right: &str| Problem {
         file: file.to_owned(),

@@ -10,6 +10,8 @@
 //! | `data_plane` | the thread on which packets pass |
 //! | `control_plane` | the thread beside it: control messages, the firewall's sets, events, pings |
 //! | `daemon` | the parts put together; starting, changing, ending |
+//! | `route`, `tracert` | the hops to another host on each network |
+//! | `trial` | a bounded stream between two hosts, and what came of it |
 //! | `request`, `status` | what can be asked of a running daemon, and what it answers |
 #![forbid(unsafe_code)]
 
@@ -25,10 +27,21 @@ mod networks;
 mod ping;
 mod request;
 mod root;
+mod route;
 mod snapshot;
 mod status;
+mod tracert;
+mod trial;
 
+pub use bumpless_iprp::Side;
 pub use config::{Config, Prefix, Rule, sample};
 pub use daemon::{Options, RunError, check_host, run};
+pub use host::find_attachments as own_networks;
 pub use networks::{Attachment, Names, attachments};
 pub use request::{Request, socket_path};
+pub use route::{Hop, RouteEnd, RouteLimits};
+pub use tracert::{Traced, Way, trace, traced_json};
+pub use trial::{
+    COUNT_MAX, Came, Carried, Heard, LEN_MAX, LEN_MIN, ListenPlan, Report, SendPlan, Sent, Spread,
+    TrialError, listen, send,
+};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bumpless_iprp::{Discard, Ind, Mode, PathStatus, TCP};
+use bumpless_iprp::{Discard, Ind, Mode, PathStatus, Side, TCP};
 use serde_json::{Value, json};
 
 use crate::event::miswired;
@@ -82,10 +82,18 @@ fn protocol(number: u8) -> &'static str {
     }
 }
 
+const fn side(side: Side) -> &'static str {
+    match side {
+        Side::Destination => "destination",
+        Side::Source => "source",
+    }
+}
+
 fn sending(it: &Sending) -> Value {
     json!({
         "flow": it.scope.to_string(),
         "protocol": protocol(it.scope.protocol),
+        "side": side(it.scope.side),
         "port": it.scope.port,
         "destination": it.scope.destination.to_string(),
         "mode": mode(it.mode),
@@ -130,6 +138,7 @@ fn receiving(it: &Receiving) -> Value {
         "source": it.source.to_string(),
         "flow": it.scope.to_string(),
         "protocol": protocol(it.scope.protocol),
+        "side": side(it.scope.side),
         "port": it.scope.port,
         "replicated": it.replicated,
         "last_ms": it.ago.as_millis(),

@@ -8,11 +8,13 @@
 //! | `route` | ways with the fewest hops, and what a packet takes on one |
 //! | `address` | an address for each end of each link, from a pool |
 //! | `picture` | a page that shows every node and finds it |
+//! | `emulation` | the network on this machine: namespaces, cables, routes, delays, outages |
 //! | `containerlab` | the same network for an engine of several machines |
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod address;
 pub mod containerlab;
+pub mod emulation;
 mod generate;
 pub mod picture;
 pub mod route;

@@ -2,13 +2,21 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use bumpless_iprp_daemon::Request;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Daemon;
-use crate::output::{self, Outcome};
+use super::screen::Screen;
+use super::{Daemon, picture, rates};
+use crate::output::{self, Failure, Outcome};
+use crate::stop;
+
+/// Between two looks at whether the view is to end.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Show networks, sessions, counters and weaknesses of the daemon on this host
 ///
@@ -17,6 +25,8 @@ use crate::output::{self, Outcome};
 pub struct Status {
     #[command(flatten)]
     asked: Asked,
+    #[command(flatten)]
+    view: View,
     /// Show counters that are zero, too
     #[arg(long)]
     all: bool,
@@ -27,6 +37,8 @@ pub struct Status {
 pub struct Senders {
     #[command(flatten)]
     asked: Asked,
+    #[command(flatten)]
+    view: View,
 }
 
 /// Show what this host receives: for each sender what came first, twice, too late or on the wrong network, by network
@@ -34,6 +46,8 @@ pub struct Senders {
 pub struct Receivers {
     #[command(flatten)]
     asked: Asked,
+    #[command(flatten)]
+    view: View,
 }
 
 /// Have the daemon on this host read its file again: monitored ports and networks change while it runs
@@ -47,184 +61,148 @@ pub struct Reload {
 struct Asked {
     /// The host's file
     config: PathBuf,
-    /// Print JSON (schema bumpless.iprp.status/1, of reload bumpless.iprp.reload/1)
+    /// Print JSON (schema bumpless.iprp.status/1, senders/1, receivers/1, of reload bumpless.iprp.reload/1)
     #[arg(long)]
     json: bool,
 }
 
+#[derive(Debug, Args)]
+struct View {
+    /// Look again every SECONDS (0.1 to 3600; 1 if left out) until Ctrl-C, with rates per second since the last look: in
+    /// place on a terminal, else one block below the other; with --json one line each time
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "1", value_parser = seconds)]
+    watch: Option<Duration>,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok();
+    let seconds = seconds.filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "give 0.1 to 3600 seconds; a file's name comes before --watch".to_owned())
+}
+
+/// How a status is shown.
+struct Form {
+    lines: fn(&Value) -> Vec<String>,
+    json: fn(&Value) -> Value,
+}
+
 impl Asked {
-    fn ask(&self, request: &Request, show: impl FnOnce(&Value)) -> Outcome {
-        let answer = || {
-            let reply = Daemon::of(&self.config, self.json)?.ask(request)?;
-            Ok(reply)
+    /// Shows the daemon's status in this form: once, or again and again.
+    fn show(&self, view: &View, form: &Form) -> Outcome {
+        let shown = match view.watch {
+            None => self.status().map(|status| self.show_once(&status, form)),
+            Some(every) => self.watch(every, form),
         };
-        let reply = answer().map_err(|failure: output::Failure| failure.in_json(self.json))?;
-        show(&reply);
+        shown.map_err(|failure| failure.in_json(self.json))?;
         Ok(ExitCode::SUCCESS)
+    }
+
+    fn status(&self) -> Result<Value, Failure> {
+        Daemon::of(&self.config, self.json)?.ask(&Request::Status)
+    }
+
+    fn show_once(&self, status: &Value, form: &Form) {
+        match self.json {
+            true => output::print_line((form.json)(status)),
+            false => (form.lines)(status).iter().for_each(output::print_line),
+        }
+    }
+
+    fn watch(&self, every: Duration, form: &Form) -> Result<(), Failure> {
+        let daemon = Daemon::of(&self.config, self.json)?;
+        let stop = stop::stop_flag()?;
+        let mut screen = Screen::new();
+        let mut before = daemon.ask(&Request::Status)?;
+        let mut picture: Result<_, Failure> = Ok(before.clone());
+        let mut due = Instant::now();
+        loop {
+            let is_read = match (&picture, self.json) {
+                (Ok(status), true) => output::print_text(&format!("{}\n", (form.json)(status))),
+                (Ok(status), false) => screen.show(&(form.lines)(status)),
+                // It may be starting again, and the view goes on then.
+                (Err(failure), true) => output::print_text(&format!("{}\n", failure.as_json())),
+                (Err(failure), false) => screen.show(failure.lines()),
+            };
+            due += every;
+            while is_read && !stop.load(Ordering::Relaxed) && Instant::now() < due {
+                thread::sleep(LOOK.min(due.saturating_duration_since(Instant::now())));
+            }
+            if !is_read || stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            // What was missed while the process was stopped is not made up for.
+            if due + every < Instant::now() {
+                due = Instant::now();
+            }
+            picture = daemon.ask(&Request::Status).map(|mut status| {
+                let as_it_is = status.clone();
+                rates::add(&mut status, &before);
+                before = as_it_is;
+                status
+            });
+        }
     }
 }
 
 impl Status {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let (as_json, all) = (self.asked.json, self.all);
-        self.asked.ask(&Request::Status, |status| match as_json {
-            true => output::print_line(status),
-            false => print_status(status, all),
-        })
+        let lines: fn(&Value) -> Vec<String> = match self.all {
+            true => |status| picture::status(status, true),
+            false => |status| picture::status(status, false),
+        };
+        let json = Value::clone;
+        self.asked.show(&self.view, &Form { lines, json })
     }
 }
 
 impl Senders {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let as_json = self.asked.json;
-        self.asked.ask(&Request::Status, |status| match as_json {
-            true => output::print_line(
-                json!({"schema": "bumpless.iprp.senders/1", "sending": status["sending"]}),
-            ),
-            false => print_sending(status),
-        })
+        let form = Form {
+            lines: picture::sending,
+            json: |status| json!({"schema": "bumpless.iprp.senders/1", "sending": status["sending"]}),
+        };
+        self.asked.show(&self.view, &form)
     }
 }
 
 impl Receivers {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let as_json = self.asked.json;
-        self.asked.ask(&Request::Status, |status| match as_json {
-            true => output::print_line(json!({
-                "schema": "bumpless.iprp.receivers/1",
-                "receiving": status["receiving"],
-                "discarded": status["discarded"],
-                "weaknesses": status["weaknesses"],
-            })),
-            false => {
-                print_receiving(status);
-                print_numbers("discarded", &status["discarded"], false);
-                print_weaknesses(status);
-            }
-        })
+        let form = Form {
+            lines: picture::receiving,
+            json: receivers,
+        };
+        self.asked.show(&self.view, &form)
     }
+}
+
+fn receivers(status: &Value) -> Value {
+    let mut shown = json!({
+        "schema": "bumpless.iprp.receivers/1",
+        "receiving": status["receiving"],
+        "discarded": status["discarded"],
+        "weaknesses": status["weaknesses"],
+    });
+    if !status["discarded_per_s"].is_null() {
+        shown["discarded_per_s"] = status["discarded_per_s"].clone();
+    }
+    shown
 }
 
 impl Reload {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         let as_json = self.asked.json;
-        self.asked.ask(&Request::Reload, |reply| match as_json {
-            true => output::print_line(reply),
-            false => output::print_line("the file was read again and is in force"),
-        })
-    }
-}
-
-fn print_status(status: &Value, all: bool) {
-    output::print_line(format_args!(
-        "iPRP, process {}, up {:.0} s",
-        status["pid"],
-        status["uptime_s"].as_f64().unwrap_or_default()
-    ));
-    for it in list(&status["networks"]) {
-        output::print_line(format_args!(
-            "  network {}: {} on {}; {} datagrams came, {} not taken by the system",
-            it["ind"],
-            text(&it["address"]),
-            text(&it["interface"]),
-            it["came"],
-            it["not_taken"]
-        ));
-    }
-    print_sending(status);
-    print_receiving(status);
-    print_numbers("counters", &status["counters"], all);
-    print_numbers("discarded", &status["discarded"], all);
-    print_numbers("control messages refused", &status["control_refused"], all);
-    print_weaknesses(status);
-}
-
-fn print_sending(status: &Value) {
-    for it in list(&status["sending"]) {
-        let state = match it["suspended"] == true {
-            true => "suspended, packets leave as they are",
-            false => text(&it["mode"]),
-        };
-        output::print_line(format_args!("  sends {}: {state}", text(&it["flow"])));
-        for path in list(&it["networks"]) {
-            let trip = path["round_trip_us"].as_f64();
-            let trip = trip.map_or(String::new(), |us| format!(", round trip {us:.0} us"));
-            let carries = if path["carries"] == true {
-                ", carries"
-            } else {
-                ""
-            };
-            let silent = if path["silent"] == true {
-                ", silent"
-            } else {
-                ""
-            };
-            let absent = if path["usable"] == true {
-                ""
-            } else {
-                ", not on this host"
-            };
-            output::print_line(format_args!(
-                "    network {} to {}: {} copies, {} of them again{trip}{carries}{silent}{absent}",
-                path["ind"],
-                text(&path["to"]),
-                path["sent"],
-                path["again"]
-            ));
+        let asked = Daemon::of(&self.asked.config, as_json);
+        let reply = asked.and_then(|daemon| daemon.ask(&Request::Reload));
+        match (reply.map_err(|failure| failure.in_json(as_json))?, as_json) {
+            (reply, true) => output::print_line(&reply),
+            (_, false) => output::print_line("the file was read again and is in force"),
         }
+        Ok(ExitCode::SUCCESS)
     }
-}
-
-fn print_receiving(status: &Value) {
-    for it in list(&status["receiving"]) {
-        let state = match it["replicated"] == true {
-            true => "replicated",
-            false => "not replicated: the sender has not answered",
-        };
-        output::print_line(format_args!(
-            "  receives {} from {}: {state}, last {} ms ago",
-            text(&it["flow"]),
-            text(&it["source"]),
-            it["last_ms"]
-        ));
-        for came in list(&it["networks"]) {
-            output::print_line(format_args!(
-                "    network {}: {} first, {} duplicate, {} very late, {} on another network",
-                came["ind"],
-                came["first"],
-                came["duplicate"],
-                came["very_late"],
-                came["wrong_network"]
-            ));
-        }
-    }
-}
-
-fn print_numbers(title: &str, numbers: &Value, all: bool) {
-    let numbers = numbers.as_object().into_iter().flatten();
-    let shown: Vec<_> = numbers
-        .filter(|(_, value)| all || **value != 0)
-        .map(|(name, value)| format!("{name} {value}"))
-        .collect();
-    for line in shown.chunks(6) {
-        output::print_line(format_args!("  {title}: {}", line.join(", ")));
-    }
-}
-
-fn print_weaknesses(status: &Value) {
-    for weakness in list(&status["weaknesses"]) {
-        output::print_line(format_args!("  weakness: {}", text(weakness)));
-    }
-}
-
-fn list(value: &Value) -> &[Value] {
-    value.as_array().map(Vec::as_slice).unwrap_or_default()
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or("?")
 }

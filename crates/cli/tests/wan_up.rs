@@ -1,0 +1,197 @@
+//! The wide-area network on this machine: it comes up, carries packets, is cut, and leaves nothing behind.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bumpless_testing::need_namespaces;
+use serde_json::Value;
+
+/// A network of this process, which is gone when the test ends.
+struct Grid(String);
+
+impl Grid {
+    fn new(test: &str) -> Self {
+        need_namespaces();
+        Self(format!("t{}-{test}", std::process::id()))
+    }
+
+    fn command(&self, action: &str, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+        command
+            .args(["wan", action, "--name", &self.0])
+            .args(arguments);
+        command
+    }
+
+    fn wan(&self, action: &str, arguments: &[&str]) -> Output {
+        self.command(action, arguments).output().unwrap()
+    }
+
+    fn done(&self, action: &str, arguments: &[&str]) -> String {
+        let output = self.wan(action, arguments);
+        let said = said(&output);
+        assert!(output.status.success(), "{action}: {said}");
+        said
+    }
+
+    fn up(&self, arguments: &[&str]) -> Value {
+        let arguments = [&["--backbone-pairs", "3", "--json"], arguments].concat();
+        let status: Value = serde_json::from_str(&self.done("up", &arguments)).unwrap();
+        assert_eq!(status["schema"], "bumpless.wan-status/1");
+        status
+    }
+
+    /// Whether one packet from `centre-1` to the host with this address is answered.
+    fn answers(&self, address: &str) -> bool {
+        let ping = ["centre-1", "--", "ping", "-c", "1", "-W", "1", address];
+        self.wan("exec", &ping).status.success()
+    }
+
+    /// The address by which a host is known.
+    fn address(&self, node: &str) -> String {
+        let told = self.done("exec", &[node, "--", "ip", "-j", "address", "show", "lo"]);
+        let told: Value = serde_json::from_str(&told).unwrap();
+        let all = told[0]["addr_info"].as_array().unwrap();
+        let own = all
+            .iter()
+            .find(|it| it["local"] != "127.0.0.1" && it["local"] != "::1");
+        own.unwrap()["local"].as_str().unwrap().to_owned()
+    }
+
+    fn nothing_is_left(&self) {
+        for ending in ["lock", "json", "part"] {
+            let file = format!("/run/bumpless-wan-{}.{ending}", self.0);
+            assert!(!Path::new(&file).exists(), "{file}");
+        }
+    }
+}
+
+impl Drop for Grid {
+    fn drop(&mut self) {
+        let _ = self.command("down", &[]).output();
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
+}
+
+fn kill(pid: u64) {
+    let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
+    assert!(killed.unwrap().success());
+}
+
+fn runs(pid: u64) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn until(what: &str, condition: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !condition() {
+        assert!(since.elapsed() < Duration::from_secs(20), "{what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn a_network_carries_packets_is_cut_and_healed_and_goes() {
+    let grid = Grid::new("whole");
+    let status = grid.up(&[]);
+    assert_eq!(status["nodes"], 92);
+    let far = grid.address("s02-1-1");
+    assert!(grid.answers(&far));
+    let way = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+        .args([
+            "wan",
+            "path",
+            "centre-1",
+            "s02-1-1",
+            "--backbone-pairs",
+            "3",
+            "--json",
+        ])
+        .output()
+        .unwrap();
+    let way: Value = serde_json::from_slice(&way.stdout).unwrap();
+    if status["delays"]["by"] != "lacking" {
+        // -U: what a program sees. Otherwise ping takes the time at which a packet reached the host that holds it.
+        let ping = ["centre-1", "--", "ping", "-U", "-c", "3", "-i", "0.2", &far];
+        let told = grid.done("exec", &ping);
+        let least = told.split(" = ").nth(1).and_then(|it| it.split('/').next());
+        let least: f64 = least.unwrap().parse().unwrap();
+        assert!(
+            1e3 * least >= way["round_trip_us"].as_f64().unwrap(),
+            "{told}"
+        );
+    }
+    grid.done("cut", &["s02-1-1"]);
+    let status: Value = serde_json::from_str(&grid.done("status", &["--json"])).unwrap();
+    assert_eq!(status["cut"].as_array().unwrap().len(), 1, "{status}");
+    assert!(!grid.answers(&far));
+    grid.done("heal", &["s02-1-1"]);
+    assert!(grid.answers(&far));
+    assert_eq!(
+        grid.wan("exec", &["centre-1", "--", "sh", "-c", "exit 7"])
+            .status
+            .code(),
+        Some(7)
+    );
+    assert_eq!(
+        grid.wan("exec", &["centre-1", "--", "/no/such"])
+            .status
+            .code(),
+        Some(127)
+    );
+    assert_eq!(
+        grid.wan("exec", &["centre-9", "--", "true"]).status.code(),
+        Some(2)
+    );
+    let again = grid.wan("up", &[]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(said(&again).contains("wan down --name"), "{}", said(&again));
+    let mut sleeper = grid.command("exec", &["centre-1", "--", "sleep", "60"]);
+    let mut sleeper = sleeper.stdout(Stdio::null()).spawn().unwrap();
+    until("a program is seen", || {
+        grid.done("status", &[]).contains("sleep")
+    });
+    assert!(grid.done("down", &[]).contains("sleep"));
+    assert!(!sleeper.wait().unwrap().success());
+    grid.nothing_is_left();
+}
+
+fn addresses_of_version_6_are_reached_too() {
+    let grid = Grid::new("six");
+    grid.up(&["--pool", "fd42:7761:6e00::/48"]);
+    let far = grid.address("s02-1-1");
+    until("an answer", || grid.answers(&far));
+}
+
+fn what_is_killed_in_the_middle_leaves_nothing_that_hurts_the_next_one() {
+    let grid = Grid::new("killed");
+    for after_ms in [0, 30, 100, 300] {
+        let mut up = grid.command("up", &["--backbone-pairs", "3"]);
+        let mut up = up
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        thread::sleep(Duration::from_millis(after_ms));
+        up.kill().unwrap();
+        up.wait().unwrap();
+        grid.done("down", &[]);
+        grid.nothing_is_left();
+    }
+    let pid = grid.up(&[])["pid"].as_u64().unwrap();
+    kill(pid);
+    until("the process is gone", || !runs(pid));
+    assert_eq!(grid.wan("status", &[]).status.code(), Some(1));
+    grid.nothing_is_left();
+    grid.up(&[]);
+}
+
+bumpless_testing::tests!(
+    a_network_carries_packets_is_cut_and_healed_and_goes,
+    addresses_of_version_6_are_reached_too,
+    what_is_killed_in_the_middle_leaves_nothing_that_hurts_the_next_one,
+);

@@ -1,0 +1,44 @@
+//! The rule of a host whose incoming packets are all held back: a table with one chain and one rule in it.
+
+use std::io;
+
+use rustix::net::netlink;
+
+use super::expression::{Expressions, QueueKind};
+use super::{
+    APPEND, CREATE, INPUT, IPV4, IPV6, LOCAL_IN, NEW_CHAIN, NEW_RULE, NEW_TABLE, PRIORITY, begin,
+    end,
+};
+use crate::netlink::Netlink;
+
+/// Hands all packets of one IP version that come in from a network to queue `number`, in the network namespace of the
+/// calling thread, by the table `name`. They pass while nobody has the queue. The table stays with the namespace.
+///
+/// # Errors
+/// The kernel lacks nf_tables or NFQUEUE, or the right to it (CAP_NET_ADMIN) is missing.
+pub fn queue_incoming(name: &str, v6: bool, number: u16) -> io::Result<()> {
+    let netlink = Netlink::open(Some(netlink::NETFILTER))?;
+    let family = if v6 { IPV6 } else { IPV4 };
+    let made = |kind| {
+        let batch = begin()
+            .begin(NEW_TABLE, CREATE)
+            .netfilter(family, 0)
+            .text(1, name)
+            .begin(NEW_CHAIN, CREATE)
+            .netfilter(family, 0)
+            .text(1, name)
+            .text(3, INPUT)
+            .nested(4, |it| it.number(1, LOCAL_IN).number(2, PRIORITY as u32))
+            .text(7, "filter")
+            .begin(NEW_RULE, CREATE | APPEND)
+            .netfilter(family, 0)
+            .text(1, name)
+            .text(2, INPUT)
+            .nested(4, |it| {
+                Expressions(it).except_from_loopback().queue(kind, number).0
+            });
+        netlink.transact(end(batch).bytes())
+    };
+    // Kernels have the one, or what iptables uses; a batch is taken whole or not at all.
+    made(QueueKind::Native).or_else(|_| made(QueueKind::Target))
+}

@@ -1,0 +1,69 @@
+//! The process that holds a network: when it ends, however it does, the kernel removes the network.
+
+use std::convert::Infallible;
+use std::os::fd::AsRawFd;
+use std::time::Instant;
+
+use super::build::{self, Delays};
+use super::delay::{self, Times};
+use super::place::{Place, Running};
+use crate::address::{Addresses, Pool};
+use crate::topology::Topology;
+
+/// Makes the network and holds it until the process is ended by a signal. `abandoned` says whether nobody wants it any
+/// more, and `ready` is called when it is up.
+///
+/// # Errors
+/// Why it could not be made, or held on.
+pub fn keep(
+    place: &Place,
+    topology: &Topology,
+    pool: Pool,
+    abandoned: &(dyn Fn() -> bool + Sync),
+    ready: impl FnOnce(),
+) -> Result<Infallible, String> {
+    let since = Instant::now();
+    // Out of the terminal's reach; a process that leads a group already is so.
+    let _ = rustix::process::setsid();
+    let _ = std::env::set_current_dir("/");
+    let lock = place.lock().map_err(|error| error.to_string())?;
+    let lock = lock.ok_or("another process has just taken this name; see `bumpless wan status`")?;
+    let made = Addresses::new(topology, pool)
+        .map_err(|error| error.to_string())
+        .and_then(|addresses| {
+            let network = build::build(topology, &addresses, abandoned)?;
+            Ok((addresses, network))
+        });
+    let (addresses, network) = match made {
+        Ok(made) => made,
+        Err(why) => {
+            place.clear(lock);
+            return Err(why);
+        }
+    };
+    let (hosts, mut queues): (Vec<_>, Vec<_>) = network.queues.into_iter().unzip();
+    let times = Times::new(topology, &addresses, &hosts);
+    let running = Running {
+        pid: std::process::id(),
+        pool: pool.to_string(),
+        delays: network.delays.clone(),
+        took_ms: since.elapsed().as_millis() as u64,
+        namespaces: network.namespaces.iter().map(AsRawFd::as_raw_fd).collect(),
+        topology: topology.to_json(),
+    };
+    if abandoned() {
+        place.clear(lock);
+        return Err("nobody waits for the network any more".to_owned());
+    }
+    place
+        .tell(&lock, &running)
+        .map_err(|error| error.to_string())?;
+    ready();
+    if network.delays == Delays::Held {
+        let held = delay::hold(&mut queues, &times);
+        return Err(format!("packets cannot be delayed any more: {held:?}"));
+    }
+    loop {
+        std::thread::park();
+    }
+}

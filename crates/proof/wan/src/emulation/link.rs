@@ -1,0 +1,198 @@
+//! What is said to the kernel of interfaces, addresses and routes (rtnetlink(7), linux/rtnetlink.h, linux/pkt_sched.h).
+
+use std::net::IpAddr;
+use std::os::fd::RawFd;
+
+use bumpless_capture::netlink::Message;
+
+const NEW_LINK: u16 = 16;
+const NEW_ADDRESS: u16 = 20;
+const NEW_ROUTE: u16 = 24;
+const NEW_NEIGHBOUR: u16 = 28;
+const NEW_QUEUEING: u16 = 36;
+const DELETE_QUEUEING: u16 = 37;
+/// The question for all queueing disciplines.
+pub const GET_QUEUEING: u16 = 38;
+
+const CREATE: u16 = 0x400;
+const EXCLUSIVE: u16 = 0x200;
+const REPLACE: u16 = 0x100;
+const DUMP: u16 = 0x300;
+
+/// The loopback device has this number in every namespace.
+pub const LOOPBACK: u32 = 1;
+/// The number of the interface on a node's first link; the next ones follow.
+const FIRST: u32 = 2;
+
+const UP: u32 = 1;
+const PERMANENT: u16 = 0x80;
+/// No question whether somebody has the address already.
+const NO_DAD: u8 = 2;
+
+const ROOT: u32 = u32::MAX;
+/// Bytes of a queueing message in front of its attributes.
+pub const QUEUEING_LEN: usize = 20;
+/// Nanoseconds of one of the ticks in which netem is told times.
+const TICK_NS: u64 = 64;
+/// Packets that netem holds on one end of a link.
+const NETEM_LIMIT: u32 = 100_000;
+
+/// Number of the interface on the link at this place of a node.
+pub fn number(place: usize) -> u32 {
+    FIRST + place as u32
+}
+
+/// Its name, as containerlab counts.
+pub fn name(place: usize) -> String {
+    format!("eth{}", place + 1)
+}
+
+/// Hardware address of an end of a link: one of those that nobody has been given.
+pub fn hardware(link: usize, end: usize) -> [u8; 6] {
+    let [_, a, b, c] = (link as u32).to_be_bytes();
+    [0x02, 0xb7, a, b, c, end as u8]
+}
+
+fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(address) => address.octets().to_vec(),
+        IpAddr::V6(address) => address.octets().to_vec(),
+    }
+}
+
+fn family(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 2 } else { 10 }
+}
+
+/// Bits of an address that is one alone.
+fn bits(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+fn interface(number: u32, flags: u32) -> Vec<u8> {
+    let words = [0, number, flags, flags].map(u32::to_ne_bytes);
+    words.concat()
+}
+
+/// One end of a cable under construction.
+#[derive(Clone, Copy, Debug)]
+pub struct End {
+    /// Place of the link at its node.
+    pub place: usize,
+    /// Its hardware address.
+    pub hardware: [u8; 6],
+}
+
+/// A cable from the namespace of the socket to that of the descriptor `other`. One queue is enough for each end.
+pub fn cable(messages: Message, here: End, there: End, other: RawFd) -> Message {
+    let named = |it: Message, end: End| {
+        it.text(3, &name(end.place))
+            .attribute(1, &end.hardware)
+            .attribute(31, &1u32.to_ne_bytes())
+            .attribute(32, &1u32.to_ne_bytes())
+    };
+    named(
+        messages
+            .begin_quiet(NEW_LINK, CREATE | EXCLUSIVE)
+            .raw(&interface(number(here.place), 0)),
+        here,
+    )
+    .nested(18, |it| {
+        it.text(1, "veth").nested(2, |it| {
+            it.nested(1, |it| {
+                named(it.raw(&interface(number(there.place), 0)), there)
+                    .attribute(28, &other.to_ne_bytes())
+            })
+        })
+    })
+}
+
+/// Switches an interface on.
+pub fn up(messages: Message, number: u32) -> Message {
+    messages
+        .begin_quiet(NEW_LINK, 0)
+        .raw(&interface(number, UP))
+}
+
+/// Gives an interface an address, with `prefix` bits in common with the other end; all of them if it is one alone.
+pub fn address(messages: Message, number: u32, address: IpAddr, alone: bool) -> Message {
+    let prefix = bits(address) - u8::from(!alone);
+    messages
+        .begin_quiet(NEW_ADDRESS, CREATE | REPLACE)
+        .raw(&[family(address), prefix, NO_DAD, 0])
+        .raw(&number.to_ne_bytes())
+        .attribute(2, &octets(address))
+        .attribute(1, &octets(address))
+}
+
+/// Says once and for all which hardware address the other end has: nobody asks, and a table for those who are asked for
+/// does not overflow.
+pub fn neighbour(messages: Message, number: u32, address: IpAddr, hardware: [u8; 6]) -> Message {
+    let [low, high] = PERMANENT.to_ne_bytes();
+    messages
+        .begin_quiet(NEW_NEIGHBOUR, CREATE | REPLACE)
+        .raw(&[family(address), 0, 0, 0])
+        .raw(&number.to_ne_bytes())
+        .raw(&[low, high, 0, 0])
+        .attribute(1, &octets(address))
+        .attribute(2, &hardware)
+}
+
+/// A route to `first` and all that begins with its first `prefix` bits, by way of `gateway`; what this node itself sends
+/// is from `source`.
+pub fn route(
+    messages: Message,
+    (first, prefix): (IpAddr, u8),
+    (number, gateway): (u32, IpAddr),
+    source: Option<IpAddr>,
+) -> Message {
+    // Main table, by an administrator, to anywhere, an ordinary route.
+    let header = [family(first), prefix, 0, 0, 254, 4, 0, 1, 0, 0, 0, 0];
+    let made = messages
+        .begin_quiet(NEW_ROUTE, CREATE | REPLACE)
+        .raw(&header)
+        .attribute(1, &octets(first))
+        .attribute(4, &number.to_ne_bytes())
+        .attribute(5, &octets(gateway));
+    match source {
+        Some(source) => made.attribute(7, &octets(source)),
+        None => made,
+    }
+}
+
+fn queueing(messages: Message, kind: u16, flags: u16, number: u32) -> Message {
+    messages
+        .begin(kind, flags)
+        .raw(&[0, number, 0, ROOT, 0].map(u32::to_ne_bytes).concat())
+}
+
+/// Makes an interface lose whatever it is given to send: a queue with no room.
+pub fn lose(number: u32) -> Message {
+    queueing(Message::new(), NEW_QUEUEING, CREATE | REPLACE, number)
+        .text(1, LOSES)
+        .attribute(2, &0u32.to_ne_bytes())
+}
+
+/// The kind of queue that [`lose`] makes.
+pub const LOSES: &str = "pfifo";
+
+/// Makes an interface send at once again.
+pub fn send_at_once(number: u32) -> Message {
+    queueing(Message::new(), DELETE_QUEUEING, 0, number)
+}
+
+/// Makes an interface hold what it sends for so long, by the kernel's netem.
+pub fn delay(number: u32, delay_us: u32) -> Message {
+    let ticks = (u64::from(delay_us) * 1000 / TICK_NS) as u32;
+    let options = [ticks, NETEM_LIMIT, 0, 0, 0, 0].map(u32::to_ne_bytes);
+    queueing(Message::new(), NEW_QUEUEING, CREATE | REPLACE, number)
+        .text(1, "netem")
+        .attribute(2, &options.concat())
+}
+
+/// The question which queues there are.
+pub fn queues() -> Message {
+    Message::new()
+        .begin_quiet(GET_QUEUEING, DUMP)
+        .raw(&[0; QUEUEING_LEN])
+}

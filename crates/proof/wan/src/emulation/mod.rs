@@ -1,0 +1,41 @@
+//! The network on this machine: a network namespace for each node, forwarding by the kernel (`spec/wan.md`, U-30 and further).
+//!
+//! | module | owns |
+//! |---|---|
+//! | `needs` | what this machine may lack for it |
+//! | `routes` | the routing table of a node |
+//! | `link` | messages to the kernel of interfaces, addresses, routes and queues |
+//! | `namespace` | namespaces, entered and made |
+//! | `build` | the whole network from its topology |
+//! | `delay` | packets held at the host that they are for, where the kernel has no netem |
+//! | `place` | the name of a network: its lock and the file that tells of it |
+//! | `keeper` | the process that holds a network |
+//! | `up` | that process started, and its answer |
+//! | `processes` | programs that run in a network |
+//! | `outage` | links and nodes that carry nothing |
+//! | `down` | the end of a network |
+//!
+//! Nothing of a network is in the namespace of the machine itself, and nothing has a name: the kernel removes all of it when
+//! the process that holds it ends. So there is nothing to be cleaned up after a crash but two files.
+
+mod build;
+mod delay;
+mod down;
+mod keeper;
+mod link;
+mod namespace;
+mod needs;
+mod outage;
+mod place;
+mod processes;
+mod routes;
+mod up;
+
+pub use build::Delays;
+pub use down::down;
+pub use keeper::keep;
+pub use namespace::enter;
+pub use outage::{cut, ends_of, heal, outages};
+pub use place::{Place, PlaceError, Running};
+pub use processes::{Process, processes};
+pub use up::{UpError, answer, order, up};

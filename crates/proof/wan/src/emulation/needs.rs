@@ -1,0 +1,128 @@
+//! What a network takes that this machine may lack: said all at once, before anything is made.
+
+use std::fs;
+use std::thread;
+
+use bumpless_capture::netlink::Message;
+use bumpless_net_linux::open_files;
+
+use super::{link, namespace};
+use crate::topology::Topology;
+
+/// What the kernel takes for a node with its cables and routes, bytes. Measured, with a margin.
+const NODE_BYTES: u64 = 700 << 10;
+/// What is left for everything else, bytes.
+const SPARE_BYTES: u64 = 64 << 20;
+/// Files that the process of a network has open for a node: its namespace, a socket in it, the queue of a host.
+const NODE_FILES: u64 = 3;
+const SPARE_FILES: u64 = 64;
+/// Capabilities by their number (capabilities(7)).
+const RIGHTS: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (21, "CAP_SYS_ADMIN")];
+
+/// Everything that keeps this machine from having `topology`; none if it can.
+pub fn lacking(topology: &Topology) -> Vec<String> {
+    let nodes = topology.nodes().len() as u64;
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let mut lacking = rights(&read("/proc/self/status"));
+    if lacking.is_empty() {
+        lacking.extend(kernel());
+    }
+    lacking.extend(memory(nodes, &read("/proc/meminfo")));
+    lacking.extend(namespaces(
+        nodes,
+        &read("/proc/sys/user/max_net_namespaces"),
+    ));
+    if let Err(few) = open_files::ensure(nodes * NODE_FILES + SPARE_FILES) {
+        lacking.push(few.to_string());
+    }
+    lacking
+}
+
+fn rights(status: &str) -> Vec<String> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let lacks = |bit: u32| mask.is_some_and(|mask| mask >> bit & 1 == 0);
+    let names: Vec<_> = RIGHTS
+        .iter()
+        .filter(|(bit, _)| lacks(*bit))
+        .map(|(_, name)| *name)
+        .collect();
+    if names.is_empty() {
+        return Vec::new();
+    }
+    let names = names.join(" and ");
+    vec![format!(
+        "the right to make network namespaces is missing ({names}): run as root"
+    )]
+}
+
+/// Tries a namespace with a cable in it, on a thread of its own.
+fn kernel() -> Option<String> {
+    let tried = thread::spawn(|| {
+        let namespace = namespace::begin()
+            .map_err(|error| format!("network namespaces ({error}): CONFIG_NET_NS"))?;
+        let end = |place| link::End {
+            place,
+            hardware: link::hardware(0, place),
+        };
+        let fd = std::os::fd::AsRawFd::as_raw_fd(&namespace);
+        let cable = link::cable(Message::new(), end(0), end(1), fd);
+        namespace::socket()
+            .and_then(|socket| socket.transact(cable.bytes()))
+            .map_err(|error| format!("veth cables ({error}): CONFIG_VETH, or the module veth"))
+    });
+    let tried = tried
+        .join()
+        .unwrap_or_else(|_| Err("a thread for the trial".to_owned()));
+    tried.err().map(|what| format!("the kernel lacks {what}"))
+}
+
+fn memory(nodes: u64, meminfo: &str) -> Option<String> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let (available, needed) = (kib << 10, nodes * NODE_BYTES + SPARE_BYTES);
+    let fit = available.saturating_sub(SPARE_BYTES) / NODE_BYTES;
+    (needed > available).then(|| {
+        format!(
+            "the network takes some {} MiB of memory and {} MiB are available: {fit} nodes would fit, this one has {nodes} \
+             (fewer --backbone-pairs make it smaller)",
+            needed >> 20,
+            available >> 20
+        )
+    })
+}
+
+fn namespaces(nodes: u64, limit: &str) -> Option<String> {
+    let limit: u64 = limit.trim().parse().ok()?;
+    (nodes > limit).then(|| {
+        format!(
+            "{nodes} network namespaces are needed and {limit} are permitted: raise it \
+             (`sysctl user.max_net_namespaces={nodes}`)"
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_missing_is_said_with_what_would_fit() {
+        assert!(rights("CapEff:\t000001ffffffffff\n").is_empty());
+        let none = rights("CapEff:\t0000000000000000\n");
+        assert!(
+            none[0].contains("CAP_NET_ADMIN and CAP_SYS_ADMIN"),
+            "{none:?}"
+        );
+        assert!(none[0].contains("root"), "{none:?}");
+        let small = memory(602, "MemTotal: 9 kB\nMemAvailable:  204800 kB\n").unwrap();
+        assert!(small.contains("198 nodes would fit"), "{small}");
+        assert_eq!(memory(602, "MemAvailable: 2048000 kB\n"), None);
+        assert_eq!(memory(602, ""), None);
+        let few = namespaces(602, "100\n").unwrap();
+        assert!(few.contains("user.max_net_namespaces=602"), "{few}");
+        assert_eq!(namespaces(602, "96000\n"), None);
+    }
+}

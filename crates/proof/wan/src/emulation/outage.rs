@@ -1,0 +1,138 @@
+//! Links that carry nothing. Nobody is told: interfaces stay up, so routes stay, and packets vanish.
+
+use std::fs::File;
+use std::io;
+use std::thread;
+
+use bumpless_capture::netlink::attributes;
+
+use super::build::{Delays, leaving_us};
+use super::place::Running;
+use super::{link, namespace};
+use crate::topology::{NodeId, Topology};
+
+/// The links that `what` means: `NODE`, all of that node, or `NODE:NODE`, all between the two.
+///
+/// # Errors
+/// No node is called so, or no link is there.
+pub fn ends_of(topology: &Topology, what: &str) -> Result<Vec<usize>, String> {
+    let find = |name: &str| {
+        topology.find(name).ok_or_else(|| {
+            format!("no node is called {name:?}; `bumpless wan topology --json` names them all")
+        })
+    };
+    let Some((one, other)) = what.split_once(':') else {
+        return Ok(topology.links_at(find(what)?).to_vec());
+    };
+    let (one, other) = (find(one)?, find(other)?);
+    let at = topology.links_at(one).iter().copied();
+    let between: Vec<_> = at
+        .filter(|&index| topology.links()[index].other(one) == other)
+        .collect();
+    if between.is_empty() {
+        let near: Vec<_> = topology
+            .links_at(one)
+            .iter()
+            .map(|&index| {
+                let next = topology.links()[index].other(one);
+                topology.node(next).name.as_str()
+            })
+            .collect();
+        return Err(format!(
+            "no link is between {} and {}; {} is linked to {}",
+            topology.node(one).name,
+            topology.node(other).name,
+            topology.node(one).name,
+            near.join(", ")
+        ));
+    }
+    Ok(between)
+}
+
+/// Makes these links lose everything, in both directions.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn cut(running: &Running, topology: &Topology, links: &[usize]) -> io::Result<()> {
+    each_end(running, topology, links, |_, _, number| {
+        namespace::socket()?.transact(link::lose(number).bytes())
+    })
+}
+
+/// Makes these links carry everything again; those that do are left as they are.
+///
+/// # Errors
+/// The kernel refuses.
+pub fn heal(running: &Running, topology: &Topology, links: &[usize]) -> io::Result<()> {
+    let whole: Vec<_> = outages(running, topology)?;
+    let links: Vec<_> = links
+        .iter()
+        .copied()
+        .filter(|index| whole.contains(index))
+        .collect();
+    each_end(running, topology, &links, |node, index, number| {
+        let socket = namespace::socket()?;
+        let delay_us = leaving_us(topology, node, index);
+        if running.delays == Delays::Netem && delay_us > 0 {
+            return socket.transact(link::delay(number, delay_us).bytes());
+        }
+        match socket.transact(link::send_at_once(number).bytes()) {
+            // Only the other end was cut, by a command that was ended in the middle.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            other => other,
+        }
+    })
+}
+
+/// The links that carry nothing in at least one direction, as the kernel knows them.
+///
+/// # Errors
+/// The kernel does not tell.
+pub fn outages(running: &Running, topology: &Topology) -> io::Result<Vec<usize>> {
+    thread::scope(|scope| scope.spawn(|| lost(running, topology)).join())
+        .unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic")))
+}
+
+fn lost(running: &Running, topology: &Topology) -> io::Result<Vec<usize>> {
+    let mut cut = Vec::new();
+    for node in topology.places() {
+        namespace::enter(&File::open(running.namespace(node.index()))?)?;
+        namespace::socket()?.dump(link::queues().bytes(), |_, body| {
+            let kind = attributes(body, link::QUEUEING_LEN).find(|(kind, _)| *kind == 1);
+            let loses =
+                kind.is_some_and(|(_, kind)| kind == [link::LOSES.as_bytes(), &[0]].concat());
+            let number = body.get(4..8).and_then(|it| it.first_chunk());
+            let number = number.map_or(0, |number| u32::from_ne_bytes(*number));
+            let place = number.checked_sub(link::number(0));
+            let links = topology.links_at(node);
+            let index = place.and_then(|place| links.get(place as usize));
+            cut.extend(index.filter(|_| loses));
+        })?;
+    }
+    cut.sort_unstable();
+    cut.dedup();
+    Ok(cut)
+}
+
+/// Does `work` in the namespace of both ends of each link: node, link, number of the interface.
+fn each_end(
+    running: &Running,
+    topology: &Topology,
+    links: &[usize],
+    work: impl Fn(NodeId, usize, u32) -> io::Result<()> + Sync,
+) -> io::Result<()> {
+    let all = || {
+        for &index in links {
+            for node in topology.links()[index].ends {
+                let at = topology.links_at(node).iter();
+                let place = at.take_while(|&&known| known != index).count();
+                namespace::enter(&File::open(running.namespace(node.index()))?)?;
+                work(node, index, link::number(place))?;
+            }
+        }
+        Ok(())
+    };
+    thread::scope(|scope| scope.spawn(all).join())
+        .unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic")))
+}

@@ -1,0 +1,202 @@
+//! Where a network is known by its name: a lock that its process has for as long as it lives, and a file that tells of it.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::RawFd;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use super::build::Delays;
+use crate::topology::Topology;
+
+/// What all files of networks begin with.
+const PREFIX: &str = "/run/bumpless-wan-";
+/// How long a network that comes up, or goes, is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+const LOOK: Duration = Duration::from_millis(5);
+
+/// A network that runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Running {
+    /// The process that holds it.
+    pub pid: u32,
+    /// The pool that its addresses are from.
+    pub pool: String,
+    /// How its links are delayed.
+    pub delays: Delays,
+    /// What it took to come up, milliseconds.
+    pub took_ms: u64,
+    /// Descriptors of the process, a namespace each, in the order of nodes.
+    pub namespaces: Vec<RawFd>,
+    /// What [`Topology::to_json`] says.
+    pub topology: String,
+}
+
+impl Running {
+    /// The file that stands for the namespace of a node.
+    pub fn namespace(&self, node: usize) -> PathBuf {
+        format!("/proc/{}/fd/{}", self.pid, self.namespaces[node]).into()
+    }
+
+    /// Its nodes and links.
+    ///
+    /// # Errors
+    /// The file was written by something else.
+    pub fn topology(&self) -> Result<Topology, PlaceError> {
+        Topology::from_json(&self.topology)
+            .map_err(|_| PlaceError::Unreadable("its topology is none".to_owned()))
+    }
+}
+
+/// What is wrong with where a network is known.
+#[derive(Debug)]
+pub enum PlaceError {
+    /// A name that cannot be one.
+    Name(String),
+    /// The files cannot be used.
+    System(PathBuf, io::Error),
+    /// The file that tells of a network was written by another version.
+    Unreadable(String),
+    /// Another process has been making it, or ending, for too long.
+    Busy(String),
+}
+
+impl fmt::Display for PlaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Name(name) => write!(
+                f,
+                "{name:?} cannot be the name of a network; take 1 to 32 letters, digits and '-'"
+            ),
+            Self::System(path, error) => {
+                write!(f, "cannot use {}: {error}; run as root", path.display())
+            }
+            Self::Unreadable(why) => write!(
+                f,
+                "what is known of the network cannot be read: {why}; use the version of bumpless that made it"
+            ),
+            Self::Busy(name) => write!(
+                f,
+                "the network {name} has been coming up or going for {} s; see which process has {PREFIX}{name}.lock open",
+                PATIENCE.as_secs()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for PlaceError {}
+
+/// The name of a network, and where it is known.
+#[derive(Clone, Debug)]
+pub struct Place {
+    name: String,
+}
+
+/// A name that no other process has for as long as this lives.
+#[derive(Debug)]
+pub struct Lock(#[expect(dead_code, reason = "it is held")] File);
+
+impl Place {
+    /// Of the network of this name.
+    ///
+    /// # Errors
+    /// It cannot be a name.
+    pub fn new(name: &str) -> Result<Self, PlaceError> {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        if name.is_empty() || name.len() > 32 || !name.bytes().all(plain) {
+            return Err(PlaceError::Name(name.to_owned()));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+        })
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn file(&self, ending: &str) -> PathBuf {
+        format!("{PREFIX}{}.{ending}", self.name).into()
+    }
+
+    /// Takes the name; `None` if another process has it.
+    ///
+    /// # Errors
+    /// The file of the lock cannot be used.
+    pub fn lock(&self) -> Result<Option<Lock>, PlaceError> {
+        let path = self.file("lock");
+        let failed = |error: io::Error| PlaceError::System(path.clone(), error);
+        loop {
+            let mut options = OpenOptions::new();
+            let file = options
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .mode(0o600)
+                .open(&path)
+                .map_err(failed)?;
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+                other => other.map_err(|error| failed(error.into()))?,
+            }
+            // Whoever had it before may have removed the file that was opened.
+            let same = |there: fs::Metadata| {
+                let here = file.metadata();
+                here.is_ok_and(|here| (here.dev(), here.ino()) == (there.dev(), there.ino()))
+            };
+            if fs::metadata(&path).is_ok_and(same) {
+                return Ok(Some(Lock(file)));
+            }
+        }
+    }
+
+    /// Tells of the network, whole or not at all. Only who has the lock does.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn tell(&self, _lock: &Lock, running: &Running) -> Result<(), PlaceError> {
+        let (path, part) = (self.file("json"), self.file("part"));
+        let text = serde_json::to_string(running).expect("numbers and strings are JSON");
+        fs::write(&part, text)
+            .and_then(|()| fs::rename(&part, &path))
+            .map_err(|error| PlaceError::System(path, error))
+    }
+
+    /// Removes all files. Nothing can be done about one that does not go.
+    pub fn clear(&self, lock: Lock) {
+        for ending in ["json", "part", "lock"] {
+            let _ = fs::remove_file(self.file(ending));
+        }
+        drop(lock);
+    }
+
+    /// The network of this name, if it runs; one that comes up is waited for. What a killed one has left is removed.
+    ///
+    /// # Errors
+    /// [`PlaceError`].
+    pub fn running(&self) -> Result<Option<Running>, PlaceError> {
+        let since = Instant::now();
+        loop {
+            if let Some(lock) = self.lock()? {
+                self.clear(lock);
+                return Ok(None);
+            }
+            if let Ok(text) = fs::read_to_string(self.file("json")) {
+                return serde_json::from_str(&text)
+                    .map(Some)
+                    .map_err(|error| PlaceError::Unreadable(error.to_string()));
+            }
+            if since.elapsed() > PATIENCE {
+                return Err(PlaceError::Busy(self.name.clone()));
+            }
+            thread::sleep(LOOK);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Programs that run in a network: they are found by their namespace, and ended with it.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use super::place::Running;
+use crate::topology::NodeId;
+
+/// A program in a network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: u32,
+    /// Where it runs.
+    pub node: NodeId,
+    /// Its name, as the kernel has it.
+    pub name: String,
+}
+
+/// The namespaces of a network, by what their files are known by.
+struct Namespaces(HashMap<(u64, u64), NodeId>);
+
+impl Namespaces {
+    fn of(running: &Running) -> Self {
+        let known = (0..running.namespaces.len()).filter_map(|node| {
+            let file = fs::metadata(running.namespace(node)).ok()?;
+            Some(((file.dev(), file.ino()), NodeId(node as u32)))
+        });
+        Self(known.collect())
+    }
+
+    fn node(&self, pid: u32) -> Option<NodeId> {
+        let file = fs::metadata(format!("/proc/{pid}/ns/net")).ok()?;
+        self.0.get(&(file.dev(), file.ino())).copied()
+    }
+}
+
+/// Programs that run in a network, but for the process that holds it.
+pub fn processes(running: &Running) -> Vec<Process> {
+    listed(running, &Namespaces::of(running))
+}
+
+fn listed(running: &Running, namespaces: &Namespaces) -> Vec<Process> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|&pid| pid != running.pid)
+        .filter_map(|pid| {
+            let node = namespaces.node(pid)?;
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+            Some(Process {
+                pid,
+                node,
+                name: name.trim().to_owned(),
+            })
+        })
+        .collect()
+}
+
+/// Ends all of them: those that go on after `grace`, at once. Gives who they were.
+pub fn end(running: &Running, grace: Duration) -> Vec<Process> {
+    let namespaces = Namespaces::of(running);
+    let all = listed(running, &namespaces);
+    let held: Vec<OwnedFd> = all
+        .iter()
+        .filter_map(|process| {
+            let pid = Pid::from_raw(process.pid as i32)?;
+            let held = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+            // The number may have gone to another process before it was held.
+            namespaces.node(process.pid)?;
+            let _ = pidfd_send_signal(&held, Signal::TERM);
+            Some(held)
+        })
+        .collect();
+    let until = Instant::now() + grace;
+    for process in &held {
+        if !gone(process, until.saturating_duration_since(Instant::now())) {
+            let _ = pidfd_send_signal(process, Signal::KILL);
+            gone(process, grace);
+        }
+    }
+    all
+}
+
+/// Waits for the end of a process; whether it has come.
+pub fn gone(process: &OwnedFd, patience: Duration) -> bool {
+    let mut ends = [PollFd::new(process, PollFlags::IN)];
+    let patience = Timespec {
+        tv_sec: patience.as_secs() as i64,
+        tv_nsec: i64::from(patience.subsec_nanos()),
+    };
+    poll(&mut ends, Some(&patience)).is_ok_and(|ready| ready > 0)
+}
