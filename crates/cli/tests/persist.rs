@@ -234,7 +234,7 @@ fn a_file_with_a_state_that_does_not_load_is_refused() {
     });
 }
 
-fn after_an_orderly_end_the_newest_state_is_on_disk() {
+fn after_an_orderly_end_the_last_state_that_was_due_is_on_disk() {
     let mut site = running();
     site.interrupt_all();
     let writes = site.writes();
@@ -244,7 +244,12 @@ fn after_an_orderly_end_the_newest_state_is_on_disk() {
         .expect("something was written")
         .cycle;
     let kept = NODES.map(|node| kept_cycle(&site, node).unwrap());
-    assert!(kept.iter().any(|&cycle| cycle >= last), "{kept:?}, {last}");
+    // Whoever was handed the role may write its first output within the millisecond after it has kept what it had
+    // received. Then that cycle's state was not due (K-4, K-8).
+    assert!(
+        kept.iter().any(|&cycle| cycle + 1 >= last),
+        "{kept:?}, {last}"
+    );
     for node in NODES {
         let left = fs::read_dir(folder(&site, node)).unwrap().count();
         assert_eq!(left, 1, "{node}");
@@ -427,7 +432,7 @@ bumpless_testing::tests![
     a_file_of_another_program_is_refused,
     a_file_of_another_version_is_refused,
     a_file_with_a_state_that_does_not_load_is_refused,
-    after_an_orderly_end_the_newest_state_is_on_disk,
+    after_an_orderly_end_the_last_state_that_was_due_is_on_disk,
     a_missing_folder_is_reported_until_it_is_back_and_costs_no_cycle,
     a_disk_that_is_read_only_or_full_is_said_by_name_and_recovers,
     a_second_node_with_the_same_folder_by_another_path_is_refused,

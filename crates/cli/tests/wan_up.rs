@@ -129,7 +129,10 @@ fn a_network_carries_packets_is_cut_and_healed_and_goes() {
     let status: Value = serde_json::from_str(&grid.done("status", &["--json"])).unwrap();
     assert_eq!(status["cut"].as_array().unwrap().len(), 1, "{status}");
     assert!(!grid.answers(&far));
-    grid.done("heal", &["s02-1-1"]);
+    let healed: Value = serde_json::from_str(&grid.done("heal", &["s02-1-1", "--json"])).unwrap();
+    assert_eq!(healed["schema"], "bumpless.wan-outage/1");
+    assert_eq!(healed["cut"], false, "{healed}");
+    assert_eq!(healed["links"].as_array().unwrap().len(), 1, "{healed}");
     assert!(grid.answers(&far));
     assert_eq!(
         grid.wan("exec", &["centre-1", "--", "sh", "-c", "exit 7"])

@@ -21,8 +21,8 @@ use crate::output::Outcome;
 
 /// Build a PLC program, test whether a program can be made redundant, or tell what it is
 ///
-/// A program is what spec/program.md says: a WebAssembly module that exports `cycle`. Exit status: 0 done (of a test: the
-/// program can be made redundant), 1 not or refused, 2 wrong usage.
+/// `build` takes a PLC's generated C (spec/sidecar.md), `test` and `show` take WebAssembly modules that export `cycle`
+/// (spec/program.md). Exit status: 0 done (of a test: the program can be made redundant), 1 not or refused, 2 wrong usage.
 #[derive(Debug, Args)]
 pub struct Program {
     #[command(subcommand)]

@@ -142,8 +142,14 @@ impl Wan {
                 status.run().map_err(|failure| failure.in_json(json))
             }
             Action::Exec(exec) => exec.run(),
-            Action::Cut(links) => links.cut(),
-            Action::Heal(links) => links.heal(),
+            Action::Cut(links) => {
+                let json = links.json;
+                links.cut().map_err(|failure| failure.in_json(json))
+            }
+            Action::Heal(links) => {
+                let json = links.json;
+                links.heal().map_err(|failure| failure.in_json(json))
+            }
             Action::Keep(keep) => keep.run(),
         }
     }

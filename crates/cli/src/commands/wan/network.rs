@@ -206,6 +206,9 @@ pub struct Links {
     /// A node, with all of its links, or a link as NODE:NODE
     #[arg(required = true, value_name = "LINK-OR-NODE")]
     what: Vec<String>,
+    /// Print the result as JSON (schema bumpless.wan-outage/1)
+    #[arg(long)]
+    pub json: bool,
 }
 
 impl Links {
@@ -234,7 +237,16 @@ impl Links {
             Failure::refused(format_args!("the kernel refuses: {error}; run as root"))
         })?;
         let names: Vec<_> = links.iter().map(|&link| named(&topology, link)).collect();
-        output::print_line(format_args!("{done}: {}", names.join(", ")));
+        if self.json {
+            output::print_line(json!({
+                "schema": "bumpless.wan-outage/1",
+                "name": self.name.name,
+                "cut": cut,
+                "links": names,
+            }));
+        } else {
+            output::print_line(format_args!("{done}: {}", names.join(", ")));
+        }
         Ok(ExitCode::SUCCESS)
     }
 }
