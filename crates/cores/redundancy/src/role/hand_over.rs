@@ -202,10 +202,13 @@ impl RoleMachine {
         out: &mut Outbox,
     ) {
         let says = |flag| entry.flags.contains(flag);
-        if entry.role == Role::Primary && self.offered().is_some() {
+        let hands_over = says(GroupFlags::HANDING_OVER) && entry.role == Role::Backup;
+        // It was taken by one that is primary, or was and gives the role back before anybody has heard it as primary.
+        let taken = entry.role == Role::Primary || hands_over && self.offered() == Some(entry.used);
+        if taken && self.offered().is_some() {
             self.withdraw_offer(s.now);
         }
-        if says(GroupFlags::HANDING_OVER) && entry.role == Role::Backup {
+        if hands_over {
             // The partner has renounced every right that it had before this heartbeat, this promise among them.
             self.lasting.promised_until = Instant::ZERO;
         }

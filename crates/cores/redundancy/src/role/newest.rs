@@ -129,7 +129,7 @@ impl Newest {
         }
     }
 
-    /// Takes from a primary's heartbeat its epoch, and whether the state here is old.
+    /// Takes from the heartbeat of a primary, or of one that hands over, its epoch, and whether the state here is old.
     fn follow(&mut self, entry: &GroupEntry, session: u64) {
         self.used = entry.used;
         self.old = entry.flags.contains(GroupFlags::SIMPLEX);
@@ -190,6 +190,14 @@ impl RoleMachine {
             (Role::Primary, _) => {}
             // One that has lapsed may not know yet who was primary after it.
             (_, Role::Primary) if entry.used >= self.newest.used => {
+                self.newest.follow(entry, s.session);
+            }
+            // A primary's last word: its last state is here, whatever it said when its role began. A node that
+            // has just started holds nothing that could be meant.
+            (Role::Backup, Role::Backup)
+                if entry.flags.contains(GroupFlags::HANDING_OVER)
+                    && entry.used >= self.newest.used =>
+            {
                 self.newest.follow(entry, s.session);
             }
             _ => self.newest.compare(entry),

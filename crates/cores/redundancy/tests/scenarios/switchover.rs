@@ -52,6 +52,40 @@ fn a_switchover_ordered_at_both_nodes_at_once_is_one_and_is_done() {
     }
 }
 
+/// The new primary has made nothing yet, so that its last state is at the backup, whichever that is.
+#[test]
+fn a_role_that_is_given_back_at_once_is_taken_back_at_once() {
+    let mut given_back = 0;
+    for seed in 0..400 {
+        let mut world = World::settled(Plan::default(), seed);
+        world.run_for(seed * MS / 15);
+        world.command_switchover(0).unwrap();
+        while world.roles()[1] != Some(Role::Primary) {
+            world.run_for(MS / 100);
+        }
+        if world.command_switchover(1).is_err() {
+            continue;
+        }
+        let now = world.local(1);
+        world.core(1).hand_over_ready(GROUP, now);
+        world.act(1);
+        given_back += u32::from(world.roles()[1] == Some(Role::Backup));
+        world.run_for(30 * MS);
+        assert!(
+            world.writes(0).is_some(),
+            "seed {seed}: {:?}",
+            world.roles()
+        );
+        assert!(world.had(0, became(Role::Primary, RoleCause::HandedOver)));
+        let gap = world.longest_gap;
+        assert!(gap < 14 * MS, "seed {seed}: {gap} ns");
+        world.run_for(100 * MS);
+        assert!(world.is_healed(), "seed {seed}");
+        world.expect_no_violation("a role given back");
+    }
+    assert!(given_back > 20, "{given_back}");
+}
+
 #[test]
 fn a_switchover_with_any_loss_of_messages_leaves_one_writer_and_heals() {
     for seed in 0..40 {
