@@ -1,0 +1,41 @@
+//! What iPRP promises of programs that know nothing of it: two hosts as namespaces, two networks, the real daemon on both, and
+//! sockets as any program has them.
+
+#[path = "../support/mod.rs"]
+mod support;
+
+mod flows;
+mod site;
+mod trial;
+mod view;
+mod ways;
+mod wrong_input;
+
+use flows::{
+    a_killed_daemon_leaves_flows_as_they_were_and_comes_back_without_a_loss,
+    a_standby_stream_moves_when_its_network_falls_silent_and_loses_nothing,
+    a_stream_loses_and_doubles_nothing_when_either_network_is_cut,
+    a_stream_over_ipv6_survives_a_cut,
+    a_tcp_connection_begun_before_the_daemons_goes_on_while_its_network_is_cut,
+    ports_change_while_it_runs_and_a_ping_measures_each_network,
+};
+use trial::a_test_stream_tells_what_came_and_what_each_network_carried_and_lost;
+use view::a_live_view_shows_rates_and_redraws_only_a_terminal;
+use ways::the_hops_on_each_network_are_found_and_the_network_that_is_silent_is_named;
+use wrong_input::{
+    each_wrong_input_is_told_with_its_remedy, missing_rights_and_a_second_daemon_are_told,
+};
+
+bumpless_testing::tests!(
+    a_stream_loses_and_doubles_nothing_when_either_network_is_cut,
+    a_standby_stream_moves_when_its_network_falls_silent_and_loses_nothing,
+    a_tcp_connection_begun_before_the_daemons_goes_on_while_its_network_is_cut,
+    a_killed_daemon_leaves_flows_as_they_were_and_comes_back_without_a_loss,
+    a_stream_over_ipv6_survives_a_cut,
+    ports_change_while_it_runs_and_a_ping_measures_each_network,
+    a_live_view_shows_rates_and_redraws_only_a_terminal,
+    the_hops_on_each_network_are_found_and_the_network_that_is_silent_is_named,
+    a_test_stream_tells_what_came_and_what_each_network_carried_and_lost,
+    each_wrong_input_is_told_with_its_remedy,
+    missing_rights_and_a_second_daemon_are_told,
+);
