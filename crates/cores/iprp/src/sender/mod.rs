@@ -5,11 +5,15 @@
 //! | `peer_base`, `control` | sessions and what changes them (algorithm 3) |
 //! | `path`, `liveness` | one network of a session; whether the receiver is there |
 //! | `seal` | making a copy |
-//! | `transmit` | replication (algorithm 4), what leaves again, what is answered |
+//! | `transmit` | replication (algorithm 4) |
+//! | `failover` | what a session sends by itself: packets again on the next network, probes, and when |
+//! | `feedback` | what is answered |
 //! | `standby` | what is kept until it is known to have arrived |
 //! | `state` | the parts together, and what ends with time |
 
 mod control;
+mod failover;
+mod feedback;
 mod liveness;
 mod path;
 mod peer_base;

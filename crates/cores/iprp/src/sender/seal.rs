@@ -4,6 +4,7 @@ use super::peer_base::{Sealing, Session};
 use crate::flow::Flow;
 use crate::header::{CLEAR, Header, PROBE, TAG, encode_flow};
 use crate::ind::Ind;
+use bumpless_base::Instant;
 use bumpless_secure::Suite;
 use core::net::IpAddr;
 
@@ -92,5 +93,30 @@ impl<S: Suite> Session<S> {
             to: path.to,
             bytes,
         })
+    }
+}
+
+/// Notes that a copy has left on the path at `at`; `again`: one of a packet that had left before.
+#[inline]
+pub(super) fn note_sent<S: Suite>(
+    session: &mut Session<S>,
+    at: usize,
+    now: Instant,
+    content: &Content<'_>,
+    again: bool,
+) {
+    let Some(path) = session.path_mut(at) else {
+        return;
+    };
+    path.departures.sent += 1;
+    path.departures.again += u64::from(again);
+    if content.ask {
+        path.departures.asked += 1;
+        let is_open = path
+            .asked
+            .is_some_and(|(_, at)| now.since(at) < path.round_trip.timeout());
+        if !is_open {
+            path.asked = Some((content.number, now));
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::peer_base::{PeerBase, Session};
 use super::standby::{Keep, Standby};
 use crate::counters::SenderTotals;
 use crate::event::{EndCause, SenderEvent, SessionId};
+use crate::flow::Side;
 use crate::ind::{Ind, Networks};
 use crate::keys::Groups;
 use crate::setup::{Group, MAX_GROUPS, Mode, SenderSetup, SetupError};
@@ -125,6 +126,33 @@ impl<S: Suite> State<S> {
                 _ => self.end(place, EndCause::NotAdvertised),
             }
         }
+    }
+
+    /// Sees to it that the session at `place` has a number for one packet more.
+    #[inline]
+    pub(super) fn make_number(&mut self, place: usize) -> bool {
+        let session = self.base.get(place);
+        if session.is_some_and(|session| session.next < u32::MAX) {
+            return true;
+        }
+        self.begin_space(place)
+    }
+
+    /// The numbers of a space are used up: they begin anew in another one.
+    #[cold]
+    fn begin_space(&mut self, place: usize) -> bool {
+        let side = self.base.get(place).map(|session| session.scope.side);
+        let Some(space) = self.next_space(u32::from(side == Some(Side::Source))) else {
+            return false;
+        };
+        let Some(session) = self.base.get_mut(place) else {
+            return false;
+        };
+        let before = session.space;
+        self.keep.drop_if(&mut session.standby, |_| true);
+        session.begin_space(space);
+        self.base.move_space(place, before, space);
+        true
     }
 }
 

@@ -1,0 +1,280 @@
+//! What a session sends by itself: packets again on the next network when one falls silent, and probes of those that carry nothing.
+
+use super::peer_base::Session;
+use super::seal::{Content, Copy, note_sent};
+use super::standby::{Kept, MAX_TRIES, PROBATION, PROBE_EVERY};
+use super::state::State;
+use crate::event::{SenderEvent, SessionId};
+use crate::ind::{Ind, MAX_NETWORKS, Networks};
+use crate::setup::Mode;
+use bumpless_base::{Duration, Instant};
+use bumpless_secure::Suite;
+
+/// Without packets for this long, networks that carry nothing are not asked.
+const IDLE: Duration = Duration::from_secs(5);
+
+impl<S: Suite> State<S> {
+    /// The next datagram that leaves without a packet of an application.
+    pub(crate) fn poll_transmit<'a>(
+        &mut self,
+        now: Instant,
+        scratch: &'a mut [u8],
+    ) -> Option<Copy<'a>> {
+        while let Some((at, place)) = self.base.next_wake()
+            && at <= now
+        {
+            self.judge_silence(now, place);
+            let next = self.next_again(place).map(Leaving::Again);
+            let next = next.or_else(|| self.next_probe(now, place).map(Leaving::Probe));
+            match next {
+                Some(Leaving::Again(slot)) => {
+                    if let Some((len, ind, to)) = self.send_again(now, place, slot, scratch) {
+                        let bytes = scratch.get(..len)?;
+                        return Some(Copy { ind, to, bytes });
+                    }
+                }
+                Some(Leaving::Probe(path)) => {
+                    if let Some((len, ind, to)) = self.send_probe(now, place, path, scratch) {
+                        let bytes = scratch.get(..len)?;
+                        return Some(Copy { ind, to, bytes });
+                    }
+                }
+                None => {
+                    let wake = self.next_wake(now, place);
+                    self.base.set_wake(place, wake);
+                }
+            }
+        }
+        None
+    }
+
+    /// Which of the kept packets leave again, and on which path.
+    fn judge_silence(&mut self, now: Instant, place: usize) {
+        loop {
+            let own = self.networks;
+            let Some(session) = self.base.get_mut(place) else {
+                return;
+            };
+            let timeouts = session.timeouts();
+            let is_late = |kept: &Kept| kept.again_on.is_none() && now >= due(kept, &timeouts);
+            let Some((_, kept)) = self.keep.first(&session.standby, is_late) else {
+                return;
+            };
+            let path = usize::from(kept.path);
+            let other = choose(session, &own, Some(path)).filter(|_| kept.tries < MAX_TRIES);
+            let Some(other) = other else {
+                // Nowhere to go.
+                self.keep
+                    .drop_if(&mut session.standby, |it| it.number == kept.number);
+                continue;
+            };
+            let answered = session.path_at(path).and_then(|path| path.answered);
+            if answered.is_some_and(|answered| answered > kept.number) {
+                // The path carries; this one packet was lost.
+                self.keep.each(&session.standby, |it| {
+                    if it.number == kept.number {
+                        it.again_on = Some(other as u8);
+                    }
+                });
+                continue;
+            }
+            session.standby.set_silent(path);
+            let mut again = 0;
+            self.keep.each(&session.standby, |it| {
+                if usize::from(it.path) == path && it.again_on.is_none() {
+                    it.again_on = Some(other as u8);
+                    again += 1;
+                }
+            });
+            if session.standby.carrier == Some(path as u8) {
+                session.standby.carrier = Some(other as u8);
+                let inds = (session.ind_at(path), session.ind_at(other));
+                if let (Some(from), Some(to)) = inds {
+                    self.notify(SenderEvent::Moved {
+                        session: SessionId(place as u32),
+                        from,
+                        to,
+                        again,
+                    });
+                }
+            }
+        }
+    }
+
+    fn next_again(&self, place: usize) -> Option<u32> {
+        let session = self.base.get(place)?;
+        let (slot, _) = self
+            .keep
+            .first(&session.standby, |kept| kept.again_on.is_some())?;
+        Some(slot)
+    }
+
+    fn send_again(
+        &mut self,
+        now: Instant,
+        place: usize,
+        slot: u32,
+        scratch: &mut [u8],
+    ) -> Option<(usize, Ind, core::net::IpAddr)> {
+        let kept = *self.keep.get(slot)?;
+        let path = usize::from(kept.again_on?);
+        self.keep.left_again(slot, path as u8, now);
+        let session = self.base.get_mut(place)?;
+        let content = Content {
+            flow: &kept.flow,
+            payload: self.keep.payload(slot),
+            probe: false,
+            space: session.space,
+            number: kept.number,
+            ask: true,
+        };
+        let copy = session.seal_on(path, &content, scratch)?;
+        let sent = (copy.bytes.len(), copy.ind, copy.to);
+        note_sent(session, path, now, &content, true);
+        self.totals.copies += 1;
+        Some(sent)
+    }
+
+    /// The path that is to be asked next, if one is.
+    fn next_probe(&mut self, now: Instant, place: usize) -> Option<usize> {
+        let session = self.base.get_mut(place)?;
+        let (_, last) = session.last_flow?;
+        if session.standby.to_probe == 0 {
+            let is_due = now.since(last) < IDLE
+                && match session.asking.next_probe() {
+                    Some(at) => now >= at,
+                    None => session.mode == Mode::Standby && now >= session.standby.probe_at,
+                };
+            if !is_due {
+                return None;
+            }
+            let suspended = session.asking.next_probe().is_some();
+            let carrier = session
+                .standby
+                .carrier
+                .map(usize::from)
+                .filter(|_| !suspended);
+            let paths = session
+                .usable()
+                .map(|(at, _)| at)
+                .filter(|&at| Some(at) != carrier);
+            session.standby.to_probe = paths.fold(0, |bits, at| bits | 1 << at);
+            session.standby.probe_at = now + PROBE_EVERY;
+            if suspended {
+                session.asking.ask(now);
+            }
+        }
+        let bits = session.standby.to_probe;
+        (bits != 0).then(|| {
+            session.standby.to_probe = bits & (bits - 1);
+            bits.trailing_zeros() as usize
+        })
+    }
+
+    fn send_probe(
+        &mut self,
+        now: Instant,
+        place: usize,
+        path: usize,
+        scratch: &mut [u8],
+    ) -> Option<(usize, Ind, core::net::IpAddr)> {
+        if !self.make_number(place) {
+            return None;
+        }
+        let session = self.base.get_mut(place)?;
+        let (flow, _) = session.last_flow?;
+        let content = Content {
+            flow: &flow,
+            payload: &[],
+            probe: true,
+            space: session.space,
+            number: session.next,
+            ask: true,
+        };
+        let copy = session.seal_on(path, &content, scratch)?;
+        let sent = (copy.bytes.len(), copy.ind, copy.to);
+        session.next += 1;
+        if let Some(path) = session.path_mut(path) {
+            path.departures.asked += 1;
+            path.asked = Some((content.number, now));
+        }
+        Some(sent)
+    }
+
+    /// When the session at `place` has to be looked at again.
+    fn next_wake(&self, now: Instant, place: usize) -> Option<Instant> {
+        let session = self.base.get(place)?;
+        let (_, last) = session.last_flow?;
+        let timeouts = session.timeouts();
+        let kept = self
+            .keep
+            .earliest(&session.standby, |kept| due(kept, &timeouts));
+        let probe = match session.asking.next_probe() {
+            Some(at) => Some(at),
+            None => Some(session.standby.probe_at).filter(|_| session.mode == Mode::Standby),
+        };
+        let probe = probe.filter(|at| at.since(last) < IDLE);
+        // Never at once again: what is due was done.
+        let soon = now + Duration::from_micros(100);
+        [kept, probe]
+            .into_iter()
+            .flatten()
+            .min()
+            .map(|at| at.max(soon))
+    }
+}
+
+enum Leaving {
+    Again(u32),
+    Probe(usize),
+}
+/// When `kept` counts as lost.
+fn due(kept: &Kept, timeouts: &[Duration; MAX_NETWORKS]) -> Instant {
+    let timeout = timeouts.get(usize::from(kept.path)).copied();
+    kept.sent + timeout.unwrap_or_default()
+}
+
+/// The path that is to carry: the first of the host's networks that has not gone silent, or else the first that is
+/// another one than `but`.
+pub(super) fn choose<S: Suite>(
+    session: &Session<S>,
+    own: &Networks,
+    but: Option<usize>,
+) -> Option<usize> {
+    let in_order = || {
+        let all = own
+            .iter()
+            .filter_map(|network| session.position(network.ind));
+        all.filter(|&at| Some(at) != but && session.path_at(at).is_some_and(|path| path.usable))
+    };
+    let sound = in_order().find(|&at| !session.standby.is_silent(at));
+    sound.or_else(|| in_order().next())
+}
+
+impl<S: Suite> Session<S> {
+    fn timeouts(&self) -> [Duration; MAX_NETWORKS] {
+        core::array::from_fn(|at| {
+            let path = self.path_at(at);
+            path.map_or(Duration::ZERO, |path| path.round_trip.timeout())
+        })
+    }
+
+    fn ind_at(&self, at: usize) -> Option<Ind> {
+        self.path_at(at).map(|path| path.ind)
+    }
+
+    /// The path at `at` has answered. It carries again, if it did before and has answered often enough: from which network
+    /// to which.
+    pub(super) fn answered(&mut self, at: usize, own: &Networks) -> Option<(Ind, Ind)> {
+        if !self.standby.answered(at, PROBATION) {
+            return None;
+        }
+        let carrier = self.standby.carrier.map(usize::from)?;
+        let first = choose(self, own, None)?;
+        if first == carrier || first != at {
+            return None;
+        }
+        self.standby.carrier = Some(first as u8);
+        Some((self.ind_at(carrier)?, self.ind_at(first)?))
+    }
+}
