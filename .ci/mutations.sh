@@ -1,9 +1,17 @@
 #!/usr/bin/env bash
 # Makes a copy of the tree wrong in one place at a time and has the simulator find each mutation (docs/mutations.md,
 # which BUMPLESS_WRITE=1 writes anew), the exhaustive exploration those that its table names (spec/exploration.md), and iPRP's world its own.
-# All are built once, and switched on one by one. Arguments, if any, are given to
-# `cargo test` instead. Five minutes with the build.
+# All are built once, and switched on one by one. Five minutes with the build.
+#
+#   .ci/mutations.sh               every mutation
+#   .ci/mutations.sh --slice N     the day's Nth part of them: in N days each is searched for (iPRP's always)
+#   .ci/mutations.sh ARGUMENTS     `cargo test` with these in the tree of all mutations, instead
 set -euo pipefail
+if [ "${1:-}" = --slice ]; then
+  parts=${2:?how many parts}
+  export BUMPLESS_SLICE=$(($(date -u +%s) / 86400 % parts))/$parts
+  shift 2
+fi
 cd "$(dirname "$0")/.."
 root=$PWD
 tree=$root/target/mutations/tree
@@ -49,7 +57,7 @@ for patch in mutations/harness/hooks.patch "${patches[@]}"; do
   apply "$patch" || complain "$patch applies alone, but not after those before it: they change the same lines"
 done
 [ "$broken" = 0 ] || exit 1
-echo "mutations: ${#patches[@]} patches applied"
+echo "mutations: ${#patches[@]} patches applied${BUMPLESS_SLICE:+, searched for: part $BUMPLESS_SLICE}"
 
 run() {
   cargo test --locked --profile quick --target-dir "$root/target" "$@"

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// One deliberate mistake, and what is expected of the checkers.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Mutation {
     /// The patch's name, by which it is switched on.
     pub name: String,
