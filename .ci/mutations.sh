@@ -27,6 +27,9 @@ git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' 
   [ ! -e "$file" ] || printf '%s\0' "$file"
 done | xargs -0 cp --archive --parents --target-directory="$tree"
 cp -r mutations/harness/crates "$tree"
+# Another version, so that its crates share target/ with the tree's own without being taken for them.
+sed -i '/^\[workspace.package\]/,/^\[/ s/^version = "\(.*\)"/version = "\1-mutations"/' "$tree/Cargo.toml"
+sed -i '/^name = "bumpless/ { n; s/^version = "\(.*\)"/version = "\1-mutations"/ }' "$tree/Cargo.lock"
 
 # Without the ceiling, git would take the copy for a part of this repository and leave it as it is.
 export GIT_CEILING_DIRECTORIES=$root/target

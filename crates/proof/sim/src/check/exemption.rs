@@ -44,6 +44,8 @@ exemptions! {
         "an application that has come with a change takes a moment until it writes";
     ProcessEndsItself, "heals: a process ends by itself", "S-6",
         "a process whose cycle hangs ends itself, which is a fault like another";
+    HandOverDisturbed, "hands over: disturbed", "R-48",
+        "a hand-over that is ordered while the pair still heals, or is disturbed, may take as long as healing does";
     ClocksDiffer, "fresh: clocks differ", "R-1",
         "the age of a state is reckoned by two clocks, and in whole microseconds";
     InTransit, "fresh: under way", "T-33",

@@ -11,6 +11,7 @@ mod exemption;
 mod forward;
 mod fresh;
 mod genuine;
+mod hands_over;
 mod heals;
 mod ledger;
 mod names;
@@ -30,6 +31,7 @@ pub use self::exemption::{Exemption, Forgiven, Tally};
 pub use self::forward::Forward;
 pub use self::fresh::Fresh;
 pub use self::genuine::Genuine;
+pub use self::hands_over::HandsOver;
 pub use self::heals::{Heals, Health};
 pub use self::ledger::{Delivered, Ledger, Published};
 pub use self::names::Names;
@@ -53,7 +55,7 @@ const PAUSE: u64 = 20_000_000;
 pub type Verdict = Result<(), String>;
 
 /// The names of all invariants, as failures have them (spec/simulation.md).
-pub const INVARIANTS: [&str; 13] = [
+pub const INVARIANTS: [&str; 14] = [
     "whole",
     "forward",
     "never apart",
@@ -67,6 +69,7 @@ pub const INVARIANTS: [&str; 13] = [
     "one configuration",
     "genuine",
     "heals",
+    "hands over",
 ];
 
 /// A broken invariant.
@@ -99,6 +102,7 @@ pub struct Checks {
     restored: u64,
     bounded: Bounded,
     heals: Heals,
+    hands_over: HandsOver,
     channels: Channels,
     names: Names,
     /// What was found, in order.
@@ -180,6 +184,7 @@ impl Checks {
                 terms.names.networks.len(),
                 &tally,
             ),
+            hands_over: HandsOver::new(terms.heal_within, terms.period.clone(), &tally),
             channels: Channels::new(terms.channels.clone(), nodes, &tally),
             names: terms.names.clone(),
             violations: Vec::new(),
@@ -343,6 +348,8 @@ impl Checks {
     /// A field device has accepted an output.
     pub fn accepted(&mut self, output: &Output, at: u64) {
         self.heals.accepted(output.application, at);
+        let verdict = self.hands_over.accepted(output.application, at);
+        self.note("hands over", at, verdict);
         let verdict = self.one_writer.accepted(output);
         self.note("one writer", at, verdict);
         let verdict = self.no_bump.accepted(output);
@@ -395,6 +402,7 @@ impl Checks {
 
     /// From `at` on, an application writes outputs, or it does not any more.
     pub fn expect_outputs(&mut self, application: usize, outputs: bool, at: u64) {
+        self.hands_over.expect(application, outputs, at);
         if self.heals.expect(application, outputs, at) {
             self.outputs.expect(application);
         }
@@ -415,12 +423,20 @@ impl Checks {
     /// The last fault has ended at `at`, as far as is known; `network`: it is one of this network alone.
     pub fn faults_end(&mut self, network: Option<usize>, at: u64) {
         self.heals.faults_end(network, at);
+        self.hands_over.faults_end(at);
+    }
+
+    /// Somebody orders a switchover, after which the pair may take its time to be redundant again.
+    pub fn ordered(&mut self, at: u64) {
+        self.heals.faults_end(None, at);
+        self.hands_over.ordered(at);
     }
 
     /// The process of `node` has ended by itself; one is there again at `again`.
     pub fn process_ended(&mut self, node: usize, at: u64, again: u64) {
         let verdict = self.heals.process_ended(node, at, again);
         self.note("heals", at, verdict);
+        self.hands_over.faults_end(again);
         self.another_fault(again);
     }
 
@@ -433,6 +449,8 @@ impl Checks {
     pub fn health(&mut self, health: &Health, at: u64) {
         let verdict = self.heals.look(health, at);
         self.note("heals", at, verdict);
+        let verdict = self.hands_over.look(at);
+        self.note("hands over", at, verdict);
         let verdict = self.one_configuration.look(at);
         self.note("one configuration", at, verdict);
     }

@@ -13,6 +13,13 @@ const SECOND: u64 = 1_000 * MS;
 /// How long a network is cut at the very end.
 const LAST_CUT: u64 = 700 * MS;
 
+/// How long before the very end the first of the orders that meet comes: the pair is sound then, and no network cut.
+const FIRST_ORDER: u64 = 950 * MS;
+
+/// How many of them come at most, and within how long one after the other: before one is carried out, or right after it.
+const ORDERS: u64 = 16;
+const ORDERS_MEET: u64 = 15 * MS;
+
 /// How rough a storm is, drawn with it.
 #[derive(Clone, Copy)]
 pub(super) struct Roughness {
@@ -44,6 +51,8 @@ pub fn storm(config: &Config, seed: u64, from: u64, until: u64, end: u64) -> Vec
     // From a stream of their own, so that the other faults stay what they are.
     let random = stream(seed, Purpose::Storm, 2);
     Draw { config, random }.outages(from, until, &mut faults);
+    let random = stream(seed, Purpose::Storm, 3);
+    Draw { config, random }.orders_that_meet(end, &mut faults);
     let random = stream(seed, Purpose::Storm, 0);
     let mut draw = Draw { config, random };
     let roughness = draw.roughness();
@@ -218,6 +227,28 @@ impl Draw<'_> {
             },
             24 => Fault::OldConfiguration { node: self.node() },
             _ => self.rate(),
+        }
+    }
+
+    /// In one world of two: once the pair is sound again, somebody orders a switchover, and others more of them while that
+    /// is made or has just been.
+    fn orders_that_meet(&mut self, end: u64, faults: &mut Vec<Timed>) {
+        if self.random.chance(0.5) {
+            return;
+        }
+        let group = self.random.below(self.config.groups.len() as u64) as usize;
+        let mut at = end - FIRST_ORDER + self.random.below(FIRST_ORDER / 4);
+        for _ in 0..2 + self.random.below(ORDERS - 1) {
+            let fault = Fault::Switchover {
+                node: self.node(),
+                group,
+            };
+            faults.push(Timed {
+                at,
+                until: at,
+                fault,
+            });
+            at += self.random.below(ORDERS_MEET);
         }
     }
 

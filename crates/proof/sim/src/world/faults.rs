@@ -23,7 +23,10 @@ impl World {
         let timed = self.script[at];
         if !timed.fault.must_do_no_harm() {
             let felt = timed.until.saturating_add(timed.fault.outlasts_by());
-            self.checks.faults_end(timed.fault.network(), felt);
+            match timed.fault {
+                Fault::Switchover { .. } => self.checks.ordered(felt),
+                fault => self.checks.faults_end(fault.network(), felt),
+            }
             if timed.fault.reconfigures().is_none() {
                 self.checks.another_fault(felt);
             }
