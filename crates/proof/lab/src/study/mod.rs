@@ -1,0 +1,156 @@
+//! The fifth paper's study of failovers, with every transport that this machine has and with ours (`spec/wan.md`, U-50 and further).
+//!
+//! | module | owns |
+//! |---|---|
+//! | `transport` | what carries messages, and how it is protected |
+//! | `end` | the programs at both ends |
+//! | `plan` | what is measured when, over which ways |
+//! | `host`, `daemons`, `stage` | the network with everything on it |
+//! | `run` | runs side by side, and their outages |
+//! | `result` | what is kept |
+
+mod daemons;
+mod end;
+mod host;
+mod plan;
+mod result;
+mod run;
+mod stage;
+mod transport;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bumpless_bench::run::meter;
+use bumpless_net_linux::Clock;
+use bumpless_wan::Topology;
+use bumpless_wan::emulation::{Delays, Line, Place};
+
+pub use result::{Network, NotMeasured, Run, Settings, Study, read};
+
+use plan::Case;
+use stage::{Setting, Stage};
+use transport::Transport;
+
+/// What a study is to be.
+#[derive(Debug)]
+pub struct StudyOptions {
+    /// The program whose network and daemons are used.
+    pub binary: PathBuf,
+    /// The name of the network meanwhile.
+    pub place: Place,
+    /// The network.
+    pub topology: Topology,
+    /// Names of transports; all if there are none.
+    pub transports: Vec<String>,
+    /// Kinds of backup.
+    pub backups: Vec<Line>,
+    /// Runs of each case.
+    pub runs: u32,
+    /// Seconds of a run.
+    pub seconds: u64,
+    /// Runs side by side at most.
+    pub side_by_side: usize,
+    /// What all chance is drawn from.
+    pub seed: u64,
+    /// Set to end it.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Names of all transports.
+pub fn transports() -> impl Iterator<Item = &'static str> {
+    transport::ALL.iter().map(|it| it.name)
+}
+
+/// Processes of the study go before those of others: what else runs on the machine is not what is measured.
+const NICE: i32 = -15;
+
+/// Makes a study; `told` hears how many runs of how many are done.
+///
+/// # Errors
+/// What is missing for it. Nothing of it is left.
+pub fn run_study(
+    options: &StudyOptions,
+    told: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Study, String> {
+    let chosen = |it: &&Transport| {
+        options.transports.is_empty() || options.transports.iter().any(|name| name == it.name)
+    };
+    let transports: Vec<&'static Transport> = transport::ALL.iter().filter(chosen).collect();
+    let mut study = Study::begin(Settings {
+        runs: options.runs,
+        seconds: options.seconds,
+        side_by_side: 0,
+        seed: options.seed,
+    });
+    // Where it is not granted, others disturb more.
+    let _ = rustix::process::nice(NICE);
+    let stage = Stage::new(&Setting {
+        binary: &options.binary,
+        place: options.place.clone(),
+        topology: options.topology.clone(),
+        sites: options.side_by_side,
+        transports: with_baseline(&transports),
+        seed: options.seed,
+        stop: &options.stop,
+    })?;
+    study.settings.side_by_side = stage.sites.len();
+    study.network = network(&stage);
+    study.not_measured = not_measured(&stage);
+    let lacks = |it: &&'static Transport| stage.lacking.iter().any(|(other, _)| other == it);
+    let cases = cases(transports.into_iter().filter(|it| !lacks(it)), &options.backups);
+    let jobs = plan::jobs(&cases, options.runs, options.seconds, options.seed);
+    let began = Clock.now();
+    let (runs, seen) = meter::beside(|| {
+        run::all(&stage, &jobs, (began, &options.stop), &|done| {
+            told(done, jobs.len());
+        })
+    });
+    study.complete = runs.len() == jobs.len();
+    study.runs = runs;
+    study.jitter = meter::told(&seen, began);
+    study.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
+    Ok(study)
+}
+
+fn network(stage: &Stage) -> Network {
+    let delays = match &stage.running.delays {
+        Delays::Nothing => "nothing",
+        Delays::Netem => "netem",
+        Delays::Held => "held",
+        Delays::Lacking(_) => "lacking",
+    };
+    let congestion = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+    Network {
+        nodes: stage.topology.nodes().len(),
+        links: stage.topology.links().len(),
+        router_us: stage.topology.router_us(),
+        delays: delays.to_owned(),
+        centre: stage.centre.name.clone(),
+        congestion: congestion.unwrap_or_default().trim().to_owned(),
+    }
+}
+
+fn not_measured(stage: &Stage) -> Vec<NotMeasured> {
+    let lacking = stage.lacking.iter();
+    let told = lacking.map(|(transport, why)| NotMeasured {
+        transport: transport.name.to_owned(),
+        why: why.clone(),
+    });
+    told.collect()
+}
+
+/// Table II is of plain TCP, whatever else is measured.
+fn with_baseline(transports: &[&'static Transport]) -> Vec<&'static Transport> {
+    let plain = &transport::ALL[0];
+    let others = transports.iter().copied().filter(|it| *it != plain);
+    [plain].into_iter().chain(others).collect()
+}
+
+/// Every case: ways without outages, and each transport with each backup.
+fn cases(transports: impl Iterator<Item = &'static Transport>, backups: &[Line]) -> Vec<Case> {
+    let baseline = backups.iter().map(|&line| Case::Backup(line));
+    let outages = transports.flat_map(|it| backups.iter().map(move |&line| Case::Outage(it, line)));
+    [Case::Network].into_iter().chain(baseline).chain(outages).collect()
+}
