@@ -3,6 +3,7 @@
 use std::env;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bumpless_lab::study::{self, Study, StudyOptions};
@@ -56,10 +57,12 @@ pub struct Run {
 }
 
 fn transport(text: &str) -> Result<String, String> {
-    let known: Vec<_> = study::transports().collect();
-    match known.contains(&text) {
+    match study::is_transport(text) {
         true => Ok(text.to_owned()),
-        false => Err(format!("give {}", known.join(", "))),
+        false => {
+            let known: Vec<_> = study::transports().collect();
+            Err(format!("give {}", known.join(", ")))
+        }
     }
 }
 
@@ -79,10 +82,19 @@ impl Run {
             Some(file) => study::read(file).map_err(Failure::refused)?,
             None => self.measure()?,
         };
+        if let Some(directory) = &self.output {
+            study::write(&study, directory).map_err(Failure::refused)?;
+        }
         if json {
             output::print_line(serde_json::to_string(&study).map_err(Failure::refused)?);
+        } else {
+            output::print_line(study::text(&study));
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(ExitCode::from(match (study.held(), study.complete) {
+            (false, _) => 1,
+            (true, false) => INTERRUPTED,
+            (true, true) => 0,
+        }))
     }
 
     fn measure(&self) -> Result<Study, Failure> {
@@ -107,10 +119,15 @@ impl Run {
             seed: self.seed.unwrap_or_else(time_as_seed),
             stop: stop::stop_flag()?,
         };
-        study::run_study(&options, &|done, of| {
-            output::warn(format_args!("{done} of {of} runs done"));
-        })
-        .map_err(Failure::refused)
+        // A line for each tenth.
+        let told = AtomicUsize::new(0);
+        let tell = |done: usize, of: usize| {
+            let tenth = done * 10 / of;
+            if told.fetch_max(tenth, Ordering::Relaxed) < tenth {
+                output::warn(format_args!("{done} of {of} runs done"));
+            }
+        };
+        study::run_study(&options, &tell).map_err(Failure::refused)
     }
 }
 

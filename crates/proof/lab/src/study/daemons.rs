@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -44,7 +44,10 @@ impl Daemons {
             let file = folder.join(format!("{}.toml", host.name));
             fs::write(file, configuration(&host.name)).map_err(refused)?;
         }
-        let sockets: Vec<PathBuf> = hosts.iter().map(|host| socket(folder, &host.name)).collect();
+        let sockets: Vec<PathBuf> = hosts
+            .iter()
+            .map(|host| socket(folder, &host.name))
+            .collect();
         let (started, whether) = channel();
         let (end, ends) = channel();
         let (binary, folder) = (binary.to_owned(), folder.to_owned());
@@ -58,8 +61,9 @@ impl Daemons {
         whether.recv().unwrap_or_else(|_| Err(why.to_owned()))?;
         let until = Instant::now() + PATIENCE;
         while !sockets.iter().all(|socket| socket.exists()) {
+            // Nothing will be measured then.
             if stop.load(Ordering::Relaxed) {
-                return Err("stopped before anything was measured".to_owned());
+                break;
             }
             if let Ok(Err(why)) = whether.try_recv() {
                 return Err(why);
@@ -106,11 +110,7 @@ fn hold(
         }
     };
     let _ = started.send(Ok(()));
-    loop {
-        match ends.recv_timeout(LOOK) {
-            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
-            _ => break,
-        }
+    while ends.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         let ended = processes.iter_mut().position(|it| it.ended().is_some());
         if let Some(place) = ended {
             let process = processes.swap_remove(place);

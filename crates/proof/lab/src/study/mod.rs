@@ -8,11 +8,17 @@
 //! | `host`, `daemons`, `stage` | the network with everything on it |
 //! | `run` | runs side by side, and their outages |
 //! | `result` | what is kept |
+//! | `analysis` | what it comes to: round trips, failovers, promises |
+//! | `paper` | the paper's figures |
+//! | `report` | tables, drawings, answers and the page |
 
+mod analysis;
 mod daemons;
 mod end;
 mod host;
+mod paper;
 mod plan;
+mod report;
 mod result;
 mod run;
 mod stage;
@@ -27,7 +33,8 @@ use bumpless_net_linux::Clock;
 use bumpless_wan::Topology;
 use bumpless_wan::emulation::{Delays, Line, Place};
 
-pub use result::{Network, NotMeasured, Run, Settings, Study, read};
+pub use report::{text, write};
+pub use result::{Network, NotMeasured, Promise, Run, Settings, Study, read};
 
 use plan::Case;
 use stage::{Setting, Stage};
@@ -61,6 +68,11 @@ pub struct StudyOptions {
 /// Names of all transports.
 pub fn transports() -> impl Iterator<Item = &'static str> {
     transport::ALL.iter().map(|it| it.name)
+}
+
+/// Whether a transport is called so.
+pub fn is_transport(name: &str) -> bool {
+    transport::named(name).is_some()
 }
 
 /// Processes of the study go before those of others: what else runs on the machine is not what is measured.
@@ -99,17 +111,23 @@ pub fn run_study(
     study.network = network(&stage);
     study.not_measured = not_measured(&stage);
     let lacks = |it: &&'static Transport| stage.lacking.iter().any(|(other, _)| other == it);
-    let cases = cases(transports.into_iter().filter(|it| !lacks(it)), &options.backups);
+    let cases = cases(
+        transports.into_iter().filter(|it| !lacks(it)),
+        &options.backups,
+    );
     let jobs = plan::jobs(&cases, options.runs, options.seconds, options.seed);
     let began = Clock.now();
-    let (runs, seen) = meter::beside(|| {
+    let all = || {
         run::all(&stage, &jobs, (began, &options.stop), &|done| {
             told(done, jobs.len());
         })
-    });
+    };
+    let ((runs, lack), stood_still) = meter::beside(|| meter::beside_as_equals(all));
     study.complete = runs.len() == jobs.len();
     study.runs = runs;
-    study.jitter = meter::told(&seen, began);
+    study.jitter = meter::told(&stood_still, began);
+    study.lack = meter::told(&lack, began);
+    study.promises = analysis::promises(&study);
     study.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
     Ok(study)
 }
@@ -152,5 +170,9 @@ fn with_baseline(transports: &[&'static Transport]) -> Vec<&'static Transport> {
 fn cases(transports: impl Iterator<Item = &'static Transport>, backups: &[Line]) -> Vec<Case> {
     let baseline = backups.iter().map(|&line| Case::Backup(line));
     let outages = transports.flat_map(|it| backups.iter().map(move |&line| Case::Outage(it, line)));
-    [Case::Network].into_iter().chain(baseline).chain(outages).collect()
+    [Case::Network]
+        .into_iter()
+        .chain(baseline)
+        .chain(outages)
+        .collect()
 }

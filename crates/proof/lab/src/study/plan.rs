@@ -12,6 +12,9 @@ const MESSAGES_EACH_SECOND: usize = 20;
 /// The round trip of the paper's way, microseconds: substations are chosen for being near it.
 const PAPER_ROUND_TRIP_US: u64 = 5500;
 
+/// Its links.
+const PAPER_HOPS: usize = 23;
+
 /// What a run is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
@@ -94,13 +97,15 @@ pub fn sites(topology: &Topology, count: usize) -> Option<(NodeId, Vec<Site>)> {
         .filter(|&host| topology.node(host).kind == Kind::Substation)
         .filter_map(|host| site(topology, &ways, (centre, host)))
         .collect();
-    found.sort_by_key(|(it, _)| it.round_trip_us.abs_diff(PAPER_ROUND_TRIP_US));
+    found.sort_by_key(|(it, [there, _])| {
+        let hops = there.links.len().abs_diff(PAPER_HOPS);
+        (it.round_trip_us.abs_diff(PAPER_ROUND_TRIP_US), hops)
+    });
     let mut chosen: Vec<(Site, [Way; 2])> = Vec::new();
     for (site, ways) in found {
         let on = |ways: &[Way; 2], link| ways.iter().any(|way| way.links.contains(&link));
-        let apart = |(other, theirs): &(Site, [Way; 2])| {
-            !on(theirs, site.cut) && !on(&ways, other.cut)
-        };
+        let apart =
+            |(other, theirs): &(Site, [Way; 2])| !on(theirs, site.cut) && !on(&ways, other.cut);
         if chosen.len() < count && chosen.iter().all(apart) {
             chosen.push((site, ways));
         }
@@ -167,7 +172,7 @@ mod tests {
         assert_eq!(sites[0].round_trip_us, 5500);
         assert_eq!(sites.len(), 20);
         for one in &sites {
-            assert!(one.round_trip_us.abs_diff(5500) <= 800, "{one:?}");
+            assert!(one.round_trip_us.abs_diff(5500) <= 1200, "{one:?}");
             for other in sites.iter().filter(|it| it.node != one.node) {
                 let ways = [
                     Ways::new(&topology, other.node).way(centre).unwrap(),

@@ -40,6 +40,10 @@ pub struct Study {
     pub not_measured: Vec<NotMeasured>,
     /// What the meters of the machine saw, from the beginning of the study on.
     pub jitter: Jitter,
+    /// What meters saw that run as the study's own threads do: they are late, too, when others have the processors.
+    pub lack: Jitter,
+    /// What ours promises, judged.
+    pub promises: Vec<Promise>,
     /// Every run.
     pub runs: Vec<Run>,
 }
@@ -83,6 +87,24 @@ pub struct NotMeasured {
     pub why: String,
 }
 
+/// A promise of ours, and what was seen of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Promise {
+    /// What is promised.
+    pub says: String,
+    /// What was seen.
+    pub seen: String,
+    /// How many figures it was judged by.
+    pub count: usize,
+    /// How many were above it.
+    pub above: usize,
+    /// How many of those the machine explains: it stood still, or had no processor for threads of the study, for as long as
+    /// the figure is above.
+    pub explained: usize,
+    /// Whether it held: nothing that the machine does not explain was above.
+    pub held: bool,
+}
+
 /// One run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
@@ -115,6 +137,11 @@ pub struct Run {
 }
 
 impl Study {
+    /// Whether every promise held and every run gave figures, as far as it went.
+    pub fn held(&self) -> bool {
+        self.promises.iter().all(|it| it.held) && self.runs.iter().all(|run| run.error.is_none())
+    }
+
     /// One that begins.
     pub fn begin(settings: Settings) -> Self {
         let run = BenchRun::begin("");
@@ -142,7 +169,9 @@ pub fn read(file: &Path) -> Result<Study, String> {
         .and_then(|it| it.take(FILE_MAX).read_to_string(&mut text))
         .map_err(|error: io::Error| format!("cannot read {name}: {error}"))?;
     let wrong = |why: String| {
-        format!("{name} is no kept study of this version ({SCHEMA}): {why}; unpack it with `xz -d` if it is packed")
+        format!(
+            "{name} is no kept study of this version ({SCHEMA}): {why}; unpack it with `xz -d` if it is packed"
+        )
     };
     let study: Study = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     match study.schema == SCHEMA {

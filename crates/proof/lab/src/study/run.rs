@@ -19,6 +19,8 @@ use super::transport::{self, Transport, line_name};
 
 /// How often a thread that waits for an instant looks whether somebody wants to stop.
 const LOOK: Duration = Duration::from_millis(20);
+/// Between the first runs of one place and the next.
+const STAGGER: Duration = Duration::from_millis(150);
 
 /// Makes all runs; `done` is told how many after each. Those that were stopped are not in what it gives.
 pub fn all(
@@ -29,6 +31,8 @@ pub fn all(
 ) -> Vec<Run> {
     let (next, runs) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = |place: usize, at: &(Host, Site)| {
+        // Not all at once: connections and sessions would begin together.
+        wait(began + STAGGER * place as u64, stop);
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             stage.lines.set(place, job.case.line());
             let run = one(stage, at, job, (began, stop));
@@ -46,7 +50,9 @@ pub fn all(
             scope.spawn(move || work(place, at));
         }
     });
-    let mut runs = runs.into_inner().unwrap_or_else(|broken| broken.into_inner());
+    let mut runs = runs
+        .into_inner()
+        .unwrap_or_else(|broken| broken.into_inner());
     runs.sort_by_key(|run| run.began_ns);
     runs
 }
@@ -142,12 +148,14 @@ fn dead(
 ) -> io::Result<Outage> {
     wait(began + at, stop);
     let links = [site.cut];
-    let cut = Clock.now();
     let lost = emulation::cut(&stage.running, &stage.topology, &links);
+    // Dead for certain between these: the kernel takes its time for both ends of a link.
+    let cut = Clock.now();
     wait(cut + lasts, stop);
+    let healed = Clock.now();
     emulation::heal(&stage.running, &stage.topology, &links)?;
     lost?;
-    Ok(Some((cut, Clock.now())))
+    Ok(Some((cut, healed)))
 }
 
 fn wait(until: Instant, stop: &AtomicBool) {

@@ -120,7 +120,9 @@ impl Stage {
         let ports: Result<Vec<_>, _> = self
             .sites
             .iter()
-            .map(|(site, _)| site.at(|| Ports::open(transport, site.network, &self.certificate.server)))
+            .map(|(site, _)| {
+                site.at(|| Ports::open(transport, site.network, &self.certificate.server))
+            })
             .collect();
         let lacks = |error| format!("the kernel does not offer its socket: {error}");
         let ports = ports.map_err(lacks)?;
@@ -139,12 +141,7 @@ impl Stage {
         let sites = self.sites.iter().map(|(host, _)| host);
         let hosts = [&self.centre].into_iter().chain(sites).cloned().collect();
         let folder = self._folder.path();
-        self.daemons = Some(Daemons::start(
-            setting.binary,
-            folder,
-            hosts,
-            setting.stop,
-        )?);
+        self.daemons = Some(Daemons::start(setting.binary, folder, hosts, setting.stop)?);
         Ok(())
     }
 }

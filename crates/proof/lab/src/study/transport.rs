@@ -137,6 +137,14 @@ pub const fn line_name(line: Line) -> &'static str {
     }
 }
 
+/// What people read of a kind of backup.
+pub const fn line_title(line: Line) -> &'static str {
+    match line {
+        Line::Ethernet => "Ethernet-like",
+        Line::Lte => "LTE-like",
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

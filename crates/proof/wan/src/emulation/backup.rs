@@ -34,12 +34,14 @@ pub enum Line {
     /// Another cable: 1.8 ms in each direction.
     Ethernet,
     /// Radio of the fourth generation: each direction 24 ms and what is drawn from a log-normal distribution besides, so that
-    /// there and back has a median of 81 ms, 59 at 1 % and 160 at 99 %.
+    /// there and back has a median of 81 ms, 59 at 1 % and 160 at 99 %. It stays so for 25 ms.
     Lte,
 }
 
 /// The distribution of LTE: milliseconds that each packet takes, and logarithms of what it takes besides.
 const LTE: (f64, f64, f64) = (24.0, 2.7, 0.7);
+/// A radio line is as it is for so long: what leaves within that of a draw takes as long as it said.
+const LTE_STAYS: Duration = Duration::from_millis(25);
 const ETHERNET: Duration = Duration::from_micros(1800);
 /// Nothing takes longer.
 const LONGEST_MS: f64 = 1000.0;
@@ -139,7 +141,10 @@ fn cable(socket: &Netlink, place: usize, (host, at): (&File, usize)) -> io::Resu
         place,
         hardware: own(end),
     };
-    let (near, far) = (IpAddr::V4(router_address(place)), IpAddr::V4(Backup::address(place)));
+    let (near, far) = (
+        IpAddr::V4(router_address(place)),
+        IpAddr::V4(Backup::address(place)),
+    );
     let number = link::number(place);
     let messages = link::cable(Message::new(), end(place, 0), end(at, 1), host.as_raw_fd());
     let messages = link::up(messages, number);
@@ -164,15 +169,23 @@ fn router_address(place: usize) -> Ipv4Addr {
 struct Ways {
     lines: Lines,
     random: Random,
-    /// For each line, when the last packet is due that came from the host, and that goes to it: packets of one direction do
-    /// not overtake each other, as they do not on the radio.
-    last: Vec<[Option<Instant>; 2]>,
+    /// For each line what is from its host, and what is for it.
+    directions: Vec<[Direction; 2]>,
+}
+
+/// Packets of one direction do not overtake each other, as they do not on the radio.
+#[derive(Clone, Copy, Default)]
+struct Direction {
+    /// When the last packet is due.
+    last: Option<Instant>,
+    /// What was drawn last, and when.
+    drawn: Option<(Instant, Duration)>,
 }
 
 impl Ways {
     fn new(lines: Lines, seed: u64) -> Self {
         Self {
-            last: vec![[None; 2]; lines.0.len()],
+            directions: vec![<[Direction; 2]>::default(); lines.0.len()],
             lines,
             random: Random::new(seed),
         }
@@ -182,29 +195,37 @@ impl Ways {
         let place = |address: Option<&[u8]>| {
             let address = address?.first_chunk::<4>()?;
             let number = u32::from_be_bytes(*address).checked_sub(FIRST.to_bits())? / 2;
-            (1..self.last.len()).contains(&(number as usize)).then_some(number as usize)
+            (1..self.directions.len())
+                .contains(&(number as usize))
+                .then_some(number as usize)
         };
         let (from, to) = (place(header.get(12..16)), place(header.get(16..20)));
         // What is for the centre, or from it, has one other end.
         let Some(line) = from.or(to) else {
             return come;
         };
-        let due = come + self.takes(line);
-        let last = &mut self.last[line][usize::from(from.is_none())];
-        let due = last.map_or(due, |last| due.max(last));
+        let direction = usize::from(from.is_none());
+        let takes = match self.lines.get(line) {
+            Line::Ethernet => ETHERNET,
+            Line::Lte => self.radio((line, direction), come),
+        };
+        let last = &mut self.directions[line][direction].last;
+        let due = last.map_or(come + takes, |last| last.max(come + takes));
         *last = Some(due);
         due
     }
 
-    fn takes(&mut self, line: usize) -> Duration {
-        match self.lines.get(line) {
-            Line::Ethernet => ETHERNET,
-            Line::Lte => {
-                let (least, mean, spread) = LTE;
-                let ms = least + (mean + spread * self.normal()).exp();
-                Duration::from_secs_f64(ms.min(LONGEST_MS) / 1e3)
-            }
+    fn radio(&mut self, (line, direction): (usize, usize), come: Instant) -> Duration {
+        if let Some((at, takes)) = self.directions[line][direction].drawn
+            && come.saturating_duration_since(at) < LTE_STAYS
+        {
+            return takes;
         }
+        let (least, mean, spread) = LTE;
+        let ms = least + (mean + spread * self.normal()).exp();
+        let takes = Duration::from_secs_f64(ms.min(LONGEST_MS) / 1e3);
+        self.directions[line][direction].drawn = Some((come, takes));
+        takes
     }
 
     /// A number of the normal distribution (Box and Muller 1958).
@@ -267,9 +288,14 @@ mod tests {
         let mut lte = ways(Line::Lte);
         let now = Instant::now();
         let to_radio = header(Backup::address(0), Backup::address(2));
-        let dues: Vec<_> = (0..1000).map(|_| lte.due(now, &to_radio)).collect();
+        let step = LTE_STAYS / 5;
+        let dues: Vec<_> = (0..1000)
+            .map(|n| lte.due(now + step * n, &to_radio))
+            .collect();
         assert!(dues.is_sorted());
         assert!(dues[0] - now >= Duration::from_millis(24));
+        // Five at a time take as long as each other, unless they wait for one before.
+        assert_eq!(dues[4] - dues[0], step * 4);
         let to_cable = header(Backup::address(1), Backup::address(0));
         assert_eq!(lte.due(now, &to_cable), now + ETHERNET);
         let stranger = header(Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST);

@@ -1,8 +1,8 @@
 //! The servers of a substation: each sends back what it hears.
 
 use std::io::{self, Read, Write};
-use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::sync::Arc;
 use std::thread;
 
