@@ -6,7 +6,7 @@
 set -uo pipefail
 cd "$(dirname "$0")"
 
-all=(quinn usrsctp open62541 cyclonedds tquic aeron)
+all=(quinn echo-quinn usrsctp open62541 cyclonedds tquic aeron)
 
 # Debian packages, by peer.
 packages() {

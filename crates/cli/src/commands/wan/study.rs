@@ -39,6 +39,9 @@ pub struct Run {
     /// Only these transports, such as tcp,redundant-tcp
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = transport)]
     transports: Vec<String>,
+    /// Programs that are built apart, as bench/peers/build.sh makes them: echo-quinn for QUIC
+    #[arg(long, value_name = "DIRECTORY")]
+    peers_dir: Option<PathBuf>,
     /// Only with this backup: ethernet or lte
     #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = line)]
     backups: Vec<Line>,
@@ -109,6 +112,7 @@ impl Run {
             place: Place::new(&self.name).map_err(Failure::usage)?,
             topology,
             transports: self.transports.clone(),
+            peers: self.peers_dir.clone(),
             backups: match self.backups.is_empty() {
                 true => vec![Line::Ethernet, Line::Lte],
                 false => self.backups.clone(),

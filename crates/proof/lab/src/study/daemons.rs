@@ -144,7 +144,7 @@ fn configuration(host: &str) -> String {
             Some(Protection::Standby) => "standby",
         };
         let protocol = match transport.socket {
-            Socket::Udp => "udp",
+            Socket::Udp | Socket::Quic => "udp",
             Socket::Tcp | Socket::Mptcp => "tcp",
         };
         let port = transport.port;

@@ -51,6 +51,8 @@ pub struct StudyOptions {
     pub topology: Topology,
     /// Names of transports; all if there are none.
     pub transports: Vec<String>,
+    /// Where programs are that are built apart.
+    pub peers: Option<PathBuf>,
     /// Kinds of backup.
     pub backups: Vec<Line>,
     /// Runs of each case.
@@ -104,6 +106,7 @@ pub fn run_study(
         topology: options.topology.clone(),
         sites: options.side_by_side,
         transports: with_baseline(&transports),
+        peers: options.peers.as_deref(),
         seed: options.seed,
         stop: &options.stop,
     })?;

@@ -15,7 +15,7 @@ use super::host::Host;
 use super::plan::{Case, Job, Site};
 use super::result::Run;
 use super::stage::Stage;
-use super::transport::{self, Transport, line_name};
+use super::transport::{self, Socket, Transport, line_name};
 
 /// How often a thread that waits for an instant looks whether somebody wants to stop.
 const LOOK: Duration = Duration::from_millis(20);
@@ -102,7 +102,13 @@ fn converse(
             // Told of by the end of the channel when it fails.
             let tell = tell;
             stage.centre.enter()?;
-            client.run(job.after, &tell, stop)
+            match (&stage.quic, client.socket) {
+                (Some(program), Socket::Quic) => {
+                    let ways = [client.primary, client.backup.unwrap_or(client.primary)];
+                    program.call(ways, (job.messages, job.after), &tell, stop)
+                }
+                _ => client.run(job.after, &tell, stop),
+            }
         });
         let mut outage = Ok(None);
         let began = first.recv().ok();

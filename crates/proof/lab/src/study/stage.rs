@@ -10,10 +10,13 @@ use bumpless_wan::address::{Addresses, Pool};
 use bumpless_wan::emulation::{self, Backup, Lines, Place, Running, Tie};
 
 use super::daemons::Daemons;
-use super::end::{Certificate, Ports, serve};
+use super::end::{Certificate, Foreign, Ports, Server, serve};
 use super::host::Host;
 use super::plan::{self, Site};
 use super::transport::{Socket, Transport};
+
+/// The program that speaks QUIC.
+const QUIC: &str = "echo-quinn";
 
 /// What a stage is made of.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub struct Setting<'a> {
     pub sites: usize,
     /// What will be used on it.
     pub transports: Vec<&'static Transport>,
+    /// Where programs are that are built apart.
+    pub peers: Option<&'a Path>,
     /// What delays are drawn from.
     pub seed: u64,
     /// Somebody wants to stop.
@@ -39,6 +44,9 @@ pub struct Setting<'a> {
 pub struct Stage {
     // Ends first.
     daemons: Option<Daemons>,
+    servers: Vec<Server>,
+    /// The program that speaks QUIC, if there is one.
+    pub quic: Option<Foreign>,
     /// The network that runs.
     pub running: Running,
     /// Its nodes and links.
@@ -87,6 +95,8 @@ impl Stage {
         let sites = hosts.zip(sites).collect();
         let mut stage = Self {
             daemons: None,
+            servers: Vec::new(),
+            quic: None,
             topology: topology.clone(),
             centre,
             sites,
@@ -100,7 +110,7 @@ impl Stage {
         };
         let seed = setting.seed;
         thread::spawn(move || backup.carry(seed));
-        stage.listen(&setting.transports);
+        stage.listen(setting);
         if setting.transports.iter().any(|it| it.protection.is_some()) {
             stage.protect(setting)?;
         }
@@ -108,12 +118,31 @@ impl Stage {
     }
 
     /// Opens the port of each transport at each substation.
-    fn listen(&mut self, transports: &[&'static Transport]) {
-        for &transport in transports {
-            if let Err(why) = self.listen_for(transport) {
+    fn listen(&mut self, setting: &Setting<'_>) {
+        for &transport in &setting.transports {
+            let listens = match transport.socket {
+                Socket::Quic => self.listen_for_quic(transport, setting.peers),
+                _ => self.listen_for(transport),
+            };
+            if let Err(why) = listens {
                 self.lacking.push((transport, why));
             }
         }
+    }
+
+    fn listen_for_quic(
+        &mut self,
+        transport: &Transport,
+        folder: Option<&Path>,
+    ) -> Result<(), String> {
+        let program = Foreign::find(folder, QUIC)?;
+        for (site, _) in &self.sites {
+            let server = site.at(|| program.serve(transport.port));
+            let server = server.map_err(|error| format!("{QUIC} does not listen: {error}"))?;
+            self.servers.push(server);
+        }
+        self.quic = Some(program);
+        Ok(())
     }
 
     fn listen_for(&self, transport: &Transport) -> Result<(), String> {
@@ -149,6 +178,7 @@ impl Stage {
 impl Drop for Stage {
     fn drop(&mut self) {
         self.daemons = None;
+        self.servers.clear();
         // What does not end in order ends with the process that holds it.
         let _ = emulation::down(&self.place);
     }

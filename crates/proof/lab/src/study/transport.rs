@@ -20,6 +20,8 @@ pub enum Socket {
     Mptcp,
     /// UDP.
     Udp,
+    /// QUIC, by a program that is built apart.
+    Quic,
 }
 
 /// A transport with its settings.
@@ -46,16 +48,15 @@ pub struct Transport {
 const fn plain(
     name: &'static str,
     title: &'static str,
-    socket: Socket,
+    (socket, tls): (Socket, bool),
     (port, paper): (u16, u8),
 ) -> Transport {
-    let tls = paper.is_multiple_of(2) == matches!(socket, Socket::Tcp);
     Transport {
         name,
         title,
         socket,
         tls,
-        reconnects: matches!(socket, Socket::Tcp),
+        reconnects: !matches!(socket, Socket::Mptcp),
         protection: None,
         port,
         paper: Some(paper),
@@ -81,11 +82,17 @@ const fn ours(
 }
 
 /// Every transport, in the order in which they are shown.
-pub const ALL: [Transport; 10] = [
-    plain("tcp", "TCP", Socket::Tcp, (4801, 1)),
-    plain("tcp-tls", "TCP, TLS 1.3", Socket::Tcp, (4802, 2)),
-    plain("mptcp", "MPTCP v1", Socket::Mptcp, (4803, 6)),
-    plain("mptcp-tls", "MPTCP v1, TLS 1.3", Socket::Mptcp, (4804, 7)),
+pub const ALL: [Transport; 11] = [
+    plain("tcp", "TCP", (Socket::Tcp, false), (4801, 1)),
+    plain("tcp-tls", "TCP, TLS 1.3", (Socket::Tcp, true), (4802, 2)),
+    plain("quic", "QUIC", (Socket::Quic, true), (4805, 3)),
+    plain("mptcp", "MPTCP v1", (Socket::Mptcp, false), (4803, 6)),
+    plain(
+        "mptcp-tls",
+        "MPTCP v1, TLS 1.3",
+        (Socket::Mptcp, true),
+        (4804, 7),
+    ),
     ours(
         "redundant-tcp",
         "TCP under iPRP redundant",
@@ -165,6 +172,7 @@ mod tests {
             [
                 (1, Socket::Tcp, false, true),
                 (2, Socket::Tcp, true, true),
+                (3, Socket::Quic, true, true),
                 (6, Socket::Mptcp, false, false),
                 (7, Socket::Mptcp, true, false),
             ]

@@ -58,6 +58,7 @@ impl Connection {
             }
             Socket::Tcp => Protocol::TCP,
             Socket::Mptcp => Protocol::MPTCP,
+            Socket::Quic => return Err(ErrorKind::Unsupported.into()),
         };
         let socket = RawSocket::new(Domain::IPV4, Type::STREAM, Some(protocol))?;
         socket.set_nonblocking(true)?;

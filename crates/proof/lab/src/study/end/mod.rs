@@ -3,10 +3,12 @@
 mod certificate;
 mod client;
 mod connection;
+mod foreign;
 mod server;
 
 pub use certificate::Certificate;
 pub use client::{Client, Heard, Message};
+pub use foreign::{Foreign, Server};
 pub use server::{Ports, serve};
 
 /// Bytes of a message (fifth paper, V-A).

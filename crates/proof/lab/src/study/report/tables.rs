@@ -86,7 +86,7 @@ fn table_i(study: &Study) -> Table {
     for it in ALL.iter().filter(|it| it.paper.is_none()) {
         let congestion = match it.socket {
             Socket::Udp => "-",
-            Socket::Tcp | Socket::Mptcp => "Cubic",
+            Socket::Tcp | Socket::Mptcp | Socket::Quic => "Cubic",
         };
         let security = match it.tls {
             true => "TLS 1.3, and iPRP's",
