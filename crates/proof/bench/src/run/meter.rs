@@ -95,8 +95,8 @@ pub fn beside<T>(work: impl FnOnce() -> T) -> (T, Seen) {
     (result, Seen::of(&meters))
 }
 
-/// The same with meters that are not above what is measured: they are late, too, when others have the processors.
-pub fn beside_as_equals<T>(work: impl FnOnce() -> T) -> (T, Seen) {
+/// The same with meters that are ordinary threads: they are late, too, when others have the processors.
+pub fn beside_ordinary<T>(work: impl FnOnce() -> T) -> (T, Seen) {
     let meter = || JitterMeter::new(THRESHOLD, REMEMBERED);
     let (result, meters) = on_each_processor(METERS, meter, None, work);
     (result, Seen::of(&meters))

@@ -215,18 +215,9 @@ fn standby(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
 }
 
 fn judge(study: &Study, cell: &Cell<'_>, wanted: &[Phase], limit: u32, what: &str) -> Promise {
-    let (mut count, mut above, mut explained) = (0, 0, 0);
-    for run in &cell.runs {
-        for (number, phase) in phases(run).into_iter().enumerate() {
-            if !wanted.contains(&phase) {
-                continue;
-            }
-            count += 1;
-            let over = run.rtt_us[number].is_none_or(|us| us > limit);
-            above += usize::from(over);
-            explained += usize::from(over && is_machines(study, run, number, limit));
-        }
-    }
+    let (above, explained) = above(study, cell, wanted, limit);
+    let of = cell.runs.iter().flat_map(|run| phases(run));
+    let count = of.filter(|phase| wanted.contains(phase)).count();
     let longest = cell.through.summary().map_or(0, |it| it.max);
     let failover = cell.failovers.summary().map_or(0, |it| it.max);
     Promise {
@@ -247,6 +238,20 @@ fn judge(study: &Study, cell: &Cell<'_>, wanted: &[Phase], limit: u32, what: &st
         explained,
         held: count > 0 && above == explained,
     }
+}
+
+/// How many messages of these phases are above the limit or lost, and how many of those the machine explains.
+fn above(study: &Study, cell: &Cell<'_>, wanted: &[Phase], limit: u32) -> (usize, usize) {
+    let (mut above, mut explained) = (0, 0);
+    for run in &cell.runs {
+        let of = phases(run).into_iter().enumerate();
+        for (number, _) in of.filter(|(_, phase)| wanted.contains(phase)) {
+            let over = run.rtt_us[number].is_none_or(|us| us > limit);
+            above += usize::from(over);
+            explained += usize::from(over && is_machines(study, run, number, limit));
+        }
+    }
+    (above, explained)
 }
 
 /// Whether the machine was late by as much as the message is above the limit, while that was under way.
@@ -276,7 +281,7 @@ fn no_worse(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
     let baseline = baseline(study, Some(cell.line));
     let alone = baseline.percentile(99)?;
     let seen = cell.through.percentile(99)?;
-    let above = cell.through.above(alone);
+    let (above, explained) = above(study, cell, &[Phase::Failover, Phase::During], alone);
     let (count, other) = (cell.through.count() as f64, baseline.count() as f64);
     let share = 0.01 + 3.0 * (0.01 * 0.99 * (1.0 / count + 1.0 / other)).sqrt();
     Some(Promise {
@@ -289,8 +294,8 @@ fn no_worse(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
         seen: format!("{:.1} ms, {} lost", f64::from(seen) / 1e3, cell.lost),
         count: cell.through.count(),
         above,
-        explained: 0,
-        held: above as f64 <= share * count && cell.lost == 0,
+        explained,
+        held: (above - explained) as f64 <= share * count && cell.lost == 0,
     })
 }
 

@@ -5,6 +5,7 @@
 //! | `transport` | what carries messages, and how it is protected |
 //! | `end` | the programs at both ends |
 //! | `plan` | what is measured when, over which ways |
+//! | `needs` | what this machine may lack |
 //! | `host`, `daemons`, `stage` | the network with everything on it |
 //! | `run` | runs side by side, and their outages |
 //! | `result` | what is kept |
@@ -16,6 +17,7 @@ mod analysis;
 mod daemons;
 mod end;
 mod host;
+mod needs;
 mod paper;
 mod plan;
 mod report;
@@ -27,9 +29,11 @@ mod transport;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
 
+use bumpless_base::Instant;
 use bumpless_bench::run::meter;
-use bumpless_net_linux::Clock;
+use bumpless_net_linux::{Clock, realtime};
 use bumpless_wan::Topology;
 use bumpless_wan::emulation::{Delays, Line, Place};
 
@@ -77,8 +81,8 @@ pub fn is_transport(name: &str) -> bool {
     transport::named(name).is_some()
 }
 
-/// Processes of the study go before those of others: what else runs on the machine is not what is measured.
-const NICE: i32 = -15;
+/// The lowest real-time priority.
+const PRIORITY: u8 = 1;
 
 /// Makes a study; `told` hears how many runs of how many are done.
 ///
@@ -88,18 +92,43 @@ pub fn run_study(
     options: &StudyOptions,
     told: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<Study, String> {
-    let chosen = |it: &&Transport| {
-        options.transports.is_empty() || options.transports.iter().any(|name| name == it.name)
-    };
-    let transports: Vec<&'static Transport> = transport::ALL.iter().filter(chosen).collect();
     let mut study = Study::begin(Settings {
         runs: options.runs,
         seconds: options.seconds,
         side_by_side: 0,
         seed: options.seed,
     });
-    // Where it is not granted, others disturb more.
-    let _ = rustix::process::nice(NICE);
+    let (measured, lack) = meter::beside_ordinary(|| urgent(|| measure(options, told, &mut study)));
+    let began = measured?;
+    study.lack = meter::told(&lack, began);
+    // What they saw while everything was put up explains nothing.
+    study.lack.stalls.retain(|&(at, _)| at > 0);
+    study.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
+    study.promises = analysis::promises(&study);
+    Ok(study)
+}
+
+/// Does `work` on a thread whose threads and processes go before those of others, where that is granted: what else runs on
+/// the machine is not what is measured.
+fn urgent<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    let all = || {
+        let _ = realtime::set_fifo(PRIORITY);
+        work()
+    };
+    let done = thread::scope(|scope| scope.spawn(all).join());
+    done.unwrap_or_else(|_| Err("a thread of the study ended by a panic".to_owned()))
+}
+
+/// Puts everything up, and makes all runs; gives when the first one could begin.
+fn measure(
+    options: &StudyOptions,
+    told: &(dyn Fn(usize, usize) + Sync),
+    study: &mut Study,
+) -> Result<Instant, String> {
+    let chosen = |it: &&Transport| {
+        options.transports.is_empty() || options.transports.iter().any(|name| name == it.name)
+    };
+    let transports: Vec<&'static Transport> = transport::ALL.iter().filter(chosen).collect();
     let stage = Stage::new(&Setting {
         binary: &options.binary,
         place: options.place.clone(),
@@ -114,25 +143,19 @@ pub fn run_study(
     study.network = network(&stage);
     study.not_measured = not_measured(&stage);
     let lacks = |it: &&'static Transport| stage.lacking.iter().any(|(other, _)| other == it);
-    let cases = cases(
-        transports.into_iter().filter(|it| !lacks(it)),
-        &options.backups,
-    );
+    let present = transports.into_iter().filter(|it| !lacks(it));
+    let cases = cases(present, &options.backups);
     let jobs = plan::jobs(&cases, options.runs, options.seconds, options.seed);
     let began = Clock.now();
-    let all = || {
+    let (runs, stood_still) = meter::beside(|| {
         run::all(&stage, &jobs, (began, &options.stop), &|done| {
             told(done, jobs.len());
         })
-    };
-    let ((runs, lack), stood_still) = meter::beside(|| meter::beside_as_equals(all));
+    });
     study.complete = runs.len() == jobs.len();
     study.runs = runs;
     study.jitter = meter::told(&stood_still, began);
-    study.lack = meter::told(&lack, began);
-    study.promises = analysis::promises(&study);
-    study.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
-    Ok(study)
+    Ok(began)
 }
 
 fn network(stage: &Stage) -> Network {

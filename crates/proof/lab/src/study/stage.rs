@@ -7,11 +7,12 @@ use std::thread;
 
 use bumpless_wan::Topology;
 use bumpless_wan::address::{Addresses, Pool};
-use bumpless_wan::emulation::{self, Backup, Lines, Place, Running, Tie};
+use bumpless_wan::emulation::{self, Backup, Lines, Place, Running, Tie, UpError};
 
 use super::daemons::Daemons;
 use super::end::{Certificate, Foreign, Ports, Server, serve};
 use super::host::Host;
+use super::needs;
 use super::plan::{self, Site};
 use super::transport::{Socket, Transport};
 
@@ -77,6 +78,16 @@ impl Stage {
         let (centre, sites) = chosen.ok_or(
             "no substation has a link on its way to a control centre that can be cut for it alone; give a network with chains (--chain-routers)",
         )?;
+        let protected = setting.transports.iter().any(|it| it.protection.is_some());
+        let mut lacking = emulation::lacking(topology);
+        lacking.extend(needs::lacking(
+            topology.nodes().len(),
+            sites.len(),
+            protected,
+        ));
+        if !lacking.is_empty() {
+            return Err(UpError::Lacking(lacking).to_string());
+        }
         let addresses = Addresses::new(topology, Pool::V4).map_err(|error| error.to_string())?;
         let certificate = Certificate::new()?;
         let folder = tempfile::Builder::new().prefix("bumpless-study-").tempdir();
@@ -111,7 +122,7 @@ impl Stage {
         let seed = setting.seed;
         thread::spawn(move || backup.carry(seed));
         stage.listen(setting);
-        if setting.transports.iter().any(|it| it.protection.is_some()) {
+        if protected {
             stage.protect(setting)?;
         }
         Ok(stage)

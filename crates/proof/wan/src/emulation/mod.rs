@@ -38,6 +38,7 @@ pub use build::Delays;
 pub use down::down;
 pub use keeper::keep;
 pub use namespace::enter;
+pub use needs::lacking;
 pub use outage::{cut, ends_of, heal, outages};
 pub use place::{Place, PlaceError, Running};
 pub use processes::{Process, processes};

@@ -58,7 +58,7 @@ impl Foreign {
     /// There is none.
     pub fn find(folder: Option<&Path>, name: &str) -> Result<Self, String> {
         let how = format!(
-            "`bench/peers/build.sh {name}` makes it, and --peers-dir bench/peers/bin names its folder"
+            "`bench/peers/build.sh {name}` makes it, and --peers-dir bench/peers/study names its folder"
         );
         let folder = folder.ok_or_else(|| format!("it takes the program {name}; {how}"))?;
         let program = folder.join(name);
