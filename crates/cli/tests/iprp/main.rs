@@ -5,6 +5,8 @@
 mod support;
 
 mod certificates;
+mod demo;
+mod evaluate;
 mod flows;
 mod readme;
 mod site;
@@ -20,6 +22,12 @@ use certificates::{
     either_host_with_a_certificate_may_be_killed_and_is_replicated_to_again,
     hosts_with_certificates_roll_their_keys_and_lose_nothing_while_either_network_is_cut,
 };
+use demo::{
+    a_demo_that_is_stopped_or_killed_leaves_nothing,
+    the_demo_shows_a_stream_that_survives_a_cut_in_a_picture_of_its_own,
+    the_demo_takes_no_rights_where_user_namespaces_are_permitted,
+};
+use evaluate::a_slice_of_the_evaluation_finds_the_losses_that_theory_says_and_keeps_its_raw_data;
 use flows::{
     a_killed_daemon_leaves_flows_as_they_were_and_comes_back_without_a_loss,
     a_standby_stream_moves_when_its_network_falls_silent_and_loses_nothing,
@@ -52,6 +60,10 @@ bumpless_testing::tests!(
     a_host_that_is_revoked_is_neither_heard_nor_sent_to_within_seconds,
     certificates_that_cannot_be_used_are_told_with_file_reason_and_remedy,
     the_readme_word_for_word_protects_a_stream_between_two_hosts,
+    the_demo_shows_a_stream_that_survives_a_cut_in_a_picture_of_its_own,
+    the_demo_takes_no_rights_where_user_namespaces_are_permitted,
+    a_demo_that_is_stopped_or_killed_leaves_nothing,
+    a_slice_of_the_evaluation_finds_the_losses_that_theory_says_and_keeps_its_raw_data,
     each_wrong_input_is_told_with_its_remedy,
     missing_rights_and_a_second_daemon_are_told,
 );

@@ -127,9 +127,19 @@ fn hosts_of_one_group_at_one_site_let_each_other_in_by_whatever_name() {
     // Not even where both sites' authorities count.
     let elsewhere = Site::new("harbour");
     elsewhere.issue("h3.grid");
-    let stranger = elsewhere.load("h3.grid").unwrap();
-    assert!(in_group(&h1, &stranger).iter().all(Result::is_err));
-    assert!(in_group(&stranger, &h1).iter().all(Result::is_err));
+    let authority = |site: &Site| fs::read(site.path("pki/authority.pem")).unwrap();
+    let both = [authority(&site), authority(&elsewhere)].concat();
+    let believing_both = [(&site, "h1.grid"), (&elsewhere, "h3.grid")].map(|(at, node)| {
+        fs::write(at.path(node).join("authority.pem"), &both).unwrap();
+        at.load(node).unwrap()
+    });
+    let [Err(Refusal::Partner(fault)), _] = in_group(&believing_both[0], &believing_both[1]) else {
+        panic!("let in from another site");
+    };
+    assert!(
+        matches!(fault, CertificateFault::OtherName { .. }),
+        "{fault}"
+    );
     // And nobody lets itself in.
     assert!(in_group(&h1, &h1).iter().all(Result::is_err));
 }
