@@ -7,7 +7,7 @@ use bumpless_config::reading::{
 use bumpless_iprp::{Mode, TCP, UDP};
 
 use super::prefix::Prefix;
-use super::shapes::{AddressPrefix, InterfaceName, NamePattern, Paths, PortRange};
+use super::shapes::{AddressPrefix, HOSTS, InterfaceName, NamePattern, PATHS, PortRange};
 
 const PORT: Whole = Whole {
     min: 1,
@@ -71,7 +71,7 @@ const HOST: SectionInfo = SectionInfo {
             "port",
             PORT,
             Presence::Default("4760"),
-            "UDP port at which hosts tell each other what to replicate. Firewalls between them must let it pass."
+            "UDP port, and with certificates TCP port, at which hosts tell each other what to replicate. Firewalls between them must let it pass."
         ),
         field!(
             "data_port",
@@ -102,15 +102,33 @@ const HOST: SectionInfo = SectionInfo {
 const SECURITY: SectionInfo = SectionInfo {
     path: "security",
     times: Times::Once,
-    about: "What protects messages between hosts. Copies are always sealed, with keys that are told in these messages.",
-    fields: &[field!(
-        "keys",
-        "paths",
-        Paths,
-        Presence::Required,
-        "Files with the secret that all hosts share, made by `bumpless key new FILE`. The first one seals, all of them open, so that a \
-             secret changes without a gap. A path that is not absolute begins at the folder of this file."
-    )],
+    about: "What protects messages between hosts: certificates, or a key file. Copies are always sealed, with keys that are told in \
+            these messages.",
+    fields: &[
+        field!(
+            "certificates",
+            "path",
+            SOCKET,
+            Presence::Computed("keys"),
+            "The folder with this host's certificate, HOST.GROUP, as `bumpless pki issue` makes it. Hosts of one group and site then prove to each \
+             other who they are, and each two agree on a key of their own. A path that is not absolute begins at the folder of this file."
+        ),
+        field!(
+            "peers",
+            "names",
+            HOSTS,
+            Presence::Computed("every host of the group"),
+            "With certificates: which hosts of the group are let in, HOST as in HOST.GROUP. Which group and site that is says this host's own certificate."
+        ),
+        field!(
+            "keys",
+            "paths",
+            PATHS,
+            Presence::Computed("certificates"),
+            "Instead of certificates: files with the secret that all hosts share, made by `bumpless key new FILE`. The first one seals, all of \
+             them open, so that a secret changes without a gap. A path that is not absolute begins at the folder of this file."
+        ),
+    ],
     parts: &[],
 };
 
@@ -255,7 +273,10 @@ pub struct File {
     pub data_port: Option<u16>,
     pub queue: Option<u16>,
     pub socket: Option<Option<String>>,
-    pub keys: Option<Vec<String>>,
+    pub certificates: Option<Option<String>>,
+    pub peers: Option<Option<Vec<String>>>,
+    pub keys: Option<Option<Vec<String>>>,
+    pub security_place: Place,
     pub advertise_every_ms: Option<u64>,
     pub inactivity_ms: Option<u64>,
     pub key_lifetime_s: Option<u64>,
@@ -298,8 +319,10 @@ pub fn read(reader: &mut Reader, text: &str) -> Option<File> {
     let socket = host.optional("socket", &SOCKET);
     let host_place = host.finish(&HOST, &SECTIONS);
     let mut security = once(reader, root, &SECURITY);
-    let keys = security.required("keys", &Paths);
-    security.finish(&SECURITY, &SECTIONS);
+    let certificates = security.optional("certificates", &SOCKET);
+    let peers = security.optional("peers", &HOSTS);
+    let keys = security.optional("keys", &PATHS);
+    let security_place = security.finish(&SECURITY, &SECTIONS);
     let mut timing = once(reader, root, &TIMING);
     let advertise_every_ms = timing.or_default("advertise_every_ms", &EVERY, "30000");
     let inactivity_ms = timing.or_default("inactivity_ms", &EVERY, "10000");
@@ -314,7 +337,10 @@ pub fn read(reader: &mut Reader, text: &str) -> Option<File> {
         data_port,
         queue,
         socket,
+        certificates,
+        peers,
         keys,
+        security_place,
         advertise_every_ms,
         inactivity_ms,
         key_lifetime_s,
@@ -397,7 +423,7 @@ pub fn sample() -> String {
     );
     let given = |path: &str| -> &[&[(&str, &str)]] {
         match path {
-            "security" => &[&[("keys", "[\"group.key\"]")]],
+            "security" => &[&[("certificates", "\"certificate\"")]],
             "network" => &[
                 &[("ind", "10"), ("prefix", "\"10.1.0.0/24\"")],
                 &[("ind", "11"), ("prefix", "\"10.2.0.0/24\"")],

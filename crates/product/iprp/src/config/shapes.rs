@@ -114,54 +114,83 @@ impl Shape for PortRange {
     }
 }
 
-/// A list of paths, each once.
-pub struct Paths;
+/// A list of texts, each once.
+pub struct Texts {
+    /// One of them.
+    pub one: Text,
+    /// What several are called.
+    pub several: &'static str,
+    /// Most of them.
+    pub max: usize,
+    /// Such as.
+    pub example: &'static str,
+}
 
-const PATH: Text = Text {
-    what: "a path",
-    max: 4096,
+/// Files with secrets.
+pub const PATHS: Texts = Texts {
+    one: Text {
+        what: "a path",
+        max: 4096,
+    },
+    several: "paths",
+    max: 4,
+    example: "[\"group.key\"]",
 };
-/// Most secrets that a host opens with.
-const PATHS_MAX: usize = 4;
+/// Hosts as their certificates call them.
+pub const HOSTS: Texts = Texts {
+    one: Text {
+        what: "the name of a host",
+        max: 32,
+    },
+    several: "names of hosts",
+    max: 1024,
+    example: "[\"pmu-1\", \"pdc\"]",
+};
 
-impl Describe for Paths {
+impl Describe for Texts {
     fn accepts(&self) -> String {
-        format!("a list of 1 to {PATHS_MAX} paths, each once, such as [\"group.key\"]")
+        let Self {
+            several,
+            max,
+            example,
+            ..
+        } = self;
+        format!("a list of 1 to {max} {several}, each once, such as {example}")
     }
 }
 
-impl Shape for Paths {
+impl Shape for Texts {
     type Out = Vec<String>;
     fn read(&self, item: &Item, lines: &Lines) -> Result<Vec<String>, Vec<Fault>> {
         let Some(list) = item.as_array() else {
             return fault(show(item));
         };
-        if list.is_empty() || list.len() > PATHS_MAX {
+        if list.is_empty() || list.len() > self.max {
             return fault(format!("is a list of {}", list.len()));
         }
-        let (mut paths, mut faults) = (Vec::new(), Vec::new());
+        let (mut texts, mut faults) = (Vec::new(), Vec::new());
         for (i, value) in list.iter().enumerate() {
             let at = |mut fault: Fault| {
                 fault.line = Some(lines.of(value.span()));
                 fault.element = format!("[{}]", i + 1);
                 fault
             };
-            match PATH.read(&Item::Value(value.clone()), lines) {
-                Ok(path) if paths.contains(&path) => faults.push(at(Fault {
+            match self.one.read(&Item::Value(value.clone()), lines) {
+                Ok(text) if texts.contains(&text) => faults.push(at(Fault {
                     line: None,
                     element: String::new(),
-                    wrong: format!("names {} again", quote(&path)),
-                    right: Some("each path once".into()),
+                    wrong: format!("names {} again", quote(&text)),
+                    right: Some("name each once".into()),
                 })),
-                Ok(path) => paths.push(path),
+                Ok(text) => texts.push(text),
                 Err(wrong) => faults.extend(wrong.into_iter().map(|mut it| {
-                    it.right = Some(PATH.accepts());
+                    it.right = Some(self.one.accepts());
                     at(it)
                 })),
             }
         }
         match faults.is_empty() {
-            true => Ok(paths),
+            true => Ok(texts),
             false => Err(faults),
         }
     }

@@ -12,7 +12,7 @@ pub(crate) mod meter;
 pub(crate) mod processes;
 pub(crate) mod progress;
 mod repeat;
-mod report_file;
+pub(crate) mod report_file;
 pub(crate) mod result;
 mod script;
 
