@@ -11,6 +11,7 @@
 //! | `program` | the program at the driver |
 //! | `kernel` | the kernel's interface to programs and maps |
 //! | `filter` | a program with its maps, for one interface |
+//! | `named` | flows with names and budgets for the rest, as a setup |
 //! | `occupant` | who else has a program on an interface |
 //! | `rights` | what the kernel permits, and how more is granted |
 //! | `reception` | filters on a host's interfaces for as long as the process lives |
@@ -19,6 +20,7 @@ mod assembler;
 mod filter;
 mod kernel;
 mod layout;
+mod named;
 mod occupant;
 mod program;
 mod reception;
@@ -27,6 +29,7 @@ mod rights;
 pub use filter::{Counts, Filter, LoadError};
 pub use kernel::{Link, Mode};
 pub use layout::{CAPACITY_MAX, PERIOD_MIN};
+pub use named::{NamedFlow, REST_PERIOD, Rest, name_of_rest, setup, terms_of};
 pub use occupant::Occupant;
-pub use reception::{AttachError, InterfaceReport, Reception, StartError};
+pub use reception::{AttachError, InterfaceReport, Reception, StartError, survey};
 pub use rights::{Missing, missing, remedy};

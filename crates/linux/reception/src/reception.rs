@@ -217,24 +217,46 @@ impl Attached {
     }
 }
 
-/// Native mode if it is to be had, else generic mode.
-fn attach(filter: &Filter, name: &str) -> Result<Attached, AttachError> {
+/// What would keep a start with these interfaces from being whole, without attaching anything.
+pub fn survey(setup: &Setup, names: &[String]) -> Vec<StartError> {
+    let mut errors = Vec::new();
+    let missing = missing();
+    if missing.is_empty() {
+        errors.extend(Filter::new(setup).err().map(StartError::Load));
+    } else {
+        errors.push(StartError::Rights(missing));
+    }
+    for name in names {
+        let error = vacant(name).err();
+        errors.extend(error.map(|error| StartError::Attach(name.clone(), error)));
+    }
+    errors
+}
+
+/// The number of an interface on which nobody has a program.
+fn vacant(name: &str) -> Result<u32, AttachError> {
     let Some(number) = interface_number(name) else {
         let others = interfaces().unwrap_or_default();
         return Err(AttachError::Gone {
             others: others.into_iter().map(|it| it.name).collect(),
         });
     };
+    // A program in the other mode would be one beside this one: the kernel refuses that only in part.
+    match occupant(number) {
+        Ok(Some(who)) => Err(AttachError::Occupied(Some(who))),
+        _ => Ok(number),
+    }
+}
+
+/// Native mode if it is to be had, else generic mode.
+fn attach(filter: &Filter, name: &str) -> Result<Attached, AttachError> {
+    let number = vacant(name)?;
     let attached = |link, mode, not_native| Attached {
         link,
         number,
         mode,
         not_native,
     };
-    // A program in the other mode would be one beside this one: the kernel refuses that only in part.
-    if let Ok(Some(who)) = occupant(number) {
-        return Err(AttachError::Occupied(Some(who)));
-    }
     let native = match filter.attach(number, Mode::Native) {
         Ok(link) => return Ok(attached(link, Mode::Native, None)),
         Err(error) => error,
