@@ -2,6 +2,7 @@
 
 mod commands;
 mod output;
+mod screen;
 mod stop;
 
 use std::env;
@@ -33,6 +34,7 @@ enum Command {
     Key(commands::key::Key),
     Pki(commands::pki::Pki),
     Iprp(commands::iprp::Iprp),
+    Guard(commands::guard::Guard),
     Check(commands::check::Check),
     Plan(commands::plan::Plan),
     Program(commands::program::Program),
@@ -63,6 +65,7 @@ fn main() -> ExitCode {
         Command::Key(command) => command.run(),
         Command::Pki(command) => command.run(),
         Command::Iprp(command) => command.run(),
+        Command::Guard(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Plan(command) => command.run(),
         Command::Program(command) => command.run(),

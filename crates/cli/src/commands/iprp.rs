@@ -7,7 +7,6 @@ mod picture;
 mod ping;
 mod rates;
 mod run;
-mod screen;
 mod show;
 mod test;
 mod tracert;

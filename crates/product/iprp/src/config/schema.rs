@@ -1,13 +1,13 @@
 //! Every field of the file, documented once.
 
 use bumpless_config::reading::{
-    Choice, FieldInfo, Place, Presence, Reader, SectionInfo, TableLike, TableReader, Text, Times,
-    Whole, document, entries, unknown_sections,
+    Choice, Examples, FieldInfo, InterfaceName, Place, PortRange, Presence, Reader, SectionInfo,
+    TableReader, Text, Times, Whole, document, many, once, unknown_sections,
 };
 use bumpless_iprp::{Mode, TCP, UDP};
 
 use super::prefix::Prefix;
-use super::shapes::{AddressPrefix, HOSTS, InterfaceName, NamePattern, PATHS, PortRange};
+use super::shapes::{AddressPrefix, HOSTS, NamePattern, PATHS};
 
 const PORT: Whole = Whole {
     min: 1,
@@ -373,55 +373,9 @@ fn monitor(mut table: TableReader<'_>) -> MonitorEntry {
     }
 }
 
-fn once<'a>(
-    reader: &'a mut Reader,
-    root: &'a dyn TableLike,
-    info: &SectionInfo,
-) -> TableReader<'a> {
-    let item = root.get(info.path);
-    let span = item.and_then(bumpless_config::reading::Item::span);
-    let line = item.map_or(1, |_| reader.lines.of(span));
-    let Some(table) = item.and_then(|item| item.as_table_like()) else {
-        if item.is_some() {
-            let right = format!(
-                "write [{}] once in the file, with its fields below",
-                info.path
-            );
-            reader.wrong_on(line, info.path.to_owned(), "is no table", right);
-            // Its fields are not missing as well.
-            reader.incomplete = true;
-        }
-        return TableReader::new(reader, empty(), info.path.to_owned(), line);
-    };
-    TableReader::new(reader, table, info.path.to_owned(), line)
-}
-
-fn empty() -> &'static dyn TableLike {
-    static EMPTY: std::sync::OnceLock<bumpless_config::reading::Table> = std::sync::OnceLock::new();
-    EMPTY.get_or_init(bumpless_config::reading::Table::new)
-}
-
-fn many<T>(
-    reader: &mut Reader,
-    root: &dyn TableLike,
-    info: &SectionInfo,
-    read: impl Fn(TableReader<'_>) -> T,
-) -> Vec<T> {
-    let tables = entries(reader, root, "", info);
-    let mut all = Vec::with_capacity(tables.len());
-    for (table, path, line) in tables {
-        all.push(read(TableReader::new(reader, table, path, line)));
-    }
-    all
-}
-
 /// A file in which every field is explained.
 pub fn sample() -> String {
-    let mut out = String::from(
-        "# What one host of several has in its file; all of them may have the same one.\n\
-         # `bumpless iprp check FILE` says everything that is wrong in it, `bumpless iprp run FILE` starts.\n",
-    );
-    let given = |path: &str| -> &[&[(&str, &str)]] {
+    let given = |path: &str| -> Examples {
         match path {
             "security" => &[&[("certificates", "\"certificate\"")]],
             "network" => &[
@@ -435,46 +389,7 @@ pub fn sample() -> String {
             _ => &[&[]],
         }
     };
-    for section in SECTIONS {
-        for (i, fields) in given(section.path).iter().enumerate() {
-            let about = (i == 0).then_some(section.about);
-            out.push('\n');
-            about.into_iter().for_each(|about| comment(&mut out, about));
-            out.push_str(&section.header());
-            out.push('\n');
-            for field in section.fields {
-                let value = fields.iter().find(|(key, _)| *key == field.key);
-                if i == 0 {
-                    comment(&mut out, field.about);
-                }
-                match (value, &field.presence) {
-                    (Some((key, value)), _) => out.push_str(&format!("{key} = {value}\n")),
-                    (None, Presence::Default(value)) if i == 0 => {
-                        out.push_str(&format!("#{} = {value}\n", field.key));
-                    }
-                    (None, Presence::Computed(words)) if i == 0 => {
-                        out.push_str(&format!("#{}: {words}\n", field.key));
-                    }
-                    _ => {}
-                }
-            }
-        }
-    }
-    out
-}
-
-/// `text` in lines that are comments.
-fn comment(out: &mut String, text: &str) {
-    let mut line = String::from("#");
-    for word in text.split_whitespace() {
-        if line.len() + word.len() > 98 {
-            out.push_str(&line);
-            out.push('\n');
-            line = String::from("#");
-        }
-        line.push(' ');
-        line.push_str(word);
-    }
-    out.push_str(&line);
-    out.push('\n');
+    let intro = "# What one host of several has in its file; all of them may have the same one.\n\
+         # `bumpless iprp check FILE` says everything that is wrong in it, `bumpless iprp run FILE` starts.\n";
+    bumpless_config::reading::sample(intro, &SECTIONS, given)
 }
