@@ -1,6 +1,8 @@
 //! Can a program be made redundant? The kit runs it side by side with itself, moves its state between instances at random
 //! cycles, compares every output bit by bit, and measures (`spec/program.md`, G-40 and further).
 
+mod difference;
+mod findings;
 mod inputs;
 mod report;
 mod runner;
@@ -12,8 +14,10 @@ use bumpless_base::Duration;
 use bumpless_base::random::Random;
 use bumpless_controller::{Application, TimeSource};
 
+pub use difference::Difference;
+pub use findings::{Hindrance, Note, Seen};
 pub use inputs::{BadTable, Drawn, Inputs, Reader, Table};
-pub use report::{Difference, Hindrance, Note, Percentiles, Report, Share};
+pub use report::{Percentiles, Report, Share};
 
 use runner::{Runner, changed_share, digest, disturb};
 
@@ -58,6 +62,8 @@ pub struct Surroundings<'a> {
     /// Makes a new instance of the program in its initial state. Instances should share nothing; those of a program
     /// that could read a clock should begin at different times.
     pub make: &'a mut dyn FnMut() -> Result<Box<dyn Application>, String>,
+    /// What the system shows of the instance that was made last, at the end of the run that is never disturbed.
+    pub look: &'a mut dyn FnMut() -> Vec<Seen>,
     /// Measures.
     pub time: &'a dyn TimeSource,
     /// Is told which cycle of which run comes; may stop it all.
@@ -201,6 +207,7 @@ impl<'a> Examination<'a, '_> {
         self.report.cycles = self.record.cycles;
         figures.put_into(&mut self.report);
         self.note_constancy();
+        self.note_surroundings();
         Ok(())
     }
 
@@ -211,6 +218,18 @@ impl<'a> Examination<'a, '_> {
         {
             let hindrance = Hindrance::NotFinite { cycle, output };
             self.report.hindrances.push(hindrance);
+        }
+    }
+
+    fn note_surroundings(&mut self) {
+        for seen in (self.surroundings.look)() {
+            match seen {
+                Seen::Sockets(count) => self.report.hindrances.push(Hindrance::Sockets {
+                    cycle: self.record.cycles,
+                    count,
+                }),
+                other => self.report.notes.push(Note::Outside(other)),
+            }
         }
     }
 

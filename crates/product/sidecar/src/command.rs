@@ -23,6 +23,8 @@ pub struct Command {
     pub realtime: Option<u8>,
     /// The SHA-256 that the program has, which is the last of these files; checked at each start.
     pub hash: Option<(PathBuf, Hash)>,
+    /// What it prints is thrown away, else it appears on the host's standard error.
+    pub silent: bool,
 }
 
 impl Command {
@@ -34,6 +36,7 @@ impl Command {
             folder: None,
             realtime: None,
             hash: None,
+            silent: false,
         }
     }
 

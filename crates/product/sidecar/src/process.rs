@@ -364,8 +364,12 @@ fn spawn(command: &Command, limits: Limits, memory: &OwnedFd) -> io::Result<Pid>
     let inherited = memory.try_clone()?;
     started.env(VARIABLE, inherited.as_raw_fd().to_string());
     started.stdin(Stdio::null());
-    // The host's standard output is for what it was asked.
-    started.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
+    if command.silent {
+        started.stdout(Stdio::null()).stderr(Stdio::null());
+    } else {
+        // The host's standard output is for what it was asked.
+        started.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
+    }
     started.process_group(0);
     let (host, realtime) = (getpid(), command.realtime);
     let prepare = move || {
