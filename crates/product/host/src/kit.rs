@@ -139,7 +139,7 @@ struct Examination<'a, 'b> {
     report: Report,
 }
 
-impl<'a> Examination<'a, '_> {
+impl Examination<'_, '_> {
     fn stages(&mut self) -> Result<(), End> {
         let mut alone = self.runner(1)?;
         self.alone(&mut alone)?;
@@ -155,7 +155,7 @@ impl<'a> Examination<'a, '_> {
         (self.surroundings.make)().map_err(|cause| End::NotMade { cycle, cause })
     }
 
-    fn runner(&mut self, cycle: u64) -> Result<Runner<'a>, End> {
+    fn runner(&mut self, cycle: u64) -> Result<Runner, End> {
         let application = self.make(cycle)?;
         Ok(Runner::new(
             application,
@@ -172,7 +172,7 @@ impl<'a> Examination<'a, '_> {
     }
 
     /// The run that is never disturbed.
-    fn alone(&mut self, runner: &mut Runner<'_>) -> Result<(), End> {
+    fn alone(&mut self, runner: &mut Runner) -> Result<(), End> {
         self.report.inputs = runner.application.inputs();
         self.report.outputs = runner.outputs.len();
         self.report.state_max = runner.application.state_size_max();
@@ -246,7 +246,7 @@ impl<'a> Examination<'a, '_> {
     }
 
     /// A second instance with the same inputs; returns whether it differed.
-    fn twin(&mut self, mut runner: Runner<'_>) -> Result<bool, End> {
+    fn twin(&mut self, mut runner: Runner) -> Result<bool, End> {
         let mut digests = 0;
         for cycle in 1..=self.last_cycle() {
             self.tell(Stage::Twin, cycle)?;
@@ -274,7 +274,7 @@ impl<'a> Examination<'a, '_> {
     }
 
     /// Executes a cycle and compares it with the record.
-    fn compare(&self, runner: &mut Runner<'_>, cycle: u64) -> Result<(), Differs> {
+    fn compare(&self, runner: &mut Runner, cycle: u64) -> Result<(), Differs> {
         let fails = runner.execute(cycle).is_err();
         if fails || cycle > self.record.cycles {
             let should = cycle > self.record.cycles;
@@ -339,7 +339,7 @@ impl<'a> Examination<'a, '_> {
     }
 
     /// From the beginning again, with an instance that has run all cycles.
-    fn again(&mut self, mut runner: Runner<'a>) -> Result<(), End> {
+    fn again(&mut self, mut runner: Runner) -> Result<(), End> {
         runner.reset(&self.trial.inputs);
         for cycle in 1..=self.last_cycle().min(AFTER_RESET) {
             self.tell(Stage::Reset, cycle)?;

@@ -19,7 +19,7 @@ pub struct Command {
     pub arguments: Vec<OsString>,
     /// The folder in which it runs, else the host's.
     pub folder: Option<PathBuf>,
-    /// The priority among real-time threads (SCHED_FIFO) that its process gets, where that is permitted.
+    /// The priority among real-time threads (SCHED_FIFO) that its process gets when it has begun, where that is permitted.
     pub realtime: Option<u8>,
     /// The SHA-256 that the program has, which is the last of these files; checked at each start.
     pub hash: Option<(PathBuf, Hash)>,

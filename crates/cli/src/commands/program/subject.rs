@@ -21,6 +21,7 @@ pub struct Subjected {
 
 /// How a program is started, and with which period.
 #[derive(Clone, Debug, Args)]
+#[group(skip)]
 pub struct How {
     /// What starts the file, with spaces between words, as `command` in the configuration [default for a .py: python3]
     #[arg(long, value_name = "WORDS")]
@@ -41,6 +42,11 @@ impl Subjected {
 }
 
 impl How {
+    /// Whether nothing is said.
+    pub fn is_silent(&self) -> bool {
+        self.command.is_none() && self.arguments.is_empty() && self.period.is_none()
+    }
+
     /// The program in `file`, started like that.
     pub fn named(&self, file: &Path) -> Named {
         let command = self.command.as_deref().unwrap_or_default();
