@@ -47,6 +47,8 @@ enum Command {
     CalibrationEnd(commands::plan::calibrate::CalibrationEnd),
     #[command(hide = true)]
     DemoNode(commands::demo::DemoNode),
+    #[command(hide = true)]
+    DemoDevice(commands::demo::DemoDevice),
 }
 
 fn main() -> ExitCode {
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
         Command::Wan(command) => command.run(),
         Command::CalibrationEnd(command) => command.run(),
         Command::DemoNode(command) => command.run(),
+        Command::DemoDevice(command) => command.run(),
     };
     output::finish(result.unwrap_or_else(|failure| failure.report()))
 }
