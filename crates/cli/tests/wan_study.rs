@@ -35,6 +35,13 @@ fn status(test: &str) -> Option<Value> {
     (told["schema"] == "bumpless.wan-status/1").then_some(told)
 }
 
+fn no_file_is_left(test: &str) {
+    for ending in ["d", "json", "lock", "part"] {
+        let file = format!("/run/bumpless-wan-t{}-{test}.{ending}", std::process::id());
+        assert!(!Path::new(&file).exists(), "{file}");
+    }
+}
+
 fn until(what: &str, condition: impl Fn() -> bool) {
     let since = Instant::now();
     while !condition() {
@@ -115,6 +122,7 @@ fn tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt() {
     assert!(said(&shown).contains("RQ3"), "{}", said(&shown));
     assert_eq!(shown.status.code(), done.status.code());
     assert!(Path::new(output).join("report.html").exists());
+    no_file_is_left("whole");
     assert_eq!(status("whole"), None, "the network is gone");
 }
 
@@ -153,6 +161,7 @@ fn a_study_that_is_stopped_or_killed_leaves_nothing() {
         daemons.iter().all(|&pid| is_gone(pid))
     });
     until("the network is gone", || status("killed").is_none());
+    no_file_is_left("killed");
 
     let (stopped, daemons) = started("stopped");
     signal(&stopped, "-INT");
@@ -161,6 +170,7 @@ fn a_study_that_is_stopped_or_killed_leaves_nothing() {
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(told["complete"], false);
     assert!(daemons.iter().all(|&pid| is_gone(pid)));
+    no_file_is_left("stopped");
     assert_eq!(status("stopped"), None);
 }
 

@@ -20,7 +20,7 @@ use crate::output::{self, Failure, Outcome};
 /// Most bytes of a topology file that are read: ten thousand routers take some three million.
 const FILE_MAX: u64 = 16 << 20;
 
-/// The wide-area network of a power grid: its shape, its ways, its picture
+/// The wide-area network of a power grid: its shape, its ways, its picture, itself on this machine, and failovers over it
 ///
 /// Without options it is that of the fifth paper: 340 routers, 260 substations, two control centres (spec/wan.md).
 #[derive(Debug, Args)]

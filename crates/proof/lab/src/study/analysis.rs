@@ -1,6 +1,5 @@
 //! What a study comes to: round trips before and during outages, failovers, and whether ours keeps its promises.
 
-use bumpless_bench::run::meter::Jitter;
 use bumpless_bench::statistics::Summary;
 use bumpless_wan::emulation::Line;
 
@@ -254,25 +253,20 @@ fn above(study: &Study, cell: &Cell<'_>, wanted: &[Phase], limit: u32) -> (usize
     (above, explained)
 }
 
-/// Whether the machine was late by as much as the message is above the limit, while that was under way.
+/// Whether the machine stood still for as long as the message is above the limit, while that was under way.
 fn is_machines(study: &Study, run: &Run, number: usize, limit: u32) -> bool {
     let Some(us) = run.rtt_us[number] else {
         return false;
     };
     let from = run.began_ns + sent_us(run, number) * 1000;
     let to = from + u64::from(us) * 1000;
-    let late = |jitter: &Jitter| {
-        let next = jitter
-            .stalls
-            .partition_point(|&(at, lasted)| at + lasted < from);
-        let within = jitter.stalls[next..].iter().take_while(|(at, _)| *at <= to);
-        within
-            .map(|&(at, lasted)| (at + lasted).min(to).saturating_sub(at.max(from)))
-            .sum::<u64>()
-    };
-    let above = u64::from(us - limit) * 1000;
-    // Meters of the second kind are late whenever those of the first are.
-    late(&study.jitter).max(late(&study.lack)) >= above
+    let stalls = &study.jitter.stalls;
+    let next = stalls.partition_point(|&(at, lasted)| at + lasted < from);
+    let within = stalls[next..].iter().take_while(|(at, _)| *at <= to);
+    let late: u64 = within
+        .map(|&(at, lasted)| (at + lasted).min(to).saturating_sub(at.max(from)))
+        .sum();
+    late >= u64::from(us - limit) * 1000
 }
 
 /// With a radio backup, 99 of 100 messages are no later than over that alone. Both are samples: three standard deviations of
@@ -375,8 +369,11 @@ mod tests {
         // Sent at 50 ms, above by 4 ms: only what lies within its round trip counts.
         stalled.jitter.stalls = vec![(45_000_000, 8_900_000)];
         assert_eq!(judged(&stalled), (1, 0, false));
-        stalled.lack.stalls = vec![(52_000_000, 4_100_000)];
+        stalled.jitter.stalls.push((56_000_000, 500_000));
         assert_eq!(judged(&stalled), (1, 1, true));
+        // What only others' load explains, explains nothing.
+        stalled.lack = std::mem::take(&mut stalled.jitter);
+        assert_eq!(judged(&stalled), (1, 0, false));
         let mut lost = late(None);
         lost.jitter.stalls = vec![(50_000_000, 5_000_000_000)];
         assert_eq!(judged(&lost), (1, 0, false));

@@ -40,7 +40,7 @@ pub struct Study {
     pub not_measured: Vec<NotMeasured>,
     /// What the meters of the machine saw, from the beginning of the study on.
     pub jitter: Jitter,
-    /// What meters saw that are ordinary threads: they are late, too, when others have the processors.
+    /// What meters saw that are ordinary threads: they are late, too, when others have the processors. Nothing is judged by it.
     pub lack: Jitter,
     /// What ours promises, judged.
     pub promises: Vec<Promise>,
@@ -98,8 +98,7 @@ pub struct Promise {
     pub count: usize,
     /// How many were above it.
     pub above: usize,
-    /// How many of those the machine explains: it stood still, or had no processor for an ordinary thread, for as long as
-    /// the figure is above.
+    /// How many of those the machine explains: it stood still for as long as the figure is above.
     pub explained: usize,
     /// Whether it held: nothing that the machine does not explain was above.
     pub held: bool,

@@ -63,7 +63,6 @@ pub struct Stage {
     /// Transports that this machine lacks, and why.
     pub lacking: Vec<(&'static Transport, String)>,
     place: Place,
-    _folder: tempfile::TempDir,
     _tie: Tie,
 }
 
@@ -90,8 +89,6 @@ impl Stage {
         }
         let addresses = Addresses::new(topology, Pool::V4).map_err(|error| error.to_string())?;
         let certificate = Certificate::new()?;
-        let folder = tempfile::Builder::new().prefix("bumpless-study-").tempdir();
-        let folder = folder.map_err(|error| format!("cannot make a folder for files: {error}"))?;
         let mut keeper = Command::new(setting.binary);
         keeper.args(["wan", "keep", "--tied", "--name", setting.place.name()]);
         let (running, tie) = emulation::up_tied(&setting.place, topology, Pool::V4, &mut keeper)
@@ -116,7 +113,6 @@ impl Stage {
             lacking: Vec::new(),
             running,
             place: setting.place.clone(),
-            _folder: folder,
             _tie: tie,
         };
         let seed = setting.seed;
@@ -180,8 +176,13 @@ impl Stage {
     fn protect(&mut self, setting: &Setting<'_>) -> Result<(), String> {
         let sites = self.sites.iter().map(|(host, _)| host);
         let hosts = [&self.centre].into_iter().chain(sites).cloned().collect();
-        let folder = self._folder.path();
-        self.daemons = Some(Daemons::start(setting.binary, folder, hosts, setting.stop)?);
+        let folder = self.place.folder().map_err(|error| error.to_string())?;
+        self.daemons = Some(Daemons::start(
+            setting.binary,
+            &folder,
+            hosts,
+            setting.stop,
+        )?);
         Ok(())
     }
 }

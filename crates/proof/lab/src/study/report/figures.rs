@@ -10,16 +10,20 @@ use crate::study::transport::{line_name, line_title};
 
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 250.0;
-const RIGHT: f64 = 20.0;
+const RIGHT: f64 = 40.0;
+/// Where drawings over time begin.
+const EDGE: f64 = 70.0;
 const TOP: f64 = 26.0;
 /// Height of a row of boxes, one for each phase.
 const ROW: f64 = 46.0;
 const BOX: f64 = 10.0;
 /// Height of a drawing over time.
-const TALL: f64 = 150.0;
+const TALL: f64 = 90.0;
+/// What is between two of them, for a name and an axis.
+const BETWEEN: f64 = 44.0;
 /// Powers of ten of milliseconds at the ends of an axis.
 const LOW: f64 = 0.0;
-const HIGH: f64 = 3.5;
+const HIGH: f64 = 4.0;
 
 /// A drawing.
 #[derive(Debug)]
@@ -168,10 +172,10 @@ fn over_time(title: &str, rows: &[(String, &Run)]) -> Option<Figure> {
     let seconds = rows.iter().map(|(_, run)| run.rtt_us.len()).max()? as f64 / 20.0;
     let mut svg = Svg::default();
     for (place, (name, run)) in rows.iter().enumerate() {
-        let top = TOP + place as f64 * (TALL + 26.0);
+        let top = TOP + place as f64 * (TALL + BETWEEN);
         strip(&mut svg, (top, seconds), name, run);
     }
-    let height = TOP + rows.len() as f64 * (TALL + 26.0);
+    let height = TOP + rows.len() as f64 * (TALL + BETWEEN);
     Some(Figure {
         svg: svg.finish(WIDTH, height, title),
         title: title.to_owned(),
@@ -179,26 +183,20 @@ fn over_time(title: &str, rows: &[(String, &Run)]) -> Option<Figure> {
 }
 
 fn strip(svg: &mut Svg, (top, seconds): (f64, f64), name: &str, run: &Run) {
-    let at = |us: f64| LEFT + us / 1e6 / seconds * (WIDTH - LEFT - RIGHT);
+    let at = |us: f64| EDGE + us / 1e6 / seconds * (WIDTH - EDGE - RIGHT);
     let y = |us: f64| top + (1.0 - share(us)) * TALL;
     if let (Some(cut), Some(healed)) = (run.cut_ns, run.healed_ns) {
         let [from, to] = [cut, healed].map(|ns| at(ns as f64 / 1e3));
         svg.rect("outage", (from, top), (to - from, TALL), "the way is dead");
     }
     for ms in [1.0, 10.0, 100.0, 1000.0] {
-        svg.line("grid", (LEFT, y(ms * 1e3)), (WIDTH - RIGHT, y(ms * 1e3)));
-        let place = (LEFT - 6.0, y(ms * 1e3) + 4.0);
+        svg.line("grid", (EDGE, y(ms * 1e3)), (WIDTH - RIGHT, y(ms * 1e3)));
+        let place = (EDGE - 6.0, y(ms * 1e3) + 4.0);
         svg.text("tick", place, Anchor::End, &format!("{ms} ms"));
     }
-    svg.text("tick", (LEFT - 60.0, top + TALL / 2.0), Anchor::End, name);
     let path = run.path_us as f64 / 1e3;
-    let place = format!("{}, {path:.1} ms", run.substation);
-    svg.text(
-        "tick",
-        (LEFT - 60.0, top + TALL / 2.0 + 16.0),
-        Anchor::End,
-        &place,
-    );
+    let name = format!("{name}, to {} ({path:.1} ms by its links)", run.substation);
+    svg.text("tick", (EDGE, top - 5.0), Anchor::Start, &name);
     let points = run.rtt_us.iter().enumerate();
     let points = points
         .filter_map(|(number, us)| Some((at(sent_us(run, number) as f64), y(f64::from((*us)?)))));

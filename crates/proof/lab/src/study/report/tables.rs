@@ -36,7 +36,7 @@ fn promised(study: &Study) -> Table {
         ],
     );
     table.words = true;
-    table.note = "A figure above its limit is the machine's only if that stood still, or had no processor for an ordinary thread, for as long as the figure is above, while the message was under way.".to_owned();
+    table.note = "A figure above its limit is the machine's only if that stood still for as long as the figure is above, while the message was under way.".to_owned();
     for it in promises(study) {
         let (kind, held) = match it.held {
             true => (Kind::Good, "yes"),
