@@ -121,7 +121,8 @@ impl Daemon {
             if Instant::now() > until {
                 return Err(Failure::refused(format_args!(
                     "the daemon on this host knows of no daemon at {host}, which does not show itself: is `bumpless iprp run` \
-                     running there, with the same key, and does the network let UDP pass to its control port? The hops to a host \
+                     running there, with the same key or a certificate of the same group and site, and does the network let UDP, and with \
+                     certificates TCP, pass to its control port? `bumpless iprp status` says what is known. The hops to a host \
                      without iPRP are found by its address on each network, `--to IND=ADDRESS`"
                 )));
             }

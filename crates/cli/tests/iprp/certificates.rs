@@ -86,6 +86,11 @@ pub fn either_host_with_a_certificate_may_be_killed_and_is_replicated_to_again()
         });
         sink.wait_for_more(50);
         site.kill("right");
+        wait_until("it is told where nobody answers", || {
+            let status = site.status("left").unwrap();
+            let unanswered = status["security"]["unanswered"].to_string();
+            unanswered.contains("10.77.1.2") && unanswered.contains("refused")
+        });
         site.start("right");
         wait_until("the receiver that has started again has a session", || {
             let is_there = |(_, connected, agreed): &(String, bool, u64)| *connected && *agreed > 0;

@@ -3,6 +3,7 @@
 
 mod host;
 
+use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
@@ -28,6 +29,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const GUESTS_MAX: usize = 64;
 const GUESTS_OF_ONE: usize = 4;
 const CALLS_MAX: usize = 64;
+/// Addresses of which it is told that nobody answers there.
+const UNANSWERED_MAX: usize = 16;
 /// Hosts that are known at most; one without a session gives way.
 const HOSTS_MAX: usize = 1024;
 /// How often it is written down what status shows.
@@ -185,6 +188,8 @@ struct Service {
     /// Connections of which it is not known yet whose they are.
     guests: Vec<Held>,
     calls: Vec<Held>,
+    /// Where nobody answered when this host called, and what the system said. Whoever has no daemon is here as well.
+    unanswered: VecDeque<(IpAddr, String)>,
     hosts: Vec<Host>,
     next_host: u32,
     outlet: Outlet,
@@ -221,6 +226,7 @@ impl Service {
             listeners: Vec::new(),
             guests: Vec::new(),
             calls: Vec::new(),
+            unanswered: VecDeque::new(),
             hosts: Vec::new(),
             next_host: 0,
             outlet,
@@ -396,6 +402,7 @@ impl Service {
 
     fn known(&mut self, name: NodeName, held: Held, events: Vec<Event>, now: Instant) {
         self.outlet.tell(News::Shown { at: held.at });
+        self.unanswered.retain(|(at, _)| *at != held.at);
         let at = match self.hosts.iter().position(|host| host.name == name) {
             Some(at) => at,
             None => {
@@ -440,6 +447,12 @@ impl Service {
         }
         if let Some(why) = problem(why) {
             self.outlet.tell(News::Refused { at, why });
+        } else if matches!(why, Ended::System(_)) {
+            self.unanswered.retain(|(other, _)| *other != at);
+            if self.unanswered.len() >= UNANSWERED_MAX {
+                self.unanswered.pop_front();
+            }
+            self.unanswered.push_back((at, why.to_string()));
         }
     }
 
@@ -454,6 +467,8 @@ impl Service {
                 "problem": host.problem,
             })
         });
+        let unanswered = self.unanswered.iter();
+        let unanswered = unanswered.map(|(at, why)| json!({"at": at.to_string(), "why": why}));
         let identity = self.identities.loaded();
         let notes = identity.notes().iter().cloned();
         let deaf = self.deaf.iter();
@@ -464,6 +479,7 @@ impl Service {
             "ends": told(identity.certificate().ends),
             "notes": notes.chain(deaf).collect::<Vec<_>>(),
             "hosts": hosts.collect::<Vec<_>>(),
+            "unanswered": unanswered.collect::<Vec<_>>(),
         });
         *self.status.lock().unwrap_or_else(PoisonError::into_inner) = shown;
     }

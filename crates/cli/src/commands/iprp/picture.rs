@@ -59,6 +59,13 @@ fn security(security: &Value) -> Vec<String> {
             it["keys_agreed"]
         )
     }));
+    lines.extend(list(&security["unanswered"]).iter().map(|it| {
+        format!(
+            "    nobody answered at {}, TCP: {}",
+            text(&it["at"]),
+            text(&it["why"])
+        )
+    }));
     lines
 }
 

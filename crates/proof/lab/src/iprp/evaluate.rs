@@ -201,6 +201,7 @@ impl Results {
                 "lost": it.lost(),
                 "lost_though_a_copy_came": it.own_losses(),
                 "doubled": it.doubled,
+                "unseen": it.unseen,
                 "networks": networks.map(of).collect::<Vec<_>>(),
                 "iprp_percent": it.lost() as f64 / it.sent().max(1) as f64 * 100.0,
                 "theory_percent": it.theory() * 100.0,

@@ -6,9 +6,13 @@ use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
+use rustix::net::sockopt::{set_socket_recv_buffer_size, set_socket_recv_buffer_size_force};
+
 /// Before each frame the kernel says which checksum is not formed yet and where a long segment is to be cut (`struct virtio_net_hdr`); it is
 /// handed back with the frame, so that what leaves is what came.
 pub const HEADER: usize = 10;
+/// Room for what comes while this process does not run, bytes: as much of that as the system permits.
+const ROOM: usize = 8 << 20;
 /// Longest frame: a segment that its host has not cut yet.
 const FRAME_MAX: usize = HEADER + 14 + 65_535;
 
@@ -44,6 +48,8 @@ impl Port {
             set(&socket, option)?;
         }
         bind(&socket, index)?;
+        let _ = set_socket_recv_buffer_size(&socket, ROOM);
+        let _ = set_socket_recv_buffer_size_force(&socket, ROOM);
         let buffer = vec![0; FRAME_MAX].into_boxed_slice();
         Ok(Self { socket, buffer })
     }

@@ -25,6 +25,8 @@ const MARK: Duration = Duration::from_millis(4);
 pub struct Sample {
     /// How long its copy took on each network, nanoseconds; `None`: it was lost.
     pub copies: [Option<u64>; NAMES.len()],
+    /// On how many networks a copy left.
+    pub left: usize,
     /// How long it took from program to program; `None`: it was lost.
     pub delay_ns: Option<u64>,
 }
@@ -36,6 +38,8 @@ pub struct Measured {
     /// By flow.
     pub samples: Vec<Vec<Sample>>,
     pub doubled: usize,
+    /// Datagrams of which a network has not seen the copy, so that it could not lose it; they do not count.
+    pub unseen: usize,
 }
 
 /// Runs `scenario`.
@@ -67,14 +71,18 @@ pub fn measure(plan: &Plan, scenario: Scenario) -> Result<Measured, LabError> {
             scenario.number
         )));
     }
+    let counts = |it: &Sample| it.left == networks;
+    let unseen = samples.iter().flatten().flatten();
+    let unseen = unseen.filter(|it| !counts(it)).count();
     let doubled = arrivals.values().filter(|it| it.times > 1).count();
     Ok(Measured {
         scenario,
         samples: samples
             .into_iter()
-            .map(|flow| flow.into_iter().flatten().collect())
+            .map(|flow| flow.into_iter().flatten().filter(counts).collect())
             .collect(),
         doubled,
+        unseen,
     })
 }
 
@@ -145,6 +153,7 @@ fn samples(
                 .map(|came| came.came_ns.saturating_sub(came.sent_ns)),
             ..Sample::default()
         });
+        sample.left += 1;
         sample.copies[copy.network] = copy.came_ns.map(|came| came - copy.left_ns);
     }
     all
@@ -208,12 +217,14 @@ mod tests {
             scenario: ALL[1],
             samples: vec![samples],
             doubled: 0,
+            unseen: 0,
         }
     }
 
     fn sample(a: bool, b: bool, came: bool) -> Sample {
         Sample {
             copies: [a.then_some(1), b.then_some(2), None],
+            left: 2,
             delay_ns: came.then_some(3),
         }
     }
@@ -254,6 +265,10 @@ mod tests {
         let first = all[0][0].unwrap();
         assert_eq!((first.copies[0], first.delay_ns), (Some(7), Some(3)));
         assert_eq!(all[0][1], None);
-        assert_eq!(all[1][1], Some(Sample::default()));
+        let lost = Sample {
+            left: 1,
+            ..Sample::default()
+        };
+        assert_eq!(all[1][1], Some(lost));
     }
 }

@@ -45,6 +45,13 @@ pub fn text(results: &Results) -> String {
                 "NOT as theory says"
             }
         );
+        if it.unseen > 0 {
+            let _ = writeln!(
+                text,
+                "      {} more do not count: a network has not seen their copy, as when this machine stands still",
+                it.unseen
+            );
+        }
         if it.own_losses() > 0 || it.doubled > 0 {
             let _ = writeln!(
                 text,
