@@ -157,8 +157,8 @@ impl Pings {
         let ended = unknown || (run.round >= run.count && !open);
         let trouble = unknown.then(|| {
             format!(
-                "{} does not show itself; is `bumpless iprp run` running there, with the same key, and does the network let UDP pass to its \
-                 control port?",
+                "{} does not show itself; is `bumpless iprp run` running there, with the same key or a certificate of the same group and \
+                 site, and does the network let UDP, and with certificates TCP, pass to its control port?",
                 run.to
             )
         });

@@ -17,6 +17,9 @@ pub const PLACE: u32 = 0x6950_5250;
 const OPENED_SHARED: usize = 256;
 const OPENED_EACH: usize = 4;
 
+/// Addresses at which one host has shown itself that are kept: it may call from ever others.
+const SHOWN_MAX: usize = 16;
+
 /// With whom the secret of all hosts is shared.
 const ALL: HostId = HostId(0);
 
@@ -111,6 +114,11 @@ impl Channels {
         }
         self.by_key.retain(|_, other| *other != host);
         self.by_key.extend(ring.identifiers().map(|id| (id, host)));
+        let theirs = self.shown_at.iter().filter(|(_, other)| **other == host);
+        let theirs: Vec<_> = theirs.map(|(at, _)| *at).collect();
+        if theirs.len() >= SHOWN_MAX && !theirs.contains(&address) {
+            self.shown_at.remove(&theirs[0]);
+        }
         self.shown_at.insert(address, host);
         match self.all.get_mut(&host) {
             Some(channel) => {

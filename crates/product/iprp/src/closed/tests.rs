@@ -346,6 +346,21 @@ fn of_a_host_that_is_let_go_nothing_opens_and_nothing_is_sealed_for_it() {
 }
 
 #[test]
+fn a_host_that_calls_from_ever_other_addresses_takes_no_more_memory() {
+    let mut a = each(1, &[]);
+    for network in 0..100 {
+        let at = (HostId(2), address(2, network));
+        let secrets = vec![Secret::new([12; 32])];
+        let emit = &mut |_: Outgoing<'_>| {};
+        let set = a.closed.set_keys(Instant::ZERO, at, secrets, true, emit);
+        assert!(set);
+    }
+    let shown = (0..100).filter(|&n| a.closed.host_at(address(2, n)).is_some());
+    assert_eq!(shown.count(), 16);
+    assert!(a.closed.host_at(address(2, 99)).is_some());
+}
+
+#[test]
 fn a_key_that_looks_like_another_hosts_is_not_taken() {
     let mut a = each(1, &[(2, 12)]);
     assert!(!agree(&mut a, 3, 12));

@@ -156,7 +156,7 @@ const TIMING: SectionInfo = SectionInfo {
             "seconds",
             LIFETIME,
             Presence::Default("3600"),
-            "How long a key for copies is used."
+            "How long a key for copies is used, and with certificates one that two hosts have agreed on."
         ),
     ],
     parts: &[],

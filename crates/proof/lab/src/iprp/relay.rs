@@ -87,11 +87,16 @@ pub struct Copied {
     pub came_ns: Option<u64>,
 }
 
+/// 64 bits that hang on each of those given.
+fn mixed(bits: u64) -> u64 {
+    Random::new(bits).next_u64()
+}
+
 /// A network from the first host to the second.
 struct Way {
     fault: Fault,
-    random: Random,
-    /// Spaces whose packets are in the bad state: each flow has bursts of its own, as if it were alone.
+    seed: u64,
+    /// Whether the packets of a space are in the bad state: each flow has bursts of its own, as if it were alone.
     bad: BTreeMap<u32, bool>,
 }
 
@@ -99,29 +104,32 @@ impl Way {
     fn new(seed: u64) -> Self {
         Self {
             fault: Fault::default(),
-            random: Random::new(seed),
+            seed,
             bad: BTreeMap::new(),
         }
     }
 
-    /// By how much a copy of a session is delayed; `None`: it is lost.
-    fn pass(&mut self, space: u32) -> Option<u64> {
+    /// By how much a copy is delayed; `None`: it is lost. That is drawn from the copy's own numbers, so that what befalls one
+    /// hangs neither on when it comes nor on how many came before it on this network.
+    fn pass(&mut self, space: u32, number: u32) -> Option<u64> {
+        let copy = u64::from(space) << 32 | u64::from(number);
+        let mut random = Random::new(mixed(self.seed ^ mixed(copy)));
         let Delay {
             least_ns,
             spread_ns,
         } = self.fault.delay;
         let is_lost = match self.fault.loss {
             Loss::None => false,
-            Loss::Independent(probability) => self.random.chance(probability),
+            Loss::Independent(probability) => random.chance(probability),
             Loss::Bursty(burst) => {
                 let bad = self.bad.entry(space).or_default();
                 let turns = if *bad { burst.to_good } else { burst.to_bad };
-                *bad ^= self.random.chance(turns);
+                *bad ^= random.chance(turns);
                 let loss = if *bad { burst.in_bad } else { burst.in_good };
-                self.random.chance(loss)
+                random.chance(loss)
             }
         };
-        let more = self.random.below(spread_ns.max(1));
+        let more = random.below(spread_ns.max(1));
         (!is_lost).then_some(least_ns + more)
     }
 }
@@ -216,7 +224,8 @@ struct Carrier {
 
 impl Carrier {
     fn new(ends: Vec<[Port; 2]>, data: u16, seed: u64) -> Self {
-        let ways = (1..=ends.len() as u64).map(|network| Way::new(seed ^ network << 32));
+        let ways =
+            (1..=ends.len() as u64).map(|network| Way::new(mixed(seed).wrapping_add(network)));
         Self {
             ways: ways.collect(),
             ports: ends.into_iter().flatten().collect(),
@@ -269,7 +278,7 @@ impl Carrier {
                 .filter(|_| end.is_multiple_of(2));
             let delay = match (way.fault.cut, copy) {
                 (true, _) => None,
-                (false, Some((space, _))) => way.pass(space),
+                (false, Some((space, number))) => way.pass(space, number),
                 (false, None) => Some(0),
             };
             let room = self.waiting.len() < WAITING_MAX;
@@ -307,7 +316,9 @@ mod tests {
     fn lost(loss: Loss, count: u32) -> Vec<bool> {
         let mut way = Way::new(7);
         way.fault.loss = loss;
-        (0..count).map(|_| way.pass(1).is_none()).collect()
+        (0..count)
+            .map(|number| way.pass(1, number).is_none())
+            .collect()
     }
 
     fn share(lost: &[bool]) -> f64 {
@@ -338,6 +349,24 @@ mod tests {
     }
 
     #[test]
+    fn networks_lose_independently_of_each_other_and_the_same_copies_each_time() {
+        let lost = |network: u64| {
+            let mut way = Way::new(mixed(1).wrapping_add(network));
+            way.fault.loss = Loss::Independent(0.05);
+            let all = (0..20u32).flat_map(|space| (0..10_000).map(move |number| (space, number)));
+            all.map(|(space, number)| way.pass(space, number).is_none())
+                .collect::<Vec<_>>()
+        };
+        let (a, b) = (lost(1), lost(2));
+        let both: Vec<_> = a.iter().zip(&b).map(|(a, b)| *a && *b).collect();
+        // Three standard deviations of 500.
+        let expected = share(&a) * share(&b) * both.len() as f64;
+        let found = share(&both) * both.len() as f64;
+        assert!((found - expected).abs() < 67.0, "{found} {expected}");
+        assert_eq!(a, lost(1));
+    }
+
+    #[test]
     fn delays_are_uniform_between_their_bounds() {
         let mut way = Way::new(3);
         way.fault.delay = Delay {
@@ -345,8 +374,8 @@ mod tests {
             spread_ns: 10,
         };
         let mut seen = [0; 20];
-        for _ in 0..10_000 {
-            seen[way.pass(0).unwrap() as usize] += 1;
+        for number in 0..10_000 {
+            seen[way.pass(0, number).unwrap() as usize] += 1;
         }
         assert!(seen[..5].iter().chain(&seen[15..]).all(|count| *count == 0));
         assert!(seen[5..15].iter().all(|count| *count > 800), "{seen:?}");
