@@ -35,8 +35,8 @@ fn kills() -> u64 {
 fn rows() -> String {
     let mut text = "start,level,temperature\n".to_owned();
     let mut level = 0.0_f64;
-    for row in 0..200 {
-        level = (level + if row < 60 { 2.0 } else { -1.0 }).clamp(0.0, 100.0);
+    for row in 0..100 {
+        level = (level + if row < 30 { 4.0 } else { -2.0 }).clamp(0.0, 100.0);
         let start = u8::from(row % 20 == 3);
         let _ = writeln!(text, "{start},{level},{}", 20 + row * 7 % 50);
     }
@@ -46,8 +46,8 @@ fn rows() -> String {
 fn plan() -> Plan {
     let mut plan = Plan::pair(2);
     let mut text = format!(
-        "[[application]]\nname = \"batch\"\ngroup = \"tank\"\nkind = \"plc\"\nchannel = 1\nperiod_ms = 20\n\
-         file = \"plc\"\nstate_max = 4096\nexecute_limit_ms = 20\n\n[application.field]\ntimeout_ms = 10\n\n\
+        "[[application]]\nname = \"batch\"\ngroup = \"tank\"\nkind = \"plc\"\nchannel = 1\nperiod_ms = 40\n\
+         file = \"plc\"\nstate_max = 4096\nexecute_limit_ms = 40\n\n[application.field]\ntimeout_ms = 20\n\n\
          [[application.field.device]]\nname = \"device\"\naddress = \"{}\"\nepoch_register = 0\ncycle_register = 2\n\n",
         plan.plant
     );
@@ -64,8 +64,29 @@ fn plan() -> Plan {
             "[[application.output]]\nname = \"out{output}\"\ndevice = \"device\"\narea = \"block\"\n\n"
         );
     }
+    // Where it is permitted, so that on a busy computer the program is not stopped for being late.
+    text += "[realtime]\npriority = 10\n";
     plan.applications.push(text);
     plan
+}
+
+/// The example with twice the period, built at `program`.
+fn build(site: &Site, program: &Path) {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/programs/plc");
+    let project = site.path("project");
+    let copied = Command::new("cp")
+        .arg("-R")
+        .arg(example)
+        .arg(&project)
+        .status();
+    assert!(copied.is_ok_and(|status| status.success()));
+    let config = project.join("Config0.c");
+    let text = fs::read_to_string(&config).unwrap();
+    assert!(text.contains("20000000ULL"));
+    fs::write(&config, text.replace("20000000ULL", "40000000ULL")).unwrap();
+    let [project, program] = [&*project, program].map(|path| path.to_str().unwrap());
+    let (_, stderr, status) = said(&["program", "build", project, "--output", program]);
+    assert_eq!(status, Some(0), "{stderr}");
 }
 
 fn need_compiler() {
@@ -107,16 +128,7 @@ fn a_plc_program_survives_kills_of_the_primary_cycle_by_cycle_as_without_faults(
     need_compiler();
     let mut site = Site::new(plan());
     let (program, table) = (site.path("plc"), site.path("rows.csv"));
-    let project = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/programs/plc");
-    let built = [
-        "program",
-        "build",
-        project,
-        "--output",
-        program.to_str().unwrap(),
-    ];
-    let (_, stderr, status) = said(&built);
-    assert_eq!(status, Some(0), "{stderr}");
+    build(&site, &program);
     fs::write(&table, rows()).unwrap();
     site.start_witnesses();
     let device = start_device(&site, &table);
@@ -124,7 +136,7 @@ fn a_plc_program_survives_kills_of_the_primary_cycle_by_cycle_as_without_faults(
     site.start("right");
     let (mut primary, mut backup, mut epoch) = site.await_redundant("tank");
     for _ in 0..kills() {
-        site.await_writes(20);
+        site.await_writes(15);
         site.kill(&primary);
         let higher = site.await_primary(&backup, "tank");
         assert!(higher > epoch);
@@ -133,7 +145,7 @@ fn a_plc_program_survives_kills_of_the_primary_cycle_by_cycle_as_without_faults(
         (primary, backup, epoch) = site.await_redundant("tank");
     }
     wait_until("timer, counter and sequence have run", || {
-        seen(&site, PHASE) == BTreeSet::from([0, 1, 2, 3]) && seen(&site, BATCHES).len() > 2
+        seen(&site, PHASE) == BTreeSet::from([0, 1, 2, 3]) && seen(&site, BATCHES).len() > 1
     });
     site.interrupt_all();
     device.interrupt();
@@ -149,7 +161,7 @@ fn a_plc_program_survives_kills_of_the_primary_cycle_by_cycle_as_without_faults(
         compared.len(),
         differing.first()
     );
-    assert!(compared.len() > 100, "{}", compared.len());
+    assert!(compared.len() > 50, "{}", compared.len());
     println!(
         "{} kills, {} outputs compared, none differs",
         kills(),

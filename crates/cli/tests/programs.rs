@@ -6,6 +6,7 @@ mod support;
 use std::env;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::ExitCode;
 
 use bumpless_program::{Cycle, Program, layout, run, state};
@@ -249,6 +250,31 @@ fn a_node_with_another_program_is_refused_like_one_with_another_configuration() 
     assert_ne!(role["role"], "primary");
 }
 
+/// Real-time priority and scheduling policy of the process that runs this file (proc(5): fields 40 and 41).
+fn scheduled(file: &Path) -> Option<(String, String)> {
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut own =
+        processes.filter(|it| fs::read_link(it.path().join("exe")).is_ok_and(|exe| exe == file));
+    let stat = fs::read_to_string(own.next()?.path().join("stat")).ok()?;
+    let fields: Vec<_> = stat.rsplit_once(") ")?.1.split(' ').collect();
+    Some((fields[37].to_owned(), fields[38].to_owned()))
+}
+
+fn a_process_of_its_own_has_a_priority_below_that_of_who_stops_it() {
+    bumpless_testing::need_root();
+    let mut plan = plan("process", "", ["", ""]);
+    plan.applications.push("[realtime]\npriority = 5\n".into());
+    let mut site = Site::new(plan);
+    put_process(&site, "ramp");
+    site.start_surroundings();
+    site.start("left");
+    let file = site.path("ramp").canonicalize().unwrap();
+    // It has it when it has begun.
+    wait_until("a priority of 3 among real-time processes", || {
+        scheduled(&file) == Some(("3".into(), "1".into()))
+    });
+}
+
 #[cfg(feature = "wasm")]
 fn a_webassembly_program_runs_in_the_simulator_under_faults_and_the_same_to_the_byte() {
     let site = Site::new(plan("wasm", "", ["", ""]));
@@ -304,6 +330,7 @@ fn main() -> ExitCode {
         a_process_of_its_own_goes_on_from_its_last_state_when_its_computer_is_killed,
         a_process_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written,
         a_node_with_another_program_is_refused_like_one_with_another_configuration,
+        a_process_of_its_own_has_a_priority_below_that_of_who_stops_it,
         what_cannot_be_simulated_says_so,
     ];
     #[cfg(feature = "wasm")]

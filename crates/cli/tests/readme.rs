@@ -3,6 +3,7 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -19,7 +20,8 @@ const TWO_COMPUTERS: &str = "\n## Two computers\n";
 /// The commands of the section below `heading`, in order, without their comments.
 fn commands(heading: &str) -> Vec<String> {
     let (_, section) = README.split_once(heading).unwrap();
-    let section = section.split("\n## ").next().unwrap();
+    let end = ["\n## ", "\n### "].map(|next| section.find(next).unwrap_or(section.len()));
+    let section = &section[..end[0].min(end[1])];
     let lines = section.lines().filter(|line| line.starts_with("       "));
     lines
         .map(|line| line.split(" # ").next().unwrap().trim().to_owned())
@@ -230,8 +232,124 @@ fn the_readmes_program_goes_on_when_the_primary_is_killed() {
     drop(services);
 }
 
+/// Runs the lines of the section below `heading` in a shell, in a folder that has what the repository has; the
+/// demonstration at their end until its pair is started, which it is only for a program that can be made redundant.
+fn followed(heading: &str, instead: impl Fn(&Path, &str) -> bool) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for name in ["examples", "crates"] {
+        let there = root.join(name).canonicalize().unwrap();
+        std::os::unix::fs::symlink(there, folder.path().join(name)).unwrap();
+    }
+    let bin = Path::new(BUMPLESS).parent().unwrap().display().to_string();
+    let path = format!("{bin}:{}", std::env::var("PATH").unwrap());
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-ec", script]).current_dir(folder.path());
+        command.env("PATH", &path).env("TMPDIR", folder.path());
+        command.stdin(Stdio::null());
+        command
+    };
+    let (mut exports, mut done) = (String::new(), Vec::new());
+    for line in commands(heading) {
+        let script = format!("{exports}exec {line}");
+        if line.starts_with("export ") {
+            exports += &format!("{line}\n");
+        } else if line.starts_with("bumpless demo ") {
+            starts(shell(&script));
+            done.push("demo");
+        } else if !instead(folder.path(), &line) {
+            let output = shell(&script).output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{line}: {said}");
+            let told = String::from_utf8_lossy(&output.stdout);
+            if line.starts_with("bumpless program test ") {
+                assert!(told.contains(": can be made redundant"), "{told}");
+                done.push("test");
+            }
+        }
+    }
+    assert_eq!(done, ["test", "demo"], "{heading}");
+}
+
+/// The demonstration tells that it starts its pair, and ends when it is asked to.
+fn starts(mut demo: Command) {
+    let mut demo = demo
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(demo.stderr.take().unwrap()).lines();
+    let mut said = Vec::new();
+    for line in lines.map_while(Result::ok) {
+        if line.contains("starting plant, witnesses and controllers") {
+            let pid = i32::try_from(demo.id()).unwrap();
+            // SAFETY: it takes two integers; the child has not been waited for.
+            assert_eq!(unsafe { libc::kill(pid, libc::SIGINT) }, 0);
+        }
+        said.push(line);
+    }
+    demo.wait().unwrap();
+    let said = said.join("\n");
+    assert!(
+        said.contains("starting plant") && said.contains("ended early"),
+        "{said}"
+    );
+}
+
+/// Skips the test unless this program answers.
+fn need(program: &str) {
+    if Command::new(program).arg("--version").output().is_err() {
+        bumpless_testing::skip(&format!("needs {program}"));
+    }
+}
+
+fn the_readmes_plc_program_is_built_tried_and_shown() {
+    need("cc");
+    followed("### A PLC program\n", |_, _| false);
+}
+
+fn the_readmes_program_in_python_is_tried_and_shown() {
+    need("python3");
+    followed("### A program in Python\n", |_, _| false);
+}
+
+fn the_readmes_program_in_c_is_built_tried_and_shown() {
+    need("cc");
+    followed("### A program in C\n", |_, _| false);
+}
+
+/// Where the compiler lacks the target, the same program from its text.
+#[cfg(feature = "wasm")]
+fn the_readmes_webassembly_module_is_built_tried_and_shown() {
+    let text = include_str!("../../../examples/programs/level.wat");
+    followed("### A WebAssembly module\n", |folder, line| {
+        let words: Vec<_> = line.split_whitespace().collect();
+        if words[0] != "rustc" {
+            return false;
+        }
+        let compiled = Command::new("rustc")
+            .args(&words[1..])
+            .current_dir(folder)
+            .output();
+        if !compiled.is_ok_and(|output| output.status.success()) {
+            std::fs::write(folder.join("level.wasm"), wat::parse_str(text).unwrap()).unwrap();
+        }
+        true
+    });
+}
+
+#[cfg(not(feature = "wasm"))]
+fn the_readmes_webassembly_module_is_built_tried_and_shown() {
+    bumpless_testing::skip("needs a build with --features wasm");
+}
+
 bumpless_testing::tests![
     the_readme_word_for_word_gives_a_pair_that_switches_over_and_changes,
     the_readme_word_for_word_gives_a_pair_with_a_key_file,
     the_readmes_program_goes_on_when_the_primary_is_killed,
+    the_readmes_plc_program_is_built_tried_and_shown,
+    the_readmes_program_in_python_is_tried_and_shown,
+    the_readmes_program_in_c_is_built_tried_and_shown,
+    the_readmes_webassembly_module_is_built_tried_and_shown,
 ];

@@ -157,13 +157,14 @@ impl Demo {
             return match self.how.is_silent() {
                 true => Ok(None),
                 false => Err(Failure::usage(
-                    "--command, --argument and --period are for a program; name it with --program",
+                    "--command, --argument, --inputs, --outputs and --period are for a program; name it with --program",
                 )),
             };
         };
+        let inputs = given(self.data.as_deref())?;
         Ok(Some(DemoProgram {
             named: self.how.named(file),
-            inputs: given(self.data.as_deref())?,
+            inputs,
             data: self.data.clone(),
         }))
     }

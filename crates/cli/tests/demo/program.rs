@@ -193,3 +193,21 @@ fn the_course_over_a_program_keeps_what_nothing_excuses_and_says_what_it_cannot_
     let report = fs::read_to_string(directory.path().join("report.html")).unwrap();
     assert!(report.contains("What was not judged"));
 }
+
+#[test]
+#[ignore = "takes most of a minute: until the phase in which an order is refused"]
+fn a_program_that_fails_on_both_nodes_in_mid_course_is_named_with_cycle_and_cause() {
+    let step = "if (s->cycles > 1500) { bumpless_say(\"the valve is stuck\"); return 1; }";
+    let Some((_folder, program)) = program(step) else {
+        return;
+    };
+    let (said, status) = refused(&program, &[]);
+    assert_eq!(status, Some(1));
+    for words in [
+        "the program failed on the pair",
+        "cycle 1501: trap",
+        "the valve is stuck",
+    ] {
+        assert!(said.contains(words), "{words:?} in {said}");
+    }
+}

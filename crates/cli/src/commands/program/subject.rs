@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bumpless_base::Duration;
+use bumpless_host::Subject;
 use bumpless_host::kit::Table;
-use bumpless_host::subject::{Named, Unfit};
+use bumpless_host::subject::{Named, Unfit, UnfitCause};
 use clap::Args;
 
 use crate::output::Failure;
@@ -29,6 +30,12 @@ pub struct How {
     /// An argument behind the file, as in `arguments` in the configuration; once for each
     #[arg(long = "argument", value_name = "WORD", allow_hyphen_values = true)]
     arguments: Vec<String>,
+    /// Number of its input values; may be left out if the program tells it, or with --data
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=10_000))]
+    inputs: Option<u16>,
+    /// Number of its output values; may be left out if the program tells it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=10_000))]
+    outputs: Option<u16>,
     /// The program's period [default: what the program needs, else 10]
     #[arg(long, value_name = "MS", value_parser = milliseconds)]
     period: Option<f64>,
@@ -44,7 +51,9 @@ impl Subjected {
 impl How {
     /// Whether nothing is said.
     pub fn is_silent(&self) -> bool {
-        self.command.is_none() && self.arguments.is_empty() && self.period.is_none()
+        let counts = (self.inputs, self.outputs);
+        let started = (self.command.as_ref(), &self.arguments[..]);
+        started == (None, &[]) && counts == (None, None) && self.period.is_none()
     }
 
     /// The program in `file`, started like that.
@@ -53,6 +62,8 @@ impl How {
         Named {
             command: command.split_whitespace().map(str::to_owned).collect(),
             arguments: self.arguments.clone(),
+            inputs: self.inputs.map(usize::from),
+            outputs: self.outputs.map(usize::from),
             period: self.period.map(span),
             ..Named::new(file)
         }
@@ -90,11 +101,28 @@ pub fn table(path: &Path) -> Result<Table, Failure> {
     Table::parse(&text).map_err(|error| told(error.to_string()))
 }
 
+/// Looks at a program; the table tells how many inputs it has, if nobody else does.
+///
+/// # Errors
+/// It is none, or does not fit the table.
+pub fn open(mut named: Named, table: Option<&Table>) -> Result<Subject, Failure> {
+    let opened = match (Subject::open(named.clone()), table) {
+        (Err(unfit), Some(table)) if matches!(unfit.cause, UnfitCause::NotTold("inputs")) => {
+            named.inputs = Some(table.columns());
+            Subject::open(named)
+        }
+        (opened, _) => opened,
+    };
+    let subject = opened.map_err(|unfit| refused(&unfit))?;
+    fits(table, subject.shape().inputs)?;
+    Ok(subject)
+}
+
 /// Whether the table has a column for each of the program's inputs.
 ///
 /// # Errors
 /// It has not.
-pub fn fits(table: Option<&Table>, inputs: usize) -> Result<(), Failure> {
+fn fits(table: Option<&Table>, inputs: usize) -> Result<(), Failure> {
     match table.map(Table::columns) {
         Some(columns) if columns != inputs => Err(Failure::usage(format_args!(
             "--data: the table has {columns} columns, and the program has {inputs} inputs; give a column for each"

@@ -9,11 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bumpless_base::{Duration, Instant};
 use bumpless_host::Subject;
 use bumpless_host::kit::{self, Inputs, Report, Stage, Surroundings, Table, Trial};
-use bumpless_host::subject::UnfitCause;
 use bumpless_net_linux::Clock;
 use clap::Args;
 
-use super::subject::{Subjected, fits, milliseconds, refused, span, table};
+use super::subject::{self, Subjected, milliseconds, span, table};
 use super::verdict::Verdict;
 use crate::output::{self, Failure, Outcome};
 use crate::stop;
@@ -33,12 +32,6 @@ const VALUES: u64 = 32 << 20;
 pub struct Test {
     #[command(flatten)]
     subject: Subjected,
-    /// Number of input values; may be left out if the program tells it, or with --data
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=10_000))]
-    inputs: Option<u16>,
-    /// Number of output values; may be left out if the program tells it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=10_000))]
-    outputs: Option<u16>,
     /// Cycles of each run
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     cycles: u64,
@@ -105,21 +98,9 @@ impl Test {
 
     fn open(&self, table: Option<&Table>) -> Result<Subject, Failure> {
         let mut named = self.subject.named();
-        named.inputs = self.inputs.map(usize::from);
-        named.outputs = self.outputs.map(usize::from);
         named.limit = self.limit.map(span);
         named.state_max = self.state_max as usize;
-        let opened = match (Subject::open(named.clone()), table) {
-            // The table tells what the program does not.
-            (Err(unfit), Some(table)) if matches!(unfit.cause, UnfitCause::NotTold("inputs")) => {
-                named.inputs = Some(table.columns());
-                Subject::open(named)
-            }
-            (opened, _) => opened,
-        };
-        let subject = opened.map_err(|unfit| refused(&unfit))?;
-        fits(table, subject.shape().inputs)?;
-        Ok(subject)
+        subject::open(named, table)
     }
 }
 

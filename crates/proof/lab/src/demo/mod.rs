@@ -159,6 +159,13 @@ pub enum DemoError {
     Log(LogError),
     /// The user's program cannot be shown.
     Program(CannotShow),
+    /// The user's program failed on the pair, and the course could not go on.
+    Failed {
+        /// The first failures, in the nodes' words.
+        faults: Vec<String>,
+        /// What could not be done then.
+        then: Box<DemoError>,
+    },
     /// The user's program does not run alone, after it ran on the pair.
     Alone(String),
 }
@@ -202,6 +209,13 @@ impl fmt::Display for DemoError {
             Self::Refused(what) => f.write_str(what),
             Self::Log(error) => error.fmt(f),
             Self::Program(cannot) => cannot.fmt(f),
+            Self::Failed { faults, then } => {
+                f.write_str("the program failed on the pair, and the course could not go on")?;
+                faults
+                    .iter()
+                    .try_for_each(|fault| write!(f, "\n  {fault}"))?;
+                write!(f, "\nthen: {then}")
+            }
             Self::Alone(cause) => write!(
                 f,
                 "the program ran on the pair, and does not run alone to compare with: {cause}"
@@ -252,7 +266,7 @@ fn run_course(
     };
     let waiter = Waiter::new(Arc::clone(&options.stop), Progress::new(script::planned()));
     let mut laboratory = Laboratory::start(&options.binary, directory, load, waiter)?;
-    let phases = script::run(&mut laboratory)?;
+    let phases = script::run(&mut laboratory).map_err(|error| laboratory.explained(error))?;
     let run = gather::gather(&mut laboratory, load, phases)?;
     let promises = evaluate(&run, &limits);
     let page = report::render(&run, &promises, &limits, &result::about());

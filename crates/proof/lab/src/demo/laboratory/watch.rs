@@ -12,12 +12,15 @@ use crate::demo::DemoError;
 use crate::demo::configuration::NODES;
 use crate::demo::processes::{Process, describe};
 use crate::demo::progress::Progress;
-use crate::runlog::{Event, EventKind, RedundancyState};
+use crate::runlog::{Event, EventKind, RedundancyState, read_events};
 
 /// Interval at which conditions are looked at.
 const LOOK: Duration = Duration::from_millis(5);
 /// Interval at which the nodes are asked for their configuration, in nanoseconds.
 const ALIKE_LOOK_NS: u64 = 50_000_000;
+
+/// Failures of a program that an error repeats at most.
+const FAULTS_TOLD: usize = 4;
 
 /// Waiting that a Ctrl-C ends.
 pub struct Waiter {
@@ -156,6 +159,37 @@ impl Laboratory {
             }
         }
         Ok(())
+    }
+
+    /// `error` with what the user's program did before, if that failed.
+    pub fn explained(&mut self, error: DemoError) -> DemoError {
+        if matches!(error, DemoError::Interrupted) {
+            return error;
+        }
+        // The logs are whole when their processes have ended.
+        self.end();
+        let logs = self.node_logs();
+        let events = logs
+            .iter()
+            .filter_map(|log| read_events(log).ok())
+            .flatten();
+        let mut faults: Vec<_> = events
+            .filter_map(|event| match event.kind {
+                EventKind::ProgramFault { cause } => Some((event.time_ns, event.node, cause)),
+                _ => None,
+            })
+            .collect();
+        faults.sort();
+        if faults.is_empty() {
+            return error;
+        }
+        let told = faults.into_iter().take(FAULTS_TOLD);
+        DemoError::Failed {
+            faults: told
+                .map(|(_, node, cause)| format!("{node}: {cause}"))
+                .collect(),
+            then: Box::new(error),
+        }
     }
 
     fn describe_nodes(&self) -> String {

@@ -132,8 +132,8 @@ impl Alone {
             let mut next: Vec<Way> = Vec::new();
             for way in std::mem::take(&mut self.ways) {
                 let from = if last { given.len() - 1 } else { way.row };
-                for row in from..given.len() {
-                    let came = self.execute(&way, row, given[row])?;
+                for (row, &number) in given.iter().enumerate().skip(from) {
+                    let came = self.execute(&way, row, number)?;
                     if next.len() < WAYS_MAX && !next.contains(&came) {
                         next.push(came);
                     }

@@ -12,11 +12,11 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bumpless_base::Duration;
-use bumpless_controller::executor::published_size_max;
 use bumpless_host::Subject;
 use bumpless_host::kit::{self, Inputs, Surroundings, Trial};
-use bumpless_host::subject::{Named, Unfit};
+use bumpless_host::subject::{Named, Unfit, UnfitCause};
 use bumpless_net_linux::Clock;
+use bumpless_sidecar::StartCause;
 
 pub use application::text;
 pub use compare::{compare, compare_log};
@@ -115,9 +115,16 @@ impl Shown {
     /// # Errors
     /// What keeps it from being shown.
     pub fn new(demo: &DemoProgram, stop: &AtomicBool) -> Result<Self, CannotShow> {
-        let mut subject = Subject::open(demo.named.clone()).map_err(CannotShow::Unfit)?;
-        let file = subject.file().display().to_string();
-        let reasons = unsuitable(&mut subject, &demo.inputs);
+        let named = Named {
+            state_max: demo.named.state_max.min(STATE_MAX),
+            ..demo.named.clone()
+        };
+        let file = named.file.display().to_string();
+        let subject = match Subject::open(named) {
+            Err(unfit) => return Err(not_taken(unfit, file)),
+            Ok(subject) => subject,
+        };
+        let reasons = unsuitable(&subject, &demo.inputs);
         if !reasons.is_empty() {
             return Err(CannotShow::Unsuitable { file, reasons });
         }
@@ -136,8 +143,22 @@ impl Shown {
     }
 }
 
+/// A program that is not taken: its state may only be too large for here.
+fn not_taken(unfit: Unfit, file: String) -> CannotShow {
+    if let UnfitCause::Start(fault) = &unfit.cause
+        && let StartCause::State { program, .. } = &fault.cause
+    {
+        let reason = format!(
+            "its state has {program} bytes, and at most {STATE_MAX} are shown; bumpless bench measures large states"
+        );
+        let reasons = vec![reason];
+        return CannotShow::Unsuitable { file, reasons };
+    }
+    CannotShow::Unfit(unfit)
+}
+
 /// Why the demonstration has no place for it.
-fn unsuitable(subject: &mut Subject, inputs: &Inputs) -> Vec<String> {
+fn unsuitable(subject: &Subject, inputs: &Inputs) -> Vec<String> {
     let (shape, period) = (subject.shape(), subject.period());
     let mut reasons = Vec::new();
     if !(1..=OUTPUTS_MAX).contains(&shape.outputs) {
@@ -168,16 +189,6 @@ fn unsuitable(subject: &mut Subject, inputs: &Inputs) -> Vec<String> {
             PERIODS.0.as_millis(),
             PERIODS.1.as_millis()
         ));
-    }
-    if reasons.is_empty() {
-        match subject.make().map(|it| published_size_max(it.as_ref())) {
-            Ok(bytes) if bytes > STATE_MAX => reasons.push(format!(
-                "its states have up to {bytes} bytes, and at most {STATE_MAX} are shown; with --state-max a module may be \
-                 given less, and bumpless bench measures large states"
-            )),
-            Ok(_) => {}
-            Err(cause) => reasons.push(cause),
-        }
     }
     reasons
 }

@@ -210,17 +210,17 @@ fn a_hand_over_of_a_program_that_a_stall_kept_from_answering_is_the_machines_doi
     run.events.push(event(300, role("primary", "backup")));
     run.events.push(event(400, role("backup", "primary")));
     run.sort();
-    assert!(broken(&run).contains(&"roles/cut-a".to_owned()));
+    assert!(broken(&run).contains("roles/cut-a"));
     let fault = |kind: &str| EventKind::ProgramFault {
         cause: format!("cycle 9: {kind}: it had not answered"),
     };
     run.events.push(event(10, fault("overrun")));
     run.sort();
-    assert!(broken(&run).contains(&"roles/cut-a".to_owned()), "no stall");
+    assert!(broken(&run).contains("roles/cut-a"), "no stall");
     run.stalls.push(Stall {
         time_ns: at + 11 * MS,
         length_ns: 4 * MS,
         seen_by: "meter".into(),
     });
-    assert!(!broken(&run).contains(&"roles/cut-a".to_owned()));
+    assert!(!broken(&run).contains("roles/cut-a"));
 }
