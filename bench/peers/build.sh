@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Builds the foreign peers into bench/peers/bin, all of them or those named, one after the other:
+# Builds the foreign peers into bench/peers/bin, and the programs of `bumpless wan study` (echo-*) into
+# bench/peers/study, all of them or those named, one after the other:
 #   bench/peers/build.sh [NAME...]
 # Installs the Debian packages that a peer needs when it runs as root, and says which are missing
 # otherwise. Ends with an error only if a peer that was named could not be built.
 set -uo pipefail
 cd "$(dirname "$0")"
 
-all=(quinn usrsctp open62541 cyclonedds tquic aeron)
+all=(quinn echo-quinn usrsctp open62541 cyclonedds tquic aeron)
 
 # Debian packages, by peer.
 packages() {
@@ -75,9 +76,11 @@ build() {
     echo "the build failed: $(grep -m1 '^error' "target/$name.log"); bench/peers/target/$name.log"
     return 1
   fi
-  install -m 755 "target/release/peer-$name" "bin/$name"
-  has_tuned "$name" && ln -sf "$name" "bin/$name-tuned"
-  "bin/$name" version
+  local folder=bin
+  case $name in echo-*) folder=study ;; esac
+  install -m 755 "target/release/peer-$name" "$folder/$name"
+  has_tuned "$name" && ln -sf "$name" "$folder/$name-tuned"
+  "$folder/$name" version
 }
 
 named=("$@")
@@ -90,7 +93,7 @@ for name in "${named[@]}"; do
   esac
 done
 
-mkdir -p bin target
+mkdir -p bin study target
 failed=0
 for name in "${named[@]}"; do
   start=$SECONDS

@@ -2,6 +2,7 @@
 
 mod commands;
 mod output;
+mod screen;
 mod stop;
 
 use std::env;
@@ -33,6 +34,7 @@ enum Command {
     Key(commands::key::Key),
     Pki(commands::pki::Pki),
     Iprp(commands::iprp::Iprp),
+    Guard(commands::guard::Guard),
     Check(commands::check::Check),
     Plan(commands::plan::Plan),
     Program(commands::program::Program),
@@ -45,6 +47,8 @@ enum Command {
     CalibrationEnd(commands::plan::calibrate::CalibrationEnd),
     #[command(hide = true)]
     DemoNode(commands::demo::DemoNode),
+    #[command(hide = true)]
+    DemoDevice(commands::demo::DemoDevice),
 }
 
 fn main() -> ExitCode {
@@ -63,6 +67,7 @@ fn main() -> ExitCode {
         Command::Key(command) => command.run(),
         Command::Pki(command) => command.run(),
         Command::Iprp(command) => command.run(),
+        Command::Guard(command) => command.run(),
         Command::Check(command) => command.run(),
         Command::Plan(command) => command.run(),
         Command::Program(command) => command.run(),
@@ -73,6 +78,7 @@ fn main() -> ExitCode {
         Command::Wan(command) => command.run(),
         Command::CalibrationEnd(command) => command.run(),
         Command::DemoNode(command) => command.run(),
+        Command::DemoDevice(command) => command.run(),
     };
     output::finish(result.unwrap_or_else(|failure| failure.report()))
 }

@@ -1,13 +1,21 @@
 //! `bumpless demo`: the demonstration, and the node that it runs with faults made in its links.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use bumpless_lab::demo::{DemoOptions, FaultKind, run_demo};
+use std::net::SocketAddr;
+
+use bumpless_host::kit::Inputs;
+use bumpless_lab::demo::{
+    CannotShow, DemoError, DemoOptions, DemoProgram, DeviceOptions, FaultKind, SEED, run_demo,
+    run_device,
+};
 use bumpless_lab::fault::FaultBench;
+use bumpless_net_linux::realtime;
 use bumpless_node::{OpenedLink, RunOptions};
 use clap::Args;
 
+use super::program::subject::{How, refused, table};
 use crate::output::{self, Failure, Outcome};
 use crate::stop;
 
@@ -52,11 +60,58 @@ impl DemoNode {
     }
 }
 
+/// Run the field device of a program (used by `demo --program`)
+#[derive(Debug, Args)]
+pub struct DemoDevice {
+    #[arg(long)]
+    listen: SocketAddr,
+    #[arg(long)]
+    log: PathBuf,
+    #[arg(long)]
+    inputs: usize,
+    #[arg(long)]
+    outputs: usize,
+    #[arg(long)]
+    data: Option<PathBuf>,
+    #[arg(long)]
+    priority: u8,
+}
+
+impl DemoDevice {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let stop = stop::stop_flag()?;
+        if let Err(refused) = realtime::set_fifo(self.priority) {
+            output::warn(refused);
+        }
+        let device = DeviceOptions {
+            listen: self.listen,
+            log: self.log,
+            given: given(self.data.as_deref())?,
+            inputs: self.inputs,
+            outputs: self.outputs,
+        };
+        run_device(device, &stop).map_err(Failure::refused)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// What the device of a program gives.
+fn given(data: Option<&Path>) -> Result<Inputs, Failure> {
+    Ok(match data {
+        Some(data) => Inputs::Table(table(data)?),
+        None => Inputs::Drawn { seed: SEED },
+    })
+}
+
 /// Show a control loop that goes on through loss, a cut network, a kill, a hand-over and a change
 ///
 /// Starts a simulated plant, two witnesses and two controllers as processes on loopback addresses of
 /// their own, makes faults, and compares what was promised with what was seen. Takes under a minute,
 /// needs no root. Exit status 0 only if every promise held and the report was written.
+///
+/// With --program the controllers run a program of yours on a device that gives it inputs, and every output is compared with
+/// what the program gives when it runs alone. What cannot be judged of it is said, and counted apart.
 #[derive(Debug, Args)]
 pub struct Demo {
     /// Write the report to this file
@@ -67,6 +122,15 @@ pub struct Demo {
         conflicts_with = "repeat"
     )]
     report: PathBuf,
+    /// Run this program in place of the tanks' controller: an executable, a script, what `program build` has made, or a
+    /// WebAssembly module
+    #[arg(long, value_name = "FILE", conflicts_with = "repeat")]
+    program: Option<PathBuf>,
+    #[command(flatten)]
+    how: How,
+    /// Inputs of the program from this file: comma-separated numbers, a line for each cycle, over and over
+    #[arg(long, value_name = "FILE.csv", requires = "program")]
+    data: Option<PathBuf>,
     /// Repeat one fault this many times and print how long outputs paused
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repeat: Option<u32>,
@@ -88,19 +152,40 @@ impl Demo {
         self.execute().map_err(|failure| failure.in_json(json))
     }
 
+    fn own_program(&self) -> Result<Option<DemoProgram>, Failure> {
+        let Some(file) = &self.program else {
+            return match self.how.is_silent() {
+                true => Ok(None),
+                false => Err(Failure::usage(
+                    "--command, --argument and --period are for a program; name it with --program",
+                )),
+            };
+        };
+        Ok(Some(DemoProgram {
+            named: self.how.named(file),
+            inputs: given(self.data.as_deref())?,
+            data: self.data.clone(),
+        }))
+    }
+
     fn execute(self) -> Outcome {
+        let program = self.own_program()?;
         let binary = std::env::current_exe().map_err(|error| {
             Failure::refused(format_args!("cannot find this program's own file: {error}"))
         })?;
         let outcome = run_demo(&DemoOptions {
             binary,
             report: self.report,
+            program,
             repeat: self.repeat,
             fault: self.fault,
             keep: self.keep,
             stop: stop::stop_flag()?,
         })
-        .map_err(Failure::refused)?;
+        .map_err(|error| match &error {
+            DemoError::Program(CannotShow::Unfit(unfit)) if unfit.is_usage() => refused(unfit),
+            _ => Failure::refused(error),
+        })?;
         if self.json {
             output::print_line(&outcome.json);
         } else {

@@ -1,11 +1,12 @@
 //! `bumpless iprp`: packets of unmodified programs over several networks at once.
 
 mod check;
+mod demo;
+mod evaluate;
 mod picture;
 mod ping;
 mod rates;
 mod run;
-mod screen;
 mod show;
 mod test;
 mod tracert;
@@ -50,6 +51,8 @@ enum Action {
     Ping(ping::Ping),
     Tracert(tracert::Tracert),
     Test(test::Test),
+    Demo(demo::Demo),
+    Evaluate(evaluate::Evaluate),
 }
 
 impl Iprp {
@@ -65,6 +68,8 @@ impl Iprp {
             Action::Ping(command) => command.run(),
             Action::Tracert(command) => command.run(),
             Action::Test(command) => command.run(),
+            Action::Demo(command) => command.run(),
+            Action::Evaluate(command) => command.run(),
         }
     }
 }

@@ -3,17 +3,17 @@
 #[cfg(not(feature = "wasm"))]
 mod absent;
 mod build;
-#[cfg(feature = "wasm")]
 mod figures;
 #[cfg(feature = "wasm")]
 mod show;
-#[cfg(feature = "wasm")]
+pub mod subject;
 mod test;
+mod verdict;
 
 #[cfg(not(feature = "wasm"))]
-use absent::{Absent as Test, Absent as Show};
+use absent::Absent as Show;
 #[cfg(feature = "wasm")]
-use {show::Show, test::Test};
+use show::Show;
 
 use clap::{Args, Subcommand};
 
@@ -21,8 +21,8 @@ use crate::output::Outcome;
 
 /// Build a PLC program, test whether a program can be made redundant, or tell what it is
 ///
-/// `build` takes a PLC's generated C (spec/sidecar.md), `test` and `show` take WebAssembly modules that export `cycle`
-/// (spec/program.md). Exit status: 0 done (of a test: the program can be made redundant), 1 not or refused, 2 wrong usage.
+/// `build` takes a PLC's generated C, `test` programs in processes of their own (spec/sidecar.md) and WebAssembly modules
+/// that export `cycle` (spec/program.md), `show` modules. Exit status: 0 done (of a test: the program can be made redundant), 1 not or refused, 2 wrong usage.
 #[derive(Debug, Args)]
 pub struct Program {
     #[command(subcommand)]
@@ -32,7 +32,7 @@ pub struct Program {
 #[derive(Debug, Subcommand)]
 enum Action {
     Build(build::Build),
-    Test(Test),
+    Test(test::Test),
     Show(Show),
 }
 

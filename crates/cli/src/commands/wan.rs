@@ -1,6 +1,7 @@
 //! `bumpless wan`: a power grid's wide-area network.
 
 mod network;
+mod study;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -19,7 +20,7 @@ use crate::output::{self, Failure, Outcome};
 /// Most bytes of a topology file that are read: ten thousand routers take some three million.
 const FILE_MAX: u64 = 16 << 20;
 
-/// The wide-area network of a power grid: its shape, its ways, its picture
+/// The wide-area network of a power grid: its shape, its ways, its picture, itself on this machine, and failovers over it
 ///
 /// Without options it is that of the fifth paper: 340 routers, 260 substations, two control centres (spec/wan.md).
 #[derive(Debug, Args)]
@@ -42,6 +43,7 @@ enum Action {
     Cut(network::Links),
     /// Make links carry everything again
     Heal(network::Links),
+    Study(Box<study::Run>),
     #[command(hide = true)]
     Keep(network::Keep),
 }
@@ -149,6 +151,10 @@ impl Wan {
             Action::Heal(links) => {
                 let json = links.json;
                 links.heal().map_err(|failure| failure.in_json(json))
+            }
+            Action::Study(study) => {
+                let json = study.json;
+                study.run().map_err(|failure| failure.in_json(json))
             }
             Action::Keep(keep) => keep.run(),
         }

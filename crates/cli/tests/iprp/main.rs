@@ -4,13 +4,30 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod certificates;
+mod demo;
+mod evaluate;
 mod flows;
+mod readme;
 mod site;
 mod trial;
 mod view;
 mod ways;
 mod wrong_input;
 
+use certificates::{
+    a_host_of_another_authority_or_that_is_not_a_peer_causes_no_session,
+    a_host_that_is_revoked_is_neither_heard_nor_sent_to_within_seconds,
+    certificates_that_cannot_be_used_are_told_with_file_reason_and_remedy,
+    either_host_with_a_certificate_may_be_killed_and_is_replicated_to_again,
+    hosts_with_certificates_roll_their_keys_and_lose_nothing_while_either_network_is_cut,
+};
+use demo::{
+    a_demo_that_is_stopped_or_killed_leaves_nothing,
+    the_demo_shows_a_stream_that_survives_a_cut_in_a_picture_of_its_own,
+    the_demo_takes_no_rights_where_user_namespaces_are_permitted,
+};
+use evaluate::a_slice_of_the_evaluation_finds_the_losses_that_theory_says_and_keeps_its_raw_data;
 use flows::{
     a_killed_daemon_leaves_flows_as_they_were_and_comes_back_without_a_loss,
     a_standby_stream_moves_when_its_network_falls_silent_and_loses_nothing,
@@ -19,6 +36,7 @@ use flows::{
     a_tcp_connection_begun_before_the_daemons_goes_on_while_its_network_is_cut,
     ports_change_while_it_runs_and_a_ping_measures_each_network,
 };
+use readme::the_readme_word_for_word_protects_a_stream_between_two_hosts;
 use trial::a_test_stream_tells_what_came_and_what_each_network_carried_and_lost;
 use view::a_live_view_shows_rates_and_redraws_only_a_terminal;
 use ways::the_hops_on_each_network_are_found_and_the_network_that_is_silent_is_named;
@@ -36,6 +54,16 @@ bumpless_testing::tests!(
     a_live_view_shows_rates_and_redraws_only_a_terminal,
     the_hops_on_each_network_are_found_and_the_network_that_is_silent_is_named,
     a_test_stream_tells_what_came_and_what_each_network_carried_and_lost,
+    hosts_with_certificates_roll_their_keys_and_lose_nothing_while_either_network_is_cut,
+    either_host_with_a_certificate_may_be_killed_and_is_replicated_to_again,
+    a_host_of_another_authority_or_that_is_not_a_peer_causes_no_session,
+    a_host_that_is_revoked_is_neither_heard_nor_sent_to_within_seconds,
+    certificates_that_cannot_be_used_are_told_with_file_reason_and_remedy,
+    the_readme_word_for_word_protects_a_stream_between_two_hosts,
+    the_demo_shows_a_stream_that_survives_a_cut_in_a_picture_of_its_own,
+    the_demo_takes_no_rights_where_user_namespaces_are_permitted,
+    a_demo_that_is_stopped_or_killed_leaves_nothing,
+    a_slice_of_the_evaluation_finds_the_losses_that_theory_says_and_keeps_its_raw_data,
     each_wrong_input_is_told_with_its_remedy,
     missing_rights_and_a_second_daemon_are_told,
 );

@@ -58,6 +58,55 @@ impl Site {
         site
     }
 
+    /// Hosts with a certificate each, LEFT.grid and RIGHT.grid at the site `plant`, of which keys last for two seconds.
+    pub fn with_certificates(hosts: Hosts) -> Self {
+        let site = Self::new(hosts);
+        let authority = site.authority();
+        let made = said(&["pki", "init", &authority, "--site", "plant"]);
+        assert_eq!(made.2, Some(0), "{made:?}");
+        for host in BOTH {
+            site.issue(host);
+            let own = format!("certificates = \"{host}.grid\"");
+            site.replace(host, "keys = [\"../group.key\"]", &own);
+            site.replace(host, "[timing]", "[timing]\nkey_lifetime_s = 2");
+        }
+        site
+    }
+
+    fn authority(&self) -> String {
+        let authority = self.folder.path().join("pki");
+        authority.to_str().unwrap().to_owned()
+    }
+
+    /// The folder with a host's certificate.
+    pub fn certificate(&self, host: &str) -> PathBuf {
+        self.folder.path().join(host).join(format!("{host}.grid"))
+    }
+
+    /// Issues a host's certificate, in the place of one that it has.
+    pub fn issue(&self, host: &str) {
+        let (own, authority) = (self.certificate(host), self.authority());
+        let _ = std::fs::remove_dir_all(&own);
+        let (name, out) = (format!("{host}.grid"), own.to_str().unwrap());
+        let made = said(&[
+            "pki",
+            "issue",
+            &name,
+            "--authority",
+            &authority,
+            "--out",
+            out,
+        ]);
+        assert_eq!(made.2, Some(0), "{made:?}");
+    }
+
+    /// Changes a host's file.
+    pub fn replace(&self, host: &str, from: &str, to: &str) {
+        let text = std::fs::read_to_string(self.file(host)).unwrap();
+        assert!(text.contains(from), "{text}");
+        std::fs::write(self.file(host), text.replace(from, to)).unwrap();
+    }
+
     pub fn write(&self, host: &str, a: &str, b: &str, monitors: &str) {
         let text = format!(
             "[host]\nsocket = \"iprp.sock\"\n[security]\nkeys = [\"../group.key\"]\n\

@@ -90,7 +90,7 @@ pub fn each_wrong_input_is_told_with_its_remedy() {
     let (here, _, status) = said(&["iprp", "check", file.to_str().unwrap()]);
     assert_eq!(status, Some(1), "{here}");
     assert!(
-        here.contains("is valid") && here.contains("group.key"),
+        here.contains("is valid") && here.contains("pki issue"),
         "{here}"
     );
     assert!(here.contains("none of the rules matches"), "{here}");

@@ -34,6 +34,8 @@ pub enum EndCause {
     NoNetwork,
     /// Its port is not monitored any more, or its group was left.
     NotMonitored,
+    /// The other end is not believed any more.
+    Disowned,
 }
 
 /// What has happened at a sender.

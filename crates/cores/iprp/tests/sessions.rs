@@ -553,3 +553,45 @@ fn networks_that_cannot_stand_beside_each_other_are_refused() {
         Err(bumpless_iprp::NetworksError::TooMany)
     );
 }
+
+#[test]
+fn of_a_peer_that_is_not_believed_any_more_nothing_opens_and_nothing_leaves_for_it() {
+    let mut pair = Pair::begun();
+    let copies = pair.send(b"one");
+    // Others are not concerned.
+    pair.sender.disown(PeerId(9));
+    pair.receiver.disown(PeerId(9), &[address(9, 1)]);
+    assert!(pair.arrive(&copies[0]).is_ok());
+    let copies = pair.send(b"two");
+    assert_eq!(copies.len(), 2);
+    pair.receiver.disown(PeerId(1), &[]);
+    assert_eq!(pair.arrive(&copies[0]), Err(Discard::UnknownKey));
+    assert!(pair.receiver.is_empty());
+    pair.sender.disown(PeerId(2));
+    assert!(pair.send(b"three").is_empty());
+    let ended = std::iter::from_fn(|| pair.sender.poll_event()).any(|event| {
+        matches!(
+            event,
+            SenderEvent::Ended {
+                cause: EndCause::Disowned,
+                ..
+            }
+        )
+    });
+    assert!(ended);
+}
+
+#[test]
+fn of_a_host_that_is_not_believed_any_more_a_receiver_that_has_restarted_opens_nothing() {
+    let mut pair = Pair::begun();
+    let copies = pair.send(b"one");
+    let mut setup = receiver_setup();
+    setup.key_number += 1;
+    let restarted = Receiver::new(setup, pair.now).unwrap();
+    pair.receiver = restarted;
+    // Nobody has said yet whose the address is, and one packet has been opened.
+    assert!(pair.arrive(&copies[0]).is_ok());
+    pair.receiver.disown(PeerId(1), &[address(1, 1)]);
+    let copies = pair.send(b"two");
+    assert_eq!(pair.arrive(&copies[0]), Err(Discard::UnknownKey));
+}

@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::net::netlink;
 
 use self::expression::{Expressions, QueueKind};
-pub use self::incoming::queue_incoming;
+pub use self::incoming::{queue_forwarded, queue_incoming};
 use crate::netlink::{Message, Netlink, attributes};
 
 const BATCH_BEGIN: u16 = 0x10;
@@ -44,12 +44,14 @@ const IPV4: u8 = 2;
 const IPV6: u8 = 10;
 
 const LOCAL_IN: u32 = 1;
+const FORWARD: u32 = 2;
 const LOCAL_OUT: u32 = 3;
 /// Where others change packets (`mangle`): before filters, after connection tracking.
 const PRIORITY: i32 = -150;
 
 const OUTPUT: &str = "output";
 const INPUT: &str = "input";
+const FORWARDED: &str = "forward";
 const TO: &str = "to";
 const FROM: &str = "from";
 

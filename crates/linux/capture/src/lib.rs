@@ -28,7 +28,8 @@ mod rights;
 mod sighting;
 
 pub use firewall::{
-    Captured, Firewall, FirewallError, Mss, Rules, Side, Watched, queue_incoming, tables,
+    Captured, Firewall, FirewallError, Mss, Rules, Side, Watched, queue_forwarded, queue_incoming,
+    tables,
 };
 pub use injector::Injector;
 pub use interfaces::{Interface, interfaces};

@@ -14,6 +14,8 @@ mod file;
 mod fingerprint;
 mod lines;
 mod model;
+mod other_file;
+mod other_shape;
 mod problem;
 mod programs;
 mod reader;

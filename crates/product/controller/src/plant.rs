@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt, io};
 
-pub use server::input;
+pub use server::{Simulated, input};
 
 /// Settings of a plant.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +95,7 @@ pub struct Plant {
     options: PlantOptions,
     listener: std::net::TcpListener,
     address: SocketAddr,
+    device: Option<Box<dyn Simulated>>,
 }
 
 impl Plant {
@@ -108,7 +109,15 @@ impl Plant {
             options,
             listener,
             address,
+            device: None,
         })
+    }
+
+    /// With `device` in place of the quadruple-tank process.
+    #[must_use]
+    pub fn simulating(mut self, device: Box<dyn Simulated>) -> Self {
+        self.device = Some(device);
+        self
     }
 
     /// The address with the port that was taken.
@@ -128,7 +137,12 @@ impl Plant {
             .build()
             .map_err(PlantError::System)?;
         let log = log::Log::open(self.options.log.clone(), &self.options)?;
-        let bench = Arc::new(server::Bench::new(&self.options, Box::new(clock), log));
+        let bench = Arc::new(server::Bench::new(
+            &self.options,
+            self.device,
+            Box::new(clock),
+            log,
+        ));
         let served = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(self.listener)?;
             tokio::select! {

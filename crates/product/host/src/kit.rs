@@ -1,6 +1,8 @@
 //! Can a program be made redundant? The kit runs it side by side with itself, moves its state between instances at random
 //! cycles, compares every output bit by bit, and measures (`spec/program.md`, G-40 and further).
 
+mod difference;
+mod findings;
 mod inputs;
 mod report;
 mod runner;
@@ -12,8 +14,10 @@ use bumpless_base::Duration;
 use bumpless_base::random::Random;
 use bumpless_controller::{Application, TimeSource};
 
+pub use difference::Difference;
+pub use findings::{Hindrance, Note, Seen};
 pub use inputs::{BadTable, Drawn, Inputs, Reader, Table};
-pub use report::{Difference, Hindrance, Note, Percentiles, Report, Share};
+pub use report::{Percentiles, Report, Share};
 
 use runner::{Runner, changed_share, digest, disturb};
 
@@ -58,6 +62,8 @@ pub struct Surroundings<'a> {
     /// Makes a new instance of the program in its initial state. Instances should share nothing; those of a program
     /// that could read a clock should begin at different times.
     pub make: &'a mut dyn FnMut() -> Result<Box<dyn Application>, String>,
+    /// What the system shows of the instance that was made last, at the end of the run that is never disturbed.
+    pub look: &'a mut dyn FnMut() -> Vec<Seen>,
     /// Measures.
     pub time: &'a dyn TimeSource,
     /// Is told which cycle of which run comes; may stop it all.
@@ -133,7 +139,7 @@ struct Examination<'a, 'b> {
     report: Report,
 }
 
-impl<'a> Examination<'a, '_> {
+impl Examination<'_, '_> {
     fn stages(&mut self) -> Result<(), End> {
         let mut alone = self.runner(1)?;
         self.alone(&mut alone)?;
@@ -149,7 +155,7 @@ impl<'a> Examination<'a, '_> {
         (self.surroundings.make)().map_err(|cause| End::NotMade { cycle, cause })
     }
 
-    fn runner(&mut self, cycle: u64) -> Result<Runner<'a>, End> {
+    fn runner(&mut self, cycle: u64) -> Result<Runner, End> {
         let application = self.make(cycle)?;
         Ok(Runner::new(
             application,
@@ -166,7 +172,7 @@ impl<'a> Examination<'a, '_> {
     }
 
     /// The run that is never disturbed.
-    fn alone(&mut self, runner: &mut Runner<'_>) -> Result<(), End> {
+    fn alone(&mut self, runner: &mut Runner) -> Result<(), End> {
         self.report.inputs = runner.application.inputs();
         self.report.outputs = runner.outputs.len();
         self.report.state_max = runner.application.state_size_max();
@@ -201,6 +207,7 @@ impl<'a> Examination<'a, '_> {
         self.report.cycles = self.record.cycles;
         figures.put_into(&mut self.report);
         self.note_constancy();
+        self.note_surroundings();
         Ok(())
     }
 
@@ -211,6 +218,18 @@ impl<'a> Examination<'a, '_> {
         {
             let hindrance = Hindrance::NotFinite { cycle, output };
             self.report.hindrances.push(hindrance);
+        }
+    }
+
+    fn note_surroundings(&mut self) {
+        for seen in (self.surroundings.look)() {
+            match seen {
+                Seen::Sockets(count) => self.report.hindrances.push(Hindrance::Sockets {
+                    cycle: self.record.cycles,
+                    count,
+                }),
+                other => self.report.notes.push(Note::Outside(other)),
+            }
         }
     }
 
@@ -227,7 +246,7 @@ impl<'a> Examination<'a, '_> {
     }
 
     /// A second instance with the same inputs; returns whether it differed.
-    fn twin(&mut self, mut runner: Runner<'_>) -> Result<bool, End> {
+    fn twin(&mut self, mut runner: Runner) -> Result<bool, End> {
         let mut digests = 0;
         for cycle in 1..=self.last_cycle() {
             self.tell(Stage::Twin, cycle)?;
@@ -255,7 +274,7 @@ impl<'a> Examination<'a, '_> {
     }
 
     /// Executes a cycle and compares it with the record.
-    fn compare(&self, runner: &mut Runner<'_>, cycle: u64) -> Result<(), Differs> {
+    fn compare(&self, runner: &mut Runner, cycle: u64) -> Result<(), Differs> {
         let fails = runner.execute(cycle).is_err();
         if fails || cycle > self.record.cycles {
             let should = cycle > self.record.cycles;
@@ -320,7 +339,7 @@ impl<'a> Examination<'a, '_> {
     }
 
     /// From the beginning again, with an instance that has run all cycles.
-    fn again(&mut self, mut runner: Runner<'a>) -> Result<(), End> {
+    fn again(&mut self, mut runner: Runner) -> Result<(), End> {
         runner.reset(&self.trial.inputs);
         for cycle in 1..=self.last_cycle().min(AFTER_RESET) {
             self.tell(Stage::Reset, cycle)?;

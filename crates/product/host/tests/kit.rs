@@ -294,6 +294,7 @@ fn who_asks_for_progress_may_stop_it() {
         &trial(),
         Surroundings {
             make: &mut make,
+            look: &mut Vec::new,
             time: &|| Instant::ZERO,
             progress: &mut |stage, cycle| {
                 seen.push((stage, cycle));

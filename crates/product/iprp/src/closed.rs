@@ -1,28 +1,27 @@
-//! Control messages between hosts that share a key: sealed whole, and taken only if they are of the present.
+//! Control messages between hosts that share a key, all one or each two their own: sealed whole, and taken only if they are of
+//! the present.
 //!
 //! A frame is an envelope (`spec/security.md`, N-1) around a challenge of its sender's, the last challenge that it has seen of the addressee,
 //! the sender's addresses by network, and a message. A process that is not known yet is believed when it repeats a challenge of this one's that is
 //! some seconds old at most: what was recorded before does not. From then on each of its frames is taken once. Whoever is known
 //! is written to on every network that both have, and takes the first copy.
 
+mod channel;
+mod frame;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-use bumpless_base::{Duration, Instant, LinkId, Random};
-use bumpless_iprp::{Ind, MAX_MESSAGE, MAX_NETWORKS, PeerId};
-use bumpless_secure::{
-    Destination, Keyring, Opener, Refusal, RingSuite, Route, SealError, Sealer, SealingKey,
-};
+use bumpless_base::{Duration, Instant, Random};
+use bumpless_iprp::PeerId;
+use bumpless_secure::{Refusal, Sealer, Secret};
 use bumpless_wire::EnvelopeHeader;
 
-/// First byte of what is sealed.
-pub const VERSION: u8 = 1;
-/// Longest frame.
-pub const FRAME_MAX: usize = EnvelopeHeader::OVERHEAD + FIXED + MAX_NETWORKS * 18 + MAX_MESSAGE;
-/// Version, kind, two challenges, number of addresses.
-const FIXED: usize = 1 + 1 + 8 + 8 + 1;
-/// What is sealed for iPRP opens nowhere else, though the secret may be a pair's, too.
-const PLACE: u32 = 0x6950_5250;
+use frame::{Frame, Unreadable};
+
+pub use channel::Channels;
+pub use frame::{Card, FRAME_MAX, Kind, VERSION};
+
 /// For how long a challenge is given out; it is good for twice that.
 const CHALLENGE: Duration = Duration::from_secs(5);
 /// Messages that nobody can have taken wait for this long for their addressee to show itself.
@@ -30,43 +29,22 @@ const WAIT: Duration = Duration::from_secs(5);
 const WAITING_MAX: usize = 1024;
 /// Processes that are known at most; the one that was silent for longest is forgotten.
 const MEMBERS_MAX: usize = 1024;
-/// Processes whose keys are at hand.
-const OPENED_MAX: usize = 256;
+/// Addresses that are waiting to be called.
+const WANTED_MAX: usize = 64;
 /// Frames of a process that may overtake each other.
 const WINDOW: u64 = 64;
 
-/// What a frame is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Nothing but its challenges.
-    Hello,
-    /// The addressee's sender.
-    ForSender,
-    /// The addressee's receiver.
-    ForReceiver,
-    /// An answer is asked for, on the same network.
-    Ping,
-    /// Such an answer.
-    Pong,
-}
+/// A host that has a key of its own with this one, by the name in its certificate; never another one's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostId(pub u32);
 
-impl Kind {
-    const ALL: [Self; 5] = [
-        Self::Hello,
-        Self::ForSender,
-        Self::ForReceiver,
-        Self::Ping,
-        Self::Pong,
-    ];
-}
-
-/// The host's end of a network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Card {
-    /// Which network.
-    pub ind: Ind,
-    /// The address there.
-    pub address: IpAddr,
+/// A host to which something is to be said: if there is no session with it, it is to be called.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// At which address.
+    pub to: IpAddr,
+    /// On the networks that both have, as far as is known: this host's address and the other's.
+    pub ways: Vec<(IpAddr, IpAddr)>,
 }
 
 /// A frame that is to leave.
@@ -110,6 +88,18 @@ pub enum Refused {
     Own,
 }
 
+impl From<Unreadable> for Refused {
+    fn from(unreadable: Unreadable) -> Self {
+        match unreadable {
+            Unreadable::Version(version) => Self::Version(version),
+            Unreadable::Malformed => Self::Malformed,
+        }
+    }
+}
+
+/// A process: of which host, and its origin.
+type MemberId = (HostId, u64);
+
 struct Member {
     peer: PeerId,
     /// What it has told last.
@@ -131,45 +121,36 @@ struct Waiting {
 /// What is sent by [`Closed`].
 pub type Emit<'a> = &'a mut dyn FnMut(Outgoing<'_>);
 
-/// This process among those that have the key.
+/// This process among those that have a key.
 pub struct Closed {
-    ring: Keyring<RingSuite>,
-    sealing: SealingKey<RingSuite>,
+    channels: Channels,
     sealer: Sealer,
-    opener: Opener<RingSuite>,
     own: u64,
     random: Random,
     /// The present one and the one before.
     challenges: [u64; 2],
     renewed: Instant,
     cards: Vec<Card>,
-    members: BTreeMap<u64, Member>,
+    members: BTreeMap<MemberId, Member>,
     /// Which process is the latest one at an address.
-    at: BTreeMap<IpAddr, u64>,
+    at: BTreeMap<IpAddr, MemberId>,
     waiting: VecDeque<Waiting>,
+    wanted: Vec<Wanted>,
     next_peer: u32,
 }
 
 impl Closed {
     /// A process with these keys and networks. `origin` and `seed` are random, others at each start.
     pub fn new(
-        ring: Keyring<RingSuite>,
+        channels: Channels,
         cards: Vec<Card>,
         (origin, seed): (u64, u64),
         now: Instant,
     ) -> Self {
-        let route = Route {
-            from: Some(0),
-            to: 0,
-            link: None,
-            place: PLACE,
-        };
         let mut random = Random::new(seed);
         Self {
-            ring,
-            sealing: SealingKey::default(),
+            channels,
             sealer: Sealer::new(0, origin),
-            opener: Opener::new(route, OPENED_MAX, now),
             own: origin,
             challenges: [random.next_u64().max(1), random.next_u64().max(1)],
             random,
@@ -178,8 +159,46 @@ impl Closed {
             members: BTreeMap::new(),
             at: BTreeMap::new(),
             waiting: VecDeque::new(),
+            wanted: Vec::new(),
             next_peer: 0,
         }
+    }
+
+    /// A session with `host` at `address` has given `secrets`: what it sends is opened with them from here on, and if `seals`,
+    /// what leaves for it is sealed with the first one. `false`: another session has to give others.
+    pub fn set_keys(
+        &mut self,
+        now: Instant,
+        (host, address): (HostId, IpAddr),
+        secrets: Vec<Secret>,
+        seals: bool,
+        emit: Emit<'_>,
+    ) -> bool {
+        let set = self.channels.set(now, (host, address), secrets, seals);
+        if set {
+            // Whoever else has said that the address is its own has not shown it.
+            self.at
+                .retain(|at, (other, _)| *at != address || *other == host);
+        }
+        if set && seals {
+            self.send_now(now, address, Kind::Hello, &[], emit);
+        }
+        set
+    }
+
+    /// `host` is not believed any more. The addresses that it has had.
+    pub fn forget_host(&mut self, host: HostId) -> Vec<IpAddr> {
+        self.channels.forget(host);
+        let theirs = |(_, (other, _)): &(&IpAddr, &MemberId)| *other == host;
+        let had = self.at.iter().filter(theirs).map(|(at, _)| *at).collect();
+        self.at.retain(|_, (other, _)| *other != host);
+        self.members.retain(|(other, _), _| *other != host);
+        had
+    }
+
+    /// To whom something was to be said since this was asked last.
+    pub fn take_wanted(&mut self) -> Vec<Wanted> {
+        std::mem::take(&mut self.wanted)
     }
 
     /// The host's networks are these from here on.
@@ -189,10 +208,7 @@ impl Closed {
 
     /// Where the host at `address` is on each network that both have: number of this host's card, and address.
     pub fn ways(&self, address: IpAddr) -> Vec<(usize, IpAddr)> {
-        let member = self
-            .at
-            .get(&address)
-            .and_then(|origin| self.members.get(origin));
+        let member = self.at.get(&address).and_then(|id| self.members.get(id));
         let Some(member) = member else {
             return Vec::new();
         };
@@ -208,6 +224,7 @@ impl Closed {
 
     /// Sends `message` to the host at `to`, on every network. If it is not known, it is asked to show itself first.
     pub fn send(&mut self, now: Instant, to: IpAddr, kind: Kind, message: &[u8], emit: Emit<'_>) {
+        self.want(to);
         self.wait_with(now, to, kind, message);
         self.send_now(now, to, kind, message, emit);
     }
@@ -222,7 +239,8 @@ impl Closed {
         emit: Emit<'_>,
     ) {
         let echo = self.echo_for(to);
-        if let Ok(bytes) = self.seal(now, kind, echo, message) {
+        let host = self.host_at(to);
+        if let Some(bytes) = host.and_then(|host| self.seal(now, host, kind, (echo, message))) {
             let bytes = &bytes;
             emit(Outgoing { card, to, bytes });
         }
@@ -235,7 +253,9 @@ impl Closed {
             true => (Kind::Hello, &[][..]),
             false => (kind, message),
         };
-        let Ok(bytes) = self.seal(now, kind, echo, message) else {
+        // Without a key with it, it is to be called first.
+        let host = self.host_at(to);
+        let Some(bytes) = host.and_then(|host| self.seal(now, host, kind, (echo, message))) else {
             return;
         };
         for (card, to) in self.all_ways(ways, to) {
@@ -255,7 +275,7 @@ impl Closed {
     }
 
     fn echo_for(&self, to: IpAddr) -> u64 {
-        let member = self.at.get(&to).and_then(|origin| self.members.get(origin));
+        let member = self.at.get(&to).and_then(|id| self.members.get(id));
         member.map_or(0, |member| member.challenge)
     }
 
@@ -272,42 +292,46 @@ impl Closed {
         });
     }
 
+    /// Whose key is for what goes to `address`.
+    fn host_at(&self, address: IpAddr) -> Option<HostId> {
+        let member = self.at.get(&address).map(|(host, _)| *host);
+        member.or_else(|| self.channels.shown_at(address))
+    }
+
+    /// Whoever is at `to` is to be called if there is no session with it.
+    fn want(&mut self, to: IpAddr) {
+        let is_there = |it: &Wanted| it.to == to;
+        let is_full = self.wanted.len() >= WANTED_MAX;
+        if self.channels.is_shared() || is_full || self.wanted.iter().any(is_there) {
+            return;
+        }
+        let ways = self.ways(to).into_iter();
+        let ways = ways.filter_map(|(card, to)| Some((self.cards.get(card)?.address, to)));
+        let ways = ways.collect();
+        self.wanted.push(Wanted { to, ways });
+    }
+
+    /// `None`: there is no key with that host yet.
     fn seal(
         &mut self,
         now: Instant,
+        host: HostId,
         kind: Kind,
-        echo: u64,
-        message: &[u8],
-    ) -> Result<Vec<u8>, SealError> {
+        (echo, message): (u64, &[u8]),
+    ) -> Option<Vec<u8>> {
         self.renew(now);
         let mut bytes = vec![0; EnvelopeHeader::LEN];
-        bytes.extend([VERSION, kind as u8]);
-        bytes.extend(self.challenges[0].to_be_bytes());
-        bytes.extend(echo.to_be_bytes());
-        bytes.push(self.cards.len() as u8);
-        for card in &self.cards {
-            bytes.push(card.ind.get());
-            match card.address {
-                IpAddr::V4(v4) => {
-                    bytes.push(4);
-                    bytes.extend(v4.octets());
-                }
-                IpAddr::V6(v6) => {
-                    bytes.push(16);
-                    bytes.extend(v6.octets());
-                }
-            }
-        }
-        bytes.extend(message);
-        bytes.extend([0; EnvelopeHeader::TAG_LEN]);
-        let destination = Destination {
-            to: 0,
-            link: LinkId(0),
-            place: PLACE,
+        let frame = Frame {
+            kind,
+            challenge: self.challenges[0],
+            echo,
+            cards: self.cards.clone(),
+            message,
         };
-        self.sealer
-            .seal((&self.ring, &mut self.sealing), destination, &mut bytes)?;
-        Ok(bytes)
+        frame.write(&mut bytes);
+        bytes.extend([0; EnvelopeHeader::TAG_LEN]);
+        let sealed = self.channels.seal(host, &mut self.sealer, &mut bytes)?;
+        sealed.ok().map(|()| bytes)
     }
 
     fn renew(&mut self, now: Instant) {
@@ -333,25 +357,27 @@ impl Closed {
         if header.origin == self.own {
             return Err(Refused::Own);
         }
-        let opened = self.opener.open(&self.ring, datagram, now);
-        let frame = match opened {
-            Ok(bytes) => Frame::read(bytes)?,
+        let opened = self.channels.open(now, &header, datagram);
+        let (host, mut frame) = match opened {
+            Ok((host, bytes)) => (host, Frame::read(bytes)?),
             // The same frame on another network.
             Err(Refusal::Replayed) => return Err(Refused::Repeated),
             Err(refusal) => return Err(Refused::Envelope(refusal)),
         };
+        let id = (host, header.origin);
+        frame.cards.retain(|card| self.may_say(host, card.address));
         self.renew(now);
         let is_fresh = self.challenges.contains(&frame.echo);
         let answer_to = (card, from.ip());
-        let is_new = !self.members.contains_key(&header.origin);
+        let is_new = !self.members.contains_key(&id);
         if is_new {
             if !is_fresh {
-                self.answer(now, answer_to, frame.challenge, emit);
+                self.answer(now, (host, answer_to), frame.challenge, emit);
                 return Err(Refused::NotFresh);
             }
-            self.introduce(now, header.origin, &frame);
+            self.introduce(now, id, &frame);
         }
-        let Some(member) = self.members.get_mut(&header.origin) else {
+        let Some(member) = self.members.get_mut(&id) else {
             return Err(Refused::NotFresh);
         };
         if !member.note(header.counter) {
@@ -363,13 +389,13 @@ impl Closed {
         member.cards.clone_from(&frame.cards);
         let peer = member.peer;
         if is_elsewhere {
-            self.move_to(header.origin, &frame.cards);
+            self.move_to(id, &frame.cards);
             // What was sent to the process that was there before may have been lost with that, too.
             self.flush(now, &frame.cards, emit);
         }
         if frame.kind == Kind::Hello {
             if !is_fresh {
-                self.answer(now, answer_to, frame.challenge, emit);
+                self.answer(now, (host, answer_to), frame.challenge, emit);
             }
             return Ok(None);
         }
@@ -381,39 +407,56 @@ impl Closed {
         }))
     }
 
+    /// Whether `host` may say that `address` is its own. Who has a key of its own may not say so of an address at which another
+    /// host has shown itself, or has been before.
+    fn may_say(&self, host: HostId, address: IpAddr) -> bool {
+        self.host_at(address).is_none_or(|other| other == host)
+    }
+
     /// Tells who has sent a frame how to show that it is of the present.
-    fn answer(&mut self, now: Instant, (card, to): (usize, IpAddr), echo: u64, emit: Emit<'_>) {
-        if let Ok(bytes) = self.seal(now, Kind::Hello, echo, &[]) {
+    fn answer(
+        &mut self,
+        now: Instant,
+        (host, (card, to)): (HostId, (usize, IpAddr)),
+        echo: u64,
+        emit: Emit<'_>,
+    ) {
+        if let Some(bytes) = self.seal(now, host, Kind::Hello, (echo, &[])) {
             let bytes = &bytes;
             emit(Outgoing { card, to, bytes });
         }
     }
 
-    fn introduce(&mut self, now: Instant, origin: u64, frame: &Frame<'_>) {
+    fn introduce(&mut self, now: Instant, id: MemberId, frame: &Frame<'_>) {
         if self.members.len() == MEMBERS_MAX {
             let by_silence = self.members.iter().min_by_key(|(_, it)| it.heard);
-            if let Some(oldest) = by_silence.map(|(origin, _)| *origin) {
+            if let Some(oldest) = by_silence.map(|(id, _)| *id) {
                 self.members.remove(&oldest);
                 self.at.retain(|_, at| *at != oldest);
             }
         }
         self.next_peer = self.next_peer.wrapping_add(1);
+        let peer = match self.channels.is_shared() {
+            true => PeerId(self.next_peer),
+            // A host is the same one after a restart: its certificate says so.
+            false => PeerId(id.0.0),
+        };
         let member = Member {
-            peer: PeerId(self.next_peer),
+            peer,
             challenge: frame.challenge,
             cards: frame.cards.clone(),
             highest: 0,
             seen: 0,
             heard: now,
         };
-        self.members.insert(origin, member);
+        self.members.insert(id, member);
     }
 
     /// A process is at these addresses from here on, and at no other.
-    fn move_to(&mut self, origin: u64, cards: &[Card]) {
-        self.at.retain(|_, at| *at != origin);
+    fn move_to(&mut self, id: MemberId, cards: &[Card]) {
+        self.at.retain(|_, at| *at != id);
         for card in cards {
-            self.at.insert(card.address, origin);
+            self.at.insert(card.address, id);
         }
     }
 
@@ -453,51 +496,6 @@ impl Member {
         }
         self.seen |= 1 << behind;
         true
-    }
-}
-
-struct Frame<'a> {
-    kind: Kind,
-    challenge: u64,
-    echo: u64,
-    cards: Vec<Card>,
-    message: &'a [u8],
-}
-
-impl<'a> Frame<'a> {
-    fn read(bytes: &'a [u8]) -> Result<Self, Refused> {
-        let (&version, rest) = bytes.split_first().ok_or(Refused::Malformed)?;
-        if version != VERSION {
-            return Err(Refused::Version(version));
-        }
-        Self::read_rest(rest).ok_or(Refused::Malformed)
-    }
-
-    fn read_rest(rest: &'a [u8]) -> Option<Self> {
-        let (&kind, rest) = rest.split_first()?;
-        let (challenge, rest) = rest.split_first_chunk()?;
-        let (echo, rest) = rest.split_first_chunk()?;
-        let (&count, mut rest) = rest.split_first()?;
-        let mut cards = Vec::new();
-        for _ in 0..count {
-            let (&[ind, len], behind) = rest.split_first_chunk()?;
-            let ind = Ind::new(ind)?;
-            let address = match len {
-                4 => IpAddr::from(*behind.first_chunk::<4>()?),
-                16 => IpAddr::from(*behind.first_chunk::<16>()?),
-                _ => return None,
-            };
-            rest = behind.get(usize::from(len)..)?;
-            cards.push(Card { ind, address });
-        }
-        (cards.len() <= MAX_NETWORKS).then_some(())?;
-        Some(Self {
-            kind: *Kind::ALL.get(usize::from(kind))?,
-            challenge: u64::from_be_bytes(*challenge),
-            echo: u64::from_be_bytes(*echo),
-            cards,
-            message: rest,
-        })
     }
 }
 

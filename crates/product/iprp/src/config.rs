@@ -35,7 +35,7 @@ pub struct Config {
 /// The host itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// UDP port (with certificates TCP) at which hosts tell each other what to send.
+    /// UDP port, and with certificates TCP port, at which hosts tell each other what to send.
     pub control_port: u16,
     /// UDP port at which copies arrive.
     pub data_port: u16,
@@ -47,9 +47,16 @@ pub struct Host {
 
 /// What protects messages between hosts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Security {
+pub enum Security {
     /// Files with a secret that all hosts share, as `bumpless key new` makes them. The first one seals.
-    pub keys: Vec<PathBuf>,
+    Keys(Vec<PathBuf>),
+    /// A certificate for each host.
+    Certificates {
+        /// The folder with that of this host, as `bumpless pki issue` makes it.
+        folder: PathBuf,
+        /// Which hosts of its group are let in; `None`: all.
+        peers: Option<Vec<String>>,
+    },
 }
 
 /// Periods (iPRP V).

@@ -2,6 +2,7 @@
 //! changes of the file and of the host's networks. It may be slow; packets do not wait for it.
 
 mod change;
+mod sessions;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,6 +21,7 @@ use bumpless_secure::Refusal;
 use rtrb::{Consumer, Producer};
 use serde_json::{Value, json};
 
+use crate::agreements::Agreements;
 use crate::closed::{Closed, FRAME_MAX, Kind, Outgoing, Received, Refused};
 use crate::config::Config;
 use crate::event::{self, Log};
@@ -61,6 +63,8 @@ pub struct ControlPlane {
     pub config: Config,
     pub attachments: Vec<Attachment>,
     pub closed: Closed,
+    /// Sessions, if hosts have certificates.
+    pub agreements: Option<Agreements>,
     pub ports: Ports,
     pub firewall: Option<Firewall>,
     pub root: Root,
@@ -125,6 +129,7 @@ impl ControlPlane {
                 self.answer(now, request, reply);
             }
             self.ping(now);
+            self.follow_sessions(now);
             let mut changed = false;
             if self.signals.reload.swap(false, Ordering::AcqRel) {
                 changed |= self.reload(now).1;
@@ -204,6 +209,10 @@ impl ControlPlane {
 
     fn refuse(&mut self, from: SocketAddr, refused: Refused) {
         let (cause, trouble) = match refused {
+            // A host that has started again, until there is a session with it.
+            Refused::Envelope(Refusal::UnknownKey(_)) if self.agreements.is_some() => {
+                ("unknown_key", None)
+            }
             Refused::Envelope(Refusal::UnknownKey(id)) => (
                 "unknown_key",
                 Some(format!(
@@ -232,10 +241,10 @@ impl ControlPlane {
     /// Says what is wrong, once for as long as it is.
     fn trouble(&mut self, about: &str, words: String) {
         let known = self.state.troubles.get(about);
-        if known != Some(&words) {
+        // Whoever makes troubles of ever other addresses fills no log.
+        let has_room = known.is_some() || self.state.troubles.len() < TROUBLES_MAX;
+        if has_room && known != Some(&words) {
             self.log.say("trouble", json!({"about": about}), &words);
-        }
-        if known.is_some() || self.state.troubles.len() < TROUBLES_MAX {
             self.state.troubles.insert(about.to_owned(), words);
         }
     }
@@ -292,6 +301,7 @@ impl ControlPlane {
                     uptime_s: now.since(self.state.started).as_secs_f64(),
                     refused: &self.state.refused,
                     troubles: &troubles,
+                    security: self.agreements.as_ref().map(Agreements::status),
                 };
                 let status = status::json(&snapshot, &around);
                 for reply in self.state.asking.drain(..) {

@@ -18,13 +18,14 @@ use bumpless_iprp::{
 };
 use bumpless_net_linux::{Clock, Waker, random};
 use bumpless_node::control::{ControlServer, Handler, refusal};
-use bumpless_node::key_file::{self, KeyFileError};
+use bumpless_node::key_file;
 use bumpless_node::{InstanceLock, LockError};
-use bumpless_secure::{Keyring, RingSuite};
+use bumpless_secure::RingSuite;
 use rtrb::RingBuffer;
 use serde_json::Value;
 
-use crate::closed::Closed;
+use crate::agreements::{self, Agreements};
+use crate::closed::{Channels, Closed};
 use crate::config::Config;
 use crate::control_plane::{Asked, ControlPlane, Signals, State};
 use crate::data_plane::{Buffers, DataPlane};
@@ -35,6 +36,7 @@ use crate::networks::Attachment;
 use crate::request::{Request, socket_path};
 use crate::root::Root;
 use crate::snapshot::Passed;
+use crate::trust::{self, Shown, Trust, TrustError};
 
 /// The firewall's tables of ours.
 const TABLE: &str = "bumpless_iprp";
@@ -63,8 +65,8 @@ pub enum RunError {
     Rights(Vec<Missing>),
     /// Rules that do not say what the host's networks are.
     Networks(Vec<Problem>),
-    /// Key files that cannot be used.
-    Keys(Vec<KeyFileError>),
+    /// What protects messages between hosts.
+    Trust(TrustError),
     /// It runs already.
     Lock(LockError),
     /// The firewall's rules.
@@ -94,7 +96,7 @@ impl fmt::Display for RunError {
                 write!(f, "{}; {}", named.join(", "), remedy(&path.display().to_string()))
             }
             Self::Networks(problems) => lines(f, problems.iter().map(ToString::to_string).collect()),
-            Self::Keys(errors) => f.write_str(&key_file::told(errors)),
+            Self::Trust(error) => error.fmt(f),
             Self::Lock(error) => error.fmt(f),
             Self::Firewall(error) => error.fmt(f),
             Self::Socket(error) => error.fmt(f),
@@ -109,31 +111,37 @@ impl fmt::Display for RunError {
 
 impl std::error::Error for RunError {}
 
-/// What a start would find on this host, beside the file: rights, networks, keys.
+/// What a start finds on this host, beside the file.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its networks.
+    pub networks: Vec<Attachment>,
+    /// Its certificate, if it has one.
+    pub certificate: Option<Shown>,
+}
+
+/// What a start would find on this host, beside the file: rights, networks, keys or certificate.
 ///
 /// # Errors
 /// Everything that keeps the daemon from starting here.
-pub fn check_host(config: &Config, file: &Path) -> Result<Vec<Attachment>, Vec<RunError>> {
+pub fn check_host(config: &Config, file: &Path) -> Result<Found, Vec<RunError>> {
     let mut errors = Vec::new();
     let missing = missing();
     if !missing.is_empty() {
         errors.push(RunError::Rights(missing));
     }
-    if let Err(problems) = load_keys(config, file) {
-        errors.push(RunError::Keys(problems));
-    }
-    match find_attachments(config, &file.display().to_string()) {
-        Ok(found) if errors.is_empty() => Ok(found),
-        Ok(_) => Err(errors),
-        Err(problems) => {
-            errors.push(RunError::Networks(problems));
+    let trust = trust::load(config, file).map_err(RunError::Trust);
+    let networks = find_attachments(config, &file.display().to_string());
+    match (trust, networks.map_err(RunError::Networks)) {
+        (Ok(trust), Ok(networks)) if errors.is_empty() => Ok(Found {
+            networks,
+            certificate: trust.shown(),
+        }),
+        (trust, networks) => {
+            errors.extend(trust.err().into_iter().chain(networks.err()));
             Err(errors)
         }
     }
-}
-
-fn load_keys(config: &Config, file: &Path) -> Result<Keyring<RingSuite>, Vec<KeyFileError>> {
-    key_file::load(&config.security.keys, key_file::folder_of(Some(file)))
 }
 
 /// Runs the daemon with the file at `file`, whose content is `config`, until it is told to stop.
@@ -145,7 +153,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
     if !missing.is_empty() {
         return Err(RunError::Rights(missing));
     }
-    let ring = load_keys(&config, file).map_err(RunError::Keys)?;
+    let trust = trust::load(&config, file).map_err(RunError::Trust)?;
     let name = file.display().to_string();
     let attachments = find_attachments(&config, &name).map_err(RunError::Networks)?;
     let socket = socket_path(&config, key_file::folder_of(Some(file)));
@@ -170,6 +178,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
     let (to_data, from_control) = RingBuffer::new(LENGTH);
     let (to_control, from_data) = RingBuffer::new(LENGTH);
     let (waker, control) = (wakers()?, wakers()?);
+    let (channels, agreements) = channels(trust, &config, (&attachments, &control))?;
     let log = Log::start(options.json).map_err(system("start the log's thread"))?;
     // Last: from here on packets can be captured.
     let firewall =
@@ -206,7 +215,8 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
     let origin = (seed()?, seed()?);
     let control_plane = ControlPlane {
         file: file.to_owned(),
-        closed: Closed::new(ring, cards, origin, Clock.now()),
+        closed: Closed::new(channels, cards, origin, Clock.now()),
+        agreements,
         config,
         attachments,
         ports,
@@ -230,6 +240,30 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         true => thread.join().map_err(|_| RunError::Panicked),
         false => Ok(()),
     }
+}
+
+/// With which keys frames are sealed, and where they come from if hosts have certificates.
+fn channels(
+    trust: Trust,
+    config: &Config,
+    (attachments, control): (&[Attachment], &Waker),
+) -> Result<(Channels, Option<Agreements>), RunError> {
+    let own = match trust {
+        Trust::Keys(ring) => return Ok((Channels::shared(ring, Clock.now()), None)),
+        Trust::Certificate(own) => *own,
+    };
+    let setup = agreements::Setup {
+        own,
+        port: config.host.control_port,
+        lifetime: config.timing.key_lifetime.to_std(),
+    };
+    let addresses: Vec<_> = attachments.iter().map(|it| it.address).collect();
+    let started = Agreements::start(setup, &addresses, control.clone());
+    let started = started.map_err(|cause| RunError::System {
+        what: "listen where other hosts call; give all hosts another control_port in [host], or stop the program that has it",
+        cause,
+    })?;
+    Ok((Channels::each(), Some(started)))
 }
 
 fn say_start(log: &Log, config: &Config, attachments: &[Attachment]) {

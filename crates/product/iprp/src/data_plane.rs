@@ -273,6 +273,10 @@ impl DataPlane {
                     self.sender.set_mode(session, mode_of(&self.modes, &scope));
                 }
             }
+            ToData::Disown(peer, addresses) => {
+                self.sender.disown(peer);
+                self.receiver.disown(peer, &addresses);
+            }
             ToData::Snapshot => {
                 let cores = (&self.sender, &self.receiver);
                 let taken = Snapshot::take(now, cores, &self.passed, self.attached.room);

@@ -192,6 +192,7 @@ const fn cause_name(cause: EndCause) -> &'static str {
         EndCause::Withdrawn => "withdrawn",
         EndCause::NoNetwork => "no_network",
         EndCause::NotMonitored => "not_monitored",
+        EndCause::Disowned => "disowned",
     }
 }
 
@@ -202,5 +203,6 @@ const fn cause_words(cause: EndCause) -> &'static str {
         EndCause::Withdrawn => "the receiver has ended it",
         EndCause::NoNetwork => "no network is left that both hosts have",
         EndCause::NotMonitored => "the port is not monitored any more",
+        EndCause::Disowned => "the other host's certificate was revoked",
     }
 }

@@ -51,6 +51,8 @@ pub enum ToData {
     Monitored(Vec<Monitored>, Vec<(Monitored, Mode)>),
     /// The host's networks from here on.
     Attached(Box<Attached>),
+    /// A host that has had these addresses is not believed any more.
+    Disown(PeerId, Vec<IpAddr>),
     /// A snapshot is wanted.
     Snapshot,
     /// Senders are told that packets are wanted as they are; then the end.

@@ -6,7 +6,9 @@
 //! |---|---|
 //! | `config` | the host's file |
 //! | `networks`, `host` | which of the host's addresses is on which network; sockets and rules for them |
+//! | `trust` | what protects control messages, as it is on this host: a key file, or a certificate |
 //! | `closed` | control messages between hosts that share a key: sealed, fresh, on every network |
+//! | `agreements` | keys that hosts with certificates agree on, by TLS |
 //! | `data_plane` | the thread on which packets pass |
 //! | `control_plane` | the thread beside it: control messages, the firewall's sets, events, pings |
 //! | `daemon` | the parts put together; starting, changing, ending |
@@ -15,6 +17,7 @@
 //! | `request`, `status` | what can be asked of a running daemon, and what it answers |
 #![forbid(unsafe_code)]
 
+mod agreements;
 mod closed;
 mod config;
 mod control_plane;
@@ -32,10 +35,11 @@ mod snapshot;
 mod status;
 mod tracert;
 mod trial;
+mod trust;
 
 pub use bumpless_iprp::Side;
 pub use config::{Config, Prefix, Rule, sample};
-pub use daemon::{Options, RunError, check_host, run};
+pub use daemon::{Found, Options, RunError, check_host, run};
 pub use host::find_attachments as own_networks;
 pub use networks::{Attachment, Names, attachments};
 pub use request::{Request, socket_path};
@@ -45,3 +49,4 @@ pub use trial::{
     COUNT_MAX, Came, Carried, Heard, LEN_MAX, LEN_MIN, ListenPlan, Report, SendPlan, Sent, Spread,
     TrialError, listen, send,
 };
+pub use trust::{Shown, TrustError};

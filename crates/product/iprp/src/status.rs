@@ -19,6 +19,8 @@ pub struct Surroundings<'a> {
     pub refused: &'a BTreeMap<String, u64>,
     /// What is wrong at present, a sentence each.
     pub troubles: &'a [String],
+    /// Sessions, if hosts have certificates.
+    pub security: Option<Value>,
 }
 
 /// All of it.
@@ -56,6 +58,7 @@ pub fn json(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
         },
         "discarded": discarded,
         "control_refused": around.refused,
+        "security": around.security.clone().unwrap_or_else(|| json!({"kind": "keys"})),
         "weaknesses": weaknesses(snapshot, around),
     })
 }
@@ -149,6 +152,15 @@ fn receiving(it: &Receiving) -> Value {
 /// What an operator should know, a sentence each.
 fn weaknesses(snapshot: &Snapshot, around: &Surroundings<'_>) -> Vec<String> {
     let mut all = around.troubles.to_vec();
+    let notes = around
+        .security
+        .iter()
+        .filter_map(|it| it["notes"].as_array());
+    all.extend(
+        notes
+            .flatten()
+            .filter_map(|it| Some(it.as_str()?.to_owned())),
+    );
     if around.attachments.len() < 2 {
         all.push(
             "this host is on one network: nothing is redundant; name a second one with [[network]], or bring its interface up"

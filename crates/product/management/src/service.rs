@@ -11,28 +11,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
-use bumpless_pki::{Identity, IdentityPaths, NodeName, system_clock};
+use bumpless_pki::{Identity, IdentityPaths, NodeName};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use socket2::{Domain, Protocol, Socket, Type};
 
 use self::guests::{Guests, Outcome};
 use self::peer::Peer;
 use self::proposal::Order;
 use crate::connection::{Connection, Ended};
+use crate::identities::Identities;
 use crate::keys::Ring;
+use crate::listen::{BACKLOG, listen};
 use crate::message::Profile;
 
 pub use self::proposal::{Carried, Errand};
 
 /// Longest wait, after which it is looked whether to end.
 const LOOK: Duration = Duration::from_millis(50);
-/// Files of the identity are read again no more often than this.
-const RELOAD: Duration = Duration::from_secs(1);
-
-/// Connections that wait to be taken.
-const BACKLOG: i32 = 16;
 
 /// One way to a partner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,7 +153,7 @@ impl Drop for Running {
 pub fn start(setup: Setup, identity: Identity, host: Box<dyn Host>) -> io::Result<Running> {
     let mut listeners = Vec::new();
     for &address in &setup.listen {
-        listeners.push(listen(address).map_err(|error| at(address, &error))?);
+        listeners.push(listen(address)?);
     }
     let stop = Arc::new(AtomicBool::new(false));
     let (orders, ordered) = channel();
@@ -171,29 +167,6 @@ pub fn start(setup: Setup, identity: Identity, host: Box<dyn Host>) -> io::Resul
         orders,
         thread: Some(thread),
     })
-}
-
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
-    // Connections of an earlier process that are still being ended do not matter.
-    socket.set_reuse_address(true)?;
-    // A network whose address is not there yet may come.
-    match address {
-        SocketAddr::V4(_) => socket.set_freebind_v4(true)?,
-        SocketAddr::V6(_) => socket.set_freebind_v6(true)?,
-    }
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    socket.set_nonblocking(true)?;
-    Ok(socket.into())
-}
-
-fn at(address: SocketAddr, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{address} (TCP): {error}"))
 }
 
 struct Service {
@@ -214,14 +187,7 @@ impl Service {
     ) -> Self {
         let now = Instant::now();
         Self {
-            identity: Identities {
-                paths: setup.identity.clone(),
-                names: (setup.profile.node.clone(), setup.profile.pair.clone()),
-                loaded: Arc::new(identity),
-                read_at: now,
-                list: mark(&setup.identity),
-                look_at: now,
-            },
+            identity: Identities::new(setup.identity.clone(), identity, now),
             peers: setup.partners.iter().map(|_| Peer::new(now)).collect(),
             setup,
             listeners,
@@ -340,58 +306,6 @@ impl Service {
                 }
             }
         }
-    }
-}
-
-/// A node's identity, read again when sessions are made, so that renewed certificates and revocations count.
-struct Identities {
-    paths: IdentityPaths,
-    /// Of node and pair.
-    names: (String, String),
-    loaded: Arc<Identity>,
-    read_at: Instant,
-    /// The list of what is revoked, and when it is looked at again.
-    list: Mark,
-    look_at: Instant,
-}
-
-/// When a file was changed last, and its length; `None`: it is not there.
-type Mark = Option<(SystemTime, u64)>;
-
-fn mark(paths: &IdentityPaths) -> Mark {
-    let list = IdentityPaths::in_folder(paths.certificate.parent()?).revoked?;
-    let metadata = std::fs::metadata(list).ok()?;
-    Some((metadata.modified().ok()?, metadata.len()))
-}
-
-impl Identities {
-    /// The identity, if the list of what is revoked is another one than when it was looked at last.
-    fn changed(&mut self, now: Instant) -> Option<Arc<Identity>> {
-        if now < self.look_at {
-            return None;
-        }
-        self.look_at = now + RELOAD;
-        let found = mark(&self.paths);
-        if found == self.list {
-            return None;
-        }
-        self.list = found;
-        self.read_at = now.checked_sub(RELOAD).unwrap_or(now);
-        Some(self.fresh(now))
-    }
-
-    /// What the files have, or, if they cannot be used at present, what they had.
-    fn fresh(&mut self, now: Instant) -> Arc<Identity> {
-        if now >= self.read_at + RELOAD {
-            self.read_at = now;
-            let folder = self.paths.certificate.parent();
-            let paths = folder.map_or(self.paths.clone(), IdentityPaths::in_folder);
-            let (node, pair) = &self.names;
-            if let Ok(identity) = Identity::load(&paths, node, pair, system_clock()) {
-                self.loaded = Arc::new(identity);
-            }
-        }
-        Arc::clone(&self.loaded)
     }
 }
 

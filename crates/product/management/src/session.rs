@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 
 use bumpless_pki::rustls::pki_types::{CertificateDer, ServerName};
 use bumpless_pki::rustls::{self, ClientConnection, Connection, ServerConnection};
-use bumpless_pki::{Identity, NodeName, Refusal, admitted, explain};
+use bumpless_pki::{Expected, Identity, NodeName, Refusal, admitted, explain};
 use zeroize::Zeroizing;
 
 use crate::message::{self, LONGEST, Malformed, Message, Profile};
@@ -87,7 +87,7 @@ impl From<Malformed> for SessionError {
 pub struct Session {
     tls: Connection,
     /// Who may be at the other end.
-    expected: Vec<NodeName>,
+    expected: Expected,
     own: Profile,
     /// Said when the handshake is complete.
     greeted: bool,
@@ -101,36 +101,38 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session that this node begins with `partner`.
+    /// A session that this node begins with who is `expected`.
     ///
     /// # Errors
     /// The library refuses its setup.
     pub fn call(
         identity: &Identity,
-        partner: &NodeName,
+        expected: impl Into<Expected>,
         own: Profile,
     ) -> Result<Self, SessionError> {
+        let expected = expected.into();
         // Not sent, and not what the certificate is compared with.
         let name = ServerName::try_from("partner.invalid").map_err(|_| SessionError::Malformed)?;
-        let config = identity.client_config(partner)?;
+        let config = identity.client_config(expected.clone())?;
         let tls = ClientConnection::new(config, name)?.into();
-        Ok(Self::new(tls, vec![partner.clone()], own))
+        Ok(Self::new(tls, expected, own))
     }
 
-    /// A session that one of `partners` begins with this node.
+    /// A session that one of those `expected` begins with this node.
     ///
     /// # Errors
     /// As [`Session::call`].
     pub fn answer(
         identity: &Identity,
-        partners: &[NodeName],
+        expected: impl Into<Expected>,
         own: Profile,
     ) -> Result<Self, SessionError> {
-        let tls = ServerConnection::new(identity.server_config(partners)?)?.into();
-        Ok(Self::new(tls, partners.to_vec(), own))
+        let expected = expected.into();
+        let tls = ServerConnection::new(identity.server_config(expected.clone())?)?.into();
+        Ok(Self::new(tls, expected, own))
     }
 
-    fn new(mut tls: Connection, expected: Vec<NodeName>, own: Profile) -> Self {
+    fn new(mut tls: Connection, expected: Expected, own: Profile) -> Self {
         tls.set_buffer_limit(Some(4 * LONGEST));
         Self {
             tls,
@@ -203,7 +205,7 @@ impl Session {
             return Ok(());
         }
         let partner = admitted(&self.tls, &self.expected).map_err(SessionError::Refused)?;
-        self.partner = Some(partner.clone());
+        self.partner = Some(partner);
         self.greeted = true;
         let hello = Message::Hello(self.own.clone());
         self.say(&hello);

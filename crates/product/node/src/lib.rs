@@ -28,6 +28,7 @@ mod operator;
 pub mod persist;
 pub mod program;
 pub mod realtime;
+pub mod reception;
 mod running;
 pub mod short_text;
 pub mod snapshot;

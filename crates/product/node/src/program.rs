@@ -53,7 +53,22 @@ pub fn executor_settings(settings: &config::Application, writer: NodeId) -> Exec
 /// # Errors
 /// A program of the user is refused, with what to do about it.
 pub fn build(settings: &config::Application) -> io::Result<Box<dyn Application>> {
-    build_timed(settings, Some(Arc::new(|| Clock.now())))
+    build_at(settings, None)
+}
+
+/// The same, where the data plane has this `priority`: a program in a process of its own gets one below its executor's,
+/// which stops it if it does not answer. Where there is none below, it has no other than the rest of the system.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_at(
+    settings: &config::Application,
+    priority: Option<u8>,
+) -> io::Result<Box<dyn Application>> {
+    let realtime = priority
+        .and_then(|it| it.checked_sub(2))
+        .filter(|&it| it > 0);
+    made(settings, Some(Arc::new(|| Clock.now())), realtime)
 }
 
 /// The same, where a WebAssembly program is stopped when `time` says that it has run for too long; with `None` by its
@@ -65,6 +80,14 @@ pub fn build_timed(
     settings: &config::Application,
     time: Option<Arc<dyn TimeSource>>,
 ) -> io::Result<Box<dyn Application>> {
+    made(settings, time, None)
+}
+
+fn made(
+    settings: &config::Application,
+    time: Option<Arc<dyn TimeSource>>,
+    realtime: Option<u8>,
+) -> io::Result<Box<dyn Application>> {
     Ok(match &settings.kind {
         ApplicationKind::QuadrupleTank(tank) => Box::new(QuadrupleTank::new(tank_parameters(tank))),
         ApplicationKind::Synthetic(synthetic) => Box::new(Synthetic::new(SyntheticParameters {
@@ -72,7 +95,7 @@ pub fn build_timed(
             changed_share: synthetic.changed_share,
         })),
         ApplicationKind::Program(program) => {
-            let hosted = hosted(program, time)?;
+            let hosted = hosted(program, time, realtime)?;
             fits(settings, hosted.as_ref())?;
             hosted
         }
@@ -83,6 +106,7 @@ pub fn build_timed(
 fn hosted(
     program: &config::Program,
     time: Option<Arc<dyn TimeSource>>,
+    realtime: Option<u8>,
 ) -> io::Result<Box<dyn Application>> {
     let (inputs, outputs) = (program.inputs.len(), program.outputs.len());
     let state_max = program.state_max as usize;
@@ -103,6 +127,7 @@ fn hosted(
     if let ProgramHost::Process { arguments, .. } = &program.host {
         command = arguments.iter().fold(command, Command::argument);
     }
+    command.realtime = realtime;
     command.hash = Some((file, Hash(program.sha256)));
     let shape = bumpless_sidecar::Shape {
         inputs,

@@ -139,7 +139,7 @@ impl Running {
             return Err(format!("'{}' does not run here", settings.name));
         };
         let name = &settings.name;
-        let tuning = Tuning::new(settings, self.common.node)
+        let tuning = Tuning::new(settings, self.common.node, self.common.priority)
             .map_err(|error| format!("'{name}' goes on as it was: {error}"))?;
         running.tuning.ask(tuning);
         running.mailbox.wake();

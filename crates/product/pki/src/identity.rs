@@ -76,8 +76,26 @@ impl Identity {
         pair: &str,
         clock: Clock,
     ) -> Result<Self, Problems> {
+        Self::load_found(paths, clock, |certificate| {
+            own_name(certificate, node, pair)
+        })
+    }
+
+    /// The identity that the certificate itself names, which has one name of a node. It is judged as in [`Identity::load`].
+    ///
+    /// # Errors
+    /// Everything that is wrong with the files.
+    pub fn load_as_named(paths: &IdentityPaths, clock: Clock) -> Result<Self, Problems> {
+        Self::load_found(paths, clock, only_name)
+    }
+
+    fn load_found(
+        paths: &IdentityPaths,
+        clock: Clock,
+        name: impl FnOnce(&Certificate) -> Result<NodeName, Cause>,
+    ) -> Result<Self, Problems> {
         let mut found = Found::read(paths, now(&clock));
-        let name = found.name(node, pair);
+        let name = found.name(name);
         let certified = found.certified();
         let trust = found.trust(name.as_ref().map(|(name, _)| name.as_str()));
         match (name, certified, trust, found.problems.is_empty()) {
@@ -176,7 +194,10 @@ impl<'a> Found<'a> {
     }
 
     /// What the node is called, and what else its certificate says.
-    fn name(&mut self, node: &str, pair: &str) -> Option<(NodeName, Certificate)> {
+    fn name(
+        &mut self,
+        name: impl FnOnce(&Certificate) -> Result<NodeName, Cause>,
+    ) -> Option<(NodeName, Certificate)> {
         let path = &self.paths.certificate;
         let own = self.chain.as_ref()?.first()?;
         let certificate = self.keep(path, Certificate::read(own))?;
@@ -186,7 +207,7 @@ impl<'a> Found<'a> {
         if !certificate.signs {
             self.add(path, CertificateFault::Usage("digital signatures"));
         }
-        let name = self.keep(path, own_name(&certificate, node, pair))?;
+        let name = self.keep(path, name(&certificate))?;
         Some((name, certificate))
     }
 
@@ -315,6 +336,26 @@ fn own_name(certificate: &Certificate, node: &str, pair: &str) -> Result<NodeNam
         }
         (None, _) => Err(CertificateFault::OtherName {
             expected: vec![format!("{}.SITE", wanted.short())],
+            found: certificate.names.clone(),
+        }
+        .into()),
+    }
+}
+
+/// The one name of a node in a certificate.
+fn only_name(certificate: &Certificate) -> Result<NodeName, Cause> {
+    let names = certificate.names.iter();
+    let mut names: Vec<_> = names
+        .filter_map(|name| NodeName::parse(name).ok())
+        .collect();
+    match (names.pop(), names.is_empty()) {
+        (Some(name), true) => Ok(name),
+        (Some(name), false) => {
+            let names = names.iter().chain([&name]).map(ToString::to_string);
+            Err(CertificateFault::SeveralNames(names.collect()).into())
+        }
+        (None, _) => Err(CertificateFault::OtherName {
+            expected: vec!["HOST.GROUP.SITE".into()],
             found: certificate.names.clone(),
         }
         .into()),

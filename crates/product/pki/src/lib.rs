@@ -28,6 +28,7 @@ pub use clock::{Clock, system_clock, told};
 pub use identity::{Identity, IdentityPaths};
 pub use list::{Entry, RevocationList};
 pub use name::{BadName, NodeName};
+pub use partner::Expected;
 pub use problem::{Cause, Problem, Problems};
 pub use refusal::{Refusal, explain};
 pub use session::{PROTOCOL, admitted};

@@ -80,6 +80,64 @@ impl Trust {
     }
 }
 
+/// Who may be at the other end of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// One of these nodes.
+    Nodes(Vec<NodeName>),
+    /// Any node of a pair or group at a site: that of this node's name, whichever of its nodes that is.
+    GroupOf(NodeName),
+}
+
+impl Expected {
+    /// The name of one of these that a certificate is for.
+    ///
+    /// # Errors
+    /// It is for none of them, or for several nodes of the group.
+    pub(crate) fn named(&self, read: &Certificate) -> Result<NodeName, CertificateFault> {
+        let found = match self {
+            Self::Nodes(nodes) => nodes
+                .iter()
+                .find(|name| read.is_for(name.as_str()))
+                .cloned(),
+            Self::GroupOf(of) => {
+                let names = read.names.iter().filter_map(|it| NodeName::parse(it).ok());
+                let mut members: Vec<_> = names
+                    .filter(|it| (it.pair(), it.site()) == (of.pair(), of.site()))
+                    .collect();
+                if members.len() > 1 {
+                    let names = members.iter().map(ToString::to_string).collect();
+                    return Err(CertificateFault::SeveralNames(names));
+                }
+                members.pop()
+            }
+        };
+        found.ok_or_else(|| CertificateFault::OtherName {
+            expected: self.told(),
+            found: read.names.clone(),
+        })
+    }
+
+    fn told(&self) -> Vec<String> {
+        match self {
+            Self::Nodes(nodes) => nodes.iter().map(ToString::to_string).collect(),
+            Self::GroupOf(of) => vec![format!("a host of {}.{}", of.pair(), of.site())],
+        }
+    }
+}
+
+impl From<&NodeName> for Expected {
+    fn from(node: &NodeName) -> Self {
+        Self::Nodes(vec![node.clone()])
+    }
+}
+
+impl From<&[NodeName]> for Expected {
+    fn from(nodes: &[NodeName]) -> Self {
+        Self::Nodes(nodes.to_vec())
+    }
+}
+
 /// Lets in the partners of a node.
 #[derive(Debug)]
 pub struct Partners {
@@ -88,7 +146,7 @@ pub struct Partners {
     pub own: NodeName,
     pub own_key: Vec<u8>,
     /// Who may be at the other end.
-    pub partners: Vec<NodeName>,
+    pub expected: Expected,
 }
 
 impl Partners {
@@ -97,7 +155,7 @@ impl Partners {
     fn any_name(&self, node: &CertificateDer<'_>) -> Result<String, Error> {
         let read = Certificate::read(node).map_err(refused)?;
         let name = read.names.iter().find(|name| NodeName::parse(name).is_ok());
-        let none = || named(&read, &self.partners).map(ToString::to_string);
+        let none = || self.expected.named(&read).map(|name| name.to_string());
         name.cloned().map_or_else(none, Ok).map_err(refused)
     }
 
@@ -117,20 +175,8 @@ impl Partners {
         if read.key == self.own_key {
             return Err(CertificateFault::OwnKey);
         }
-        named(read, &self.partners).map(|_| ())
+        self.expected.named(read).map(|_| ())
     }
-}
-
-/// The one of `partners` that a certificate is for.
-pub fn named<'a>(
-    read: &Certificate,
-    partners: &'a [NodeName],
-) -> Result<&'a NodeName, CertificateFault> {
-    let found = partners.iter().find(|name| read.is_for(name.as_str()));
-    found.ok_or_else(|| CertificateFault::OtherName {
-        expected: partners.iter().map(ToString::to_string).collect(),
-        found: read.names.clone(),
-    })
 }
 
 /// As rustls passes it through to [`crate::explain`].

@@ -12,20 +12,23 @@ use crate::certificate::Certificate;
 use crate::clock::now;
 use crate::identity::Identity;
 use crate::name::NodeName;
-use crate::partner::{Partners, named};
+use crate::partner::{Expected, Partners};
 use crate::refusal::{Refusal, explain};
 
 /// The protocol over TLS, as ALPN names it (RFC 7301). Its number is the version.
 pub const PROTOCOL: &[u8] = b"bumpless/1";
 
 impl Identity {
-    /// For a session with `partner`, which this node calls. The name that is given to `ClientConnection::new` does not
-    /// matter: it is not sent, and the certificate is compared with `partner`.
+    /// For a session with who is `expected`, which this node calls. The name that is given to `ClientConnection::new` does
+    /// not matter: it is not sent, and the certificate is compared with who is expected.
     ///
     /// # Errors
     /// `rustls` does not take the setup, which would be a defect of this program.
-    pub fn client_config(&self, partner: &NodeName) -> Result<Arc<ClientConfig>, rustls::Error> {
-        let verifier = Arc::new(self.partners(std::slice::from_ref(partner)));
+    pub fn client_config(
+        &self,
+        expected: impl Into<Expected>,
+    ) -> Result<Arc<ClientConfig>, rustls::Error> {
+        let verifier = Arc::new(self.partners(expected.into()));
         let builder = ClientConfig::builder_with_details(self.provider(), self.clock());
         let mut config = builder
             .with_protocol_versions(&[&TLS13])?
@@ -39,15 +42,18 @@ impl Identity {
         Ok(Arc::new(config))
     }
 
-    /// For sessions with any of `partners` that call this node. [`admitted`] tells which one has.
+    /// For sessions that any of those `expected` begins with this node. [`admitted`] tells which one has.
     ///
     /// # Errors
     /// As [`Identity::client_config`].
-    pub fn server_config(&self, partners: &[NodeName]) -> Result<Arc<ServerConfig>, rustls::Error> {
+    pub fn server_config(
+        &self,
+        expected: impl Into<Expected>,
+    ) -> Result<Arc<ServerConfig>, rustls::Error> {
         let builder = ServerConfig::builder_with_details(self.provider(), self.clock());
         let mut config = builder
             .with_protocol_versions(&[&TLS13])?
-            .with_client_cert_verifier(Arc::new(self.partners(partners)))
+            .with_client_cert_verifier(Arc::new(self.partners(expected.into())))
             .with_cert_resolver(self.shown());
         config.alpn_protocols = vec![PROTOCOL.to_vec()];
         // Each session shows and checks certificates anew. Without tickets there is no early data either, which can be
@@ -67,12 +73,12 @@ impl Identity {
         judged.map_err(|error| explain(&error))
     }
 
-    fn partners(&self, partners: &[NodeName]) -> Partners {
+    fn partners(&self, expected: Expected) -> Partners {
         Partners {
             trust: self.trust(),
             own: self.name().clone(),
             own_key: self.certificate().key.clone(),
-            partners: partners.to_vec(),
+            expected,
         }
     }
 
@@ -81,20 +87,17 @@ impl Identity {
     }
 }
 
-/// The one of `partners` at the other end of `session`, whose handshake is complete.
+/// The one of those `expected` at the other end of `session`, whose handshake is complete.
 ///
 /// # Errors
-/// The other end does not speak [`PROTOCOL`], or is none of `partners`.
-pub fn admitted<'a>(
-    session: &CommonState,
-    partners: &'a [NodeName],
-) -> Result<&'a NodeName, Refusal> {
+/// The other end does not speak [`PROTOCOL`], or is none of them.
+pub fn admitted(session: &CommonState, expected: &Expected) -> Result<NodeName, Refusal> {
     // Who offers no protocol at all is not refused by rustls.
     if session.alpn_protocol() != Some(PROTOCOL) {
         return Err(Refusal::Protocol);
     }
     let shown = session.peer_certificates().and_then(<[_]>::first);
     let read = Certificate::read(shown.ok_or(Refusal::NoCertificate)?);
-    let found = read.and_then(|read| named(&read, partners));
+    let found = read.and_then(|read| expected.named(&read));
     found.map_err(Refusal::Partner)
 }

@@ -6,12 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bumpless_guarded_file as guarded_file;
-use bumpless_pki::{Cause, CertificateFault, IdentityPaths, Problem, Problems};
+use bumpless_pki::{Cause, CertificateFault, Identity, IdentityPaths, Problem, Problems};
 use rcgen::{
     ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, PKCS_ECDSA_P384_SHA384, PKCS_ED25519,
     SerialNumber,
 };
-use support::{DAY, Foreign, NOW, Site, load, load_at, mode, node_params, pem, time};
+use support::{DAY, Foreign, NOW, Site, clock, load, load_at, mode, node_params, pem, time};
 
 const FILES: [&str; 4] = ["certificate.pem", "key.pem", "authority.pem", "revoked.pem"];
 
@@ -79,6 +79,19 @@ fn what_was_issued_for_a_node_is_its_identity() {
     assert_eq!(left.certificate().serial, issued.serial);
     assert_eq!(left.certificate().ends, issued.ends);
     assert_eq!(left.notes(), [""; 0]);
+}
+
+#[test]
+fn a_host_takes_its_name_from_its_certificate_if_that_has_one() {
+    let site = site();
+    let paths = IdentityPaths::in_folder(&site.path("left.tank"));
+    let identity = Identity::load_as_named(&paths, clock(NOW)).unwrap();
+    assert_eq!(identity.name().as_str(), "left.tank.plant7");
+    // An authority's certificate is no host's.
+    fs::copy(site.path("pki/authority.pem"), &paths.certificate).unwrap();
+    let problems = problems(Identity::load_as_named(&paths, clock(NOW)));
+    let told = problems.iter().map(ToString::to_string).collect::<String>();
+    assert!(told.contains("not for HOST.GROUP.SITE"), "{told}");
 }
 
 #[test]

@@ -20,7 +20,8 @@ use bumpless_pki::rustls::{
     ProtocolVersion, ServerConfig, ServerConnection, SignatureScheme,
 };
 use bumpless_pki::{
-    CertificateFault, Identity, IdentityPaths, NodeName, PROTOCOL, Refusal, admitted, explain,
+    CertificateFault, Expected, Identity, IdentityPaths, NodeName, PROTOCOL, Refusal, admitted,
+    explain,
 };
 use rcgen::{ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, SerialNumber};
 use support::{DAY, Foreign, NOW, Site, load, load_at, node_params, time};
@@ -71,7 +72,7 @@ fn meet(caller: &Identity, wanted: &NodeName, called: &Identity, expected: &[Nod
     let end =
         |session: &Connection, error: Option<rustls::Error>, partners: &[NodeName]| match error {
             Some(error) => Err(explain(&error)),
-            None => admitted(session, partners).cloned(),
+            None => admitted(session, &partners.into()),
         };
     let wanted = std::slice::from_ref(wanted);
     [
@@ -84,6 +85,63 @@ fn meet(caller: &Identity, wanted: &NodeName, called: &Identity, expected: &[Nod
 fn pair(left: &Identity, right: &Identity) -> Ends {
     let site = |it: &Identity, node: &str| it.name().partner(node).unwrap();
     meet(left, &site(left, "right"), right, &[site(right, "left")])
+}
+
+/// `caller` calls `called`; both let in every node of their own group.
+fn in_group(caller: &Identity, called: &Identity) -> Ends {
+    let group = |it: &Identity| Expected::GroupOf(it.name().clone());
+    let client = caller.client_config(group(caller)).unwrap();
+    let server = called.server_config(group(called)).unwrap();
+    let (mut client, mut server) = connect(client, server);
+    let [at_caller, at_called] = talk(&mut client, &mut server);
+    let end = |session: &Connection, error: Option<rustls::Error>, own: &Identity| match error {
+        Some(error) => Err(explain(&error)),
+        None => admitted(session, &group(own)),
+    };
+    [
+        end(&client, at_caller, caller),
+        end(&server, at_called, called),
+    ]
+}
+
+#[test]
+fn hosts_of_one_group_at_one_site_let_each_other_in_by_whatever_name() {
+    let site = Site::new("plant");
+    let [h1, h2, other] = ["h1.grid", "h2.grid", "h2.gas"].map(|node| {
+        site.issue(node);
+        site.load(node).unwrap()
+    });
+    assert_eq!(
+        in_group(&h1, &h2),
+        [Ok(h2.name().clone()), Ok(h1.name().clone())]
+    );
+    for ends in [in_group(&h1, &other), in_group(&other, &h1)] {
+        let [Err(Refusal::Partner(fault)), _] = &ends else {
+            panic!("{ends:?}");
+        };
+        assert!(
+            matches!(fault, CertificateFault::OtherName { .. }),
+            "{fault}"
+        );
+    }
+    // Not even where both sites' authorities count.
+    let elsewhere = Site::new("harbour");
+    elsewhere.issue("h3.grid");
+    let authority = |site: &Site| fs::read(site.path("pki/authority.pem")).unwrap();
+    let both = [authority(&site), authority(&elsewhere)].concat();
+    let believing_both = [(&site, "h1.grid"), (&elsewhere, "h3.grid")].map(|(at, node)| {
+        fs::write(at.path(node).join("authority.pem"), &both).unwrap();
+        at.load(node).unwrap()
+    });
+    let [Err(Refusal::Partner(fault)), _] = in_group(&believing_both[0], &believing_both[1]) else {
+        panic!("let in from another site");
+    };
+    assert!(
+        matches!(fault, CertificateFault::OtherName { .. }),
+        "{fault}"
+    );
+    // And nobody lets itself in.
+    assert!(in_group(&h1, &h1).iter().all(Result::is_err));
 }
 
 fn refused_by_partner(end: &Result<NodeName, Refusal>) -> bool {
@@ -189,11 +247,11 @@ fn impostor((chain, key): Shown) -> Arc<ServerConfig> {
 /// Why `node` refuses what an intruder shows.
 fn refusal(node: &Identity, partner: &str, intruder: ClientConfig) -> Option<Refusal> {
     let partners = [node.name().partner(partner).unwrap()];
-    let server = node.server_config(&partners).unwrap();
+    let server = node.server_config(&partners[..]).unwrap();
     let (mut client, mut server) = connect(Arc::new(intruder), server);
     match &talk(&mut client, &mut server)[1] {
         Some(error) => Some(explain(error)),
-        None => admitted(&server, &partners).err(),
+        None => admitted(&server, &partners[..].into()).err(),
     }
 }
 
@@ -225,7 +283,7 @@ fn two_nodes_of_one_authority_know_each_other_by_name_and_have_a_secret_in_commo
     assert_eq!(met[0].as_ref().unwrap().as_str(), "right.tank.plant7");
 
     let client = left.client_config(right.name()).unwrap();
-    let server = right.server_config(&[left.name().clone()]).unwrap();
+    let server = right.server_config(left.name()).unwrap();
     let (mut client, mut server) = connect(client, server);
     assert_eq!(talk(&mut client, &mut server), [None, None]);
     let export = |session: &mut Connection| session.export_keying_material([0; 32], b"keys", None);
@@ -534,7 +592,7 @@ fn who_speaks_another_protocol_or_none_is_refused() {
     let error = &talk(&mut client, &mut server)[0];
     let refusal = match error {
         Some(error) => explain(error),
-        None => admitted(&client, &[right.name().clone()]).unwrap_err(),
+        None => admitted(&client, &right.name().into()).unwrap_err(),
     };
     assert_eq!(refusal, Refusal::Protocol);
 }
@@ -557,7 +615,7 @@ fn who_asks_is_not_told_which_authorities_count() {
 fn what_is_no_tls_is_told_as_that() {
     let site = Site::new("plant7");
     let [left, right] = both(&site);
-    let config = right.server_config(&[left.name().clone()]).unwrap();
+    let config = right.server_config(left.name()).unwrap();
     let mut server = ServerConnection::new(config).unwrap();
     server
         .read_tls(&mut &b"GET / HTTP/1.1\r\n\r\n"[..])
@@ -578,7 +636,7 @@ fn no_session_is_resumed_and_nobody_is_told_who_is_called_or_believed() {
     let shown = files(&site.paths("left.tank"));
     let resumes = Arc::new(intruder(Some(shown), &[PROTOCOL]));
     for _ in 0..2 {
-        let server = right.server_config(&[left.name().clone()]).unwrap();
+        let server = right.server_config(left.name()).unwrap();
         let name = ServerName::try_from("node").unwrap();
         let mut client =
             Connection::from(ClientConnection::new(Arc::clone(&resumes), name).unwrap());

@@ -19,10 +19,12 @@ pub struct Command {
     pub arguments: Vec<OsString>,
     /// The folder in which it runs, else the host's.
     pub folder: Option<PathBuf>,
-    /// The priority among real-time threads (SCHED_FIFO) that its process gets, where that is permitted.
+    /// The priority among real-time threads (SCHED_FIFO) that its process gets when it has begun, where that is permitted.
     pub realtime: Option<u8>,
     /// The SHA-256 that the program has, which is the last of these files; checked at each start.
     pub hash: Option<(PathBuf, Hash)>,
+    /// What it prints is thrown away, else it appears on the host's standard error.
+    pub silent: bool,
 }
 
 impl Command {
@@ -34,6 +36,7 @@ impl Command {
             folder: None,
             realtime: None,
             hash: None,
+            silent: false,
         }
     }
 

@@ -199,6 +199,9 @@ impl Work {
         let wanted = || !self.common.board().ending;
         let attached = process.attached(self.shape, self.limits.start, &wanted);
         let was_ready = attached.is_ok();
+        if let (true, Some(priority)) = (was_ready, self.command.realtime) {
+            process.raise(priority);
+        }
         match attached {
             Ok(attached) => self.tell(|board| {
                 board.cause = None;

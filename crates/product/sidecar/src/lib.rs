@@ -7,6 +7,7 @@
 //!
 //! [`plc`] makes a program for it from the C that IEC 61131-3 compilers generate.
 
+mod ask;
 mod command;
 mod committed;
 mod fault;
@@ -15,6 +16,7 @@ pub mod plc;
 mod process;
 mod sidecar;
 
+pub use ask::{Told, ask};
 pub use command::{Command, Hash, Limits, Shape};
 pub use fault::{Cause, Fault, HowItEnded, StartCause, StartFault};
 pub use sidecar::{Counts, Sidecar};

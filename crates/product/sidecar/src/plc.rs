@@ -22,6 +22,7 @@ use located::Table;
 use sources::Sources;
 use tools::Tools;
 
+pub use identity::is_built;
 pub use located::{Located, Type};
 
 /// What is built how.

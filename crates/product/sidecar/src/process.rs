@@ -197,6 +197,22 @@ impl Process {
         }
     }
 
+    /// Gives it this priority among real-time threads, as far as that is permitted: the node says in its status whether it
+    /// is, and the same holds for its programs. One that begins has none yet: loading it would keep others from running.
+    pub fn raise(&self, priority: u8) {
+        let parameters = libc::sched_param {
+            sched_priority: priority.into(),
+        };
+        // SAFETY: the call reads one `sched_param`. Nobody has waited for the process, so its number is its own.
+        unsafe {
+            libc::sched_setscheduler(
+                self.pid.as_raw_pid(),
+                libc::SCHED_FIFO,
+                &raw const parameters,
+            )
+        };
+    }
+
     fn judge(&self, shape: Shape) -> Result<Attached, StartCause> {
         let header = self.shared.header();
         let speaks = header.program_version.load(Ordering::Relaxed);
@@ -364,10 +380,14 @@ fn spawn(command: &Command, limits: Limits, memory: &OwnedFd) -> io::Result<Pid>
     let inherited = memory.try_clone()?;
     started.env(VARIABLE, inherited.as_raw_fd().to_string());
     started.stdin(Stdio::null());
-    // The host's standard output is for what it was asked.
-    started.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
+    if command.silent {
+        started.stdout(Stdio::null()).stderr(Stdio::null());
+    } else {
+        // The host's standard output is for what it was asked.
+        started.stdout(Stdio::from(io::stderr().as_fd().try_clone_to_owned()?));
+    }
     started.process_group(0);
-    let (host, realtime) = (getpid(), command.realtime);
+    let host = getpid();
     let prepare = move || {
         set_parent_process_death_signal(Some(Signal::KILL))?;
         if getppid() != Some(host) {
@@ -377,9 +397,6 @@ fn spawn(command: &Command, limits: Limits, memory: &OwnedFd) -> io::Result<Pid>
         set_limit(Resource::Core, 0)?;
         if let Some(memory) = limits.memory {
             set_limit(Resource::As, memory)?;
-        }
-        if let Some(priority) = realtime {
-            set_fifo(priority);
         }
         Ok(())
     };
@@ -398,15 +415,6 @@ fn located(program: &Path) -> io::Result<PathBuf> {
         1 if !program.is_absolute() => Ok(program.to_owned()),
         _ => std::path::absolute(program),
     }
-}
-
-/// The node says in its status whether it is permitted such priorities: the same holds for its programs.
-fn set_fifo(priority: u8) {
-    let parameters = libc::sched_param {
-        sched_priority: priority.into(),
-    };
-    // SAFETY: the call reads one `sched_param`, and changes this process alone.
-    unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameters) };
 }
 
 fn set_limit(resource: Resource, value: u64) -> io::Result<()> {

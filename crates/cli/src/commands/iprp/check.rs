@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bumpless_iprp_daemon::{Attachment, Config, RunError, check_host, sample};
+use bumpless_iprp_daemon::{Attachment, Config, Found, RunError, check_host, sample};
 use clap::Args;
 use serde_json::json;
 
@@ -49,7 +49,12 @@ impl Check {
                 "monitors": config.monitors.len(),
                 "runs_here": host.is_ok(),
                 "missing_here": missing,
-                "networks": host.as_ref().map(|all| all.iter().map(network).collect::<Vec<_>>()).unwrap_or_default(),
+                "networks": host.as_ref().map(|found| found.networks.iter().map(network).collect::<Vec<_>>()).unwrap_or_default(),
+                "certificate": host.as_ref().ok().and_then(|found| found.certificate.as_ref()).map(|it| json!({
+                    "name": it.name,
+                    "ends": it.ends,
+                    "notes": it.notes,
+                })),
             }));
         } else {
             print(&config, &path.display().to_string(), &host);
@@ -62,14 +67,26 @@ fn network(it: &Attachment) -> serde_json::Value {
     json!({"ind": it.ind.get(), "interface": it.interface, "address": it.address.to_string(), "mtu": it.mtu})
 }
 
-fn print(config: &Config, name: &str, host: &Result<Vec<Attachment>, Vec<RunError>>) {
+fn print(config: &Config, name: &str, host: &Result<Found, Vec<RunError>>) {
     output::print_line(format_args!(
         "{name} is valid: {} rules for networks, {} for ports",
         config.networks.len(),
         config.monitors.len()
     ));
     match host {
-        Ok(networks) => {
+        Ok(Found {
+            networks,
+            certificate,
+        }) => {
+            if let Some(it) = certificate {
+                output::print_line(format_args!(
+                    "  has the certificate of {}, until {}",
+                    it.name, it.ends
+                ));
+                for note in &it.notes {
+                    output::print_line(format_args!("weakness: {note}"));
+                }
+            }
             for it in networks {
                 output::print_line(format_args!(
                     "  network {}: {} on {}, packets of {} bytes",

@@ -19,6 +19,7 @@ pub fn status(status: &Value, all: bool) -> Vec<String> {
             count(it, "not_taken")
         ));
     }
+    lines.extend(security(&status["security"]));
     lines.extend(sending(status));
     lines.extend(sessions_received(status));
     lines.extend(numbers("counters", status, "counters", all));
@@ -30,6 +31,34 @@ pub fn status(status: &Value, all: bool) -> Vec<String> {
         all,
     ));
     lines.extend(weaknesses(status));
+    lines
+}
+
+/// With which hosts there are sessions, if they have certificates.
+fn security(security: &Value) -> Vec<String> {
+    if security["kind"] != "certificates" {
+        return Vec::new();
+    }
+    let mut lines = vec![format!(
+        "  is {} by its certificate, until {}",
+        text(&security["name"]),
+        text(&security["ends"])
+    )];
+    lines.extend(list(&security["hosts"]).iter().map(|it| {
+        let state = match (it["connected"] == true, it["has_key"] == true) {
+            (true, _) => "in session",
+            (false, true) => "no session, the key goes on",
+            (false, false) => "no session, no key",
+        };
+        let problem = it["problem"].as_str();
+        let problem = problem.map_or(String::new(), |why| format!(": {why}"));
+        format!(
+            "    with {} at {}: {state}, {} keys so far{problem}",
+            text(&it["with"]),
+            text(&it["at"]),
+            it["keys_agreed"]
+        )
+    }));
     lines
 }
 

@@ -10,9 +10,9 @@ use bumpless_iprp_daemon::Request;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::screen::Screen;
 use super::{Daemon, picture, rates};
 use crate::output::{self, Failure, Outcome};
+use crate::screen::Screen;
 use crate::stop;
 
 /// Between two looks at whether the view is to end.

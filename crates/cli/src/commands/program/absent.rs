@@ -1,4 +1,4 @@
-//! What takes the place of commands on WebAssembly modules where the interpreter is not built in.
+//! What takes the place of what tells of WebAssembly modules where the interpreter is not built in.
 
 use std::path::PathBuf;
 

@@ -5,11 +5,6 @@ use serde_json::{Value, json};
 
 const US: f64 = 1e3;
 
-/// Bytes as hexadecimal digits.
-pub fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Spread of times in nanoseconds.
 pub fn times(spread: Percentiles) -> String {
     let us = |nanos: u64| nanos as f64 / US;

@@ -9,7 +9,6 @@ use bumpless_host::{Kind, Limits};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::figures::hexadecimal;
 use crate::output::{self, Failure, Outcome};
 
 /// Tell what a program's file is, what it needs from its host, and what its state consists of
@@ -88,4 +87,9 @@ fn memory((pages, most): (u64, Option<u64>)) -> String {
         Some(most) => format!("{} KiB, at most {} KiB", pages * 64, most * 64),
         None => format!("{} KiB, and may grow", pages * 64),
     }
+}
+
+/// Bytes as hexadecimal digits.
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

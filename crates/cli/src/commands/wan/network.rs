@@ -77,6 +77,9 @@ impl Up {
 pub struct Keep {
     #[command(flatten)]
     name: Name,
+    /// End with whoever started it
+    #[arg(long)]
+    tied: bool,
 }
 
 impl Keep {
@@ -86,6 +89,9 @@ impl Keep {
         let kept = emulation::order().and_then(|(topology, pool, abandoned)| {
             emulation::keep(&place, &topology, pool, &abandoned, || {
                 emulation::answer(None);
+                if self.tied {
+                    emulation::end_with_starter();
+                }
             })
         });
         let Err(why) = kept;

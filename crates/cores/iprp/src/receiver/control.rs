@@ -247,6 +247,24 @@ impl<S: Suite> State<S> {
         }
     }
 
+    /// What `peer` sends, or who is at `addresses`, is not opened any more.
+    pub(crate) fn disown(&mut self, peer: PeerId, addresses: &[IpAddr]) {
+        let mut from = 0;
+        while let Some(place) = self.active.next_with_scope(from, |it| !it.is_multicast()) {
+            from = place + 1;
+            let is_theirs = |active: &Active| {
+                active.standing == Standing::Known(Some(peer))
+                    || addresses.contains(&active.subject.source)
+            };
+            if self.active.get(place).is_some_and(is_theirs) {
+                self.end(place, EndCause::Disowned);
+            }
+        }
+        self.processes.disown(peer, addresses);
+        // It may have keys of an earlier process, too.
+        self.recovers_until = Instant::ZERO;
+    }
+
     /// Those that are not monitored any more, or all, are told that their packets are wanted as they are.
     pub(crate) fn withdraw(&mut self, all: bool) {
         let mut from = 0;

@@ -188,6 +188,12 @@ impl<S: Suite> Receiver<S> {
         self.state.handle_message(now, from, message)
     }
 
+    /// `peer`, whose host has had `addresses`, is not believed any more: nothing that was sealed by it or at these addresses
+    /// opens from here on. Of all others, what only an earlier process of this receiver knew is not opened either.
+    pub fn disown(&mut self, peer: PeerId, addresses: &[IpAddr]) {
+        self.state.disown(peer, addresses);
+    }
+
     /// The next answer to a sender, to be sent from the host's data port. Its bytes are in `out`.
     pub fn poll_feedback(&mut self, out: &mut [u8; FEEDBACK_LEN]) -> Option<Feedback> {
         self.state.poll_feedback(out)

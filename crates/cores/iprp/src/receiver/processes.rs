@@ -179,6 +179,19 @@ impl<S: Suite> Processes<S> {
         }
     }
 
+    /// Forgets those of `peer` and of `addresses`.
+    pub(crate) fn disown(&mut self, peer: PeerId, addresses: &[IpAddr]) {
+        for place in 0..self.places.capacity() {
+            let Some(process) = self.places.get(place) else {
+                continue;
+            };
+            let is_there = |owner| matches!(owner, Owner::Source(at) if addresses.contains(&at));
+            if process.peer == Some(peer) || is_there(process.owner) {
+                self.remove(place);
+            }
+        }
+    }
+
     fn remove(&mut self, place: usize) {
         self.ends.remove(place);
         if let Some(process) = self.places.remove(place) {

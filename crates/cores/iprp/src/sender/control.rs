@@ -4,7 +4,7 @@ use super::liveness::Asking;
 use super::peer_base::{Sealing, Session};
 use super::standby::Standby;
 use super::state::{State, network_event, push};
-use crate::event::{EndCause, Origin, SenderEvent, SessionId};
+use crate::event::{EndCause, Origin, PeerId, SenderEvent, SessionId};
 use crate::flow::Side;
 use crate::ind::{MAX_NETWORKS, Networks};
 use crate::keys::Material;
@@ -67,6 +67,18 @@ impl<S: Suite> State<S> {
                 Ok(0)
             }
             Message::Acknowledgement { .. } => Err(MessageError::WrongKind),
+        }
+    }
+
+    /// The sessions of `peer` end.
+    pub(crate) fn disown(&mut self, peer: PeerId) {
+        for place in 0..self.base.capacity() {
+            let is_theirs = |session: &Session<S>| {
+                session.peer == peer && !session.scope.destination.is_multicast()
+            };
+            if self.base.get(place).is_some_and(is_theirs) {
+                self.end(place, EndCause::Disowned);
+            }
         }
     }
 

@@ -179,6 +179,11 @@ impl<S: Suite> Sender<S> {
         self.state.replicate(now, flow, payload, scratch, emit)
     }
 
+    /// `peer` is not believed any more: its sessions end, and their packets leave as they are.
+    pub fn disown(&mut self, peer: PeerId) {
+        self.state.disown(peer);
+    }
+
     /// A datagram came at the data port that [`is_feedback`](crate::is_feedback).
     ///
     /// # Errors

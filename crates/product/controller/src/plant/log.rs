@@ -41,6 +41,13 @@ pub enum Line {
         /// Pump voltages in V.
         voltages: [f64; 2],
     },
+    /// Inputs that a device gave which has other inputs after each accepted write.
+    Inputs {
+        /// Nanoseconds of this machine's monotonic clock.
+        at_ns: u64,
+        /// The cycle of the last accepted write, which decides about them; 0 before the first.
+        after: u64,
+    },
     /// A write that came.
     Write {
         /// Nanoseconds of this machine's monotonic clock.

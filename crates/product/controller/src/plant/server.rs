@@ -36,10 +36,88 @@ pub mod input {
 pub(super) const CONNECTIONS_MAX: usize = 64;
 const OUTPUTS: usize = 2;
 
-struct Inside {
+/// What lies behind the registers of a simulated field device.
+pub trait Simulated: Send {
+    /// How many outputs are written to it.
+    fn outputs(&self) -> usize;
+
+    /// Moves it on to this time since its start, in seconds.
+    fn advance_to(&mut self, seconds: f64);
+
+    /// All its input registers, after a write with this stamp was accepted last.
+    fn registers(&mut self, accepted: Option<OutputStamp>) -> Vec<u16>;
+
+    /// Takes outputs that were accepted.
+    fn take(&mut self, stamp: OutputStamp, outputs: &[f64]);
+
+    /// What the log says of it from time to time, at `at_ns`.
+    fn line(&self, at_ns: u64) -> Option<Line>;
+
+    /// What the log says of a read of these registers that was answered, at `at_ns`.
+    fn read_line(&self, at_ns: u64, first: u16, count: u16) -> Option<Line>;
+}
+
+/// The quadruple-tank process.
+struct Tanks {
     process: Process,
-    accepted: Option<OutputStamp>,
+    time_scale: f64,
+    noise_cm: f64,
     noise: Random,
+}
+
+impl Tanks {
+    fn new(options: &PlantOptions) -> Self {
+        Self {
+            process: Process::at_operating_point(),
+            time_scale: options.time_scale,
+            noise_cm: options.noise,
+            noise: Random::new(options.seed),
+        }
+    }
+}
+
+impl Simulated for Tanks {
+    fn outputs(&self) -> usize {
+        OUTPUTS
+    }
+
+    fn advance_to(&mut self, seconds: f64) {
+        self.process.advance_to(seconds * self.time_scale);
+    }
+
+    fn registers(&mut self, accepted: Option<OutputStamp>) -> Vec<u16> {
+        let mut registers = Vec::with_capacity(input::COUNT.into());
+        for level in *self.process.levels() {
+            let noise = self.noise_cm * gaussian(&mut self.noise);
+            put_f32(&mut registers, level + noise);
+        }
+        put_f32(&mut registers, self.process.time());
+        put_u32(&mut registers, accepted.map_or(0, |stamp| stamp.epoch.0));
+        put_u64(&mut registers, accepted.map_or(0, |stamp| stamp.cycle));
+        registers
+    }
+
+    fn take(&mut self, _: OutputStamp, outputs: &[f64]) {
+        self.process.set_voltages([outputs[0], outputs[1]]);
+    }
+
+    fn line(&self, at_ns: u64) -> Option<Line> {
+        Some(Line::Levels {
+            at_ns,
+            process_s: self.process.time(),
+            levels_cm: *self.process.levels(),
+            voltages: self.process.voltages(),
+        })
+    }
+
+    fn read_line(&self, _: u64, _: u16, _: u16) -> Option<Line> {
+        None
+    }
+}
+
+struct Inside {
+    device: Box<dyn Simulated>,
+    accepted: Option<OutputStamp>,
     log: Log,
 }
 
@@ -47,26 +125,27 @@ struct Inside {
 pub(super) struct Bench {
     clock: Box<dyn TimeSource>,
     started: Instant,
-    time_scale: f64,
     check_epoch: bool,
-    noise_cm: f64,
     connections: AtomicUsize,
     inside: Mutex<Inside>,
 }
 
 impl Bench {
-    pub(super) fn new(options: &PlantOptions, clock: Box<dyn TimeSource>, log: Log) -> Self {
+    /// Behind the registers is `device`, else the quadruple-tank process.
+    pub(super) fn new(
+        options: &PlantOptions,
+        device: Option<Box<dyn Simulated>>,
+        clock: Box<dyn TimeSource>,
+        log: Log,
+    ) -> Self {
         Self {
             started: clock.now(),
             clock,
-            time_scale: options.time_scale,
             check_epoch: options.check_epoch,
-            noise_cm: options.noise,
             connections: AtomicUsize::new(0),
             inside: Mutex::new(Inside {
-                process: Process::at_operating_point(),
+                device: device.unwrap_or_else(|| Box::new(Tanks::new(options))),
                 accepted: None,
-                noise: Random::new(options.seed),
                 log,
             }),
         }
@@ -77,19 +156,14 @@ impl Bench {
         let mut inside = self.inside.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.now();
         let elapsed = now.since(self.started).as_secs_f64();
-        inside.process.advance_to(elapsed * self.time_scale);
+        inside.device.advance_to(elapsed);
         (inside, now)
     }
 
     pub(super) fn log_levels(&self) {
         let (mut inside, now) = self.present();
-        let line = Line::Levels {
-            at_ns: now.as_nanos(),
-            process_s: inside.process.time(),
-            levels_cm: *inside.process.levels(),
-            voltages: inside.process.voltages(),
-        };
-        inside.log.put(line);
+        let line = inside.device.line(now.as_nanos());
+        line.into_iter().for_each(|line| inside.log.put(line));
     }
 
     pub(super) fn close(&self) -> Result<(), PlantError> {
@@ -98,41 +172,31 @@ impl Bench {
     }
 
     fn read(&self, first: u16, count: u16) -> Result<Response, ExceptionCode> {
-        let (mut inside, _) = self.present();
-        let mut registers = Vec::with_capacity(input::COUNT.into());
-        for level in *inside.process.levels() {
-            let noise = self.noise_cm * gaussian(&mut inside.noise);
-            put_f32(&mut registers, level + noise);
-        }
-        put_f32(&mut registers, inside.process.time());
-        put_u32(
-            &mut registers,
-            inside.accepted.map_or(0, |stamp| stamp.epoch.0),
-        );
-        put_u64(
-            &mut registers,
-            inside.accepted.map_or(0, |stamp| stamp.cycle),
-        );
-        let first = usize::from(first);
-        let wanted = registers.get(first..first + usize::from(count));
-        match wanted {
-            Some(wanted) if count > 0 => Ok(Response::ReadInputRegisters(wanted.to_vec())),
-            _ => Err(ExceptionCode::IllegalDataAddress),
-        }
+        let (mut inside, now) = self.present();
+        let accepted = inside.accepted;
+        let registers = inside.device.registers(accepted);
+        let from = usize::from(first);
+        let wanted = registers.get(from..from + usize::from(count));
+        let wanted = wanted.filter(|_| count > 0);
+        let wanted = wanted.ok_or(ExceptionCode::IllegalDataAddress)?;
+        let line = inside.device.read_line(now.as_nanos(), first, count);
+        line.into_iter().for_each(|line| inside.log.put(line));
+        Ok(Response::ReadInputRegisters(wanted.to_vec()))
     }
 
     fn write(&self, first: u16, registers: &[u16]) -> Result<Response, ExceptionCode> {
-        if first != OUTPUT_BLOCK || registers.len() != STAMP_REGISTERS + 2 * OUTPUTS {
+        let (mut inside, now) = self.present();
+        if first != OUTPUT_BLOCK || registers.len() != STAMP_REGISTERS + 2 * inside.device.outputs()
+        {
             return Err(ExceptionCode::IllegalDataAddress);
         }
         let Some((stamp, outputs)) = get_output_block(registers) else {
             return Err(ExceptionCode::IllegalDataValue);
         };
-        let (mut inside, now) = self.present();
         let reason = self.objection(inside.accepted, stamp, &outputs);
         if reason.is_none() {
             inside.accepted = Some(stamp);
-            inside.process.set_voltages([outputs[0], outputs[1]]);
+            inside.device.take(stamp, &outputs);
         }
         inside.log.put(Line::Write {
             at_ns: now.as_nanos(),

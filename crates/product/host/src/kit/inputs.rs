@@ -21,21 +21,24 @@ pub enum Inputs {
 
 impl Inputs {
     /// From the first cycle on, `count` values for each.
-    pub fn reader(&self, count: usize) -> Reader<'_> {
+    pub fn reader(&self, count: usize) -> Reader {
         match self {
             Self::Drawn { seed } => {
                 let mut random = Random::new(*seed);
                 let inputs = (0..count).map(|at| Drawn::new(at, &mut random)).collect();
                 Reader::Drawn { random, inputs }
             }
-            Self::Table(table) => Reader::Table { table, row: 0 },
+            Self::Table(table) => Reader::Table {
+                table: table.clone(),
+                row: 0,
+            },
         }
     }
 }
 
 /// Gives the inputs of one cycle after the other.
 #[derive(Clone, Debug)]
-pub enum Reader<'a> {
+pub enum Reader {
     /// Drawn.
     Drawn {
         /// The source.
@@ -46,13 +49,13 @@ pub enum Reader<'a> {
     /// From a table.
     Table {
         /// The table.
-        table: &'a Table,
+        table: Table,
         /// The next row.
         row: usize,
     },
 }
 
-impl Reader<'_> {
+impl Reader {
     /// Puts the next cycle's inputs into `values`.
     pub fn next(&mut self, values: &mut [f64]) {
         match self {

@@ -8,20 +8,20 @@ use bumpless_controller::{Application, CycleContext};
 use super::inputs::{Inputs, Reader};
 
 /// An instance, and what goes in and comes out.
-pub(super) struct Runner<'a> {
+pub(super) struct Runner {
     pub(super) application: Box<dyn Application>,
-    reader: Reader<'a>,
+    reader: Reader,
     inputs: Vec<f64>,
     pub(super) outputs: Vec<f64>,
     period: Duration,
     state: Vec<u8>,
 }
 
-impl<'a> Runner<'a> {
+impl Runner {
     /// At its first cycle.
     pub(super) fn new(
         application: Box<dyn Application>,
-        inputs: &'a Inputs,
+        inputs: &Inputs,
         period: Duration,
     ) -> Self {
         let values = application.inputs();
@@ -68,7 +68,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Begins anew: inputs and outputs, too.
-    pub(super) fn reset(&mut self, inputs: &'a Inputs) {
+    pub(super) fn reset(&mut self, inputs: &Inputs) {
         self.application.reset();
         self.reader = inputs.reader(self.inputs.len());
         self.outputs.fill(0.0);

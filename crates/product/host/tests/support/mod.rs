@@ -30,6 +30,7 @@ pub fn examined(
         trial,
         Surroundings {
             make: &mut make,
+            look: &mut Vec::new,
             time: &|| Instant::ZERO,
             progress: &mut |_, _| std::ops::ControlFlow::Continue(()),
         },

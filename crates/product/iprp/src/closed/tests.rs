@@ -1,5 +1,9 @@
+use bumpless_base::LinkId;
+use bumpless_iprp::Ind;
+use bumpless_secure::{Destination, Keyring, RingSuite, SealingKey};
+
+use super::channel::PLACE;
 use super::*;
-use bumpless_secure::Secret;
 
 type Datagram = (usize, SocketAddr, IpAddr, Vec<u8>);
 
@@ -24,7 +28,8 @@ impl Host {
             address: address(number, network),
         };
         let cards = vec![card(1), card(2)];
-        let closed = Closed::new(ring(secret), cards, (origin, origin ^ 77), Instant::ZERO);
+        let channels = Channels::shared(ring(secret), Instant::ZERO);
+        let closed = Closed::new(channels, cards, (origin, origin ^ 77), Instant::ZERO);
         Self {
             closed,
             number,
@@ -218,10 +223,10 @@ fn a_frame_of_another_version_is_told_as_such() {
         link: LinkId(0),
         place: PLACE,
     };
-    let sealing = (&a.closed.ring, &mut a.closed.sealing);
-    a.closed
-        .sealer
-        .seal(sealing, destination, &mut bytes)
+    let (keys, mut sealing) = (ring(9), SealingKey::default());
+    let sealer = &mut a.closed.sealer;
+    sealer
+        .seal((&keys, &mut sealing), destination, &mut bytes)
         .unwrap();
     let from = SocketAddr::new(address(1, 1), 4760);
     let (result, _) = b.receive(at(0), &(0, from, address(2, 1), bytes));
@@ -244,4 +249,105 @@ fn frames_may_overtake_each_other_and_are_taken_once() {
     }
     assert!(member.note(1_000) && !member.note(900) && member.note(937) && !member.note(936));
     assert!(member.note(999) && !member.note(999));
+}
+
+/// Hosts of which each two have a key of their own, as sessions give them, and nothing else.
+fn each(number: u8, with: &[(u8, u8)]) -> Host {
+    let mut host = Host::new(number, u64::from(number) * 100, 0);
+    host.closed.channels = Channels::each();
+    for &(other, secret) in with {
+        assert!(agree(&mut host, other, secret));
+    }
+    host
+}
+
+fn agree(host: &mut Host, other: u8, secret: u8) -> bool {
+    let secrets = vec![Secret::new([secret; 32])];
+    let at = (HostId(other.into()), address(other, 1));
+    let emit = &mut |_: Outgoing<'_>| {};
+    host.closed.set_keys(Instant::ZERO, at, secrets, true, emit)
+}
+
+#[test]
+fn a_host_without_a_key_is_called_and_what_waits_for_it_arrives_when_there_is_one() {
+    let (mut a, mut b) = (each(1, &[]), each(2, &[(1, 12)]));
+    assert_eq!(a.send(at(0), 2, b"one"), []);
+    let wanted = a.closed.take_wanted();
+    assert_eq!(
+        (wanted.len(), wanted[0].to, &wanted[0].ways),
+        (1, address(2, 1), &vec![])
+    );
+    let mut first = Vec::new();
+    let emit = &mut |it: Outgoing<'_>| first.push(datagram(1, it));
+    let secrets = vec![Secret::new([12; 32])];
+    let there = (HostId(2), address(2, 1));
+    assert!(a.closed.set_keys(at(1), there, secrets, true, emit));
+    carry(at(1), &mut [&mut a, &mut b], first, |_| false);
+    assert_eq!(b.got, [(Kind::ForSender, b"one".to_vec())]);
+    // Another key with the same one: what both know of each other stays.
+    for host in [(&mut a, 2), (&mut b, 1)] {
+        assert!(agree(host.0, host.1, 13));
+    }
+    let next = a.send(at(2), 2, b"two");
+    carry(at(2), &mut [&mut a, &mut b], next, |_| false);
+    assert_eq!(b.got.len(), 2);
+    assert_eq!(a.closed.take_wanted()[0].ways.len(), 2);
+}
+
+#[test]
+fn nobody_with_a_key_of_its_own_speaks_for_an_address_of_another_host() {
+    let mut a = each(1, &[(2, 12), (3, 13)]);
+    let mut b = each(2, &[(1, 12)]);
+    let mut liar = each(3, &[(1, 13)]);
+    let first = a.send(at(0), 2, b"one");
+    carry(at(0), &mut [&mut a, &mut b], first, |_| false);
+    // It says that it has both of the other one's addresses, one of which was shown in a session.
+    let card = |network: u8, host: u8| Card {
+        ind: Ind::new(network).unwrap(),
+        address: address(host, network),
+    };
+    let cards = vec![card(1, 2), card(2, 3), card(3, 2)];
+    liar.closed.set_cards(cards);
+    let lie = liar.send(at(1), 1, b"lie");
+    carry(at(1), &mut [&mut a, &mut liar], lie, |_| false);
+    assert_eq!(a.closed.ways(address(2, 1)).len(), 2, "as before");
+    let next = a.send(at(2), 2, b"two");
+    carry(at(2), &mut [&mut a, &mut b, &mut liar], next, |_| false);
+    assert_eq!(b.got.len(), 2);
+    // What the liar has said alone is not the other one's any more once that one has shown itself there.
+    let said = liar.closed.set_keys(
+        at(3),
+        (HostId(1), address(1, 1)),
+        vec![Secret::new([13; 32])],
+        true,
+        &mut |_| {},
+    );
+    assert!(said);
+    let secrets = vec![Secret::new([12; 32])];
+    let there = (HostId(2), address(2, 3));
+    assert!(a.closed.set_keys(at(3), there, secrets, true, &mut |_| {}));
+    assert_eq!(a.closed.host_at(address(2, 3)), Some(HostId(2)));
+}
+
+#[test]
+fn of_a_host_that_is_let_go_nothing_opens_and_nothing_is_sealed_for_it() {
+    let (mut a, mut b) = (each(1, &[(2, 12)]), each(2, &[(1, 12)]));
+    let first = a.send(at(0), 2, b"one");
+    carry(at(0), &mut [&mut a, &mut b], first, |_| false);
+    let had = a.closed.forget_host(HostId(2));
+    assert_eq!(had, [address(2, 1), address(2, 2)]);
+    for it in b.send(at(1), 1, b"two") {
+        let (result, answers) = a.receive(at(1), &it);
+        let unknown = matches!(result, Err(Refused::Envelope(Refusal::UnknownKey(_))));
+        assert!(unknown && answers.is_empty(), "{result:?}");
+    }
+    assert_eq!(a.send(at(1), 2, b"three"), []);
+    assert!(a.got.is_empty());
+}
+
+#[test]
+fn a_key_that_looks_like_another_hosts_is_not_taken() {
+    let mut a = each(1, &[(2, 12)]);
+    assert!(!agree(&mut a, 3, 12));
+    assert!(agree(&mut a, 3, 13));
 }

@@ -11,6 +11,7 @@ use super::{Config, Host, Limits, Monitor, NetworkRule, Rule, Security, Timing};
 
 /// Checks `file`; `None` where anything is wrong, now or before.
 pub fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
+    let security = security(reader, file);
     let networks = networks(reader, &file.networks);
     let monitors = monitors(reader, file);
     if file.networks.is_empty() && !reader.incomplete {
@@ -41,9 +42,7 @@ pub fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
             queue: file.queue?,
             socket: file.socket.clone()?.map(PathBuf::from),
         },
-        security: Security {
-            keys: file.keys.clone()?.into_iter().map(PathBuf::from).collect(),
-        },
+        security: security?,
         timing: Timing {
             advertise_every: Duration::from_millis(file.advertise_every_ms?),
             inactivity: Duration::from_millis(file.inactivity_ms?),
@@ -56,6 +55,41 @@ pub fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
         networks,
         monitors,
     })
+}
+
+fn security(reader: &mut Reader, file: &File) -> Option<Security> {
+    let (keys, certificates) = (file.keys.clone()?, file.certificates.clone()?);
+    let peers = file.peers.clone()?;
+    let (field, wrong, right) = match (keys, certificates, peers) {
+        (Some(_), Some(_), _) => (
+            "certificates",
+            "stands beside keys",
+            "give one of both: certificates, or files with keys",
+        ),
+        (Some(_), None, Some(_)) => (
+            "peers",
+            "stands beside keys",
+            "leave it out: whoever has the key is let in; with certificates, hosts are let in by their names",
+        ),
+        (Some(keys), None, None) => {
+            return Some(Security::Keys(
+                keys.into_iter().map(PathBuf::from).collect(),
+            ));
+        }
+        (None, Some(folder), peers) => {
+            let folder = PathBuf::from(folder);
+            return Some(Security::Certificates { folder, peers });
+        }
+        (None, None, _) if reader.incomplete => return None,
+        (None, None, _) => (
+            "",
+            "says nothing of what protects messages between hosts",
+            "give certificates = \"FOLDER\" with this host's certificate (`bumpless pki issue HOST.GROUP`), or keys = [\"group.key\"] \
+             with a file that all hosts share (`bumpless key new group.key`)",
+        ),
+    };
+    reader.wrong(&file.security_place, field, wrong.to_owned(), right);
+    None
 }
 
 fn networks(reader: &mut Reader, entries: &[NetworkEntry]) -> Vec<NetworkRule> {
@@ -160,9 +194,14 @@ fn monitors(reader: &mut Reader, file: &File) -> Vec<Monitor> {
             ("control_port", file.control_port),
             ("data_port", file.data_port),
         ];
+        let has_certificates = matches!(file.certificates, Some(Some(_)));
         for (name, port) in own {
             let Some(port) = port else { continue };
-            let is_in = |it: &Monitored| it.protocol == UDP && (it.first..=it.last).contains(&port);
+            let is_own = |protocol: u8| {
+                protocol == UDP || has_certificates && protocol == TCP && name == "control_port"
+            };
+            let is_in =
+                |it: &Monitored| is_own(it.protocol) && (it.first..=it.last).contains(&port);
             if watched.iter().any(is_in) {
                 let wrong = format!("has {port}, which is {name} of [host]");
                 reader.wrong(

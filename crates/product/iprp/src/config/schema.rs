@@ -1,13 +1,13 @@
 //! Every field of the file, documented once.
 
 use bumpless_config::reading::{
-    Choice, FieldInfo, Place, Presence, Reader, SectionInfo, TableLike, TableReader, Text, Times,
-    Whole, document, entries, unknown_sections,
+    Choice, Examples, FieldInfo, InterfaceName, Place, PortRange, Presence, Reader, SectionInfo,
+    TableReader, Text, Times, Whole, document, many, once, unknown_sections,
 };
 use bumpless_iprp::{Mode, TCP, UDP};
 
 use super::prefix::Prefix;
-use super::shapes::{AddressPrefix, InterfaceName, NamePattern, Paths, PortRange};
+use super::shapes::{AddressPrefix, HOSTS, NamePattern, PATHS};
 
 const PORT: Whole = Whole {
     min: 1,
@@ -71,7 +71,7 @@ const HOST: SectionInfo = SectionInfo {
             "port",
             PORT,
             Presence::Default("4760"),
-            "UDP port at which hosts tell each other what to replicate. Firewalls between them must let it pass."
+            "UDP port, and with certificates TCP port, at which hosts tell each other what to replicate. Firewalls between them must let it pass."
         ),
         field!(
             "data_port",
@@ -102,15 +102,33 @@ const HOST: SectionInfo = SectionInfo {
 const SECURITY: SectionInfo = SectionInfo {
     path: "security",
     times: Times::Once,
-    about: "What protects messages between hosts. Copies are always sealed, with keys that are told in these messages.",
-    fields: &[field!(
-        "keys",
-        "paths",
-        Paths,
-        Presence::Required,
-        "Files with the secret that all hosts share, made by `bumpless key new FILE`. The first one seals, all of them open, so that a \
-             secret changes without a gap. A path that is not absolute begins at the folder of this file."
-    )],
+    about: "What protects messages between hosts: certificates, or a key file. Copies are always sealed, with keys that are told in \
+            these messages.",
+    fields: &[
+        field!(
+            "certificates",
+            "path",
+            SOCKET,
+            Presence::Computed("keys"),
+            "The folder with this host's certificate, HOST.GROUP, as `bumpless pki issue` makes it. Hosts of one group and site then prove to each \
+             other who they are, and each two agree on a key of their own. A path that is not absolute begins at the folder of this file."
+        ),
+        field!(
+            "peers",
+            "names",
+            HOSTS,
+            Presence::Computed("every host of the group"),
+            "With certificates: which hosts of the group are let in, HOST as in HOST.GROUP. Which group and site that is says this host's own certificate."
+        ),
+        field!(
+            "keys",
+            "paths",
+            PATHS,
+            Presence::Computed("certificates"),
+            "Instead of certificates: files with the secret that all hosts share, made by `bumpless key new FILE`. The first one seals, all of \
+             them open, so that a secret changes without a gap. A path that is not absolute begins at the folder of this file."
+        ),
+    ],
     parts: &[],
 };
 
@@ -255,7 +273,10 @@ pub struct File {
     pub data_port: Option<u16>,
     pub queue: Option<u16>,
     pub socket: Option<Option<String>>,
-    pub keys: Option<Vec<String>>,
+    pub certificates: Option<Option<String>>,
+    pub peers: Option<Option<Vec<String>>>,
+    pub keys: Option<Option<Vec<String>>>,
+    pub security_place: Place,
     pub advertise_every_ms: Option<u64>,
     pub inactivity_ms: Option<u64>,
     pub key_lifetime_s: Option<u64>,
@@ -298,8 +319,10 @@ pub fn read(reader: &mut Reader, text: &str) -> Option<File> {
     let socket = host.optional("socket", &SOCKET);
     let host_place = host.finish(&HOST, &SECTIONS);
     let mut security = once(reader, root, &SECURITY);
-    let keys = security.required("keys", &Paths);
-    security.finish(&SECURITY, &SECTIONS);
+    let certificates = security.optional("certificates", &SOCKET);
+    let peers = security.optional("peers", &HOSTS);
+    let keys = security.optional("keys", &PATHS);
+    let security_place = security.finish(&SECURITY, &SECTIONS);
     let mut timing = once(reader, root, &TIMING);
     let advertise_every_ms = timing.or_default("advertise_every_ms", &EVERY, "30000");
     let inactivity_ms = timing.or_default("inactivity_ms", &EVERY, "10000");
@@ -314,7 +337,10 @@ pub fn read(reader: &mut Reader, text: &str) -> Option<File> {
         data_port,
         queue,
         socket,
+        certificates,
+        peers,
         keys,
+        security_place,
         advertise_every_ms,
         inactivity_ms,
         key_lifetime_s,
@@ -347,57 +373,11 @@ fn monitor(mut table: TableReader<'_>) -> MonitorEntry {
     }
 }
 
-fn once<'a>(
-    reader: &'a mut Reader,
-    root: &'a dyn TableLike,
-    info: &SectionInfo,
-) -> TableReader<'a> {
-    let item = root.get(info.path);
-    let span = item.and_then(bumpless_config::reading::Item::span);
-    let line = item.map_or(1, |_| reader.lines.of(span));
-    let Some(table) = item.and_then(|item| item.as_table_like()) else {
-        if item.is_some() {
-            let right = format!(
-                "write [{}] once in the file, with its fields below",
-                info.path
-            );
-            reader.wrong_on(line, info.path.to_owned(), "is no table", right);
-            // Its fields are not missing as well.
-            reader.incomplete = true;
-        }
-        return TableReader::new(reader, empty(), info.path.to_owned(), line);
-    };
-    TableReader::new(reader, table, info.path.to_owned(), line)
-}
-
-fn empty() -> &'static dyn TableLike {
-    static EMPTY: std::sync::OnceLock<bumpless_config::reading::Table> = std::sync::OnceLock::new();
-    EMPTY.get_or_init(bumpless_config::reading::Table::new)
-}
-
-fn many<T>(
-    reader: &mut Reader,
-    root: &dyn TableLike,
-    info: &SectionInfo,
-    read: impl Fn(TableReader<'_>) -> T,
-) -> Vec<T> {
-    let tables = entries(reader, root, "", info);
-    let mut all = Vec::with_capacity(tables.len());
-    for (table, path, line) in tables {
-        all.push(read(TableReader::new(reader, table, path, line)));
-    }
-    all
-}
-
 /// A file in which every field is explained.
 pub fn sample() -> String {
-    let mut out = String::from(
-        "# What one host of several has in its file; all of them may have the same one.\n\
-         # `bumpless iprp check FILE` says everything that is wrong in it, `bumpless iprp run FILE` starts.\n",
-    );
-    let given = |path: &str| -> &[&[(&str, &str)]] {
+    let given = |path: &str| -> Examples {
         match path {
-            "security" => &[&[("keys", "[\"group.key\"]")]],
+            "security" => &[&[("certificates", "\"certificate\"")]],
             "network" => &[
                 &[("ind", "10"), ("prefix", "\"10.1.0.0/24\"")],
                 &[("ind", "11"), ("prefix", "\"10.2.0.0/24\"")],
@@ -409,46 +389,7 @@ pub fn sample() -> String {
             _ => &[&[]],
         }
     };
-    for section in SECTIONS {
-        for (i, fields) in given(section.path).iter().enumerate() {
-            let about = (i == 0).then_some(section.about);
-            out.push('\n');
-            about.into_iter().for_each(|about| comment(&mut out, about));
-            out.push_str(&section.header());
-            out.push('\n');
-            for field in section.fields {
-                let value = fields.iter().find(|(key, _)| *key == field.key);
-                if i == 0 {
-                    comment(&mut out, field.about);
-                }
-                match (value, &field.presence) {
-                    (Some((key, value)), _) => out.push_str(&format!("{key} = {value}\n")),
-                    (None, Presence::Default(value)) if i == 0 => {
-                        out.push_str(&format!("#{} = {value}\n", field.key));
-                    }
-                    (None, Presence::Computed(words)) if i == 0 => {
-                        out.push_str(&format!("#{}: {words}\n", field.key));
-                    }
-                    _ => {}
-                }
-            }
-        }
-    }
-    out
-}
-
-/// `text` in lines that are comments.
-fn comment(out: &mut String, text: &str) {
-    let mut line = String::from("#");
-    for word in text.split_whitespace() {
-        if line.len() + word.len() > 98 {
-            out.push_str(&line);
-            out.push('\n');
-            line = String::from("#");
-        }
-        line.push(' ');
-        line.push_str(word);
-    }
-    out.push_str(&line);
-    out.push('\n');
+    let intro = "# What one host of several has in its file; all of them may have the same one.\n\
+         # `bumpless iprp check FILE` says everything that is wrong in it, `bumpless iprp run FILE` starts.\n";
+    bumpless_config::reading::sample(intro, &SECTIONS, given)
 }

@@ -1,33 +1,8 @@
 //! What the values of fields look like that no other file has.
 
-use bumpless_config::reading::{Describe, Fault, Item, Lines, Shape, Text, fault, quote, show};
+use bumpless_config::reading::{Describe, Each, Fault, Item, Lines, Shape, Text, fault, show};
 
 use super::prefix::Prefix;
-
-/// The name of an interface.
-pub struct InterfaceName;
-
-/// As the kernel has it: IFNAMSIZ with its zero.
-const INTERFACE_MAX: usize = 15;
-
-impl Describe for InterfaceName {
-    fn accepts(&self) -> String {
-        format!("the name of one interface, of 1 to {INTERFACE_MAX} bytes, as `ip link` shows it")
-    }
-}
-
-impl Shape for InterfaceName {
-    type Out = String;
-    fn read(&self, item: &Item, _: &Lines) -> Result<String, Vec<Fault>> {
-        let odd = |c: char| c.is_whitespace() || c.is_control() || c == '/' || c == '*';
-        match item.as_str() {
-            Some(text) if (1..=INTERFACE_MAX).contains(&text.len()) && !text.contains(odd) => {
-                Ok(text.to_owned())
-            }
-            _ => fault(show(item)),
-        }
-    }
-}
 
 /// A range of addresses.
 pub struct AddressPrefix;
@@ -80,89 +55,25 @@ impl Shape for NamePattern {
     }
 }
 
-/// A port, or several in a row.
-pub struct PortRange;
-
-impl Describe for PortRange {
-    fn accepts(&self) -> String {
-        "a port from 1 to 65535, or the first and last of several, as 4713 or \"4713-4720\"".into()
-    }
-}
-
-impl Shape for PortRange {
-    type Out = (u16, u16);
-    fn read(&self, item: &Item, _: &Lines) -> Result<(u16, u16), Vec<Fault>> {
-        let port = |text: &str| text.trim().parse::<u16>().ok().filter(|port| *port > 0);
-        let range = match (item.as_integer(), item.as_str()) {
-            (Some(number), _) => u16::try_from(number)
-                .ok()
-                .filter(|port| *port > 0)
-                .map(|port| (port, port)),
-            (_, Some(text)) => match text.split_once('-') {
-                Some((first, last)) => port(first).zip(port(last)),
-                None => port(text).map(|port| (port, port)),
-            },
-            _ => None,
-        };
-        match range {
-            Some((first, last)) if first > last => {
-                fault(format!("begins at {first} and ends at {last}"))
-            }
-            Some(range) => Ok(range),
-            None => fault(show(item)),
-        }
-    }
-}
-
 /// A list of paths, each once.
-pub struct Paths;
-
-const PATH: Text = Text {
-    what: "a path",
-    max: 4096,
+pub const PATHS: Each<Text> = Each {
+    of: Text {
+        what: "a path",
+        max: 4096,
+    },
+    several: "paths",
+    // Most secrets that a host opens with.
+    max: 4,
+    example: "[\"group.key\"]",
 };
-/// Most secrets that a host opens with.
-const PATHS_MAX: usize = 4;
 
-impl Describe for Paths {
-    fn accepts(&self) -> String {
-        format!("a list of 1 to {PATHS_MAX} paths, each once, such as [\"group.key\"]")
-    }
-}
-
-impl Shape for Paths {
-    type Out = Vec<String>;
-    fn read(&self, item: &Item, lines: &Lines) -> Result<Vec<String>, Vec<Fault>> {
-        let Some(list) = item.as_array() else {
-            return fault(show(item));
-        };
-        if list.is_empty() || list.len() > PATHS_MAX {
-            return fault(format!("is a list of {}", list.len()));
-        }
-        let (mut paths, mut faults) = (Vec::new(), Vec::new());
-        for (i, value) in list.iter().enumerate() {
-            let at = |mut fault: Fault| {
-                fault.line = Some(lines.of(value.span()));
-                fault.element = format!("[{}]", i + 1);
-                fault
-            };
-            match PATH.read(&Item::Value(value.clone()), lines) {
-                Ok(path) if paths.contains(&path) => faults.push(at(Fault {
-                    line: None,
-                    element: String::new(),
-                    wrong: format!("names {} again", quote(&path)),
-                    right: Some("each path once".into()),
-                })),
-                Ok(path) => paths.push(path),
-                Err(wrong) => faults.extend(wrong.into_iter().map(|mut it| {
-                    it.right = Some(PATH.accepts());
-                    at(it)
-                })),
-            }
-        }
-        match faults.is_empty() {
-            true => Ok(paths),
-            false => Err(faults),
-        }
-    }
-}
+/// Hosts as their certificates call them.
+pub const HOSTS: Each<Text> = Each {
+    of: Text {
+        what: "the name of a host",
+        max: 32,
+    },
+    several: "names of hosts",
+    max: 1024,
+    example: "[\"pmu-1\", \"pdc\"]",
+};

@@ -99,6 +99,9 @@ impl ControlPlane {
             .collect();
         let words = format!("the host's networks are {}", shown.join(", "));
         self.log.say("networks", json!({"networks": shown}), &words);
+        if let Some(agreements) = &self.agreements {
+            agreements.set_addresses(attachments.iter().map(|it| it.address).collect());
+        }
         self.attachments = attachments;
         self.ports = ports;
         self.closed.set_cards(cards);

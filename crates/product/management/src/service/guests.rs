@@ -45,7 +45,7 @@ impl Guests {
         now: Instant,
     ) {
         let partners: Vec<_> = setup.partners.iter().map(|it| it.name.clone()).collect();
-        let Ok(session) = Session::answer(identity, &partners, setup.profile.clone()) else {
+        let Ok(session) = Session::answer(identity, &partners[..], setup.profile.clone()) else {
             return;
         };
         let Ok(connection) = Connection::answer(stream, session, now) else {

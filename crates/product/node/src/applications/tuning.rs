@@ -10,7 +10,7 @@ use bumpless_controller::{
 };
 
 use crate::executor::{ChannelReplication, Threads};
-use crate::program::{build, executor_settings, open_field};
+use crate::program::{build_at, executor_settings, open_field};
 
 /// Other settings for an application that runs.
 pub struct Tuning {
@@ -26,14 +26,18 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// With what `settings` describe, on `node`.
+    /// With what `settings` describe, on `node`; `priority` is the data plane's.
     ///
     /// # Errors
     /// What the system says of its field I/O.
-    pub fn new(settings: &config::Application, node: NodeId) -> io::Result<Self> {
+    pub fn new(
+        settings: &config::Application,
+        node: NodeId,
+        priority: Option<u8>,
+    ) -> io::Result<Self> {
         Ok(Self {
             settings: executor_settings(settings, node),
-            application: build(settings)?,
+            application: build_at(settings, priority)?,
             field: open_field(settings)?,
             hot_restart: settings.hot_restart,
             persist: settings.persist,

@@ -9,6 +9,16 @@ use crate::Hash;
 /// What stands in front of the place for it; plc.c has it.
 const MARK: &[u8] = b"BUMPLESSIDENTITY";
 const LEN: usize = 32;
+/// No PLC program is larger by far; what is, is not searched.
+const LARGEST: usize = 16 << 20;
+
+/// Whether `binary` is an executable that [`build`](super::build) has made.
+pub fn is_built(binary: &[u8]) -> bool {
+    let whole = MARK.len() + LEN;
+    let elf = binary.starts_with(b"\x7fELF") && binary.len() <= LARGEST;
+    let set = |part: &[u8]| part.starts_with(MARK) && part[MARK.len()..].iter().any(|&b| b != 0);
+    elf && binary.windows(whole).any(set)
+}
 
 /// Puts the SHA-256 of the file at `executable` behind the mark in it.
 pub(super) fn put(executable: &Path) -> Result<(), BuildFault> {

@@ -6,9 +6,9 @@ mod chart;
 mod figures;
 mod loads;
 mod maxima;
-mod page;
+pub mod page;
 mod ramp;
-mod table;
+pub mod table;
 mod transfers;
 mod units;
 

@@ -7,8 +7,10 @@ use bumpless_svg::escape;
 use super::figures;
 use crate::result::Run;
 
-const STYLE: &str = include_str!("page.css");
-const CHART: &str = include_str!("chart.css");
+/// The style of a page.
+pub const STYLE: &str = include_str!("page.css");
+/// The style of drawings.
+pub const CHART: &str = include_str!("chart.css");
 
 /// The whole page.
 pub fn render(run: &Run) -> String {

@@ -95,6 +95,13 @@ pub fn beside<T>(work: impl FnOnce() -> T) -> (T, Seen) {
     (result, Seen::of(&meters))
 }
 
+/// The same with meters that are ordinary threads: they are late, too, when others have the processors.
+pub fn beside_ordinary<T>(work: impl FnOnce() -> T) -> (T, Seen) {
+    let meter = || JitterMeter::new(THRESHOLD, REMEMBERED);
+    let (result, meters) = on_each_processor(METERS, meter, None, work);
+    (result, Seen::of(&meters))
+}
+
 /// Runs `work` with a new `meter` on each of at most `most` processors beside it, every one with the
 /// real-time `priority`, if any, that is granted.
 pub(crate) fn on_each_processor<T>(

@@ -1,6 +1,7 @@
 //! The configuration of the pair that the demonstration runs, written as a user would.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use bumpless_controller::{QuadrupleTankParameters, SetPointStep};
@@ -17,8 +18,8 @@ pub const GROUP: &str = "tank";
 pub const PAIR: &str = "quadruple-tank";
 /// Period of the application in milliseconds.
 pub const PERIOD_MS: u64 = 10;
-/// Deadline of its states after the first change, in milliseconds.
-const TUNED_DEADLINE_MS: u64 = 8;
+/// Deadline of its states after the first change, as a share of the period.
+const TUNED_DEADLINE: f64 = 0.8;
 /// Seconds of process time per second: the tanks take minutes for what a demonstration has seconds.
 pub const TIME_SCALE: f64 = 20.0;
 
@@ -54,8 +55,8 @@ pub fn everybody() -> impl Iterator<Item = String> {
     nodes.chain(NETWORKS.iter().map(|network| witness(network) + ".witness"))
 }
 
-/// The file, with control sockets in `directory`.
-pub fn text(directory: &Path, addresses: &Addresses, tank: &QuadrupleTankParameters) -> String {
+/// The file with this application, with control sockets in `directory`.
+pub fn text(directory: &Path, addresses: &Addresses, application: &str) -> String {
     let mut file = String::from("# The pair of `bumpless demo`.\n[pair]\n");
     let _ = write!(
         file,
@@ -89,13 +90,22 @@ pub fn text(directory: &Path, addresses: &Addresses, tank: &QuadrupleTankParamet
     let _ = write!(
         file,
         "\n[[group]]\nname = \"{GROUP}\"\nnodes = [\"left\", \"right\"]\n\
-         references = [\"witness-A\", \"witness-B\"]\n\n\
-         [[application]]\nname = \"tank\"\ngroup = \"{GROUP}\"\nkind = \"quadruple_tank\"\n\
+         references = [\"witness-A\", \"witness-B\"]\n{application}"
+    );
+    file
+}
+
+/// The application that controls the tanks at `plant`.
+pub fn tank_text(plant: SocketAddr, tank: &QuadrupleTankParameters) -> String {
+    let mut file = String::new();
+    let _ = write!(
+        file,
+        "\n[[application]]\nname = \"tank\"\ngroup = \"{GROUP}\"\nkind = \"quadruple_tank\"\n\
          channel = 1\nperiod_ms = {PERIOD_MS}\ncommit = \"before_output\"\n\
          time_scale = {TIME_SCALE:.1}\n\n\
          [application.field]\nkind = \"modbus\"\naddress = \"{}\"\ncheck_epoch = true\n\
          timeout_ms = 4\n",
-        addresses.plant
+        plant
     );
     let first = SetPointStep {
         at: 0.0,
@@ -112,11 +122,14 @@ pub fn text(directory: &Path, addresses: &Addresses, tank: &QuadrupleTankParamet
     file
 }
 
-/// `text` after the first change, and after the second: the tank's deadline is another, beside it `audit`
+/// `text` after the first change, and after the second: the deadline of its application is another, beside it `audit`
 /// comes, and then `trend` in its place.
 pub fn changed(text: &str, change: usize) -> String {
-    let tuned = format!("period_ms = {PERIOD_MS}\ndeadline_ms = {TUNED_DEADLINE_MS}\n");
-    let tuned = text.replace(&format!("period_ms = {PERIOD_MS}\n"), &tuned);
+    let period = |line: &&str| line.starts_with("period_ms = ");
+    let line = text.lines().find(period).unwrap_or_default();
+    let period = line.rsplit(' ').next().and_then(|ms| ms.parse().ok());
+    let deadline = period.unwrap_or(PERIOD_MS as f64) * TUNED_DEADLINE;
+    let tuned = text.replacen(line, &format!("{line}\ndeadline_ms = {deadline}"), 1);
     let (name, channel) = [("audit", 2), ("trend", 3)][change.min(1)];
     format!(
         "{tuned}\n[[application]]\nname = \"{name}\"\ngroup = \"{GROUP}\"\nkind = \"synthetic\"\n\

@@ -10,8 +10,11 @@ use serde_json::json;
 
 use super::DemoError;
 use super::configuration::{NODES, PERIOD_MS, TIME_SCALE};
-use super::laboratory::Laboratory;
-use crate::runlog::{EventKind, Phase, PlantLog, Run, Sample, Stall, read_events, read_plant};
+use super::laboratory::{Laboratory, Load};
+use super::program::{self, Shown};
+use crate::runlog::{
+    EventKind, OwnProgram, Phase, PlantLog, Run, Sample, Stall, read_events, read_plant,
+};
 
 /// Ends the laboratory and gives what it left behind.
 ///
@@ -19,7 +22,7 @@ use crate::runlog::{EventKind, Phase, PlantLog, Run, Sample, Stall, read_events,
 /// If a log cannot be read.
 pub fn gather(
     laboratory: &mut Laboratory,
-    tank: &QuadrupleTankParameters,
+    load: Load<'_>,
     phases: Vec<Phase>,
 ) -> Result<Run, DemoError> {
     let metered = laboratory.end();
@@ -30,7 +33,6 @@ pub fn gather(
         deadline_ns: laboratory.config.applications[0].deadline.as_nanos(),
         lease_ns: laboratory.config.timing.lease.as_nanos(),
         plant_lines_lost: plant.lines_lost,
-        baseline: computed(&plant, tank),
         events: std::mem::take(&mut laboratory.events),
         injected: laboratory.injected(),
         phases,
@@ -40,16 +42,40 @@ pub fn gather(
         run.events
             .extend(read_events(&log).map_err(DemoError::Log)?);
     }
-    let with_set_points = |(process_s, mut sample): (f64, Sample)| {
-        sample.set_points = tank.set_points(process_s);
-        sample
-    };
-    run.samples = plant.samples.into_iter().map(with_set_points).collect();
+    if let Load::Tank(tank) = load {
+        run.baseline = computed(&plant, tank);
+        let with_set_points = |(process_s, mut sample): (f64, Sample)| {
+            sample.set_points = tank.set_points(process_s);
+            sample
+        };
+        run.samples = plant.samples.into_iter().map(with_set_points).collect();
+    }
     run.writes = plant.writes;
+    run.reads = plant.reads;
     run.stalls = stalls(&run, metered);
     run.sort();
+    if let Load::Program(shown) = load {
+        run.program = Some(own_program(&run, shown)?);
+    }
     write_down(&run, &laboratory.own_log())?;
     Ok(run)
+}
+
+/// The program, and its outputs beside those that it gives alone.
+fn own_program(run: &Run, shown: &Shown) -> Result<OwnProgram, DemoError> {
+    let mut subject = shown.subject.borrow_mut();
+    let compared = program::compare(run, &mut subject, &shown.demo.inputs);
+    let compared = compared.map_err(DemoError::Alone)?;
+    let shape = subject.shape();
+    Ok(OwnProgram {
+        file: subject.file().display().to_string(),
+        kind: subject.host().name(),
+        sha256: subject.sha256().to_string(),
+        inputs: shape.inputs,
+        outputs: shape.outputs,
+        state_bytes: shown.state_bytes,
+        compared,
+    })
 }
 
 /// Puts beside the other logs what only the laboratory knows, for whoever keeps them.

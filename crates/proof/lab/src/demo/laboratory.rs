@@ -23,6 +23,7 @@ use super::configuration::{self, GROUP, NETWORKS, NODES, PAIR, PRIORITY};
 use super::follow::Follower;
 use super::meter::Meter;
 use super::processes::Process;
+use super::program::{self, Shown};
 use crate::fault::{self, FaultPlan, LinkFaults};
 use crate::runlog::{Event, EventKind, Stall};
 
@@ -37,6 +38,53 @@ const CERTIFICATES_LAST: Duration = Duration::from_secs(24 * 3600);
 /// in step for a moment.
 const ORDER_TIMEOUT_NS: u64 = 2_000_000_000;
 const ORDER_AGAIN_NS: u64 = 50_000_000;
+
+/// What the pair runs.
+#[derive(Clone, Copy)]
+pub enum Load<'a> {
+    /// The controller of the simulated tanks, with these set points.
+    Tank(&'a QuadrupleTankParameters),
+    /// A program of the user.
+    Program(&'a Shown),
+}
+
+impl Load<'_> {
+    /// What stands of it in the configuration.
+    fn text(self, addresses: &Addresses) -> String {
+        match self {
+            Self::Tank(tank) => configuration::tank_text(addresses.plant, tank),
+            Self::Program(shown) => program::text(shown, GROUP, addresses.plant),
+        }
+    }
+
+    /// Arguments of the process of its field device, which listens on `listen` and writes `log`.
+    fn field(self, listen: String, log: String) -> Vec<String> {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let mut arguments = match self {
+            Self::Tank(_) => words("plant --check-epoch"),
+            Self::Program(_) => words("demo-device"),
+        };
+        arguments.extend(["--listen".into(), listen, "--log".into(), log]);
+        arguments.extend(words(&format!("--priority {PRIORITY}")));
+        match self {
+            Self::Tank(_) => {
+                arguments.extend(words(&format!(
+                    "--time-scale {}",
+                    configuration::TIME_SCALE
+                )));
+            }
+            Self::Program(shown) => {
+                let shape = shown.subject.borrow().shape();
+                let (inputs, outputs) = (shape.inputs, shape.outputs);
+                arguments.extend(words(&format!("--inputs {inputs} --outputs {outputs}")));
+                if let Some(file) = &shown.demo.data {
+                    arguments.extend(["--data".into(), file.display().to_string()]);
+                }
+            }
+        }
+        arguments
+    }
+}
 
 /// The running pair and everything around it. When it goes, all its processes have ended.
 pub struct Laboratory {
@@ -93,19 +141,19 @@ fn issue(directory: &Path) -> Result<(), Problem> {
 }
 
 impl Laboratory {
-    /// Starts everything; `tank` gives the set points.
+    /// Starts everything.
     ///
     /// # Errors
     /// If a process cannot be started or the configuration is refused.
     pub fn start(
         binary: &Path,
         directory: &Path,
-        tank: &QuadrupleTankParameters,
+        load: Load<'_>,
         waiter: Waiter,
     ) -> Result<Self, DemoError> {
         let addresses =
             Addresses::find().map_err(|e| DemoError::system("loopback addresses", e))?;
-        let text = configuration::text(directory, &addresses, tank);
+        let text = configuration::text(directory, &addresses, &load.text(&addresses));
         let config_path = directory.join("pair.toml");
         fs::write(&config_path, &text).map_err(|e| DemoError::system("the configuration", e))?;
         issue(directory).map_err(|e| DemoError::system("certificates", io::Error::other(e)))?;
@@ -126,12 +174,16 @@ impl Laboratory {
             events: Vec::new(),
             started_ns: now_ns(),
         };
-        laboratory.start_surroundings(&addresses)?;
+        laboratory.start_surroundings(&addresses, load)?;
         (0..NODES.len()).try_for_each(|node| laboratory.start_node(node))?;
         Ok(laboratory)
     }
 
-    fn start_surroundings(&mut self, addresses: &Addresses) -> Result<(), DemoError> {
+    fn start_surroundings(
+        &mut self,
+        addresses: &Addresses,
+        load: Load<'_>,
+    ) -> Result<(), DemoError> {
         for (network, address) in NETWORKS.iter().zip(addresses.witnesses) {
             let name = configuration::witness(network);
             let [left, right] = NODES.map(|node| format!("{node}.{PAIR}"));
@@ -145,20 +197,8 @@ impl Laboratory {
             self.witnesses.push(process);
         }
         let log = self.plant_log().display().to_string();
-        let scale = configuration::TIME_SCALE.to_string();
-        let listen = addresses.plant.to_string();
-        let arguments = [
-            "plant",
-            "--listen",
-            &listen,
-            "--log",
-            &log,
-            "--check-epoch",
-            "--time-scale",
-            &scale,
-            "--priority",
-            &PRIORITY.to_string(),
-        ];
+        let arguments = load.field(addresses.plant.to_string(), log);
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
         self.started_ns = now_ns();
         self.plant = Some(self.process("plant", &arguments)?);
         Ok(())

@@ -10,9 +10,10 @@ mod gather;
 mod laboratory;
 pub(crate) mod meter;
 pub(crate) mod processes;
+mod program;
 pub(crate) mod progress;
 mod repeat;
-mod report_file;
+pub(crate) mod report_file;
 pub(crate) mod result;
 mod script;
 
@@ -30,9 +31,13 @@ use serde_json::Value;
 use crate::evaluate::{Limits, evaluate};
 use crate::report;
 use crate::runlog::{LogError, PhaseKind};
-use laboratory::{Laboratory, Waiter};
+use laboratory::{Laboratory, Load, Waiter};
+use program::Shown;
 use progress::Progress;
 use report_file::ReportFile;
+
+pub use program::device::{DeviceOptions, run_device};
+pub use program::{CannotShow, DemoProgram, SEED, compare_log};
 
 /// What to demonstrate, and where to put what comes of it.
 #[derive(Clone, Debug)]
@@ -41,6 +46,8 @@ pub struct DemoOptions {
     pub binary: PathBuf,
     /// Where the report goes; repeated faults write none.
     pub report: PathBuf,
+    /// What the pair runs in place of the tank's controller, in the whole course.
+    pub program: Option<DemoProgram>,
     /// Repeat one fault this many times instead of the whole course.
     pub repeat: Option<u32>,
     /// Which fault; one kill after the other if only `repeat` is given.
@@ -150,6 +157,10 @@ pub enum DemoError {
     Refused(String),
     /// A log cannot be read.
     Log(LogError),
+    /// The user's program cannot be shown.
+    Program(CannotShow),
+    /// The user's program does not run alone, after it ran on the pair.
+    Alone(String),
 }
 
 impl DemoError {
@@ -190,6 +201,11 @@ impl fmt::Display for DemoError {
             ),
             Self::Refused(what) => f.write_str(what),
             Self::Log(error) => error.fmt(f),
+            Self::Program(cannot) => cannot.fmt(f),
+            Self::Alone(cause) => write!(
+                f,
+                "the program ran on the pair, and does not run alone to compare with: {cause}"
+            ),
         }
     }
 }
@@ -207,8 +223,11 @@ pub fn run_demo(options: &DemoOptions) -> Result<DemoOutcome, DemoError> {
     match (options.repeat, options.fault) {
         (None, None) => {
             let report = ReportFile::find(&options.report)?;
+            let shown = options.program.as_ref();
+            let shown = shown.map(|program| Shown::new(program, &options.stop));
+            let shown = shown.transpose().map_err(DemoError::Program)?;
             let directory = Directory::new(options.keep.as_deref())?;
-            run_course(options, &directory.path, &report)
+            run_course(options, &directory.path, (&report, shown.as_ref()))
         }
         (count, fault) => {
             let directory = Directory::new(options.keep.as_deref())?;
@@ -221,14 +240,20 @@ pub fn run_demo(options: &DemoOptions) -> Result<DemoOutcome, DemoError> {
 fn run_course(
     options: &DemoOptions,
     directory: &Path,
-    report: &ReportFile,
+    (report, shown): (&ReportFile, Option<&Shown>),
 ) -> Result<DemoOutcome, DemoError> {
     let tank = configuration::controller(&script::SET_POINT_STEPS);
+    let (load, limits) = match shown {
+        None => (Load::Tank(&tank), Limits::default()),
+        Some(shown) => {
+            let period_ns = shown.period().as_nanos();
+            (Load::Program(shown), Limits::for_period(period_ns))
+        }
+    };
     let waiter = Waiter::new(Arc::clone(&options.stop), Progress::new(script::planned()));
-    let mut laboratory = Laboratory::start(&options.binary, directory, &tank, waiter)?;
+    let mut laboratory = Laboratory::start(&options.binary, directory, load, waiter)?;
     let phases = script::run(&mut laboratory)?;
-    let run = gather::gather(&mut laboratory, &tank, phases)?;
-    let limits = Limits::default();
+    let run = gather::gather(&mut laboratory, load, phases)?;
     let promises = evaluate(&run, &limits);
     let page = report::render(&run, &promises, &limits, &result::about());
     let written = report.write(&page);

@@ -9,7 +9,7 @@ use bumpless_base::Random;
 use serde_json::{Value, json};
 
 use super::configuration::{self, NETWORKS};
-use super::laboratory::{Laboratory, Waiter, now_ns};
+use super::laboratory::{Laboratory, Load, Waiter, now_ns};
 use super::progress::Progress;
 use super::{DemoError, DemoOptions, DemoOutcome, FaultKind, gather, result};
 use crate::evaluate::statistics::OrderStatistics;
@@ -49,7 +49,7 @@ pub fn run(
     let tank = configuration::controller(&[]);
     let progress = Progress::new(ONE * (count + 3));
     let waiter = Waiter::new(Arc::clone(&options.stop), progress);
-    let mut laboratory = Laboratory::start(&options.binary, directory, &tank, waiter)?;
+    let mut laboratory = Laboratory::start(&options.binary, directory, Load::Tank(&tank), waiter)?;
     let mut random = Random::new(now_ns());
     let mut phases = Vec::new();
     let ready = laboratory.witnesses_ready_ns();
@@ -64,7 +64,7 @@ pub fn run(
         laboratory.wait_time(now_ns() + 100 * MS + random.below(20 * MS))?;
         phases.push(once(&mut laboratory, fault)?);
     }
-    let run = gather::gather(&mut laboratory, &tank, phases)?;
+    let run = gather::gather(&mut laboratory, Load::Tank(&tank), phases)?;
     Ok(outcome(&run, fault))
 }
 
@@ -269,7 +269,7 @@ mod tests {
                 primary_before: 0,
             });
             for n in 0..60 {
-                let outputs = [3.0; 2];
+                let outputs = vec![3.0; 2];
                 run.writes.push(Write {
                     time_ns,
                     writer: 0,

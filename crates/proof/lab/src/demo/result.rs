@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::DemoOutcome;
 use crate::evaluate::statistics::OrderStatistics;
-use crate::evaluate::{Promise, longest_gap};
+use crate::evaluate::{Promise, longest_gap, not_judged};
 use crate::report::About;
 use crate::runlog::Run;
 
@@ -58,14 +58,17 @@ pub fn of_course(
     DemoOutcome {
         held,
         text: format!(
-            "{}\n{}",
+            "{}\n{}{}",
             table(run, promises),
+            without(run),
             failure.clone().unwrap_or_else(|| format!("report: {name}"))
         ),
         json: json!({
             "schema": "bumpless.demo/1",
             "held": held,
             "promises": promises,
+            "not_judged": not_judged(run),
+            "program": program(run),
             "phases": phases,
             "packets_taken_away": run.injected,
             "stalls": stalls(run),
@@ -75,6 +78,44 @@ pub fn of_course(
         report: failure.is_none().then(|| report.to_owned()),
         report_failure: failure,
     }
+}
+
+/// The user's program, if one ran.
+fn program(run: &Run) -> Option<Value> {
+    let program = run.program.as_ref()?;
+    let differing = program.compared.iter().filter(|it| it.differs.is_some());
+    Some(json!({
+        "file": program.file,
+        "kind": program.kind,
+        "sha256": program.sha256,
+        "inputs": program.inputs,
+        "outputs": program.outputs,
+        "period_ns": run.period_ns,
+        "state_bytes": program.state_bytes,
+        "cycles_compared": program.compared.len(),
+        "cycles_differing": differing.count(),
+    }))
+}
+
+/// What is not judged of a user's program, for people: counted, with each reason once. Ends with a line end, if there is
+/// any.
+fn without(run: &Run) -> String {
+    let without = not_judged(run);
+    let mut reasons: Vec<(&str, &str, usize)> = Vec::new();
+    for one in &without {
+        match reasons
+            .iter_mut()
+            .find(|(promised, ..)| *promised == one.promised)
+        {
+            Some((.., count)) => *count += 1,
+            None => reasons.push((one.promised, one.why, 1)),
+        }
+    }
+    let mut text = String::new();
+    for (promised, why, count) in reasons {
+        let _ = writeln!(text, "not judged, in {count} phases: {promised}; {why}");
+    }
+    text
 }
 
 /// Stalls of the machine in numbers.

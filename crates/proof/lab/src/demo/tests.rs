@@ -38,7 +38,11 @@ fn faults_are_called_on_the_command_line_as_in_the_report() {
 fn the_configuration_of_the_demonstration_is_accepted() {
     let addresses = addresses::Addresses::find().unwrap();
     let tank = configuration::controller(&script::SET_POINT_STEPS);
-    let text = configuration::text(Path::new("/tmp/demo"), &addresses, &tank);
+    let text = configuration::text(
+        Path::new("/tmp/demo"),
+        &addresses,
+        &configuration::tank_text(addresses.plant, &tank),
+    );
     let config = bumpless_config::Config::parse(&text, "pair.toml")
         .unwrap_or_else(|problems| panic!("{text}\n{problems:#?}"));
     assert_eq!(config.nodes.len(), 2);

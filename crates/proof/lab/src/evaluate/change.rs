@@ -113,7 +113,11 @@ pub fn no_cycle_missed(run: &Run, phase: &Phase) -> Option<Promise> {
         seen += &format!("; the machine stalled at {excused} of these");
     }
     let held = writes.len() > 1 && missed.len() == excused;
-    let promised = "the tank's control misses no cycle, except while the machine stalls";
+    let whose = match run.program {
+        None => "the tank's control",
+        Some(_) => "the program",
+    };
+    let promised = format!("{whose} misses no cycle, except while the machine stalls");
     Some(Promise::in_phase("cycles", phase, promised, held, seen))
 }
 

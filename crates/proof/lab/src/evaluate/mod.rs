@@ -3,8 +3,10 @@
 //! Each promise can fail, and one whose evidence is missing counts as broken: silence proves
 //! nothing. The clauses are numbered in `spec/demo.md`.
 
+mod alone;
 mod change;
 mod outputs;
+mod own_faults;
 mod process;
 mod roles;
 pub mod statistics;
@@ -39,6 +41,20 @@ pub struct Limits {
     pub level_floor_mm: f64,
     /// Differences of transfer times below this are never called a delay, in microseconds.
     pub transfer_floor_us: f64,
+}
+
+impl Limits {
+    /// For a program with this period: a failover may cost what it costs with 10 ms, and as many cycles.
+    pub fn for_period(period_ns: u64) -> Self {
+        let tanks = Self::default();
+        let beyond = period_ns.saturating_sub(10_000_000) * 2;
+        Self {
+            gap_running_ns: tanks.gap_running_ns + beyond,
+            gap_failover_ns: tanks.gap_failover_ns + beyond,
+            gap_switchover_ns: tanks.gap_switchover_ns + beyond,
+            ..tanks
+        }
+    }
 }
 
 impl Default for Limits {
@@ -99,6 +115,44 @@ impl Promise {
     }
 }
 
+/// What is promised of the tank and cannot be judged of this run, with the reason.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct NotJudged {
+    /// The name that the promise would have.
+    pub id: String,
+    /// Phase that it is about.
+    pub phase: &'static str,
+    /// What would be promised.
+    pub promised: &'static str,
+    /// Why nobody can tell.
+    pub why: &'static str,
+}
+
+/// What of the demonstration's promises `run` cannot show.
+pub fn not_judged(run: &Run) -> Vec<NotJudged> {
+    let Some(program) = &run.program else {
+        return Vec::new();
+    };
+    let idle = alone::says_nothing(run, program);
+    let phases = run.phases.iter().flat_map(|phase| {
+        let id = phase.kind.id();
+        let process = (phase.kind != PhaseKind::Normal).then(|| NotJudged {
+            id: format!("process/{id}"),
+            phase: id,
+            promised: "levels as without the fault",
+            why: "what this program controls is unknown here, so no process runs without faults beside it",
+        });
+        let outputs = idle.map(|why| NotJudged {
+            id: format!("outputs/{id}"),
+            phase: id,
+            promised: alone::PROMISED,
+            why,
+        });
+        process.into_iter().chain(outputs)
+    });
+    phases.collect()
+}
+
 /// What must never happen, whatever is done to the pair.
 pub fn safety(run: &Run) -> Vec<Promise> {
     vec![
@@ -124,7 +178,8 @@ pub fn evaluate(run: &Run, limits: &Limits) -> Vec<Promise> {
         promises.extend(change::no_cycle_missed(run, phase));
         promises.push(roles::as_expected(run, phase));
         promises.extend(roles::redundancy_reported(run, phase, limits));
-        if phase.kind != PhaseKind::Normal {
+        promises.extend(alone::outputs_as_alone(run, phase));
+        if phase.kind != PhaseKind::Normal && run.program.is_none() {
             promises.push(process::level_unmoved(run, phase, limits));
         }
     }
@@ -142,12 +197,15 @@ fn record_is_whole(run: &Run) -> Promise {
         })
         .sum();
     let plant_lost = run.plant_lines_lost;
-    let complete = !run.writes.is_empty() && !run.events.is_empty() && !run.samples.is_empty();
+    let (shown, what) = match run.program {
+        None => (run.samples.len(), "samples"),
+        Some(_) => (run.reads.len(), "reads of inputs"),
+    };
+    let complete = !run.writes.is_empty() && !run.events.is_empty() && shown > 0;
     let seen = format!(
-        "{} writes, {} events, {} samples; lost: {lost} events, {} lines of the plant",
+        "{} writes, {} events, {shown} {what}; lost: {lost} events, {} lines of the plant",
         run.writes.len(),
         run.events.len(),
-        run.samples.len(),
         plant_lost.map_or("an unknown number of".into(), |n| n.to_string())
     );
     let held = lost == 0 && plant_lost == Some(0) && complete;

@@ -1,5 +1,6 @@
 //! How long the process was without a new output.
 
+use super::own_faults::{faults, kept_from_computing};
 use super::{Limits, Promise, ms};
 use crate::runlog::{EventKind, Phase, PhaseKind, Run};
 
@@ -71,7 +72,11 @@ pub fn gap(run: &Run, phase: &Phase, limits: &Limits) -> Promise {
         "outputs go on: never more than {} between two, stalls added",
         ms(limit)
     );
-    let gaps = judged(run, phase, limit, limits);
+    let (excused, gaps): (Vec<_>, Vec<_>) = judged(run, phase, limit, limits)
+        .into_iter()
+        .partition(|judged| {
+            judged.excess_ns() > 0 && kept_from_computing(run, judged.gap.from_ns, judged.gap.to_ns)
+        });
     let longest = gaps.iter().max_by_key(|judged| judged.gap.length_ns());
     let worst = gaps.iter().max_by_key(|judged| judged.excess_ns());
     let (Some(longest), Some(worst)) = (longest, worst) else {
@@ -83,6 +88,17 @@ pub fn gap(run: &Run, phase: &Phase, limits: &Limits) -> Promise {
     }
     if worst.limit_ns > limit {
         seen += "; with a failover in it";
+    }
+    if let Some(fault) = faults(run, worst.gap.from_ns, worst.gap.to_ns).next() {
+        seen += &format!("; the program failed in it: {}", fault.1);
+    }
+    if let Some(longest) = excused.iter().max_by_key(|judged| judged.gap.length_ns()) {
+        seen += &format!(
+            "; {} more of up to {}, in which the machine stalled, so that the program was stopped at its limit and began \
+             anew",
+            excused.len(),
+            ms(longest.gap.length_ns())
+        );
     }
     Promise::in_phase("gap", phase, promised, worst.excess_ns() <= 0, seen)
 }

@@ -1,5 +1,6 @@
 //! Who had which role, and whether lost redundancy was reported with its cause and regained.
 
+use super::own_faults::kept_from_computing;
 use super::{Limits, Promise, ms};
 use crate::runlog::{Event, EventKind, Phase, PhaseKind, RedundancyState, Run};
 
@@ -8,6 +9,8 @@ const BACKUP: &str = "backup";
 /// Within so many leases after a stall a change of roles can be its consequence: the lease runs
 /// out, and the other node takes over.
 const STALL_REACH_LEASES: u64 = 4;
+/// Within so much after a program was given up its role is handed over: for so long its next start is waited for.
+const HAND_OVER_REACH_NS: u64 = 1_500_000_000;
 
 /// Role of `node` just before `time_ns`; empty if it has not said one since its last start.
 pub fn role_at<'a>(run: &'a Run, node: &str, time_ns: u64) -> &'a str {
@@ -77,8 +80,7 @@ pub fn as_expected(run: &Run, phase: &Phase) -> Promise {
     }
     let moved = moved_by_a_stall(run, phase).filter(|_| !held);
     if let Some(event) = moved {
-        let length = ms(stalled_before(run, event));
-        ends += &format!("; {}; the machine had stalled {length}", describe(event));
+        ends += &format!("; {}; {}", describe(event), excuse(run, event));
     }
     let mut roles = [at_end(before), at_end(other)];
     roles.sort_unstable();
@@ -111,11 +113,7 @@ fn unchanged(run: &Run, phase: &Phase, before: &str, other: &str) -> Promise {
     let what = match (inexcusable, excused) {
         (Some(event), _) => describe(event),
         (None, Some(event)) => {
-            format!(
-                "{}; the machine had stalled {}",
-                describe(event),
-                ms(stalled_before(run, event))
-            )
+            format!("{}; {}", describe(event), excuse(run, event))
         }
         (None, None) => "nobody took over".into(),
     };
@@ -267,7 +265,21 @@ fn healed(run: &Run, from_ns: u64, to_ns: u64) -> Option<u64> {
 
 /// Whether a stall that can end a lease came shortly before `event`.
 fn is_excused(run: &Run, event: &Event) -> bool {
-    stalled_before(run, event) >= (run.lease_ns / 2).max(1)
+    stalled_before(run, event) >= (run.lease_ns / 2).max(1) || follows_a_stopped_program(run, event)
+}
+
+/// Whether a program that a stall had kept from answering was given up here shortly before: its role is handed over.
+fn follows_a_stopped_program(run: &Run, event: &Event) -> bool {
+    let since = event.time_ns.saturating_sub(HAND_OVER_REACH_NS);
+    kept_from_computing(run, since, event.time_ns)
+}
+
+/// What the machine did that excuses `event`.
+fn excuse(run: &Run, event: &Event) -> String {
+    match stalled_before(run, event) {
+        0 => "a stall had kept the program from answering, which was stopped".into(),
+        length => format!("the machine had stalled {}", ms(length)),
+    }
 }
 
 /// Whether the machine stalled shortly before `event`.

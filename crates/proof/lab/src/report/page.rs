@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::panel::Panel;
 use super::plots::{self, Plot};
-use crate::evaluate::{Limits, Promise, deviations, longest_gap};
+use crate::evaluate::{Limits, Promise, deviations, longest_gap, not_judged};
 use crate::runlog::{EventKind, PhaseKind, Run, TransferOutcome};
 use bumpless_svg::escape;
 
@@ -36,7 +36,7 @@ pub fn render(run: &Run, promises: &[Promise], limits: &Limits, about: &About) -
             "promises broken"
         }
     );
-    verdict(&mut page, promises);
+    verdict(&mut page, run, promises);
     tiles(&mut page, run);
     page.push_str("<h2>What happened</h2>\n");
     let names = Panel::phase_names(run, plots::extent(run));
@@ -53,7 +53,7 @@ pub fn render(run: &Run, promises: &[Promise], limits: &Limits, about: &About) -
 /// Broken promises that the headline names at most.
 const NAMED_MAX: usize = 6;
 
-fn verdict(page: &mut String, promises: &[Promise]) {
+fn verdict(page: &mut String, run: &Run, promises: &[Promise]) {
     let broken: Vec<_> = promises.iter().filter(|promise| !promise.held).collect();
     let (class, headline) = match broken.len() {
         0 => ("good", format!("All {} promises held", promises.len())),
@@ -71,8 +71,13 @@ fn verdict(page: &mut String, promises: &[Promise]) {
         "<section class=\"verdict {class}\"><h1>{headline}</h1>"
     );
     if broken.is_empty() {
-        page.push_str(
-            "<p>A pair of controllers kept a four-tank process under control while its networks lost \
+        let what = match &run.program {
+            None => "kept a four-tank process under control".into(),
+            Some(program) => format!("went on with {}", escape(&program.file)),
+        };
+        let _ = write!(
+            page,
+            "<p>A pair of controllers {what} while its networks lost \
              packets, one network was cut, the primary was killed, came back, handed over on order, \
              and was cut off from its partner.</p>",
         );
@@ -151,6 +156,28 @@ fn tiles(page: &mut String, run: &Run) {
         &format!("{} of {}", grouped(failed), grouped(safe + failed)),
         meaning,
     );
+    process_tile(page, run);
+    if run.injected > 0 {
+        tile(
+            page,
+            &grouped(run.injected),
+            "packets that the fault driver took away",
+        );
+    }
+    page.push_str("</section>\n");
+}
+
+/// What became of the process, or of the outputs where nobody knows the process.
+fn process_tile(page: &mut String, run: &Run) {
+    if let Some(program) = &run.program {
+        let differing = program.compared.iter().filter(|it| it.differs.is_some());
+        let (differing, all) = (differing.count() as u64, program.compared.len() as u64);
+        return tile(
+            page,
+            &format!("{} of {}", grouped(differing), grouped(all)),
+            "cycles whose outputs differ from those of the program when it runs alone",
+        );
+    }
     let (from, to) = plots::extent(run);
     let farthest = deviations(run, from, to)
         .into_iter()
@@ -161,14 +188,6 @@ fn tiles(page: &mut String, run: &Run) {
         &format!("{farthest:.2} mm"),
         "largest difference of any level from a run without faults",
     );
-    if run.injected > 0 {
-        tile(
-            page,
-            &grouped(run.injected),
-            "packets that the fault driver took away",
-        );
-    }
-    page.push_str("</section>\n");
 }
 
 fn card(page: &mut String, plot: &Plot, names: &str) {
@@ -227,6 +246,31 @@ fn table(page: &mut String, run: &Run, promises: &[Promise]) {
                 escape(&promise.seen)
             );
         }
+    }
+    page.push_str("</tbody></table>\n");
+    unjudged(page, run);
+}
+
+/// What of the tank's promises nobody can tell of a user's program.
+fn unjudged(page: &mut String, run: &Run) {
+    let without = not_judged(run);
+    if without.is_empty() {
+        return;
+    }
+    let _ = writeln!(
+        page,
+        "<h2>What was not judged</h2>\n<p>{} promises that the demonstration judges with its own tanks are in \
+         nobody's sight with this program, and count neither as held nor as broken.</p>\n\
+         <table><thead><tr><th>Not judged</th><th>Why</th></tr></thead><tbody>",
+        without.len()
+    );
+    for one in &without {
+        let (id, promised) = (escape(&one.id), escape(one.promised));
+        let why = escape(one.why);
+        let _ = writeln!(
+            page,
+            "<tr><td>{id}: {promised}</td><td data-label=\"Why\">{why}</td></tr>"
+        );
     }
     page.push_str("</tbody></table>\n");
 }

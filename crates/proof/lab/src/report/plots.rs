@@ -3,7 +3,7 @@
 use super::decimate::decimate;
 use super::panel::{COLUMNS, Panel, Scale};
 use crate::evaluate::{Limits, deviations, gaps_in};
-use crate::runlog::{EventKind, Run, Sample, TransferOutcome};
+use crate::runlog::{EventKind, OwnProgram, Run, Sample, TransferOutcome, Write};
 use bumpless_svg::Anchor;
 
 /// A drawing with its heading and the explanation of its colours.
@@ -29,15 +29,16 @@ pub fn extent(run: &Run) -> (u64, u64) {
 
 /// All plots in the order in which they stand on the page.
 pub fn all(run: &Run, limits: &Limits) -> Vec<Plot> {
-    let mut plots = vec![
-        levels(run, [0, 1]),
-        levels(run, [2, 3]),
-        deviation(run),
-        pumps(run),
-        roles(run),
-        gaps(run, limits),
-        transfers(run),
-    ];
+    let mut plots = match &run.program {
+        None => vec![
+            levels(run, [0, 1]),
+            levels(run, [2, 3]),
+            deviation(run),
+            pumps(run),
+        ],
+        Some(program) => vec![outputs(run, program)],
+    };
+    plots.extend([roles(run), gaps(run, limits), transfers(run)]);
     if !run.stalls.is_empty() {
         plots.push(stalls(run));
     }
@@ -148,7 +149,10 @@ fn pumps(run: &Run) -> Plot {
             .iter()
             .filter(|w| w.accepted && (extent.0..=extent.1).contains(&w.time_ns))
     };
-    let scale = scale_of(accepted().flat_map(|write| write.outputs), (0.0, 10.0));
+    let scale = scale_of(
+        accepted().flat_map(|write| write.outputs.iter().copied()),
+        (0.0, 10.0),
+    );
     let mut panel = Panel::new(run, extent, 130.0, scale);
     for (pump, tank) in TANKS[..2].iter().enumerate() {
         let points: Vec<_> = accepted()
@@ -165,6 +169,61 @@ fn pumps(run: &Run) -> Plot {
             .map(|i| (TANKS[i], format!("pump {}", i + 1)))
             .collect(),
         svg: panel.finish("pump voltages over time"),
+    }
+}
+
+/// The first outputs of a program, each between its own least and greatest value, and where one differs.
+fn outputs(run: &Run, program: &OwnProgram) -> Plot {
+    let extent = extent(run);
+    let inside = |time_ns: u64| (extent.0..=extent.1).contains(&time_ns);
+    let accepted = || {
+        run.writes
+            .iter()
+            .filter(|write| write.accepted && inside(write.time_ns))
+    };
+    let mut panel = Panel::new(run, extent, 150.0, Scale::Linear(-0.05, 1.05));
+    let shown = program.outputs.min(TANKS.len());
+    let mut key: Vec<(&'static str, String)> = Vec::new();
+    for (output, class) in TANKS[..shown].iter().enumerate() {
+        let value = |write: &Write| write.outputs.get(output).copied().unwrap_or(f64::NAN);
+        let (low, high) = accepted()
+            .map(value)
+            .fold((f64::MAX, f64::MIN), |(low, high), value| {
+                (low.min(value), high.max(value))
+            });
+        let share = |value: f64| match high > low {
+            true => (value - low) / (high - low),
+            false => 0.5,
+        };
+        let points: Vec<_> = accepted()
+            .map(|write| (panel.x(write.time_ns), panel.y(share(value(write)))))
+            .collect();
+        let curve = decimate(&points, COLUMNS);
+        panel.svg.polyline(&format!("curve {class}"), curve);
+        key.push((
+            class,
+            format!("output {output}, from {low:.4} to {high:.4}"),
+        ));
+    }
+    let differing = program.compared.iter().filter(|it| it.differs.is_some());
+    let crosses: Vec<_> = differing
+        .filter(|it| inside(it.time_ns))
+        .map(|it| (panel.x(it.time_ns), panel.y(1.0)))
+        .collect();
+    for &place in decimate(&crosses, COLUMNS / 4).iter() {
+        panel.svg.cross("failed", place);
+    }
+    if !crosses.is_empty() {
+        key.push(("failedkey", "differs from the program alone".into()));
+    }
+    Plot {
+        heading: "Outputs, each in its own range",
+        note: format!(
+            "The first {shown} of {}: every write that the device accepted, whoever sent it.",
+            program.outputs
+        ),
+        key,
+        svg: panel.finish("outputs over time"),
     }
 }
 

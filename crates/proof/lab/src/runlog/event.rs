@@ -123,6 +123,12 @@ pub enum EventKind {
         /// What became of it.
         outcome: OutputOutcome,
     },
+    /// An execution of the program failed.
+    ProgramFault {
+        /// Cycle, kind and more of it.
+        #[serde(default)]
+        cause: String,
+    },
     /// Cycles that were not started because the one before ran over them.
     Overrun {
         /// How many.

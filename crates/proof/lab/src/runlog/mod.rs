@@ -24,10 +24,49 @@ pub struct Write {
     pub epoch: u64,
     /// Execution cycle whose outputs these are.
     pub cycle: u64,
-    /// Pump voltages in volts.
-    pub outputs: [f64; 2],
+    /// The outputs: pump voltages in volts, or those of the user's program.
+    pub outputs: Vec<f64>,
     /// Whether the plant took it.
     pub accepted: bool,
+}
+
+/// Inputs that a program's device has given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// When.
+    pub time_ns: u64,
+    /// Which row of inputs: the cycle of the last output that the device had taken.
+    pub row: u64,
+}
+
+/// An accepted write beside what the program gives when it runs alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// When it was accepted.
+    pub time_ns: u64,
+    /// Its cycle.
+    pub cycle: u64,
+    /// How it differs, if it does.
+    pub differs: Option<String>,
+}
+
+/// A program of the user that ran in place of the tank's controller.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct OwnProgram {
+    /// Its file.
+    pub file: String,
+    /// The kind of its host.
+    pub kind: &'static str,
+    /// The SHA-256 of its file, in hexadecimal digits.
+    pub sha256: String,
+    /// How many inputs it has.
+    pub inputs: usize,
+    /// How many outputs it has.
+    pub outputs: usize,
+    /// Bytes of its state.
+    pub state_bytes: usize,
+    /// Every accepted write beside what it gives alone, in order of time.
+    pub compared: Vec<Compared>,
 }
 
 /// The process at one moment.
@@ -166,6 +205,10 @@ pub struct Run {
     pub samples: Vec<Sample>,
     /// The same run computed without faults, in order of time.
     pub baseline: Vec<Sample>,
+    /// What a program's device has given, in order of time.
+    pub reads: Vec<Read>,
+    /// The user's program, if one ran in place of the tank's controller: then there is no process.
+    pub program: Option<OwnProgram>,
     /// Lines that the plant could not write; `None` if it did not say.
     pub plant_lines_lost: Option<u64>,
     /// Events of all nodes in order of time.
@@ -210,6 +253,7 @@ impl Run {
     pub fn sort(&mut self) {
         self.writes.sort_by_key(|write| write.time_ns);
         self.samples.sort_by_key(|sample| sample.time_ns);
+        self.reads.sort_by_key(|read| read.time_ns);
         self.events.sort_by_key(|event| event.time_ns);
         self.stalls.sort_by_key(|stall| stall.time_ns);
     }

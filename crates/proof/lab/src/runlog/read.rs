@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use bumpless_controller::plant::log::Line;
 use serde::de::DeserializeOwned;
 
-use super::{Event, Sample, Write};
+use super::{Event, Read, Sample, Write};
 
 /// A log that cannot be used.
 #[derive(Debug)]
@@ -78,6 +78,8 @@ pub struct PlantLog {
     /// The process in order of time, each with its process time in seconds. The plant does not know
     /// set points; they are zero.
     pub samples: Vec<(f64, Sample)>,
+    /// Inputs that a program's device has given, in order of time.
+    pub reads: Vec<Read>,
     /// Lines that the plant could not write; `None` if it did not end in order and so did not say.
     pub lines_lost: Option<u64>,
 }
@@ -91,6 +93,10 @@ pub fn read_plant(path: &Path) -> Result<PlantLog, LogError> {
     for line in lines::<Line>(path)? {
         match line {
             Line::Start { .. } => {}
+            Line::Inputs { at_ns, after } => log.reads.push(Read {
+                time_ns: at_ns,
+                row: after,
+            }),
             Line::Levels {
                 at_ns,
                 process_s,
@@ -113,13 +119,15 @@ pub fn read_plant(path: &Path) -> Result<PlantLog, LogError> {
                 accepted,
                 ..
             } => {
-                let output = |i: usize| outputs.get(i).copied().flatten().unwrap_or(f64::NAN);
                 log.writes.push(Write {
                     time_ns: at_ns,
                     writer: writer.into(),
                     epoch: epoch.into(),
                     cycle,
-                    outputs: [output(0), output(1)],
+                    outputs: outputs
+                        .into_iter()
+                        .map(|value| value.unwrap_or(f64::NAN))
+                        .collect(),
                     accepted,
                 });
             }

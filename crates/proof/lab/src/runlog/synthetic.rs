@@ -91,7 +91,7 @@ fn writes(run: &mut Run, times: &Times) {
             _ => (1, 5),
         };
         let phase = time as f64 / 4e9;
-        let outputs = [3.0 + 0.4 * phase.sin(), 3.0 + 0.3 * phase.cos()];
+        let outputs = vec![3.0 + 0.4 * phase.sin(), 3.0 + 0.3 * phase.cos()];
         let time_ns = time + random.below(MS);
         run.writes.push(Write {
             time_ns,

@@ -15,7 +15,9 @@ pub fn right(directory: &Path) -> String {
 
 fn plain(directory: &Path) -> String {
     let tank = configuration::controller(&[]);
-    configuration::text(directory, &Hosts::addresses(), &tank)
+    let addresses = Hosts::addresses();
+    let application = configuration::tank_text(addresses.plant, &tank);
+    configuration::text(directory, &addresses, &application)
 }
 
 /// The right file with an application beside the tank whose state fills packets.

@@ -84,7 +84,7 @@ mod tests {
                 writer,
                 epoch,
                 cycle,
-                outputs: [0.0; 2],
+                outputs: vec![0.0; 2],
                 accepted: true,
             };
             ledger.take(&write, &mut count);

@@ -325,7 +325,7 @@ impl<'a> Pair<'a> {
                     writer: writer.into(),
                     epoch: epoch.into(),
                     cycle,
-                    outputs: [f64::NAN; 2],
+                    outputs: vec![f64::NAN; 2],
                     accepted,
                 };
                 self.ledger.take(&write, count);

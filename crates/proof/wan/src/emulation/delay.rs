@@ -76,7 +76,7 @@ fn times(topology: &Topology, host: NodeId) -> Vec<u32> {
 }
 
 /// The address that a packet is from.
-fn source(header: &[u8]) -> Option<IpAddr> {
+pub fn source(header: &[u8]) -> Option<IpAddr> {
     match header.first()? >> 4 {
         4 => header
             .get(12..16)?
@@ -90,11 +90,15 @@ fn source(header: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Holds packets of all hosts until they are due; ends only by an error.
+/// Holds packets of all queues until they are due; ends only by an error. `due` says when one is that has come to the queue
+/// of this place at this time, by its header.
 ///
 /// # Errors
 /// The kernel cannot be waited for.
-pub fn hold(queues: &mut [Queue], times: &Times) -> io::Result<()> {
+pub fn hold(
+    queues: &mut [Queue],
+    mut due: impl FnMut(usize, Instant, &[u8]) -> Instant,
+) -> io::Result<()> {
     // By default the kernel wakes a thread up to 50 us later than it asks for.
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     let ready = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -126,7 +130,7 @@ pub fn hold(queues: &mut [Queue], times: &Times) -> io::Result<()> {
             let come = Instant::now();
             // A host that has been sent more than the kernel keeps has lost some, as a full queue does.
             let _ = queues[place].take(TURN, |id, header| {
-                held.push(Reverse((come + times.of(place, header), place, id)));
+                held.push(Reverse((due(place, come, header), place, id)));
             });
         }
         while let Some(Reverse((due, place, id))) = held.peek().copied() {

@@ -60,7 +60,9 @@ pub fn keep(
         .map_err(|error| error.to_string())?;
     ready();
     if network.delays == Delays::Held {
-        let held = delay::hold(&mut queues, &times);
+        let held = delay::hold(&mut queues, |host, come, header| {
+            come + times.of(host, header)
+        });
         return Err(format!("packets cannot be delayed any more: {held:?}"));
     }
     loop {

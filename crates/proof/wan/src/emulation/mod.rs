@@ -13,11 +13,13 @@
 //! | `up` | that process started, and its answer |
 //! | `processes` | programs that run in a network |
 //! | `outage` | links and nodes that carry nothing |
+//! | `backup` | a second way from one host to others, with delays of its own |
 //! | `down` | the end of a network |
 //!
 //! Nothing of a network is in the namespace of the machine itself, and nothing has a name: the kernel removes all of it when
 //! the process that holds it ends. So there is nothing to be cleaned up after a crash but two files.
 
+mod backup;
 mod build;
 mod delay;
 mod down;
@@ -31,11 +33,13 @@ mod processes;
 mod routes;
 mod up;
 
+pub use backup::{Backup, Line, Lines};
 pub use build::Delays;
 pub use down::down;
 pub use keeper::keep;
 pub use namespace::enter;
+pub use needs::lacking;
 pub use outage::{cut, ends_of, heal, outages};
 pub use place::{Place, PlaceError, Running};
 pub use processes::{Process, processes};
-pub use up::{UpError, answer, order, up};
+pub use up::{Tie, UpError, answer, end_with_starter, order, up, up_tied};

@@ -64,11 +64,13 @@ pub fn cut(running: &Running, topology: &Topology, links: &[usize]) -> io::Resul
 /// # Errors
 /// The kernel refuses.
 pub fn heal(running: &Running, topology: &Topology, links: &[usize]) -> io::Result<()> {
-    let whole: Vec<_> = outages(running, topology)?;
+    // Only the ends of these links are asked, not the whole network: other traffic goes on meanwhile.
+    let ends = links.iter().flat_map(|&index| topology.links()[index].ends);
+    let dead = found(running, topology, ends.collect())?;
     let links: Vec<_> = links
         .iter()
         .copied()
-        .filter(|index| whole.contains(index))
+        .filter(|index| dead.contains(index))
         .collect();
     each_end(running, topology, &links, |node, index, number| {
         let socket = namespace::socket()?;
@@ -90,13 +92,18 @@ pub fn heal(running: &Running, topology: &Topology, links: &[usize]) -> io::Resu
 /// # Errors
 /// The kernel does not tell.
 pub fn outages(running: &Running, topology: &Topology) -> io::Result<Vec<usize>> {
-    thread::scope(|scope| scope.spawn(|| lost(running, topology)).join())
+    found(running, topology, topology.places().collect())
+}
+
+/// Those of the links at these nodes.
+fn found(running: &Running, topology: &Topology, nodes: Vec<NodeId>) -> io::Result<Vec<usize>> {
+    thread::scope(|scope| scope.spawn(|| lost(running, topology, &nodes)).join())
         .unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic")))
 }
 
-fn lost(running: &Running, topology: &Topology) -> io::Result<Vec<usize>> {
+fn lost(running: &Running, topology: &Topology, nodes: &[NodeId]) -> io::Result<Vec<usize>> {
     let mut cut = Vec::new();
-    for node in topology.places() {
+    for &node in nodes {
         namespace::enter(&File::open(running.namespace(node.index()))?)?;
         namespace::socket()?.dump(link::queues().bytes(), |_, body| {
             let kind = attributes(body, link::QUEUEING_LEN).find(|(kind, _)| *kind == 1);

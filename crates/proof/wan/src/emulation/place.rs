@@ -1,10 +1,10 @@
 //! Where a network is known by its name: a lock that its process has for as long as it lives, and a file that tells of it.
 
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::fd::RawFd;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -169,8 +169,23 @@ impl Place {
             .map_err(|error| PlaceError::System(path, error))
     }
 
+    /// A folder for what belongs to the network while it is up, readable for its owner alone; gone with its other files.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn folder(&self) -> Result<PathBuf, PlaceError> {
+        let path = self.file("d");
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&path)
+            .map_err(|error| PlaceError::System(path.clone(), error))?;
+        Ok(path)
+    }
+
     /// Removes all files. Nothing can be done about one that does not go.
     pub fn clear(&self, lock: Lock) {
+        let _ = fs::remove_dir_all(self.file("d"));
         for ending in ["json", "part", "lock"] {
             let _ = fs::remove_file(self.file(ending));
         }

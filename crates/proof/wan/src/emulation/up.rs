@@ -2,7 +2,8 @@
 
 use std::fmt;
 use std::io::{self, BufRead, Read, Write};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,33 @@ pub fn up(
     pool: Pool,
     keeper: &mut Command,
 ) -> Result<Running, UpError> {
+    up_tied(place, topology, pool, keeper).map(|(running, _)| running)
+}
+
+/// A network's process, which ends with this value if it calls [`end_with_starter`], even if its owner is killed.
+#[derive(Debug)]
+pub struct Tie(Option<Child>);
+
+impl Drop for Tie {
+    fn drop(&mut self) {
+        if let Some(mut process) = self.0.take() {
+            process.stdin = None;
+            // It ends in order by `down` before, and by the end of its input otherwise.
+            let _ = process.wait();
+        }
+    }
+}
+
+/// As [`up`], and gives what holds the process.
+///
+/// # Errors
+/// [`UpError`].
+pub fn up_tied(
+    place: &Place,
+    topology: &Topology,
+    pool: Pool,
+    keeper: &mut Command,
+) -> Result<(Running, Tie), UpError> {
     if let Some(running) = place.running()? {
         return Err(UpError::Taken(place.name().to_owned(), running.pid));
     }
@@ -80,23 +108,21 @@ pub fn up(
     if !lacking.is_empty() {
         return Err(UpError::Lacking(lacking));
     }
-    let why =
-        started(topology, pool, keeper).map_err(|error| UpError::Failed(error.to_string()))?;
-    if !why.is_empty() {
-        return Err(UpError::Failed(why));
-    }
-    place.running()?.ok_or_else(|| {
+    let process = started(topology, pool, keeper).map_err(UpError::Failed)?;
+    let running = place.running()?.ok_or_else(|| {
         UpError::Failed("the process that held it was ended as soon as it was up".to_owned())
-    })
+    })?;
+    Ok((running, Tie(Some(process))))
 }
 
-/// Starts the keeper; gives what it says is wrong.
-fn started(topology: &Topology, pool: Pool, keeper: &mut Command) -> io::Result<String> {
+/// Starts the keeper, or gives what it says is wrong.
+fn started(topology: &Topology, pool: Pool, keeper: &mut Command) -> Result<Child, String> {
     let mut process = keeper
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
-        .spawn()?;
+        .spawn()
+        .map_err(|error| error.to_string())?;
     let order = Order {
         pool: pool.to_string(),
         topology: topology.to_json(),
@@ -104,7 +130,7 @@ fn started(topology: &Topology, pool: Pool, keeper: &mut Command) -> io::Result<
     let mut order = serde_json::to_string(&order).expect("strings are JSON");
     order.push('\n');
     // It stays open: by its end the keeper knows that nobody waits any more.
-    let mut input = process.stdin.take().expect("a pipe");
+    let input = process.stdin.as_mut().expect("a pipe");
     let output = process.stdout.take().expect("a pipe");
     let mut answer = String::new();
     let heard = input
@@ -112,11 +138,11 @@ fn started(topology: &Topology, pool: Pool, keeper: &mut Command) -> io::Result<
         .and_then(|()| io::BufReader::new(output).read_line(&mut answer));
     let answer = match heard {
         Ok(0) | Err(_) => "the process that was to hold it ended without a word",
-        Ok(_) if answer.trim() == UP => return Ok(String::new()),
+        Ok(_) if answer.trim() == UP => return Ok(process),
         Ok(_) => answer.trim(),
     };
     let _ = process.wait();
-    Ok(answer.to_owned())
+    Err(answer.to_owned())
 }
 
 /// What the keeper writes when the network is up.
@@ -130,6 +156,15 @@ pub fn answer(why: Option<&str>) {
     // An answer that nobody reads any more changes nothing.
     let _ = writeln!(output, "{}", why.unwrap_or(UP).replace('\n', " "));
     let _ = output.flush();
+}
+
+/// Has the calling keeper end, and its network with it, when the input ends that its [`order`] came on: whoever started it
+/// holds that by a [`Tie`].
+pub fn end_with_starter() {
+    thread::spawn(|| {
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        std::process::exit(0);
+    });
 }
 
 /// Reads what the keeper is told on standard input, and gives a way to ask whether that has ended.

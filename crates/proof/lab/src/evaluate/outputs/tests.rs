@@ -1,7 +1,7 @@
 use crate::evaluate::tests::{broken, judge, only, start_of};
 use crate::evaluate::{longest_gap, ms};
 use crate::runlog::synthetic::{self, MS};
-use crate::runlog::{PhaseKind, Stall};
+use crate::runlog::{Event, EventKind, PhaseKind, Run, Stall};
 
 #[test]
 fn a_gap_in_the_outputs_is_found_and_a_stall_excuses_only_its_length() {
@@ -66,4 +66,44 @@ fn outputs_that_end_early_are_a_gap() {
     let end = run.phases.last().unwrap().to_ns;
     run.writes.retain(|write| write.time_ns < end - 100 * MS);
     assert_eq!(broken(&run), only(&["gap/change-kill"]));
+}
+
+#[test]
+fn a_program_stopped_at_its_limit_excuses_the_gap_only_while_the_machine_stalled() {
+    let mut run = synthetic::run();
+    let from = start_of(&run, PhaseKind::Normal) + 500 * MS;
+    let to = from + 250 * MS;
+    run.writes
+        .retain(|write| !(from..to).contains(&write.time_ns));
+    let fault = |kind: &str| Event {
+        time_ns: from + 10 * MS,
+        node: "left".into(),
+        kind: EventKind::ProgramFault {
+            cause: format!("cycle 7: {kind}: it had not answered"),
+        },
+    };
+    let seen = |run: &Run| {
+        let promises = judge(run).into_iter();
+        let mut gaps = promises.filter(|promise| promise.id == "gap/normal");
+        gaps.next().unwrap().seen
+    };
+    run.events.push(fault("overrun"));
+    run.sort();
+    assert_eq!(broken(&run), only(&["gap/normal"]));
+    assert!(seen(&run).contains("the program failed in it: cycle 7"));
+    run.stalls = vec![Stall {
+        time_ns: from + 12 * MS,
+        length_ns: 5 * MS,
+        seen_by: "meter".into(),
+    }];
+    assert_eq!(broken(&run), only(&[]));
+    let told = seen(&run);
+    assert!(told.contains("1 more of up to 2"), "{told}");
+    // A crash is no matter of time.
+    for event in &mut run.events {
+        if let EventKind::ProgramFault { cause } = &mut event.kind {
+            *cause = "cycle 7: crash: signal 11".into();
+        }
+    }
+    assert_eq!(broken(&run), only(&["gap/normal"]));
 }

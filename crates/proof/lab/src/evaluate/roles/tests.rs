@@ -191,3 +191,36 @@ fn a_role_that_goes_back_is_excused_by_a_stall_and_by_nothing_else() {
         assert!(!broken(&run).contains(id), "{:?}", broken(&run));
     }
 }
+
+#[test]
+fn a_hand_over_of_a_program_that_a_stall_kept_from_answering_is_the_machines_doing() {
+    let mut run = synthetic::run();
+    let at = start_of(&run, PhaseKind::CutOne) + 900 * MS;
+    let role = |from: &str, to: &str| EventKind::Role {
+        from: from.into(),
+        to: to.into(),
+        epoch: 9,
+        cause: "handed over to the partner".into(),
+    };
+    let event = |after: u64, kind| Event {
+        time_ns: at + after * MS,
+        node: "left".into(),
+        kind,
+    };
+    run.events.push(event(300, role("primary", "backup")));
+    run.events.push(event(400, role("backup", "primary")));
+    run.sort();
+    assert!(broken(&run).contains(&"roles/cut-a".to_owned()));
+    let fault = |kind: &str| EventKind::ProgramFault {
+        cause: format!("cycle 9: {kind}: it had not answered"),
+    };
+    run.events.push(event(10, fault("overrun")));
+    run.sort();
+    assert!(broken(&run).contains(&"roles/cut-a".to_owned()), "no stall");
+    run.stalls.push(Stall {
+        time_ns: at + 11 * MS,
+        length_ns: 4 * MS,
+        seen_by: "meter".into(),
+    });
+    assert!(!broken(&run).contains(&"roles/cut-a".to_owned()));
+}

@@ -18,7 +18,7 @@ fn evidence(gap_ms: u64) -> Evidence {
         writer: 0,
         epoch: 2,
         cycle: cycle as u64,
-        outputs: [0.0; 2],
+        outputs: vec![0.0; 2],
         accepted: true,
     };
     Evidence {

@@ -3,6 +3,8 @@
 //! What is asserted of the verdict are the promises that no stall of the machine excuses; the others
 //! depend on how promptly this machine runs processes, and the demonstration itself judges them.
 
+mod program;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -1,0 +1,72 @@
+//! `bumpless guard check`: every error of a host's file at once, and what would keep this host from running it.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use bumpless_guard_daemon::{Config, check_host, flows_in_words, sample};
+use clap::Args;
+use serde_json::json;
+
+use crate::output::{self, Outcome};
+
+/// Check a host's file and print every error at once, with line and remedy; then what keeps this host from running it
+///
+/// Exit status 0: it can run here. 1: the file is right, and something is missing on this host. 2: the file is wrong.
+#[derive(Debug, Args)]
+pub struct Check {
+    /// The host's file
+    #[arg(required_unless_present = "sample")]
+    config: Option<PathBuf>,
+    /// Print a file in which every field is explained, and exit
+    #[arg(long, conflicts_with_all = ["config", "json"])]
+    sample: bool,
+    /// Print the result as JSON (schema bumpless.guard.check/1)
+    #[arg(long)]
+    json: bool,
+}
+
+impl Check {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let Some(path) = self.config.filter(|_| !self.sample) else {
+            output::print_line(sample().trim_end());
+            return Ok(ExitCode::SUCCESS);
+        };
+        let config = super::load(&path, self.json)?;
+        let missing: Vec<_> = check_host(&config)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        match self.json {
+            true => output::print_line(json!({
+                "schema": "bumpless.guard.check/1",
+                "ok": true,
+                "problems": [],
+                "flows": config.flows.len(),
+                "packets_per_s": config.packets_per_s(),
+                "budgets_percent_of_processor": config.load_percent(),
+                "runs_here": missing.is_empty(),
+                "missing_here": missing,
+            })),
+            false => print(&config, &path.display().to_string(), &missing),
+        }
+        Ok(ExitCode::from(u8::from(!missing.is_empty())))
+    }
+}
+
+fn print(config: &Config, name: &str, missing: &[String]) {
+    output::print_line(format_args!(
+        "{name} is valid: {} on {}; all budgets together let in {:.0} packets a second, {:.1} % of a processor at {} ns each",
+        flows_in_words(config.flows.len()),
+        config.host.interfaces.join(", "),
+        config.packets_per_s(),
+        config.load_percent(),
+        config.host.packet_ns
+    ));
+    for it in missing {
+        output::print_line(format_args!("this host cannot run it: {it}"));
+    }
+    if missing.is_empty() {
+        output::print_line("this host can run it");
+    }
+}

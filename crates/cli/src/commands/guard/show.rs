@@ -1,0 +1,118 @@
+//! `bumpless guard status` and `top`: what the daemon on this host says of itself.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use super::{Daemon, picture};
+use crate::output::{self, Failure, Outcome};
+use crate::screen::Screen;
+use crate::stop;
+
+/// Between two looks at whether the view is to end.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Show interfaces, flows with their budgets, and what was dropped by which rule
+///
+/// Exit status 1 if the daemon does not answer.
+#[derive(Debug, Args)]
+pub struct Status {
+    /// The host's file
+    config: PathBuf,
+    /// Print JSON (schema bumpless.guard.status/1)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Show the same live, with rates, until Ctrl-C
+///
+/// In place on a terminal, else one block below the other; with --json one line each time.
+#[derive(Debug, Args)]
+pub struct Top {
+    /// The host's file
+    config: PathBuf,
+    /// Look again every SECONDS (0.1 to 3600)
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    every: Duration,
+    /// End after so many looks
+    #[arg(long, value_name = "LOOKS")]
+    count: Option<u64>,
+    /// Print JSON (schema bumpless.guard.status/1 with per_s)
+    #[arg(long)]
+    json: bool,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok();
+    let seconds = seconds.filter(|seconds| (0.1..=3600.0).contains(seconds));
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "give 0.1 to 3600 seconds".to_owned())
+}
+
+impl Status {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let status = Daemon::of(&self.config, self.json).and_then(|daemon| daemon.status());
+        let status = status.map_err(|failure| failure.in_json(self.json))?;
+        match self.json {
+            true => output::print_line(&status),
+            false => picture::lines(&status).iter().for_each(output::print_line),
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Top {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let json = self.json;
+        self.execute().map_err(|failure| failure.in_json(json))?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn execute(self) -> Result<(), Failure> {
+        let daemon = Daemon::of(&self.config, self.json)?;
+        let stop = stop::stop_flag()?;
+        let mut screen = Screen::new();
+        let mut before = daemon.status()?;
+        let mut due = Instant::now();
+        let mut left = self.count.unwrap_or(u64::MAX);
+        while left > 0 {
+            due += self.every;
+            while !stop.load(Ordering::Relaxed) && Instant::now() < due {
+                thread::sleep(LOOK.min(due.saturating_duration_since(Instant::now())));
+            }
+            if stop.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            // What was missed while the process was stopped is not made up for.
+            due = due.max(Instant::now() - self.every);
+            let is_read = match daemon.status() {
+                Ok(status) => {
+                    let mut shown = status.clone();
+                    picture::add_rates(&mut shown, &before);
+                    before = status;
+                    match self.json {
+                        true => output::print_text(&format!("{shown}\n")),
+                        false => screen.show(&picture::lines(&shown)),
+                    }
+                }
+                // It may be starting again, and the view goes on then.
+                Err(failure) if self.json => {
+                    output::print_text(&format!("{}\n", failure.as_json()))
+                }
+                Err(failure) => screen.show(failure.lines()),
+            };
+            if !is_read {
+                return Ok(());
+            }
+            left -= 1;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! A program on the command line: which it is, and how it is started.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use bumpless_base::Duration;
+use bumpless_host::kit::Table;
+use bumpless_host::subject::{Named, Unfit};
+use clap::Args;
+
+use crate::output::Failure;
+
+/// A program's file and what belongs to it.
+#[derive(Clone, Debug, Args)]
+pub struct Subjected {
+    /// The program's file
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub how: How,
+}
+
+/// How a program is started, and with which period.
+#[derive(Clone, Debug, Args)]
+#[group(skip)]
+pub struct How {
+    /// What starts the file, with spaces between words, as `command` in the configuration [default for a .py: python3]
+    #[arg(long, value_name = "WORDS")]
+    command: Option<String>,
+    /// An argument behind the file, as in `arguments` in the configuration; once for each
+    #[arg(long = "argument", value_name = "WORD", allow_hyphen_values = true)]
+    arguments: Vec<String>,
+    /// The program's period [default: what the program needs, else 10]
+    #[arg(long, value_name = "MS", value_parser = milliseconds)]
+    period: Option<f64>,
+}
+
+impl Subjected {
+    /// The program that is meant.
+    pub fn named(&self) -> Named {
+        self.how.named(&self.file)
+    }
+}
+
+impl How {
+    /// Whether nothing is said.
+    pub fn is_silent(&self) -> bool {
+        self.command.is_none() && self.arguments.is_empty() && self.period.is_none()
+    }
+
+    /// The program in `file`, started like that.
+    pub fn named(&self, file: &Path) -> Named {
+        let command = self.command.as_deref().unwrap_or_default();
+        Named {
+            command: command.split_whitespace().map(str::to_owned).collect(),
+            arguments: self.arguments.clone(),
+            period: self.period.map(span),
+            ..Named::new(file)
+        }
+    }
+}
+
+/// Milliseconds as an option has them.
+pub fn milliseconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if (0.001..=60_000.0).contains(&number) => Ok(number),
+        _ => Err("give milliseconds from 0.001 to 60000".into()),
+    }
+}
+
+/// As a span of time.
+pub fn span(milliseconds: f64) -> Duration {
+    Duration::from_nanos((milliseconds * 1e6).round() as u64)
+}
+
+/// Why a program is not taken.
+pub fn refused(unfit: &Unfit) -> Failure {
+    match unfit.is_usage() {
+        true => Failure::usage(unfit),
+        false => Failure::refused(unfit),
+    }
+}
+
+/// The inputs in the file of `--data`.
+///
+/// # Errors
+/// It cannot be read, or is no table.
+pub fn table(path: &Path) -> Result<Table, Failure> {
+    let told = |cause: String| Failure::usage(format_args!("--data {}: {cause}", path.display()));
+    let text = fs::read_to_string(path).map_err(|error| told(error.to_string()))?;
+    Table::parse(&text).map_err(|error| told(error.to_string()))
+}
+
+/// Whether the table has a column for each of the program's inputs.
+///
+/// # Errors
+/// It has not.
+pub fn fits(table: Option<&Table>, inputs: usize) -> Result<(), Failure> {
+    match table.map(Table::columns) {
+        Some(columns) if columns != inputs => Err(Failure::usage(format_args!(
+            "--data: the table has {columns} columns, and the program has {inputs} inputs; give a column for each"
+        ))),
+        _ => Ok(()),
+    }
+}

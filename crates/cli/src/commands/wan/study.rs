@@ -1,0 +1,141 @@
+//! `bumpless wan study`: the fifth paper's study of failovers.
+
+use std::env;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bumpless_lab::study::{self, Study, StudyOptions};
+use bumpless_wan::address::Pool;
+use bumpless_wan::emulation::{Line, Place};
+use clap::Args;
+
+use super::Network;
+use crate::output::{self, Failure, INTERRUPTED, Outcome};
+use crate::stop;
+
+/// Measure failovers over the network, with every transport that this machine has and with ours (fifth paper, V)
+///
+/// Messages of 1,000 bytes every 50 ms, echoed, between a control centre and substations; the way dies at random after a
+/// quarter to a half of a run, without anybody being told, and is back after as long. It takes root, and leaves nothing.
+/// Exit status 0 only if everything planned was measured and every promise of ours held.
+#[derive(Debug, Args)]
+pub struct Run {
+    #[command(flatten)]
+    network: Network,
+    /// Name of the network meanwhile
+    #[arg(long, default_value = "study")]
+    name: String,
+    /// Runs of each case
+    #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    runs: u32,
+    /// Seconds of a run
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(2..=600))]
+    seconds: u64,
+    /// Runs side by side at most, each with a substation of its own
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=60))]
+    side_by_side: u32,
+    /// Only these transports, such as tcp,redundant-tcp
+    #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = transport)]
+    transports: Vec<String>,
+    /// Programs that are built apart, as bench/peers/build.sh makes them: echo-quinn for QUIC
+    #[arg(long, value_name = "DIRECTORY")]
+    peers_dir: Option<PathBuf>,
+    /// Only with this backup: ethernet or lte
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = line)]
+    backups: Vec<Line>,
+    /// What all chance is drawn from; the time if left out
+    #[arg(long)]
+    seed: Option<u64>,
+    /// Write study.json, outages.csv, tables.txt and report.html into this directory
+    #[arg(long, value_name = "DIRECTORY")]
+    output: Option<PathBuf>,
+    /// Measure nothing: show a kept study.json again
+    #[arg(long, value_name = "FILE")]
+    show: Option<PathBuf>,
+    /// Print the result as JSON (schema bumpless.wan-study/1)
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn transport(text: &str) -> Result<String, String> {
+    match study::is_transport(text) {
+        true => Ok(text.to_owned()),
+        false => {
+            let known: Vec<_> = study::transports().collect();
+            Err(format!("give {}", known.join(", ")))
+        }
+    }
+}
+
+fn line(text: &str) -> Result<Line, String> {
+    match text {
+        "ethernet" => Ok(Line::Ethernet),
+        "lte" => Ok(Line::Lte),
+        _ => Err("give ethernet or lte".to_owned()),
+    }
+}
+
+impl Run {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let json = self.json;
+        let study = match &self.show {
+            Some(file) => study::read(file).map_err(Failure::refused)?,
+            None => self.measure()?,
+        };
+        if let Some(directory) = &self.output {
+            study::write(&study, directory).map_err(Failure::refused)?;
+        }
+        if json {
+            output::print_line(serde_json::to_string(&study).map_err(Failure::refused)?);
+        } else {
+            output::print_line(study::text(&study));
+        }
+        Ok(ExitCode::from(match (study.held(), study.complete) {
+            (false, _) => 1,
+            (true, false) => INTERRUPTED,
+            (true, true) => 0,
+        }))
+    }
+
+    fn measure(&self) -> Result<Study, Failure> {
+        if self.network.pool != Pool::V4 {
+            return Err(Failure::usage(
+                "a study has addresses of its own; leave --pool out",
+            ));
+        }
+        let topology = self.network.topology()?;
+        let options = StudyOptions {
+            binary: env::current_exe().map_err(Failure::refused)?,
+            place: Place::new(&self.name).map_err(Failure::usage)?,
+            topology,
+            transports: self.transports.clone(),
+            peers: self.peers_dir.clone(),
+            backups: match self.backups.is_empty() {
+                true => vec![Line::Ethernet, Line::Lte],
+                false => self.backups.clone(),
+            },
+            runs: self.runs,
+            seconds: self.seconds,
+            side_by_side: self.side_by_side as usize,
+            seed: self.seed.unwrap_or_else(time_as_seed),
+            stop: stop::stop_flag()?,
+        };
+        // A line for each tenth.
+        let told = AtomicUsize::new(0);
+        let tell = |done: usize, of: usize| {
+            let tenth = done * 10 / of;
+            if told.fetch_max(tenth, Ordering::Relaxed) < tenth {
+                output::warn(format_args!("{done} of {of} runs done"));
+            }
+        };
+        study::run_study(&options, &tell).map_err(Failure::refused)
+    }
+}
+
+fn time_as_seed() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| now.as_secs() ^ u64::from(now.subsec_nanos()))
+}

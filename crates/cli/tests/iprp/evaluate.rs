@@ -1,0 +1,74 @@
+//! `bumpless iprp evaluate`: a slice of a few seconds of the paper's evaluation.
+
+use std::process::Command;
+
+use bumpless_testing::{need_namespaces, page};
+use serde_json::Value;
+
+use crate::support::process::{BUMPLESS, outcome};
+
+pub fn a_slice_of_the_evaluation_finds_the_losses_that_theory_says_and_keeps_its_raw_data() {
+    need_namespaces();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let measure = || {
+        let mut command = Command::new(BUMPLESS);
+        command.args([
+            "iprp",
+            "evaluate",
+            "--json",
+            "--flows",
+            "10",
+            "--seconds",
+            "2",
+        ]);
+        command.args(["--scenario", "5", "--cost-seconds", "1"]);
+        command.args(["--cost-sessions", "0", "--output"]);
+        outcome(&command.arg(&out).output().unwrap())
+    };
+    let (mut told, mut errors, mut status) = measure();
+    // A machine that stands still for a second is told as such.
+    if errors.contains("measure again") {
+        (told, errors, status) = measure();
+    }
+    assert_eq!(status, Some(0), "{told}{errors}");
+    let result: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(result["schema"], "bumpless.iprp.evaluate/1");
+    let scenarios = result["scenarios"].as_array().unwrap();
+    let numbers: Vec<_> = scenarios.iter().map(|it| it["scenario"].as_u64()).collect();
+    assert_eq!(numbers, [Some(5)]);
+    for it in scenarios {
+        assert_eq!(it["lost_though_a_copy_came"], 0, "{it}");
+        assert_eq!(it["doubled"], 0);
+        assert!(it["sent"].as_u64().unwrap() >= 900, "{it}");
+        for network in it["networks"].as_array().unwrap() {
+            let loss = network["loss_percent"].as_f64().unwrap();
+            assert!((2.5..8.0).contains(&loss), "{it}");
+        }
+    }
+    // What the program waits is what the faster copy takes, and a way through both hosts that is shorter than that.
+    let delays = &result["delays"];
+    let median = |of: &Value| of["p50"].as_u64().unwrap();
+    let (least, program) = (median(&delays["least_ns"]), median(&delays["program_ns"]));
+    assert!((5_000_000..10_000_000).contains(&least), "{delays}");
+    assert!(least <= program, "{delays}");
+    for network in delays["networks_ns"].as_array().unwrap() {
+        assert!(median(network) > least, "{delays}");
+    }
+    assert_eq!(result["cost"][0]["sessions"], 0);
+    assert_eq!(result["cost"].as_array().unwrap().len(), 1);
+    // Everything is kept: each datagram, and a page that needs nothing else.
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    let whole: Value = serde_json::from_str(&read("run.json")).unwrap();
+    let flows = whole["raw"][0]["flows"].as_array().unwrap();
+    let lost = flows
+        .iter()
+        .flat_map(|it| it["program"].as_array().unwrap());
+    let lost = lost.filter(|it| **it == -1).count() as u64;
+    assert_eq!(Some(lost), whole["scenarios"][0]["lost"].as_u64());
+    assert!(whole["settings"]["host"]["kernel"].is_string());
+    assert!(read("tables.txt").contains("table III"));
+    let report = read("report.html");
+    assert_eq!(page::loads(&report), [""; 0]);
+    assert!(report.contains("class=\"iprp\"") && report.contains("polyline"));
+}

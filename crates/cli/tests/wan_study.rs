@@ -1,0 +1,200 @@
+//! A slice of the study of failovers: an outage of TCP and one of TCP under iPRP, and nothing is left behind.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bumpless_testing::need_namespaces;
+use serde_json::Value;
+
+/// Arguments of a study of this test alone, over a small network.
+fn study(test: &str, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+    let name = format!("t{}-{test}", std::process::id());
+    command
+        .args(["wan", "study", "--name", &name, "--backbone-pairs", "3"])
+        .args(["--backups", "ethernet", "--transports", "tcp,redundant-tcp"])
+        .args(["--side-by-side", "4", "--runs", "1", "--seed", "5"])
+        .args(more);
+    command
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
+}
+
+/// What the network of a test's study is, while it is up.
+fn status(test: &str) -> Option<Value> {
+    let name = format!("t{}-{test}", std::process::id());
+    let told = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+        .args(["wan", "status", "--json", "--name", &name])
+        .output()
+        .unwrap();
+    let told: Value = serde_json::from_slice(&told.stdout).ok()?;
+    (told["schema"] == "bumpless.wan-status/1").then_some(told)
+}
+
+fn no_file_is_left(test: &str) {
+    for ending in ["d", "json", "lock", "part"] {
+        let file = format!("/run/bumpless-wan-t{}-{test}.{ending}", std::process::id());
+        assert!(!Path::new(&file).exists(), "{file}");
+    }
+}
+
+fn until(what: &str, condition: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !condition() {
+        assert!(since.elapsed() < Duration::from_secs(20), "{what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The run of a transport with an outage.
+fn run<'a>(study: &'a Value, transport: &str) -> &'a Value {
+    let mut runs = study["runs"].as_array().unwrap().iter();
+    let found = runs.find(|run| run["transport"] == transport && !run["cut_ns"].is_null());
+    found.unwrap_or_else(|| panic!("no outage of {transport}: {study}"))
+}
+
+/// Round trips of the messages that left while the way was dead, in order of their length; none is missing.
+fn through(run: &Value) -> Vec<u64> {
+    let us = |key: &str| run[key].as_u64().unwrap() / 1000;
+    let trips = run["rtt_us"].as_array().unwrap().iter().enumerate();
+    let dead = us("cut_ns")..us("healed_ns");
+    let mut through: Vec<u64> = trips
+        .filter(|(number, _)| dead.contains(&(*number as u64 * 50_000)))
+        .map(|(number, trip)| {
+            let answered = trip.as_u64();
+            answered.unwrap_or_else(|| panic!("message {number} has no answer: {run}"))
+        })
+        .collect();
+    assert!(through.len() >= 15, "{} messages: {run}", through.len());
+    through.sort_unstable();
+    through
+}
+
+fn tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt() {
+    need_namespaces();
+    let directory = tempfile::tempdir().unwrap();
+    let output = directory.path().join("kept");
+    let arguments = ["--seconds", "4", "--json", "--output"];
+    let output = output.to_str().unwrap();
+    let done = study("whole", &arguments).arg(output).output().unwrap();
+    let told: Value = serde_json::from_slice(&done.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {}", said(&done));
+    });
+    assert_eq!(told["schema"], "bumpless.wan-study/1");
+    assert_eq!(told["complete"], true);
+    let runs = told["runs"].as_array().unwrap();
+    assert_eq!(runs.len(), 4, "both ways alone, and two outages");
+    assert!(runs.iter().all(|run| run["error"].is_null()), "{told}");
+    // The network's way and the backup are as they should be, at least.
+    for run in runs.iter().filter(|run| run["cut_ns"].is_null()) {
+        let least = run["rtt_us"].as_array().unwrap().iter();
+        let least = least.filter_map(Value::as_u64).min().unwrap();
+        let way = match run["over"].as_str() {
+            Some("backup") => 3_600,
+            _ => run["path_us"].as_u64().unwrap(),
+        };
+        assert!((way..way + 3_000).contains(&least), "{least}: {run}");
+    }
+    let tcp = run(&told, "tcp");
+    let slowest = *through(tcp).last().unwrap();
+    assert!(slowest >= 45_000, "no outage was felt: {tcp}");
+    assert!(tcp["switched_ns"].is_u64(), "{tcp}");
+    let ours = run(&told, "redundant-tcp");
+    let trips = through(ours);
+    assert!(trips[trips.len() / 2] < 10_000, "{trips:?}");
+    assert!(ours["switched_ns"].is_null(), "{ours}");
+    let promise = &told["promises"][0];
+    assert!(promise["count"].as_u64().unwrap() >= 15, "{promise}");
+    // Whether this machine was quick enough is not the test's business; that it is told is.
+    assert_eq!(
+        done.status.code(),
+        Some(i32::from(promise["held"] == false))
+    );
+    let shown = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+        .args(["wan", "study", "--show"])
+        .arg(Path::new(output).join("study.json"))
+        .output()
+        .unwrap();
+    assert!(said(&shown).contains("RQ3"), "{}", said(&shown));
+    assert_eq!(shown.status.code(), done.status.code());
+    assert!(Path::new(output).join("report.html").exists());
+    no_file_is_left("whole");
+    assert_eq!(status("whole"), None, "the network is gone");
+}
+
+/// Starts a study, and waits until its network is up and both ends of it have daemons.
+fn started(test: &str) -> (Child, Vec<u64>) {
+    let mut study = study(test, &["--seconds", "60", "--json"]);
+    let study = study.stdout(Stdio::piped()).stderr(Stdio::null());
+    let study = study.spawn().unwrap();
+    let pids = || -> Vec<u64> {
+        let told = status(test).unwrap_or_default();
+        let programs = told["programs"].as_array().into_iter().flatten();
+        let daemons = programs.filter(|it| it["pid"] != u64::from(study.id()));
+        daemons.filter_map(|it| it["pid"].as_u64()).collect()
+    };
+    until("five daemons", || pids().len() == 5);
+    let pids = pids();
+    (study, pids)
+}
+
+fn is_gone(pid: u64) -> bool {
+    !Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn signal(process: &Child, name: &str) {
+    let pid = process.id().to_string();
+    let sent = Command::new("kill").args([name, &pid]).status();
+    assert!(sent.unwrap().success());
+}
+
+fn a_study_that_is_stopped_or_killed_leaves_nothing() {
+    need_namespaces();
+    let (killed, daemons) = started("killed");
+    signal(&killed, "-KILL");
+    assert!(!killed.wait_with_output().unwrap().status.success());
+    until("daemons are gone", || {
+        daemons.iter().all(|&pid| is_gone(pid))
+    });
+    until("the network is gone", || status("killed").is_none());
+    no_file_is_left("killed");
+
+    let (stopped, daemons) = started("stopped");
+    signal(&stopped, "-INT");
+    let output = stopped.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130), "{}", said(&output));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(told["complete"], false);
+    assert!(daemons.iter().all(|&pid| is_gone(pid)));
+    no_file_is_left("stopped");
+    assert_eq!(status("stopped"), None);
+}
+
+fn what_cannot_be_is_refused_before_anything_is_made() {
+    for (wrong, words) in [
+        (["--transports", "sctp"], "redundant-tcp"),
+        (["--backups", "5g"], "ethernet or lte"),
+        (["--pool", "10.0.0.0/16"], "--pool"),
+        (["--chain-routers", "0"], "--chain-routers"),
+        (["--show", "/no/such"], "cannot read /no/such"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+        let output = command.args(["wan", "study"]).args(wrong).output().unwrap();
+        assert!(!output.status.success(), "{wrong:?}");
+        assert!(
+            said(&output).contains(words),
+            "{wrong:?}: {}",
+            said(&output)
+        );
+    }
+}
+
+bumpless_testing::tests!(
+    tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt,
+    a_study_that_is_stopped_or_killed_leaves_nothing,
+    what_cannot_be_is_refused_before_anything_is_made,
+);

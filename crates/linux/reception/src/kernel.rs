@@ -1,0 +1,413 @@
+//! The kernel's interface to programs and maps (bpf(2), linux/bpf.h), as far as it is used.
+
+use std::ffi::CString;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use crate::assembler::Instruction;
+
+const MAP_CREATE: libc::c_long = 0;
+const MAP_LOOK_UP: libc::c_long = 1;
+const MAP_UPDATE: libc::c_long = 2;
+const PROGRAM_LOAD: libc::c_long = 5;
+const PROGRAM_TEST_RUN: libc::c_long = 10;
+const PROGRAM_BY_ID: libc::c_long = 13;
+const INFO: libc::c_long = 15;
+const LINK_CREATE: libc::c_long = 28;
+
+const XDP_PROGRAM: u32 = 6;
+const XDP_ATTACH: u32 = 37;
+const LIVE_FRAMES: u32 = 1 << 1;
+/// The kernel's name of our programs, as `bpftool` and others show it.
+pub const NAME: &str = "bumpless_guard";
+
+/// What kind of map.
+#[derive(Clone, Copy, Debug)]
+pub enum MapKind {
+    /// Found by key.
+    Hash = 1,
+    /// Numbered elements.
+    Array = 2,
+    /// Numbered elements, for each processor one.
+    ArrayPerProcessor = 6,
+}
+
+/// Where in the kernel an interface runs a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// In the driver, before there is a buffer of the kernel's.
+    Native,
+    /// Right behind the driver, which has made a buffer already ("generic", "skb").
+    Generic,
+}
+
+impl Mode {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Generic => "generic",
+        }
+    }
+
+    const fn flag(self) -> u32 {
+        match self {
+            Self::Native => 1 << 2,
+            Self::Generic => 1 << 1,
+        }
+    }
+}
+
+/// One call. `attribute` is one of the kernel's structures, without padding that is not written.
+fn bpf<T>(command: libc::c_long, attribute: &mut T) -> io::Result<i32> {
+    let pointer = std::ptr::from_mut(attribute);
+    // SAFETY: `attribute` is a `repr(C)` structure of the kernel's that lives through the call, its size is told, and every
+    // address in it is that of memory of the caller's that does, too, and is as long as the lengths beside it say.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, pointer, size_of::<T>()) };
+    match result {
+        0.. => Ok(result as i32),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The same for calls that make a descriptor.
+fn bpf_opening<T>(command: libc::c_long, attribute: &mut T) -> io::Result<OwnedFd> {
+    let descriptor = bpf(command, attribute)?;
+    // SAFETY: the kernel has just made this descriptor (with close-on-exec), and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+}
+
+fn short_name(name: &str) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    for (to, from) in bytes.iter_mut().zip(name.bytes().take(15)) {
+        *to = from;
+    }
+    bytes
+}
+
+/// A map.
+#[derive(Debug)]
+pub struct Map {
+    descriptor: OwnedFd,
+    key_len: usize,
+    /// Bytes of what a look-up gives: for each processor, where the kind says so.
+    value_len: usize,
+}
+
+#[repr(C)]
+struct MapArguments {
+    kind: u32,
+    key_len: u32,
+    value_len: u32,
+    entries: u32,
+    flags: u32,
+    inner: u32,
+    node: u32,
+    name: [u8; 16],
+}
+
+#[repr(C)]
+struct ElementArguments {
+    map: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+impl Map {
+    /// A map of so many entries.
+    pub fn new(
+        kind: MapKind,
+        key_len: usize,
+        value_len: usize,
+        entries: usize,
+    ) -> io::Result<Self> {
+        let mut arguments = MapArguments {
+            kind: kind as u32,
+            key_len: key_len as u32,
+            value_len: value_len as u32,
+            entries: entries as u32,
+            flags: 0,
+            inner: 0,
+            node: 0,
+            name: short_name(NAME),
+        };
+        let processors = match kind {
+            MapKind::ArrayPerProcessor => processors()?,
+            _ => 1,
+        };
+        Ok(Self {
+            descriptor: bpf_opening(MAP_CREATE, &mut arguments)?,
+            key_len,
+            value_len: value_len.next_multiple_of(8) * processors,
+        })
+    }
+
+    /// Its descriptor, as programs name it.
+    pub fn number(&self) -> i32 {
+        self.descriptor.as_raw_fd()
+    }
+
+    /// Puts a value in, in the place of one that is there.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> io::Result<()> {
+        let too_short = value.len().next_multiple_of(8) < self.value_len;
+        if key.len() != self.key_len || too_short {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut arguments = ElementArguments {
+            map: self.number() as u32,
+            padding: 0,
+            key: key.as_ptr() as u64,
+            value: value.as_ptr() as u64,
+            flags: 0,
+        };
+        bpf(MAP_UPDATE, &mut arguments).map(drop)
+    }
+
+    /// The value at `key`; those of all processors, one behind the other.
+    pub fn get(&self, key: &[u8]) -> io::Result<Vec<u8>> {
+        if key.len() != self.key_len {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut value = vec![0; self.value_len];
+        let mut arguments = ElementArguments {
+            map: self.number() as u32,
+            padding: 0,
+            key: key.as_ptr() as u64,
+            value: value.as_mut_ptr() as u64,
+            flags: 0,
+        };
+        bpf(MAP_LOOK_UP, &mut arguments)?;
+        Ok(value)
+    }
+}
+
+/// Processors that the kernel reckons with: the highest number, and one.
+fn processors() -> io::Result<usize> {
+    let text = std::fs::read_to_string("/sys/devices/system/cpu/possible")?;
+    last_processor(&text).map(|last| last + 1).ok_or_else(|| {
+        io::Error::other("the kernel does not tell how many processors there may be")
+    })
+}
+
+fn last_processor(text: &str) -> Option<usize> {
+    text.trim().rsplit([',', '-']).next()?.parse().ok()
+}
+
+#[repr(C)]
+struct LoadArguments {
+    kind: u32,
+    count: u32,
+    code: u64,
+    license: u64,
+    log_level: u32,
+    log_size: u32,
+    log: u64,
+    kernel: u32,
+    flags: u32,
+    name: [u8; 16],
+    interface: u32,
+    attach: u32,
+}
+
+#[repr(C)]
+#[derive(Default)]
+struct TestArguments {
+    program: u32,
+    verdict: u32,
+    data_len: u32,
+    out_len: u32,
+    data: u64,
+    out: u64,
+    repeat: u32,
+    duration: u32,
+    context_len: u32,
+    context_out_len: u32,
+    context: u64,
+    context_out: u64,
+    flags: u32,
+    processor: u32,
+    batch: u32,
+    padding: u32,
+}
+
+/// A program that the kernel has verified.
+#[derive(Debug)]
+pub struct Program(OwnedFd);
+
+impl Program {
+    /// Has the kernel verify and keep a program.
+    ///
+    /// # Errors
+    /// The kernel's, with what its verifier says at the end.
+    pub fn load(code: &[Instruction]) -> io::Result<Self> {
+        match Self::attempt(code, &mut []) {
+            Err(error) if error.raw_os_error() != Some(libc::EPERM) => {
+                let mut log = vec![0; 1 << 20];
+                Self::attempt(code, &mut log).map_err(|error| {
+                    // Behind the first zero is what was said of ways that turned out well.
+                    let said = log.split(|&byte| byte == 0).next().unwrap_or_default();
+                    let said = String::from_utf8_lossy(said);
+                    let lines: Vec<_> = said.trim().lines().collect();
+                    let last = &lines[lines.len().saturating_sub(4)..];
+                    io::Error::new(error.kind(), format!("{error} {}", last.join("; ")))
+                })
+            }
+            other => other,
+        }
+    }
+
+    fn attempt(code: &[Instruction], log: &mut [u8]) -> io::Result<Self> {
+        let license = CString::from(c"Dual MIT/GPL");
+        let mut arguments = LoadArguments {
+            kind: XDP_PROGRAM,
+            count: code.len() as u32,
+            code: code.as_ptr() as u64,
+            license: license.as_ptr() as u64,
+            log_level: u32::from(!log.is_empty()),
+            log_size: log.len() as u32,
+            log: match log.len() {
+                0 => 0,
+                _ => log.as_mut_ptr() as u64,
+            },
+            kernel: 0,
+            flags: 0,
+            name: short_name(NAME),
+            interface: 0,
+            attach: XDP_ATTACH,
+        };
+        bpf_opening(PROGRAM_LOAD, &mut arguments).map(Self)
+    }
+
+    /// Attaches it to an interface for as long as the link is held, and never in the place of another program.
+    pub fn attach(&self, interface: u32, mode: Mode) -> io::Result<Link> {
+        #[repr(C)]
+        struct Arguments {
+            program: u32,
+            interface: u32,
+            attach: u32,
+            flags: u32,
+        }
+        let mut arguments = Arguments {
+            program: self.0.as_raw_fd() as u32,
+            interface,
+            attach: XDP_ATTACH,
+            flags: mode.flag(),
+        };
+        bpf_opening(LINK_CREATE, &mut arguments).map(Link)
+    }
+
+    /// Runs it `count` times on a frame of at least 14 bytes: what it answers at last.
+    pub fn test(&self, frame: &[u8], count: u32) -> io::Result<u32> {
+        let mut arguments = TestArguments {
+            program: self.0.as_raw_fd() as u32,
+            data_len: frame.len() as u32,
+            data: frame.as_ptr() as u64,
+            repeat: count,
+            ..TestArguments::default()
+        };
+        bpf(PROGRAM_TEST_RUN, &mut arguments)?;
+        Ok(arguments.verdict)
+    }
+
+    /// Has `count` copies of a frame arrive at an interface whose driver runs programs, as its driver would bring them: what is
+    /// passed goes the kernel's whole way (Linux 5.18).
+    pub fn arrive(&self, frame: &[u8], count: u32, interface: u32) -> io::Result<()> {
+        // What a program sees of a frame: begin, end, metadata, interface, queue, interface out.
+        let context = [0, frame.len() as u32, 0, interface, 0, 0];
+        let mut arguments = TestArguments {
+            program: self.0.as_raw_fd() as u32,
+            data_len: frame.len() as u32,
+            data: frame.as_ptr() as u64,
+            repeat: count,
+            context_len: size_of_val(&context) as u32,
+            context: context.as_ptr() as u64,
+            flags: LIVE_FRAMES,
+            ..TestArguments::default()
+        };
+        bpf(PROGRAM_TEST_RUN, &mut arguments).map(drop)
+    }
+}
+
+#[repr(C)]
+struct InfoArguments {
+    descriptor: u32,
+    len: u32,
+    info: u64,
+}
+
+fn info<const N: usize>(descriptor: &OwnedFd) -> io::Result<[u8; N]> {
+    let mut info = [0; N];
+    let mut arguments = InfoArguments {
+        descriptor: descriptor.as_raw_fd() as u32,
+        len: N as u32,
+        info: info.as_mut_ptr() as u64,
+    };
+    bpf(INFO, &mut arguments)?;
+    Ok(info)
+}
+
+/// A program's way to an interface, which ends with it.
+#[derive(Debug)]
+pub struct Link(OwnedFd);
+
+impl Link {
+    /// Whether the interface is there still.
+    pub fn holds(&self) -> bool {
+        let index =
+            info::<64>(&self.0).map(|info| u32::from_ne_bytes([16, 17, 18, 19].map(|at| info[at])));
+        index.is_ok_and(|index| index != 0)
+    }
+}
+
+/// The name of the program with this number.
+pub fn program_name(number: u32) -> io::Result<String> {
+    #[repr(C)]
+    struct Arguments {
+        number: u32,
+        next: u32,
+        flags: u32,
+    }
+    let mut arguments = Arguments {
+        number,
+        next: 0,
+        flags: 0,
+    };
+    let program = bpf_opening(PROGRAM_BY_ID, &mut arguments)?;
+    let info = info::<80>(&program)?;
+    let name = info[64..].split(|&byte| byte == 0).next();
+    Ok(String::from_utf8_lossy(name.unwrap_or_default()).into_owned())
+}
+
+/// The kernel's number of the interface with this name in the thread's namespace; `None`: there is none.
+pub fn interface_number(name: &str) -> Option<u32> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: `name` is a string that lives through the call.
+    let number = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    (number != 0).then_some(number)
+}
+
+/// Nanoseconds on the clock of [`crate::assembler::Helper::Now`].
+pub fn now() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a structure of the kernel's that it fills.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_processors_is_read_as_the_kernel_writes_it() {
+        assert_eq!(last_processor("0-7\n"), Some(7));
+        assert_eq!(last_processor("0\n"), Some(0));
+        assert_eq!(last_processor("0-3,6-9\n"), Some(9));
+        assert_eq!(last_processor("\n"), None);
+    }
+}

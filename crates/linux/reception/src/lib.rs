@@ -1,0 +1,35 @@
+//! Reception under load on Linux: frames are classified and budgeted at the driver, before the kernel makes buffers of them.
+//!
+//! `spec/reception.md` has the clauses (V-50 and further). The setup is that of `bumpless_guard`, and so is the answer to every frame: the
+//! core is the slow twin with which the program is compared. What Linux has instead of the core's queues and its overall budget are
+//! sockets with their buffers and priorities, and NAPI, which polls under load by itself.
+//!
+//! | module | owns |
+//! |---|---|
+//! | `assembler` | instructions of the kernel's virtual machine |
+//! | `layout` | what program and process share, from the setup of a guard |
+//! | `program` | the program at the driver |
+//! | `kernel` | the kernel's interface to programs and maps |
+//! | `filter` | a program with its maps, for one interface |
+//! | `named` | flows with names and budgets for the rest, as a setup |
+//! | `occupant` | who else has a program on an interface |
+//! | `rights` | what the kernel permits, and how more is granted |
+//! | `reception` | filters on a host's interfaces for as long as the process lives |
+
+mod assembler;
+mod filter;
+mod kernel;
+mod layout;
+mod named;
+mod occupant;
+mod program;
+mod reception;
+mod rights;
+
+pub use filter::{Counts, Filter, LoadError};
+pub use kernel::{Link, Mode};
+pub use layout::{CAPACITY_MAX, PERIOD_MIN};
+pub use named::{NamedFlow, REST_PERIOD, Rest, name_of_rest, setup, terms_of};
+pub use occupant::Occupant;
+pub use reception::{AttachError, InterfaceReport, Reception, StartError, survey};
+pub use rights::{Missing, missing, remedy};

@@ -1,0 +1,137 @@
+//! Flows with names and budgets for the rest: what a host's file or a pair's plan says, as a setup.
+
+use bumpless_base::Duration;
+use bumpless_guard::{Flow, FlowId, Match, Priority, Rate, Setup, Terms};
+
+/// A flow with its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedFlow {
+    /// Its name.
+    pub name: String,
+    /// What belongs to it.
+    pub matches: Vec<Match>,
+    /// How much of it is received, on each interface.
+    pub rate: Rate,
+}
+
+/// Budgets of what belongs to no flow, in packets a second on each interface; none: nothing of it is received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// Finding addresses (ARP, neighbour discovery).
+    pub resolution: u32,
+    /// ICMP.
+    pub icmp: u32,
+    /// Pieces of IP packets.
+    pub fragments: u32,
+    /// Ports that nobody registered.
+    pub unregistered: u32,
+    /// What is not understood.
+    pub unknown: u32,
+}
+
+impl Rest {
+    /// Enough for a host's other services, and so little that a flood of each kind takes a few hundredths of a processor together. The
+    /// rest is not dropped altogether: who guards a host from afar would cut off their own session, the answers to its
+    /// name server, clock and updates, and what keeps its links up (LACP, spanning tree).
+    pub const USUAL: Self = Self {
+        resolution: 500,
+        icmp: 500,
+        fragments: 500,
+        unregistered: 10_000,
+        unknown: 500,
+    };
+}
+
+/// Budgets of the rest are given for a second, and renewed ten times in it.
+pub const REST_PERIOD: Duration = Duration::from_millis(100);
+
+/// The terms of so many packets a second.
+fn per_second(packets: u32) -> Terms {
+    let share = (1_000_000_000 / REST_PERIOD.as_nanos()) as u32;
+    match packets {
+        0 => Terms::CLOSED,
+        _ => terms(Rate {
+            capacity: packets.div_ceil(share),
+            period: REST_PERIOD,
+        }),
+    }
+}
+
+fn terms(rate: Rate) -> Terms {
+    match rate.capacity {
+        0 => Terms::CLOSED,
+        _ => Terms {
+            priority: Priority(0),
+            rate: Some(rate),
+            queue: u16::MAX,
+        },
+    }
+}
+
+/// The setup of these flows and the rest.
+pub fn setup(flows: &[NamedFlow], rest: &Rest) -> Setup {
+    let one = |flow: &NamedFlow| Flow {
+        matches: flow.matches.clone(),
+        terms: terms(flow.rate),
+    };
+    Setup {
+        flows: flows.iter().map(one).collect(),
+        resolution: per_second(rest.resolution),
+        icmp: per_second(rest.icmp),
+        fragments: per_second(rest.fragments),
+        unregistered: per_second(rest.unregistered),
+        unknown: per_second(rest.unknown),
+        // Queues are the sockets'.
+        ..Setup::closed(2)
+    }
+}
+
+/// The terms of a flow in `setup`.
+pub fn terms_of(setup: &Setup, flow: FlowId) -> Terms {
+    match flow {
+        FlowId::Registered(at) => setup
+            .flows
+            .get(usize::from(at))
+            .map_or(Terms::CLOSED, |flow| flow.terms),
+        FlowId::Resolution => setup.resolution,
+        FlowId::Icmp => setup.icmp,
+        FlowId::Fragments => setup.fragments,
+        FlowId::Unregistered => setup.unregistered,
+        FlowId::Unknown => setup.unknown,
+    }
+}
+
+/// The name of a flow that every guard has; `None`: it is a registered one.
+pub const fn name_of_rest(flow: FlowId) -> Option<&'static str> {
+    Some(match flow {
+        FlowId::Registered(_) => return None,
+        FlowId::Resolution => "resolution",
+        FlowId::Icmp => "icmp",
+        FlowId::Fragments => "fragments",
+        FlowId::Unregistered => "unregistered",
+        FlowId::Unknown => "unknown",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_for_a_second_is_no_less_in_its_periods_and_none_is_none() {
+        let rest = Rest {
+            icmp: 0,
+            fragments: 11,
+            ..Rest::USUAL
+        };
+        let setup = setup(&[], &rest);
+        let rate = |terms: Terms| {
+            terms
+                .rate
+                .map(|rate| (rate.capacity, rate.period.as_millis()))
+        };
+        assert_eq!(setup.icmp, Terms::CLOSED);
+        assert_eq!(rate(setup.fragments), Some((2, 100)));
+        assert_eq!(rate(setup.unregistered), Some((1000, 100)));
+    }
+}

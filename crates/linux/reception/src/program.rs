@@ -1,0 +1,67 @@
+//! The program at the driver: what a frame is for, whether its flow's budget covers it, and a count of either.
+//!
+//! It is written for one list of flows and decides as `bumpless_guard` does (V-50); what follows depends on nothing but
+//! the frame, the clock and the maps.
+
+mod classify;
+mod decide;
+
+use crate::assembler::{Assembler, Instruction, Label};
+use crate::layout::Shapes;
+
+/// What the kernel does with a frame (`enum xdp_action`).
+const DROP: i32 = 1;
+/// See [`DROP`].
+const PASS: i32 = 2;
+
+/// Descriptors of the maps that the program uses.
+#[derive(Clone, Copy, Debug)]
+pub struct Maps {
+    /// The budget of each flow.
+    pub budgets: i32,
+    /// Counts, by flow, for each processor.
+    pub counts: i32,
+    /// The flow of each port, UDP's before TCP's.
+    pub ports: i32,
+    /// The flow of each pattern with an address.
+    pub senders: i32,
+}
+
+/// Where a frame's way goes on.
+struct Ways {
+    resolution: Label,
+    icmp: Label,
+    fragment: Label,
+    unknown: Label,
+    /// The flow's index is in `R8`.
+    found: Label,
+}
+
+/// The program for `registered` flows and the five others, with patterns of these shapes.
+pub fn program(registered: u32, shapes: Shapes, maps: Maps) -> Vec<Instruction> {
+    let mut code = Assembler::default();
+    let ways = Ways {
+        resolution: code.label(),
+        icmp: code.label(),
+        fragment: code.label(),
+        unknown: code.label(),
+        found: code.label(),
+    };
+    classify::classify(&mut code, &ways, shapes, maps);
+    decide::decide(&mut code, &ways, registered, maps);
+    code.finish()
+}
+
+/// A program that passes every frame: what there is to compare the cost with.
+pub fn pass_all() -> Vec<Instruction> {
+    let mut code = Assembler::default();
+    decide::answer(&mut code, PASS);
+    code.finish()
+}
+
+/// A program that drops every frame: the least that one costs.
+pub fn drop_all() -> Vec<Instruction> {
+    let mut code = Assembler::default();
+    decide::answer(&mut code, DROP);
+    code.finish()
+}

@@ -1,0 +1,271 @@
+//! Filters on a host's interfaces for as long as the process lives.
+
+use std::fmt;
+use std::io;
+
+use bumpless_capture::interfaces;
+use bumpless_guard::{FlowId, Setup};
+
+use crate::filter::{Counts, Filter, LoadError};
+use crate::kernel::{Link, Mode, interface_number};
+use crate::occupant::{Occupant, occupant};
+use crate::rights::{Missing, missing, remedy};
+
+/// Why a filter is not on an interface.
+#[derive(Debug)]
+pub enum AttachError {
+    /// There is no such interface.
+    Gone {
+        /// Those that there are.
+        others: Vec<String>,
+    },
+    /// Somebody else has a program there.
+    Occupied(Option<Occupant>),
+    /// The kernel refuses in either mode.
+    Refused {
+        /// What it says to native mode.
+        native: io::Error,
+        /// What it says to generic mode.
+        generic: io::Error,
+    },
+}
+
+impl fmt::Display for AttachError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gone { others } => write!(
+                f,
+                "there is no such interface; this host has {}",
+                if others.is_empty() {
+                    "none but lo".to_owned()
+                } else {
+                    others.join(", ")
+                }
+            ),
+            Self::Occupied(who) => {
+                let who = who
+                    .as_ref()
+                    .map_or("a program".to_owned(), ToString::to_string);
+                write!(
+                    f,
+                    "{who} is on it already and was left there: an interface has one program of this kind (XDP); end that one, or leave \
+                     this interface out"
+                )
+            }
+            Self::Refused { native, generic } => {
+                write!(
+                    f,
+                    "the kernel takes no program there: native mode: {native}; generic mode: {generic}"
+                )
+            }
+        }
+    }
+}
+
+/// Why nothing was started.
+#[derive(Debug)]
+pub enum StartError {
+    /// Capabilities are missing.
+    Rights(Vec<Missing>),
+    /// The filter.
+    Load(LoadError),
+    /// An interface, by name.
+    Attach(String, AttachError),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rights(all) => {
+                let path = std::env::current_exe().unwrap_or_default();
+                let named: Vec<_> = all.iter().map(ToString::to_string).collect();
+                write!(
+                    f,
+                    "{}; {}",
+                    named.join(", "),
+                    remedy(&path.display().to_string())
+                )
+            }
+            Self::Load(error) => error.fmt(f),
+            Self::Attach(name, error) => write!(f, "interface {name}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+/// What is told of one interface.
+#[derive(Clone, Debug)]
+pub struct InterfaceReport {
+    /// Its name.
+    pub name: String,
+    /// Where the filter is; `None`: nowhere.
+    pub mode: Option<Mode>,
+    /// Why it is nowhere, or not in native mode.
+    pub weakness: Option<String>,
+    /// What happened to the frames of each flow since the start.
+    pub flows: Vec<(FlowId, Counts)>,
+}
+
+struct Guarded {
+    name: String,
+    filter: Filter,
+    state: Result<Attached, AttachError>,
+}
+
+struct Attached {
+    link: Link,
+    /// The number under which the interface was found.
+    number: u32,
+    mode: Mode,
+    /// What the kernel said to native mode.
+    not_native: Option<io::Error>,
+}
+
+/// Filters on interfaces. The kernel takes them away when this is dropped, or the process ends, however it does.
+pub struct Reception {
+    interfaces: Vec<Guarded>,
+}
+
+impl Reception {
+    /// Puts a filter of its own on each of these interfaces of the thread's namespace.
+    ///
+    /// # Errors
+    /// Everything that is wrong; then there is no filter anywhere.
+    pub fn start(setup: &Setup, names: &[String]) -> Result<Self, Vec<StartError>> {
+        let (mut held, mut errors) = (Vec::new(), Vec::new());
+        for it in Self::start_where_possible(setup, names)?.interfaces {
+            match it.state {
+                Err(error) => errors.push(StartError::Attach(it.name, error)),
+                Ok(_) => held.push(it),
+            }
+        }
+        match errors.is_empty() {
+            true => Ok(Self { interfaces: held }),
+            false => Err(errors),
+        }
+    }
+
+    /// Puts a filter on those of these interfaces where it can be; the report says why it is not on the others, and
+    /// [`Reception::look_after`] tries again there.
+    ///
+    /// # Errors
+    /// What keeps it from all of them.
+    pub fn start_where_possible(setup: &Setup, names: &[String]) -> Result<Self, Vec<StartError>> {
+        let missing = missing();
+        if !missing.is_empty() {
+            return Err(vec![StartError::Rights(missing)]);
+        }
+        let guarded = |name: &String| {
+            let filter = Filter::new(setup)?;
+            let state = attach(&filter, name);
+            let name = name.clone();
+            Ok(Guarded {
+                name,
+                filter,
+                state,
+            })
+        };
+        let interfaces: Result<_, LoadError> = names.iter().map(guarded).collect();
+        let interfaces = interfaces.map_err(|error| vec![StartError::Load(error)])?;
+        Ok(Self { interfaces })
+    }
+
+    /// Attaches again where an interface has come back, or another's program has gone. To be called now and then.
+    pub fn look_after(&mut self) {
+        for it in &mut self.interfaces {
+            let holds = match &it.state {
+                Ok(attached) => {
+                    attached.link.holds() && interface_number(&it.name) == Some(attached.number)
+                }
+                Err(_) => false,
+            };
+            if !holds {
+                it.state = attach(&it.filter, &it.name);
+            }
+        }
+    }
+
+    /// What there is to tell of each interface.
+    ///
+    /// # Errors
+    /// The kernel does not give the counts.
+    pub fn report(&self) -> io::Result<Vec<InterfaceReport>> {
+        let one = |it: &Guarded| {
+            let (mode, weakness) = match &it.state {
+                Ok(attached) => (Some(attached.mode), attached.weakness()),
+                Err(error) => (None, Some(error.to_string())),
+            };
+            Ok(InterfaceReport {
+                name: it.name.clone(),
+                mode,
+                weakness,
+                flows: it.filter.counts()?,
+            })
+        };
+        self.interfaces.iter().map(one).collect()
+    }
+}
+
+impl Attached {
+    fn weakness(&self) -> Option<String> {
+        let error = self.not_native.as_ref()?;
+        Some(format!(
+            "its driver does not run the program itself ({error}): the kernel does, once it has made a buffer of a frame, so that a \
+             dropped frame costs more"
+        ))
+    }
+}
+
+/// What would keep a start with these interfaces from being whole, without attaching anything.
+pub fn survey(setup: &Setup, names: &[String]) -> Vec<StartError> {
+    let mut errors = Vec::new();
+    let missing = missing();
+    if missing.is_empty() {
+        errors.extend(Filter::new(setup).err().map(StartError::Load));
+    } else {
+        errors.push(StartError::Rights(missing));
+    }
+    for name in names {
+        let error = vacant(name).err();
+        errors.extend(error.map(|error| StartError::Attach(name.clone(), error)));
+    }
+    errors
+}
+
+/// The number of an interface on which nobody has a program.
+fn vacant(name: &str) -> Result<u32, AttachError> {
+    let Some(number) = interface_number(name) else {
+        let others = interfaces().unwrap_or_default();
+        return Err(AttachError::Gone {
+            others: others.into_iter().map(|it| it.name).collect(),
+        });
+    };
+    // A program in the other mode would be one beside this one: the kernel refuses that only in part.
+    match occupant(number) {
+        Ok(Some(who)) => Err(AttachError::Occupied(Some(who))),
+        _ => Ok(number),
+    }
+}
+
+/// Native mode if it is to be had, else generic mode.
+fn attach(filter: &Filter, name: &str) -> Result<Attached, AttachError> {
+    let number = vacant(name)?;
+    let attached = |link, mode, not_native| Attached {
+        link,
+        number,
+        mode,
+        not_native,
+    };
+    let native = match filter.attach(number, Mode::Native) {
+        Ok(link) => return Ok(attached(link, Mode::Native, None)),
+        Err(error) => error,
+    };
+    match filter.attach(number, Mode::Generic) {
+        Ok(link) => Ok(attached(link, Mode::Generic, Some(native))),
+        Err(error) if matches!(error.raw_os_error(), Some(libc::EBUSY | libc::EEXIST)) => {
+            Err(AttachError::Occupied(occupant(number).ok().flatten()))
+        }
+        Err(generic) => Err(AttachError::Refused { native, generic }),
+    }
+}

@@ -1,0 +1,97 @@
+//! The file of a host: which interfaces are guarded, which flows have which budgets.
+
+mod check;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+
+use bumpless_config::reading::Reader;
+use bumpless_config::{MAX_FILE_LEN, Problem, read_text_file};
+use bumpless_guard::Setup;
+use bumpless_reception::{NamedFlow, Rest, setup};
+
+pub use schema::sample;
+
+/// What a host's file says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The host itself.
+    pub host: Host,
+    /// Budgets of what belongs to no flow.
+    pub rest: Rest,
+    /// The flows.
+    pub flows: Vec<NamedFlow>,
+}
+
+/// The host itself.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Host {
+    /// Names of the interfaces that are guarded.
+    pub interfaces: Vec<String>,
+    /// Path of the socket for status; `None`: the usual one.
+    pub socket: Option<PathBuf>,
+    /// What share of a processor all budgets may take together, percent.
+    pub processor_percent: u64,
+    /// What a packet costs of a processor's time, nanoseconds.
+    pub packet_ns: u64,
+}
+
+impl Config {
+    /// Reads and checks `text`, which messages call `name`.
+    ///
+    /// # Errors
+    /// Everything that is wrong, each with its line and what would be right.
+    pub fn parse(text: &str, name: &str) -> Result<Self, Vec<Problem>> {
+        let mut reader = Reader::new(name, text);
+        let file = schema::read(&mut reader, text);
+        let config = file.and_then(|file| check::resolve(&mut reader, &file));
+        config.ok_or_else(|| reader.into_problems())
+    }
+
+    /// Reads and checks the file at `path`.
+    ///
+    /// # Errors
+    /// As [`Config::parse`]; also if there is no such file that can be read.
+    pub fn load(path: &Path) -> Result<Self, Vec<Problem>> {
+        let name = path.display().to_string();
+        let text = read_text_file(path, MAX_FILE_LEN).map_err(|error| {
+            vec![Problem {
+                file: name.clone(),
+                line: error.line,
+                field: String::new(),
+                wrong: error.wrong,
+                right: error.right,
+            }]
+        })?;
+        Self::parse(&text, &name)
+    }
+
+    /// What is asked of the guard.
+    pub fn setup(&self) -> Setup {
+        setup(&self.flows, &self.rest)
+    }
+
+    /// Most packets a second that all budgets let in, on all interfaces together.
+    pub fn packets_per_s(&self) -> f64 {
+        let rest = [
+            self.rest.resolution,
+            self.rest.icmp,
+            self.rest.fragments,
+            self.rest.unregistered,
+            self.rest.unknown,
+        ];
+        let rest: f64 = rest.into_iter().map(f64::from).sum();
+        let flows = self
+            .flows
+            .iter()
+            .map(|flow| f64::from(flow.rate.capacity) / flow.rate.period.as_secs_f64());
+        (rest + flows.sum::<f64>()) * self.host.interfaces.len() as f64
+    }
+
+    /// The share of a processor that they take, percent.
+    pub fn load_percent(&self) -> f64 {
+        self.packets_per_s() * self.host.packet_ns as f64 / 1e7
+    }
+}

@@ -1,0 +1,258 @@
+//! The paper's evaluation (IX): losses in the six scenarios of table II as in table III, delays as in figure 5, and what it costs as
+//! in table IV, each beside the paper's figures.
+
+mod cost;
+mod losses;
+mod page;
+mod scenario;
+mod statistics;
+mod table;
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bumpless_bench::statistics::Summary;
+use serde_json::{Value, json};
+
+use super::hosts::NAMES;
+use super::{LabError, impossible, rights};
+use crate::demo::progress::Progress;
+use losses::Measured;
+use scenario::{Row, Share};
+
+/// The scenario of which figure 5 shows delays.
+const FIGURE_5: usize = 5;
+
+/// What is measured.
+#[derive(Debug)]
+pub struct Plan {
+    /// This program.
+    pub binary: PathBuf,
+    /// Which scenarios; none: all of them.
+    pub scenarios: Vec<usize>,
+    /// Flows at once.
+    pub flows: usize,
+    /// How long each scenario takes.
+    pub length: Duration,
+    /// Sessions up to which the cost is measured; `None`: not at all.
+    pub cpu_sessions: Option<usize>,
+    /// How long each cell of that takes.
+    pub cpu_length: Duration,
+    /// Losses and delays are drawn from this.
+    pub seed: u64,
+    /// Where everything goes, with raw data and a report; it is made.
+    pub output: Option<PathBuf>,
+    /// Set to end at once.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Evaluated {
+    /// Whether every scenario's losses are those of theory, and nothing came twice.
+    pub held: bool,
+    /// The tables.
+    pub text: String,
+    /// As `bumpless.iprp.evaluate/1`, without raw data.
+    pub json: Value,
+}
+
+/// Everything that was measured.
+struct Results {
+    measured: Vec<Measured>,
+    cost: Vec<Row>,
+    settings: Value,
+    flows: usize,
+    seconds: f64,
+}
+
+/// Delays of figure 5, of datagrams that came.
+struct Delays {
+    /// Of each network's copies.
+    networks: Vec<Summary>,
+    /// The least of a datagram's copies.
+    least: Summary,
+    /// At the program.
+    program: Summary,
+    /// What the program's is above the least: the way through both daemons and both hosts.
+    added: Summary,
+}
+
+/// Measures it.
+///
+/// # Errors
+/// The machine does not permit it, it was told to stop, or the output cannot be written. Nothing but a part of the output is left.
+pub fn evaluate(plan: &Plan) -> Result<Evaluated, LabError> {
+    if let Some(folder) = &plan.output {
+        let made = fs::create_dir_all(folder);
+        made.map_err(|error| impossible(format_args!("{}: {error}", folder.display())))?;
+    }
+    rights::ensure()?;
+    let chosen = scenario::ALL
+        .iter()
+        .filter(|it| plan.scenarios.is_empty() || plan.scenarios.contains(&it.number));
+    let chosen: Vec<_> = chosen.copied().collect();
+    let costs = plan.cpu_sessions.map_or(0, |_| scenario::PAPER_COST.len());
+    let planned = (plan.length + Duration::from_secs(3)) * chosen.len() as u32
+        + (plan.cpu_length * 2 + Duration::from_secs(2)) * costs as u32;
+    // Before anything is loaded by the measurement itself.
+    let settings = settings(plan);
+    let mut progress = Progress::new(planned);
+    let mut measured = Vec::new();
+    for scenario in chosen {
+        progress.now(format!("scenario {}", scenario.number));
+        measured.push(losses::measure(plan, scenario)?);
+    }
+    let cost = match plan.cpu_sessions {
+        None => Vec::new(),
+        Some(most) => cost::measure(plan, most, |sessions| {
+            progress.now(format!("cost of {sessions} sessions"));
+        })?,
+    };
+    progress.clear();
+    let results = Results {
+        measured,
+        cost,
+        settings,
+        flows: plan.flows,
+        seconds: plan.length.as_secs_f64(),
+    };
+    let text = table::text(&results);
+    if let Some(folder) = &plan.output {
+        let mut whole = results.json();
+        whole["raw"] = results.raw();
+        let files = [
+            ("run.json", whole.to_string()),
+            ("tables.txt", text.clone()),
+            ("report.html", page::render(&results, &text)),
+        ];
+        for (name, content) in files {
+            let path = folder.join(name);
+            let written = fs::write(&path, content);
+            written.map_err(|error| impossible(format_args!("{}: {error}", path.display())))?;
+        }
+    }
+    Ok(Evaluated {
+        held: results.held(),
+        text,
+        json: results.json(),
+    })
+}
+
+/// Where, with what and how it is measured.
+fn settings(plan: &Plan) -> Value {
+    let run = bumpless_bench::result::Run::begin("lab");
+    json!({
+        "version": run.version,
+        "commit": run.commit,
+        "host": run.host,
+        "command": run.command.join(" "),
+        "flows": plan.flows,
+        "seconds": plan.length.as_secs_f64(),
+        "bytes": losses::LEN,
+        "every_ms": losses::EVERY.as_millis() as u64,
+        "seed": plan.seed,
+    })
+}
+
+impl Results {
+    fn held(&self) -> bool {
+        self.measured.iter().all(Measured::holds)
+    }
+
+    /// What figure 5 shows, if its scenario was measured.
+    fn delays(&self) -> Option<Delays> {
+        let measured = self
+            .measured
+            .iter()
+            .find(|it| it.scenario.number == FIGURE_5)?;
+        let all = || measured.samples.iter().flatten();
+        let networks = 0..measured.scenario.networks.len();
+        let networks =
+            networks.map(|network| Summary::of(all().filter_map(|it| it.copies[network])));
+        let came = || {
+            all().filter_map(|it| Some((it.delay_ns?, it.copies.iter().flatten().min().copied()?)))
+        };
+        Some(Delays {
+            networks: networks.collect::<Option<_>>()?,
+            least: Summary::of(came().map(|(_, least)| least))?,
+            program: Summary::of(came().map(|(delay, _)| delay))?,
+            added: Summary::of(came().map(|(delay, least)| delay.saturating_sub(least)))?,
+        })
+    }
+
+    fn json(&self) -> Value {
+        let scenarios = self.measured.iter().map(|it| {
+            let (least, most) = it.interval();
+            let networks = 0..it.scenario.networks.len();
+            let of = |network: usize| {
+                json!({
+                    "network": NAMES[network],
+                    "conditions": it.scenario.networks[network].0,
+                    "loss_percent": it.loss_of(network) * 100.0,
+                })
+            };
+            json!({
+                "scenario": it.scenario.number,
+                "sent": it.sent(),
+                "lost": it.lost(),
+                "lost_though_a_copy_came": it.own_losses(),
+                "doubled": it.doubled,
+                "networks": networks.map(of).collect::<Vec<_>>(),
+                "iprp_percent": it.lost() as f64 / it.sent().max(1) as f64 * 100.0,
+                "theory_percent": it.theory() * 100.0,
+                "interval_99": [least, most],
+                "held": it.holds(),
+                "paper": {
+                    "networks_percent": it.scenario.paper.0,
+                    "iprp_percent": it.scenario.paper.1,
+                    "theory_percent": it.scenario.paper.2,
+                },
+            })
+        });
+        let share = |share: Share| json!({"sender": share.0, "receiver": share.1});
+        let cost = self.cost.iter().map(|row| {
+            json!({
+                "sessions": row.sessions,
+                "together_1000_a_second_percent": share(row.together),
+                "each_10_a_second_percent": share(row.each),
+            })
+        });
+        json!({
+            "schema": "bumpless.iprp.evaluate/1",
+            "held": self.held(),
+            "settings": self.settings,
+            "scenarios": scenarios.collect::<Vec<_>>(),
+            "delays": self.delays().map(|it| json!({
+                "scenario": FIGURE_5,
+                "networks_ns": it.networks,
+                "least_ns": it.least,
+                "program_ns": it.program,
+                "added_ns": it.added,
+            })),
+            "cost": cost.collect::<Vec<_>>(),
+        })
+    }
+
+    /// Of each datagram, by scenario and flow: how many microseconds its copy took on each network, and it itself; -1: lost.
+    fn raw(&self) -> Value {
+        let us = |ns: Option<u64>| ns.map_or(-1, |ns| (ns / 1000) as i64);
+        let scenarios = self.measured.iter().map(|it| {
+            let networks = it.scenario.networks.len();
+            let flows = it.samples.iter().map(|flow| {
+                let column = |network: usize| -> Vec<i64> {
+                    flow.iter().map(|it| us(it.copies[network])).collect()
+                };
+                json!({
+                    "networks": (0..networks).map(column).collect::<Vec<_>>(),
+                    "program": flow.iter().map(|it| us(it.delay_ns)).collect::<Vec<_>>(),
+                })
+            });
+            json!({"scenario": it.scenario.number, "flows": flows.collect::<Vec<_>>()})
+        });
+        scenarios.collect()
+    }
+}

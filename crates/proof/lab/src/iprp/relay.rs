@@ -1,0 +1,371 @@
+//! The networks between two hosts: frames pass through here, copies are recorded, lost and delayed.
+//!
+//! What becomes of a copy is decided by [`Way`], which knows neither devices nor clocks. Only copies from the first host to the
+//! second one are lost by chance and delayed; a cut takes everything.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use bumpless_base::{Duration, Instant, Random};
+use bumpless_net_linux::{Clock, Poller, Waker, realtime};
+
+use super::port::{HEADER, Port};
+
+/// Above everything that it serves, so that it is the network and not the scheduler that delays.
+const PRIORITY: u8 = 40;
+/// Frames that are taken from one end before the others have their turn.
+const BATCH: usize = 64;
+/// Most frames that wait at a time, and most copies that are recorded.
+const WAITING_MAX: usize = 1 << 16;
+const RECORDED_MAX: usize = 1 << 22;
+/// Longest sleep; orders wake it.
+const IDLE: Duration = Duration::from_millis(200);
+/// Where in a frame the UDP payload lies: behind Ethernet, IPv4 without options, UDP.
+const PAYLOAD: usize = 14 + 20 + 8;
+
+/// By how much copies are delayed.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Delay {
+    /// At least, nanoseconds.
+    pub least_ns: u64,
+    /// Uniformly up to so much more.
+    pub spread_ns: u64,
+}
+
+/// Which copies are lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Loss {
+    /// None.
+    #[default]
+    None,
+    /// Each with this probability, independently.
+    Independent(f64),
+    /// In bursts, as Gilbert and Elliott have it.
+    Bursty(Burst),
+}
+
+/// The model of Gilbert and Elliott.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Burst {
+    /// From good to bad, at each packet.
+    pub to_bad: f64,
+    /// From bad to good.
+    pub to_good: f64,
+    /// Loss in the good state.
+    pub in_good: f64,
+    /// Loss in the bad state.
+    pub in_bad: f64,
+}
+
+/// What is wrong with a network.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Fault {
+    /// Nothing passes.
+    pub cut: bool,
+    /// Which copies are lost.
+    pub loss: Loss,
+    /// By how much they are delayed.
+    pub delay: Delay,
+}
+
+/// What has become of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// On which network, as numbered from 0.
+    pub network: usize,
+    /// The session's number space.
+    pub space: u32,
+    /// Its number in that.
+    pub number: u32,
+    /// When it left the sender (nanoseconds of CLOCK_BOOTTIME).
+    pub left_ns: u64,
+    /// When it reached the receiver; `None`: it was lost.
+    pub came_ns: Option<u64>,
+}
+
+/// A network from the first host to the second.
+struct Way {
+    fault: Fault,
+    random: Random,
+    /// Spaces whose packets are in the bad state: each flow has bursts of its own, as if it were alone.
+    bad: BTreeMap<u32, bool>,
+}
+
+impl Way {
+    fn new(seed: u64) -> Self {
+        Self {
+            fault: Fault::default(),
+            random: Random::new(seed),
+            bad: BTreeMap::new(),
+        }
+    }
+
+    /// By how much a copy of a session is delayed; `None`: it is lost.
+    fn pass(&mut self, space: u32) -> Option<u64> {
+        let Delay {
+            least_ns,
+            spread_ns,
+        } = self.fault.delay;
+        let is_lost = match self.fault.loss {
+            Loss::None => false,
+            Loss::Independent(probability) => self.random.chance(probability),
+            Loss::Bursty(burst) => {
+                let bad = self.bad.entry(space).or_default();
+                let turns = if *bad { burst.to_good } else { burst.to_bad };
+                *bad ^= self.random.chance(turns);
+                let loss = if *bad { burst.in_bad } else { burst.in_good };
+                self.random.chance(loss)
+            }
+        };
+        let more = self.random.below(spread_ns.max(1));
+        (!is_lost).then_some(least_ns + more)
+    }
+}
+
+/// Space and number of the copy in `frame`, if it is one for this port.
+fn copy_in(frame: &[u8], port: u16) -> Option<(u32, u32)> {
+    let word = |at: usize| Some(u16::from_be_bytes(*frame.get(at..)?.first_chunk()?));
+    let long = |at: usize| Some(u32::from_be_bytes(*frame.get(at..)?.first_chunk()?));
+    let is_udp = word(12)? == 0x0800 && *frame.get(14)? == 0x45 && *frame.get(23)? == 17;
+    let is_data = is_udp && word(36)? == port && frame.get(PAYLOAD + 1)? & 0x80 == 0;
+    if !is_data {
+        return None;
+    }
+    Some((long(PAYLOAD + 10)?, long(PAYLOAD + 14)?))
+}
+
+enum Order {
+    Faults(Vec<Fault>),
+    Take(Sender<Vec<Copied>>),
+    End,
+}
+
+/// The running networks; they end with this value.
+#[derive(Debug)]
+pub struct Relay {
+    orders: Sender<Order>,
+    waker: Waker,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    /// Networks between these ends; copies are what goes to the UDP port `data`. Draws from `seed`.
+    ///
+    /// # Errors
+    /// There is no thread or descriptor to be had.
+    pub fn start(ends: Vec<[Port; 2]>, data: u16, seed: u64) -> io::Result<Self> {
+        let waker = Waker::new()?;
+        let (orders, ordered) = channel();
+        let wakes = waker.clone();
+        let thread = thread::Builder::new().name("relay".into()).spawn(move || {
+            // Without the permission it is as prompt as everything else.
+            let _ = realtime::set_fifo(PRIORITY);
+            let _ = realtime::tighten_timers();
+            Carrier::new(ends, data, seed).serve(&ordered, wakes);
+        })?;
+        Ok(Self {
+            orders,
+            waker,
+            thread: Some(thread),
+        })
+    }
+
+    fn order(&self, order: Order) {
+        let _ = self.orders.send(order);
+        self.waker.wake();
+    }
+
+    /// What is wrong with each network from here on.
+    pub fn set(&self, faults: Vec<Fault>) {
+        self.order(Order::Faults(faults));
+    }
+
+    /// What has become of copies since this was asked last. One that is on its way counts as come.
+    pub fn take(&self) -> Vec<Copied> {
+        let (sender, receiver) = channel();
+        self.order(Order::Take(sender));
+        receiver.recv().unwrap_or_default()
+    }
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.order(Order::End);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A frame on its way: when it is due, in which order, to which end, and itself.
+type Waiting = (u64, u64, usize, Vec<u8>);
+
+struct Carrier {
+    /// Both ends of each network, one behind the other.
+    ports: Vec<Port>,
+    ways: Vec<Way>,
+    data: u16,
+    waiting: BinaryHeap<Reverse<Waiting>>,
+    order: u64,
+    copies: Vec<Copied>,
+}
+
+impl Carrier {
+    fn new(ends: Vec<[Port; 2]>, data: u16, seed: u64) -> Self {
+        let ways = (1..=ends.len() as u64).map(|network| Way::new(seed ^ network << 32));
+        Self {
+            ways: ways.collect(),
+            ports: ends.into_iter().flatten().collect(),
+            data,
+            waiting: BinaryHeap::new(),
+            order: 0,
+            copies: Vec::new(),
+        }
+    }
+
+    fn serve(mut self, orders: &Receiver<Order>, waker: Waker) {
+        let descriptors: Vec<_> = self.ports.iter().map(AsRawFd::as_raw_fd).collect();
+        let mut poller = Poller::new(&descriptors, waker);
+        loop {
+            let due = self.waiting.peek().map(|Reverse(first)| first.0);
+            let until = due.map_or_else(|| Clock.now() + IDLE, Instant::from_nanos);
+            // Out of memory for a moment: the next turn looks again.
+            let ready = poller.wait(until).unwrap_or_default();
+            for order in orders.try_iter() {
+                match order {
+                    Order::Faults(faults) => {
+                        for (way, fault) in self.ways.iter_mut().zip(faults) {
+                            way.fault = fault;
+                        }
+                    }
+                    Order::Take(to) => {
+                        let _ = to.send(std::mem::take(&mut self.copies));
+                    }
+                    Order::End => return,
+                }
+            }
+            for end in 0..self.ports.len() {
+                if ready.contains(end) {
+                    self.receive(end);
+                }
+            }
+            self.send_due();
+        }
+    }
+
+    fn receive(&mut self, end: usize) {
+        let now = Clock.now().as_nanos();
+        for _ in 0..BATCH {
+            let Some(frame) = self.ports[end].receive() else {
+                return;
+            };
+            let (network, to) = (end / 2, end ^ 1);
+            let way = &mut self.ways[network];
+            let copy = copy_in(frame.get(HEADER..).unwrap_or_default(), self.data)
+                .filter(|_| end.is_multiple_of(2));
+            let delay = match (way.fault.cut, copy) {
+                (true, _) => None,
+                (false, Some((space, _))) => way.pass(space),
+                (false, None) => Some(0),
+            };
+            let room = self.waiting.len() < WAITING_MAX;
+            let came_ns = delay.filter(|_| room).map(|delay| now + delay);
+            if let Some((space, number)) = copy.filter(|_| self.copies.len() < RECORDED_MAX) {
+                self.copies.push(Copied {
+                    network,
+                    space,
+                    number,
+                    left_ns: now,
+                    came_ns,
+                });
+            }
+            if let Some(due) = came_ns {
+                self.order += 1;
+                self.waiting.push(Reverse((due, self.order, to, frame)));
+            }
+        }
+    }
+
+    fn send_due(&mut self) {
+        let now = Clock.now().as_nanos();
+        while self.waiting.peek().is_some_and(|Reverse(it)| it.0 <= now) {
+            if let Some(Reverse((_, _, to, frame))) = self.waiting.pop() {
+                self.ports[to].send(&frame);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lost(loss: Loss, count: u32) -> Vec<bool> {
+        let mut way = Way::new(7);
+        way.fault.loss = loss;
+        (0..count).map(|_| way.pass(1).is_none()).collect()
+    }
+
+    fn share(lost: &[bool]) -> f64 {
+        lost.iter().filter(|it| **it).count() as f64 / lost.len() as f64
+    }
+
+    #[test]
+    fn both_natures_of_loss_take_one_in_twenty_and_only_one_of_them_in_bursts() {
+        let paper = Burst {
+            to_bad: 0.01,
+            to_good: 0.19,
+            in_good: 0.01,
+            in_bad: 0.81,
+        };
+        let after_a_loss = |lost: &[bool]| {
+            let next: Vec<_> = lost.windows(2).filter(|it| it[0]).map(|it| it[1]).collect();
+            share(&next)
+        };
+        let (single, bursts) = (
+            lost(Loss::Independent(0.05), 200_000),
+            lost(Loss::Bursty(paper), 200_000),
+        );
+        assert!((share(&single) - 0.05).abs() < 0.003, "{}", share(&single));
+        assert!((share(&bursts) - 0.05).abs() < 0.005, "{}", share(&bursts));
+        assert!(after_a_loss(&single) < 0.06);
+        assert!(after_a_loss(&bursts) > 0.4, "{}", after_a_loss(&bursts));
+        assert_eq!(share(&lost(Loss::None, 1000)), 0.0);
+    }
+
+    #[test]
+    fn delays_are_uniform_between_their_bounds() {
+        let mut way = Way::new(3);
+        way.fault.delay = Delay {
+            least_ns: 5,
+            spread_ns: 10,
+        };
+        let mut seen = [0; 20];
+        for _ in 0..10_000 {
+            seen[way.pass(0).unwrap() as usize] += 1;
+        }
+        assert!(seen[..5].iter().chain(&seen[15..]).all(|count| *count == 0));
+        assert!(seen[5..15].iter().all(|count| *count > 800), "{seen:?}");
+    }
+
+    #[test]
+    fn only_copies_for_the_data_port_are_recorded_and_nothing_is_read_beyond_a_frame() {
+        let mut frame = vec![0; PAYLOAD + 60];
+        frame[12..15].copy_from_slice(&[8, 0, 0x45]);
+        frame[23] = 17;
+        frame[36..38].copy_from_slice(&4761u16.to_be_bytes());
+        frame[PAYLOAD + 10..PAYLOAD + 18].copy_from_slice(&[0, 0, 0, 4, 0, 0, 1, 1]);
+        assert_eq!(copy_in(&frame, 4761), Some((4, 257)));
+        assert_eq!(copy_in(&frame, 4760), None);
+        for length in 0..PAYLOAD + 18 {
+            assert_eq!(copy_in(&frame[..length], 4761), None, "{length}");
+        }
+        // An answer is none.
+        frame[PAYLOAD + 1] = 0x80;
+        assert_eq!(copy_in(&frame, 4761), None);
+    }
+}

@@ -1,0 +1,395 @@
+//! What a study comes to: round trips before and during outages, failovers, and whether ours keeps its promises.
+
+use bumpless_bench::statistics::Summary;
+use bumpless_wan::emulation::Line;
+
+use super::result::{Promise, Run, Study};
+use super::transport::{ALL, Protection, Transport, line_name, line_title};
+
+/// Between two messages, microseconds.
+const PERIOD_US: u64 = 50_000;
+/// What teleprotection asks for (fifth paper, II-A), and what ours promises with a near backup, microseconds.
+pub const LIMIT_US: u32 = 10_000;
+/// How many round trips `standby` may take, besides [`LIMIT_US`].
+const STANDBY_ROUND_TRIPS: u32 = 3;
+
+/// An amount of round trips, microseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Trips {
+    sorted: Vec<u32>,
+}
+
+impl Trips {
+    /// Of these.
+    pub fn of(trips: impl IntoIterator<Item = u32>) -> Self {
+        let mut sorted: Vec<u32> = trips.into_iter().collect();
+        sorted.sort_unstable();
+        Self { sorted }
+    }
+
+    /// How many.
+    pub fn count(&self) -> usize {
+        self.sorted.len()
+    }
+
+    /// Mean, minimum, maximum; nothing if there are none.
+    pub fn summary(&self) -> Option<Summary> {
+        Summary::of(self.sorted.iter().map(|&us| u64::from(us)))
+    }
+
+    /// So much of a hundred are not above it (nearest rank).
+    pub fn percentile(&self, percent: usize) -> Option<u32> {
+        let rank = (self.sorted.len() * percent).div_ceil(100).max(1) - 1;
+        self.sorted.get(rank).copied()
+    }
+
+    /// How many are above it.
+    pub fn above(&self, us: u32) -> usize {
+        self.sorted.len() - self.sorted.partition_point(|&it| it <= us)
+    }
+}
+
+/// What a message was to the outage of its run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Its answer came before, or there was no outage.
+    Before,
+    /// It was under way when the outage began, or is the first one after that.
+    Failover,
+    /// It left later, while the way was dead.
+    During,
+    /// It left when the way carried again.
+    After,
+}
+
+/// The phase of each message of a run.
+pub fn phases(run: &Run) -> Vec<Phase> {
+    let (Some(cut), Some(healed)) = (run.cut_ns, run.healed_ns) else {
+        return vec![Phase::Before; run.rtt_us.len()];
+    };
+    let mut is_first = true;
+    let phase = |number: usize| {
+        let sent = sent_us(run, number);
+        let answered = run.rtt_us[number].map(|us| sent + u64::from(us));
+        if sent < cut / 1000 {
+            match answered {
+                Some(at) if at <= cut / 1000 => Phase::Before,
+                _ => Phase::Failover,
+            }
+        } else if std::mem::take(&mut is_first) {
+            Phase::Failover
+        } else if sent < healed / 1000 {
+            Phase::During
+        } else {
+            Phase::After
+        }
+    };
+    (0..run.rtt_us.len()).map(phase).collect()
+}
+
+/// When a message was sent, microseconds since the first one was due.
+pub fn sent_us(run: &Run, number: usize) -> u64 {
+    let late = run.late_us.get(number).copied().unwrap_or(0);
+    number as u64 * PERIOD_US + u64::from(late)
+}
+
+/// What all runs of one case come to.
+#[derive(Clone, Debug)]
+pub struct Cell<'a> {
+    /// The transport.
+    pub transport: &'static Transport,
+    /// What the backup was like.
+    pub line: Line,
+    /// Runs that gave figures.
+    pub runs: Vec<&'a Run>,
+    /// Runs that gave none.
+    pub failed: usize,
+    /// Runs in which the program went to the backup although the way was whole: their failovers do not count.
+    pub premature: usize,
+    /// Round trips before the outage.
+    pub before: Trips,
+    /// The time of each failover: the longest round trip of the messages that were under way when the outage began and of the
+    /// first one after that.
+    pub failovers: Trips,
+    /// Round trips of later messages while the way was dead.
+    pub during: Trips,
+    /// All from the failover on while the way was dead.
+    pub through: Trips,
+    /// Messages from the failover on, while the way was dead, that were never answered.
+    pub lost: usize,
+}
+
+/// Every case with an outage that was measured, in order.
+pub fn cells(study: &Study) -> Vec<Cell<'_>> {
+    let lines = [Line::Ethernet, Line::Lte];
+    let all = lines
+        .into_iter()
+        .flat_map(|line| ALL.iter().map(move |it| (it, line)));
+    all.filter_map(|(transport, line)| cell(study, transport, line))
+        .collect()
+}
+
+fn cell<'a>(study: &'a Study, transport: &'static Transport, line: Line) -> Option<Cell<'a>> {
+    let ours = |run: &&Run| {
+        run.transport == transport.name && run.backup == line_name(line) && run.over == "network"
+    };
+    let (runs, failed): (Vec<_>, Vec<_>) = study
+        .runs
+        .iter()
+        .filter(ours)
+        .partition(|run| run.error.is_none() && run.cut_ns.is_some());
+    if runs.is_empty() && failed.is_empty() {
+        return None;
+    }
+    let (on_time, premature): (Vec<_>, Vec<_>) = runs.iter().copied().partition(
+        |run| !matches!((run.switched_ns, run.cut_ns), (Some(at), Some(cut)) if at < cut),
+    );
+    let trips = |runs: &[&Run], wanted: &[Phase]| {
+        let trips = runs.iter().flat_map(|run| chosen(run, wanted));
+        Trips::of(trips.flatten())
+    };
+    let through = [Phase::Failover, Phase::During];
+    let failover = |run: &&Run| {
+        let trips: Option<Vec<u32>> = chosen(run, &[Phase::Failover]).collect();
+        trips?.into_iter().max()
+    };
+    let lost = |run: &&Run| chosen(run, &through).filter(Option::is_none).count();
+    Some(Cell {
+        transport,
+        line,
+        failed: failed.len(),
+        premature: premature.len(),
+        before: trips(&on_time, &[Phase::Before]),
+        failovers: Trips::of(on_time.iter().filter_map(failover)),
+        during: trips(&on_time, &[Phase::During]),
+        through: trips(&on_time, &through),
+        lost: on_time.iter().map(lost).sum(),
+        runs,
+    })
+}
+
+fn chosen<'a>(run: &'a Run, wanted: &'a [Phase]) -> impl Iterator<Item = Option<u32>> + 'a {
+    let phases = phases(run).into_iter().zip(&run.rtt_us);
+    phases
+        .filter(|(phase, _)| wanted.contains(phase))
+        .map(|(_, &us)| us)
+}
+
+/// Round trips of TCP without outages: over the network (`None`), or over a backup (table II).
+pub fn baseline(study: &Study, line: Option<Line>) -> Trips {
+    let (backup, over) = line.map_or(("none", "network"), |line| (line_name(line), "backup"));
+    let ours = |run: &&Run| run.backup == backup && run.over == over;
+    let runs = study.runs.iter().filter(ours);
+    Trips::of(runs.flat_map(|run| run.rtt_us.iter().flatten().copied()))
+}
+
+/// Every promise that can be judged by the study.
+pub fn promises(study: &Study) -> Vec<Promise> {
+    let judged = |cell: &Cell<'_>| match (cell.transport.protection?, cell.line) {
+        (Protection::Redundant, Line::Ethernet) => Some(within(study, cell)),
+        (Protection::Redundant, Line::Lte) => no_worse(study, cell),
+        (Protection::Standby, _) => standby(study, cell),
+    };
+    cells(study).iter().filter_map(judged).collect()
+}
+
+fn within(study: &Study, cell: &Cell<'_>) -> Promise {
+    let wanted = [Phase::Failover, Phase::During];
+    judge(
+        study,
+        cell,
+        &wanted,
+        LIMIT_US,
+        "every message through the outage",
+    )
+}
+
+/// Standby: three round trips of the slower way, and 10 ms.
+fn standby(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
+    let medians = [None, Some(cell.line)].map(|line| baseline(study, line).percentile(50));
+    let round_trip = medians.into_iter().flatten().max()?;
+    let limit = STANDBY_ROUND_TRIPS * round_trip + LIMIT_US;
+    let what = "each failover (3 round trips of the slower way and 10 ms)";
+    Some(judge(study, cell, &[Phase::Failover], limit, what))
+}
+
+fn judge(study: &Study, cell: &Cell<'_>, wanted: &[Phase], limit: u32, what: &str) -> Promise {
+    let (above, explained) = above(study, cell, wanted, limit);
+    let of = cell.runs.iter().flat_map(|run| phases(run));
+    let count = of.filter(|phase| wanted.contains(phase)).count();
+    let longest = cell.through.summary().map_or(0, |it| it.max);
+    let failover = cell.failovers.summary().map_or(0, |it| it.max);
+    Promise {
+        says: format!(
+            "{}, {} backup: {what} within {:.1} ms",
+            cell.transport.title,
+            line_title(cell.line),
+            f64::from(limit) / 1e3
+        ),
+        seen: format!(
+            "longest failover {:.1} ms, longest message {:.1} ms, {} lost",
+            failover as f64 / 1e3,
+            longest as f64 / 1e3,
+            cell.lost
+        ),
+        count,
+        above,
+        explained,
+        held: count > 0 && above == explained,
+    }
+}
+
+/// How many messages of these phases are above the limit or lost, and how many of those the machine explains.
+fn above(study: &Study, cell: &Cell<'_>, wanted: &[Phase], limit: u32) -> (usize, usize) {
+    let (mut above, mut explained) = (0, 0);
+    for run in &cell.runs {
+        let of = phases(run).into_iter().enumerate();
+        for (number, _) in of.filter(|(_, phase)| wanted.contains(phase)) {
+            let over = run.rtt_us[number].is_none_or(|us| us > limit);
+            above += usize::from(over);
+            explained += usize::from(over && is_machines(study, run, number, limit));
+        }
+    }
+    (above, explained)
+}
+
+/// Whether the machine stood still for as long as the message is above the limit, while that was under way.
+fn is_machines(study: &Study, run: &Run, number: usize, limit: u32) -> bool {
+    let Some(us) = run.rtt_us[number] else {
+        return false;
+    };
+    let from = run.began_ns + sent_us(run, number) * 1000;
+    let to = from + u64::from(us) * 1000;
+    let stalls = &study.jitter.stalls;
+    let next = stalls.partition_point(|&(at, lasted)| at + lasted < from);
+    let within = stalls[next..].iter().take_while(|(at, _)| *at <= to);
+    let late: u64 = within
+        .map(|&(at, lasted)| (at + lasted).min(to).saturating_sub(at.max(from)))
+        .sum();
+    late >= u64::from(us - limit) * 1000
+}
+
+/// With a radio backup, 99 of 100 messages are no later than over that alone. Both are samples: three standard deviations of
+/// what a hundredth of each may come to are not held against ours.
+fn no_worse(study: &Study, cell: &Cell<'_>) -> Option<Promise> {
+    let baseline = baseline(study, Some(cell.line));
+    let alone = baseline.percentile(99)?;
+    let seen = cell.through.percentile(99)?;
+    let (above, explained) = above(study, cell, &[Phase::Failover, Phase::During], alone);
+    let (count, other) = (cell.through.count() as f64, baseline.count() as f64);
+    let share = 0.01 + 3.0 * (0.01 * 0.99 * (1.0 / count + 1.0 / other)).sqrt();
+    Some(Promise {
+        says: format!(
+            "{}, {} backup: 99 of 100 messages through the outage as over the backup alone, within {:.1} ms",
+            cell.transport.title,
+            line_title(cell.line),
+            f64::from(alone) / 1e3
+        ),
+        seen: format!("{:.1} ms, {} lost", f64::from(seen) / 1e3, cell.lost),
+        count: cell.through.count(),
+        above,
+        explained,
+        held: (above - explained) as f64 <= share * count && cell.lost == 0,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(rtt_us: &[Option<u32>], cut_ms: u64, healed_ms: u64) -> Run {
+        Run {
+            transport: "redundant-tcp".into(),
+            backup: "ethernet".into(),
+            over: "network".into(),
+            cut_ns: Some(cut_ms * 1_000_000),
+            healed_ns: Some(healed_ms * 1_000_000),
+            late_us: vec![0; rtt_us.len()],
+            rtt_us: rtt_us.to_vec(),
+            ..Run::default()
+        }
+    }
+
+    fn study(runs: Vec<Run>) -> Study {
+        Study {
+            runs,
+            ..Study::default()
+        }
+    }
+
+    #[test]
+    fn a_failover_is_the_longest_of_what_was_under_way_and_the_first_after() {
+        // Messages leave at 0, 50, 100, ... ms; the way dies at 103 ms, with one under way, and is back at 220 ms.
+        let one = run(
+            &[
+                Some(6_000),
+                Some(6_000),
+                Some(70_000),
+                Some(22_000),
+                Some(4_000),
+                Some(6_000),
+            ],
+            103,
+            220,
+        );
+        use Phase::{After, Before, During, Failover};
+        assert_eq!(
+            phases(&one),
+            [Before, Before, Failover, Failover, During, After]
+        );
+        // One that was answered in time does not count as under way.
+        let other = run(
+            &[Some(6_000), Some(2_000), Some(80_000), Some(5_000)],
+            60,
+            120,
+        );
+        assert_eq!(phases(&other), [Before, Before, Failover, After]);
+        let study = study(vec![one, other]);
+        let cells = cells(&study);
+        assert_eq!(cells.len(), 1);
+        let cell = &cells[0];
+        assert_eq!(cell.failovers, Trips::of([70_000, 80_000]));
+        assert_eq!(cell.during, Trips::of([4_000]));
+        assert_eq!(cell.through.count(), 4);
+        assert_eq!(cell.before.count(), 4);
+    }
+
+    #[test]
+    fn what_is_late_breaks_the_promise_unless_the_machine_was_late_as_long() {
+        let late = |rtt: Option<u32>| study(vec![run(&[Some(6_000), rtt, Some(5_000)], 40, 400)]);
+        let judged = |study: &Study| {
+            let all = promises(study);
+            assert_eq!(all.len(), 1, "{all:?}");
+            (all[0].above, all[0].explained, all[0].held)
+        };
+        assert_eq!(judged(&late(Some(10_000))), (0, 0, true));
+        assert_eq!(judged(&late(Some(14_000))), (1, 0, false));
+        assert_eq!(judged(&late(None)), (1, 0, false));
+        let mut stalled = late(Some(14_000));
+        // Sent at 50 ms, above by 4 ms: only what lies within its round trip counts.
+        stalled.jitter.stalls = vec![(45_000_000, 8_900_000)];
+        assert_eq!(judged(&stalled), (1, 0, false));
+        stalled.jitter.stalls.push((56_000_000, 500_000));
+        assert_eq!(judged(&stalled), (1, 1, true));
+        // What only others' load explains, explains nothing.
+        stalled.lack = std::mem::take(&mut stalled.jitter);
+        assert_eq!(judged(&stalled), (1, 0, false));
+        let mut lost = late(None);
+        lost.jitter.stalls = vec![(50_000_000, 5_000_000_000)];
+        assert_eq!(judged(&lost), (1, 0, false));
+    }
+
+    #[test]
+    fn going_to_the_backup_before_anything_is_dead_is_not_a_failover() {
+        let mut early = run(
+            &[Some(6_000), Some(60_000), Some(4_000), Some(4_000)],
+            90,
+            400,
+        );
+        early.transport = "tcp".into();
+        early.switched_ns = Some(80_000_000);
+        let study = study(vec![early]);
+        let cells = cells(&study);
+        assert_eq!((cells[0].premature, cells[0].failovers.count()), (1, 0));
+    }
+}

@@ -1,0 +1,157 @@
+//! The daemons of iPRP, one at each host: the shipped program, in a process of its own.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use bumpless_node::key_file;
+use bumpless_wan::emulation::Backup;
+
+use super::host::Host;
+use super::transport::{ALL, Protection, Socket};
+use crate::demo::processes::Process;
+
+/// How long daemons have to start.
+const PATIENCE: Duration = Duration::from_secs(30);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Daemons that run; they end when this is dropped.
+#[derive(Debug)]
+pub struct Daemons {
+    end: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Daemons {
+    /// Starts one at each host, with files in `folder`.
+    ///
+    /// # Errors
+    /// What one says that does not start.
+    pub fn start(
+        binary: &Path,
+        folder: &Path,
+        hosts: Vec<Host>,
+        stop: &AtomicBool,
+    ) -> Result<Self, String> {
+        let refused = |error: std::io::Error| format!("cannot write a file: {error}");
+        key_file::create(&folder.join("group.key")).map_err(|error| error.to_string())?;
+        for host in &hosts {
+            let file = folder.join(format!("{}.toml", host.name));
+            fs::write(file, configuration(&host.name)).map_err(refused)?;
+        }
+        let sockets: Vec<PathBuf> = hosts
+            .iter()
+            .map(|host| socket(folder, &host.name))
+            .collect();
+        let (started, whether) = channel();
+        let (end, ends) = channel();
+        let (binary, folder) = (binary.to_owned(), folder.to_owned());
+        // The kernel ends a process with the thread that started it: this one stays.
+        let thread = thread::spawn(move || hold(&binary, &folder, &hosts, &started, &ends));
+        let daemons = Self {
+            end: Some(end),
+            thread: Some(thread),
+        };
+        let why = "the thread of the daemons ended by a panic";
+        whether.recv().unwrap_or_else(|_| Err(why.to_owned()))?;
+        let until = Instant::now() + PATIENCE;
+        while !sockets.iter().all(|socket| socket.exists()) {
+            // Nothing will be measured then.
+            if stop.load(Ordering::Relaxed) {
+                break;
+            }
+            if let Ok(Err(why)) = whether.try_recv() {
+                return Err(why);
+            }
+            if Instant::now() > until {
+                return Err("daemons of iPRP did not start within 30 s".to_owned());
+            }
+            thread::sleep(LOOK);
+        }
+        Ok(daemons)
+    }
+}
+
+impl Drop for Daemons {
+    fn drop(&mut self) {
+        self.end = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Starts all daemons, tells whether they could be, and who has ended since, and holds them until the end.
+fn hold(
+    binary: &Path,
+    folder: &Path,
+    hosts: &[Host],
+    started: &Sender<Result<(), String>>,
+    ends: &Receiver<()>,
+) {
+    let start = |host: &Host| {
+        host.enter()?;
+        let mut command = Command::new(binary);
+        command.args(["iprp", "run"]);
+        command.arg(folder.join(format!("{}.toml", host.name)));
+        Process::spawn(command, folder, &host.name)
+    };
+    let processes: Result<Vec<Process>, _> = hosts.iter().map(start).collect();
+    let mut processes = match processes {
+        Ok(processes) => processes,
+        Err(error) => {
+            let _ = started.send(Err(format!("cannot start a daemon of iPRP: {error}")));
+            return;
+        }
+    };
+    let _ = started.send(Ok(()));
+    while ends.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        let ended = processes.iter_mut().position(|it| it.ended().is_some());
+        if let Some(place) = ended {
+            let process = processes.swap_remove(place);
+            let (name, words) = (process.name.clone(), process.last_words());
+            let why = format!("the daemon of iPRP at {name} has ended: {}", words.trim());
+            let _ = started.send(Err(why));
+        }
+    }
+    // All are asked before any is waited for.
+    for process in &mut processes {
+        process.signal(rustix::process::Signal::TERM);
+    }
+    processes.into_iter().for_each(Process::stop);
+}
+
+fn socket(folder: &Path, host: &str) -> PathBuf {
+    folder.join(format!("{host}.sock"))
+}
+
+/// What the daemon of a host is told.
+fn configuration(host: &str) -> String {
+    let (first, prefix) = Backup::network();
+    let mut text = format!(
+        "[host]\nsocket = \"{host}.sock\"\n\n[security]\nkeys = [\"group.key\"]\n\n[limits]\nsessions = 1024\n\n\
+         [[network]]\nind = 10\ninterface = \"eth1\"\n\n[[network]]\nind = 11\nprefix = \"{first}/{prefix}\"\n"
+    );
+    for transport in &ALL {
+        let mode = match transport.protection {
+            None => continue,
+            Some(Protection::Redundant) => "redundant",
+            Some(Protection::Standby) => "standby",
+        };
+        let protocol = match transport.socket {
+            Socket::Udp | Socket::Quic => "udp",
+            Socket::Tcp | Socket::Mptcp => "tcp",
+        };
+        let port = transport.port;
+        let _ = write!(
+            text,
+            "\n[[monitor]]\nprotocol = \"{protocol}\"\nport = {port}\nmode = \"{mode}\"\n"
+        );
+    }
+    text
+}

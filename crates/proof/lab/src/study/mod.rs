@@ -1,0 +1,204 @@
+//! The fifth paper's study of failovers, with every transport that this machine has and with ours (`spec/wan.md`, U-50 and further).
+//!
+//! | module | owns |
+//! |---|---|
+//! | `transport` | what carries messages, and how it is protected |
+//! | `end` | the programs at both ends |
+//! | `plan` | what is measured when, over which ways |
+//! | `needs` | what this machine may lack |
+//! | `host`, `daemons`, `stage` | the network with everything on it |
+//! | `run` | runs side by side, and their outages |
+//! | `result` | what is kept |
+//! | `analysis` | what it comes to: round trips, failovers, promises |
+//! | `paper` | the paper's figures |
+//! | `report` | tables, drawings, answers and the page |
+
+mod analysis;
+mod daemons;
+mod end;
+mod host;
+mod needs;
+mod paper;
+mod plan;
+mod report;
+mod result;
+mod run;
+mod stage;
+mod transport;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use bumpless_base::Instant;
+use bumpless_bench::run::meter;
+use bumpless_net_linux::{Clock, realtime};
+use bumpless_wan::Topology;
+use bumpless_wan::emulation::{Delays, Line, Place};
+
+pub use report::{text, write};
+pub use result::{Network, NotMeasured, Promise, Run, Settings, Study, read};
+
+use plan::Case;
+use stage::{Setting, Stage};
+use transport::Transport;
+
+/// What a study is to be.
+#[derive(Debug)]
+pub struct StudyOptions {
+    /// The program whose network and daemons are used.
+    pub binary: PathBuf,
+    /// The name of the network meanwhile.
+    pub place: Place,
+    /// The network.
+    pub topology: Topology,
+    /// Names of transports; all if there are none.
+    pub transports: Vec<String>,
+    /// Where programs are that are built apart.
+    pub peers: Option<PathBuf>,
+    /// Kinds of backup.
+    pub backups: Vec<Line>,
+    /// Runs of each case.
+    pub runs: u32,
+    /// Seconds of a run.
+    pub seconds: u64,
+    /// Runs side by side at most.
+    pub side_by_side: usize,
+    /// What all chance is drawn from.
+    pub seed: u64,
+    /// Set to end it.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Names of all transports.
+pub fn transports() -> impl Iterator<Item = &'static str> {
+    transport::ALL.iter().map(|it| it.name)
+}
+
+/// Whether a transport is called so.
+pub fn is_transport(name: &str) -> bool {
+    transport::named(name).is_some()
+}
+
+/// The lowest real-time priority.
+const PRIORITY: u8 = 1;
+
+/// Makes a study; `told` hears how many runs of how many are done.
+///
+/// # Errors
+/// What is missing for it. Nothing of it is left.
+pub fn run_study(
+    options: &StudyOptions,
+    told: &(dyn Fn(usize, usize) + Sync),
+) -> Result<Study, String> {
+    let mut study = Study::begin(Settings {
+        runs: options.runs,
+        seconds: options.seconds,
+        side_by_side: 0,
+        seed: options.seed,
+    });
+    let (measured, lack) = meter::beside_ordinary(|| urgent(|| measure(options, told, &mut study)));
+    let began = measured?;
+    study.lack = meter::told(&lack, began);
+    // What they saw while everything was put up explains nothing.
+    study.lack.stalls.retain(|&(at, _)| at > 0);
+    study.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
+    study.promises = analysis::promises(&study);
+    Ok(study)
+}
+
+/// Does `work` on a thread whose threads and processes go before those of others, where that is granted: what else runs on
+/// the machine is not what is measured.
+fn urgent<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+    let all = || {
+        let _ = realtime::set_fifo(PRIORITY);
+        work()
+    };
+    let done = thread::scope(|scope| scope.spawn(all).join());
+    done.unwrap_or_else(|_| Err("a thread of the study ended by a panic".to_owned()))
+}
+
+/// Puts everything up, and makes all runs; gives when the first one could begin.
+fn measure(
+    options: &StudyOptions,
+    told: &(dyn Fn(usize, usize) + Sync),
+    study: &mut Study,
+) -> Result<Instant, String> {
+    let chosen = |it: &&Transport| {
+        options.transports.is_empty() || options.transports.iter().any(|name| name == it.name)
+    };
+    let transports: Vec<&'static Transport> = transport::ALL.iter().filter(chosen).collect();
+    let stage = Stage::new(&Setting {
+        binary: &options.binary,
+        place: options.place.clone(),
+        topology: options.topology.clone(),
+        sites: options.side_by_side,
+        transports: with_baseline(&transports),
+        peers: options.peers.as_deref(),
+        seed: options.seed,
+        stop: &options.stop,
+    })?;
+    study.settings.side_by_side = stage.sites.len();
+    study.network = network(&stage);
+    study.not_measured = not_measured(&stage);
+    let lacks = |it: &&'static Transport| stage.lacking.iter().any(|(other, _)| other == it);
+    let present = transports.into_iter().filter(|it| !lacks(it));
+    let cases = cases(present, &options.backups);
+    let jobs = plan::jobs(&cases, options.runs, options.seconds, options.seed);
+    let began = Clock.now();
+    let (runs, stood_still) = meter::beside(|| {
+        run::all(&stage, &jobs, (began, &options.stop), &|done| {
+            told(done, jobs.len());
+        })
+    });
+    study.complete = runs.len() == jobs.len();
+    study.runs = runs;
+    study.jitter = meter::told(&stood_still, began);
+    Ok(began)
+}
+
+fn network(stage: &Stage) -> Network {
+    let delays = match &stage.running.delays {
+        Delays::Nothing => "nothing",
+        Delays::Netem => "netem",
+        Delays::Held => "held",
+        Delays::Lacking(_) => "lacking",
+    };
+    let congestion = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
+    Network {
+        nodes: stage.topology.nodes().len(),
+        links: stage.topology.links().len(),
+        router_us: stage.topology.router_us(),
+        delays: delays.to_owned(),
+        centre: stage.centre.name.clone(),
+        congestion: congestion.unwrap_or_default().trim().to_owned(),
+    }
+}
+
+fn not_measured(stage: &Stage) -> Vec<NotMeasured> {
+    let lacking = stage.lacking.iter();
+    let told = lacking.map(|(transport, why)| NotMeasured {
+        transport: transport.name.to_owned(),
+        why: why.clone(),
+    });
+    told.collect()
+}
+
+/// Table II is of plain TCP, whatever else is measured.
+fn with_baseline(transports: &[&'static Transport]) -> Vec<&'static Transport> {
+    let plain = &transport::ALL[0];
+    let others = transports.iter().copied().filter(|it| *it != plain);
+    [plain].into_iter().chain(others).collect()
+}
+
+/// Every case: ways without outages, and each transport with each backup.
+fn cases(transports: impl Iterator<Item = &'static Transport>, backups: &[Line]) -> Vec<Case> {
+    let baseline = backups.iter().map(|&line| Case::Backup(line));
+    let outages = transports.flat_map(|it| backups.iter().map(move |&line| Case::Outage(it, line)));
+    [Case::Network]
+        .into_iter()
+        .chain(baseline)
+        .chain(outages)
+        .collect()
+}

@@ -1,0 +1,163 @@
+//! The paper's three research questions (II-C), answered from the data of a study alone.
+
+use bumpless_wan::emulation::Line;
+
+use super::words::{ms, ms_or};
+use crate::study::analysis::{Cell, LIMIT_US, baseline, cells, promises};
+use crate::study::paper;
+use crate::study::result::Study;
+use crate::study::transport::{Socket, line_title};
+
+/// A question with what the study says to it.
+#[derive(Debug)]
+pub struct Answer {
+    /// The question.
+    pub question: String,
+    /// The answer.
+    pub sentences: Vec<String>,
+}
+
+/// Every question.
+pub fn all(study: &Study) -> Vec<Answer> {
+    let cells = cells(study);
+    let answer = |question: &str, sentences| Answer {
+        question: question.to_owned(),
+        sentences,
+    };
+    vec![
+        answer("RQ1: can it be deployed?", feasible(study, &cells)),
+        answer(
+            "RQ2: which delays come with outages?",
+            delays(study, &cells),
+        ),
+        answer(
+            "RQ3: which transport meets what smart grids ask for?",
+            suited(study, &cells),
+        ),
+    ]
+}
+
+fn feasible(study: &Study, cells: &[Cell<'_>]) -> Vec<String> {
+    let mut said = Vec::new();
+    let of = |cell: &Cell<'_>, socket| cell.transport.socket == socket;
+    let outages = |wanted: &dyn Fn(&Cell<'_>) -> bool| {
+        let runs = cells.iter().filter(|cell| wanted(cell));
+        runs.map(|cell| (cell.runs.len(), cell.failed))
+            .fold((0, 0), |(ran, not), (more, failed)| {
+                (ran + more, not + failed)
+            })
+    };
+    let (ran, failed) = outages(&|cell| of(cell, Socket::Mptcp));
+    if ran + failed > 0 {
+        said.push(format!(
+            "MPTCP v1 is in this kernel: {ran} runs of {} gave figures. Programs must ask for its socket, and both hosts be told of their addresses.",
+            ran + failed
+        ));
+    }
+    for lacking in &study.not_measured {
+        said.push(format!(
+            "{} cannot be had here: {}.",
+            lacking.transport, lacking.why
+        ));
+    }
+    let (ran, failed) = outages(&|cell| cell.transport.protection.is_some());
+    if ran + failed > 0 {
+        said.push(format!(
+            "iPRP protects the same TCP, TLS and UDP programs unmodified, by a daemon at each host: {ran} runs of {} gave figures.",
+            ran + failed
+        ));
+    }
+    let (ran, _) = outages(&|cell| cell.transport.reconnects);
+    if ran > 0 {
+        said.push("Without either, the program itself has to watch for late answers, connect again over the backup and send again.".to_owned());
+    }
+    said
+}
+
+fn delays(study: &Study, cells: &[Cell<'_>]) -> Vec<String> {
+    let mut said = Vec::new();
+    for line in [Line::Ethernet, Line::Lte] {
+        for cell in cells.iter().filter(|cell| cell.line == line) {
+            said.extend(delay(cell));
+        }
+    }
+    let network = baseline(study, None);
+    if let Some(median) = network.percentile(50) {
+        said.push(format!(
+            "Without an outage, a message takes {} ms over the network there and back (median; 99 %: {} ms).",
+            ms(median),
+            ms_or(network.percentile(99))
+        ));
+    }
+    said
+}
+
+/// A sentence on one case.
+fn delay(cell: &Cell<'_>) -> Option<String> {
+    let all = cell.failovers.summary()?;
+    let figures = cell
+        .transport
+        .paper
+        .and_then(|row| paper::failover(row, cell.line));
+    let theirs = figures.map_or_else(String::new, |it| {
+        let factor = all.avg as f64 / 1e3 / it.mean;
+        format!(
+            "; that is {factor:.1} times the paper's mean of {:.0} ms",
+            it.mean
+        )
+    });
+    Some(format!(
+        "{}, {} backup: a failover takes {} ms (mean of {}; median {}, longest {}){theirs}.",
+        cell.transport.title,
+        line_title(cell.line),
+        ms(all.avg),
+        all.count,
+        ms(all.p50),
+        ms(all.max)
+    ))
+}
+
+fn suited(study: &Study, cells: &[Cell<'_>]) -> Vec<String> {
+    let mut said = Vec::new();
+    for line in [Line::Ethernet, Line::Lte] {
+        let of: Vec<_> = cells.iter().filter(|cell| cell.line == line).collect();
+        if of.is_empty() {
+            continue;
+        }
+        for (limit, what) in [
+            (LIMIT_US, "10 ms (teleprotection)"),
+            (100_000, "100 ms"),
+            (500_000, "500 ms"),
+        ] {
+            let meets = |cell: &&&Cell<'_>| {
+                let within = cell.failovers.percentile(99).is_some_and(|us| us <= limit);
+                within && cell.lost == 0
+            };
+            let names: Vec<_> = of
+                .iter()
+                .filter(meets)
+                .map(|cell| cell.transport.title)
+                .collect();
+            let names = match names.is_empty() {
+                true => "none".to_owned(),
+                false => names.join("; "),
+            };
+            said.push(format!(
+                "Failovers within {what}, {} backup, 99 of 100 and nothing lost: {names}.",
+                line_title(line)
+            ));
+        }
+    }
+    let promises = promises(study);
+    let held = promises.iter().filter(|it| it.held).count();
+    if !promises.is_empty() {
+        said.push(format!(
+            "Of {} promises of ours {held} held.",
+            promises.len()
+        ));
+    }
+    if !cells.is_empty() {
+        said.push("The paper found one transport that meets 10 ms, MPTCP v0 with its redundant scheduler, which needs a kernel that nobody maintains.".to_owned());
+    }
+    said
+}

@@ -1,0 +1,107 @@
+use super::*;
+use crate::study::analysis::promises;
+use crate::study::result::Run;
+
+/// A study with an outage of two transports and a run over each way.
+fn study() -> Study {
+    let run = |transport: &str, backup: &str, over: &str, rtt_us: Vec<Option<u32>>| {
+        let outage = over == "network" && backup != "none";
+        Run {
+            transport: transport.into(),
+            backup: backup.into(),
+            over: over.into(),
+            substation: "s10-1-1".into(),
+            number: 1,
+            cut_ns: outage.then_some(60_000_000),
+            healed_ns: outage.then_some(170_000_000),
+            late_us: vec![0; rtt_us.len()],
+            rtt_us,
+            ..Run::default()
+        }
+    };
+    let trips = |us: &[u32]| us.iter().map(|&us| Some(us)).collect::<Vec<_>>();
+    let mut study = Study {
+        complete: true,
+        runs: vec![
+            run("tcp", "none", "network", trips(&[6_000, 6_100])),
+            run("tcp", "ethernet", "backup", trips(&[3_800, 3_900])),
+            run(
+                "tcp",
+                "ethernet",
+                "network",
+                trips(&[6_000, 6_200, 71_500, 22_000, 6_100]),
+            ),
+            run(
+                "redundant-tcp",
+                "ethernet",
+                "network",
+                trips(&[4_000, 4_100, 4_400, 4_300, 4_200]),
+            ),
+            run(
+                "standby-tcp",
+                "ethernet",
+                "network",
+                vec![Some(6_000), None, Some(90_000), Some(5_000)],
+            ),
+        ],
+        ..Study::default()
+    };
+    study.promises = promises(&study);
+    study
+}
+
+#[test]
+fn tables_show_ours_beside_the_papers_figures_and_broken_promises() {
+    let text = text(&study());
+    for part in [
+        "71.5",
+        "70.0",
+        "8.2",
+        "MPTCPv0 (red. sched.)",
+        "not asked for",
+        "RQ1",
+        "RQ2",
+        "RQ3",
+        "Of 2 promises of ours 1 held.",
+        "Failovers within 10 ms (teleprotection), Ethernet-like backup, 99 of 100 and nothing lost: TCP under iPRP redundant.",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let standby = text
+        .lines()
+        .find(|line| line.contains("standby") && line.contains("each failover"));
+    assert!(standby.unwrap().trim_end().ends_with("NO"), "{text}");
+}
+
+#[test]
+fn the_page_and_the_raw_data_are_whole_and_can_be_shown_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let study = Study {
+        schema: crate::study::result::SCHEMA.into(),
+        ..study()
+    };
+    write(&study, directory.path()).unwrap();
+    let read = crate::study::read(&directory.path().join("study.json")).unwrap();
+    assert_eq!(read, study);
+    let file = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
+    let page = file("report.html");
+    assert_eq!(page.matches("<svg").count(), 3, "figures 4, 5 and 6");
+    assert_eq!(page.matches("<svg").count(), page.matches("</svg>").count());
+    assert!(!page.contains("http"), "it needs nothing else");
+    let csv = file("outages.csv");
+    let lines: Vec<_> = csv.lines().collect();
+    assert_eq!(lines.len(), 4, "a head and three outages");
+    let columns = lines[0].split(',').count();
+    assert!(
+        lines.iter().all(|line| line.split(',').count() == columns),
+        "{csv}"
+    );
+    assert!(
+        lines[1].starts_with("tcp,ethernet,1,s10-1-1,0,60000,110000,,71500,71500,2,2,0,"),
+        "{csv}"
+    );
+    assert!(lines[3].contains(",1,\"\""), "{csv}");
+    fs::write(directory.path().join("study.json"), "{}").unwrap();
+    let why = crate::study::read(&directory.path().join("study.json")).unwrap_err();
+    assert!(why.contains("bumpless.wan-study/1"), "{why}");
+}

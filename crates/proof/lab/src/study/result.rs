@@ -1,0 +1,180 @@
+//! What a study has found, as it is kept: `bumpless.wan-study/1` (spec/wan.md).
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use bumpless_bench::result::{Host, Run as BenchRun};
+use bumpless_bench::run::meter::Jitter;
+use serde::{Deserialize, Serialize};
+
+/// The schema's name.
+pub const SCHEMA: &str = "bumpless.wan-study/1";
+/// Most bytes of a kept study that are read.
+const FILE_MAX: u64 = 256 << 20;
+
+/// A whole study.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Whether everything that was planned was measured.
+    pub complete: bool,
+    /// When it began, seconds since 1970.
+    pub began_unix_s: u64,
+    /// How long it took, seconds.
+    pub took_s: f64,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Version of Bumpless.
+    pub version: String,
+    /// The commit that was checked out where the command ran, if any.
+    pub commit: Option<String>,
+    /// The computer.
+    pub host: Host,
+    /// The network.
+    pub network: Network,
+    /// What was asked for.
+    pub settings: Settings,
+    /// What could not be measured here.
+    pub not_measured: Vec<NotMeasured>,
+    /// What the meters of the machine saw, from the beginning of the study on.
+    pub jitter: Jitter,
+    /// What meters saw that are ordinary threads: they are late, too, when others have the processors. Nothing is judged by it.
+    pub lack: Jitter,
+    /// What ours promises, judged.
+    pub promises: Vec<Promise>,
+    /// Every run.
+    pub runs: Vec<Run>,
+}
+
+/// The network that it was made on.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Network {
+    /// Nodes.
+    pub nodes: usize,
+    /// Links.
+    pub links: usize,
+    /// What a router adds, microseconds.
+    pub router_us: u32,
+    /// How links are delayed: `nothing`, `netem`, `held`.
+    pub delays: String,
+    /// Where messages came from.
+    pub centre: String,
+    /// The kernel's congestion control.
+    pub congestion: String,
+}
+
+/// What was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settings {
+    /// Runs of each case.
+    pub runs: u32,
+    /// Seconds of a run.
+    pub seconds: u64,
+    /// Runs that went side by side.
+    pub side_by_side: usize,
+    /// What all chance was drawn from.
+    pub seed: u64,
+}
+
+/// What could not be measured, and why.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotMeasured {
+    /// Name of the transport.
+    pub transport: String,
+    /// Why.
+    pub why: String,
+}
+
+/// A promise of ours, and what was seen of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Promise {
+    /// What is promised.
+    pub says: String,
+    /// What was seen.
+    pub seen: String,
+    /// How many figures it was judged by.
+    pub count: usize,
+    /// How many were above it.
+    pub above: usize,
+    /// How many of those the machine explains: it stood still for as long as the figure is above.
+    pub explained: usize,
+    /// Whether it held: nothing that the machine does not explain was above.
+    pub held: bool,
+}
+
+/// One run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Run {
+    /// Name of the transport.
+    pub transport: String,
+    /// What the backup was like: `ethernet` or `lte`; `none` if there was none to go to.
+    pub backup: String,
+    /// Over what messages went: `network` or `backup`; they go elsewhere in an outage.
+    pub over: String,
+    /// Its number among those of its case.
+    pub number: u32,
+    /// To which substation.
+    pub substation: String,
+    /// What the network's links take there and back, microseconds.
+    pub path_us: u64,
+    /// When the first message was due, nanoseconds since the study began.
+    pub began_ns: u64,
+    /// When the way began to lose everything, nanoseconds since the first message was due; null: never.
+    pub cut_ns: Option<u64>,
+    /// When it carried again.
+    pub healed_ns: Option<u64>,
+    /// When the program itself went to the backup.
+    pub switched_ns: Option<u64>,
+    /// How long after it was due each message was given to the socket, microseconds; one is due every 50 ms.
+    pub late_us: Vec<u32>,
+    /// The round trip of each message, microseconds; null: no answer came.
+    pub rtt_us: Vec<Option<u32>>,
+    /// Why it gave no figures.
+    pub error: Option<String>,
+}
+
+impl Study {
+    /// Whether every promise held and every run gave figures, as far as it went.
+    pub fn held(&self) -> bool {
+        self.promises.iter().all(|it| it.held) && self.runs.iter().all(|run| run.error.is_none())
+    }
+
+    /// One that begins.
+    pub fn begin(settings: Settings) -> Self {
+        let run = BenchRun::begin("");
+        Self {
+            schema: SCHEMA.to_owned(),
+            began_unix_s: run.began_unix_s,
+            command: run.command,
+            version: run.version,
+            commit: run.commit,
+            host: run.host,
+            settings,
+            ..Self::default()
+        }
+    }
+}
+
+/// A kept study.
+///
+/// # Errors
+/// The file cannot be read, or was written by something else.
+pub fn read(file: &Path) -> Result<Study, String> {
+    let name = file.display();
+    let mut text = String::new();
+    File::open(file)
+        .and_then(|it| it.take(FILE_MAX).read_to_string(&mut text))
+        .map_err(|error: io::Error| format!("cannot read {name}: {error}"))?;
+    let wrong = |why: String| {
+        format!(
+            "{name} is no kept study of this version ({SCHEMA}): {why}; unpack it with `xz -d` if it is packed"
+        )
+    };
+    let study: Study = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+    match study.schema == SCHEMA {
+        true => Ok(study),
+        false => Err(wrong(format!("its schema is {:?}", study.schema))),
+    }
+}

@@ -1,0 +1,184 @@
+//! Runs side by side, one after the other at each substation.
+
+use std::io;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+
+use bumpless_base::{Duration, Instant};
+use bumpless_net_linux::Clock;
+use bumpless_wan::emulation;
+
+use super::end::{Client, Heard, Message};
+use super::host::Host;
+use super::plan::{Case, Job, Site};
+use super::result::Run;
+use super::stage::Stage;
+use super::transport::{self, Socket, Transport, line_name};
+
+/// How often a thread that waits for an instant looks whether somebody wants to stop.
+const LOOK: Duration = Duration::from_millis(20);
+/// Between the first runs of one place and the next.
+const STAGGER: Duration = Duration::from_millis(150);
+
+/// Makes all runs; `done` is told how many after each. Those that were stopped are not in what it gives.
+pub fn all(
+    stage: &Stage,
+    jobs: &[Job],
+    (began, stop): (Instant, &AtomicBool),
+    done: &(dyn Fn(usize) + Sync),
+) -> Vec<Run> {
+    let (next, runs) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = |place: usize, at: &(Host, Site)| {
+        // Not all at once: connections and sessions would begin together.
+        wait(began + STAGGER * place as u64, stop);
+        while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            stage.lines.set(place, job.case.line());
+            let run = one(stage, at, job, (began, stop));
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+            let mut runs = runs.lock().unwrap_or_else(|broken| broken.into_inner());
+            runs.push(run);
+            done(runs.len());
+        }
+    };
+    thread::scope(|scope| {
+        // The centre has the first place on the backup.
+        for (place, at) in (1..).zip(&stage.sites) {
+            scope.spawn(move || work(place, at));
+        }
+    });
+    let mut runs = runs
+        .into_inner()
+        .unwrap_or_else(|broken| broken.into_inner());
+    runs.sort_by_key(|run| run.began_ns);
+    runs
+}
+
+fn one(
+    stage: &Stage,
+    (host, site): &(Host, Site),
+    job: &Job,
+    (began, stop): (Instant, &AtomicBool),
+) -> Run {
+    let named = match job.case {
+        Case::Network => ("tcp", "none", "network"),
+        Case::Backup(line) => ("tcp", line_name(line), "backup"),
+        Case::Outage(transport, line) => (transport.name, line_name(line), "network"),
+    };
+    let mut run = Run {
+        transport: named.0.to_owned(),
+        backup: named.1.to_owned(),
+        over: named.2.to_owned(),
+        number: job.number,
+        substation: host.name.clone(),
+        path_us: site.round_trip_us,
+        ..Run::default()
+    };
+    let result = converse(stage, (host, site), job, stop);
+    match result {
+        Ok((first, outage, heard)) => tell(&mut run, first.since(began), first, outage, &heard),
+        Err(error) => run.error = Some(error.to_string()),
+    }
+    run
+}
+
+/// When an outage began and ended.
+type Outage = Option<(Instant, Instant)>;
+
+/// The client on a thread of its own, and the outage on this one.
+fn converse(
+    stage: &Stage,
+    (host, site): (&Host, &Site),
+    job: &Job,
+    stop: &AtomicBool,
+) -> io::Result<(Instant, Outage, Heard)> {
+    let client = client(stage, host, job);
+    let (tell, first) = channel();
+    thread::scope(|scope| {
+        let conversing = scope.spawn(|| {
+            // Told of by the end of the channel when it fails.
+            let tell = tell;
+            stage.centre.enter()?;
+            match (&stage.quic, client.socket) {
+                (Some(program), Socket::Quic) => {
+                    let ways = [client.primary, client.backup.unwrap_or(client.primary)];
+                    program.call(ways, (job.messages, job.after), &tell, stop)
+                }
+                _ => client.run(job.after, &tell, stop),
+            }
+        });
+        let mut outage = Ok(None);
+        let began = first.recv().ok();
+        if let (Some(began), Some(times)) = (began, job.outage) {
+            outage = dead(stage, site, (began, times), stop);
+        }
+        let heard = conversing
+            .join()
+            .unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic")))?;
+        let began = began.ok_or_else(|| io::Error::other("it never began"))?;
+        Ok((began, outage?, heard))
+    })
+}
+
+fn client(stage: &Stage, host: &Host, job: &Job) -> Client {
+    let plain: &Transport = &transport::ALL[0];
+    let transport = match job.case {
+        Case::Outage(transport, _) => transport,
+        Case::Network | Case::Backup(_) => plain,
+    };
+    let [network, backup] = stage.centre.ways(host, transport.port);
+    let reconnects = matches!(job.case, Case::Outage(it, _) if it.reconnects);
+    Client {
+        socket: transport.socket,
+        tls: transport
+            .tls
+            .then(|| std::sync::Arc::clone(&stage.certificate.client)),
+        primary: match job.case {
+            Case::Backup(_) => backup,
+            Case::Network | Case::Outage(..) => network,
+        },
+        backup: reconnects.then_some(backup),
+        messages: job.messages,
+    }
+}
+
+/// Has the way lose everything for its time, and heals it, whatever happens.
+fn dead(
+    stage: &Stage,
+    site: &Site,
+    (began, (at, lasts)): (Instant, (Duration, Duration)),
+    stop: &AtomicBool,
+) -> io::Result<Outage> {
+    wait(began + at, stop);
+    let links = [site.cut];
+    let lost = emulation::cut(&stage.running, &stage.topology, &links);
+    // Dead for certain between these: the kernel takes its time for both ends of a link.
+    let cut = Clock.now();
+    wait(cut + lasts, stop);
+    let healed = Clock.now();
+    emulation::heal(&stage.running, &stage.topology, &links)?;
+    lost?;
+    Ok(Some((cut, healed)))
+}
+
+fn wait(until: Instant, stop: &AtomicBool) {
+    while Clock.now() < until && !stop.load(Ordering::Relaxed) {
+        Clock.sleep_until(until.min(Clock.now() + LOOK));
+    }
+}
+
+fn tell(run: &mut Run, began: Duration, first: Instant, outage: Outage, heard: &Heard) {
+    let since = |at: Instant| at.since(first).as_nanos();
+    let us = |nanos: u64| u32::try_from(nanos / 1000).unwrap_or(u32::MAX);
+    run.began_ns = began.as_nanos();
+    run.cut_ns = outage.map(|(cut, _)| since(cut));
+    run.healed_ns = outage.map(|(_, healed)| since(healed));
+    run.switched_ns = heard.switched.map(since);
+    let late = |it: &Message| us(it.sent.since(it.due).as_nanos());
+    run.late_us = heard.messages.iter().map(late).collect();
+    let took = |it: &Message| Some(us(it.answered?.since(it.sent).as_nanos()));
+    run.rtt_us = heard.messages.iter().map(took).collect();
+}

@@ -1,0 +1,197 @@
+//! The network with backups, servers and daemons on it, as long as a study takes.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+
+use bumpless_wan::Topology;
+use bumpless_wan::address::{Addresses, Pool};
+use bumpless_wan::emulation::{self, Backup, Lines, Place, Running, Tie, UpError};
+
+use super::daemons::Daemons;
+use super::end::{Certificate, Foreign, Ports, Server, serve};
+use super::host::Host;
+use super::needs;
+use super::plan::{self, Site};
+use super::transport::{Socket, Transport};
+
+/// The program that speaks QUIC.
+const QUIC: &str = "echo-quinn";
+
+/// What a stage is made of.
+#[derive(Debug)]
+pub struct Setting<'a> {
+    /// The program whose `wan keep` and `iprp run` are used.
+    pub binary: &'a Path,
+    /// The name of the network.
+    pub place: Place,
+    /// The network.
+    pub topology: Topology,
+    /// Substations at once, at most.
+    pub sites: usize,
+    /// What will be used on it.
+    pub transports: Vec<&'static Transport>,
+    /// Where programs are that are built apart.
+    pub peers: Option<&'a Path>,
+    /// What delays are drawn from.
+    pub seed: u64,
+    /// Somebody wants to stop.
+    pub stop: &'a AtomicBool,
+}
+
+/// Everything; gone when this is dropped.
+#[derive(Debug)]
+pub struct Stage {
+    // Ends first.
+    daemons: Option<Daemons>,
+    servers: Vec<Server>,
+    /// The program that speaks QUIC, if there is one.
+    pub quic: Option<Foreign>,
+    /// The network that runs.
+    pub running: Running,
+    /// Its nodes and links.
+    pub topology: Topology,
+    /// Where messages come from.
+    pub centre: Host,
+    /// Where they go to, with what can be cut.
+    pub sites: Vec<(Host, Site)>,
+    /// What the backup is like, by place of a host: the centre has the first one, and each site the next.
+    pub lines: Lines,
+    /// What TLS takes.
+    pub certificate: Certificate,
+    /// Transports that this machine lacks, and why.
+    pub lacking: Vec<(&'static Transport, String)>,
+    place: Place,
+    _tie: Tie,
+}
+
+impl Stage {
+    /// Puts everything on this machine.
+    ///
+    /// # Errors
+    /// What is missing or refused. Nothing of it is left then.
+    pub fn new(setting: &Setting<'_>) -> Result<Self, String> {
+        let topology = &setting.topology;
+        let chosen = plan::sites(topology, setting.sites);
+        let (centre, sites) = chosen.ok_or(
+            "no substation has a link on its way to a control centre that can be cut for it alone; give a network with chains (--chain-routers)",
+        )?;
+        let protected = setting.transports.iter().any(|it| it.protection.is_some());
+        let mut lacking = emulation::lacking(topology);
+        lacking.extend(needs::lacking(
+            topology.nodes().len(),
+            sites.len(),
+            protected,
+        ));
+        if !lacking.is_empty() {
+            return Err(UpError::Lacking(lacking).to_string());
+        }
+        let addresses = Addresses::new(topology, Pool::V4).map_err(|error| error.to_string())?;
+        let certificate = Certificate::new()?;
+        let mut keeper = Command::new(setting.binary);
+        keeper.args(["wan", "keep", "--tied", "--name", setting.place.name()]);
+        let (running, tie) = emulation::up_tied(&setting.place, topology, Pool::V4, &mut keeper)
+            .map_err(|error| error.to_string())?;
+        let nodes = [centre].into_iter().chain(sites.iter().map(|it| it.node));
+        let nodes: Vec<_> = nodes.collect();
+        let backup = Backup::new(&running, topology, &nodes)
+            .map_err(|error| format!("cannot make the backup: {error}"))?;
+        let host = |at| Host::new(&running, topology, &addresses, at);
+        let mut hosts = nodes.iter().copied().enumerate().map(host);
+        let centre = hosts.next().ok_or("no control centre")?;
+        let sites = hosts.zip(sites).collect();
+        let mut stage = Self {
+            daemons: None,
+            servers: Vec::new(),
+            quic: None,
+            topology: topology.clone(),
+            centre,
+            sites,
+            lines: backup.lines(),
+            certificate,
+            lacking: Vec::new(),
+            running,
+            place: setting.place.clone(),
+            _tie: tie,
+        };
+        let seed = setting.seed;
+        thread::spawn(move || backup.carry(seed));
+        stage.listen(setting);
+        if protected {
+            stage.protect(setting)?;
+        }
+        Ok(stage)
+    }
+
+    /// Opens the port of each transport at each substation.
+    fn listen(&mut self, setting: &Setting<'_>) {
+        for &transport in &setting.transports {
+            let listens = match transport.socket {
+                Socket::Quic => self.listen_for_quic(transport, setting.peers),
+                _ => self.listen_for(transport),
+            };
+            if let Err(why) = listens {
+                self.lacking.push((transport, why));
+            }
+        }
+    }
+
+    fn listen_for_quic(
+        &mut self,
+        transport: &Transport,
+        folder: Option<&Path>,
+    ) -> Result<(), String> {
+        let program = Foreign::find(folder, QUIC)?;
+        for (site, _) in &self.sites {
+            let server = site.at(|| program.serve(transport.port));
+            let server = server.map_err(|error| format!("{QUIC} does not listen: {error}"))?;
+            self.servers.push(server);
+        }
+        self.quic = Some(program);
+        Ok(())
+    }
+
+    fn listen_for(&self, transport: &Transport) -> Result<(), String> {
+        let ports: Result<Vec<_>, _> = self
+            .sites
+            .iter()
+            .map(|(site, _)| {
+                site.at(|| Ports::open(transport, site.network, &self.certificate.server))
+            })
+            .collect();
+        let lacks = |error| format!("the kernel does not offer its socket: {error}");
+        let ports = ports.map_err(lacks)?;
+        // Both of MPTCP share what the kernel is told of ways.
+        if transport.socket == Socket::Mptcp && !transport.tls {
+            self.centre.multipath(true)?;
+            self.sites
+                .iter()
+                .try_for_each(|(site, _)| site.multipath(false))?;
+        }
+        ports.into_iter().for_each(serve);
+        Ok(())
+    }
+
+    fn protect(&mut self, setting: &Setting<'_>) -> Result<(), String> {
+        let sites = self.sites.iter().map(|(host, _)| host);
+        let hosts = [&self.centre].into_iter().chain(sites).cloned().collect();
+        let folder = self.place.folder().map_err(|error| error.to_string())?;
+        self.daemons = Some(Daemons::start(
+            setting.binary,
+            &folder,
+            hosts,
+            setting.stop,
+        )?);
+        Ok(())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        self.daemons = None;
+        self.servers.clear();
+        // What does not end in order ends with the process that holds it.
+        let _ = emulation::down(&self.place);
+    }
+}
