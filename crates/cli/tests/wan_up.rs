@@ -121,7 +121,8 @@ fn a_network_carries_packets_is_cut_and_healed_and_goes() {
         let least = told.split(" = ").nth(1).and_then(|it| it.split('/').next());
         let least: f64 = least.unwrap().parse().unwrap();
         assert!(
-            1e3 * least >= way["round_trip_us"].as_f64().unwrap(),
+            // A quicker machine than those that were measured may be a little below.
+            1e3 * least >= 0.9 * way["round_trip_us"].as_f64().unwrap(),
             "{told}"
         );
     }

@@ -74,7 +74,10 @@ pub fn up(
     pool: Pool,
     keeper: &mut Command,
 ) -> Result<Running, UpError> {
-    up_tied(place, topology, pool, keeper).map(|(running, _)| running)
+    let (running, mut tie) = up_tied(place, topology, pool, keeper)?;
+    // It goes on alone.
+    tie.0 = None;
+    Ok(running)
 }
 
 /// A network's process, which ends with this value if it calls [`end_with_starter`], even if its owner is killed.
