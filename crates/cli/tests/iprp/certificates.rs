@@ -13,8 +13,8 @@ use crate::support::{wait_for, wait_until};
 const TARGET: &str = "10.77.1.2:4713";
 
 /// Two hosts with certificates of one site, and a stream between them that both networks carry from the number that is told.
-fn streaming(hosts: crate::support::hosts::Hosts) -> (Site, Sink, Stream, u32) {
-    let mut site = Site::with_certificates(hosts);
+fn streaming(site: Site) -> (Site, Sink, Stream, u32) {
+    let mut site = site;
     BOTH.iter().for_each(|host| site.start(host));
     let target: SocketAddr = TARGET.parse().unwrap();
     let sink = Sink::begin(site.udp("right", TARGET));
@@ -46,7 +46,7 @@ fn end(sink: Sink, stream: Stream, first: u32) -> Vec<(u32, u32)> {
 
 pub fn hosts_with_certificates_roll_their_keys_and_lose_nothing_while_either_network_is_cut() {
     with_hosts(|hosts| {
-        let (site, sink, stream, first) = streaming(hosts);
+        let (site, sink, stream, first) = streaming(Site::with_certificates(hosts));
         // Who connects and shows nothing keeps nobody out.
         let strangers = site.hosts.at("right", || {
             let connect = |_| std::net::TcpStream::connect("10.77.1.1:4760").unwrap();
@@ -78,7 +78,7 @@ pub fn hosts_with_certificates_roll_their_keys_and_lose_nothing_while_either_net
 
 pub fn either_host_with_a_certificate_may_be_killed_and_is_replicated_to_again() {
     with_hosts(|hosts| {
-        let (mut site, sink, stream, first) = streaming(hosts);
+        let (mut site, sink, stream, first) = streaming(Site::with_certificates(hosts));
         site.kill("left");
         site.start("left");
         wait_until("the sender that has started again replicates", || {
@@ -171,7 +171,17 @@ pub fn a_host_of_another_authority_or_that_is_not_a_peer_causes_no_session() {
 
 pub fn a_host_that_is_revoked_is_neither_heard_nor_sent_to_within_seconds() {
     with_hosts(|hosts| {
-        let (site, sink, stream, first) = streaming(hosts);
+        let site = Site::with_certificates(hosts);
+        for host in BOTH {
+            // A session would last for minutes without the revocation.
+            site.replace(
+                host,
+                "advertise_every_ms = 1000",
+                "advertise_every_ms = 60000",
+            );
+            site.replace(host, "key_lifetime_s = 2", "key_lifetime_s = 3600");
+        }
+        let (site, sink, stream, first) = streaming(site);
         let authority = site.folder.path().join("pki");
         let authority = authority.to_str().unwrap();
         let made = said(&["pki", "revoke", "right.grid", "--authority", authority]);
