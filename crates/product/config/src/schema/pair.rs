@@ -146,7 +146,8 @@ section! {
         /// that are not the node's, on each interface. Secure shell (TCP port 22) has its own besides, 5,000.
         /// Cost: about 2 us of a processor's time for each packet that is let in.
         /// Hazard: less than other services of the computer receive on these interfaces slows them; a
-        /// million lets floods through.
+        /// million lets floods through. Of two nodes on one interface, the first one guards it, and the other's packets are
+        /// among these: switch the guard off there.
         other: u64 = "other_per_s", "packets a second", Whole { min: 100, max: 1_000_000 }, default("10000");
     }
 }

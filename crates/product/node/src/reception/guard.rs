@@ -1,6 +1,6 @@
 //! The guard of a node's networks: its own flows are received with the plan's budgets, everything else with a bounded one.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -112,7 +112,7 @@ impl NetworkGuard {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -166,34 +166,39 @@ fn watch(held: &Weak<Mutex<State>>, directory: &Mutex<Directory>) {
         let Some(guard) = &mut locked.held else {
             return;
         };
-        let is_other = guard.fingerprint != fingerprint;
-        let is_lifted = guard.reception.is_none() && guard.failure.is_none();
-        let is_to_begin = !is_changing && (is_other || is_lifted);
+        let is_to_begin = !is_changing && guard.is_to_begin(fingerprint);
         let config = (is_to_begin || is_due).then(|| seen.config.clone());
         drop(seen);
-        if is_changing {
-            // Applications that come have no budget yet. The kernel takes its time for it, and nobody waits.
-            let lifted = guard.reception.take();
-            drop(locked);
-            drop(lifted);
-            continue;
+        match config {
+            // Applications that come have no budget yet.
+            _ if is_changing => lift(locked),
+            Some(config) if is_to_begin => begin(&state, locked, &config),
+            Some(config) => guard.look_after(&config),
+            None => continue,
         }
-        let Some(config) = config else { continue };
         due = Instant::now() + ROUND;
-        if !is_to_begin {
-            guard.look_after(&config);
-            continue;
-        }
-        let lifted = guard.reception.take();
-        let (node, interfaces) = (guard.node, guard.interfaces.clone());
-        drop(locked);
-        drop(lifted);
-        let (setup, names) = asked(&config, node);
-        let begun = Reception::start_where_possible(&setup, &interfaces);
-        let mut locked = state.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(guard) = &mut locked.held else {
-            return;
-        };
+    }
+}
+
+/// Takes the filters away. The kernel takes its time for that, and nobody is to wait.
+fn lift(mut locked: MutexGuard<'_, State>) {
+    let lifted = locked
+        .held
+        .as_mut()
+        .and_then(|guard| guard.reception.take());
+    drop(locked);
+    drop(lifted);
+}
+
+/// Guards with the budgets of `config`.
+fn begin(state: &Mutex<State>, locked: MutexGuard<'_, State>, config: &Config) {
+    let Some(guard) = &locked.held else { return };
+    let (node, interfaces) = (guard.node, guard.interfaces.clone());
+    lift(locked);
+    let (setup, names) = asked(config, node);
+    let begun = Reception::start_where_possible(&setup, &interfaces);
+    let mut locked = state.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(guard) = &mut locked.held {
         (guard.setup, guard.names) = (setup, names);
         guard.fingerprint = config.fingerprint();
         guard.failure = begun.as_ref().err().map(|errors| refused(errors));
@@ -202,6 +207,12 @@ fn watch(held: &Weak<Mutex<State>>, directory: &Mutex<Directory>) {
 }
 
 impl Held {
+    /// Whether it is lifted, or has the budgets of another configuration than that with this fingerprint.
+    const fn is_to_begin(&self, fingerprint: u64) -> bool {
+        let is_lifted = self.reception.is_none() && self.failure.is_none();
+        self.fingerprint != fingerprint || is_lifted
+    }
+
     /// Interfaces that came back, and those that have the node's addresses only since a moment ago.
     fn look_after(&mut self, config: &Config) {
         let Some(reception) = &mut self.reception else {
