@@ -19,7 +19,10 @@ use support::{let_run, wait_until};
 /// What the attacker has heard of each way before it begins.
 const HEARD: usize = 150;
 
-fn start(plan: Plan, hosts: Hosts) -> (Site, (String, String, u64)) {
+/// A pair whose nodes see everything that is sent to them: what the guard of their networks drops beyond a partner's budget they would
+/// not have to refuse.
+fn start(mut plan: Plan, hosts: Hosts) -> (Site, (String, String, u64)) {
+    plan.transfer += "\n[reception]\nguard = \"off\"\n";
     let mut site = Site::new(plan).on(hosts);
     site.start_surroundings();
     site.start("left");

@@ -156,6 +156,23 @@ impl Hosts {
         );
     }
 
+    /// Puts `twin` on both networks as a host of its own, with the number 66.
+    pub fn put_stranger_on_both(&self) {
+        let twin = format!("/proc/{}/fd/{}", std::process::id(), self.twin.as_raw_fd());
+        self.ip(
+            "switch",
+            &format!(
+                "link add a6 type veth peer name na netns {twin}\nlink set dev a6 master A up\n\
+                 link add b6 type veth peer name nb netns {twin}\nlink set dev b6 master B up\n"
+            ),
+        );
+        self.ip(
+            "twin",
+            "link set dev lo up\naddress add 10.77.1.66/24 dev na\naddress add 10.77.2.66/24 dev nb\n\
+             link set dev na up\nlink set dev nb up\n",
+        );
+    }
+
     /// The other way round.
     pub fn put_left_on_b(&self) {
         self.ip("switch", "link set dev b3 down\nlink set dev b1 up\n");

@@ -171,6 +171,24 @@ impl Reception {
         Ok(Self { interfaces })
     }
 
+    /// Puts a filter on another interface, if none of them has this name; where it cannot be, the report says why.
+    ///
+    /// # Errors
+    /// There is no filter.
+    pub fn add(&mut self, setup: &Setup, name: &str) -> Result<(), LoadError> {
+        if self.interfaces.iter().all(|it| it.name != name) {
+            let filter = Filter::new(setup)?;
+            let state = attach(&filter, name);
+            let name = name.to_owned();
+            self.interfaces.push(Guarded {
+                name,
+                filter,
+                state,
+            });
+        }
+        Ok(())
+    }
+
     /// Attaches again where an interface has come back, or another's program has gone. To be called now and then.
     pub fn look_after(&mut self) {
         for it in &mut self.interfaces {

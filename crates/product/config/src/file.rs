@@ -6,7 +6,8 @@ use crate::model::MAX_FILE_LEN;
 use crate::reader::{Reader, TableReader};
 use crate::schema::{
     Application, Device, FieldIo, Group, Input, Network, Node, Output, Pair, PlanSettings,
-    Realtime, Reference, SECTIONS, Section, Security, SetPoint, StateSecurity, Timing, Transfer,
+    Realtime, Reception, Reference, SECTIONS, Section, Security, SetPoint, StateSecurity, Timing,
+    Transfer,
 };
 use crate::section::{SectionInfo, Times};
 use crate::suggest::nearest;
@@ -18,6 +19,7 @@ pub(crate) struct File {
     pub(crate) transfer: Transfer,
     pub(crate) security: Security,
     pub(crate) realtime: Realtime,
+    pub(crate) reception: Reception,
     pub(crate) plan: PlanSettings,
     pub(crate) networks: Vec<Network>,
     pub(crate) nodes: Vec<Node>,
@@ -106,6 +108,7 @@ fn read_sections(reader: &mut Reader, root: &Table) -> File {
         transfer: once(reader, root),
         security: once(reader, root),
         realtime: once(reader, root),
+        reception: once(reader, root),
         plan: once(reader, root),
         networks: many(reader, root, ""),
         nodes: many(reader, root, ""),

@@ -48,6 +48,8 @@ pub struct Config {
     pub security: Security,
     /// Real-time options of the data plane; local to each node.
     pub realtime: Realtime,
+    /// What is received under load; local to each node.
+    pub reception: Reception,
     /// What the plan is told, and what comes of its answer.
     pub plan: PlanSettings,
     /// The networks; the position is the [`LinkId`].
@@ -123,6 +125,24 @@ pub struct Realtime {
     pub cpu: Option<u16>,
     /// How long a processor may take to wake, microseconds; `None`: as long as power management likes.
     pub wake_latency: Option<u16>,
+}
+
+/// What is received under load.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reception {
+    /// Whether interfaces are guarded.
+    pub guard: ReceptionGuard,
+    /// Packets a second, on each interface, to ports that are not the node's.
+    pub other_per_s: u32,
+}
+
+/// Whether the interfaces of a node's networks are guarded against floods of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReceptionGuard {
+    /// Where the system permits it.
+    Auto,
+    /// Nowhere.
+    Off,
 }
 
 /// What the plan is told of the machines, and what comes of its answer.

@@ -31,6 +31,7 @@ use crate::opening::{PacketKeys, open_links, open_pingers};
 use crate::operator::Operator;
 use crate::persist::{Disk, Found, Tellers};
 use crate::realtime::prepare_thread;
+use crate::reception::guard::NetworkGuard;
 use crate::running::{Common, Running};
 use crate::snapshot::Snapshot;
 use crate::state_security::{self, Healths, StateGuards, StateRings};
@@ -54,6 +55,8 @@ pub fn run(
     let disk = Disk::open(config, node, &wiring)?;
     let found = read_disk(disk.as_ref(), &mut notes);
     let drivers = open_drivers((config, &wiring), keys.packets(), open_link, &mut notes)?;
+    // Before the node's time begins: attaching waits for the kernel.
+    let guard = NetworkGuard::start(config, node, &mut notes);
     let beginning = Beginning {
         seed: seed()?,
         now: Clock.now(),
@@ -63,7 +66,7 @@ pub fn run(
     let mut built = Node::new(config, &wiring, drivers, beginning)?;
     built.plane.restore(&found, Clock.now());
     let found = (options, admission, keys);
-    start_threads(config, &wiring, found, (built, disk, notes))
+    start_threads(config, &wiring, found, (built, disk, notes), &guard)
 }
 
 /// The keys of messages; those of states are there, too.
@@ -122,6 +125,7 @@ fn start_threads(
     wiring: &Wiring,
     (options, admission, keys): (RunOptions, Admission, Keys),
     (built, disk, notes): (Node<Sockets>, Option<Disk>, Vec<Note>),
+    guard: &NetworkGuard,
 ) -> Result<(), RunError> {
     let (parts, mut log) = (built.parts, built.log);
     let ways = WaysIntoLog::new(&mut log, wiring);
@@ -160,7 +164,10 @@ fn start_threads(
     let changes = RunningChanges::start(changer, tools)
         .map_err(|error| system("start the thread for changes", error))?;
     let sessions = Sessions::default();
-    let told_by = (sessions.clone(), guards.healths());
+    guard
+        .look_after(Arc::clone(&shared.directory))
+        .map_err(|error| system("start the thread for reception", error))?;
+    let told_by = (sessions.clone(), guards.healths(), guard.clone());
     let operator = shared.operator(wiring.names.clone(), &changes, told_by);
     let socket = config.control_socket(wiring.node);
     let group = config.nodes[usize::from(wiring.node.0)]
@@ -291,7 +298,7 @@ impl Shared {
         &self,
         names: Names,
         changes: &RunningChanges,
-        (sessions, states): (Sessions, Healths),
+        (sessions, states, guard): (Sessions, Healths, NetworkGuard),
     ) -> Operator {
         Operator::new(
             Arc::clone(&self.directory),
@@ -305,6 +312,7 @@ impl Shared {
                 Arc::clone(&self.log),
                 sessions,
                 states,
+                guard,
             ),
         )
     }

@@ -21,6 +21,7 @@ use crate::directory::Directory;
 use crate::log::{LogHealth, Names, OutputState};
 use crate::management::Sessions;
 use crate::note::Note;
+use crate::reception::guard::NetworkGuard;
 use crate::snapshot::Snapshot;
 use crate::state_security::Healths;
 use crate::status;
@@ -41,6 +42,7 @@ pub struct Operator {
     log: LogHealth,
     sessions: Sessions,
     states: Healths,
+    guard: NetworkGuard,
 }
 
 impl Operator {
@@ -52,7 +54,13 @@ impl Operator {
         orders: Arc<Mutex<Producer<Command>>>,
         changes: (Sender<ChangeRequest>, Thread),
         waker: Waker,
-        (notes, log, sessions, states): (Arc<Mutex<Vec<Note>>>, LogHealth, Sessions, Healths),
+        (notes, log, sessions, states, guard): (
+            Arc<Mutex<Vec<Note>>>,
+            LogHealth,
+            Sessions,
+            Healths,
+            NetworkGuard,
+        ),
     ) -> Self {
         Self {
             directory,
@@ -65,6 +73,7 @@ impl Operator {
             log,
             sessions,
             states,
+            guard,
         }
     }
 
@@ -82,6 +91,7 @@ impl Operator {
             .unwrap_or_default();
         let notes = notes.into_iter();
         let notes = notes.filter(|note| note.holds(&snapshot.links, networks));
+        let (reception, unguarded) = self.guard.told();
         let directory = self.directory();
         let mut weaknesses = directory.weaknesses();
         weaknesses.extend(notes.map(|note| note.text));
@@ -92,12 +102,14 @@ impl Operator {
         let log = self.log();
         weaknesses.extend(self.sessions.weaknesses());
         weaknesses.extend(self.states.weaknesses());
+        weaknesses.extend(unguarded);
         weaknesses.extend(log.iter().filter_map(OutputState::weakness));
         weaknesses.dedup();
         let mut status =
             status::render(&snapshot, &directory, &self.names, &weaknesses, Clock.now());
         status["plan"] = directory.admission.json();
         status["sessions"] = self.sessions.json();
+        status["reception"] = reception;
         status["log"] = log.iter().map(OutputState::json).collect();
         status
     }

@@ -1,4 +1,6 @@
-//! What is told of reception under load: the same of a node and of a host's guard.
+//! What is told of reception under load: the same of a node and of a host's guard. [`guard`] is the node's own.
+
+pub mod guard;
 
 use bumpless_guard::{FlowId, Setup};
 use bumpless_reception::{InterfaceReport, name_of_rest, terms_of};

@@ -11,14 +11,19 @@ const PER_LOSS: u64 = 4;
 /// completion, one that another channel's packet asks for.
 const PER_STATE: u64 = 3;
 
-/// All acknowledgements on `link` of a state of the channel at `at`, as one message for each period.
-pub fn of(scenario: &Scenario, link: &Link, at: usize) -> Background {
+/// Acknowledgements of a state of the channel at `at`, on all of its networks.
+pub fn count(scenario: &Scenario, at: usize) -> u64 {
     let channel = &scenario.channels[at];
-    let budget = u64::from(channel.budget);
     let fifth = u64::from(scenario.packets.in_flight_max / 5).max(1);
     let full = scenario.packets.count(channel.size).div_ceil(fifth);
     // For each link that has shown something one, and each on all links (T-16).
-    let count = (full + PER_STATE + budget * PER_LOSS) * channel.links.len() as u64;
+    (full + PER_STATE + u64::from(channel.budget) * PER_LOSS) * channel.links.len() as u64
+}
+
+/// All acknowledgements on `link` of a state of the channel at `at`, as one message for each period.
+pub fn of(scenario: &Scenario, link: &Link, at: usize) -> Background {
+    let channel = &scenario.channels[at];
+    let count = count(scenario, at);
     let blocks = (channel.budget as usize + 1).min(MAX_ACK_BLOCKS);
     let each = ack_len(version(&scenario.packets), blocks) as u64 + u64::from(link.frame_overhead);
     Background {

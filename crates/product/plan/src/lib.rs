@@ -10,6 +10,7 @@
 //! - [`variation`]: single changes of a scenario.
 //! - [`advice`]: for a no, the smallest single changes that would make it a yes.
 //! - [`headroom`]: for a yes, how far each channel may still go.
+//! - [`reception`]: what a node is sent by whom, and how many packets of it at most.
 //! - [`pair`]: from a pair's configuration to what each of its nodes may have to send.
 //!
 //! Nothing here reads a clock, a file or a random number. Times are whole nanoseconds and sums are
@@ -28,6 +29,7 @@ pub mod headroom;
 pub mod input;
 mod losses;
 pub mod pair;
+pub mod reception;
 pub mod recovery;
 pub mod reliability;
 pub mod report;

@@ -24,7 +24,7 @@ use bumpless_base::{LinkId, NodeId};
 pub(crate) use capacity::{Kinds, buffers};
 
 use crate::file::File;
-use crate::model::{Config, PlanSettings, Realtime};
+use crate::model::{Config, PlanSettings, Realtime, Reception};
 use crate::reader::Reader;
 use crate::security::Security;
 
@@ -67,6 +67,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
     persist::check(reader, file, &drafts, &groups);
     let transfer = capacity::check(reader, file, &drafts, &groups, (&map, protection), room);
     let realtime = realtime(&file.realtime);
+    let reception = reception(&file.reception);
     let plan = plan(&file.plan);
     let applications: Option<Vec<_>> = drafts.into_iter().map(draft::Draft::finish).collect();
     if !reader.is_clean() {
@@ -78,6 +79,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
         transfer: transfer?,
         security: security?,
         realtime: realtime?,
+        reception: reception?,
         plan: plan?,
         networks: networks?,
         nodes: nodes?,
@@ -98,6 +100,13 @@ fn plan(given: &crate::schema::PlanSettings) -> Option<PlanSettings> {
     Some(PlanSettings {
         run_although_refused: given.run_although_refused?,
         jitter: given.jitter?,
+    })
+}
+
+fn reception(given: &crate::schema::Reception) -> Option<Reception> {
+    Some(Reception {
+        guard: given.guard?,
+        other_per_s: u32::try_from(given.other?).ok()?,
     })
 }
 

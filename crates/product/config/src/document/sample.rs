@@ -38,6 +38,7 @@ const BLOCKS: &[Block] = &[
     ("transfer", &[]),
     ("security", &[]),
     ("realtime", &[]),
+    ("reception", &[]),
     ("plan", &[]),
     ("network", &[("name", "\"A\"")]),
     ("network", &[("name", "\"B\"")]),

@@ -17,7 +17,8 @@ pub(crate) use controllers::{Application, FieldIo, Group, SetPoint};
 pub(crate) use controllers::{FaultWord, KindWord, PersistWord};
 pub use numbers::Whole;
 pub(crate) use pair::{
-    Network, Node, Pair, PlanSettings, Realtime, Reference, ReferenceWord, Timing, Transfer,
+    Network, Node, Pair, PlanSettings, Realtime, Reception, Reference, ReferenceWord, Timing,
+    Transfer,
 };
 pub(crate) use programs::{Device, Input, InputAreaWord, Output, OutputAreaWord};
 pub(crate) use security::{KeyExchangeWord, PacketsWord, Security, StateSecurity};
@@ -32,12 +33,13 @@ pub(crate) trait Section: Sized {
 }
 
 /// All sections in the order of the sample file.
-pub(crate) const SECTIONS: [&SectionInfo; 17] = [
+pub(crate) const SECTIONS: [&SectionInfo; 18] = [
     Pair::INFO,
     Timing::INFO,
     Transfer::INFO,
     Security::INFO,
     Realtime::INFO,
+    Reception::INFO,
     PlanSettings::INFO,
     Network::INFO,
     Node::INFO,

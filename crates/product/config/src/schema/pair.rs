@@ -3,7 +3,7 @@
 use super::addresses::{AddressEntry, Addresses};
 use super::numbers::{Bytes, Megabits, Millis, Real, Whole};
 use super::section;
-use crate::model::{IN_FLIGHT_MAX, WireVersion};
+use crate::model::{IN_FLIGHT_MAX, ReceptionGuard, WireVersion};
 use crate::shape::{Choice, Flag, Name, Text};
 use bumpless_base::Duration;
 
@@ -130,6 +130,31 @@ section! {
         wake_latency: u64 = "wake_latency_us", "microseconds", Whole { min: 0, max: 10_000 }, computed("the system's power management decides");
     }
 }
+
+section! {
+    /// Floods of packets are kept from a node: its own flows have budgets that come from the plan, everything else on the networks' interfaces has
+    /// a bounded one, and what is beyond is dropped at the driver (XDP), before the kernel makes a buffer of it.
+    /// Networks on the loopback interface are left alone. This is local: nodes may differ in it. spec/reception.md says what is promised.
+    Reception = "reception", Once, [] {
+        /// Whether the interfaces of the networks are guarded: `auto`, where the system permits it (CAP_NET_ADMIN, CAP_BPF and
+        /// CAP_PERFMON); `off`, nowhere. Status says where they are not.
+        /// Cost: some 50 ns of a processor's time for each packet.
+        /// Hazard: `off`, and without the permission, a flood at any port takes the processor from the
+        /// application.
+        guard: ReceptionGuard = "guard", "none", GUARD_WORDS, default("\"auto\"");
+        /// Budget of other services of the computer on these interfaces: packets a second to ports of TCP and UDP
+        /// that are not the node's, on each interface. Secure shell (TCP port 22) has its own besides, 5,000.
+        /// Cost: about 2 us of a processor's time for each packet that is let in.
+        /// Hazard: less than other services of the computer receive on these interfaces slows them; a
+        /// million lets floods through. Of two nodes on one interface, the first one guards it, and the other's packets are
+        /// among these: switch the guard off there.
+        other: u64 = "other_per_s", "packets a second", Whole { min: 100, max: 1_000_000 }, default("10000");
+    }
+}
+
+/// Whether interfaces are guarded, as a word.
+const GUARD_WORDS: Choice<ReceptionGuard> =
+    Choice(&[("auto", ReceptionGuard::Auto), ("off", ReceptionGuard::Off)]);
 
 section! {
     /// Whether every state is in time: what `bumpless plan` is told of the machines, and what `bumpless

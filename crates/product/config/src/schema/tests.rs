@@ -49,12 +49,13 @@ fn read_alone(section: &SectionInfo, text: &str) -> Vec<crate::Problem> {
     fn read<S: Section>(table: TableReader<'_>) {
         S::read(table);
     }
-    let readers: [fn(TableReader<'_>); 17] = [
+    let readers: [fn(TableReader<'_>); 18] = [
         read::<Pair>,
         read::<Timing>,
         read::<Transfer>,
         read::<Security>,
         read::<Realtime>,
+        read::<Reception>,
         read::<PlanSettings>,
         read::<Network>,
         read::<Node>,

@@ -16,7 +16,7 @@ const ECHO: u32 = 16 + 40;
 /// Between two echo requests, in leases.
 const ECHOES_PER_LEASE: u64 = 2;
 /// Everything that `node` may send on `network` besides states.
-pub(super) fn of(
+pub(crate) fn of(
     config: &Config,
     node: NodeId,
     network: LinkId,

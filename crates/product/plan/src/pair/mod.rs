@@ -3,7 +3,7 @@
 //! Any candidate of a group may be its primary. So each node is planned as if it were primary of all its
 //! groups: that is the most it may have to send, and the most it may have to receive.
 
-mod background;
+pub(crate) mod background;
 mod change;
 mod scenario;
 

@@ -1,0 +1,228 @@
+//! The guard of a node's networks: its own flows are received with the plan's budgets, everything else with a bounded one.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bumpless_base::NodeId;
+use bumpless_capture::interfaces;
+use bumpless_config::{Config, ReceptionGuard};
+use bumpless_guard::{Rate, Setup};
+use bumpless_plan::reception::{self as plan, PERIOD};
+use bumpless_reception::{NamedFlow, Reception, Rest, StartError, setup};
+use serde_json::{Value, json};
+
+use super::{interfaces as interfaces_json, weaknesses};
+use crate::directory::Directory;
+use crate::note::Note;
+
+/// Between two looks at whether the configuration changes.
+const LOOK: Duration = Duration::from_millis(20);
+/// Between two looks at the interfaces.
+const ROUND: Duration = Duration::from_secs(1);
+
+/// What guards a node's networks for as long as it is held.
+#[derive(Clone, Default)]
+pub struct NetworkGuard(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// `None`: nothing is guarded, for the reason among the notes or since there is nothing to guard.
+    held: Option<Held>,
+}
+
+struct Held {
+    node: NodeId,
+    setup: Setup,
+    names: Vec<String>,
+    /// Of the configuration for which the budgets are.
+    fingerprint: u64,
+    interfaces: Vec<String>,
+    /// `None`: lifted while the configuration changes.
+    reception: Option<Reception>,
+    /// Why it is not there, although it should be.
+    failure: Option<String>,
+}
+
+impl NetworkGuard {
+    /// Guards the interfaces of this node's networks as far as it is permitted; what keeps it from that is added to `notes`.
+    pub fn start(config: &Config, node: NodeId, notes: &mut Vec<Note>) -> Self {
+        let interfaces = interfaces_of(config, node);
+        if interfaces.is_empty() {
+            return Self::default();
+        }
+        if config.reception.guard == ReceptionGuard::Off {
+            let text =
+                "the networks are not guarded against floods of packets, as [reception] says";
+            notes.push(Note::lasting(text.to_owned()));
+            return Self::default();
+        }
+        let (setup, names) = asked(config, node);
+        match Reception::start_where_possible(&setup, &interfaces) {
+            Ok(reception) => Self(Arc::new(Mutex::new(State {
+                held: Some(Held {
+                    node,
+                    setup,
+                    names,
+                    fingerprint: config.fingerprint(),
+                    interfaces,
+                    reception: Some(reception),
+                    failure: None,
+                }),
+            }))),
+            Err(errors) => {
+                notes.push(Note::lasting(refused(&errors)));
+                Self::default()
+            }
+        }
+    }
+
+    /// Looks after it for as long as it is held: interfaces that come back, a configuration that changes.
+    ///
+    /// # Errors
+    /// The system has no thread for it.
+    pub fn look_after(&self, directory: Arc<Mutex<Directory>>) -> std::io::Result<()> {
+        if self.lock().held.is_none() {
+            return Ok(());
+        }
+        let held = Arc::downgrade(&self.0);
+        let thread = thread::Builder::new().name("reception".into());
+        thread.spawn(move || watch(&held, &directory)).map(drop)
+    }
+
+    /// What status says of it, null where nothing is guarded, and what weakens it.
+    pub fn told(&self) -> (Value, Vec<String>) {
+        let state = self.lock();
+        let Some(held) = &state.held else {
+            return (Value::Null, Vec::new());
+        };
+        let Some(reception) = &held.reception else {
+            let lifted = held.failure.clone();
+            return (json!({"interfaces": []}), lifted.into_iter().collect());
+        };
+        match reception.report() {
+            Ok(reports) => {
+                let told = interfaces_json(&reports, &held.setup, &held.names);
+                (json!({"interfaces": told}), weaknesses(&reports))
+            }
+            Err(error) => {
+                let weakness = format!("what the networks' guard counts cannot be read: {error}");
+                (json!({"interfaces": []}), vec![weakness])
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn refused(errors: &[StartError]) -> String {
+    let all: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    format!(
+        "the networks are not guarded against floods of packets: {}",
+        all.join("; ")
+    )
+}
+
+/// The interfaces with this node's addresses, the loopback one left out: it has no driver, and others share it.
+fn interfaces_of(config: &Config, node: NodeId) -> Vec<String> {
+    let own = &config.nodes[usize::from(node.0)].addresses;
+    let has = |address: std::net::IpAddr| own.iter().flatten().any(|it| it.ip() == address);
+    let all = interfaces().unwrap_or_default().into_iter();
+    let mine = all.filter(|it| it.addresses.iter().any(|&address| has(address)));
+    mine.map(|it| it.name).collect()
+}
+
+/// What is asked of the guard, and the names of its flows.
+fn asked(config: &Config, node: NodeId) -> (Setup, Vec<String>) {
+    let flow = |it: plan::Expected| NamedFlow {
+        name: it.name,
+        matches: it.matches,
+        rate: Rate {
+            capacity: it.packets,
+            period: PERIOD,
+        },
+    };
+    let flows: Vec<_> = plan::expected(config, node).into_iter().map(flow).collect();
+    let rest = Rest {
+        icmp: Rest::USUAL.icmp + plan::echoes_per_s(config),
+        unregistered: config.reception.other_per_s,
+        ..Rest::USUAL
+    };
+    let setup = setup(&flows, &rest);
+    (setup, flows.into_iter().map(|flow| flow.name).collect())
+}
+
+fn watch(held: &Weak<Mutex<State>>, directory: &Mutex<Directory>) {
+    let mut due = Instant::now() + ROUND;
+    loop {
+        thread::sleep(LOOK);
+        let Some(state) = held.upgrade() else { return };
+        let seen = directory.lock().unwrap_or_else(PoisonError::into_inner);
+        let (is_changing, fingerprint) = (seen.change.is_some(), seen.fingerprint);
+        let is_due = Instant::now() >= due;
+        let mut locked = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(guard) = &mut locked.held else {
+            return;
+        };
+        let is_to_begin = !is_changing && guard.is_to_begin(fingerprint);
+        let config = (is_to_begin || is_due).then(|| seen.config.clone());
+        drop(seen);
+        match config {
+            // Applications that come have no budget yet.
+            _ if is_changing => lift(locked),
+            Some(config) if is_to_begin => begin(&state, locked, &config),
+            Some(config) => guard.look_after(&config),
+            None => continue,
+        }
+        due = Instant::now() + ROUND;
+    }
+}
+
+/// Takes the filters away. The kernel takes its time for that, and nobody is to wait.
+fn lift(mut locked: MutexGuard<'_, State>) {
+    let lifted = locked
+        .held
+        .as_mut()
+        .and_then(|guard| guard.reception.take());
+    drop(locked);
+    drop(lifted);
+}
+
+/// Guards with the budgets of `config`.
+fn begin(state: &Mutex<State>, locked: MutexGuard<'_, State>, config: &Config) {
+    let Some(guard) = &locked.held else { return };
+    let (node, interfaces) = (guard.node, guard.interfaces.clone());
+    lift(locked);
+    let (setup, names) = asked(config, node);
+    let begun = Reception::start_where_possible(&setup, &interfaces);
+    let mut locked = state.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(guard) = &mut locked.held {
+        (guard.setup, guard.names) = (setup, names);
+        guard.fingerprint = config.fingerprint();
+        guard.failure = begun.as_ref().err().map(|errors| refused(errors));
+        guard.reception = begun.ok();
+    }
+}
+
+impl Held {
+    /// Whether it is lifted, or has the budgets of another configuration than that with this fingerprint.
+    const fn is_to_begin(&self, fingerprint: u64) -> bool {
+        let is_lifted = self.reception.is_none() && self.failure.is_none();
+        self.fingerprint != fingerprint || is_lifted
+    }
+
+    /// Interfaces that came back, and those that have the node's addresses only since a moment ago.
+    fn look_after(&mut self, config: &Config) {
+        let Some(reception) = &mut self.reception else {
+            return;
+        };
+        reception.look_after();
+        for name in interfaces_of(config, self.node) {
+            if !self.interfaces.contains(&name) && reception.add(&self.setup, &name).is_ok() {
+                self.interfaces.push(name);
+            }
+        }
+    }
+}
