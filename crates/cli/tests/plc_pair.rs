@@ -151,7 +151,8 @@ fn a_plc_program_survives_kills_of_the_primary_cycle_by_cycle_as_without_faults(
     device.interrupt();
     site.writes().judge();
     let inputs = Inputs::Table(Table::parse(&rows()).unwrap());
-    let mut subject = Subject::open(Named::new(&program)).unwrap_or_else(|unfit| panic!("{unfit}"));
+    let mut subject =
+        Subject::open(Named::new(&program), &|| true).unwrap_or_else(|unfit| panic!("{unfit}"));
     let compared = compare_log(&site.path("plant.jsonl"), &mut subject, &inputs).unwrap();
     let differing: Vec<_> = compared.iter().filter(|it| it.differs.is_some()).collect();
     assert!(

@@ -2,9 +2,11 @@
 //! as long as the one with the tanks.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use bumpless_testing::page::loads;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -162,6 +164,32 @@ fn ctrl_c_ends_the_pair_of_a_program_and_the_program_on_both_nodes() {
 }
 
 #[test]
+fn ctrl_c_does_not_wait_for_a_program_that_never_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("asleep");
+    fs::write(&program, "#!/bin/sh\nexec sleep 1000\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let demo = demo(directory.path())
+        .arg("--program")
+        .arg(&program)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until("the program is asked", || !below(demo.id()).is_empty());
+    let asked = below(demo.id());
+    interrupt(&demo);
+    let output = demo.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.contains("ended early; nothing was started"), "{said}");
+    assert!(
+        asked
+            .iter()
+            .all(|pid| !fs::exists(format!("/proc/{pid}")).unwrap())
+    );
+}
+
+#[test]
 #[ignore = "takes a minute, as long as the one with the tanks"]
 fn the_course_over_a_program_keeps_what_nothing_excuses_and_says_what_it_cannot_judge() {
     let Some((_folder, program)) = program("") else {
@@ -192,6 +220,7 @@ fn the_course_over_a_program_keeps_what_nothing_excuses_and_says_what_it_cannot_
     assert!(result["program"]["cycles_compared"].as_u64() > Some(3_000));
     let report = fs::read_to_string(directory.path().join("report.html")).unwrap();
     assert!(report.contains("What was not judged"));
+    assert_eq!(loads(&report), [""; 0]);
 }
 
 #[test]

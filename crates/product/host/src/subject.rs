@@ -113,11 +113,12 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Looks at the file, and at what the program tells of itself: one in a process of its own is started for that.
+    /// Looks at the file, and at what the program tells of itself: one in a process of its own is started for that, and
+    /// given up when nobody waits for it any more.
     ///
     /// # Errors
     /// It is no program, does not begin, or is not what its user says; with what to do about it.
-    pub fn open(named: Named) -> Result<Self, Unfit> {
+    pub fn open(named: Named, wanted: &dyn Fn() -> bool) -> Result<Self, Unfit> {
         let bytes = read(&named.file).map_err(|cause| named.unfit(cause))?;
         let sha256 = Hash::of(&bytes);
         match kind_of(&named.file, &bytes).map_err(|cause| named.unfit(cause))? {
@@ -125,7 +126,7 @@ impl Subject {
             HostKind::Wasm => wasm::open(named, sha256),
             #[cfg(not(feature = "wasm"))]
             HostKind::Wasm => Err(named.unfit(UnfitCause::WithoutWasm)),
-            host => process::open(named, host, sha256, suspects::in_file(host, &bytes)),
+            host => process::open(named, host, sha256, suspects::in_file(host, &bytes), wanted),
         }
     }
 

@@ -20,11 +20,17 @@ pub struct Told {
     pub period: Option<Duration>,
 }
 
-/// Starts the program without inputs and outputs, reads what it tells, and ends it.
+/// Starts the program without inputs and outputs, reads what it tells, and ends it; `wanted` says whether anybody still
+/// waits for that.
 ///
 /// # Errors
-/// It does not start, is not ready in time, or has a state of more than `state_max` bytes.
-pub fn ask(command: &Command, state_max: usize, limits: Limits) -> Result<Told, StartFault> {
+/// It does not start, is not ready in time, is not wanted any more, or has a state of more than `state_max` bytes.
+pub fn ask(
+    command: &Command,
+    state_max: usize,
+    limits: Limits,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Told, StartFault> {
     let fault = |cause| StartFault {
         program: command.name(),
         cause,
@@ -39,18 +45,23 @@ pub fn ask(command: &Command, state_max: usize, limits: Limits) -> Result<Told, 
         silent: true,
         ..command.clone()
     };
-    let told = tells(&silent, shape, limits);
+    let told = tells(&silent, shape, limits, wanted);
     // What it printed may say why.
     let told = match told {
-        Err(StartCause::Ended(_)) => tells(command, shape, limits),
+        Err(StartCause::Ended(_)) => tells(command, shape, limits, wanted),
         told => told,
     };
     told.map_err(fault)
 }
 
-fn tells(command: &Command, shape: Shape, limits: Limits) -> Result<Told, StartCause> {
+fn tells(
+    command: &Command,
+    shape: Shape,
+    limits: Limits,
+    wanted: &dyn Fn() -> bool,
+) -> Result<Told, StartCause> {
     let process = Process::start(command, shape, limits)?;
-    let attached = process.attached(shape, limits.start, &|| true);
+    let attached = process.attached(shape, limits.start, wanted);
     let header = process.shared().header();
     let number = |field: &core::sync::atomic::AtomicU32| field.load(Ordering::Relaxed) as usize;
     let told = Told {

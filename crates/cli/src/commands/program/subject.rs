@@ -106,10 +106,10 @@ pub fn table(path: &Path) -> Result<Table, Failure> {
 /// # Errors
 /// It is none, or does not fit the table.
 pub fn open(mut named: Named, table: Option<&Table>) -> Result<Subject, Failure> {
-    let opened = match (Subject::open(named.clone()), table) {
+    let opened = match (Subject::open(named.clone(), &|| true), table) {
         (Err(unfit), Some(table)) if matches!(unfit.cause, UnfitCause::NotTold("inputs")) => {
             named.inputs = Some(table.columns());
-            Subject::open(named)
+            Subject::open(named, &|| true)
         }
         (opened, _) => opened,
     };

@@ -81,6 +81,7 @@ pub(super) fn open(
     host: HostKind,
     sha256: Hash,
     suspects: Vec<&'static str>,
+    wanted: &dyn Fn() -> bool,
 ) -> Result<Subject, Unfit> {
     let said = !named.command.is_empty() || !named.arguments.is_empty();
     if said && host == HostKind::Plc {
@@ -93,7 +94,7 @@ pub(super) fn open(
     };
     let started = Started::of(&named)
         .map_err(|error| named.unfit(UnfitCause::Unreadable(error.to_string())))?;
-    let told = sidecar::ask(&started.as_command(), named.state_max, limits)
+    let told = sidecar::ask(&started.as_command(), named.state_max, limits, wanted)
         .map_err(|fault| named.unfit(UnfitCause::Start(Box::new(fault))))?;
     for (what, program, said) in [
         ("inputs", told.inputs, named.inputs),

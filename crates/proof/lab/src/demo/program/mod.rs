@@ -120,7 +120,9 @@ impl Shown {
             ..demo.named.clone()
         };
         let file = named.file.display().to_string();
-        let subject = match Subject::open(named) {
+        let wanted = || !stop.load(Ordering::Acquire);
+        let subject = match Subject::open(named, &wanted) {
+            Err(_) if !wanted() => return Err(CannotShow::Interrupted),
             Err(unfit) => return Err(not_taken(unfit, file)),
             Ok(subject) => subject,
         };
