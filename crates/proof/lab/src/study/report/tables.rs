@@ -208,6 +208,11 @@ fn failovers(cells: &[&Cell<'_>], line: Line) -> Table {
         (String::new(), 1),
     ];
     table.note = "Failover: the longest of the messages that were under way when the way died and of the first one after that. Too early: runs in which the program went to its backup although the way was whole; they are left out.".to_owned();
+    if line == Line::Lte {
+        table
+            .note
+            .push_str(" The paper's were measured beside 50,000 messages a second of others, ours beside none.");
+    }
     for cell in cells {
         table.row(row(cell));
         if let Some(figures) = cell
