@@ -166,6 +166,17 @@ pub fn a_host_of_another_authority_or_that_is_not_a_peer_causes_no_session() {
             "{told}"
         );
         assert_eq!(agreed(&site, "left"), []);
+        // Nor is one with a key file, and it is told what is wrong.
+        site.interrupt("right");
+        let certificate = "certificates = \"right.grid\"";
+        site.replace("right", certificate, "keys = [\"../group.key\"]");
+        site.start("right");
+        let told = wait_for("it is told that the other end has no certificate", || {
+            socket.send_to(b"x", TARGET).unwrap();
+            let weaknesses = site.status("left")?["weaknesses"].to_string();
+            weaknesses.contains("not agreed on").then_some(weaknesses)
+        });
+        assert!(told.contains("key file"), "{told}");
     });
 }
 

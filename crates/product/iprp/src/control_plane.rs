@@ -5,7 +5,7 @@ mod change;
 mod sessions;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::RawFd;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -87,6 +87,8 @@ pub struct State {
     scopes: BTreeMap<SessionId, Scope>,
     asking: Vec<SyncSender<Value>>,
     refused: BTreeMap<String, u64>,
+    /// Frames without a session, by where they came from.
+    keyless: BTreeMap<IpAddr, u32>,
     /// What is wrong, by what it is about.
     troubles: BTreeMap<String, String>,
     ended: bool,
@@ -102,6 +104,7 @@ impl State {
             scopes: BTreeMap::new(),
             asking: Vec::new(),
             refused: BTreeMap::new(),
+            keyless: BTreeMap::new(),
             troubles: BTreeMap::new(),
             ended: false,
         }
@@ -209,9 +212,8 @@ impl ControlPlane {
 
     fn refuse(&mut self, from: SocketAddr, refused: Refused) {
         let (cause, trouble) = match refused {
-            // A host that has started again, until there is a session with it.
             Refused::Envelope(Refusal::UnknownKey(_)) if self.agreements.is_some() => {
-                ("unknown_key", None)
+                return self.refuse_without_session(from.ip());
             }
             Refused::Envelope(Refusal::UnknownKey(id)) => (
                 "unknown_key",
@@ -384,7 +386,7 @@ impl ControlPlane {
         let _ = reply.try_send(answer);
     }
 
-    fn ways(&mut self, now: Instant, host: std::net::IpAddr) -> Value {
+    fn ways(&mut self, now: Instant, host: IpAddr) -> Value {
         let ways = self.closed.ways(host);
         if ways.is_empty() {
             self.tell_of_self(now, host);
@@ -402,7 +404,7 @@ impl ControlPlane {
     }
 
     /// Shows this process to the host at an address, which then shows itself.
-    fn tell_of_self(&mut self, now: Instant, host: std::net::IpAddr) {
+    fn tell_of_self(&mut self, now: Instant, host: IpAddr) {
         let (ports, port) = (&self.ports, self.config.host.control_port);
         let emit = &mut |it: Outgoing<'_>| {
             let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));

@@ -1,6 +1,6 @@
 //! What sessions between hosts with certificates give: keys of frames, and who is not let in.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use bumpless_base::Instant;
 use bumpless_iprp::PeerId;
@@ -11,6 +11,11 @@ use super::ControlPlane;
 use crate::agreements::News;
 use crate::closed::{HostId, Outgoing};
 use crate::exchange::ToData;
+
+/// Addresses of which frames without a session are counted.
+const KEYLESS_MAX: usize = 64;
+/// After so many of them it is told.
+const MANY: u32 = 8;
 
 impl ControlPlane {
     /// Does what sessions ask for, and has hosts called to which something is to be said.
@@ -41,12 +46,33 @@ impl ControlPlane {
                     let words = format!("there is no session with the host at {at}: {why}");
                     self.trouble(&format!("session {at}"), words);
                 }
-                News::Shown { at } => self.no_trouble(&format!("session {at}")),
+                News::Shown { at } => {
+                    self.state.keyless.remove(&at);
+                    self.no_trouble(&format!("session {at}"));
+                }
             }
         }
         let wanted = self.closed.take_wanted();
         if let Some(agreements) = &self.agreements {
             agreements.want(wanted);
+        }
+    }
+
+    /// A frame with a key that no session has given. A host that has started again gets such ones until there is a session; one that goes on
+    /// has a key file, say.
+    pub fn refuse_without_session(&mut self, from: IpAddr) {
+        *self.state.refused.entry("unknown_key".into()).or_default() += 1;
+        let is_known = self.state.keyless.contains_key(&from);
+        if !is_known && self.state.keyless.len() >= KEYLESS_MAX {
+            return;
+        }
+        let count = self.state.keyless.entry(from).or_default();
+        *count += 1;
+        if *count == MANY {
+            let words = format!(
+                "{from} seals with keys that were not agreed on with this host: give it a certificate of this group, too, or all hosts the same key file"
+            );
+            self.trouble(&format!("session {from}"), words);
         }
     }
 
