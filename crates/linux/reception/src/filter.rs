@@ -181,6 +181,11 @@ impl Filter {
         self.program.arrive(frame, count, number)
     }
 
+    /// Has it decide in the place of the filter that this link holds.
+    pub(crate) fn take_over(&self, link: &Link) -> io::Result<()> {
+        link.replace(&self.program)
+    }
+
     /// Attaches it to the interface with this number in one mode.
     pub(crate) fn attach(&self, interface: u32, mode: Mode) -> io::Result<Link> {
         self.program.attach(interface, mode)

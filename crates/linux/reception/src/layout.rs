@@ -26,7 +26,7 @@ pub mod budget {
 pub const USED_BITS: i32 = 24;
 /// All of them.
 pub const USED_MAX: i32 = (1 << USED_BITS) - 1;
-/// Frames in a period at most: half of [`USED_MAX`], so that processors which count beyond it at once do not reach the period's number.
+/// Frames in a period at most: half of what the bits hold, so that processors which count beyond it at once do not reach the period's number.
 pub const CAPACITY_MAX: u32 = 1 << (USED_BITS - 1);
 /// The shortest period, nanoseconds.
 pub const PERIOD_MIN: u64 = 1_000_000;

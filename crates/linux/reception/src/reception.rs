@@ -189,6 +189,44 @@ impl Reception {
         Ok(())
     }
 
+    /// Has `open` pass every frame on all interfaces, in the place of what is there: no driver begins anew.
+    ///
+    /// # Errors
+    /// The kernel's; then there is what was there.
+    pub fn lift(&self, open: &Filter) -> io::Result<()> {
+        let mut attached = self
+            .interfaces
+            .iter()
+            .filter_map(|it| it.state.as_ref().ok());
+        attached.try_for_each(|attached| open.take_over(&attached.link))
+    }
+
+    /// How many interfaces it has.
+    pub fn len(&self) -> usize {
+        self.interfaces.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.interfaces.is_empty()
+    }
+
+    /// Has these decide, one for each interface, in the place of what is there: no driver begins anew, and counts do.
+    pub fn renew(&mut self, filters: Vec<Filter>) {
+        for (it, filter) in self.interfaces.iter_mut().zip(filters) {
+            it.filter = filter;
+            let replaced = match &it.state {
+                Ok(attached) => it.filter.take_over(&attached.link).is_ok(),
+                Err(_) => true,
+            };
+            if !replaced {
+                // What cannot be replaced, such as on an interface that has gone, is attached anew.
+                it.state = Err(AttachError::Occupied(None));
+                it.state = attach(&it.filter, &it.name);
+            }
+        }
+    }
+
     /// Attaches again where an interface has come back, or another's program has gone. To be called now and then.
     pub fn look_after(&mut self) {
         for it in &mut self.interfaces {

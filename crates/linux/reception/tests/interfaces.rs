@@ -8,11 +8,12 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bumpless_guard::{Flow, FlowId, Match, Priority, Rate, Setup, Terms, Transport};
-use bumpless_reception::{Counts, InterfaceReport, Mode, Reception, missing};
+use bumpless_reception::{Counts, Filter, InterfaceReport, Mode, Reception, missing};
 use bumpless_testing::{need_namespaces, skip};
 
 bumpless_testing::tests![
     a_flow_has_its_budget_on_each_interface_and_the_rest_reaches_no_socket,
+    filters_change_in_one_step_and_a_lifted_guard_passes_everything,
     a_second_user_of_an_interface_is_named_and_not_disturbed,
     an_interface_that_comes_back_is_guarded_again,
     nothing_is_left_of_a_process_that_is_killed,
@@ -168,6 +169,43 @@ fn a_flow_has_its_budget_on_each_interface_and_the_rest_reaches_no_socket() {
     assert_eq!(of(1, FlowId::Registered(0)), (5, 0, 0));
     assert_eq!(of(0, FlowId::Unregistered), (0, 0, 50));
     assert!(of(0, FlowId::Resolution).0 > 0, "{told:?}");
+}
+
+fn filters_change_in_one_step_and_a_lifted_guard_passes_everything() {
+    let hosts = Hosts::new();
+    let mut reception = Reception::start(&setup(), &names()).expect("attached");
+    let program = || {
+        let output = Command::new("ip").args(["link", "show", "na"]).output();
+        let text = String::from_utf8_lossy(&output.expect("ip (iproute2)").stdout).into_owned();
+        text.lines()
+            .find_map(|line| Some(line.split_once("prog/xdp id ")?.1.to_owned()))
+    };
+    let at_port = socket("0.0.0.0:4700");
+    let send = |count: usize| {
+        hosts.at_other_end(|| {
+            let sender = socket("0.0.0.0:0");
+            for _ in 0..count {
+                sender.send_to(b"a", "10.1.0.1:4700").expect("sent");
+            }
+        });
+    };
+    send(30);
+    assert_eq!(received(&at_port), 10);
+    let first = program();
+    reception
+        .lift(&Filter::open().expect("a program"))
+        .expect("lifted");
+    send(30);
+    assert_eq!(received(&at_port), 30);
+    let mut other = setup();
+    other.flows[0].terms = terms(20);
+    let filters = names().map(|_| Filter::new(&other).expect("a program"));
+    reception.renew(filters.into());
+    send(30);
+    assert_eq!(received(&at_port), 20);
+    let told = counts(&report(&reception)[0], FlowId::Registered(0));
+    assert_eq!((told.passed, told.capacity), (20, 10));
+    assert!(first.is_some() && program().is_some() && program() != first);
 }
 
 fn a_second_user_of_an_interface_is_named_and_not_disturbed() {

@@ -9,7 +9,7 @@ use bumpless_capture::interfaces;
 use bumpless_config::{Config, ReceptionGuard};
 use bumpless_guard::{Rate, Setup};
 use bumpless_plan::reception::{self as plan, PERIOD};
-use bumpless_reception::{NamedFlow, Reception, Rest, StartError, setup};
+use bumpless_reception::{Filter, NamedFlow, Reception, Rest, StartError, setup};
 use serde_json::{Value, json};
 
 use super::{interfaces as interfaces_json, weaknesses};
@@ -38,9 +38,11 @@ struct Held {
     /// Of the configuration for which the budgets are.
     fingerprint: u64,
     interfaces: Vec<String>,
-    /// `None`: lifted while the configuration changes.
-    reception: Option<Reception>,
-    /// Why it is not there, although it should be.
+    reception: Reception,
+    /// Passes everything, while the configuration changes.
+    open: Filter,
+    is_lifted: bool,
+    /// Why it has no budgets of the configuration in force.
     failure: Option<String>,
 }
 
@@ -58,15 +60,21 @@ impl NetworkGuard {
             return Self::default();
         }
         let (setup, names) = asked(config, node);
-        match Reception::start_where_possible(&setup, &interfaces) {
-            Ok(reception) => Self(Arc::new(Mutex::new(State {
+        let started = Reception::start_where_possible(&setup, &interfaces).and_then(|reception| {
+            let open = Filter::open().map_err(|error| vec![StartError::Load(error)])?;
+            Ok((reception, open))
+        });
+        match started {
+            Ok((reception, open)) => Self(Arc::new(Mutex::new(State {
                 held: Some(Held {
                     node,
                     setup,
                     names,
                     fingerprint: config.fingerprint(),
                     interfaces,
-                    reception: Some(reception),
+                    reception,
+                    open,
+                    is_lifted: false,
                     failure: None,
                 }),
             }))),
@@ -96,14 +104,15 @@ impl NetworkGuard {
         let Some(held) = &state.held else {
             return (Value::Null, Vec::new());
         };
-        let Some(reception) = &held.reception else {
-            let lifted = held.failure.clone();
-            return (json!({"interfaces": []}), lifted.into_iter().collect());
-        };
-        match reception.report() {
+        let lifted = held.is_lifted.then(|| {
+            "the networks are not guarded against floods of packets until the change of the configuration is made".to_owned()
+        });
+        let besides = lifted.into_iter().chain(held.failure.clone());
+        match held.reception.report() {
             Ok(reports) => {
                 let told = interfaces_json(&reports, &held.setup, &held.names);
-                (json!({"interfaces": told}), weaknesses(&reports))
+                let weaknesses = weaknesses(&reports).into_iter().chain(besides);
+                (json!({"interfaces": told}), weaknesses.collect())
             }
             Err(error) => {
                 let weakness = format!("what the networks' guard counts cannot be read: {error}");
@@ -170,8 +179,7 @@ fn watch(held: &Weak<Mutex<State>>, directory: &Mutex<Directory>) {
         let config = (is_to_begin || is_due).then(|| seen.config.clone());
         drop(seen);
         match config {
-            // Applications that come have no budget yet.
-            _ if is_changing => lift(locked),
+            _ if is_changing => guard.lift(),
             Some(config) if is_to_begin => begin(&state, locked, &config),
             Some(config) => guard.look_after(&config),
             None => continue,
@@ -180,47 +188,47 @@ fn watch(held: &Weak<Mutex<State>>, directory: &Mutex<Directory>) {
     }
 }
 
-/// Takes the filters away. The kernel takes its time for that, and nobody is to wait.
-fn lift(mut locked: MutexGuard<'_, State>) {
-    let lifted = locked
-        .held
-        .as_mut()
-        .and_then(|guard| guard.reception.take());
-    drop(locked);
-    drop(lifted);
-}
-
-/// Guards with the budgets of `config`.
+/// Guards with the budgets of `config`: what the kernel has to verify is ready before anybody waits for it.
 fn begin(state: &Mutex<State>, locked: MutexGuard<'_, State>, config: &Config) {
     let Some(guard) = &locked.held else { return };
-    let (node, interfaces) = (guard.node, guard.interfaces.clone());
-    lift(locked);
+    let (node, count) = (guard.node, guard.reception.len());
+    drop(locked);
     let (setup, names) = asked(config, node);
-    let begun = Reception::start_where_possible(&setup, &interfaces);
+    let filters: Result<Vec<_>, _> = (0..count).map(|_| Filter::new(&setup)).collect();
     let mut locked = state.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(guard) = &mut locked.held {
-        (guard.setup, guard.names) = (setup, names);
-        guard.fingerprint = config.fingerprint();
-        guard.failure = begun.as_ref().err().map(|errors| refused(errors));
-        guard.reception = begun.ok();
+    let Some(guard) = &mut locked.held else {
+        return;
+    };
+    guard.fingerprint = config.fingerprint();
+    guard.is_lifted = false;
+    match filters {
+        Ok(filters) => {
+            guard.reception.renew(filters);
+            (guard.setup, guard.names) = (setup, names);
+            guard.failure = None;
+        }
+        Err(error) => guard.failure = Some(refused(&[StartError::Load(error)])),
     }
 }
 
 impl Held {
     /// Whether it is lifted, or has the budgets of another configuration than that with this fingerprint.
     const fn is_to_begin(&self, fingerprint: u64) -> bool {
-        let is_lifted = self.reception.is_none() && self.failure.is_none();
-        self.fingerprint != fingerprint || is_lifted
+        self.fingerprint != fingerprint || self.is_lifted
+    }
+
+    /// Lets everything pass while applications come that have no budget yet.
+    fn lift(&mut self) {
+        if !self.is_lifted {
+            self.is_lifted = self.reception.lift(&self.open).is_ok();
+        }
     }
 
     /// Interfaces that came back, and those that have the node's addresses only since a moment ago.
     fn look_after(&mut self, config: &Config) {
-        let Some(reception) = &mut self.reception else {
-            return;
-        };
-        reception.look_after();
+        self.reception.look_after();
         for name in interfaces_of(config, self.node) {
-            if !self.interfaces.contains(&name) && reception.add(&self.setup, &name).is_ok() {
+            if !self.interfaces.contains(&name) && self.reception.add(&self.setup, &name).is_ok() {
                 self.interfaces.push(name);
             }
         }
