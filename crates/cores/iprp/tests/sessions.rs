@@ -539,6 +539,40 @@ fn a_single_packet_that_standby_loses_arrives_over_the_next_network() {
     assert!(!moved, "the network carries");
 }
 
+/// A computer that stands still for some milliseconds answers late, and its network carries all the same.
+#[test]
+fn an_answer_that_comes_late_moves_nothing_and_the_late_packet_has_left_again_meanwhile() {
+    let mut pair = Pair::begun();
+    pair.sender.set_mode(SessionId(0), Mode::Standby);
+    for _ in 0..50 {
+        let copies = pair.send(b"in time");
+        pair.pass(MS * 10);
+        pair.arrive(&copies[0]).unwrap();
+        assert_eq!(pair.answers(), 1);
+    }
+    let late = pair.send(b"late");
+    assert_eq!(late[0].0, ind(1));
+    // An answer is waited for 10 ms, their variation, and 2 ms.
+    pair.pass(MS * 15);
+    let mut scratch = [0; 256];
+    let again: Vec<_> = std::iter::from_fn(|| {
+        let copy = pair.sender.poll_transmit(pair.now, &mut scratch)?;
+        Some((copy.ind, copy.to, copy.bytes.to_vec()))
+    })
+    .collect();
+    let arrived = again.iter().filter_map(|copy| pair.arrive(copy).ok());
+    assert_eq!(arrived.collect::<Vec<_>>(), [b"late".to_vec()]);
+    pair.pass(MS * 4);
+    assert_eq!(pair.arrive(&late[0]), Err(Discard::Duplicate));
+    assert!(pair.answers() > 0);
+    pair.pass(MS * 100);
+    while pair.sender.poll_transmit(pair.now, &mut scratch).is_some() {}
+    assert_eq!(pair.send(b"next")[0].0, ind(1));
+    let moved = std::iter::from_fn(|| pair.sender.poll_event())
+        .any(|it| matches!(it, SenderEvent::Moved { .. }));
+    assert!(!moved, "the network carries");
+}
+
 #[test]
 fn networks_that_cannot_stand_beside_each_other_are_refused() {
     let network = |number, host| Network {

@@ -50,53 +50,65 @@ impl<S: Suite> State<S> {
 
     /// Which of the kept packets leave again, and on which path.
     fn judge_silence(&mut self, now: Instant, place: usize) {
-        loop {
-            let own = self.networks;
-            let Some(session) = self.base.get_mut(place) else {
-                return;
-            };
+        while let Some(session) = self.base.get_mut(place) {
             let timeouts = session.timeouts();
+            let mut silent = session.standby.silent_at(&timeouts);
+            if let Some((path, _)) = silent.find(|(_, at)| now >= *at) {
+                drop(silent);
+                self.leave(place, path);
+                continue;
+            }
+            drop(silent);
             let is_late = |kept: &Kept| kept.again_on.is_none() && now >= due(kept, &timeouts);
             let Some((_, kept)) = self.keep.first(&session.standby, is_late) else {
                 return;
             };
             let path = usize::from(kept.path);
-            let other = choose(session, &own, Some(path)).filter(|_| kept.tries < MAX_TRIES);
-            let Some(other) = other else {
-                // Nowhere to go.
-                self.keep
-                    .drop_if(&mut session.standby, |it| it.number == kept.number);
-                continue;
-            };
             let answered = session.path_at(path).and_then(|path| path.answered);
-            if answered.is_some_and(|answered| answered > kept.number) {
-                // The path carries; this one packet was lost.
-                self.keep.each(&session.standby, |it| {
+            if answered.is_none_or(|answered| answered < kept.number) {
+                session.standby.note_unanswered(path, &kept);
+            }
+            let other = choose(session, &self.networks, Some(path));
+            match other.filter(|_| kept.tries < MAX_TRIES) {
+                Some(other) => self.keep.each(&session.standby, |it| {
                     if it.number == kept.number {
                         it.again_on = Some(other as u8);
                     }
-                });
-                continue;
+                }),
+                // Nowhere to go.
+                None => self
+                    .keep
+                    .drop_if(&mut session.standby, |it| it.number == kept.number),
             }
-            session.standby.set_silent(path);
-            let mut again = 0;
-            self.keep.each(&session.standby, |it| {
-                if usize::from(it.path) == path && it.again_on.is_none() {
-                    it.again_on = Some(other as u8);
-                    again += 1;
-                }
-            });
-            if session.standby.carrier == Some(path as u8) {
-                session.standby.carrier = Some(other as u8);
-                let inds = (session.ind_at(path), session.ind_at(other));
-                if let (Some(from), Some(to)) = inds {
-                    self.notify(SenderEvent::Moved {
-                        session: SessionId(place as u32),
-                        from,
-                        to,
-                        again,
-                    });
-                }
+        }
+    }
+
+    /// The session's `path` is silent: what is kept of it leaves again on the next one, which carries if this one did.
+    fn leave(&mut self, place: usize, path: usize) {
+        let Some(session) = self.base.get_mut(place) else {
+            return;
+        };
+        session.standby.set_silent(path);
+        let Some(other) = choose(session, &self.networks, Some(path)) else {
+            return;
+        };
+        let mut again = 0;
+        self.keep.each(&session.standby, |it| {
+            if usize::from(it.path) == path && it.again_on.is_none() {
+                it.again_on = Some(other as u8);
+                again += 1;
+            }
+        });
+        if session.standby.carrier == Some(path as u8) {
+            session.standby.carrier = Some(other as u8);
+            let inds = (session.ind_at(path), session.ind_at(other));
+            if let (Some(from), Some(to)) = inds {
+                self.notify(SenderEvent::Moved {
+                    session: SessionId(place as u32),
+                    from,
+                    to,
+                    again,
+                });
             }
         }
     }
@@ -209,6 +221,7 @@ impl<S: Suite> State<S> {
         let kept = self
             .keep
             .earliest(&session.standby, |kept| due(kept, &timeouts));
+        let silent = session.standby.silent_at(&timeouts).map(|(_, at)| at).min();
         let probe = match session.asking.next_probe() {
             Some(at) => Some(at),
             None => Some(session.standby.probe_at).filter(|_| session.mode == Mode::Standby),
@@ -216,7 +229,7 @@ impl<S: Suite> State<S> {
         let probe = probe.filter(|at| at.since(last) < IDLE);
         // Never at once again: what is due was done.
         let soon = now + Duration::from_micros(100);
-        [kept, probe]
+        [kept, silent, probe]
             .into_iter()
             .flatten()
             .min()
@@ -263,10 +276,10 @@ impl<S: Suite> Session<S> {
         self.path_at(at).map(|path| path.ind)
     }
 
-    /// The path at `at` has answered. It carries again, if it did before and has answered often enough: from which network
-    /// to which.
-    pub(super) fn answered(&mut self, at: usize, own: &Networks) -> Option<(Ind, Ind)> {
-        if !self.standby.answered(at, PROBATION) {
+    /// The path at `at` has answered question `asked`. It carries again, if it did before and has answered often enough: from
+    /// which network to which.
+    pub(super) fn answered(&mut self, at: usize, asked: u32, own: &Networks) -> Option<(Ind, Ind)> {
+        if !self.standby.answered(at, asked, PROBATION) {
             return None;
         }
         let carrier = self.standby.carrier.map(usize::from)?;

@@ -41,7 +41,7 @@ impl<S: Suite> State<S> {
         }
         let is_resumed = session.asking.heard();
         let own = self.networks;
-        let back = session.answered(at, &own);
+        let back = session.answered(at, answer.asked, &own);
         let id = SessionId(place as u32);
         if is_resumed {
             self.notify(SenderEvent::Resumed { session: id });

@@ -42,6 +42,13 @@ pub(crate) struct Keep {
     free: Vec<u32>,
 }
 
+/// A packet whose answer has not come in time on the path on which it left.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unanswered {
+    pub number: u32,
+    pub sent: Instant,
+}
+
 /// The packets of one session that may be lost, oldest first, and which path carries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Standby {
@@ -52,6 +59,8 @@ pub(crate) struct Standby {
     pub carrier: Option<u8>,
     /// Of each path, how many questions in a row it has answered since it went silent; `None` if it has not.
     pub probation: [Option<u8>; crate::ind::MAX_NETWORKS],
+    /// Of each path, the first packet that had no answer in time, and none on this path since then.
+    pub unanswered: [Option<Unanswered>; crate::ind::MAX_NETWORKS],
     /// When paths that carry nothing are asked next.
     pub probe_at: Instant,
     /// Paths that are to be asked, a bit each.
@@ -66,6 +75,7 @@ impl Default for Standby {
             count: 0,
             carrier: None,
             probation: [None; crate::ind::MAX_NETWORKS],
+            unanswered: [None; crate::ind::MAX_NETWORKS],
             probe_at: Instant::ZERO,
             to_probe: 0,
         }
@@ -73,8 +83,30 @@ impl Default for Standby {
 }
 
 impl Standby {
+    /// The path at `at` has not answered `kept` in time.
+    pub(crate) fn note_unanswered(&mut self, at: usize, kept: &Kept) {
+        if let Some(unanswered) = self.unanswered.get_mut(at) {
+            let Kept { number, sent, .. } = *kept;
+            unanswered.get_or_insert(Unanswered { number, sent });
+        }
+    }
+
+    /// When each path is to count as silent, by the `timeouts` for an answer: it has had the time twice.
+    pub(crate) fn silent_at<'a>(
+        &'a self,
+        timeouts: &'a [Duration; crate::ind::MAX_NETWORKS],
+    ) -> impl Iterator<Item = (usize, Instant)> + 'a {
+        let both = self.unanswered.iter().zip(timeouts).enumerate();
+        both.filter_map(|(at, (unanswered, &timeout))| {
+            unanswered.map(|unanswered| (at, unanswered.sent + timeout * 2))
+        })
+    }
+
     /// The path at `at` has stopped answering.
     pub(crate) fn set_silent(&mut self, at: usize) {
+        if let Some(unanswered) = self.unanswered.get_mut(at) {
+            *unanswered = None;
+        }
         if let Some(probation) = self.probation.get_mut(at) {
             *probation = Some(0);
         }
@@ -84,8 +116,11 @@ impl Standby {
         self.probation.get(at).is_some_and(Option::is_some)
     }
 
-    /// The path at `at` has answered. Whether it may carry again from here on.
-    pub(crate) fn answered(&mut self, at: usize, enough: u8) -> bool {
+    /// The path at `at` has answered question `asked`. Whether it may carry again from here on.
+    pub(crate) fn answered(&mut self, at: usize, asked: u32, enough: u8) -> bool {
+        if let Some(unanswered) = self.unanswered.get_mut(at) {
+            unanswered.take_if(|unanswered| unanswered.number <= asked);
+        }
         let Some(probation) = self.probation.get_mut(at) else {
             return false;
         };

@@ -16,7 +16,7 @@ const FILE_MAX: u64 = 256 << 20;
 /// A whole study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Study {
-    /// [`SCHEMA`].
+    /// The form and its version: `bumpless.wan-study/1`.
     pub schema: String,
     /// Whether everything that was planned was measured.
     pub complete: bool,
