@@ -27,6 +27,7 @@ mod queue;
 mod rights;
 mod sighting;
 
+pub use bumpless_net_linux::capabilities::Missing;
 pub use firewall::{
     Captured, Firewall, FirewallError, Mss, Rules, Side, Watched, queue_forwarded, queue_incoming,
     tables,
@@ -36,5 +37,5 @@ pub use interfaces::{Interface, interfaces};
 pub use packet::{Parsed, build, parse, parse_head};
 pub use ports::{Arrived, Card, Ports};
 pub use queue::{Queue, Verdict};
-pub use rights::{Missing, missing, remedy};
+pub use rights::{missing, remedy};
 pub use sighting::Sightings;

@@ -5,6 +5,7 @@
 //! [`UdpLink`], the driver behind it. No call in the data path blocks (except [`Poller::wait`] and
 //! [`Clock::sleep_until`], whose job it is), and none allocates after construction.
 
+pub mod capabilities;
 pub mod clock;
 pub mod errno;
 pub mod hop;

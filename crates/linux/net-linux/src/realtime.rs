@@ -9,6 +9,7 @@ use rustix::io::Errno;
 use rustix::mm::{MlockAllFlags, mlockall};
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 
+use crate::capabilities::{Capability, Effective};
 use crate::sys;
 
 /// A request that was refused, as one line for people: what, why, what it costs, what to do.
@@ -162,16 +163,7 @@ fn memory_limit() -> libc::rlim_t {
 
 /// Whether the process has CAP_IPC_LOCK, by which the limit does not count.
 fn may_lock_without_limit() -> bool {
-    const CAP_IPC_LOCK: u32 = 14;
-    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-    effective_capabilities(&status) & (1 << CAP_IPC_LOCK) != 0
-}
-
-fn effective_capabilities(status: &str) -> u64 {
-    let digits = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    digits
-        .and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok())
-        .unwrap_or(0)
+    Effective::of_this_thread().has(Capability::IpcLock)
 }
 
 #[cfg(test)]
@@ -238,14 +230,5 @@ mod tests {
     #[test]
     fn timers_can_be_tightened_without_privilege() {
         std::thread::spawn(tighten_timers).join().unwrap().unwrap();
-    }
-
-    #[test]
-    fn capabilities_are_read_from_the_kernels_text() {
-        assert_eq!(
-            effective_capabilities("Name:\tx\nCapEff:\t0000000000004000\n"),
-            0x4000
-        );
-        assert_eq!(effective_capabilities("nothing of the kind"), 0);
     }
 }

@@ -26,10 +26,11 @@ mod program;
 mod reception;
 mod rights;
 
+pub use bumpless_net_linux::capabilities::Missing;
 pub use filter::{Counts, Filter, LoadError};
 pub use kernel::{Link, Mode};
 pub use layout::{CAPACITY_MAX, PERIOD_MIN};
 pub use named::{NamedFlow, REST_PERIOD, Rest, name_of_rest, setup, terms_of};
 pub use occupant::Occupant;
 pub use reception::{AttachError, InterfaceReport, Reception, StartError, survey};
-pub use rights::{Missing, missing, remedy};
+pub use rights::{missing, remedy};

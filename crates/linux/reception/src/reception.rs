@@ -5,11 +5,12 @@ use std::io;
 
 use bumpless_capture::interfaces;
 use bumpless_guard::{FlowId, Setup};
+use bumpless_net_linux::capabilities::Missing;
 
 use crate::filter::{Counts, Filter, LoadError};
 use crate::kernel::{Link, Mode, interface_number};
 use crate::occupant::{Occupant, occupant};
-use crate::rights::{Missing, missing, remedy};
+use crate::rights::{missing, remedy};
 
 /// Why a filter is not on an interface.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use bumpless_base::{Duration, NodeId};
 
 use crate::check::{self, Room};
 use crate::file;
-use crate::model::{Application, ApplicationKind, Config, MAX_FILE_LEN};
+use crate::model::{Application, ApplicationKind, Config};
 use crate::problem::Problem;
 use crate::reader::Reader;
-use crate::text::read_text_file;
+use crate::text::read_configuration;
 
 impl Config {
     /// Reads and checks `text`; `name` is the file's name in messages.
@@ -38,20 +38,12 @@ impl Config {
         Self::parse(&Self::read_text(path)?, &path.display().to_string())
     }
 
-    /// The text of the file at `path`, which must be a regular one of at most [`MAX_FILE_LEN`] bytes.
+    /// The text of the file at `path`, which must be a regular one of at most [`MAX_FILE_LEN`](crate::MAX_FILE_LEN) bytes.
     ///
     /// # Errors
     /// One problem: on the line of a byte that is no text, else on line 0.
     pub fn read_text(path: &Path) -> Result<String, Vec<Problem>> {
-        read_text_file(path, MAX_FILE_LEN).map_err(|error| {
-            vec![Problem {
-                file: path.display().to_string(),
-                line: error.line,
-                field: String::new(),
-                wrong: error.wrong,
-                right: error.right,
-            }]
-        })
+        read_configuration(path)
     }
 
     /// The node named `name`.

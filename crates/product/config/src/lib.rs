@@ -36,5 +36,5 @@ pub use problem::Problem;
 pub use security::{
     Certificates, Encryption, Integrity, Replay, Security, StateKeys, StateSecurity,
 };
-pub use text::{Unreadable, read_text_file};
+pub use text::{Unreadable, read_configuration, read_text_file};
 pub use weakness::{Weakness, WeaknessCode};

@@ -5,6 +5,9 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::MAX_FILE_LEN;
+use crate::problem::Problem;
+
 /// Why a file's text cannot be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unreadable {
@@ -60,6 +63,22 @@ pub fn read_text_file(path: &Path, max: usize) -> Result<String, Unreadable> {
             wrong: format!("byte 0x{:02x} is no text", bad.first().unwrap_or(&0)),
             right: "save the file as UTF-8".into(),
         }
+    })
+}
+
+/// The text of the configuration file at `path`, of a pair or of a host: a regular one of at most [`MAX_FILE_LEN`] bytes.
+///
+/// # Errors
+/// One problem: on the line of a byte that is no text, else on line 0.
+pub fn read_configuration(path: &Path) -> Result<String, Vec<Problem>> {
+    read_text_file(path, MAX_FILE_LEN).map_err(|error| {
+        vec![Problem {
+            file: path.display().to_string(),
+            line: error.line,
+            field: String::new(),
+            wrong: error.wrong,
+            right: error.right,
+        }]
     })
 }
 

@@ -8,7 +8,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use bumpless_config::reading::Reader;
-use bumpless_config::{MAX_FILE_LEN, Problem, read_text_file};
+use bumpless_config::{Problem, read_configuration};
 use bumpless_guard::Setup;
 use bumpless_reception::{NamedFlow, Rest, setup};
 
@@ -55,17 +55,7 @@ impl Config {
     /// # Errors
     /// As [`Config::parse`]; also if there is no such file that can be read.
     pub fn load(path: &Path) -> Result<Self, Vec<Problem>> {
-        let name = path.display().to_string();
-        let text = read_text_file(path, MAX_FILE_LEN).map_err(|error| {
-            vec![Problem {
-                file: name.clone(),
-                line: error.line,
-                field: String::new(),
-                wrong: error.wrong,
-                right: error.right,
-            }]
-        })?;
-        Self::parse(&text, &name)
+        Self::parse(&read_configuration(path)?, &path.display().to_string())
     }
 
     /// What is asked of the guard.

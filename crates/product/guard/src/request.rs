@@ -1,8 +1,8 @@
 //! What can be asked of a running daemon, at its control socket: one JSON request per line, one JSON reply per line.
 
-use std::env;
 use std::path::{Path, PathBuf};
 
+use bumpless_node::control::socket_of_host;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -15,18 +15,7 @@ pub enum Request {
     Status,
 }
 
-/// The path of the daemon's control socket: as the configuration says, with paths that begin at `folder`; else below
-/// `$XDG_RUNTIME_DIR`, else below `/run`.
+/// The path of the daemon's control socket: as the configuration says, with paths that begin at `folder`, else the usual one.
 pub fn socket_path(config: &Config, folder: &Path) -> PathBuf {
-    if let Some(path) = &config.host.socket {
-        // A file that is named without a folder is in this one; a path without any folder could not be made.
-        let folder = match folder.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => folder,
-        };
-        return folder.join(path);
-    }
-    let runtime = env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
-    let runtime = runtime.map_or_else(|| PathBuf::from("/run"), PathBuf::from);
-    runtime.join("bumpless/guard.sock")
+    socket_of_host(config.host.socket.as_deref(), folder, "guard")
 }

@@ -1,9 +1,9 @@
 //! What can be asked of a running daemon, at its control socket: one JSON request per line, one JSON reply per line.
 
-use std::env;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use bumpless_node::control::socket_of_host;
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -37,33 +37,7 @@ pub enum Request {
     },
 }
 
-/// The path of the daemon's control socket: as the configuration says, with paths that begin at `folder`; else below
-/// `$XDG_RUNTIME_DIR`, else below `/run`.
+/// The path of the daemon's control socket: as the configuration says, with paths that begin at `folder`, else the usual one.
 pub fn socket_path(config: &Config, folder: &Path) -> PathBuf {
-    if let Some(path) = &config.host.socket {
-        // A file that is named without a folder is in this one; a path without any folder could not be made.
-        let folder = match folder.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => folder,
-        };
-        return folder.join(path);
-    }
-    let runtime = env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
-    let runtime = runtime.map_or_else(|| PathBuf::from("/run"), PathBuf::from);
-    runtime.join("bumpless/iprp.sock")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_socket_beside_a_file_that_is_named_without_a_folder_is_in_this_one() {
-        let text = "[host]\nsocket = \"a.sock\"\n[security]\nkeys = [\"k\"]\n[[network]]\nind = 1\ninterface = \"a\"\n";
-        let config = Config::parse(text, "a.toml").unwrap();
-        let at = |folder: &str| socket_path(&config, Path::new(folder));
-        assert_eq!(at(""), Path::new("./a.sock"));
-        assert_eq!(at("/etc"), Path::new("/etc/a.sock"));
-        assert!(at("").parent().is_some_and(Path::exists));
-    }
+    socket_of_host(config.host.socket.as_deref(), folder, "iprp")
 }

@@ -6,7 +6,8 @@ mod client;
 mod holder;
 mod server;
 
-use std::path::PathBuf;
+use std::env;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -48,6 +49,22 @@ pub trait Handler: Send + 'static {
     fn is_order(request: &Self::Request) -> bool;
     /// The reply to `request`.
     fn handle(&mut self, request: Self::Request) -> Value;
+}
+
+/// The path of the control socket of a daemon that a host has once: as its file says, `named`, with paths that begin at
+/// `folder`; else `bumpless/USUAL.sock` below `$XDG_RUNTIME_DIR`, else below `/run`.
+pub fn socket_of_host(named: Option<&Path>, folder: &Path, usual: &str) -> PathBuf {
+    if let Some(path) = named {
+        // A file that is named without a folder is in this one; a path without any folder could not be made.
+        let folder = match folder.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => folder,
+        };
+        return folder.join(path);
+    }
+    let runtime = env::var_os("XDG_RUNTIME_DIR").filter(|value| !value.is_empty());
+    let runtime = runtime.map_or_else(|| PathBuf::from("/run"), PathBuf::from);
+    runtime.join("bumpless").join(usual).with_extension("sock")
 }
 
 /// A reply that says what went wrong and what to do.
@@ -93,6 +110,21 @@ mod tests {
                 .unwrap_err()
                 .to_string()
                 .contains("is the node running?")
+        );
+    }
+
+    #[test]
+    fn a_socket_beside_a_file_that_is_named_without_a_folder_is_in_this_one() {
+        let at =
+            |folder: &str| socket_of_host(Some(Path::new("a.sock")), Path::new(folder), "usual");
+        assert_eq!(at(""), Path::new("./a.sock"));
+        assert_eq!(at("/etc"), Path::new("/etc/a.sock"));
+        assert!(at("").parent().is_some_and(Path::exists));
+        let usual = socket_of_host(None, Path::new("/etc"), "usual");
+        assert!(
+            usual.ends_with("bumpless/usual.sock"),
+            "{}",
+            usual.display()
         );
     }
 

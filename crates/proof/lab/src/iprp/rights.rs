@@ -2,13 +2,17 @@
 
 use std::fs;
 
+use bumpless_net_linux::capabilities::{Capability, Effective};
 use rustix::process::{getegid, geteuid};
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 use super::{LabError, impossible};
 
-/// CAP_NET_ADMIN, CAP_NET_RAW and CAP_SYS_ADMIN (capabilities(7)).
-const NEEDED: [u32; 3] = [12, 13, 21];
+const NEEDED: [Capability; 3] = [
+    Capability::NetAdmin,
+    Capability::NetRaw,
+    Capability::SysAdmin,
+];
 
 /// Sees to it that this process may make networks of its own, in a user namespace if it may not otherwise. The process must
 /// have one thread.
@@ -17,10 +21,8 @@ const NEEDED: [u32; 3] = [12, 13, 21];
 /// The system permits neither.
 #[allow(unsafe_code)]
 pub fn ensure() -> Result<(), LabError> {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    if mask.is_none_or(|mask| NEEDED.iter().all(|bit| mask >> bit & 1 == 1)) {
+    let effective = Effective::of_this_thread();
+    if NEEDED.iter().all(|right| effective.may_have(*right)) {
         return Ok(());
     }
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());

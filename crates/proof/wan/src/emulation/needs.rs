@@ -4,6 +4,7 @@ use std::fs;
 use std::thread;
 
 use bumpless_capture::netlink::Message;
+use bumpless_net_linux::capabilities::{Capability, Effective};
 use bumpless_net_linux::open_files;
 
 use super::{link, namespace};
@@ -16,14 +17,16 @@ const SPARE_BYTES: u64 = 64 << 20;
 /// Files that the process of a network has open for a node: its namespace, a socket in it, the queue of a host.
 const NODE_FILES: u64 = 3;
 const SPARE_FILES: u64 = 64;
-/// Capabilities by their number (capabilities(7)).
-const RIGHTS: [(u32, &str); 2] = [(12, "CAP_NET_ADMIN"), (21, "CAP_SYS_ADMIN")];
+const RIGHTS: [(Capability, &str); 2] = [
+    (Capability::NetAdmin, "cables and routes"),
+    (Capability::SysAdmin, "network namespaces"),
+];
 
 /// Everything that keeps this machine from having `topology`; none if it can.
 pub fn lacking(topology: &Topology) -> Vec<String> {
     let nodes = topology.nodes().len() as u64;
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    let mut lacking = rights(&read("/proc/self/status"));
+    let mut lacking = rights(Effective::of_this_thread());
     if lacking.is_empty() {
         lacking.extend(kernel());
     }
@@ -38,15 +41,9 @@ pub fn lacking(topology: &Topology) -> Vec<String> {
     lacking
 }
 
-fn rights(status: &str) -> Vec<String> {
-    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    let lacks = |bit: u32| mask.is_some_and(|mask| mask >> bit & 1 == 0);
-    let names: Vec<_> = RIGHTS
-        .iter()
-        .filter(|(bit, _)| lacks(*bit))
-        .map(|(_, name)| *name)
-        .collect();
+fn rights(effective: Effective) -> Vec<String> {
+    let missing = effective.lacking(&RIGHTS);
+    let names: Vec<_> = missing.iter().map(|it| it.name).collect();
     if names.is_empty() {
         return Vec::new();
     }
@@ -110,8 +107,8 @@ mod tests {
 
     #[test]
     fn what_is_missing_is_said_with_what_would_fit() {
-        assert!(rights("CapEff:\t000001ffffffffff\n").is_empty());
-        let none = rights("CapEff:\t0000000000000000\n");
+        assert!(rights(Effective::read("CapEff:\t000001ffffffffff\n")).is_empty());
+        let none = rights(Effective::read("CapEff:\t0000000000000000\n"));
         assert!(
             none[0].contains("CAP_NET_ADMIN and CAP_SYS_ADMIN"),
             "{none:?}"
