@@ -12,12 +12,28 @@ const LEN: usize = 32;
 /// No PLC program is larger by far; what is, is not searched.
 const LARGEST: usize = 16 << 20;
 
-/// Whether `binary` is an executable that [`build`](super::build) has made.
+/// Marks that are looked behind: a binary with this crate in it has one, too.
+const MARKS: usize = 8;
+
+/// Whether `binary` is an executable that [`build`](super::build) has made, and nothing has changed since.
 pub fn is_built(binary: &[u8]) -> bool {
     let whole = MARK.len() + LEN;
-    let elf = binary.starts_with(b"\x7fELF") && binary.len() <= LARGEST;
-    let set = |part: &[u8]| part.starts_with(MARK) && part[MARK.len()..].iter().any(|&b| b != 0);
-    elf && binary.windows(whole).any(set)
+    if !binary.starts_with(b"\x7fELF") || binary.len() > LARGEST {
+        return false;
+    }
+    let parts = binary.windows(whole).enumerate();
+    let marked = parts.filter(|(_, part)| part.starts_with(MARK));
+    marked
+        .take(MARKS)
+        .any(|(at, _)| is_identity(binary, at + MARK.len()))
+}
+
+/// Whether the bytes from `at` on are the hash of `binary` without them.
+fn is_identity(binary: &[u8], at: usize) -> bool {
+    let place = at..at + LEN;
+    let mut before = binary.to_vec();
+    before[place.clone()].fill(0);
+    Hash::of(&before).0[..] == binary[place]
 }
 
 /// Puts the SHA-256 of the file at `executable` behind the mark in it.
@@ -66,5 +82,28 @@ mod tests {
         assert_eq!(binary, [b"x", MARK, &[7; LEN], b"y"].concat());
         assert!(place(&mut binary).is_none(), "it is put once");
         assert!(place(&mut [&once[..], &once[..]].concat()).is_none());
+    }
+
+    #[test]
+    fn only_what_was_built_and_is_as_it_was_built_is_known_by_its_identity() {
+        let mut binary = [
+            &b"\x7fELF"[..],
+            MARK,
+            b"not this one",
+            MARK,
+            &[0; LEN],
+            b"code",
+        ]
+        .concat();
+        assert!(!is_built(&binary));
+        let at = binary.len() - LEN - 4;
+        let hash = Hash::of(&binary);
+        binary[at..at + LEN].copy_from_slice(&hash.0);
+        assert!(is_built(&binary));
+        *binary.last_mut().unwrap() ^= 1;
+        assert!(!is_built(&binary), "changed since");
+        // This program has the mark as well.
+        let own = fs::read("/proc/self/exe").unwrap();
+        assert!(!is_built(&own));
     }
 }
