@@ -5,13 +5,12 @@ use super::{Exemption, Tally, Verdict};
 /// Periods that may pass between two outputs around an order: the successor writes in the cycle after the last one, or, if
 /// that begins while the role changes hands, in the one after that.
 const PERIODS: u64 = 2;
-/// And besides, for the messages of a hand-over and by what a cycle is late.
-const SLACK: u64 = 2_000_000;
 
 /// The checker.
 pub struct HandsOver {
     /// After a fault, the time that healing may take, nanoseconds.
     within: u64,
+    /// By application, as the nodes are configured: a change tunes it.
     periods: Vec<u64>,
     last_output: Vec<u64>,
     /// By application: whether it is to write outputs.
@@ -23,7 +22,7 @@ pub struct HandsOver {
 }
 
 impl HandsOver {
-    /// Healing takes at most `within`; applications write in these periods.
+    /// Healing takes at most `within`; applications begin with these periods.
     pub fn new(within: u64, periods: Vec<u64>, tally: &Tally) -> Self {
         Self {
             within,
@@ -46,12 +45,15 @@ impl HandsOver {
         self.last_order = Some(at);
     }
 
-    /// From `at` on, an application writes outputs, or it does not any more.
-    pub fn expect(&mut self, application: usize, outputs: bool, at: u64) {
-        if outputs && !self.expected[application] {
-            self.last_output[application] = at;
+    /// From `at` on, an application writes outputs in this period, or it does not any more.
+    pub fn expect(&mut self, application: usize, period: Option<u64>, at: u64) {
+        if let Some(period) = period {
+            if !self.expected[application] {
+                self.last_output[application] = at;
+            }
+            self.periods[application] = period;
         }
-        self.expected[application] = outputs;
+        self.expected[application] = period.is_some();
     }
 
     /// An output was accepted.
@@ -69,7 +71,7 @@ impl HandsOver {
     fn judge(&self, application: usize, at: u64) -> Verdict {
         let last = self.last_output[application];
         let nothing = at.saturating_sub(last);
-        let most = self.periods[application] * PERIODS + SLACK;
+        let most = self.periods[application] * PERIODS;
         let ordered = self.last_order.filter(|order| order + self.within > last);
         let Some(order) = ordered.filter(|_| self.expected[application] && nothing > most) else {
             return Ok(());
@@ -105,11 +107,11 @@ mod tests {
     fn a_hand_over_that_takes_longer_than_it_may_is_found_when_outputs_return_and_before() {
         let mut checker = sound();
         checker.ordered(2_001 * MS);
-        assert_eq!(checker.look(2_022 * MS), Ok(()));
-        let found = checker.look(2_022 * MS + 1);
-        assert!(found.is_err_and(|what| what.contains("22.000 ms")));
-        assert!(checker.accepted(0, 2_023 * MS).is_err());
-        assert_eq!(checker.accepted(0, 2_045 * MS), Ok(()));
+        assert_eq!(checker.look(2_020 * MS), Ok(()));
+        let found = checker.look(2_020 * MS + 1);
+        assert!(found.is_err_and(|what| what.contains("20.000 ms")));
+        assert!(checker.accepted(0, 2_021 * MS).is_err());
+        assert_eq!(checker.accepted(0, 2_041 * MS), Ok(()));
     }
 
     #[test]
@@ -129,10 +131,21 @@ mod tests {
     fn who_is_not_to_write_is_not_waited_for() {
         let mut checker = sound();
         checker.ordered(2_001 * MS);
-        checker.expect(0, false, 2_005 * MS);
+        checker.expect(0, None, 2_005 * MS);
         assert_eq!(checker.look(2_500 * MS), Ok(()));
-        checker.expect(0, true, 2_600 * MS);
-        assert_eq!(checker.look(2_622 * MS), Ok(()));
+        checker.expect(0, Some(10 * MS), 2_600 * MS);
+        assert_eq!(checker.look(2_620 * MS), Ok(()));
         assert!(checker.look(2_631 * MS).is_err());
+    }
+
+    #[test]
+    fn an_application_that_was_tuned_is_judged_by_its_period_of_then() {
+        let mut checker = sound();
+        checker.expect(0, Some(20 * MS), 2_000 * MS);
+        checker.ordered(2_001 * MS);
+        assert_eq!(checker.look(2_040 * MS), Ok(()));
+        assert!(checker.look(2_040 * MS + 1).is_err());
+        checker.expect(0, Some(5 * MS), 2_000 * MS);
+        assert!(checker.look(2_010 * MS + 1).is_err());
     }
 }

@@ -400,10 +400,10 @@ impl Checks {
         }
     }
 
-    /// From `at` on, an application writes outputs, or it does not any more.
-    pub fn expect_outputs(&mut self, application: usize, outputs: bool, at: u64) {
-        self.hands_over.expect(application, outputs, at);
-        if self.heals.expect(application, outputs, at) {
+    /// From `at` on, an application writes outputs in this period, or it does not any more.
+    pub fn expect_outputs(&mut self, application: usize, period: Option<u64>, at: u64) {
+        self.hands_over.expect(application, period, at);
+        if self.heals.expect(application, period.is_some(), at) {
             self.outputs.expect(application);
         }
     }

@@ -322,15 +322,19 @@ impl World {
     }
 
     /// Outputs are expected of the applications of which a configuration is in force on both nodes, from a
-    /// while after.
+    /// while after; in the longer of their periods where these differ for a moment.
     pub(super) fn expect_outputs(&mut self) {
         let now = self.now();
         for (index, application) in self.config.applications.iter().enumerate() {
-            let runs = self.disks.iter().all(|disk| {
+            let periods = self.disks.iter().map(|disk| {
                 let config = &self.variants[disk.current];
-                position(config, &application.name).is_some()
+                let place = position(config, &application.name)?;
+                Some(config.applications[place].period.as_nanos())
             });
-            self.checks.expect_outputs(index, runs, now + BEGINS_WITHIN);
+            let period = periods.collect::<Option<Vec<_>>>();
+            let longest = period.and_then(|periods| periods.into_iter().max());
+            self.checks
+                .expect_outputs(index, longest, now + BEGINS_WITHIN);
         }
     }
 
