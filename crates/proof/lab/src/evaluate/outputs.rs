@@ -1,6 +1,6 @@
 //! How long the process was without a new output.
 
-use super::own_faults::{faults, kept_from_computing};
+use super::own_faults::{RESTART_NS, faults, kept_from_computing};
 use super::{Limits, Promise, ms};
 use crate::runlog::{EventKind, Phase, PhaseKind, Run};
 
@@ -75,7 +75,8 @@ pub fn gap(run: &Run, phase: &Phase, limits: &Limits) -> Promise {
     let (excused, gaps): (Vec<_>, Vec<_>) = judged(run, phase, limit, limits)
         .into_iter()
         .partition(|judged| {
-            judged.excess_ns() > 0 && kept_from_computing(run, judged.gap.from_ns, judged.gap.to_ns)
+            (1..=RESTART_NS).contains(&judged.excess_ns())
+                && kept_from_computing(run, judged.gap.from_ns, judged.gap.to_ns)
         });
     let longest = gaps.iter().max_by_key(|judged| judged.gap.length_ns());
     let worst = gaps.iter().max_by_key(|judged| judged.excess_ns());

@@ -5,6 +5,9 @@ use crate::runlog::{EventKind, Run};
 /// Stalls shorter than this are not seen, so the moments that the meter gives are no finer.
 const STALL_SEEN_NS: u64 = 2_000_000;
 
+/// How long a program that was stopped may take to start again (F-29): what such a stop excuses of a gap.
+pub const RESTART_NS: i128 = 1_000_000_000;
+
 /// When and how it failed in `from_ns..to_ns`.
 pub fn faults(run: &Run, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (u64, &str)> {
     let events = run.events.iter();

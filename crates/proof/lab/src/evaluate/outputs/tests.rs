@@ -99,6 +99,13 @@ fn a_program_stopped_at_its_limit_excuses_the_gap_only_while_the_machine_stalled
     assert_eq!(broken(&run), only(&[]));
     let told = seen(&run);
     assert!(told.contains("1 more of up to 2"), "{told}");
+    // It has a second to start again, and no more.
+    let mut longer = run.clone();
+    let until = from + 1_060 * MS;
+    longer
+        .writes
+        .retain(|write| !(from..until).contains(&write.time_ns));
+    assert_eq!(broken(&longer), only(&["gap/normal"]));
     // A crash is no matter of time.
     for event in &mut run.events {
         if let EventKind::ProgramFault { cause } = &mut event.kind {
