@@ -1,6 +1,7 @@
 //! The `bumpless` command: one file for each subcommand, this one routes.
 
 mod commands;
+mod local;
 mod output;
 mod screen;
 mod stop;

@@ -5,15 +5,13 @@ mod picture;
 mod run;
 mod show;
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use bumpless_guard_daemon::{Config, Request, socket_path};
-use bumpless_node::control;
+use bumpless_guard_daemon::{Config, socket_path};
 use bumpless_node::key_file::folder_of;
 use clap::{Args, Subcommand};
-use serde_json::Value;
 
+use crate::local::Local;
 use crate::output::{Failure, Outcome};
 
 /// Keep floods of packets from a host's programs: each flow gets its budget, the rest is dropped at the driver
@@ -52,40 +50,8 @@ fn load(path: &Path, as_json: bool) -> Result<Config, Failure> {
         .map_err(|problems| Failure::file(&problems, "bumpless.guard.check/1", as_json))
 }
 
-/// The daemon on this host, as another process reaches it.
-struct Daemon {
-    file: PathBuf,
-    socket: PathBuf,
-}
-
-impl Daemon {
-    fn of(file: &Path, as_json: bool) -> Result<Self, Failure> {
-        let config = load(file, as_json)?;
-        Ok(Self {
-            file: file.to_owned(),
-            socket: socket_path(&config, folder_of(Some(file))),
-        })
-    }
-
-    fn status(&self) -> Result<Value, Failure> {
-        let reply = control::request(&self.socket, &Request::Status);
-        let reply = reply.map_err(|error| self.not_reached(&error))?;
-        match reply["error"].as_str() {
-            Some(error) => Err(Failure::refused(error)),
-            None => Ok(reply),
-        }
-    }
-
-    fn not_reached(&self, error: &io::Error) -> Failure {
-        let (file, socket) = (self.file.display(), self.socket.display());
-        match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                Failure::refused(format_args!(
-                    "no guard runs on this host with {file} (nobody answers at {socket}): start it with `sudo bumpless guard run \
-                     {file}`, or name the file with which it runs"
-                ))
-            }
-            _ => Failure::refused(error),
-        }
-    }
+/// The guard that runs on this host with `file`.
+fn daemon(file: &Path, as_json: bool) -> Result<Local, Failure> {
+    let socket = socket_path(&load(file, as_json)?, folder_of(Some(file)));
+    Ok(Local::new(file, socket, "guard", "bumpless guard run"))
 }

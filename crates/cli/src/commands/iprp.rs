@@ -11,18 +11,17 @@ mod show;
 mod test;
 mod tracert;
 
-use std::io;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use bumpless_iprp_daemon::{Config, Request, Way, socket_path};
-use bumpless_node::control;
 use bumpless_node::key_file::folder_of;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
+use crate::local::Local;
 use crate::output::{Failure, Outcome};
 
 /// How long a host that the daemon does not know has for showing itself.
@@ -80,67 +79,40 @@ fn load(path: &Path, as_json: bool) -> Result<Config, Failure> {
         .map_err(|problems| Failure::file(&problems, "bumpless.iprp.check/1", as_json))
 }
 
-/// The daemon on this host, as another process reaches it.
-struct Daemon {
-    file: PathBuf,
-    socket: PathBuf,
+/// The daemon of iPRP that runs on this host with `file`.
+fn daemon(file: &Path, as_json: bool) -> Result<Local, Failure> {
+    let socket = socket_path(&load(file, as_json)?, folder_of(Some(file)));
+    Ok(Local::new(
+        file,
+        socket,
+        "daemon of iPRP",
+        "bumpless iprp run",
+    ))
 }
 
-impl Daemon {
-    fn of(file: &Path, as_json: bool) -> Result<Self, Failure> {
-        let config = load(file, as_json)?;
-        Ok(Self {
-            file: file.to_owned(),
-            socket: socket_path(&config, folder_of(Some(file))),
-        })
-    }
-
-    fn ask(&self, request: &Request) -> Result<Value, Failure> {
-        let reply = control::request(&self.socket, request);
-        let reply = reply.map_err(|error| self.not_reached(&error))?;
-        match reply["error"].as_str() {
-            Some(error) => Err(Failure::refused(error)),
-            None => Ok(reply),
+/// Where `host` is reached on each network that both have. A host that is not known has some seconds for showing itself.
+fn ways(daemon: &Local, host: IpAddr) -> Result<Vec<Way>, Failure> {
+    let until = Instant::now() + SHOW;
+    loop {
+        let reply = daemon.ask(&Request::Ways { host })?;
+        let ways: Vec<_> = reply["networks"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(way)
+            .collect();
+        if !ways.is_empty() {
+            return Ok(ways);
         }
-    }
-
-    /// Where `host` is reached on each network that both have. A host that is not known has some seconds for showing itself.
-    fn ways(&self, host: IpAddr) -> Result<Vec<Way>, Failure> {
-        let until = Instant::now() + SHOW;
-        loop {
-            let reply = self.ask(&Request::Ways { host })?;
-            let ways: Vec<_> = reply["networks"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .filter_map(way)
-                .collect();
-            if !ways.is_empty() {
-                return Ok(ways);
-            }
-            if Instant::now() > until {
-                return Err(Failure::refused(format_args!(
-                    "the daemon on this host knows of no daemon at {host}, which does not show itself: is `bumpless iprp run` \
-                     running there, with the same key or a certificate of the same group and site, and does the network let UDP, and with \
-                     certificates TCP, pass to its control port? `bumpless iprp status` says what is known. The hops to a host \
-                     without iPRP are found by its address on each network, `--to IND=ADDRESS`"
-                )));
-            }
-            thread::sleep(LOOK);
+        if Instant::now() > until {
+            return Err(Failure::refused(format_args!(
+                "the daemon on this host knows of no daemon at {host}, which does not show itself: is `bumpless iprp run` \
+                 running there, with the same key or a certificate of the same group and site, and does the network let UDP, and with \
+                 certificates TCP, pass to its control port? `bumpless iprp status` says what is known. The hops to a host \
+                 without iPRP are found by its address on each network, `--to IND=ADDRESS`"
+            )));
         }
-    }
-
-    fn not_reached(&self, error: &io::Error) -> Failure {
-        let (file, socket) = (self.file.display(), self.socket.display());
-        match error.kind() {
-            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
-                Failure::refused(format_args!(
-                    "no daemon of iPRP runs on this host with {file} (nobody answers at {socket}): start it with \
-                 `sudo bumpless iprp run {file}`, or name the file with which it runs"
-                ))
-            }
-            _ => Failure::refused(error),
-        }
+        thread::sleep(LOOK);
     }
 }
 

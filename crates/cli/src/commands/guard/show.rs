@@ -6,9 +6,10 @@ use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bumpless_guard_daemon::Request;
 use clap::Args;
 
-use super::{Daemon, picture};
+use super::{daemon, picture};
 use crate::output::{self, Failure, Outcome};
 use crate::screen::Screen;
 use crate::stop;
@@ -57,7 +58,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
 impl Status {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let status = Daemon::of(&self.config, self.json).and_then(|daemon| daemon.status());
+        let status =
+            daemon(&self.config, self.json).and_then(|daemon| daemon.ask(&Request::Status));
         let status = status.map_err(|failure| failure.in_json(self.json))?;
         match self.json {
             true => output::print_line(&status),
@@ -76,10 +78,10 @@ impl Top {
     }
 
     fn execute(self) -> Result<(), Failure> {
-        let daemon = Daemon::of(&self.config, self.json)?;
+        let daemon = daemon(&self.config, self.json)?;
         let stop = stop::stop_flag()?;
         let mut screen = Screen::new();
-        let mut before = daemon.status()?;
+        let mut before = daemon.ask(&Request::Status)?;
         let mut due = Instant::now();
         let mut left = self.count.unwrap_or(u64::MAX);
         while left > 0 {
@@ -92,7 +94,7 @@ impl Top {
             }
             // What was missed while the process was stopped is not made up for.
             due = due.max(Instant::now() - self.every);
-            let is_read = match daemon.status() {
+            let is_read = match daemon.ask(&Request::Status) {
                 Ok(status) => {
                     let mut shown = status.clone();
                     picture::add_rates(&mut shown, &before);

@@ -10,7 +10,7 @@ use bumpless_iprp_daemon::Request;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{Daemon, picture, rates};
+use super::{daemon, picture, rates};
 use crate::output::{self, Failure, Outcome};
 use crate::screen::Screen;
 use crate::stop;
@@ -100,7 +100,7 @@ impl Asked {
     }
 
     fn status(&self) -> Result<Value, Failure> {
-        Daemon::of(&self.config, self.json)?.ask(&Request::Status)
+        daemon(&self.config, self.json)?.ask(&Request::Status)
     }
 
     fn show_once(&self, status: &Value, form: &Form) {
@@ -111,7 +111,7 @@ impl Asked {
     }
 
     fn watch(&self, every: Duration, form: &Form) -> Result<(), Failure> {
-        let daemon = Daemon::of(&self.config, self.json)?;
+        let daemon = daemon(&self.config, self.json)?;
         let stop = stop::stop_flag()?;
         let mut screen = Screen::new();
         let mut before = daemon.ask(&Request::Status)?;
@@ -197,7 +197,7 @@ impl Reload {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         let as_json = self.asked.json;
-        let asked = Daemon::of(&self.asked.config, as_json);
+        let asked = daemon(&self.asked.config, as_json);
         let reply = asked.and_then(|daemon| daemon.ask(&Request::Reload));
         match (reply.map_err(|failure| failure.in_json(as_json))?, as_json) {
             (reply, true) => output::print_line(&reply),

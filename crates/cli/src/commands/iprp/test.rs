@@ -12,7 +12,7 @@ use bumpless_iprp_daemon::{
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Daemon;
+use super::daemon;
 use crate::output::{self, Failure, INTERRUPTED, Outcome};
 use crate::stop;
 
@@ -73,7 +73,7 @@ impl Test {
 
     fn execute(self) -> Outcome {
         let config = super::load(&self.config, self.json)?;
-        let daemon = Daemon::of(&self.config, self.json)?;
+        let daemon = daemon(&self.config, self.json)?;
         let ask = |request: &Request| {
             let words = |failure: Failure| failure.lines().join("\n").replace("bumpless: ", "");
             daemon.ask(request).map_err(words)

@@ -10,7 +10,7 @@ use bumpless_iprp_daemon::{
 };
 use clap::Args;
 
-use super::{Daemon, load};
+use super::{daemon, load, ways};
 use crate::output::{self, Failure, Outcome};
 
 /// Show the hops to a host on each network
@@ -56,7 +56,7 @@ impl Tracert {
 
     fn execute(self) -> Outcome {
         let ways = match self.host {
-            Some(host) => Daemon::of(&self.config, self.json)?.ways(host)?,
+            Some(host) => ways(&daemon(&self.config, self.json)?, host)?,
             None => self.given_ways()?,
         };
         let limits = RouteLimits {
