@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Duration as Span;
 
 use bumpless_base::Duration;
+use bumpless_bench::output_folder::OutputFolder;
 use bumpless_bench::peer::{self, Kind, PeerOptions, Side};
 use bumpless_bench::plan::{CaseKind, Options};
 use bumpless_bench::result::{Run, SCHEMA};
@@ -201,18 +202,21 @@ impl Bench {
     }
 
     fn measure(self) -> Outcome {
+        let folder = self.output.as_deref().map(OutputFolder::find);
+        let folder = folder.transpose().map_err(Failure::refused)?;
         let run = match &self.show {
             Some(file) => read(file)?,
             None => bench::measure(&self.options()?).map_err(Failure::refused)?,
         };
-        if let Some(directory) = &self.output {
-            report::write(&run, directory).map_err(Failure::refused)?;
-        }
         if self.json {
             let json = serde_json::to_value(&run).map_err(Failure::refused)?;
             output::print_line(json);
         } else {
             output::print_line(report::text(&run).trim_end());
+        }
+        // What was measured is told, whatever becomes of the files.
+        if let Some(folder) = &folder {
+            report::write(&run, folder).map_err(Failure::refused)?;
         }
         Ok(ExitCode::from(u8::from(!run.complete)))
     }

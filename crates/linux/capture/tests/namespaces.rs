@@ -3,7 +3,7 @@
 
 use std::fs::File;
 use std::io::{Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{IpAddr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -48,6 +48,7 @@ impl Hosts {
                      link set dev na up\nlink set dev nb up\n"
                 ),
             );
+            hosts.at(host, || wait_for_own_route(&format!("fd00:a::{number}")));
         }
         hosts
     }
@@ -73,6 +74,17 @@ impl Hosts {
             assert!(child.wait().unwrap().success(), "{lines}");
         });
     }
+}
+
+/// Waits until what is for `address`, of this host, stays in this host: the kernel adds this route some time after the
+/// address can be bound, and until then sends such packets out of the interface.
+fn wait_for_own_route(address: &str) {
+    let bits = address.parse::<Ipv6Addr>().unwrap().to_bits();
+    let line = format!("{bits:032x} 80 ");
+    wait_for(&format!("the route to {address}"), || {
+        let routes = std::fs::read_to_string("/proc/thread-self/net/ipv6_route").unwrap();
+        routes.lines().any(|it| it.starts_with(&line)).then_some(())
+    });
 }
 
 fn own_namespace() -> OwnedFd {

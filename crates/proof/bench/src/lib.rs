@@ -6,6 +6,7 @@ pub mod calibrate;
 pub mod conversation;
 pub mod job;
 pub mod network;
+pub mod output_folder;
 pub mod paper;
 pub mod peer;
 pub mod plan;

@@ -70,6 +70,11 @@ impl Evaluate {
             true => output::print_line(&evaluated.json),
             false => output::print_line(evaluated.text.trim_end()),
         }
-        Ok(ExitCode::from(u8::from(!evaluated.held)))
+        // What was measured is told, whatever becomes of the files.
+        if let Some(failure) = &evaluated.output_failure {
+            output::warn(failure);
+        }
+        let done = evaluated.held && evaluated.output_failure.is_none();
+        Ok(ExitCode::from(u8::from(!done)))
     }
 }

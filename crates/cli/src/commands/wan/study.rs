@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use bumpless_bench::output_folder::OutputFolder;
 use bumpless_lab::study::{self, Study, StudyOptions};
 use bumpless_wan::address::Pool;
 use bumpless_wan::emulation::{Line, Place};
@@ -81,17 +82,20 @@ impl Run {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         let json = self.json;
+        let folder = self.output.as_deref().map(OutputFolder::find);
+        let folder = folder.transpose().map_err(Failure::refused)?;
         let study = match &self.show {
             Some(file) => study::read(file).map_err(Failure::refused)?,
             None => self.measure()?,
         };
-        if let Some(directory) = &self.output {
-            study::write(&study, directory).map_err(Failure::refused)?;
-        }
         if json {
             output::print_line(serde_json::to_string(&study).map_err(Failure::refused)?);
         } else {
             output::print_line(study::text(&study));
+        }
+        // What was measured is told, whatever becomes of the files.
+        if let Some(folder) = &folder {
+            study::write(&study, folder).map_err(Failure::refused)?;
         }
         Ok(ExitCode::from(match (study.held(), study.complete) {
             (false, _) => 1,

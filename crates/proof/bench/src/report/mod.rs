@@ -12,8 +12,7 @@ pub mod table;
 mod transfers;
 mod units;
 
-use std::path::Path;
-
+use crate::output_folder::OutputFolder;
 use crate::result::Run;
 use table::Table;
 
@@ -80,14 +79,11 @@ fn peers(run: &Run) -> Table {
     table
 }
 
-/// Writes `run.json`, `tables.txt` and `report.html` into `directory`, which is made if it is not there.
+/// Writes `run.json`, `tables.txt`, `report.html` and each figure into `folder`.
 ///
 /// # Errors
-/// The directory or a file cannot be written.
-pub fn write(run: &Run, directory: &Path) -> Result<(), String> {
-    let refused =
-        |error: std::io::Error| format!("cannot write into {}: {error}", directory.display());
-    std::fs::create_dir_all(directory).map_err(refused)?;
+/// A file cannot be written.
+pub fn write(run: &Run, folder: &OutputFolder) -> Result<(), String> {
     let json = serde_json::to_string(run).map_err(|error| error.to_string())?;
     let mut files = vec![
         ("run.json".to_owned(), json),
@@ -97,13 +93,7 @@ pub fn write(run: &Run, directory: &Path) -> Result<(), String> {
     for figure in figures::all(run) {
         files.push((format!("{}.svg", figure.file), figure.alone()));
     }
-    for (name, text) in files {
-        // Whole or not at all: a run that is stopped here leaves no half file.
-        let part = directory.join(format!("{name}.part"));
-        std::fs::write(&part, text).map_err(refused)?;
-        std::fs::rename(&part, directory.join(name)).map_err(refused)?;
-    }
-    Ok(())
+    folder.write(files)
 }
 
 #[cfg(test)]

@@ -189,13 +189,12 @@ fn the_page_needs_nothing_else_and_shows_every_figure() {
 
 #[test]
 fn a_kept_run_reads_as_it_was_written() {
-    let directory = std::env::temp_dir().join(format!("bumpless-bench-{}", std::process::id()));
+    let place = tempfile::tempdir().unwrap();
     let run = run();
-    write(&run, &directory).unwrap();
-    let text = std::fs::read_to_string(directory.join("run.json")).unwrap();
+    write(&run, &OutputFolder::find(place.path()).unwrap()).unwrap();
+    let text = std::fs::read_to_string(place.path().join("run.json")).unwrap();
     assert_eq!(serde_json::from_str::<Run>(&text).unwrap(), run);
-    assert!(directory.join("report.html").exists());
-    std::fs::remove_dir_all(&directory).unwrap();
+    assert!(place.path().join("report.html").exists());
 }
 
 #[test]

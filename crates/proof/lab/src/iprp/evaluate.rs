@@ -8,12 +8,12 @@ mod scenario;
 mod statistics;
 mod table;
 
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use bumpless_bench::output_folder::OutputFolder;
 use bumpless_bench::statistics::Summary;
 use serde_json::{Value, json};
 
@@ -58,6 +58,8 @@ pub struct Evaluated {
     pub text: String,
     /// As `bumpless.iprp.evaluate/1`, without raw data.
     pub json: Value,
+    /// Why not everything was kept in the output's folder, if so.
+    pub output_failure: Option<String>,
 }
 
 /// Everything that was measured.
@@ -84,12 +86,10 @@ struct Delays {
 /// Measures it.
 ///
 /// # Errors
-/// The machine does not permit it, it was told to stop, or the output cannot be written. Nothing but a part of the output is left.
+/// The machine does not permit it, it was told to stop, or the output's folder takes nothing. Nothing is left then.
 pub fn evaluate(plan: &Plan) -> Result<Evaluated, LabError> {
-    if let Some(folder) = &plan.output {
-        let made = fs::create_dir_all(folder);
-        made.map_err(|error| impossible(format_args!("{}: {error}", folder.display())))?;
-    }
+    let folder = plan.output.as_deref().map(OutputFolder::find);
+    let folder = folder.transpose().map_err(impossible)?;
     rights::ensure()?;
     let chosen = scenario::ALL
         .iter()
@@ -121,7 +121,8 @@ pub fn evaluate(plan: &Plan) -> Result<Evaluated, LabError> {
         seconds: plan.length.as_secs_f64(),
     };
     let text = table::text(&results);
-    if let Some(folder) = &plan.output {
+    let mut output_failure = None;
+    if let Some(folder) = &folder {
         let mut whole = results.json();
         whole["raw"] = results.raw();
         let files = [
@@ -129,14 +130,11 @@ pub fn evaluate(plan: &Plan) -> Result<Evaluated, LabError> {
             ("tables.txt", text.clone()),
             ("report.html", page::render(&results, &text)),
         ];
-        for (name, content) in files {
-            let path = folder.join(name);
-            let written = fs::write(&path, content);
-            written.map_err(|error| impossible(format_args!("{}: {error}", path.display())))?;
-        }
+        output_failure = folder.write(files).err();
     }
     Ok(Evaluated {
         held: results.held(),
+        output_failure,
         text,
         json: results.json(),
     })

@@ -7,10 +7,8 @@ mod page;
 mod tables;
 mod words;
 
-use std::fs;
-use std::path::Path;
-
 use super::result::Study;
+use bumpless_bench::output_folder::OutputFolder;
 
 /// The whole study as text.
 pub fn text(study: &Study) -> String {
@@ -29,28 +27,18 @@ pub fn text(study: &Study) -> String {
     text
 }
 
-/// Writes `study.json`, `outages.csv`, `tables.txt` and `report.html` into `directory`, which is made if it is not there.
+/// Writes `study.json`, `outages.csv`, `tables.txt` and `report.html` into `folder`.
 ///
 /// # Errors
-/// The directory or a file cannot be written.
-pub fn write(study: &Study, directory: &Path) -> Result<(), String> {
-    let refused =
-        |error: std::io::Error| format!("cannot write into {}: {error}", directory.display());
-    fs::create_dir_all(directory).map_err(refused)?;
+/// A file cannot be written.
+pub fn write(study: &Study, folder: &OutputFolder) -> Result<(), String> {
     let json = serde_json::to_string(study).map_err(|error| error.to_string())?;
-    let files = [
+    folder.write([
         ("study.json", json),
         ("outages.csv", outages::csv(study)),
         ("tables.txt", text(study)),
         ("report.html", page::render(study)),
-    ];
-    for (name, text) in files {
-        // Whole or not at all: a study that is stopped here leaves no half file.
-        let part = directory.join(format!("{name}.part"));
-        fs::write(&part, text).map_err(refused)?;
-        fs::rename(&part, directory.join(name)).map_err(refused)?;
-    }
-    Ok(())
+    ])
 }
 
 #[cfg(test)]

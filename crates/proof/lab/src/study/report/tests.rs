@@ -1,6 +1,8 @@
 use super::*;
 use crate::study::analysis::promises;
 use crate::study::result::Run;
+use bumpless_bench::output_folder::OutputFolder;
+use std::fs;
 
 /// A study with an outage of two transports and a run over each way.
 fn study() -> Study {
@@ -80,7 +82,8 @@ fn the_page_and_the_raw_data_are_whole_and_can_be_shown_again() {
         schema: crate::study::result::SCHEMA.into(),
         ..study()
     };
-    write(&study, directory.path()).unwrap();
+    let folder = OutputFolder::find(directory.path()).unwrap();
+    write(&study, &folder).unwrap();
     let read = crate::study::read(&directory.path().join("study.json")).unwrap();
     assert_eq!(read, study);
     let file = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
