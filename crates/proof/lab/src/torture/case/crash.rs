@@ -3,6 +3,7 @@
 use super::Done;
 use super::one_way::FAILOVER_NS;
 use crate::torture::judge::{Fault, Limits};
+use crate::torture::pair::NodeEvent;
 use crate::torture::result::Want;
 use crate::torture::stage::{MS, Scene, Stage};
 use crate::torture::{TortureError, now_ns};
@@ -106,7 +107,7 @@ fn switch_over(stage: &mut Stage<'_>, scene: Scene) -> Done {
         to_ns: now_ns(),
     };
     let mut finding = stage.close(scene, fault, &Limits::gap(SWITCHOVER_NS))?;
-    let changed = stage.pair.redundant(0).is_some_and(|now| now != primary);
+    let changed = handed_over(&finding.evidence.events, 1 - primary, from_ns);
     finding.trial.wants.push(Want::strict(
         "switched-over",
         "the order is taken and the roles change",
@@ -117,6 +118,16 @@ fn switch_over(stage: &mut Stage<'_>, scene: Scene) -> Done {
         },
     ));
     Ok((finding, fault))
+}
+
+/// Whether `node` has become primary at or after `from_ns` because the other one handed over. Who is primary at the end does
+/// not tell it: on a machine that stalls, the backup may have taken over once more meanwhile.
+fn handed_over(events: &[NodeEvent], node: usize, from_ns: u64) -> bool {
+    events.iter().any(|it| {
+        (it.node, it.text("event"), it.text("to")) == (node, "role", "primary")
+            && it.text("cause") == "the partner handed over"
+            && it.time_ns >= from_ns
+    })
 }
 
 fn power_cut(stage: &mut Stage<'_>, scene: Scene) -> Done {
@@ -135,4 +146,35 @@ fn power_cut(stage: &mut Stage<'_>, scene: Scene) -> Done {
     };
     let finding = stage.close(scene, fault, &limits)?;
     Ok((finding, fault))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn role(node: usize, time_ns: u64, to: &str, cause: &str) -> NodeEvent {
+        NodeEvent {
+            node,
+            time_ns,
+            line: json!({"event": "role", "to": to, "cause": cause}),
+        }
+    }
+
+    #[test]
+    fn an_order_is_carried_out_by_a_hand_over_to_the_partner_after_it_and_by_nothing_else() {
+        let word = "the partner handed over";
+        assert!(handed_over(&[role(1, 5, "primary", word)], 1, 5));
+        // Nor does it undo what was carried out that the roles changed once more, without an order.
+        let back = role(0, 9, "primary", "the partner is silent");
+        assert!(handed_over(&[role(1, 5, "primary", word), back], 1, 5));
+        for not in [
+            role(1, 4, "primary", word),
+            role(0, 6, "primary", word),
+            role(1, 6, "backup", word),
+            role(1, 6, "primary", "the partner is silent"),
+        ] {
+            assert!(!handed_over(&[not], 1, 5));
+        }
+    }
 }
