@@ -63,7 +63,7 @@ done
 echo "mutations: ${#patches[@]} patches applied${BUMPLESS_SLICE:+, searched for: part $BUMPLESS_SLICE}"
 
 run() {
-  cargo test --locked --profile quick --target-dir "$root/target" "$@"
+  cargo test --locked --target-dir "$root/target" "$@"
 }
 if [ $# -gt 0 ]; then
   run "$@"

@@ -4,9 +4,9 @@
 #   fuzz/run.sh [seconds-per-target [target ...]]     default: 60, every target
 #
 # Starts from fuzz/corpus and leaves it as it is; what is found goes to fuzz/work (kept from run to
-# run, not in the repository), inputs that fail to fuzz/artifacts. Needs the nightly compiler and
-# cargo-fuzz, which is installed below target/ if the machine has none. Where they cannot be had, it
-# says so and ends with 77.
+# run, not in the repository), inputs that fail to fuzz/artifacts. Needs the nightly compiler: libFuzzer comes with the
+# targets, and the flags below are those that cargo-fuzz gives, which is needed for its tools only (README.md). Where
+# there is none, it says so and ends with 77.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -14,9 +14,6 @@ seconds=${1:-60}
 shift || true
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=(parse config transfer roles iprp guard open pem messages session)
-version=0.13.2
-tools=$PWD/../target/tools
-export PATH=$tools/bin:$PATH
 
 cannot() {
   echo "fuzz: NOT RUN: $*" >&2
@@ -35,21 +32,24 @@ longest() {
 
 cargo +nightly --version >/dev/null 2>&1 ||
   cannot "there is no nightly compiler; 'rustup toolchain install nightly' brings it"
-if ! cargo fuzz --version >/dev/null 2>&1; then
-  cargo install cargo-fuzz --version "$version" --locked --quiet --root "$tools" ||
-    cannot "cargo-fuzz $version could not be installed"
-fi
-cargo +nightly fuzz build
+host=$(rustc -vV | sed -n 's/^host: //p')
+coverage=(level=4 inline-8bit-counters pc-table trace-compares stack-depth)
+flags=("-Cpasses=sancov-module" "${coverage[@]/#/-Cllvm-args=-sanitizer-coverage-}"
+  --cfg=fuzzing -Zsanitizer=address -Cdebug-assertions)
+# With the host named as the target, what only builds (macros, scripts) is built without all that.
+CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${flags[*]}") \
+  cargo +nightly build --release --locked --target "$host"
+programs=${CARGO_TARGET_DIR:-target}/$host/release
 
 failed=()
 for target in "${targets[@]}"; do
   echo "fuzz: $target, $seconds s"
-  mkdir -p "work/$target" "corpus/$target"
+  mkdir -p "work/$target" "corpus/$target" "artifacts/$target"
   options=(-max_total_time="$seconds" -max_len="$(longest "$target")" -timeout=20
-    -rss_limit_mb=1024 -malloc_limit_mb=64 -print_final_stats=1)
+    -rss_limit_mb=1024 -malloc_limit_mb=64 -print_final_stats=1 -artifact_prefix="artifacts/$target/")
   [ "$target" = config ] && options+=(-dict=config.dict)
   log=work/$target.log
-  if cargo +nightly fuzz run "$target" "work/$target" "corpus/$target" -- "${options[@]}" >"$log" 2>&1; then
+  if "$programs/$target" "${options[@]}" "work/$target" "corpus/$target" >"$log" 2>&1; then
     grep -E 'DONE' "$log" | tail -1
     grep -E '^stat::(number_of_executed_units|peak_rss_mb)' "$log"
   else

@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bumpless_testing::need_namespaces;
+use bumpless_testing::{need_namespaces, need_program};
 use serde_json::Value;
 
 /// A network of this process, which is gone when the test ends.
@@ -14,6 +14,7 @@ struct Grid(String);
 impl Grid {
     fn new(test: &str) -> Self {
         need_namespaces();
+        need_program("ping", "iputils-ping");
         Self(format!("t{}-{test}", std::process::id()))
     }
 

@@ -55,6 +55,13 @@ pub fn need_namespaces() {
     }
 }
 
+/// Skips the test unless `program`, of Debian's `package`, can be run.
+pub fn need_program(program: &str, package: &str) {
+    if Command::new(program).arg("-V").output().is_err() {
+        skip(&format!("needs `{program}` ({package})"));
+    }
+}
+
 /// Runs tests as libtest would, with its arguments; for [`tests!`].
 pub fn run(tests: &[(&'static str, fn())]) -> ExitCode {
     let all = std::env::var_os("BUMPLESS_REQUIRE_ALL").is_some_and(|value| value == "1");
