@@ -8,6 +8,7 @@ mod certificates;
 mod demo;
 mod evaluate;
 mod flows;
+mod groups;
 mod readme;
 mod site;
 mod trial;
@@ -36,6 +37,10 @@ use flows::{
     a_tcp_connection_begun_before_the_daemons_goes_on_while_its_network_is_cut,
     ports_change_while_it_runs_and_a_ping_measures_each_network,
 };
+use groups::{
+    a_group_with_certificates_needs_a_key_file_and_wrong_groups_are_told,
+    a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_network_is_cut,
+};
 use readme::the_readme_word_for_word_protects_a_stream_between_two_hosts;
 use trial::a_test_stream_tells_what_came_and_what_each_network_carried_and_lost;
 use view::a_live_view_shows_rates_and_redraws_only_a_terminal;
@@ -51,6 +56,8 @@ bumpless_testing::tests!(
     a_killed_daemon_leaves_flows_as_they_were_and_comes_back_without_a_loss,
     a_stream_over_ipv6_survives_a_cut,
     ports_change_while_it_runs_and_a_ping_measures_each_network,
+    a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_network_is_cut,
+    a_group_with_certificates_needs_a_key_file_and_wrong_groups_are_told,
     a_live_view_shows_rates_and_redraws_only_a_terminal,
     the_hops_on_each_network_are_found_and_the_network_that_is_silent_is_named,
     a_test_stream_tells_what_came_and_what_each_network_carried_and_lost,

@@ -3,7 +3,8 @@
 //! fourth namespace; both reach `field` on cables of their own, so that cutting A and B separates
 //! the nodes from each other and from nothing else.
 //!
-//! A host `twin` has the addresses of `left` and is on network B, once `left` has been taken off that.
+//! A host `twin` has the addresses of `left` and is on network B, once `left` has been taken off that; or it is on both
+//! networks as a host of its own, as `far` can be.
 //!
 //! Nothing has to be cleaned up: the namespaces have no names, so the kernel removes them when the
 //! thread and its processes are gone, after a panic too.
@@ -24,6 +25,7 @@ pub struct Hosts {
     field: OwnedFd,
     switch: OwnedFd,
     twin: OwnedFd,
+    far: OwnedFd,
 }
 
 /// Runs `test` with hosts of its own, or skips it.
@@ -60,6 +62,7 @@ impl Hosts {
             field: own_namespace(),
             switch: own_namespace(),
             twin: own_namespace(),
+            far: own_namespace(),
         };
         hosts.cable();
         hosts
@@ -158,18 +161,26 @@ impl Hosts {
 
     /// Puts `twin` on both networks as a host of its own, with the number 66.
     pub fn put_stranger_on_both(&self) {
-        let twin = format!("/proc/{}/fd/{}", std::process::id(), self.twin.as_raw_fd());
+        self.put_on_both("twin", 66);
+    }
+
+    /// Puts `twin` or `far` on both networks as a host of its own, with this number.
+    pub fn put_on_both(&self, host: &str, number: u8) {
+        let fd = self.namespace(host).as_raw_fd();
+        let path = format!("/proc/{}/fd/{fd}", std::process::id());
         self.ip(
             "switch",
             &format!(
-                "link add a6 type veth peer name na netns {twin}\nlink set dev a6 master A up\n\
-                 link add b6 type veth peer name nb netns {twin}\nlink set dev b6 master B up\n"
+                "link add a{number} type veth peer name na netns {path}\nlink set dev a{number} master A up\n\
+                 link add b{number} type veth peer name nb netns {path}\nlink set dev b{number} master B up\n"
             ),
         );
         self.ip(
-            "twin",
-            "link set dev lo up\naddress add 10.77.1.66/24 dev na\naddress add 10.77.2.66/24 dev nb\n\
-             link set dev na up\nlink set dev nb up\n",
+            host,
+            &format!(
+                "link set dev lo up\naddress add 10.77.1.{number}/24 dev na\naddress add 10.77.2.{number}/24 dev nb\n\
+                 link set dev na up\nlink set dev nb up\n"
+            ),
         );
     }
 
@@ -211,14 +222,19 @@ impl Hosts {
 
     /// Runs `work` on `host`; processes started by it stay there.
     pub fn at<T>(&self, host: &str, work: impl FnOnce() -> T) -> T {
-        enter(match host {
+        enter(self.namespace(host));
+        work()
+    }
+
+    fn namespace(&self, host: &str) -> &OwnedFd {
+        match host {
             "left" => &self.left,
             "right" => &self.right,
             "switch" => &self.switch,
             "twin" => &self.twin,
+            "far" => &self.far,
             _ => &self.field,
-        });
-        work()
+        }
     }
 
     fn ip(&self, host: &str, lines: &str) {

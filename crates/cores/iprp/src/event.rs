@@ -122,7 +122,8 @@ pub enum ReceiverEvent {
         /// Why.
         cause: EndCause,
     },
-    /// A sender has named its networks: where its packets to a group come from (source-specific multicast).
+    /// A sender has named its networks: where its packets to a group come from (source-specific multicast). Of a group it is said
+    /// with each acknowledgement, as members may join at any time.
     Networks {
         /// The session.
         session: SessionId,

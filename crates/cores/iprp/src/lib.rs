@@ -71,7 +71,7 @@ pub use event::{EndCause, Origin, PeerId, ReceiverEvent, SenderEvent, SessionId}
 pub use flow::{Flow, Monitored, Scope, Side, TCP, UDP, ports};
 pub use header::{FEEDBACK_LEN, MAX_OVERHEAD, is_feedback};
 pub use ind::{Ind, MAX_NETWORKS, Network, Networks, NetworksError};
-pub use message::{MAX_MESSAGE, MessageError};
+pub use message::{MAX_MESSAGE, MessageError, group_of_message};
 pub use receiver::{Delivery, Feedback, Outgoing, Receiver, ReceiverSession};
 pub use sender::{Copy, PathStatus, Replication, Sender, SenderSession};
 pub use setup::{

@@ -49,6 +49,16 @@ impl fmt::Display for MessageError {
 
 impl core::error::Error for MessageError {}
 
+/// The group that a control message is about; `None` for one between two hosts, and for what is none.
+///
+/// A sender's acknowledgement of such a message goes to all members, so that they need not advertise as well (iPRP V-F).
+pub fn group_of_message(message: &[u8]) -> Option<IpAddr> {
+    let (Message::Advertisement { subject, .. }
+    | Message::Acknowledgement { subject, .. }
+    | Message::Withdrawal { subject }) = Message::decode(message).ok()?;
+    Some(subject.scope.destination).filter(IpAddr::is_multicast)
+}
+
 /// Whose packets, and which: what every message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Subject {

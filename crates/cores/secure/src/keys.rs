@@ -115,6 +115,13 @@ impl<S: Suite> Keyring<S> {
         self.entries().map(|entry| entry.id)
     }
 
+    /// Bytes that derive from each secret for what `info` names, the one that seals first: secrets of another use.
+    pub fn derived_each(&self, info: &[&[u8]]) -> Vec<Zeroizing<[u8; 32]>> {
+        self.entries()
+            .map(|entry| entry.secret.derive::<S>(info))
+            .collect()
+    }
+
     fn entries(&self) -> impl Iterator<Item = &Entry> {
         core::iter::once(&self.sealing).chain(&self.others)
     }

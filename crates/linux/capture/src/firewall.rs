@@ -287,6 +287,7 @@ impl Firewall {
         for (set, side) in [(TO, Side::Destination), (FROM, Side::Source)] {
             let capture = |it| {
                 Expressions(it)
+                    .except_kept_on_host(v6)
                     .look_up(set, side, v6)
                     .queue(self.queue, rules.queue)
                     .0
@@ -297,6 +298,7 @@ impl Firewall {
             let show = |it| {
                 Expressions(it)
                     .except_from_loopback()
+                    .except_kept_on_host(v6)
                     .coming(watched)
                     .show(rules.group)
                     .0

@@ -7,6 +7,7 @@
 //! | `sighting` | heads of incoming packets, which go on without waiting (NFLOG) |
 //! | `packet` | IP packets read, and made with their checksums |
 //! | `injector` | packets given to the host as if they had arrived |
+//! | `groups` | of which groups programs of the host are members; being one for them; packets given to members |
 //! | `ports` | UDP sockets of one port on several networks, which know on which one a datagram came |
 //! | `interfaces` | addresses and MTUs of the host |
 //! | `rights` | what the kernel permits, and how more is granted |
@@ -18,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 mod firewall;
+mod groups;
 mod injector;
 mod interfaces;
 pub mod netlink;
@@ -32,10 +34,11 @@ pub use firewall::{
     Captured, Firewall, FirewallError, Mss, Rules, Side, Watched, queue_forwarded, queue_incoming,
     tables,
 };
+pub use groups::{Joins, MemberInjector, Membership, Wanted, memberships};
 pub use injector::Injector;
 pub use interfaces::{Interface, interfaces};
-pub use packet::{Parsed, build, parse, parse_head};
+pub use packet::{Parsed, build, hops_of, parse, parse_head};
 pub use ports::{Arrived, Card, Ports};
-pub use queue::{Queue, Verdict};
+pub use queue::{Queue, Queued, Verdict};
 pub use rights::{missing, remedy};
 pub use sighting::Sightings;

@@ -13,6 +13,10 @@ const UDP_LEN: usize = 8;
 const TCP_CHECKSUM: usize = 16;
 /// Hops of a packet that is made: it goes to this host only.
 const HOPS: u8 = 64;
+/// Those of one to a group, which the kernel keeps on the host by that.
+const KEPT_HOPS: u8 = 0;
+const IPV4_HOPS: usize = 8;
+const IPV6_HOPS: usize = 7;
 
 /// A packet that was read: whole, or its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -165,7 +169,7 @@ fn write_ipv4(
     ip[2..4].copy_from_slice(&(length as u16).to_be_bytes());
     // It is not to be fragmented.
     ip[6] = 0x40;
-    ip[8] = HOPS;
+    ip[IPV4_HOPS] = hops(destination.is_multicast());
     ip[9] = protocol;
     ip[12..16].copy_from_slice(&source.octets());
     ip[16..20].copy_from_slice(&destination.octets());
@@ -185,10 +189,40 @@ fn write_ipv6(
     ip[0] = 0x60;
     ip[4..6].copy_from_slice(&(above_len as u16).to_be_bytes());
     ip[6] = protocol;
-    ip[7] = HOPS;
+    ip[IPV6_HOPS] = hops(destination.is_multicast());
     ip[8..24].copy_from_slice(&source.octets());
     ip[24..40].copy_from_slice(&destination.octets());
     add(0, &ip[8..40]) + u32::from(protocol) + above_len as u32
+}
+
+const fn hops(is_to_group: bool) -> u8 {
+    match is_to_group {
+        true => KEPT_HOPS,
+        false => HOPS,
+    }
+}
+
+/// How many hops a whole packet may take; 0 for what is none.
+pub fn hops_of(packet: &[u8]) -> u8 {
+    let at = match packet.first().map(|first| first >> 4) {
+        Some(4) => IPV4_HOPS,
+        _ => IPV6_HOPS,
+    };
+    packet.get(at).copied().unwrap_or(0)
+}
+
+/// Lets a packet to a group of IPv4 go no further than to programs of this host.
+pub(crate) fn keep_on_host(packet: &mut [u8]) {
+    let len = packet
+        .first()
+        .map_or(0, |first| usize::from(first & 15) * 4);
+    let Some(header) = packet.get_mut(..len).filter(|_| len >= IPV4_LEN) else {
+        return;
+    };
+    header[IPV4_HOPS] = KEPT_HOPS;
+    header[10..12].fill(0);
+    let sum = checksum(0, header);
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
 }
 
 /// Adds the 16-bit words of `bytes`. A packet has too few of them for 32 bits to overflow.
@@ -296,6 +330,26 @@ mod tests {
             .sum();
         let sum = (sum >> 16) + (sum & 0xFFFF);
         assert_eq!(out[10..12], (!(sum as u16)).to_be_bytes());
+    }
+
+    #[test]
+    fn a_packet_to_a_group_stays_on_the_host() {
+        let mut packet = parsed(false, UDP, b"to a group");
+        packet.destination = "239.1.2.3".parse().unwrap();
+        let mut out = [0; 64];
+        let made = build(&packet, &mut out).unwrap();
+        assert_eq!(hops_of(&out[..made]), 0);
+        // One that an application has sent.
+        out[IPV4_HOPS] = 16;
+        assert_eq!(hops_of(&out[..made]), 16);
+        keep_on_host(&mut out[..made]);
+        assert_eq!(hops_of(&out[..made]), 0);
+        assert!(is_right(&out[..made], false, UDP));
+        let mut v6 = parsed(true, UDP, b"to a group");
+        v6.destination = "ff05::3".parse().unwrap();
+        let made = build(&v6, &mut out).unwrap();
+        assert_eq!(hops_of(&out[..made]), 0);
+        keep_on_host(&mut []);
     }
 
     #[test]

@@ -3,9 +3,12 @@
 //! For each address of the host there is a socket on each of its interfaces. What comes on the address's own interface came on
 //! its network; what comes on another one is miswired, and its socket says by which it came. Sending is bound to the
 //! interface, so that a copy leaves on its network or not at all, whatever the routes say.
+//!
+//! What is for a group of IPv4 comes at one socket more for each interface. It is no member of any group: the kernel gives
+//! it what others of this process are ([`crate::Joins`]), and programs of the host.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 
 use rustix::net::RecvFlags;
@@ -44,25 +47,59 @@ pub struct Ports {
     /// By address, and for each by interface.
     sockets: Vec<Socket>,
     count: usize,
+    /// How far packets to groups go.
+    hops: u8,
 }
 
 impl Ports {
-    /// Opens port `port` of every card.
+    /// Opens port `port` of every card; `groups`: also of what is for groups.
     ///
     /// # Errors
     /// Which card's socket could not be opened, and why.
-    pub fn open(cards: &[Card], port: u16) -> Result<Self, (usize, io::Error)> {
-        let mut sockets = Vec::with_capacity(cards.len() * cards.len());
+    pub fn open(cards: &[Card], port: u16, groups: bool) -> Result<Self, (usize, io::Error)> {
+        let mut sockets = Vec::with_capacity(cards.len() * (cards.len() + 1));
         for (number, card) in cards.iter().enumerate() {
             for on in cards {
                 let socket = open(SocketAddr::new(card.address, port), &on.interface);
                 sockets.push(socket.map_err(|error| (number, error))?);
             }
         }
+        let any = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
+        for (number, card) in cards.iter().enumerate().filter(|_| groups) {
+            let socket = open(any, &card.interface).and_then(|socket| {
+                socket.set_multicast_all_v4(true)?;
+                Ok(socket)
+            });
+            sockets.push(socket.map_err(|error| (number, error))?);
+        }
         Ok(Self {
             sockets,
             count: cards.len(),
+            hops: 1,
         })
+    }
+
+    /// What is sent to groups from here on takes so many hops at most, at least one.
+    pub fn set_group_hops(&mut self, hops: u8) {
+        let hops = hops.max(1);
+        if hops == self.hops {
+            return;
+        }
+        for socket in self.sockets.iter().step_by(self.count + 1).take(self.count) {
+            // A card of IPv6 sends to no group of IPv4.
+            let _ = socket.set_multicast_ttl_v4(hops.into());
+        }
+        self.hops = hops;
+    }
+
+    /// How many sockets there are.
+    pub fn len(&self) -> usize {
+        self.sockets.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.sockets.is_empty()
     }
 
     /// Descriptors to wait on; the place of one in this list is what [`receive`](Self::receive) takes.
@@ -117,6 +154,8 @@ fn open(address: SocketAddr, interface: &str) -> io::Result<Socket> {
         let _ = set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE);
     } else {
         let _ = set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE);
+        // This host's own members are given the packet itself.
+        socket.set_multicast_loop_v4(false)?;
     }
     if set_socket_recv_buffer_size_force(&socket, ROOM).is_err() {
         let _ = socket.set_recv_buffer_size(ROOM);

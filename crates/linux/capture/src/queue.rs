@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, RawFd};
 use rustix::net::netlink;
 
 use crate::netlink::{Message, Netlink, attributes, failed, messages};
+use crate::packet::keep_on_host;
 
 const SUBSYSTEM: u16 = 3 << 8;
 const PACKET: u16 = SUBSYSTEM;
@@ -18,6 +19,7 @@ const NETFILTER_LEN: usize = 4;
 mod attribute {
     pub const HEADER: u16 = 1;
     pub const VERDICT: u16 = 2;
+    pub const OUT: u16 = 6;
     pub const PAYLOAD: u16 = 10;
     pub const COMMAND: u16 = 1;
     pub const PARAMETERS: u16 = 2;
@@ -46,6 +48,20 @@ pub enum Verdict {
     Accept,
     /// It ends here: its copies go instead.
     Drop,
+    /// It goes no further than to this host's own members of the group of IPv4 that it is for, as its sender wants it (`IP_MULTICAST_LOOP`).
+    ///
+    /// **Only where this host has been a member on the packet's interface since before it was sent** ([`crate::Joins`]):
+    /// the kernel would let it leave otherwise.
+    Keep,
+}
+
+/// A packet that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Queued<'a> {
+    /// All of it.
+    pub bytes: &'a [u8],
+    /// The kernel's number of the interface by which it would leave; 0 for one that comes in.
+    pub out: u32,
 }
 
 /// A queue of the kernel's. When this is dropped, or the process ends however, packets pass it by.
@@ -54,6 +70,8 @@ pub struct Queue {
     netlink: Netlink,
     number: u16,
     buffer: Box<[u8]>,
+    /// Room for a verdict with a packet.
+    verdict: Box<[u8]>,
 }
 
 impl Queue {
@@ -95,6 +113,7 @@ impl Queue {
             netlink,
             number,
             buffer: vec![0; BUFFER].into(),
+            verdict: vec![0; BUFFER].into(),
         })
     }
 
@@ -112,7 +131,7 @@ impl Queue {
             let packets = messages(answers).filter(|(kind, _)| *kind == PACKET);
             for (id, head) in packets.filter_map(|(_, body)| read(body)) {
                 count += 1;
-                take(id, head);
+                take(id, head.bytes);
             }
         }
         Ok(())
@@ -131,7 +150,7 @@ impl Queue {
     pub fn drain(
         &mut self,
         max: usize,
-        mut decide: impl FnMut(&[u8]) -> Verdict,
+        mut decide: impl FnMut(Queued<'_>) -> Verdict,
     ) -> io::Result<usize> {
         let (mut count, mut dropped) = (0, None);
         let result = loop {
@@ -154,6 +173,12 @@ impl Queue {
                 match decide(packet) {
                     Verdict::Drop => dropped = Some(id),
                     Verdict::Accept => tell(&self.netlink, VERDICT, (self.number, 1), id),
+                    Verdict::Keep => {
+                        let room = &mut self.verdict;
+                        if !keep(&self.netlink, self.number, id, packet.bytes, room) {
+                            dropped = Some(id);
+                        }
+                    }
                 }
             }
         };
@@ -165,12 +190,45 @@ impl Queue {
     }
 }
 
+/// Bytes of a verdict.
+const VERDICT_LEN: usize = 32;
+
 /// Tells the verdict on one packet, or on all that are left up to it.
-fn tell(netlink: &Netlink, kind: u16, (queue, verdict): (u16, u32), id: u32) {
+fn tell(netlink: &Netlink, kind: u16, verdict: (u16, u32), id: u32) {
+    // Netlink takes what it is given at once; a packet whose verdict is lost waits until the queue closes.
+    let _ = netlink.send(&verdict_on(kind, verdict, id, VERDICT_LEN));
+}
+
+/// Lets a packet go on that stays on this host; whether the kernel has taken it.
+fn keep(netlink: &Netlink, queue: u16, id: u32, packet: &[u8], room: &mut [u8]) -> bool {
+    const ATTRIBUTE: usize = 4;
+    let (begin, end) = (
+        VERDICT_LEN + ATTRIBUTE,
+        VERDICT_LEN + ATTRIBUTE + packet.len(),
+    );
+    // Attributes end at words of four bytes.
+    let padded = end.next_multiple_of(4);
+    let (Some(message), Ok(len)) = (
+        room.get_mut(..padded),
+        u16::try_from(ATTRIBUTE + packet.len()),
+    ) else {
+        return false;
+    };
+    message[..VERDICT_LEN].copy_from_slice(&verdict_on(VERDICT, (queue, 1), id, padded));
+    message[VERDICT_LEN..VERDICT_LEN + 2].copy_from_slice(&len.to_ne_bytes());
+    message[VERDICT_LEN + 2..begin].copy_from_slice(&attribute::PAYLOAD.to_ne_bytes());
+    message[begin..end].copy_from_slice(packet);
+    message[end..].fill(0);
+    keep_on_host(&mut message[begin..end]);
+    netlink.send(message).is_ok()
+}
+
+/// The bytes of a verdict, of a message of `len` bytes.
+fn verdict_on(kind: u16, (queue, verdict): (u16, u32), id: u32, len: usize) -> [u8; VERDICT_LEN] {
     // By hand, and on the stack: once for each packet that goes on.
-    let mut bytes = [0u8; 32];
+    let mut bytes = [0u8; VERDICT_LEN];
     let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
-    put(0, &32u32.to_ne_bytes());
+    put(0, &(len as u32).to_ne_bytes());
     put(4, &kind.to_ne_bytes());
     put(6, &1u16.to_ne_bytes());
     put(18, &queue.to_be_bytes());
@@ -178,21 +236,21 @@ fn tell(netlink: &Netlink, kind: u16, (queue, verdict): (u16, u32), id: u32) {
     put(22, &attribute::VERDICT.to_ne_bytes());
     put(24, &verdict.to_be_bytes());
     put(28, &id.to_be_bytes());
-    // Netlink takes what it is given at once; a packet whose verdict is lost waits until the queue closes.
-    let _ = netlink.send(&bytes);
+    bytes
 }
 
-/// Number and bytes of a queued packet.
-fn read(body: &[u8]) -> Option<(u32, &[u8])> {
-    let (mut id, mut packet) = (None, &[][..]);
+/// Number of a queued packet, and the packet.
+fn read(body: &[u8]) -> Option<(u32, Queued<'_>)> {
+    let (mut id, mut bytes, mut out) = (None, &[][..], 0);
     for (kind, value) in attributes(body, NETFILTER_LEN) {
         match kind {
             attribute::HEADER => id = value.first_chunk().map(|id| u32::from_be_bytes(*id)),
-            attribute::PAYLOAD => packet = value,
+            attribute::PAYLOAD => bytes = value,
+            attribute::OUT => out = value.first_chunk().map_or(0, |it| u32::from_be_bytes(*it)),
             _ => {}
         }
     }
-    Some((id?, packet))
+    Some((id?, Queued { bytes, out }))
 }
 
 impl AsRawFd for Queue {

@@ -9,8 +9,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use bumpless_capture::{
-    Captured, Card, Firewall, FirewallError, Injector, Mss, Parsed, Ports, Queue, Rules, Side,
-    Sightings, Verdict, Watched, build, interfaces, parse, tables,
+    Captured, Card, Firewall, FirewallError, Injector, Joins, MemberInjector, Membership, Mss,
+    Parsed, Ports, Queue, Queued, Rules, Side, Sightings, Verdict, Wanted, Watched, build,
+    interfaces, memberships, parse, tables,
 };
 use bumpless_testing::need_namespaces;
 
@@ -167,8 +168,8 @@ fn what_is_captured_waits_for_a_verdict_and_the_rest_goes_on() {
             assert_eq!(received(&other).0, b"other");
             let mut seen = Vec::new();
             wait_for("three packets", || {
-                let decide = |packet: &[u8]| {
-                    let packet = parse(packet).unwrap();
+                let decide = |packet: Queued<'_>| {
+                    let packet = parse(packet.bytes).unwrap();
                     assert_eq!((packet.source_port, packet.destination_port), (4000, 5000));
                     assert_eq!(packet.source, here.parse::<IpAddr>().unwrap());
                     seen.push(packet.payload.to_vec());
@@ -344,7 +345,7 @@ fn connections_of_watched_ports_agree_on_short_segments_and_come_cut() {
             });
             let mut longest = 0;
             wait_for("the whole stream", || {
-                let decide = |packet: &[u8]| {
+                let decide = |Queued { bytes: packet, .. }: Queued<'_>| {
                     let parsed = parse(packet).unwrap();
                     assert_eq!(parsed.source, here.parse::<IpAddr>().unwrap());
                     // The checksum is the one that the receiver expects.
@@ -377,7 +378,7 @@ fn a_datagram_says_on_which_network_it_came() {
             card("na", &format!("10.1.0.{number}")),
             card("nb", &format!("10.2.0.{number}")),
         ];
-        Ports::open(&cards, 4761).unwrap()
+        Ports::open(&cards, 4761, false).unwrap()
     };
     let there = hosts.at(&hosts.b, || open(2));
     hosts.at(&hosts.a, || {
@@ -418,7 +419,138 @@ fn a_datagram_says_on_which_network_it_came() {
     assert_eq!(found[0].addresses, expected);
 }
 
+const GROUP: &str = "239.1.2.3";
+
+/// A socket of a program that is a member on A, of any source or of one.
+fn joined(source: Option<&str>) -> UdpSocket {
+    let (group, on) = (GROUP.parse().unwrap(), "10.1.0.2".parse().unwrap());
+    let socket = socket("0.0.0.0:5000");
+    match source {
+        None => socket.join_multicast_v4(&group, &on).unwrap(),
+        Some(source) => {
+            let bytes = |it: std::net::Ipv4Addr| u32::from_ne_bytes(it.octets());
+            let wanted = libc::ip_mreq_source {
+                imr_multiaddr: libc::in_addr {
+                    s_addr: bytes(group),
+                },
+                imr_interface: libc::in_addr { s_addr: bytes(on) },
+                imr_sourceaddr: libc::in_addr {
+                    s_addr: bytes(source.parse().unwrap()),
+                },
+            };
+            // SAFETY: the kernel reads as many bytes as the structure has, which lives until then.
+            let result = unsafe {
+                libc::setsockopt(
+                    socket.as_raw_fd(),
+                    libc::IPPROTO_IP,
+                    libc::IP_ADD_SOURCE_MEMBERSHIP,
+                    (&raw const wanted).cast(),
+                    size_of_val(&wanted) as u32,
+                )
+            };
+            assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+        }
+    }
+    socket
+}
+
+fn a_packet_for_a_group_is_given_to_members_and_leaves_on_no_network() {
+    let hosts = Hosts::new();
+    let here: std::net::Ipv4Addr = "10.1.0.2".parse().unwrap();
+    let group: std::net::Ipv4Addr = GROUP.parse().unwrap();
+    // The other host is a member, and would have what leaves.
+    let other = hosts.at(&hosts.a, || {
+        let other = socket("0.0.0.0:5000");
+        other
+            .join_multicast_v4(&group, &"10.1.0.1".parse().unwrap())
+            .unwrap();
+        other
+    });
+    hosts.at(&hosts.b, || {
+        let mut firewall =
+            Firewall::install(TABLE, &rules(&[watched(UDP, Side::Destination, 5000)])).unwrap();
+        // This host sends to the group itself: what it is given is not captured as if it were to leave.
+        let mut queue = Queue::open(NUMBER, 16).unwrap();
+        let mut sightings = Sightings::open(NUMBER).unwrap();
+        firewall.capture(&captured(UDP, GROUP, 5000)).unwrap();
+        let injector = MemberInjector::open(&[here.into()]).unwrap();
+        let mut joins = Joins::new().unwrap();
+        let told = |joins: &Joins| {
+            let all = memberships().unwrap().into_iter();
+            let mut ours = all.filter(|it| it.group == group && it.interface == "na");
+            ours.next().map(|it| joins.without_own(here, it))
+        };
+        assert_eq!(told(&joins), None);
+        for source in [None, Some("10.1.0.1")] {
+            let program = joined(source);
+            let asked: Membership = told(&joins).unwrap();
+            assert_eq!((asked.users, asked.takes_any()), (1, source.is_none()));
+            let sources = ["10.1.0.1", "10.1.0.2"].map(|it| it.parse().unwrap());
+            let wanted = Wanted {
+                any: source.is_none(),
+                sources: sources.into_iter().filter(|_| source.is_some()).collect(),
+            };
+            joins.add(here, group, &wanted).unwrap();
+            assert_eq!(told(&joins), Some(asked), "its own are taken off");
+            let packet = Parsed {
+                source: "10.1.0.1".parse().unwrap(),
+                destination: group.into(),
+                protocol: UDP,
+                source_port: 4000,
+                destination_port: 5000,
+                payload: b"for members",
+            };
+            let mut bytes = [0; 100];
+            let length = build(&packet, &mut bytes).unwrap();
+            injector.give(0, &bytes[..length], group).unwrap();
+            let from: SocketAddr = "10.1.0.1:4000".parse().unwrap();
+            assert_eq!(received(&program), (b"for members".to_vec(), from));
+            // With nobody left it goes nowhere, since this process is a member still.
+            drop(program);
+            injector.give(0, &bytes[..length], group).unwrap();
+            assert_eq!(told(&joins).unwrap().users, 0);
+            joins.keep(here, group, &Wanted::default());
+            assert_eq!(told(&joins), None);
+        }
+        // What is sent to the group by a program here, and kept, reaches a member here alone.
+        let program = joined(None);
+        let sender = socket("10.1.0.2:4001");
+        let send = |text: &[u8]| sender.send_to(text, (GROUP, 5000)).unwrap();
+        hosts.ip(&hosts.b, &format!("route add {GROUP}/32 dev na\n"));
+        hosts.at(&hosts.b, || ());
+        send(b"kept");
+        send(b"all");
+        let mut seen = 0;
+        wait_for("two packets", || {
+            queue
+                .drain(16, |packet| {
+                    seen += 1;
+                    let parsed = parse(packet.bytes).unwrap();
+                    assert_eq!(packet.out, interfaces().unwrap()[0].index);
+                    match parsed.payload {
+                        b"kept" => Verdict::Keep,
+                        _ => Verdict::Accept,
+                    }
+                })
+                .unwrap();
+            (seen == 2).then_some(())
+        });
+        assert_eq!(received(&program).0, b"kept");
+        assert_eq!(received(&program).0, b"all");
+        // Nothing of this is a sighting: packets of others are.
+        let mut shown = Vec::new();
+        wait_for("a sighting", || {
+            let see = |it: &Parsed<'_>| shown.push(it.payload.to_vec());
+            sightings.drain(16, see).unwrap();
+            (!shown.is_empty()).then_some(())
+        });
+        assert_eq!(shown, [b"all"], "the one with hops to take");
+    });
+    assert_eq!(received(&other).0, b"all", "the only one that has left");
+}
+
 bumpless_testing::tests!(
+    a_packet_for_a_group_is_given_to_members_and_leaves_on_no_network,
     what_is_captured_waits_for_a_verdict_and_the_rest_goes_on,
     packets_pass_when_nobody_has_the_queue,
     one_process_has_the_rules_and_nothing_is_left_of_them,

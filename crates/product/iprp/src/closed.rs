@@ -17,10 +17,10 @@ use bumpless_iprp::PeerId;
 use bumpless_secure::{Refusal, Sealer, Secret};
 use bumpless_wire::EnvelopeHeader;
 
-use frame::{Frame, Unreadable};
+use frame::Unreadable;
 
-pub use channel::Channels;
-pub use frame::{Card, FRAME_MAX, Kind, VERSION};
+pub use channel::{Channel, Channels};
+pub use frame::{Card, FRAME_MAX, Frame, Kind, VERSION};
 
 /// For how long a challenge is given out; it is good for twice that.
 const CHALLENGE: Duration = Duration::from_secs(5);

@@ -5,6 +5,7 @@ mod prefix;
 mod schema;
 mod shapes;
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use bumpless_base::Duration;
@@ -30,6 +31,8 @@ pub struct Config {
     pub networks: Vec<NetworkRule>,
     /// What is protected.
     pub monitors: Vec<Monitor>,
+    /// Groups to which this host sends, or in which it has programs.
+    pub groups: Vec<Group>,
 }
 
 /// The host itself.
@@ -108,6 +111,17 @@ pub struct Monitor {
     pub watched: Vec<Monitored>,
     /// How packets of such flows use the networks when they leave this host.
     pub mode: Mode,
+    /// Its line in the file.
+    pub line: usize,
+}
+
+/// A multicast group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Its address.
+    pub address: Ipv4Addr,
+    /// Files with the secret that its hosts share. The first one seals.
+    pub keys: Vec<PathBuf>,
     /// Its line in the file.
     pub line: usize,
 }

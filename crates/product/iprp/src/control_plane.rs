@@ -2,6 +2,7 @@
 //! changes of the file and of the host's networks. It may be slow; packets do not wait for it.
 
 mod change;
+mod groups;
 mod sessions;
 
 use std::collections::BTreeMap;
@@ -26,7 +27,9 @@ use crate::closed::{Closed, FRAME_MAX, Kind, Outgoing, Received, Refused};
 use crate::config::Config;
 use crate::event::{self, Log};
 use crate::exchange::{ToControl, ToData};
+use crate::groups::GroupChannels;
 use crate::host::side;
+use crate::members::Memberships;
 use crate::networks::Attachment;
 use crate::ping::Pings;
 use crate::request::Request;
@@ -63,6 +66,9 @@ pub struct ControlPlane {
     pub config: Config,
     pub attachments: Vec<Attachment>,
     pub closed: Closed,
+    /// Messages to all members of a group.
+    pub groups: GroupChannels,
+    pub members: Memberships,
     /// Sessions, if hosts have certificates.
     pub agreements: Option<Agreements>,
     pub ports: Ports,
@@ -83,6 +89,8 @@ pub struct ControlPlane {
 pub struct State {
     started: Instant,
     looked: Instant,
+    /// When it was looked who is a member of groups.
+    members_looked: Instant,
     pings: Pings,
     scopes: BTreeMap<SessionId, Scope>,
     asking: Vec<SyncSender<Value>>,
@@ -100,6 +108,7 @@ impl State {
         Self {
             started: now,
             looked: now,
+            members_looked: Instant::ZERO,
             pings: Pings::default(),
             scopes: BTreeMap::new(),
             asking: Vec::new(),
@@ -120,10 +129,8 @@ impl ControlPlane {
             let until = (Clock.now() + TICK).min(self.state.pings.due());
             let ready = poller.wait(until).unwrap_or_default();
             let now = Clock.now();
-            for place in 0..self.attachments.len() * self.attachments.len() {
-                if ready.contains(place) {
-                    self.receive(now, place);
-                }
+            for place in (0..self.ports.len()).filter(|place| ready.contains(*place)) {
+                self.receive(now, place);
             }
             while let Ok(told) = self.inbox.pop() {
                 self.hear(now, told);
@@ -133,6 +140,7 @@ impl ControlPlane {
             }
             self.ping(now);
             self.follow_sessions(now);
+            self.follow_members(now);
             let mut changed = false;
             if self.signals.reload.swap(false, Ordering::AcqRel) {
                 changed |= self.reload(now).1;
@@ -180,6 +188,10 @@ impl ControlPlane {
                 // A network that takes nothing at present is not the only one.
                 let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));
             };
+            if place >= self.attachments.len().pow(2) {
+                self.receive_for_group(now, arrived.from, &mut buffer[..arrived.len]);
+                continue;
+            }
             let at = (arrived.on, arrived.from);
             match self.closed.receive(now, at, frame, emit) {
                 Ok(Some(received)) => self.take(now, at, received),
@@ -265,6 +277,8 @@ impl ControlPlane {
                 };
                 self.closed.send(now, to, kind, &message, emit);
             }
+            ToControl::Spread { group, message } => self.spread(group, &message),
+            ToControl::MembersKnown(number) => self.members.known(number),
             ToControl::Capture(scope, begin) => self.capture(&scope, begin),
             ToControl::Sender(event) => {
                 if let SenderEvent::Begun { session, scope, .. } = event {
@@ -283,6 +297,7 @@ impl ControlPlane {
                 if let bumpless_iprp::ReceiverEvent::KeyChanged { number } = event {
                     self.root.keep(number);
                 }
+                self.members.hear(&event);
                 if let Some((name, about, words)) = event::of_receiver(&event) {
                     self.log.say(name, about, &words);
                 }
@@ -303,6 +318,7 @@ impl ControlPlane {
                     uptime_s: now.since(self.state.started).as_secs_f64(),
                     refused: &self.state.refused,
                     troubles: &troubles,
+                    groups: self.members.status(&self.attachments),
                     security: self.agreements.as_ref().map(Agreements::status),
                 };
                 let status = status::json(&snapshot, &around);

@@ -28,10 +28,12 @@ use crate::agreements::{self, Agreements};
 use crate::closed::{Channels, Closed};
 use crate::config::Config;
 use crate::control_plane::{Asked, ControlPlane, Signals, State};
-use crate::data_plane::{Buffers, DataPlane};
+use crate::data_plane::{Buffers, DataPlane, KnownMembers};
 use crate::event::Log;
 use crate::exchange::LENGTH;
+use crate::groups::{GroupChannels, GroupKeys};
 use crate::host::{SocketError, attach, find_attachments, modes, rules};
+use crate::members::Memberships;
 use crate::networks::Attachment;
 use crate::request::{Request, socket_path};
 use crate::root::Root;
@@ -131,6 +133,8 @@ pub fn check_host(config: &Config, file: &Path) -> Result<Found, Vec<RunError>> 
         errors.push(RunError::Rights(missing));
     }
     let trust = trust::load(config, file).map_err(RunError::Trust);
+    let groups = trust::groups(config, file).map_err(RunError::Trust);
+    errors.extend(groups.err());
     let networks = find_attachments(config, &file.display().to_string());
     match (trust, networks.map_err(RunError::Networks)) {
         (Ok(trust), Ok(networks)) if errors.is_empty() => Ok(Found {
@@ -154,6 +158,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         return Err(RunError::Rights(missing));
     }
     let trust = trust::load(&config, file).map_err(RunError::Trust)?;
+    let groups = trust::groups(&config, file).map_err(RunError::Trust)?;
     let name = file.display().to_string();
     let attachments = find_attachments(&config, &name).map_err(RunError::Networks)?;
     let socket = socket_path(&config, key_file::folder_of(Some(file)));
@@ -164,8 +169,12 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
     let number = root.number().wrapping_add(1);
     root.keep(number);
     let (attached, ports, cards) = attach(&config, &attachments).map_err(RunError::Socket)?;
-    let sender = sender(&config, attached.networks)?;
-    let receiver = receiver(&config, attached.networks, (root.secret(), number))?;
+    let sender = sender(&config, attached.networks, &groups)?;
+    let receiver = receiver(&config, attached.networks, &groups, (root.secret(), number))?;
+    let spoken = GroupChannels::new(&groups, seed()?, Clock.now());
+    let spoken = spoken.map_err(|error| RunError::Setup(error.to_string()))?;
+    let members = Memberships::new(groups.iter().map(GroupKeys::address).collect());
+    let members = members.map_err(system("be a member of groups"))?;
     let queue = Queue::open(config.host.queue, QUEUED);
     let queue = queue.map_err(system(
         "capture packets; another `queue` in [host] may be free",
@@ -199,6 +208,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         buffers: Buffers::default(),
         passed: Passed::default(),
         backlog: VecDeque::new(),
+        members: KnownMembers::default(),
     };
     let (asked, requests) = sync_channel(16);
     let handler = Asking {
@@ -216,6 +226,8 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
     let control_plane = ControlPlane {
         file: file.to_owned(),
         closed: Closed::new(channels, cards, origin, Clock.now()),
+        groups: spoken,
+        members,
         agreements,
         config,
         attachments,
@@ -295,7 +307,11 @@ fn wakers() -> Result<Waker, RunError> {
     })
 }
 
-fn sender(config: &Config, networks: Networks) -> Result<Sender<RingSuite>, RunError> {
+fn sender(
+    config: &Config,
+    networks: Networks,
+    groups: &[GroupKeys],
+) -> Result<Sender<RingSuite>, RunError> {
     let is_standby = config.monitors.iter().any(|it| it.mode == Mode::Standby);
     let limits = SenderLimits {
         sessions: config.limits.sessions,
@@ -305,7 +321,7 @@ fn sender(config: &Config, networks: Networks) -> Result<Sender<RingSuite>, RunE
     };
     let setup = SenderSetup {
         networks,
-        groups: Vec::new(),
+        groups: groups.iter().map(GroupKeys::for_core).collect(),
         limits,
         seed: seed()?,
     };
@@ -315,6 +331,7 @@ fn sender(config: &Config, networks: Networks) -> Result<Sender<RingSuite>, RunE
 fn receiver(
     config: &Config,
     networks: Networks,
+    groups: &[GroupKeys],
     (root, key_number): (bumpless_secure::Secret, u32),
 ) -> Result<Receiver<RingSuite>, RunError> {
     let timing = Timing {
@@ -333,7 +350,7 @@ fn receiver(
     let setup = ReceiverSetup {
         networks,
         monitored: config.watched(),
-        groups: Vec::new(),
+        groups: groups.iter().map(GroupKeys::for_core).collect(),
         root,
         key_number,
         timing,

@@ -9,10 +9,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 
 use bumpless_base::{Duration, Instant};
-use bumpless_capture::{Injector, Parsed, Queue, Sightings, Verdict, build, parse};
+use bumpless_capture::{Injector, Parsed, Queue, Sightings, Verdict, build, hops_of, parse};
 use bumpless_iprp::{
     Copy, FEEDBACK_LEN, Flow, MAX_MESSAGE, MessageError, Mode, Monitored, Origin, PeerId, Receiver,
-    Replication, Scope, Sender, SenderEvent, is_feedback,
+    Replication, Scope, Sender, SenderEvent, group_of_message, is_feedback,
 };
 use bumpless_net_linux::{Clock, Poller, Waker};
 use bumpless_secure::RingSuite;
@@ -20,6 +20,8 @@ use rtrb::{Consumer, Producer};
 
 use crate::closed::Kind;
 use crate::exchange::{Attached, ToControl, ToData};
+use crate::groups::MEMBER;
+use crate::members::Member;
 use crate::snapshot::{Passed, Snapshot};
 
 /// Packets of one source in one turn.
@@ -51,6 +53,7 @@ pub struct DataPlane {
     pub passed: Passed,
     /// What is to be captured or not, for which the other thread had no room.
     pub backlog: VecDeque<(Scope, bool)>,
+    pub members: KnownMembers,
 }
 
 /// Room for one packet of each kind.
@@ -68,6 +71,38 @@ impl Default for Buffers {
             datagram: room(),
             packet: room(),
         }
+    }
+}
+
+/// How long after this host has become a member no packet is left that was sent before.
+const SETTLED: Duration = Duration::from_millis(200);
+
+/// Groups in which programs of this host are.
+#[derive(Default)]
+pub struct KnownMembers {
+    all: Vec<Member>,
+    since: Instant,
+    /// When the queue was empty last.
+    drained: Option<Instant>,
+}
+
+impl KnownMembers {
+    fn of(&self, destination: IpAddr) -> Option<Member> {
+        let mut all = self.all.iter();
+        all.find(|it| destination == it.group).copied()
+    }
+
+    /// Whether a packet of this host for a group can be kept for its own members: one that was sent before the host was a
+    /// member itself would leave.
+    fn keeps(&self, now: Instant, destination: IpAddr) -> bool {
+        let is_settled = |at: &Instant| *at >= self.since + SETTLED;
+        is_settled(&now)
+            && self.drained.as_ref().is_some_and(is_settled)
+            && self.of(destination).is_some()
+    }
+
+    const fn drained(&mut self, now: Instant) {
+        self.drained = Some(now);
     }
 }
 
@@ -89,10 +124,8 @@ impl DataPlane {
             if ready.contains(0) {
                 self.send_captured(now);
             }
-            for place in 0..self.attached.inds.len() * self.attached.inds.len() {
-                if ready.contains(place + 2) {
-                    self.receive(now, place);
-                }
+            for place in (0..self.attached.ports.len()).filter(|at| ready.contains(at + 2)) {
+                self.receive(now, place);
             }
             if ready.contains(1) {
                 self.see(now);
@@ -105,11 +138,13 @@ impl DataPlane {
                     }
                     ToData::Attached(attached) => {
                         // What waits at the sockets that close.
-                        let places = self.attached.inds.len().pow(2);
+                        let places = self.attached.ports.len();
                         (0..places).for_each(|place| self.receive(now, place));
                         self.sender.set_networks(attached.networks);
                         self.receiver.set_networks(now, attached.networks);
                         self.attached = attached;
+                        // They were told by numbers of cards.
+                        self.members = KnownMembers::default();
                         self.size_counters();
                         poller = self.poller();
                     }
@@ -168,22 +203,31 @@ impl DataPlane {
             passed,
             data_port,
             modes,
+            members,
             ..
         } = self;
         let room = attached.room.min(buffers.copy.len());
         let scratch = &mut buffers.copy[..room];
         let result = queue.drain(BURST, |packet| {
             passed.captured += 1;
-            let Some(parsed) = parse(packet) else {
+            let Some(parsed) = parse(packet.bytes) else {
                 passed.unreadable += 1;
                 return Verdict::Accept;
             };
+            let flow = flow(&parsed);
+            if flow.destination.is_multicast() {
+                attached.ports.set_group_hops(hops_of(packet.bytes));
+            }
+            let keeps = members.keeps(now, flow.destination)
+                && attached.indexes.contains(&packet.out)
+                && packet.out != 0;
             let mut left = 0;
             let emit = |copy: Copy<'_>| {
                 left += usize::from(send(attached, passed, *data_port, &copy));
             };
-            let flow = flow(&parsed);
             match sender.replicate(now, &flow, parsed.payload, scratch, emit) {
+                // Programs of this host that are members of the group have it from their host.
+                Replication::Copies(_) if left > 0 && keeps => Verdict::Keep,
                 Replication::Copies(_) if left > 0 => Verdict::Drop,
                 // It is kept, and leaves again: as it was it would come twice.
                 Replication::Copies(_) if is_standby(modes, &flow) => Verdict::Drop,
@@ -194,8 +238,10 @@ impl DataPlane {
                 Replication::Unreplicated => Verdict::Accept,
             }
         });
-        if result.is_err() {
-            passed.overrun += 1;
+        match result {
+            Ok(count) if count < BURST => members.drained(now),
+            Ok(_) => {}
+            Err(_) => passed.overrun += 1,
         }
     }
 
@@ -231,9 +277,20 @@ impl DataPlane {
                 payload: delivery.payload,
             };
             let made = build(&packet, &mut self.buffers.packet);
+            let destination = delivery.flow.destination;
+            let member = self.members.of(destination);
+            if destination.is_multicast() && member.is_none() {
+                self.passed.no_member += 1;
+                continue;
+            }
             let given = made.map(|len| {
                 let packet = &self.buffers.packet[..len];
-                self.injector.give(packet, delivery.flow.destination)
+                match member {
+                    Some(Member { group, card }) => {
+                        self.attached.injector.give(card, packet, group)
+                    }
+                    None => self.injector.give(packet, destination),
+                }
             });
             if !matches!(given, Some(Ok(()))) {
                 self.passed.not_given += 1;
@@ -244,8 +301,14 @@ impl DataPlane {
     /// Plain packets that came to monitored ports.
     fn see(&mut self, now: Instant) {
         let (receiver, passed) = (&mut self.receiver, &mut self.passed);
+        let (members, own) = (&self.members, &self.attached.networks);
         let result = self.sightings.drain(BURST, |head| {
-            receiver.handle_monitored(now, &flow(head));
+            // What this host sends to a group comes back to its own members as well.
+            let is_own = || own.iter().any(|it| it.address == head.source);
+            let to_group = head.destination.is_multicast();
+            if !to_group || members.of(head.destination).is_some() && !is_own() {
+                receiver.handle_monitored(now, &flow(head));
+            }
         });
         if result.is_err() {
             passed.overrun += 1;
@@ -277,6 +340,14 @@ impl DataPlane {
                 self.sender.disown(peer);
                 self.receiver.disown(peer, &addresses);
             }
+            ToData::Members(members) => {
+                self.tell(ToControl::MembersKnown(members.number));
+                self.members = KnownMembers {
+                    all: members.all,
+                    since: now,
+                    drained: None,
+                };
+            }
             ToData::Snapshot => {
                 let cores = (&self.sender, &self.receiver);
                 let taken = Snapshot::take(now, cores, &self.passed, self.attached.room);
@@ -306,7 +377,11 @@ impl DataPlane {
                 break;
             }
         }
-        if let Err(error) = result {
+        // Members hear of all sessions of their group.
+        let is_nothing = peer == MEMBER && result == Err(MessageError::Unknown);
+        if let Err(error) = result
+            && !is_nothing
+        {
             self.tell(ToControl::Refused(addresses.to_vec(), error));
         }
     }
@@ -322,6 +397,13 @@ impl DataPlane {
             .sender
             .handle_message(now, from, message, &mut answer)?;
         if len > 0 {
+            // It keeps other members from advertising, too.
+            if let Some(IpAddr::V4(group)) = group_of_message(message) {
+                self.tell(ToControl::Spread {
+                    group,
+                    message: answer[..len].to_vec(),
+                });
+            }
             self.tell(ToControl::Send {
                 to: from.address,
                 kind: Kind::ForReceiver,
@@ -409,7 +491,8 @@ fn flow(packet: &Parsed<'_>) -> Flow {
 /// Whether the packets of `flow` leave on one network, if the file says so of either of its ports.
 fn is_standby(modes: &[(Monitored, Mode)], flow: &Flow) -> bool {
     let modes = modes.iter().filter(|(it, _)| it.scope(flow).is_some());
-    modes.into_iter().any(|(_, mode)| *mode == Mode::Standby)
+    // A group has no standby (I-55).
+    !flow.destination.is_multicast() && modes.into_iter().any(|(_, mode)| *mode == Mode::Standby)
 }
 
 /// How packets of `scope` use networks: as the file says of this port, whichever side of them it is on.

@@ -1,13 +1,14 @@
 //! What the data plane and the control plane tell each other. Neither waits for the other.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
-use bumpless_capture::Ports;
+use bumpless_capture::{MemberInjector, Ports};
 use bumpless_iprp::{
     Ind, MessageError, Mode, Monitored, Networks, PeerId, ReceiverEvent, Scope, SenderEvent,
 };
 
 use crate::closed::Kind;
+use crate::members::Members;
 use crate::snapshot::Snapshot;
 
 /// Messages that wait, each way.
@@ -22,6 +23,10 @@ pub struct Attached {
     pub networks: Networks,
     /// Discriminators by number of the card.
     pub inds: Vec<Ind>,
+    /// The kernel's numbers of interfaces by number of the card; 0 where there are no groups of IPv4.
+    pub indexes: Vec<u32>,
+    /// Gives packets for groups to programs.
+    pub injector: MemberInjector,
     /// Longest copy that leaves whole on every network, bytes behind the UDP header.
     pub room: usize,
 }
@@ -53,6 +58,8 @@ pub enum ToData {
     Attached(Box<Attached>),
     /// A host that has had these addresses is not believed any more.
     Disown(PeerId, Vec<IpAddr>),
+    /// Of which groups programs of this host are members from here on.
+    Members(Members),
     /// A snapshot is wanted.
     Snapshot,
     /// Senders are told that packets are wanted as they are; then the end.
@@ -71,6 +78,15 @@ pub enum ToControl {
         /// The message.
         message: Vec<u8>,
     },
+    /// A message for all members of a group.
+    Spread {
+        /// The group.
+        group: Ipv4Addr,
+        /// The message.
+        message: Vec<u8>,
+    },
+    /// Which members are known from here on.
+    MembersKnown(u64),
     /// Packets of this are captured from here on, or no more.
     Capture(Scope, bool),
     /// Something has happened at the sending end.

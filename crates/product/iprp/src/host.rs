@@ -4,7 +4,9 @@ use std::fmt;
 use std::io;
 use std::net::IpAddr;
 
-use bumpless_capture::{Card, Mss, Ports, Rules, Side as CapturedSide, Watched, interfaces};
+use bumpless_capture::{
+    Card, MemberInjector, Mss, Ports, Rules, Side as CapturedSide, Watched, interfaces,
+};
 use bumpless_config::Problem;
 use bumpless_iprp::{MAX_OVERHEAD, Mode, Monitored, Network, Networks, Side};
 
@@ -17,8 +19,11 @@ use crate::networks::{Attachment, Names, attachments};
 const IPV4_UDP: u32 = 28;
 const IPV6_UDP: u32 = 48;
 const TCP_HEADER: usize = 20;
-/// Sockets for each pair of networks are waited on beside a few others.
+/// Sockets for each pair of networks, and one for the groups of each, are waited on beside a few others.
 const ATTACHMENTS_MAX: usize = 7;
+
+/// Hops that a control message to a group may take, as any packet. No router brings it where nobody is a member.
+const CONTROL_HOPS: u8 = 64;
 
 /// A socket of a network that could not be opened.
 #[derive(Debug)]
@@ -129,8 +134,9 @@ pub fn attach(
             address: it.address,
         })
         .collect();
+    let groups = !config.groups.is_empty();
     let open = |port: u16| {
-        Ports::open(&cards, port).map_err(|(at, cause)| SocketError {
+        Ports::open(&cards, port, groups).map_err(|(at, cause)| SocketError {
             port,
             address: attachments[at].address,
             cause,
@@ -145,8 +151,24 @@ pub fn attach(
         .collect();
     // The rules have found each discriminator once, and not too many.
     let networks = Networks::new(&networks).unwrap_or_default();
+    let addresses: Vec<_> = attachments
+        .iter()
+        .map(|it| it.address)
+        .filter(|_| groups)
+        .collect();
+    let injector = MemberInjector::open(&addresses).map_err(|cause| SocketError {
+        port: config.host.data_port,
+        address: addresses[0],
+        cause,
+    })?;
+    let index = |it: &Attachment| match it.address {
+        IpAddr::V4(_) => it.index,
+        IpAddr::V6(_) => 0,
+    };
     let attached = Attached {
         ports: open(config.host.data_port)?,
+        injector,
+        indexes: attachments.iter().map(index).collect(),
         networks,
         inds: attachments.iter().map(|it| it.ind).collect(),
         room: room(attachments),
@@ -155,7 +177,9 @@ pub fn attach(
         ind: it.ind,
         address: it.address,
     });
-    Ok((attached, open(config.host.control_port)?, told.collect()))
+    let mut control = open(config.host.control_port)?;
+    control.set_group_hops(CONTROL_HOPS);
+    Ok((attached, control, told.collect()))
 }
 
 /// The same side, as capturing calls it.

@@ -9,6 +9,7 @@
 //! | `trust` | what protects control messages, as it is on this host: a key file, or a certificate |
 //! | `closed` | control messages between hosts that share a key: sealed, fresh, on every network |
 //! | `agreements` | keys that hosts with certificates agree on, by TLS |
+//! | `groups`, `members` | what a group's hosts share; of which groups programs of this host are members |
 //! | `data_plane` | the thread on which packets pass |
 //! | `control_plane` | the thread beside it: control messages, the firewall's sets, events, pings |
 //! | `daemon` | the parts put together; starting, changing, ending |
@@ -25,7 +26,9 @@ mod daemon;
 mod data_plane;
 mod event;
 mod exchange;
+mod groups;
 mod host;
+mod members;
 mod networks;
 mod ping;
 mod request;

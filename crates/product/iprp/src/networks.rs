@@ -19,6 +19,8 @@ pub struct Attachment {
     pub ind: Ind,
     /// Name of the interface.
     pub interface: String,
+    /// The kernel's number of it.
+    pub index: u32,
     /// The host's address there.
     pub address: IpAddr,
     /// Longest IP packet, bytes.
@@ -175,6 +177,7 @@ fn one(
     let at = |interface: &Interface, address: IpAddr| Attachment {
         ind: rule.ind,
         interface: interface.name.clone(),
+        index: interface.index,
         address,
         mtu: interface.mtu,
     };

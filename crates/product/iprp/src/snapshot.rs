@@ -23,6 +23,8 @@ pub struct Passed {
     pub came: Vec<u64>,
     /// Packets that the host did not take back.
     pub not_given: u64,
+    /// Packets for a group in which no program of this host is.
+    pub no_member: u64,
     /// Times that the kernel had more packets than it could keep for this process.
     pub overrun: u64,
     /// Messages to the control plane for which there was no room.

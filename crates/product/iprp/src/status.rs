@@ -19,6 +19,8 @@ pub struct Surroundings<'a> {
     pub refused: &'a BTreeMap<String, u64>,
     /// What is wrong at present, a sentence each.
     pub troubles: &'a [String],
+    /// Groups of the file, and who is in them.
+    pub groups: Vec<Value>,
     /// Sessions, if hosts have certificates.
     pub security: Option<Value>,
 }
@@ -38,6 +40,7 @@ pub fn json(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
         "networks": networks(snapshot, around),
         "sending": snapshot.sending.iter().map(sending).collect::<Vec<_>>(),
         "receiving": snapshot.receiving.iter().map(receiving).collect::<Vec<_>>(),
+        "groups": around.groups,
         "counters": {
             "captured": snapshot.passed.captured,
             "replicated": sender.replicated,
@@ -49,10 +52,12 @@ pub fn json(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
             "no_copy_left": snapshot.passed.no_copy_left,
             "delivered": receiver.delivered,
             "not_given": snapshot.passed.not_given,
+            "no_member": snapshot.passed.no_member,
             "overrun": snapshot.passed.overrun,
             "sessions_refused": sender.sessions_refused,
             "answers_refused": sender.answers_refused,
             "advertised": receiver.advertised,
+            "suppressed": receiver.suppressed,
             "candidates_refused": receiver.candidates_refused,
             "untold": snapshot.passed.untold,
         },
@@ -143,6 +148,7 @@ fn receiving(it: &Receiving) -> Value {
         "protocol": protocol(it.scope.protocol),
         "side": side(it.scope.side),
         "port": it.scope.port,
+        "destination": it.scope.destination.to_string(),
         "replicated": it.replicated,
         "last_ms": it.ago.as_millis(),
         "networks": arrivals.collect::<Vec<_>>(),

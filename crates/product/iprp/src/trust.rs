@@ -8,6 +8,7 @@ use bumpless_pki::{BadName, Expected, Identity, IdentityPaths, Problems, system_
 use bumpless_secure::{Keyring, RingSuite};
 
 use crate::config::{Config, Security};
+use crate::groups::GroupKeys;
 
 /// What was found.
 pub enum Trust {
@@ -73,6 +74,25 @@ pub fn load(config: &Config, file: &Path) -> Result<Trust, TrustError> {
         Security::Certificates { folder, peers } => {
             own(&beside.join(folder), peers.as_deref()).map(|own| Trust::Certificate(Box::new(own)))
         }
+    }
+}
+
+/// The secrets of the groups in the file at `file`, whose content is `config`.
+///
+/// # Errors
+/// Every key file that cannot be used, each once for each group.
+pub fn groups(config: &Config, file: &Path) -> Result<Vec<GroupKeys>, TrustError> {
+    let beside = key_file::folder_of(Some(file));
+    let (mut all, mut errors) = (Vec::new(), Vec::new());
+    for group in &config.groups {
+        match key_file::load(&group.keys, beside) {
+            Ok(ring) => all.push(GroupKeys::new(group.address, &ring)),
+            Err(several) => errors.extend(several),
+        }
+    }
+    match errors.is_empty() {
+        true => Ok(all),
+        false => Err(TrustError::Keys(errors)),
     }
 }
 

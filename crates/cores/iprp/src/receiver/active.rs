@@ -41,6 +41,8 @@ pub(crate) struct Active {
     pub standing: Standing,
     /// Whether its packets are sealed, as far as is known.
     pub begun: bool,
+    /// Of a group: nothing comes, and what has come is remembered, since the sender goes on for other members.
+    pub silent: bool,
     pub spaces: [Option<Space>; SPACES],
     pub last_seen: Instant,
     /// When the last advertisement left, if one has.
@@ -51,6 +53,13 @@ pub(crate) struct Active {
     /// Networks of which it was said that packets for them come on another.
     pub miswired: u16,
     pub arrivals: PerNetwork<Arrivals>,
+}
+
+impl Active {
+    /// Whether the sender numbers on without this receiver: one to a group, whose session others keep up.
+    pub(crate) fn outlasts_us(&self) -> bool {
+        self.subject.scope.is_multicast() && self.spaces.iter().any(Option::is_some)
+    }
 }
 
 /// All active senders.

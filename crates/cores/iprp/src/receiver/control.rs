@@ -37,6 +37,12 @@ impl<S: Suite> State<S> {
         let Some(place) = self.active.find(&subject) else {
             return self.add_candidate(now, subject);
         };
+        if self.active.get(place).is_some_and(|active| active.silent) {
+            return self.wake(now, place);
+        }
+        if scope.is_multicast() && !self.active.is_scheduled(place) {
+            self.begin_cycle(now, place);
+        }
         if let Some(active) = self.active.get_mut(place) {
             active.last_seen = active.last_seen.max(now);
             active.cycle.hasten(now);
@@ -50,6 +56,7 @@ impl<S: Suite> State<S> {
             subject,
             standing: Standing::Candidate,
             begun: false,
+            silent: false,
             spaces: [None; SPACES],
             last_seen: now,
             advertised: None,
@@ -82,7 +89,7 @@ impl<S: Suite> State<S> {
                 self.end(place, EndCause::NotMonitored);
                 return Some(Outgoing { to, session, len });
             }
-            if now > active.last_seen + self.timing.inactivity {
+            if active.silent || now > active.last_seen + self.timing.inactivity {
                 self.active.rest(place);
                 continue;
             }
@@ -147,7 +154,7 @@ impl<S: Suite> State<S> {
         };
         let place = self.active.find(&subject).ok_or(MessageError::Unknown)?;
         let active = self.active.get(place).ok_or(MessageError::Unknown)?;
-        if active.withdrawn {
+        if active.withdrawn || active.silent {
             return Err(MessageError::Unknown);
         }
         let is_theirs = from.address == subject.source || self.is_known(subject.source, from.peer);
@@ -202,7 +209,9 @@ impl<S: Suite> State<S> {
     }
 
     fn note_peer(&mut self, subject: &Subject, peer: PeerId) {
-        if let Some(place) = self.processes.of(subject.source)
+        // Who speaks for a group is one of its members, and need not be the sender itself.
+        let place = self.processes.of(subject.source);
+        if let Some(place) = place.filter(|_| !subject.scope.is_multicast())
             && let Some(process) = self.processes.get_mut(place)
         {
             process.peer = Some(peer);
@@ -237,12 +246,16 @@ impl<S: Suite> State<S> {
         let Some(active) = self.active.get_mut(place).filter(|_| space != 0) else {
             return;
         };
-        if !core::mem::replace(&mut active.begun, true) {
+        let is_new = !core::mem::replace(&mut active.begun, true);
+        if is_new {
             self.notify(ReceiverEvent::Begun {
                 session,
                 source,
                 scope,
             });
+        }
+        // A member that has joined late has begun with a packet, and knows one of the sender's addresses only.
+        if is_new || scope.is_multicast() {
             self.notify(ReceiverEvent::Networks { session, networks });
         }
     }
@@ -267,6 +280,7 @@ impl<S: Suite> State<S> {
 
     /// Those that are not monitored any more, or all, are told that their packets are wanted as they are.
     pub(crate) fn withdraw(&mut self, all: bool) {
+        self.stops |= all;
         let mut from = 0;
         while let Some(place) = self.active.next_with_scope(from, |_| true) {
             from = place + 1;
@@ -292,15 +306,7 @@ impl<S: Suite> State<S> {
         let mut from = 0;
         while let Some(place) = self.active.next_with_scope(from, |_| true) {
             from = place + 1;
-            let Some(scope) = self.active.get(place).map(|active| active.subject.scope) else {
-                continue;
-            };
-            let uniform = self.uniform(&scope);
-            let timing = self.timing;
-            if let Some(active) = self.active.get_mut(place) {
-                active.cycle = Cycle::new(now, &timing, uniform);
-                self.active.reschedule(place);
-            }
+            self.begin_cycle(now, place);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! From a datagram to a packet for an application (iPRP, algorithms 5 and 6).
 
-use super::active::{Active, SPACES, Standing};
+use super::active::{Active, SPACES, Space, Standing};
 use super::cycle::Cycle;
 use super::processes::{Owner, Process};
-use super::state::{Pending, State};
+use super::state::{GROUP_MEMORY, Pending, State};
 use crate::counters::{Discard, PerNetwork};
 use crate::event::{ReceiverEvent, SessionId};
 use crate::flow::{Flow, Scope, Side};
@@ -11,14 +11,10 @@ use crate::header::{CLEAR, Header, Inner, TAG, decode_flow};
 use crate::ind::Ind;
 use crate::message::Subject;
 use crate::window::Verdict;
-use bumpless_base::{Duration, Instant};
+use bumpless_base::Instant;
 use bumpless_secure::Suite;
 use core::net::SocketAddr;
 use core::ops::Range;
-
-/// Processes of members of a group are remembered for so long after their last packet, that nobody can repeat what they have
-/// sent: unlike a sender to this host alone, they get no key of their own that ends.
-const GROUP_MEMORY: Duration = Duration::from_secs(86_400);
 
 /// What is to be handed on.
 pub(crate) struct Opened {
@@ -208,7 +204,14 @@ impl<S: Suite> State<S> {
         if source != flow.source || !scope.contains(flow) {
             return Err(Discard::NotMonitored);
         }
+        let silent = active.silent;
+        if silent && !self.is_monitored(&scope) {
+            return Err(Discard::NotMonitored);
+        }
         let verdict = self.active.judge(place, slot, header.number);
+        if silent {
+            self.hear_again(arrival.now, place, verdict)?;
+        }
         // An application that has ended is not kept alive by probes.
         if !probe {
             self.count(arrival, header, place, verdict);
@@ -224,6 +227,20 @@ impl<S: Suite> State<S> {
             Verdict::First => {
                 self.totals.delivered += 1;
                 Ok(SessionId(place as u32))
+            }
+            Verdict::Duplicate => Err(Discard::Duplicate),
+            Verdict::VeryLate => Err(Discard::VeryLate),
+        }
+    }
+
+    /// A packet of a sender that has been silent. What is repeated wakes nobody.
+    #[cold]
+    fn hear_again(&mut self, now: Instant, place: usize, verdict: Verdict) -> Result<(), Discard> {
+        match verdict {
+            Verdict::First => {
+                self.wake(now, place);
+                self.begin(place);
+                Ok(())
             }
             Verdict::Duplicate => Err(Discard::Duplicate),
             Verdict::VeryLate => Err(Discard::VeryLate),
@@ -273,8 +290,17 @@ impl<S: Suite> State<S> {
         if !self.active.know(place, None) {
             return Err(Discard::TableFull);
         }
+        if self.active.get(place).is_some_and(|active| active.silent) {
+            self.wake(now, place);
+        }
         let dropped = self.active.add_space(place, tag, header.space);
-        if let Some(dropped) = dropped.filter(|_| header.group) {
+        // Where a later one of the process is known, that says enough, and other scopes' spaces are not concerned.
+        let is_old = |dropped: &Space| {
+            let spaces = self.active.get(place).map(|active| active.spaces);
+            let mut tags = spaces.iter().flatten().flatten().map(|space| space.tag);
+            header.group && tags.all(|tag| tag != dropped.tag)
+        };
+        if let Some(dropped) = dropped.filter(is_old) {
             self.raise_floor(&dropped);
         }
         self.begin(place);
@@ -302,6 +328,7 @@ impl<S: Suite> State<S> {
             subject,
             standing: Standing::Known(None),
             begun: false,
+            silent: false,
             spaces: [None; SPACES],
             last_seen: now,
             advertised: None,
@@ -352,7 +379,17 @@ impl<S: Suite> State<S> {
             active.cycle.calm(&self.timing);
         }
         if !self.active.is_scheduled(place) {
-            self.active.reschedule(place);
+            self.resume(now, place);
+        }
+    }
+
+    /// What was not advertised to while it paused is again. All members of a group hear it at once: each backs off anew.
+    #[cold]
+    fn resume(&mut self, now: Instant, place: usize) {
+        let active = self.active.get(place);
+        match active.is_some_and(|active| active.subject.scope.is_multicast()) {
+            true => self.begin_cycle(now, place),
+            false => self.active.reschedule(place),
         }
     }
 

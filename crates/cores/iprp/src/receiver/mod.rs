@@ -221,9 +221,10 @@ impl<S: Suite> Receiver<S> {
         self.state.withdraw(true);
     }
 
-    /// All senders that are known, in order of their places.
+    /// All senders that are known and heard, in order of their places.
     pub fn sessions(&self) -> impl Iterator<Item = ReceiverSession<'_>> {
         let all = self.state.active.iter();
+        let all = all.filter(|(_, active)| !active.silent);
         all.map(|(place, active)| ReceiverSession {
             session: SessionId(place as u32),
             active,
@@ -236,7 +237,7 @@ impl<S: Suite> Receiver<S> {
         Some(ReceiverSession { session, active })
     }
 
-    /// How many senders are known, candidates included.
+    /// How many senders are known, candidates included, and those to groups that are remembered in silence.
     pub fn len(&self) -> usize {
         self.state.active.len()
     }

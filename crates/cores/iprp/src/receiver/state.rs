@@ -1,6 +1,7 @@
 //! What a receiver is made of, and what ends with time.
 
 use super::active::{Active, ActiveSenders, Space, Standing};
+use super::cycle::Cycle;
 use super::key_numbers::KeyNumbers;
 use super::processes::Processes;
 use crate::counters::ReceiverTotals;
@@ -19,6 +20,9 @@ use crate::flow::Monitored;
 
 /// Events that wait for the driver.
 const EVENTS: usize = 256;
+/// What members of a group have sent is remembered for so long after their last packet, that nobody can repeat it: unlike a
+/// sender to this host alone, they get no key of their own that ends.
+pub(crate) const GROUP_MEMORY: Duration = Duration::from_secs(86_400);
 /// Answers that wait for the driver.
 const ANSWERS: usize = 1_024;
 
@@ -53,6 +57,8 @@ pub(crate) struct State<S: Suite> {
     /// Answers sealed with the keys of `boot`.
     pub answered: u32,
     pub answers: BoundedQueue<Pending>,
+    /// The driver stops: nothing is remembered any more.
+    pub stops: bool,
     pub events: BoundedQueue<ReceiverEvent>,
     pub totals: ReceiverTotals,
 }
@@ -89,6 +95,7 @@ impl<S: Suite> State<S> {
             answered: 0,
             random,
             answers: BoundedQueue::new(ANSWERS),
+            stops: false,
             events: BoundedQueue::new(EVENTS),
             totals: ReceiverTotals::default(),
         })
@@ -124,6 +131,9 @@ impl<S: Suite> State<S> {
     /// When `active` is to be forgotten if nothing more comes: not before its sender has ended the session, so that
     /// nothing that was sealed for it is ever taken for something else.
     pub(crate) fn end_of(&self, active: &Active) -> Instant {
+        if active.silent {
+            return active.last_seen + GROUP_MEMORY;
+        }
         let unseen = active.last_seen + self.timing.inactivity;
         let advertised = active
             .advertised
@@ -131,13 +141,16 @@ impl<S: Suite> State<S> {
         advertised.map_or(unseen, |at| unseen.max(at + self.grace()))
     }
 
-    /// Forgets the sender at `place`.
+    /// Nothing of the sender at `place` is expected any more. It is forgotten, or of a group remembered in silence: its
+    /// numbers go on, and this host may be a member again.
     pub(crate) fn end(&mut self, place: usize, cause: EndCause) {
-        let Some(active) = self.active.remove(place) else {
+        let Some(active) = self.active.get(place).copied() else {
             return;
         };
-        for space in active.spaces.iter().flatten() {
-            self.raise_floor(space);
+        if active.outlasts_us() && !active.silent && !self.stops {
+            self.silence(place);
+        } else {
+            self.forget(place);
         }
         if active.begun {
             self.notify(ReceiverEvent::Ended {
@@ -146,6 +159,55 @@ impl<S: Suite> State<S> {
                 scope: active.subject.scope,
                 cause,
             });
+        }
+    }
+
+    fn forget(&mut self, place: usize) {
+        let Some(active) = self.active.remove(place) else {
+            return;
+        };
+        if active.subject.scope.is_multicast() {
+            return;
+        }
+        for space in active.spaces.iter().flatten() {
+            self.raise_floor(space);
+        }
+    }
+
+    fn silence(&mut self, place: usize) {
+        let Some(active) = self.active.get_mut(place) else {
+            return;
+        };
+        (active.silent, active.begun, active.withdrawn) = (true, false, false);
+        active.advertised = None;
+        let ends = active.last_seen + GROUP_MEMORY;
+        self.active.rest(place);
+        self.active.set_end(place, ends);
+    }
+
+    /// The sender at `place` is heard again after a silence.
+    #[cold]
+    pub(crate) fn wake(&mut self, now: Instant, place: usize) {
+        let Some(active) = self.active.get_mut(place) else {
+            return;
+        };
+        active.silent = false;
+        active.last_seen = active.last_seen.max(now);
+        let ends = active.last_seen + self.timing.inactivity;
+        self.active.set_end(place, ends);
+        self.begin_cycle(now, place);
+    }
+
+    /// What is advertised to the sender at `place` begins anew, with a back-off if it is to a group.
+    pub(crate) fn begin_cycle(&mut self, now: Instant, place: usize) {
+        let Some(scope) = self.active.get(place).map(|active| active.subject.scope) else {
+            return;
+        };
+        let uniform = self.uniform(&scope);
+        let timing = self.timing;
+        if let Some(active) = self.active.get_mut(place) {
+            active.cycle = Cycle::new(now, &timing, uniform);
+            self.active.reschedule(place);
         }
     }
 

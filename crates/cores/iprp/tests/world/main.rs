@@ -1,5 +1,5 @@
 //! Hosts with both cores on networks that lose, delay, repeat and reorder, are cut and flap, while processes restart, numbers
-//! end and an attacker sends what it has seen: thousands of seeds, each in milliseconds.
+//! end, members of a group join late and leave, and an attacker sends what it has seen: thousands of seeds, each in milliseconds.
 //!
 //!     BUMPLESS_IPRP_SEEDS=10000 cargo test -p bumpless-iprp --test world
 //!

@@ -67,6 +67,8 @@ pub struct Plan {
     pub networks: Vec<NetworkPlan>,
     pub flows: Vec<FlowPlan>,
     pub faults: Vec<(Instant, Fault)>,
+    /// From here to there a host is no member of the group: it joins late, or leaves and comes back.
+    pub absent: Vec<(Instant, Instant)>,
     pub max_lost: u32,
     pub control_delay: Duration,
     /// Of 100 control messages so many are lost.
@@ -131,6 +133,17 @@ fn flow(random: &mut Random, hosts: usize, ipv6: bool, port: u16) -> FlowPlan {
     }
 }
 
+/// A host's absence from the group: none, from the beginning on, or later.
+fn absence(random: &mut Random) -> (Instant, Instant) {
+    let from = span(random, 0, 1_500_000);
+    let until = from + span(random, 0, 900_000);
+    match random.below(3) {
+        0 => (at(from), at(from)),
+        1 => (at(Duration::ZERO), at(until)),
+        _ => (at(from), at(until)),
+    }
+}
+
 fn fault(random: &mut Random, hosts: usize, networks: usize) -> Fault {
     let host = random.below(hosts as u64) as usize;
     let network = random.below(networks as u64) as usize;
@@ -148,14 +161,14 @@ fn fault(random: &mut Random, hosts: usize, networks: usize) -> Fault {
 impl Plan {
     pub fn new(seed: u64) -> Self {
         let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9) ^ 0x1b9);
-        let hosts = 2 + random.below(2) as usize;
+        let hosts = [2, 3, 3, 5][random.below(4) as usize];
         let ipv6 = random.below(3) == 0;
         let count = 1 + random.below(3);
         let networks: Vec<_> = (0..count).map(|_| network(&mut random, 1)).collect();
         let mut flows: Vec<_> = (0..1 + random.below(3))
             .map(|at| flow(&mut random, hosts, ipv6, PORT + at as u16))
             .collect();
-        if !ipv6 && hosts == 3 && random.below(2) == 0 {
+        if !ipv6 && hosts > 2 && random.below(2) == 0 {
             let mut to_group = flow(&mut random, hosts, ipv6, PORT + 7);
             to_group.flow.destination = GROUP;
             to_group.flow.protocol = UDP;
@@ -171,11 +184,13 @@ impl Plan {
                 (when, fault(&mut random, hosts, networks.len()))
             })
             .collect();
+        let absent = (0..hosts).map(|_| absence(&mut random)).collect();
         Self {
             hosts,
             networks,
             flows,
             faults,
+            absent,
             max_lost: [64, 1_024][random.below(2) as usize],
             control_delay: span(&mut random, 100, 30_000),
             control_loss: [0, 0, 30][random.below(3) as usize],

@@ -212,7 +212,7 @@ impl World {
             self.transmit(plan.from, usize::from(ind.get()) - 10, to, datagram);
         }
         if sent == 0 {
-            for host in self.recipients(index) {
+            for host in self.present(index) {
                 if let Some(when) = self.carry(plan.from, host, 0) {
                     self.schedule(when, Event::Plain { host, flow: index });
                 }
@@ -228,6 +228,19 @@ impl World {
             Some(host) => vec![host],
             None => all.filter(|host| *host != plan.from).collect(),
         }
+    }
+
+    /// Those of the recipients that are members of the group at present.
+    fn present(&self, flow: usize) -> Vec<usize> {
+        let to_group = self.plan.flows[flow].to.is_none();
+        let mut hosts = self.recipients(flow);
+        hosts.retain(|host| !to_group || self.is_member(*host));
+        hosts
+    }
+
+    fn is_member(&self, host: usize) -> bool {
+        let (from, until) = self.plan.absent[host];
+        !(from..until).contains(&self.now)
     }
 
     // Networks.
@@ -250,9 +263,8 @@ impl World {
     fn transmit(&mut self, from: usize, network: usize, to: IpAddr, datagram: Datagram) {
         let source = SocketAddr::new(address(self.plan.ipv6, from, network), DATA_PORT);
         for host in 0..self.hosts.len() {
-            let is_for =
-                to == address(self.plan.ipv6, host, network) || to == GROUP && host != from;
-            if !is_for {
+            let is_members = to == GROUP && host != from && self.is_member(host);
+            if !is_members && to != address(self.plan.ipv6, host, network) {
                 continue;
             }
             if self.recorded.len() < 4_000 {
@@ -391,10 +403,13 @@ impl World {
             let mut answer = [0; MAX_MESSAGE];
             if let Ok(len @ 1..) = sender.handle_message(self.now, origin, bytes, &mut answer) {
                 let is_group = bytes[6] == 4 && bytes[7] >= 224;
-                let members =
-                    (0..self.hosts.len()).filter(|host| *host != to && (is_group || *host == from));
-                for member in members.collect::<Vec<_>>() {
-                    self.say(to, member, answer[..len].to_vec());
+                // To whom has advertised, and to all members.
+                let is_told = |host: &usize| {
+                    *host != to && (*host == from || is_group && self.is_member(*host))
+                };
+                let told: Vec<_> = (0..self.hosts.len()).filter(is_told).collect();
+                for host in told {
+                    self.say(to, host, answer[..len].to_vec());
                 }
             }
         }

@@ -88,6 +88,12 @@ impl Expressions {
             .compare(UNEQUAL, &LOOPBACK.to_ne_bytes())
     }
 
+    /// Packets that may leave this host, or have come from another one: those to a group that stay here have no hop to take.
+    pub fn except_kept_on_host(self, v6: bool) -> Self {
+        let at = if v6 { 7 } else { 8 };
+        self.load(NETWORK, at, 1, REGISTER).compare(UNEQUAL, &[0])
+    }
+
     /// Incoming packets that are watched.
     pub fn coming(self, watched: &Watched) -> Self {
         self.protocol(watched.protocol)

@@ -33,7 +33,8 @@ pub struct Channel {
 }
 
 impl Channel {
-    fn new(ring: Keyring<RingSuite>, seals: bool, opened: usize, now: Instant) -> Self {
+    /// One with these keys, which tells `opened` processes apart.
+    pub fn new(ring: Keyring<RingSuite>, seals: bool, opened: usize, now: Instant) -> Self {
         let route = Route {
             from: Some(0),
             to: 0,
@@ -46,6 +47,29 @@ impl Channel {
             opener: Opener::new(route, opened, now),
             seals,
         }
+    }
+
+    /// Whether a key has this identifier.
+    pub fn has(&self, key: u16) -> bool {
+        self.ring.contains(key)
+    }
+
+    /// Makes an envelope of `bytes`, which have room around what is sealed.
+    pub fn seal(&mut self, sealer: &mut Sealer, bytes: &mut [u8]) -> Result<(), SealError> {
+        let destination = Destination {
+            to: 0,
+            link: LinkId(0),
+            place: PLACE,
+        };
+        sealer.seal((&self.ring, &mut self.sealing), destination, bytes)
+    }
+
+    /// Opens an envelope.
+    ///
+    /// # Errors
+    /// Why it does not open.
+    pub fn open<'a>(&mut self, datagram: &'a mut [u8], now: Instant) -> Result<&'a [u8], Refusal> {
+        self.opener.open(&self.ring, datagram, now)
     }
 }
 
@@ -149,13 +173,7 @@ impl Channels {
         bytes: &mut [u8],
     ) -> Option<Result<(), SealError>> {
         let channel = self.all.get_mut(&host).filter(|channel| channel.seals)?;
-        let destination = Destination {
-            to: 0,
-            link: LinkId(0),
-            place: PLACE,
-        };
-        let keys = (&channel.ring, &mut channel.sealing);
-        Some(sealer.seal(keys, destination, bytes))
+        Some(channel.seal(sealer, bytes))
     }
 
     /// Opens an envelope; whose it is, and what was sealed.
@@ -175,7 +193,7 @@ impl Channels {
         let unknown = Refusal::UnknownKey(header.key);
         let host = host.ok_or(unknown)?;
         let channel = self.all.get_mut(&host).ok_or(unknown)?;
-        let opened = channel.opener.open(&channel.ring, datagram, now)?;
+        let opened = channel.open(datagram, now)?;
         Ok((host, opened))
     }
 }

@@ -4,16 +4,17 @@ use std::path::PathBuf;
 
 use bumpless_base::Duration;
 use bumpless_config::reading::Reader;
-use bumpless_iprp::{Ind, MAX_MONITORED, Monitored, Side, TCP, UDP};
+use bumpless_iprp::{Ind, MAX_GROUPS, MAX_MONITORED, Monitored, Side, TCP, UDP};
 
 use super::schema::{File, MonitorEntry, NetworkEntry, Way};
-use super::{Config, Host, Limits, Monitor, NetworkRule, Rule, Security, Timing};
+use super::{Config, Group, Host, Limits, Monitor, NetworkRule, Rule, Security, Timing};
 
 /// Checks `file`; `None` where anything is wrong, now or before.
 pub fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
     let security = security(reader, file);
     let networks = networks(reader, &file.networks);
     let monitors = monitors(reader, file);
+    let groups = groups(reader, file);
     if file.networks.is_empty() && !reader.incomplete {
         let right = "write [[network]] for each network, with ind and interface, prefix or name";
         reader.wrong_on(1, "network".into(), "is missing", right);
@@ -54,6 +55,7 @@ pub fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
         },
         networks,
         monitors,
+        groups,
     })
 }
 
@@ -225,6 +227,62 @@ fn monitors(reader: &mut Reader, file: &File) -> Vec<Monitor> {
         let wrong = format!("are {count} rules, where packets to and from a port are two");
         let right = format!("write ports in a row as one: {MAX_MONITORED} rules at most");
         reader.wrong_on(1, "monitor".into(), wrong, right);
+    }
+    all
+}
+
+fn groups(reader: &mut Reader, file: &File) -> Vec<Group> {
+    let shared = file.keys.clone().flatten();
+    let mut all: Vec<Group> = Vec::new();
+    for entry in &file.groups {
+        let line = entry.place.line;
+        if let Some(other) = all.iter().find(|it| Some(it.address) == entry.address) {
+            let wrong = format!("is {}, as in line {}", other.address, other.line);
+            reader.wrong(&entry.place, "address", wrong, "name each group once");
+        }
+        let keys = match &entry.keys {
+            None => continue,
+            Some(Some(keys)) => keys,
+            Some(None) => match &shared {
+                Some(keys) => keys,
+                None if reader.incomplete
+                    || file.certificates.as_ref().is_none_or(Option::is_none) =>
+                {
+                    continue;
+                }
+                None => {
+                    let wrong = "is missing, and with certificates there is no key that all hosts of a group have";
+                    let right = "give keys = [\"FILE\"] with a file that all hosts of the group have (`bumpless key new FILE`)";
+                    reader.wrong(&entry.place, "keys", wrong.to_owned(), right);
+                    continue;
+                }
+            },
+        };
+        if let Some(address) = entry.address {
+            all.push(Group {
+                address,
+                keys: keys.iter().map(PathBuf::from).collect(),
+                line,
+            });
+        }
+    }
+    if file.groups.len() > MAX_GROUPS {
+        let wrong = format!("are {} groups", file.groups.len());
+        let right = format!("name those of this host alone: {MAX_GROUPS} at most");
+        reader.wrong_on(1, "group".into(), wrong, right);
+    }
+    let to_groups = |entry: &MonitorEntry| {
+        entry.protocol == Some(UDP) && entry.way.is_some_and(|way| way != Way::From)
+    };
+    // A host that only sends needs none; one that monitors nothing but TCP has forgotten it.
+    if let Some(entry) = file.groups.first()
+        && !file.monitors.is_empty()
+        && !file.monitors.iter().any(to_groups)
+        && reader.is_clean()
+    {
+        let wrong = "is named, and no [[monitor]] is of packets of udp to a port";
+        let right = "add [[monitor]] with protocol = \"udp\" and the port that programs of the group listen at";
+        reader.wrong(&entry.place, "", wrong.to_owned(), right);
     }
     all
 }

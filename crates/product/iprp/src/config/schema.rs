@@ -1,5 +1,7 @@
 //! Every field of the file, documented once.
 
+use std::net::Ipv4Addr;
+
 use bumpless_config::reading::{
     Choice, Examples, FieldInfo, InterfaceName, Place, PortRange, Presence, Reader, SectionInfo,
     TableReader, Text, Times, Whole, document, many, once, unknown_sections,
@@ -7,7 +9,7 @@ use bumpless_config::reading::{
 use bumpless_iprp::{Mode, TCP, UDP};
 
 use super::prefix::Prefix;
-use super::shapes::{AddressPrefix, HOSTS, NamePattern, PATHS};
+use super::shapes::{AddressPrefix, GroupAddress, HOSTS, NamePattern, PATHS};
 
 const PORT: Whole = Whole {
     min: 1,
@@ -265,7 +267,35 @@ const MONITOR: SectionInfo = SectionInfo {
     parts: &[],
 };
 
-const SECTIONS: [&SectionInfo; 6] = [&HOST, &SECURITY, &TIMING, &LIMITS, &NETWORK, &MONITOR];
+const GROUP: SectionInfo = SectionInfo {
+    path: "group",
+    times: Times::Many,
+    about: "A multicast group, for the hosts that send to it and for those that have programs in it: **every receiver of a group needs iPRP with \
+            this group, or receives nothing of it** once one of them has asked for copies. Its ports stand in [[monitor]], as others do.",
+    fields: &[
+        field!(
+            "address",
+            "address",
+            GroupAddress,
+            Presence::Required,
+            "The group. Programs join it on any of this host's networks, with any source or with some (source-specific); the daemon joins \
+             it on the others as long as they do."
+        ),
+        field!(
+            "keys",
+            "paths",
+            PATHS,
+            Presence::Computed("keys of [security]"),
+            "Files with the secret that all hosts of the group share, made by `bumpless key new FILE`: what they send to it is sealed with that. With \
+             certificates it has to be given, as each two hosts have a key of their own then. One file may be given for several groups."
+        ),
+    ],
+    parts: &[],
+};
+
+const SECTIONS: [&SectionInfo; 7] = [
+    &HOST, &SECURITY, &TIMING, &LIMITS, &NETWORK, &MONITOR, &GROUP,
+];
 
 /// The sections as written; wrong fields are `None` and reported.
 pub struct File {
@@ -286,6 +316,7 @@ pub struct File {
     pub timing_place: Place,
     pub networks: Vec<NetworkEntry>,
     pub monitors: Vec<MonitorEntry>,
+    pub groups: Vec<GroupEntry>,
 }
 
 /// A `[[network]]`.
@@ -304,6 +335,13 @@ pub struct MonitorEntry {
     pub ports: Option<(u16, u16)>,
     pub way: Option<Way>,
     pub mode: Option<Mode>,
+}
+
+/// A `[[group]]`.
+pub struct GroupEntry {
+    pub place: Place,
+    pub address: Option<Ipv4Addr>,
+    pub keys: Option<Option<Vec<String>>>,
 }
 
 /// Reads the sections of `text`. `None`: its syntax does not permit it; reported.
@@ -350,6 +388,7 @@ pub fn read(reader: &mut Reader, text: &str) -> Option<File> {
         timing_place,
         networks: many(reader, root, &NETWORK, network),
         monitors: many(reader, root, &MONITOR, monitor),
+        groups: many(reader, root, &GROUP, group),
     })
 }
 
@@ -373,6 +412,14 @@ fn monitor(mut table: TableReader<'_>) -> MonitorEntry {
     }
 }
 
+fn group(mut table: TableReader<'_>) -> GroupEntry {
+    GroupEntry {
+        address: table.required("address", &GroupAddress),
+        keys: table.optional("keys", &PATHS),
+        place: table.finish(&GROUP, &SECTIONS),
+    }
+}
+
 /// A file in which every field is explained.
 pub fn sample() -> String {
     let given = |path: &str| -> Examples {
@@ -386,6 +433,10 @@ pub fn sample() -> String {
                 &[("protocol", "\"udp\""), ("port", "4713")],
                 &[("protocol", "\"tcp\""), ("port", "502")],
             ],
+            "group" => &[&[
+                ("address", "\"239.1.2.3\""),
+                ("keys", "[\"239.1.2.3.key\"]"),
+            ]],
             _ => &[&[]],
         }
     };

@@ -1,5 +1,7 @@
 //! What the values of fields look like that no other file has.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use bumpless_config::reading::{Describe, Each, Fault, Item, Lines, Shape, Text, fault, show};
 
 use super::prefix::Prefix;
@@ -51,6 +53,49 @@ impl Shape for NamePattern {
                 }
             }
             _ => fault(show(item)),
+        }
+    }
+}
+
+/// The address of a group.
+pub struct GroupAddress;
+
+impl Describe for GroupAddress {
+    fn accepts(&self) -> String {
+        "a multicast address of IPv4 such as \"239.1.2.3\"".into()
+    }
+}
+
+impl Shape for GroupAddress {
+    type Out = Ipv4Addr;
+    fn read(&self, item: &Item, _: &Lines) -> Result<Ipv4Addr, Vec<Fault>> {
+        let told = |wrong: String, right: Option<&str>| {
+            Err(vec![Fault {
+                line: None,
+                element: String::new(),
+                wrong,
+                right: right.map(Into::into),
+            }])
+        };
+        match item.as_str().and_then(|text| text.parse().ok()) {
+            Some(IpAddr::V4(group)) if group.octets()[..3] == [224, 0, 0] => told(
+                format!("is {group}, of those for routers' own messages"),
+                Some("another group: switches and routers treat 224.0.0.0/24 unlike all others"),
+            ),
+            Some(IpAddr::V4(group)) if group.is_multicast() => Ok(group),
+            Some(IpAddr::V4(host)) => told(
+                format!("is {host}, the address of one host"),
+                Some(
+                    "a group, 224.0.1.0 to 239.255.255.255; what goes to one host needs no [[group]]",
+                ),
+            ),
+            Some(IpAddr::V6(group)) => told(
+                format!("is {group}, of IPv6"),
+                Some(
+                    "a group of IPv4: those of IPv6 are not replicated, and their packets leave as they are",
+                ),
+            ),
+            None => fault(show(item)),
         }
     }
 }

@@ -29,9 +29,23 @@ impl ControlPlane {
     }
 
     fn follow(&mut self, config: Config) -> (Value, bool) {
-        let fixed = |it: &Config| (it.host.clone(), it.security.clone(), it.timing, it.limits);
+        let groups = |it: &Config| {
+            let groups = it.groups.iter();
+            groups
+                .map(|it| (it.address, it.keys.clone()))
+                .collect::<Vec<_>>()
+        };
+        let fixed = |it: &Config| {
+            (
+                it.host.clone(),
+                it.security.clone(),
+                it.timing,
+                it.limits,
+                groups(it),
+            )
+        };
         if fixed(&config) != fixed(&self.config) {
-            let words = "[host], [security], [timing] or [limits] is another one: those take a restart, which costs no flow \
+            let words = "[host], [security], [timing], [limits] or a [[group]] is another one: those take a restart, which costs no flow \
                          anything; [[monitor]] and [[network]] change while the daemon runs";
             return (refusal(words), false);
         }
@@ -105,7 +119,13 @@ impl ControlPlane {
         self.attachments = attachments;
         self.ports = ports;
         self.closed.set_cards(cards);
+        // Members are known by numbers of networks: both are told together, so that no packet comes in between.
+        self.members.tell_anew();
+        let members = self.look_for_members();
         self.tell(ToData::Attached(Box::new(attached)));
+        if let Some(members) = members {
+            self.tell(ToData::Members(members));
+        }
         if let Some(firewall) = &mut self.firewall {
             let rules = host::rules(&self.config, &self.attachments);
             if let Err(error) = firewall.replace(&rules) {

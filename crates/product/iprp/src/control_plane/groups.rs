@@ -1,0 +1,74 @@
+//! Groups: messages to all their members, and of which ones programs of this host are members.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use bumpless_base::Instant;
+use bumpless_secure::Refusal;
+
+use super::{ControlPlane, TICK};
+use crate::closed::{self, Refused};
+use crate::exchange::ToData;
+use crate::members::Members;
+
+impl ControlPlane {
+    /// Says something to all members of a group, on every network.
+    pub fn spread(&mut self, group: Ipv4Addr, message: &[u8]) {
+        let own = self.attachments.iter().map(|it| closed::Card {
+            ind: it.ind,
+            address: it.address,
+        });
+        let own: Vec<_> = own.collect();
+        let Some(frame) = self.groups.seal(group, &own, message) else {
+            return;
+        };
+        let to = SocketAddr::new(group.into(), self.config.host.control_port);
+        for card in (0..own.len()).filter(|card| own[*card].address.is_ipv4()) {
+            // A network that takes nothing at present is not the only one.
+            let _ = self.ports.send(card, &frame, to);
+        }
+    }
+
+    /// A frame that came for a group.
+    pub fn receive_for_group(&mut self, now: Instant, from: SocketAddr, frame: &mut [u8]) {
+        match self.groups.open(now, frame) {
+            Ok(it) => self.tell(ToData::Message {
+                peer: it.peer,
+                addresses: it.addresses,
+                kind: it.kind,
+                message: it.message,
+            }),
+            // It comes on each network, and on those of groups that are another program's.
+            Err(Refused::Repeated | Refused::Own) => {}
+            Err(Refused::Envelope(Refusal::UnknownKey(id))) => {
+                *self.state.refused.entry("unknown_key".into()).or_default() += 1;
+                let from = from.ip();
+                let words = format!(
+                    "{from} seals for a group with the key {id:04x}, which this host does not have: give all hosts of a group the same file in keys of [[group]]"
+                );
+                self.trouble(&format!("group key {from}"), words);
+            }
+            Err(refused) => self.refuse(from, refused),
+        }
+    }
+
+    /// Looks of which groups programs of this host are members, every tenth of a second.
+    pub fn follow_members(&mut self, now: Instant) {
+        if now.since(self.state.members_looked) < TICK {
+            return;
+        }
+        self.state.members_looked = now;
+        if let Some(members) = self.look_for_members() {
+            self.tell(ToData::Members(members));
+        }
+    }
+
+    /// What the data plane is to know of members from here on, if that has changed.
+    pub fn look_for_members(&mut self) -> Option<Members> {
+        let (members, result) = self.members.look(&self.attachments);
+        match result {
+            Ok(()) => self.no_trouble("members"),
+            Err(words) => self.trouble("members", words),
+        }
+        members
+    }
+}
