@@ -1,11 +1,18 @@
 //! What `bumpless guard` promises any program of a host: its flows have their budgets, whatever else arrives; and nothing is left.
 
+#[path = "guard/registration.rs"]
+mod registration;
 mod support;
 
 use std::net::UdpSocket;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use registration::{
+    a_closed_socket_ends_its_registration_and_what_is_wrong_has_its_cause,
+    a_program_in_c_gets_its_packets_under_junk_and_no_more_than_it_asked_for_until_it_is_killed,
+    who_is_not_in_the_group_may_not_register_and_without_one_nobody_may,
+};
 use serde_json::Value;
 use support::hosts::{Hosts, with_hosts};
 use support::process::{BUMPLESS, Process, json, said};
@@ -16,6 +23,9 @@ bumpless_testing::tests!(
     a_killed_guard_leaves_nothing_and_a_second_one_is_refused,
     everything_wrong_in_a_file_is_told_at_once,
     missing_rights_are_named_with_how_to_grant_them,
+    a_program_in_c_gets_its_packets_under_junk_and_no_more_than_it_asked_for_until_it_is_killed,
+    a_closed_socket_ends_its_registration_and_what_is_wrong_has_its_cause,
+    who_is_not_in_the_group_may_not_register_and_without_one_nobody_may,
 );
 
 const FILE: &str = "[guard]\ninterfaces = [\"na\"]\nsocket = \"guard.sock\"\n\

@@ -30,6 +30,17 @@ pub enum FlowId {
     Unknown,
 }
 
+impl FlowId {
+    /// Flows that every guard has, in their order behind the registered ones.
+    pub const BUILT_IN: [Self; 5] = [
+        Self::Resolution,
+        Self::Icmp,
+        Self::Fragments,
+        Self::Unregistered,
+        Self::Unknown,
+    ];
+}
+
 /// Which packets belong to a flow. If several match, the first of this list counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Match {
@@ -77,6 +88,14 @@ pub struct Flow {
     pub matches: Vec<Match>,
     /// How it is received.
     pub terms: Terms,
+}
+
+impl Flow {
+    /// One to which nothing belongs: the place of a flow that comes later.
+    pub const NONE: Self = Self {
+        matches: Vec::new(),
+        terms: Terms::CLOSED,
+    };
 }
 
 /// What is asked of a guard.

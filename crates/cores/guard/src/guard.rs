@@ -12,15 +12,6 @@ use crate::server::DeferrableServer;
 use crate::table::Table;
 use crate::waiting::{Item, Waiting};
 
-/// Flows that every guard has, behind the registered ones.
-const BUILT_IN: [FlowId; 5] = [
-    FlowId::Resolution,
-    FlowId::Icmp,
-    FlowId::Fragments,
-    FlowId::Unregistered,
-    FlowId::Unknown,
-];
-
 /// What became of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict<T> {
@@ -120,7 +111,7 @@ impl<T: Copy> Guard<T> {
             setup.unregistered,
             setup.unknown,
         ];
-        let all = registered.chain(BUILT_IN.into_iter().zip(built_in));
+        let all = registered.chain(FlowId::BUILT_IN.into_iter().zip(built_in));
         let room = setup.buffers - setup.reserve;
         Ok(Self {
             table: Table::new(&setup.flows)?,
@@ -253,7 +244,7 @@ impl<T: Copy> Guard<T> {
         match flow {
             FlowId::Registered(at) => Some(usize::from(at)).filter(|&at| at < self.registered),
             other => {
-                let at = BUILT_IN.iter().position(|&id| id == other)?;
+                let at = FlowId::BUILT_IN.iter().position(|&id| id == other)?;
                 Some(self.registered + at)
             }
         }

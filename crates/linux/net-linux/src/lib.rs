@@ -17,6 +17,7 @@ pub mod ping;
 pub mod poll;
 pub mod random;
 pub mod realtime;
+pub mod sockets;
 mod sys;
 pub mod terminal;
 pub mod udp;

@@ -251,6 +251,30 @@ impl Assembler {
     }
 }
 
+/// Most instructions that are carried out between the program's begin and an end of it, a helper's call taken for one.
+#[cfg(test)]
+pub fn longest_way(program: &[Instruction]) -> usize {
+    // From the end on: jumps lead ahead.
+    let mut from = vec![0; program.len() + 1];
+    for (at, it) in program.iter().enumerate().rev() {
+        let next = match it.code {
+            LOAD_WIDE => 2,
+            _ => 1,
+        };
+        let behind = |ahead: usize| from.get(at + ahead).copied().unwrap_or(0);
+        let jumped = 1 + usize::try_from(it.offset).unwrap_or(0);
+        let is_conditional =
+            matches!(it.code & 0x07, JUMP) && !matches!(it.code, CALL | EXIT | JUMP);
+        from[at] = 1 + match it.code {
+            EXIT => 0,
+            JUMP => behind(jumped),
+            _ if is_conditional => behind(next).max(behind(jumped)),
+            _ => behind(next),
+        };
+    }
+    from[0]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -5,17 +5,20 @@ use std::fmt;
 use std::io;
 
 use bumpless_base::Instant;
-use bumpless_guard::{FlowId, Guard, Rate, Setup, SetupError};
+use bumpless_guard::{Flow, FlowId, Guard, Rate, Setup, SetupError, Terms};
 
 use crate::assembler::Instruction;
 use crate::kernel::{self, Link, Map, MapKind, Mode, Program};
 use crate::layout::{
-    BUDGET_LEN, CAPACITY_MAX, COUNTS_LEN, Cause, KEY_LEN, Layout, PERIOD_MIN, PORTS_LEN,
+    BUDGET_LEN, CAPACITY_MAX, COUNTS_LEN, Cause, KEY_LEN, Layout, PERIOD_MIN, PORTS_LEN, budget,
 };
 use crate::program::{Maps, drop_all, pass_all, program};
 
 /// The first kernel with what the program uses: links of interfaces, the coarse clock, exchanging words.
 const OLDEST: &str = "5.12";
+
+/// Patterns with an address that a flow which comes later has at most.
+const PATTERNS_IN_ROOM: usize = 4;
 
 /// Why there is no filter.
 #[derive(Debug)]
@@ -79,10 +82,19 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Filter {
     program: Program,
-    counts: Map,
+    maps: MapSet,
     flows: Vec<FlowId>,
-    /// What the program refers to; the kernel keeps it as long as the program.
-    _others: [Map; 3],
+    setup: Setup,
+    layout: Layout,
+}
+
+/// What the program refers to.
+#[derive(Debug)]
+struct MapSet {
+    budgets: Map,
+    counts: Map,
+    ports: Map,
+    senders: Map,
 }
 
 impl Filter {
@@ -91,40 +103,66 @@ impl Filter {
     /// # Errors
     /// [`LoadError`].
     pub fn new(setup: &Setup) -> Result<Self, LoadError> {
+        Self::with_room(setup, 0)
+    }
+
+    /// The same with room for `room` flows behind those of the setup, which come and go by [`Filter::set_flow`].
+    ///
+    /// # Errors
+    /// [`LoadError`].
+    pub fn with_room(setup: &Setup, room: usize) -> Result<Self, LoadError> {
         check(setup)?;
-        let guard = Guard::<()>::new(setup, Instant::from_nanos(0)).map_err(LoadError::Setup)?;
-        let layout = Layout::new(setup);
-        let refused = |what| move |error: io::Error| classified(what, error);
-        let map = |kind, key_len, value_len, entries| {
-            Map::new(kind, key_len, value_len, entries).map_err(refused("make a map"))
-        };
-        let budgets = map(MapKind::Array, 4, BUDGET_LEN, layout.flows())?;
-        let counts = map(MapKind::ArrayPerProcessor, 4, COUNTS_LEN, layout.flows())?;
-        let ports = map(MapKind::Array, 4, PORTS_LEN, 1)?;
-        let senders = map(MapKind::Hash, KEY_LEN, 4, layout.senders.len().max(1))?;
-        let fill = |map: &Map, key: &[u8], value: &[u8]| {
-            map.put(key, value).map_err(refused("fill a map"))
-        };
-        for (at, budget) in (0u32..).zip(layout.budgets(kernel::now())) {
-            fill(&budgets, &at.to_ne_bytes(), &budget)?;
+        Guard::<()>::new(setup, Instant::from_nanos(0)).map_err(LoadError::Setup)?;
+        let setup = roomy(setup, room);
+        let all = setup.flows.len();
+        if all > Setup::MAX_FLOWS {
+            return Err(LoadError::Setup(SetupError::TooManyFlows(all)));
         }
-        fill(&ports, &[0; 4], &layout.ports)?;
-        for (key, flow) in &layout.senders {
-            fill(&senders, key, &flow.to_ne_bytes())?;
-        }
-        let maps = Maps {
-            budgets: budgets.number(),
-            counts: counts.number(),
-            ports: ports.number(),
-            senders: senders.number(),
-        };
-        let code = program(layout.registered, layout.shapes, maps);
+        let layout = Layout::new(&setup);
+        let maps = MapSet::new(&layout, room).map_err(|error| classified("make a map", error))?;
+        maps.fill(&layout)
+            .map_err(|error| classified("fill a map", error))?;
+        let mut shapes = layout.shapes;
+        shapes.port_from |= room > 0;
+        shapes.answers |= room > 0;
+        let code = program(layout.registered, shapes, maps.numbers());
+        let program =
+            Program::load(&code).map_err(|error| classified("load the program", error))?;
         Ok(Self {
-            program: Program::load(&code).map_err(refused("load the program"))?,
-            counts,
-            flows: guard.flows().collect(),
-            _others: [budgets, ports, senders],
+            program,
+            maps,
+            flows: flows(&setup),
+            setup,
+            layout,
         })
+    }
+
+    /// Has the flow with number `at` be this one from the next frame on, with its budget whole and its counts zero; one to which nothing
+    /// belongs is none. The other flows' budgets and counts go on.
+    ///
+    /// # Errors
+    /// There is no such number, another flow has one of its patterns, or its rate cannot be held: nothing has changed. Or the kernel's.
+    pub fn set_flow(&mut self, at: u16, flow: Flow) -> Result<(), LoadError> {
+        let mut setup = self.setup.clone();
+        let Some(place) = setup.flows.get_mut(usize::from(at)) else {
+            return Err(LoadError::Setup(SetupError::NoMatch(at)));
+        };
+        *place = flow;
+        check(&setup)?;
+        overlap(&setup, at).map_err(LoadError::Setup)?;
+        let layout = Layout::new(&setup);
+        let terms = |setup: &Setup| setup.flows[usize::from(at)].terms;
+        let changed = self
+            .maps
+            .change(&self.layout, &layout, (at, &terms(&setup)));
+        if let Err(error) = changed {
+            // Back, as far as the kernel lets it.
+            let before = (at, &terms(&self.setup));
+            let _ = self.maps.change(&layout, &self.layout, before);
+            return Err(classified("change a flow", error));
+        }
+        (self.setup, self.layout) = (setup, layout);
+        Ok(())
     }
 
     /// A filter that passes every frame uncounted: what the cost of another one is compared with.
@@ -151,13 +189,17 @@ impl Filter {
         })
     }
 
-    /// What happened to the frames of each flow, the registered ones first.
+    /// What happened to the frames of each flow, the registered ones first, those to which nothing belongs left out.
     ///
     /// # Errors
     /// The kernel's.
     pub fn counts(&self) -> io::Result<Vec<(FlowId, Counts)>> {
         let all = (0u32..).zip(&self.flows);
-        all.map(|(at, &flow)| Ok((flow, sum(&self.counts.get(&at.to_ne_bytes())?))))
+        let used = all.filter(|(_, flow)| match flow {
+            FlowId::Registered(at) => !self.setup.flows[usize::from(*at)].matches.is_empty(),
+            _ => true,
+        });
+        used.map(|(at, &flow)| Ok((flow, sum(&self.maps.counts.get(&at.to_ne_bytes())?))))
             .collect()
     }
 
@@ -190,6 +232,96 @@ impl Filter {
     pub(crate) fn attach(&self, interface: u32, mode: Mode) -> io::Result<Link> {
         self.program.attach(interface, mode)
     }
+}
+
+impl MapSet {
+    fn new(layout: &Layout, room: usize) -> io::Result<Self> {
+        let flows = layout.flows();
+        Ok(Self {
+            budgets: Map::new(MapKind::Array, 4, BUDGET_LEN, flows)?,
+            counts: Map::new(MapKind::ArrayPerProcessor, 4, COUNTS_LEN, flows)?,
+            ports: Map::new(MapKind::Array, 4, PORTS_LEN, 1)?,
+            senders: Map::new(
+                MapKind::Hash,
+                KEY_LEN,
+                4,
+                (layout.senders.len() + room * PATTERNS_IN_ROOM).max(1),
+            )?,
+        })
+    }
+
+    fn numbers(&self) -> Maps {
+        Maps {
+            budgets: self.budgets.number(),
+            counts: self.counts.number(),
+            ports: self.ports.number(),
+            senders: self.senders.number(),
+        }
+    }
+
+    fn fill(&self, layout: &Layout) -> io::Result<()> {
+        for (at, budget) in (0u32..).zip(layout.budgets(kernel::now())) {
+            self.budgets.put(&at.to_ne_bytes(), &budget)?;
+        }
+        self.ports.put(&[0; 4], &layout.ports)?;
+        for (key, flow) in &layout.senders {
+            self.senders.put(key, &flow.to_ne_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// From one layout to another that differs in the flow `at`: budget and counts first, then what leads to them.
+    fn change(&self, from: &Layout, to: &Layout, (at, terms): (u16, &Terms)) -> io::Result<()> {
+        let number = u32::from(at).to_ne_bytes();
+        for key in from.senders.keys() {
+            if !to.senders.contains_key(key) {
+                self.senders.remove(key)?;
+            }
+        }
+        self.budgets.put(&number, &budget(terms, kernel::now()))?;
+        self.counts
+            .put(&number, &vec![0; self.counts.value_len()])?;
+        for (key, flow) in &to.senders {
+            if from.senders.get(key) != Some(flow) {
+                self.senders.put(key, &flow.to_ne_bytes())?;
+            }
+        }
+        match from.ports == to.ports {
+            true => Ok(()),
+            false => self.ports.put(&[0; 4], &to.ports),
+        }
+    }
+}
+
+/// The setup with so many flows to which nothing belongs behind its own.
+fn roomy(setup: &Setup, room: usize) -> Setup {
+    let mut setup = setup.clone();
+    let all = setup.flows.len() + room;
+    setup.flows.resize(all, Flow::NONE);
+    setup
+}
+
+/// Every flow's name, in the order of the maps.
+fn flows(setup: &Setup) -> Vec<FlowId> {
+    let registered = (0u16..).zip(&setup.flows);
+    let registered = registered.map(|(at, _)| FlowId::Registered(at));
+    registered.chain(FlowId::BUILT_IN).collect()
+}
+
+/// Whether another flow has a pattern of the flow `at`.
+fn overlap(setup: &Setup, at: u16) -> Result<(), SetupError> {
+    let own = &setup.flows[usize::from(at)];
+    for (other, flow) in (0u16..).zip(&setup.flows) {
+        let mut both = flow.matches.iter().filter(|it| own.matches.contains(it));
+        if let Some(&both) = both.next().filter(|_| other != at) {
+            return Err(SetupError::Overlap {
+                first: other,
+                second: at,
+                both,
+            });
+        }
+    }
+    Ok(())
 }
 
 fn classified(what: &'static str, cause: io::Error) -> LoadError {

@@ -9,6 +9,7 @@ use crate::assembler::Instruction;
 const MAP_CREATE: libc::c_long = 0;
 const MAP_LOOK_UP: libc::c_long = 1;
 const MAP_UPDATE: libc::c_long = 2;
+const MAP_REMOVE: libc::c_long = 3;
 const PROGRAM_LOAD: libc::c_long = 5;
 const PROGRAM_TEST_RUN: libc::c_long = 10;
 const PROGRAM_BY_ID: libc::c_long = 13;
@@ -164,6 +165,29 @@ impl Map {
             flags: 0,
         };
         bpf(MAP_UPDATE, &mut arguments).map(drop)
+    }
+
+    /// Takes a key out, if it is in.
+    pub fn remove(&self, key: &[u8]) -> io::Result<()> {
+        if key.len() != self.key_len {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let mut arguments = ElementArguments {
+            map: self.number() as u32,
+            padding: 0,
+            key: key.as_ptr() as u64,
+            value: 0,
+            flags: 0,
+        };
+        match bpf(MAP_REMOVE, &mut arguments) {
+            Err(error) if error.raw_os_error() != Some(libc::ENOENT) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Bytes of a value, those of all processors together.
+    pub const fn value_len(&self) -> usize {
+        self.value_len
     }
 
     /// The value at `key`; those of all processors, one behind the other.

@@ -101,13 +101,13 @@ pub struct Layout {
     /// The table of ports.
     pub ports: Vec<u8>,
     /// Flows by pattern with address.
-    pub senders: Vec<([u8; KEY_LEN], u32)>,
+    pub senders: HashMap<[u8; KEY_LEN], u32>,
     /// Terms of all flows, the five that every guard has behind the registered ones.
     terms: Vec<Terms>,
 }
 
 impl Layout {
-    /// The maps of a setup that `bumpless_guard::Guard` accepts.
+    /// The maps of a setup that `bumpless_guard::Guard` accepts, but for flows to which nothing belongs.
     pub fn new(setup: &Setup) -> Self {
         let registered = setup.flows.len() as u32;
         let unregistered = (registered + 3) as u16;
@@ -146,7 +146,7 @@ impl Layout {
             registered,
             shapes,
             ports: ports.iter().flat_map(|entry| entry.to_ne_bytes()).collect(),
-            senders: senders.into_iter().collect(),
+            senders,
             terms: of_flows.chain(built_in).collect(),
         }
     }
@@ -158,26 +158,28 @@ impl Layout {
 
     /// Budgets whose first periods begin at `now`, nanoseconds on the kernel's monotonic clock.
     pub fn budgets(&self, now: u64) -> Vec<[u8; BUDGET_LEN]> {
-        let one = |terms: &Terms| {
-            let (capacity, period) = match (terms.queue, terms.rate) {
-                (0, _) => (0, 0),
-                (_, None) => (1, 0),
-                (_, Some(rate)) => (u64::from(rate.capacity), rate.period.as_nanos()),
-            };
-            let mut bytes = [0; BUDGET_LEN];
-            for (at, value) in [
-                (budget::CAPACITY, capacity),
-                (budget::PERIOD, period),
-                (budget::START, now),
-                (budget::END, now + period),
-            ] {
-                let at = at as usize;
-                bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
-            }
-            bytes
-        };
-        self.terms.iter().map(one).collect()
+        self.terms.iter().map(|terms| budget(terms, now)).collect()
     }
+}
+
+/// The budget of these terms whose first period begins at `now`, nanoseconds on the kernel's monotonic clock.
+pub fn budget(terms: &Terms, now: u64) -> [u8; BUDGET_LEN] {
+    let (capacity, period) = match (terms.queue, terms.rate) {
+        (0, _) => (0, 0),
+        (_, None) => (1, 0),
+        (_, Some(rate)) => (u64::from(rate.capacity), rate.period.as_nanos()),
+    };
+    let mut bytes = [0; BUDGET_LEN];
+    for (at, value) in [
+        (budget::CAPACITY, capacity),
+        (budget::PERIOD, period),
+        (budget::START, now),
+        (budget::END, now + period),
+    ] {
+        let at = at as usize;
+        bytes[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+    }
+    bytes
 }
 
 const fn bit(transport: Transport) -> i32 {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 
 use bumpless_capture::interfaces;
-use bumpless_guard::{FlowId, Setup};
+use bumpless_guard::{Flow, FlowId, Setup};
 use bumpless_net_linux::capabilities::Missing;
 
 use crate::filter::{Counts, Filter, LoadError};
@@ -134,8 +134,20 @@ impl Reception {
     /// # Errors
     /// Everything that is wrong; then there is no filter anywhere.
     pub fn start(setup: &Setup, names: &[String]) -> Result<Self, Vec<StartError>> {
+        Self::start_with_room(setup, 0, names)
+    }
+
+    /// The same with room for so many flows behind those of the setup ([`Reception::set_flow`]).
+    ///
+    /// # Errors
+    /// As [`Reception::start`].
+    pub fn start_with_room(
+        setup: &Setup,
+        room: usize,
+        names: &[String],
+    ) -> Result<Self, Vec<StartError>> {
         let (mut held, mut errors) = (Vec::new(), Vec::new());
-        for it in Self::start_where_possible(setup, names)?.interfaces {
+        for it in Self::attach_all(setup, room, names)?.interfaces {
             match it.state {
                 Err(error) => errors.push(StartError::Attach(it.name, error)),
                 Ok(_) => held.push(it),
@@ -153,12 +165,16 @@ impl Reception {
     /// # Errors
     /// What keeps it from all of them.
     pub fn start_where_possible(setup: &Setup, names: &[String]) -> Result<Self, Vec<StartError>> {
+        Self::attach_all(setup, 0, names)
+    }
+
+    fn attach_all(setup: &Setup, room: usize, names: &[String]) -> Result<Self, Vec<StartError>> {
         let missing = missing();
         if !missing.is_empty() {
             return Err(vec![StartError::Rights(missing)]);
         }
         let guarded = |name: &String| {
-            let filter = Filter::new(setup)?;
+            let filter = Filter::with_room(setup, room)?;
             let state = attach(&filter, name);
             let name = name.clone();
             Ok(Guarded {
@@ -188,6 +204,22 @@ impl Reception {
             });
         }
         Ok(())
+    }
+
+    /// Has the flow with number `at` be this one on all interfaces ([`Filter::set_flow`]).
+    ///
+    /// # Errors
+    /// [`LoadError`]; then the flow is nowhere.
+    pub fn set_flow(&mut self, at: u16, flow: &Flow) -> Result<(), LoadError> {
+        let mut filters = self.interfaces.iter_mut().map(|it| &mut it.filter);
+        let result = filters.try_for_each(|filter| filter.set_flow(at, flow.clone()));
+        if result.is_err() {
+            for it in &mut self.interfaces {
+                // What the kernel does not take back goes with the filter.
+                let _ = it.filter.set_flow(at, Flow::NONE);
+            }
+        }
+        result
     }
 
     /// Has `open` pass every frame on all interfaces, in the place of what is there: no driver begins anew.

@@ -9,6 +9,7 @@ use bumpless_testing::skip;
 
 bumpless_testing::tests![
     every_frame_is_decided_on_as_by_the_core,
+    flows_that_come_and_go_are_decided_on_as_by_the_core_and_cost_no_other_its_budget,
     periods_follow_one_another_from_the_start,
     processors_share_a_budget_to_the_frame,
     a_setup_without_addresses_is_decided_on_as_by_the_core,
@@ -207,6 +208,12 @@ fn ipv6(draw: &mut Draw, frame: &mut Vec<u8>, (protocol, packet): &(u8, Vec<u8>)
 /// Hands frames to both; every answer and, in the end, every count is the same.
 fn compare(setup: &Setup, seed: u64, count: usize) {
     let filter = Filter::new(setup).expect("the kernel takes the program");
+    decides_as_the_core(&filter, setup, seed, count);
+}
+
+/// The same with a filter that was used before.
+fn decides_as_the_core(filter: &Filter, setup: &Setup, seed: u64, count: usize) {
+    let before = filter.counts().expect("counts");
     let now = Instant::from_nanos(1);
     let mut guard = Guard::new(setup, now).expect("a setup");
     let mut draw = Draw(seed << 32);
@@ -228,9 +235,13 @@ fn compare(setup: &Setup, seed: u64, count: usize) {
         assert_eq!(passed, taken, "frame {number} of seed {seed}: {frame:02x?}");
     }
     let mut flows_with_frames = 0;
-    for (flow, counts) in filter.counts().expect("counts") {
+    for ((flow, counts), (_, earlier)) in filter.counts().expect("counts").into_iter().zip(before) {
         let expected = guard.counts(flow).expect("a flow");
-        let told = (counts.passed, counts.capacity, counts.closed);
+        let told = (
+            counts.passed - earlier.passed,
+            counts.capacity - earlier.capacity,
+            counts.closed - earlier.closed,
+        );
         assert_eq!(
             told,
             (expected.taken, expected.capacity, expected.queue_full),
@@ -265,6 +276,65 @@ fn a_setup_without_addresses_is_decided_on_as_by_the_core() {
         open(),
     );
     compare(&setup, 4, 5_000);
+}
+
+/// V-81: a filter in which flows came and went decides as one that had those that stay from the start.
+fn flows_that_come_and_go_are_decided_on_as_by_the_core_and_cost_no_other_its_budget() {
+    need_programs();
+    let whole = setup();
+    let mut begun = whole.clone();
+    let later = begun.flows.split_off(2);
+    let mut filter = Filter::with_room(&begun, later.len() + 1).expect("the kernel takes it");
+    let junk = [0x11; 64];
+    assert!(filter.passes(&junk, 599).expect("a run"));
+    let guest = |from: [u8; 4], port| Flow {
+        matches: vec![
+            Match::PortFrom(Transport::Udp, port, from.into()),
+            Match::Port(Transport::Tcp, port),
+        ],
+        terms: terms(5),
+    };
+    // All places are taken and given back, once with the port of a flow that stays.
+    for (at, port) in (2u16..).zip([53, 502, 4700, 9, 22, 0]) {
+        let flow = guest([10, 0, 0, 9], port);
+        filter.set_flow(at, flow).expect("a place");
+    }
+    assert_eq!(filter.counts().expect("counts").len(), 2 + 6 + 5);
+    // What is counted of a guest is not its successor's.
+    let mut to_guest = vec![0x11; 12];
+    to_guest.extend([8, 0, 0x45, 0, 0, 28, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 9]);
+    to_guest.extend(OURS);
+    to_guest.extend([0x30, 0x39, 0x12, 0x5c, 0, 8, 0, 0]);
+    assert!(filter.passes(&to_guest, 5).expect("a run"));
+    assert!(!filter.passes(&to_guest, 1).expect("a run"));
+    let taken = filter
+        .set_flow(7, guest(PARTNER, 4700))
+        .expect_err("its port is another's");
+    assert!(taken.to_string().contains("both claim"), "{taken}");
+    assert!(
+        filter.set_flow(8, guest(PARTNER, 7)).is_err(),
+        "there is no such place"
+    );
+    for at in 2..8 {
+        filter.set_flow(at, Flow::NONE).expect("the place again");
+    }
+    for (at, flow) in (2u16..).zip(later) {
+        filter.set_flow(at, flow).expect("a place");
+    }
+    // One of the unknown's 600 is left, whatever came and went.
+    assert!(filter.passes(&junk, 1).expect("a run"));
+    assert!(!filter.passes(&junk, 1).expect("a run"));
+    let told = filter.counts().expect("counts");
+    assert!(told[2..7].iter().all(|(_, it)| *it == Counts::default()));
+    let unknown = Counts {
+        passed: 600,
+        capacity: 1,
+        closed: 0,
+    };
+    assert_eq!(told.last().expect("the unknown").1, unknown);
+    let mut setup = whole;
+    setup.unknown = terms(0);
+    decides_as_the_core(&filter, &setup, 5, 5_000);
 }
 
 /// V-14 in the kernel: the budget is whole again each period, and not before.

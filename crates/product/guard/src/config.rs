@@ -12,6 +12,7 @@ use bumpless_config::{Problem, read_configuration};
 use bumpless_guard::Setup;
 use bumpless_reception::{NamedFlow, Rest, setup};
 
+pub use check::in_words;
 pub use schema::sample;
 
 /// What a host's file says.
@@ -23,6 +24,31 @@ pub struct Config {
     pub rest: Rest,
     /// The flows.
     pub flows: Vec<NamedFlow>,
+    /// What programs may register; `None`: nothing.
+    pub registration: Option<Registration>,
+}
+
+/// What programs may register.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Registration {
+    /// Name or number of the group whose members may.
+    pub group: String,
+    /// Path of the socket at which they do; `None`: the usual one.
+    pub socket: Option<PathBuf>,
+    /// So many sockets at most.
+    pub flows: usize,
+    /// What share of a processor their packets may take together, percent.
+    pub processor_percent: u64,
+    /// The highest priority that they may have.
+    pub priority_max: u8,
+}
+
+impl Registration {
+    /// Path of the socket, where paths that are not absolute begin at `folder`.
+    pub fn socket_path(&self, folder: &Path) -> PathBuf {
+        let named = self.socket.as_ref().map(|path| folder.join(path));
+        named.unwrap_or_else(|| PathBuf::from(bumpless_registration::USUAL_SOCKET))
+    }
 }
 
 /// The host itself.
@@ -78,6 +104,20 @@ impl Config {
             .iter()
             .map(|flow| f64::from(flow.rate.capacity) / flow.rate.period.as_secs_f64());
         (rest + flows.sum::<f64>()) * self.host.interfaces.len() as f64
+    }
+
+    /// So many flows may come besides those of the file.
+    pub fn room(&self) -> usize {
+        self.registration.as_ref().map_or(0, |it| it.flows)
+    }
+
+    /// The share of a processor that all budgets take, those that programs may register among them, percent.
+    pub fn reserved_percent(&self) -> f64 {
+        let registered = self
+            .registration
+            .as_ref()
+            .map_or(0, |it| it.processor_percent);
+        self.load_percent() + registered as f64
     }
 
     /// The share of a processor that they take, percent.

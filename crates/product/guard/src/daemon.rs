@@ -1,23 +1,27 @@
 //! Starting, looking after the interfaces, ending.
 
-use std::collections::BTreeMap;
+mod state;
+mod told;
+
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bumpless_guard::Setup;
-use bumpless_node::control::{ControlServer, Handler, refusal};
-use bumpless_node::{InstanceLock, LockError, key_file, reception};
-use bumpless_reception::{InterfaceReport, Reception, StartError, survey};
+use bumpless_node::control::{ControlServer, Handler};
+use bumpless_node::{InstanceLock, LockError, key_file};
+use bumpless_reception::{StartError, survey};
 use serde_json::{Value, json};
 
 use crate::config::Config;
 use crate::event;
+use crate::programs::Programs;
 use crate::request::{Request, socket_path};
+use state::{Admission, Shared};
+use told::Told;
 
 /// Between two looks at whether the daemon is to end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -42,6 +46,8 @@ pub enum RunError {
     Lock(LockError),
     /// The control socket.
     Socket(io::Error),
+    /// The socket for programs.
+    Registration(PathBuf, io::Error),
 }
 
 impl fmt::Display for RunError {
@@ -64,6 +70,12 @@ impl fmt::Display for RunError {
             }
             Self::Lock(error) => error.fmt(f),
             Self::Socket(error) => write!(f, "cannot open the control socket: {error}"),
+            Self::Registration(path, error) => write!(
+                f,
+                "cannot open the socket {} at which programs register: {error}; name another one as `socket` in [registration], or leave \
+                 `group` out",
+                path.display()
+            ),
         }
     }
 }
@@ -80,34 +92,23 @@ pub fn check_host(config: &Config) -> Vec<StartError> {
 /// # Errors
 /// [`RunError`]. Whatever it ends by, no program of it is left on an interface.
 pub fn run(config: Config, file: &Path, options: &Options) -> Result<(), RunError> {
-    let socket = socket_path(&config, key_file::folder_of(Some(file)));
+    let folder = key_file::folder_of(Some(file));
+    let socket = socket_path(&config, folder);
     let lock = PathBuf::from(format!("{}.lock", socket.display()));
     let _lock = InstanceLock::take(&lock).map_err(RunError::Lock)?;
-    let setup = config.setup();
-    let held = Reception::start(&setup, &config.host.interfaces).map_err(|errors| {
+    let asked = config.registration.as_ref();
+    let at = asked.map_or_else(PathBuf::new, |it| it.socket_path(folder));
+    let shared = Shared::start(&config, at.clone()).map_err(|errors| {
         // Rights are asked for first; what else is wrong is to be told, too.
         let all = check_host(&config);
         RunError::Reception(if all.is_empty() { errors } else { all })
     })?;
-    let shared = Arc::new(Shared {
-        names: config.flows.iter().map(|flow| flow.name.clone()).collect(),
-        load_percent: config.load_percent(),
-        setup,
-        started: Instant::now(),
-        held: Mutex::new(held),
-    });
+    let shared = Arc::new(shared);
+    let programs = asked.map(|it| Programs::listen(&at, &it.group)).transpose();
+    let programs = programs.map_err(|error| RunError::Registration(at, error))?;
     let asking = Asking(Arc::clone(&shared));
     let _server = ControlServer::start(&socket, None, asking).map_err(RunError::Socket)?;
-    let mut told = Told::new(options.json);
-    told.started(&shared);
-    let mut due = Instant::now() + ROUND;
-    while !options.stop.load(Ordering::Relaxed) {
-        thread::sleep(LOOK);
-        if Instant::now() >= due {
-            due = Instant::now() + ROUND;
-            told.round(&shared);
-        }
-    }
+    guard(&shared, programs, options);
     event::say(
         options.json,
         "stopped",
@@ -117,22 +118,23 @@ pub fn run(config: Config, file: &Path, options: &Options) -> Result<(), RunErro
     Ok(())
 }
 
-/// What the daemon's threads share.
-struct Shared {
-    names: Vec<String>,
-    load_percent: f64,
-    setup: Setup,
-    started: Instant,
-    held: Mutex<Reception>,
-}
-
-impl Shared {
-    fn report(&self, look_after: bool) -> io::Result<Vec<InterfaceReport>> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if look_after {
-            held.look_after();
+/// Looks after interfaces and programs until it is to end.
+fn guard(shared: &Shared, mut programs: Option<Programs>, options: &Options) {
+    let mut told = Told::new(options.json);
+    told.started(shared);
+    let mut due = Instant::now() + ROUND;
+    while !options.stop.load(Ordering::Relaxed) {
+        match &mut programs {
+            Some(programs) => programs.serve(LOOK, &mut Admission(shared)),
+            None => thread::sleep(LOOK),
         }
-        held.report()
+        if Instant::now() >= due {
+            due = Instant::now() + ROUND;
+            if let Some(programs) = &mut programs {
+                programs.look_after(&mut Admission(shared));
+            }
+            told.round(shared);
+        }
     }
 }
 
@@ -147,21 +149,7 @@ impl Handler for Asking {
     }
 
     fn handle(&mut self, Request::Status: Request) -> Value {
-        let shared = &self.0;
-        let reports = match shared.report(false) {
-            Ok(reports) => reports,
-            Err(error) => {
-                return refusal(format_args!("the kernel does not give the counts: {error}"));
-            }
-        };
-        json!({
-            "schema": "bumpless.guard.status/1",
-            "pid": std::process::id(),
-            "uptime_s": shared.started.elapsed().as_secs_f64(),
-            "budgets_percent_of_processor": shared.load_percent,
-            "interfaces": reception::interfaces(&reports, &shared.setup, &shared.names),
-            "weaknesses": reception::weaknesses(&reports),
-        })
+        self.0.status()
     }
 }
 
@@ -170,108 +158,5 @@ pub fn flows_in_words(count: usize) -> String {
     match count {
         1 => "1 flow".to_owned(),
         count => format!("{count} flows"),
-    }
-}
-
-/// What was told already, so that it is told once.
-struct Told {
-    json: bool,
-    modes: BTreeMap<String, Option<&'static str>>,
-    /// Frames dropped, by interface and flow, and whether the last round had some.
-    dropped: BTreeMap<(String, String), (u64, bool)>,
-}
-
-impl Told {
-    const fn new(json: bool) -> Self {
-        Self {
-            json,
-            modes: BTreeMap::new(),
-            dropped: BTreeMap::new(),
-        }
-    }
-
-    fn started(&mut self, shared: &Shared) {
-        let Ok(reports) = shared.report(false) else {
-            return;
-        };
-        for it in &reports {
-            let mode = it.mode.map(|mode| mode.name());
-            self.modes.insert(it.name.clone(), mode);
-            let how = mode.unwrap_or("not");
-            let words = match &it.weakness {
-                None => format!("{}: guarded ({how})", it.name),
-                Some(weakness) => format!("{}: guarded ({how}); weakness: {weakness}", it.name),
-            };
-            event::say(
-                self.json,
-                "guarded",
-                json!({"interface": it.name, "mode": mode}),
-                &words,
-            );
-        }
-        let words = format!(
-            "runs with {}; all budgets together take {:.1} % of a processor at most",
-            flows_in_words(shared.names.len()),
-            shared.load_percent
-        );
-        event::say(self.json, "started", json!({"flows": shared.names}), &words);
-    }
-
-    fn round(&mut self, shared: &Shared) {
-        let Ok(reports) = shared.report(true) else {
-            return;
-        };
-        for it in &reports {
-            self.mode(it);
-            for (flow, counts) in &it.flows {
-                let name = reception::name(*flow, &shared.names);
-                self.drops((&it.name, name), counts.capacity + counts.closed);
-            }
-        }
-    }
-
-    fn mode(&mut self, it: &InterfaceReport) {
-        let mode = it.mode.map(|mode| mode.name());
-        let before = self.modes.insert(it.name.clone(), mode);
-        if before == Some(mode) {
-            return;
-        }
-        let about = json!({"interface": it.name, "mode": mode});
-        match mode {
-            Some(mode) => {
-                let words = format!("{}: guarded again ({mode})", it.name);
-                event::say(self.json, "guarded", about, &words);
-            }
-            None => {
-                let why = it.weakness.as_deref().unwrap_or_default();
-                let words = format!("{}: guarded no more: {why}", it.name);
-                event::say(self.json, "unguarded", about, &words);
-            }
-        }
-    }
-
-    /// Says when frames of a flow begin to be dropped, and when that has ended.
-    fn drops(&mut self, (interface, flow): (&str, &str), dropped: u64) {
-        let key = (interface.to_owned(), flow.to_owned());
-        let (before, was_dropping) = self.dropped.get(&key).copied().unwrap_or_default();
-        let is_dropping = dropped > before;
-        self.dropped.insert(key, (dropped, is_dropping));
-        let about = json!({"interface": interface, "flow": flow, "dropped": dropped});
-        match (was_dropping, is_dropping) {
-            (false, true) => {
-                let words = format!(
-                    "{interface}: more than its budget of {flow}: {} dropped",
-                    dropped - before
-                );
-                event::say(self.json, "dropping", about, &words);
-            }
-            (true, false) => {
-                let words = format!(
-                    "{interface}: {flow} within its budget again; {dropped} dropped since the start"
-                );
-                event::say(self.json, "not_dropping", about, &words);
-            }
-            _ => {}
-        }
     }
 }

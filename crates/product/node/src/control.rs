@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 pub use self::client::{Station, request};
-pub use self::server::{CALLERS_MAX, ControlServer};
+pub use self::server::{CALLERS_MAX, ControlServer, put_socket};
 
 /// What can be asked of a running node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

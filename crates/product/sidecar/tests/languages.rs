@@ -62,8 +62,8 @@ fn scripted(place: &Path, text: &str) -> Command {
 fn the_header_compiles_without_a_warning_in_c_and_cpp() {
     let compiler = need_compiler();
     let place = tempfile::tempdir().expect("a folder");
-    let text =
-        "#include <bumpless.h>\nint use(void);\nint use(void) { return BUMPLESS_PROTOCOL; }\n";
+    let text = "#include <bumpless.h>\n#include <bumpless_guard.h>\nint use(void);\n\
+                int use(void) { return BUMPLESS_PROTOCOL + bumpless_guard_register(0, NULL, BUMPLESS_GUARD_SOCKET, NULL, 0); }\n";
     for (name, arguments) in [
         ("use.c", &["-std=c99", "-pedantic"][..]),
         ("use.c", &["-std=c17"]),
@@ -93,7 +93,14 @@ fn the_library_installs_with_pkg_config_and_a_program_links_with_it() {
     let place = tempfile::tempdir().expect("a folder");
     let (build, prefix) = (place.path().join("build"), place.path().join("prefix"));
     fs::create_dir(&build).expect("a folder");
-    for name in ["bumpless.h", "bumpless.c", "bumpless.pc.in", "Makefile"] {
+    for name in [
+        "bumpless.h",
+        "bumpless.c",
+        "bumpless_guard.h",
+        "bumpless_guard.c",
+        "bumpless.pc.in",
+        "Makefile",
+    ] {
         fs::copy(c().join(name), build.join(name)).expect("a copy");
     }
     let told = format!("PREFIX={}", prefix.display());

@@ -56,10 +56,39 @@ pub fn lines(status: &Value) -> Vec<String> {
         let flows = interface["flows"].as_array().into_iter().flatten();
         lines.extend(flows.map(|flow| row(flow, with_rates)));
     }
+    lines.push(registration(&status["registration"]));
     let weaknesses = status["weaknesses"].as_array().into_iter().flatten();
     let weaknesses = weaknesses.filter_map(Value::as_str);
     lines.extend(weaknesses.map(|weakness| format!("weakness: {weakness}")));
     lines
+}
+
+/// Who may register sockets, how much is left, and what was refused.
+fn registration(told: &Value) -> String {
+    if told["allowed"] != true {
+        return "programs may not register sockets of theirs".to_owned();
+    }
+    let refused: Vec<_> = told["refused"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, count)| **count != 0)
+        .map(|(cause, count)| format!("{cause} {count}"))
+        .collect();
+    format!(
+        "registered by programs: {} of {} sockets, {:.1} of {} % of a processor; group {} may, at {}; refused: {}",
+        told["flows"],
+        told["flows_max"],
+        told["percent_of_processor"].as_f64().unwrap_or_default(),
+        told["percent_of_processor_max"],
+        told["group"].as_str().unwrap_or_default(),
+        told["socket"].as_str().unwrap_or_default(),
+        if refused.is_empty() {
+            "none".to_owned()
+        } else {
+            refused.join(", ")
+        }
+    )
 }
 
 fn heading(with_rates: bool) -> String {
@@ -69,7 +98,7 @@ fn heading(with_rates: bool) -> String {
         ""
     };
     format!(
-        "  {:<24} {:>16} {:>12} {:>14} {:>12}{rates}",
+        "  {:<32} {:>16} {:>12} {:>14} {:>12}{rates}",
         "flow", "budget", "passed", "beyond budget", "closed"
     )
 }
@@ -90,7 +119,7 @@ fn row(flow: &Value, with_rates: bool) -> String {
         false => String::new(),
     };
     format!(
-        "  {:<24} {budget:>16} {:>12} {:>14} {:>12}{rates}",
+        "  {:<32} {budget:>16} {:>12} {:>14} {:>12}{rates}",
         flow["name"].as_str().unwrap_or_default(),
         number(&flow["passed"]),
         number(&flow["dropped"]["capacity"]),
@@ -104,6 +133,8 @@ mod tests {
 
     fn status(pid: u32, uptime: f64, passed: u64, beyond: u64) -> Value {
         json!({"pid": pid, "uptime_s": uptime, "budgets_percent_of_processor": 3.0, "weaknesses": ["none to speak of"],
+            "registration": {"allowed": true, "flows": 1, "flows_max": 32, "percent_of_processor": 0.4, "percent_of_processor_max": 10.0,
+                "group": "control", "socket": "/run/g.sock", "refused": {"taken": 0, "budget": 3}},
             "interfaces": [{"name": "a", "mode": "native", "flows": [
                 {"name": "x", "capacity": 10, "period_ms": 100.0, "passed": passed, "dropped": {"capacity": beyond, "closed": 0}},
                 {"name": "y", "capacity": 0, "period_ms": null, "passed": 0, "dropped": {"capacity": 0, "closed": 7}}]}]})
@@ -125,6 +156,8 @@ mod tests {
             "closed",
             "500",
             "weakness: none to speak of",
+            "1 of 32 sockets",
+            "group control may, at /run/g.sock; refused: budget 3",
         ] {
             assert!(shown.contains(part), "{part} in {shown}");
         }

@@ -9,7 +9,7 @@ use bumpless_guard::{Match, Rate, Setup, Transport};
 use bumpless_reception::{NamedFlow, Rest};
 
 use super::schema::{File, FlowEntry, Side};
-use super::{Config, Host};
+use super::{Config, Host, Registration};
 
 /// Most patterns of a file: each port of a flow is one, with each of its senders.
 const PATTERNS_MAX: usize = 65_536;
@@ -38,12 +38,21 @@ pub fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
             unknown: unknown?,
         },
         flows,
+        registration: registration(reader, file)?,
     };
-    let (load, share) = (config.load_percent(), config.host.processor_percent);
+    let (load, share) = (config.reserved_percent(), config.host.processor_percent);
     if load > share as f64 {
+        let registered = match &config.registration {
+            Some(it) => format!(
+                "; with {} % for registered sockets that is {load:.0} %",
+                it.processor_percent
+            ),
+            None => String::new(),
+        };
         let wrong = format!(
-            "is {share}, and all budgets together let in {:.0} packets a second, which take {load:.0} % of a processor at {} ns each",
+            "is {share}, and all budgets together let in {:.0} packets a second, which take {:.0} % of a processor at {} ns each{registered}",
             config.packets_per_s(),
+            config.load_percent(),
             config.host.packet_ns
         );
         let right = "lower capacities, guard fewer interfaces, or permit a larger share";
@@ -51,6 +60,31 @@ pub fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
         return None;
     }
     Some(config)
+}
+
+/// What programs may register; the outer `None`: it is wrong.
+fn registration(reader: &mut Reader, file: &File) -> Option<Option<Registration>> {
+    let asked = &file.registration;
+    let Some(group) = asked.group.clone()? else {
+        return Some(None);
+    };
+    let flows = usize::try_from(asked.flows?).ok()?;
+    if file.flows.len() + flows > Setup::MAX_FLOWS {
+        let wrong = format!(
+            "is {flows}, and the file has {} flows besides",
+            file.flows.len()
+        );
+        let right = format!("{} flows at most, all together", Setup::MAX_FLOWS);
+        reader.wrong(&asked.place, "flows", wrong, right);
+        return None;
+    }
+    Some(Some(Registration {
+        group,
+        socket: asked.socket.clone()?.map(PathBuf::from),
+        flows,
+        processor_percent: asked.processor_percent?,
+        priority_max: u8::try_from(asked.priority_max?).ok()?,
+    }))
 }
 
 fn flows(reader: &mut Reader, entries: &[FlowEntry]) -> Vec<NamedFlow> {
@@ -126,7 +160,8 @@ fn overlaps(
     }
 }
 
-fn in_words(pattern: &Match) -> String {
+/// A pattern as messages have it.
+pub fn in_words(pattern: &Match) -> String {
     let name = |transport| match transport {
         Transport::Udp => "udp",
         Transport::Tcp => "tcp",

@@ -33,6 +33,16 @@ const PERIOD: Whole = Whole {
     min: 1,
     max: 60_000,
 };
+const GROUP: Text = Text {
+    what: "the name or number of a group",
+    max: 32,
+};
+const REGISTERED: Whole = Whole { min: 1, max: 256 };
+const REGISTERED_PERCENT: Whole = Whole {
+    min: 1,
+    max: 10_000,
+};
+const PRIORITY: Whole = Whole { min: 0, max: 255 };
 const PROTOCOLS: Choice<Transport> = Choice(&[("udp", Transport::Udp), ("tcp", Transport::Tcp)]);
 const SIDES: Choice<Side> = Choice(&[("here", Side::Here), ("there", Side::There)]);
 const INTERFACES: Each<InterfaceName> = Each {
@@ -233,7 +243,53 @@ const FLOW: SectionInfo = SectionInfo {
     parts: &[],
 };
 
-const SECTIONS: [&SectionInfo; 3] = [&GUARD, &REST, &FLOW];
+const REGISTRATION: SectionInfo = SectionInfo {
+    path: "registration",
+    times: Times::Once,
+    about: "What programs of this host may register for sockets of their own while they run, in the manner of setsockopt: capacity, period and \
+            priority. Without `group` no program may.",
+    fields: &[
+        field!(
+            "group",
+            "none",
+            GROUP,
+            Presence::Computed("no program may register"),
+            "Members of this group may, and root. With \"root\" nobody else."
+        ),
+        field!(
+            "socket",
+            "path",
+            SOCKET,
+            Presence::Computed("/run/bumpless-guard.sock, where programs look"),
+            "Path of the socket at which programs register, in a folder that the group may enter. A path that is not absolute begins at the \
+             folder of this file."
+        ),
+        field!(
+            "flows",
+            "sockets",
+            REGISTERED,
+            Presence::Default("32"),
+            "So many sockets may be registered at a time."
+        ),
+        field!(
+            "processor_percent",
+            "percent",
+            REGISTERED_PERCENT,
+            Presence::Default("10"),
+            "What share of one processor their packets may take together. It is set aside of `processor_percent` in [guard], used or not."
+        ),
+        field!(
+            "priority_max",
+            "priority",
+            PRIORITY,
+            Presence::Default("99"),
+            "The highest priority that a socket may be registered with."
+        ),
+    ],
+    parts: &[],
+};
+
+const SECTIONS: [&SectionInfo; 4] = [&GUARD, &REST, &REGISTRATION, &FLOW];
 
 /// The sections as written; wrong fields are `None` and reported.
 pub struct File {
@@ -244,7 +300,18 @@ pub struct File {
     pub packet_ns: Option<u64>,
     /// In the order of the section.
     pub rest: [Option<u64>; 5],
+    pub registration: RegistrationEntry,
     pub flows: Vec<FlowEntry>,
+}
+
+/// The section `[registration]`.
+pub struct RegistrationEntry {
+    pub place: Place,
+    pub group: Option<Option<String>>,
+    pub socket: Option<Option<String>>,
+    pub flows: Option<u64>,
+    pub processor_percent: Option<u64>,
+    pub priority_max: Option<u64>,
 }
 
 /// A `[[flow]]`.
@@ -287,8 +354,20 @@ pub fn read(reader: &mut Reader, text: &str) -> Option<File> {
         processor_percent,
         packet_ns,
         rest: budgets,
+        registration: registration(once(reader, root, &REGISTRATION)),
         flows: many(reader, root, &FLOW, flow),
     })
+}
+
+fn registration(mut table: TableReader<'_>) -> RegistrationEntry {
+    RegistrationEntry {
+        group: table.optional("group", &GROUP),
+        socket: table.optional("socket", &SOCKET),
+        flows: table.or_default("flows", &REGISTERED, "32"),
+        processor_percent: table.or_default("processor_percent", &REGISTERED_PERCENT, "10"),
+        priority_max: table.or_default("priority_max", &PRIORITY, "99"),
+        place: table.finish(&REGISTRATION, &SECTIONS),
+    }
 }
 
 fn flow(mut table: TableReader<'_>) -> FlowEntry {

@@ -41,7 +41,7 @@ impl ControlServer {
     /// # Errors
     /// There is no such group, or the socket, its group, the thread, or what wakes it is refused.
     pub fn start(path: &Path, group: Option<&str>, handler: impl Handler) -> io::Result<Self> {
-        let listener = listen(path, group)?;
+        let listener = put_socket(path, group, |draft| UnixListener::bind(draft))?;
         listener.set_nonblocking(true)?;
         let (stop, waker) = (Arc::new(AtomicBool::new(false)), Waker::new()?);
         let reception = Reception {
@@ -63,13 +63,21 @@ impl ControlServer {
     }
 }
 
-/// A socket that gets its name when its rights are as they are to be.
-fn listen(path: &Path, group: Option<&str>) -> io::Result<UnixListener> {
+/// A socket that gets its name when its rights are as they are to be: this user may open it, and the members of `group` if one is
+/// named. `bind` binds one to the path that it is given; what is at `path` is replaced.
+///
+/// # Errors
+/// There is no such group, or the socket or its group is refused.
+pub fn put_socket<T>(
+    path: &Path,
+    group: Option<&str>,
+    bind: impl FnOnce(&Path) -> io::Result<T>,
+) -> io::Result<T> {
     let mut draft = path.to_owned().into_os_string();
     draft.push("~");
     let draft = PathBuf::from(draft);
     remove(&draft)?;
-    let listener = UnixListener::bind(&draft)?;
+    let listener = bind(&draft)?;
     let admit = || -> io::Result<()> {
         if let Some(group) = group {
             chown(&draft, None, Some(access::group(group)?))?;

@@ -1,0 +1,205 @@
+//! What the daemon's threads share, and what status tells of it.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use bumpless_guard::{Flow, FlowId, Match, Setup};
+use bumpless_node::control::refusal;
+use bumpless_node::reception;
+use bumpless_reception::{Reception, StartError};
+use bumpless_registration::message::Refusal;
+use serde_json::{Value, json};
+
+use crate::config::{Config, Registration};
+use crate::programs::{Flows, Limits, Registered, Registry};
+
+/// What the daemon's threads share.
+pub struct Shared {
+    /// What all budgets together take of a processor at most, percent.
+    pub reserved_percent: f64,
+    /// What programs may register.
+    pub registration: Option<Asked>,
+    started: Instant,
+    state: Mutex<State>,
+}
+
+/// What programs may register, and where.
+pub struct Asked {
+    /// Members of this group may.
+    pub group: String,
+    /// At this socket.
+    pub socket: PathBuf,
+    /// So many sockets.
+    pub flows: usize,
+}
+
+/// The guard, and who has registered with it.
+pub struct State {
+    /// The filters.
+    pub reception: Reception,
+    setup: Setup,
+    names: Vec<String>,
+    of_file: usize,
+    /// Sockets of programs; `None`: none may be registered.
+    pub registry: Option<Registry>,
+}
+
+impl Shared {
+    /// Guards the interfaces of `config`.
+    ///
+    /// # Errors
+    /// Everything that is wrong; then nothing is guarded.
+    pub fn start(config: &Config, socket: PathBuf) -> Result<Self, Vec<StartError>> {
+        let mut setup = config.setup();
+        let room = config.room();
+        let reception = Reception::start_with_room(&setup, room, &config.host.interfaces)?;
+        let of_file = setup.flows.len();
+        setup.flows.resize(of_file + room, Flow::NONE);
+        let mut names: Vec<_> = config.flows.iter().map(|flow| flow.name.clone()).collect();
+        names.resize(of_file + room, String::new());
+        let asked = |it: &Registration| Asked {
+            group: it.group.clone(),
+            socket,
+            flows: it.flows,
+        };
+        Ok(Self {
+            reserved_percent: config.reserved_percent(),
+            registration: config.registration.as_ref().map(asked),
+            started: Instant::now(),
+            state: Mutex::new(State {
+                reception,
+                setup,
+                names,
+                of_file,
+                registry: config.registration.as_ref().map(|it| registry(config, it)),
+            }),
+        })
+    }
+
+    /// The state, for as long as the answer is held.
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What status says.
+    pub fn status(&self) -> Value {
+        let state = self.state();
+        let reports = match state.reception.report() {
+            Ok(reports) => reports,
+            Err(error) => {
+                return refusal(format_args!("the kernel does not give the counts: {error}"));
+            }
+        };
+        let mut interfaces = reception::interfaces(&reports, &state.setup, &state.names);
+        state.add_programs(&mut interfaces);
+        let mut registration = json!({"allowed": self.registration.is_some()});
+        if let (Some(asked), Some(registry)) = (&self.registration, &state.registry) {
+            registration = registry.json();
+            registration["allowed"] = true.into();
+            registration["group"] = asked.group.clone().into();
+            registration["socket"] = asked.socket.display().to_string().into();
+        }
+        json!({
+            "schema": "bumpless.guard.status/1",
+            "pid": std::process::id(),
+            "uptime_s": self.started.elapsed().as_secs_f64(),
+            "budgets_percent_of_processor": self.reserved_percent,
+            "interfaces": interfaces,
+            "registration": registration,
+            "weaknesses": reception::weaknesses(&reports),
+        })
+    }
+}
+
+fn registry(config: &Config, asked: &Registration) -> Registry {
+    let limits = Limits {
+        flows: asked.flows,
+        percent: asked.processor_percent as f64,
+        priority: asked.priority_max,
+        interfaces: config.host.interfaces.len(),
+        packet_ns: config.host.packet_ns,
+    };
+    let named = config.flows.iter();
+    let of_file: HashMap<Match, String> = named
+        .flat_map(|flow| flow.matches.iter().map(|&it| (it, flow.name.clone())))
+        .collect();
+    Registry::new(limits, of_file)
+}
+
+impl State {
+    /// Names of the file's flows.
+    pub fn names_of_file(&self) -> &[String] {
+        &self.names[..self.of_file]
+    }
+
+    /// The name of a flow.
+    pub fn name(&self, flow: FlowId) -> &str {
+        reception::name(flow, &self.names)
+    }
+
+    /// Says of each flow that a program has registered which one that is.
+    fn add_programs(&self, interfaces: &mut [Value]) {
+        let registry = self.registry.iter();
+        let registered: HashMap<String, Value> = registry
+            .flat_map(Registry::all)
+            .map(|(_, it)| (it.name(), it.json()))
+            .collect();
+        let all = interfaces.iter_mut();
+        for flow in all.flat_map(|it| it["flows"].as_array_mut().into_iter().flatten()) {
+            let program = flow["name"].as_str().and_then(|name| registered.get(name));
+            flow["program"] = program.cloned().unwrap_or_default();
+        }
+    }
+
+    /// Has the filters receive this flow in the place of a program.
+    fn set(&mut self, place: u16, flow: Flow, name: String) -> Result<(), (Refusal, String)> {
+        let at = self.of_file + usize::from(place);
+        let number = u16::try_from(at).unwrap_or(u16::MAX);
+        if let Err(error) = self.reception.set_flow(number, &flow) {
+            return Err((
+                Refusal::Kernel,
+                format!("the guard cannot receive it: {error}"),
+            ));
+        }
+        self.setup.flows[at] = flow;
+        self.names[at] = name;
+        Ok(())
+    }
+}
+
+/// What programs ask for.
+pub struct Admission<'a>(pub &'a Shared);
+
+impl Flows for Admission<'_> {
+    fn admit(&mut self, wanted: Registered) -> Result<u16, (Refusal, String)> {
+        let mut state = self.0.state();
+        let (flow, name) = (wanted.flow(), wanted.name());
+        let Some(registry) = &mut state.registry else {
+            let sentence = "programs may not register with this guard".to_owned();
+            return Err((Refusal::Full, sentence));
+        };
+        let place = registry.admit(wanted)?;
+        let set = state.set(place, flow, name);
+        if let (Err(_), Some(registry)) = (&set, &mut state.registry) {
+            registry.remove(place);
+        }
+        set.map(|()| place)
+    }
+
+    fn remove(&mut self, place: u16) {
+        let mut state = self.0.state();
+        // A place that the kernel does not give back now has its flow replaced by the next one.
+        let _ = state.set(place, Flow::NONE, String::new());
+        if let Some(registry) = &mut state.registry {
+            registry.remove(place);
+        }
+    }
+
+    fn refused(&mut self, refusal: Refusal, sentence: &str) {
+        if let Some(registry) = &mut self.0.state().registry {
+            registry.count(refusal, sentence);
+        }
+    }
+}

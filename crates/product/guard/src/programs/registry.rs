@@ -1,0 +1,281 @@
+//! Which sockets are registered, and whether another one may be.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{HashMap, VecDeque};
+use std::fmt;
+use std::fs;
+use std::time::Duration;
+
+use bumpless_guard::{Flow, Match, Priority, Rate, Terms};
+use bumpless_reception::{CAPACITY_MAX, PERIOD_MIN};
+use bumpless_registration::message::{self, Refusal};
+use serde_json::{Value, json};
+
+use crate::config::in_words;
+
+/// The longest period.
+const PERIOD_MAX: Duration = Duration::from_secs(60);
+
+/// A program, as the kernel told when it connected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Its process.
+    pub pid: i32,
+    /// Its user.
+    pub user: u32,
+    /// Its name; what is no letter, digit or sign of ASCII in it is shown as `?`.
+    pub name: String,
+}
+
+impl Program {
+    /// The program of a process.
+    pub fn new(pid: i32, user: u32) -> Self {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        Self {
+            pid,
+            user,
+            name: printable(name.trim_end_matches('\n')),
+        }
+    }
+}
+
+/// A program chooses its name: nothing in it may reach a terminal but what is seen.
+fn printable(name: &str) -> String {
+    let seen = |it: char| if it.is_ascii_graphic() { it } else { '?' };
+    name.chars().map(seen).collect()
+}
+
+impl fmt::Display for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]", self.name, self.pid)
+    }
+}
+
+/// A socket that is registered, or is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// Whose.
+    pub program: Program,
+    /// What belongs to it.
+    pub pattern: Match,
+    /// On which terms.
+    pub terms: message::Terms,
+}
+
+impl Registered {
+    /// What status calls its flow.
+    pub fn name(&self) -> String {
+        format!("{} of {}", in_words(&self.pattern), self.program)
+    }
+
+    /// The flow for the guard.
+    pub fn flow(&self) -> Flow {
+        let nanos = u64::try_from(self.terms.period.as_nanos()).unwrap_or(u64::MAX);
+        Flow {
+            matches: vec![self.pattern],
+            terms: Terms {
+                priority: Priority(self.terms.priority),
+                rate: Some(Rate {
+                    capacity: self.terms.capacity,
+                    period: bumpless_base::Duration::from_nanos(nanos),
+                }),
+                queue: u16::MAX,
+            },
+        }
+    }
+
+    /// What status says of it beside the flow.
+    pub fn json(&self) -> Value {
+        json!({
+            "name": self.program.name,
+            "pid": self.program.pid,
+            "user": self.program.user,
+            "priority": self.terms.priority,
+        })
+    }
+}
+
+/// How much programs may register.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// So many sockets.
+    pub flows: usize,
+    /// What share of a processor their packets may take together, percent.
+    pub percent: f64,
+    /// The highest priority.
+    pub priority: u8,
+    /// Interfaces, each of which has every budget for itself.
+    pub interfaces: usize,
+    /// What a packet costs of a processor's time, nanoseconds.
+    pub packet_ns: u64,
+}
+
+impl Limits {
+    /// What a flow's packets take of a processor at most, percent.
+    pub fn percent_of(&self, terms: &message::Terms) -> f64 {
+        let per_s = f64::from(terms.capacity) / terms.period.as_secs_f64();
+        per_s * self.interfaces as f64 * self.packet_ns as f64 / 1e7
+    }
+}
+
+/// What is registered, and what was refused.
+#[derive(Clone, Debug)]
+pub struct Registry {
+    limits: Limits,
+    /// Patterns of the file's flows, each with its name.
+    of_file: HashMap<Match, String>,
+    places: Vec<Option<Registered>>,
+    /// Places that are free, the longest first: the counts of one that has just ended are not another one's.
+    free: VecDeque<u16>,
+    refused: [u64; Refusal::ALL.len()],
+    last_refusal: String,
+}
+
+impl Registry {
+    /// A registry in which nothing is registered.
+    pub fn new(limits: Limits, of_file: HashMap<Match, String>) -> Self {
+        Self {
+            limits,
+            of_file,
+            places: vec![None; limits.flows],
+            free: (0u16..).take(limits.flows).collect(),
+            refused: [0; Refusal::ALL.len()],
+            last_refusal: String::new(),
+        }
+    }
+
+    /// What is registered, with its place.
+    pub fn all(&self) -> impl Iterator<Item = (u16, &Registered)> {
+        let numbered = (0u16..).zip(&self.places);
+        numbered.filter_map(|(at, it)| Some((at, it.as_ref()?)))
+    }
+
+    /// The place for `wanted`, which is registered from now on.
+    ///
+    /// # Errors
+    /// The first of what is wrong with it.
+    pub fn admit(&mut self, wanted: Registered) -> Result<u16, (Refusal, String)> {
+        self.judge(&wanted)?;
+        let place = self.free.pop_front().ok_or_else(|| self.full())?;
+        self.places[usize::from(place)] = Some(wanted);
+        Ok(place)
+    }
+
+    /// Whoever was in this place is registered no more.
+    pub fn remove(&mut self, place: u16) {
+        let held = self.places.get_mut(usize::from(place));
+        if held.is_some_and(|it| it.take().is_some()) {
+            self.free.push_back(place);
+        }
+    }
+
+    /// Counts a refusal.
+    pub fn count(&mut self, refusal: Refusal, sentence: &str) {
+        self.refused[refusal as usize - 1] += 1;
+        sentence.clone_into(&mut self.last_refusal);
+    }
+
+    /// How many were refused, and the last one's sentence.
+    pub fn refusals(&self) -> (u64, &str) {
+        (self.refused.iter().sum(), &self.last_refusal)
+    }
+
+    /// What status says of it.
+    pub fn json(&self) -> Value {
+        let refused = Refusal::ALL.into_iter().zip(self.refused);
+        let refused: serde_json::Map<String, Value> = refused
+            .map(|(it, count)| (it.name().to_owned(), count.into()))
+            .collect();
+        json!({
+            "flows": self.all().count(),
+            "flows_max": self.limits.flows,
+            "percent_of_processor": self.percent(),
+            "percent_of_processor_max": self.limits.percent,
+            "priority_max": self.limits.priority,
+            "refused": refused,
+        })
+    }
+
+    /// What all that is registered takes of a processor at most, percent.
+    fn percent(&self) -> f64 {
+        self.all()
+            .map(|(_, it)| self.limits.percent_of(&it.terms))
+            .sum()
+    }
+
+    fn full(&self) -> (Refusal, String) {
+        let sentence = format!(
+            "{} sockets are registered, as many as may be: close one, or raise `flows` in [registration]",
+            self.limits.flows
+        );
+        (Refusal::Full, sentence)
+    }
+
+    fn judge(&self, wanted: &Registered) -> Result<(), (Refusal, String)> {
+        let terms = &wanted.terms;
+        if let Some(wrong) = impossible(terms) {
+            return Err((Refusal::Terms, wrong));
+        }
+        if terms.priority > self.limits.priority {
+            let sentence = format!(
+                "the priority {} is above {}, the highest that programs may have: lower it, or raise `priority_max` in [registration]",
+                terms.priority, self.limits.priority
+            );
+            return Err((Refusal::Priority, sentence));
+        }
+        if let Some(other) = self.claimed_by(&wanted.pattern) {
+            let sentence = format!(
+                "{} belongs to {other}: give this socket another port, or end the other flow",
+                in_words(&wanted.pattern)
+            );
+            return Err((Refusal::Taken, sentence));
+        }
+        if self.free.is_empty() {
+            return Err(self.full());
+        }
+        let (asked, used) = (self.limits.percent_of(terms), self.percent());
+        // What is left by what adds up to all of it in thousands of parts is no reason to refuse.
+        if asked + used > self.limits.percent + 1e-9 {
+            let sentence = format!(
+                "{} packets in {:?} on each of {} interfaces take {asked:.1} % of a processor at {} ns each, and of the {} % for registered \
+                 sockets {:.1} % are left: lower the capacity, lengthen the period, or raise `processor_percent` in [registration]",
+                terms.capacity,
+                terms.period,
+                self.limits.interfaces,
+                self.limits.packet_ns,
+                self.limits.percent,
+                (self.limits.percent - used).max(0.0)
+            );
+            return Err((Refusal::Budget, sentence));
+        }
+        Ok(())
+    }
+
+    fn claimed_by(&self, pattern: &Match) -> Option<String> {
+        let registered = self.all().find(|(_, it)| it.pattern == *pattern);
+        let registered = registered.map(|(_, it)| it.program.to_string());
+        registered.or_else(|| {
+            let name = self.of_file.get(pattern)?;
+            Some(format!("the flow {name:?} of the guard's file"))
+        })
+    }
+}
+
+/// What is wrong with terms whoever asks.
+fn impossible(terms: &message::Terms) -> Option<String> {
+    if !(1..=CAPACITY_MAX).contains(&terms.capacity) {
+        return Some(format!(
+            "the capacity {} is not 1 to {CAPACITY_MAX} packets in a period",
+            terms.capacity
+        ));
+    }
+    let least = Duration::from_nanos(PERIOD_MIN);
+    (!(least..=PERIOD_MAX).contains(&terms.period)).then(|| {
+        format!(
+            "the period of {:?} is not 1 ms to 60 s: a shorter one bounds nothing by a clock of ticks, a longer one no flood",
+            terms.period
+        )
+    })
+}

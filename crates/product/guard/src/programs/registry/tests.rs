@@ -1,0 +1,119 @@
+use std::time::Duration;
+
+use bumpless_guard::Transport;
+
+use super::*;
+
+const LIMITS: Limits = Limits {
+    flows: 3,
+    percent: 10.0,
+    priority: 50,
+    interfaces: 2,
+    packet_ns: 2000,
+};
+
+fn wanted(port: u16, capacity: u32) -> Registered {
+    Registered {
+        program: Program {
+            pid: 7,
+            user: 1000,
+            name: "ctl".to_owned(),
+        },
+        pattern: Match::Port(Transport::Udp, port),
+        terms: message::Terms {
+            capacity,
+            period: Duration::from_millis(100),
+            priority: 10,
+        },
+    }
+}
+
+fn registry() -> Registry {
+    let setpoints = Match::Port(Transport::Udp, 4713);
+    Registry::new(LIMITS, [(setpoints, "setpoints".to_owned())].into())
+}
+
+fn refused(registry: &mut Registry, wanted: Registered) -> (Refusal, String) {
+    let before: Vec<_> = registry.all().map(|(at, it)| (at, it.clone())).collect();
+    let refused = registry.admit(wanted).expect_err("refused");
+    let after: Vec<_> = registry.all().map(|(at, it)| (at, it.clone())).collect();
+    assert_eq!(after, before);
+    refused
+}
+
+#[test]
+fn each_wrong_value_has_its_cause_and_says_what_would_be_right() {
+    let mut registry = registry();
+    let with = |change: fn(&mut message::Terms)| {
+        let mut wanted = wanted(9, 10);
+        change(&mut wanted.terms);
+        wanted
+    };
+    for (asked, cause, part) in [
+        (wanted(9, 0), Refusal::Terms, "capacity 0"),
+        (wanted(9, CAPACITY_MAX + 1), Refusal::Terms, "8388608"),
+        (
+            with(|it| it.period = Duration::from_micros(999)),
+            Refusal::Terms,
+            "999µs",
+        ),
+        (
+            with(|it| it.period = Duration::from_secs(61)),
+            Refusal::Terms,
+            "of 61s is not 1 ms to 60 s",
+        ),
+        (with(|it| it.priority = 51), Refusal::Priority, "above 50"),
+        (wanted(4713, 10), Refusal::Taken, "\"setpoints\""),
+        // 10 % of a processor are 25,000 packets a second on each of two interfaces.
+        (wanted(9, 2501), Refusal::Budget, "10.0 % are left"),
+    ] {
+        let (refusal, told) = refused(&mut registry, asked);
+        assert_eq!(refusal, cause, "{told}");
+        assert!(told.contains(part), "{part} in {told}");
+    }
+}
+
+#[test]
+fn sockets_are_registered_within_their_number_and_their_share_and_places_come_back() {
+    let mut registry = registry();
+    assert_eq!(registry.admit(wanted(1, 1500)), Ok(0));
+    let (refusal, told) = refused(&mut registry, wanted(2, 1001));
+    assert_eq!(refusal, Refusal::Budget);
+    assert!(told.contains("4.0 % are left"), "{told}");
+    assert_eq!(registry.admit(wanted(2, 999)), Ok(1));
+    let (refusal, told) = refused(&mut registry, wanted(2, 1));
+    assert_eq!(refusal, Refusal::Taken);
+    assert!(told.contains("ctl[7]"), "{told}");
+    assert_eq!(registry.admit(wanted(3, 1)), Ok(2));
+    assert_eq!(refused(&mut registry, wanted(4, 1)).0, Refusal::Full);
+    registry.remove(1);
+    // A second time it is nobody's place.
+    registry.remove(1);
+    assert_eq!(registry.admit(wanted(4, 999)), Ok(1));
+    assert_eq!(
+        registry.admit(wanted(5, 1)).map_err(|it| it.0),
+        Err(Refusal::Full)
+    );
+    registry.remove(0);
+    registry.remove(2);
+    assert_eq!(registry.admit(wanted(5, 1)), Ok(0));
+    let told = registry.json();
+    assert_eq!((&told["flows"], &told["flows_max"]), (&2.into(), &3.into()));
+}
+
+#[test]
+fn any_number_of_comers_and_goers_leaves_nothing() {
+    let mut registry = registry();
+    for _ in 0..10_000 {
+        let place = registry.admit(wanted(9, 2500)).expect("room");
+        registry.remove(place);
+    }
+    assert_eq!(registry.all().count(), 0);
+    assert_eq!(registry.free.len(), LIMITS.flows);
+    assert!(registry.percent().abs() < f64::EPSILON);
+}
+
+#[test]
+fn nothing_of_a_programs_name_reaches_a_terminal_but_what_is_seen() {
+    assert_eq!(printable("ctl \u{1b}[2Jä"), "ctl??[2J?");
+}
