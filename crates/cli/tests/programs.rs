@@ -8,6 +8,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
 
 use bumpless_program::{Cycle, Program, layout, run, state};
 use serde_json::Value;
@@ -41,6 +43,12 @@ impl Program for Ramp {
 
     fn step(_: Cycle, _: &[f64], outputs: &mut [f64], memory: &mut Memory) -> Result<(), String> {
         outputs.copy_from_slice(&step(memory));
+        if env::args().any(|word| word == "waits") {
+            let here = env::current_exe().map_err(|error| error.to_string())?;
+            while here.with_file_name(WAIT).exists() {
+                thread::sleep(Duration::from_millis(1));
+            }
+        }
         let fails = env::args().any(|word| word == "fails");
         match fails && memory.count > LAST {
             true => Err("the valve is stuck".into()),
@@ -105,6 +113,9 @@ fn plan(kind: &str, more: &str, safe: [&str; 2]) -> Plan {
     plan.applications.push(text);
     plan
 }
+
+/// As long as this file is beside it, a program that waits does not answer.
+const WAIT: &str = "wait";
 
 /// The last cycle in which a program that fails does not.
 const LAST: u64 = 60;
@@ -187,7 +198,10 @@ fn fails_on_both(mut site: Site) {
         let fault = site.await_event(node, "program_fault", |_| true);
         assert_eq!(fault["application"], "ramp", "{fault}");
         let cause = fault["cause"].as_str().unwrap();
-        assert!(cause.starts_with("cycle 61: trap"), "{cause}");
+        assert!(
+            cause.starts_with("cycle 61") && cause.contains(": trap"),
+            "{cause}"
+        );
         let status = site.status(node).unwrap();
         let program = &status["applications"][0]["program"];
         assert_eq!(
@@ -217,6 +231,46 @@ fn fails_on_both(mut site: Site) {
 }
 
 const SAFE: [&str; 2] = ["safe = 1.5", "safe = 2.5"];
+
+/// F-38: what kept it from computing is over, and nobody has to do anything.
+fn a_process_that_had_no_processor_on_both_nodes_goes_on_by_itself_when_it_has() {
+    let mut site = Site::new(plan("process", "arguments = [\"waits\"]", ["", ""]));
+    put_process(&site, "ramp");
+    site.start_surroundings();
+    site.start("left");
+    site.start("right");
+    site.await_redundant("tank");
+    site.await_writes(5);
+    fs::write(site.path(WAIT), "").unwrap();
+    let program = |node: &str| {
+        let status = site.status(node);
+        status.map_or(Value::Null, |it| it["applications"][0]["program"].clone())
+    };
+    let pauses = |node: &str| program(node)["tried_again_after_ms"].as_u64() >= Some(200);
+    wait_until("trials at growing intervals", || {
+        pauses("left") || pauses("right")
+    });
+    let node = if pauses("left") { "left" } else { "right" };
+    let status = site.status(node).unwrap();
+    let weaknesses = status["weaknesses"].to_string();
+    let told = ["(starved: ", "it is tried again by itself"];
+    assert!(
+        told.iter().all(|it| weaknesses.contains(it)),
+        "{weaknesses}"
+    );
+    let fault = site.await_event(node, "program_fault", |event| {
+        let cause = event["cause"].as_str().unwrap_or_default();
+        cause.contains("stopped for 200 ms: starved")
+    });
+    assert_eq!(fault["application"], "ramp");
+    fs::remove_file(site.path(WAIT)).unwrap();
+    site.await_writes(10);
+    site.await_redundant("tank");
+    for (cycle, outputs) in written(&site) {
+        assert_eq!(outputs, expected(cycle), "cycle {cycle}");
+    }
+    site.writes().judge();
+}
 
 fn a_process_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written() {
     let more = "arguments = [\"fails\"]\non_program_fault = \"safe\"";
@@ -328,6 +382,7 @@ fn main() -> ExitCode {
     }
     let tests = named![
         a_process_of_its_own_goes_on_from_its_last_state_when_its_computer_is_killed,
+        a_process_that_had_no_processor_on_both_nodes_goes_on_by_itself_when_it_has,
         a_process_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written,
         a_node_with_another_program_is_refused_like_one_with_another_configuration,
         a_process_of_its_own_has_a_priority_below_that_of_who_stops_it,

@@ -1,6 +1,6 @@
 //! The node's clock, and sleeping by it.
 
-use bumpless_base::Instant;
+use bumpless_base::{Duration, Instant};
 
 /// CLOCK_BOOTTIME as the cores' [`Instant`]s: nanoseconds since boot, the same for all processes
 /// on a machine, never set back. It counts suspension, too: a lease must run out while its holder
@@ -19,6 +19,17 @@ impl Clock {
         // exists on every Linux, and the pointer is good.
         unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
         Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+    }
+
+    /// Processor time that the calling thread has used so far (CLOCK_THREAD_CPUTIME_ID). A system call.
+    pub fn computed(self) -> Duration {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: as in `now`.
+        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+        Duration::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
     }
 
     /// Blocks the calling thread until `wake`, through signals too, and returns the time at which
@@ -54,7 +65,6 @@ pub(crate) fn timespec(nanos: u64) -> libc::timespec {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bumpless_base::Duration;
 
     #[test]
     fn a_sleep_never_ends_early_and_one_into_the_past_returns() {

@@ -208,6 +208,7 @@ fn stays(before: &Application, after: &Application, to: usize, problems: &mut Pr
         deadline: _,
         expiry: _,
         hot_restart: _,
+        begins_anew: _,
         persist,
         commit: _,
         distribution,

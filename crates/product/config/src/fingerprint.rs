@@ -257,6 +257,7 @@ impl Canonical {
             expiry,
             // Follows from its group and its expiry.
             hot_restart: _,
+            begins_anew: _,
             persist,
             commit,
             distribution,

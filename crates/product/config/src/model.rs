@@ -327,6 +327,8 @@ pub struct Application {
     /// From the publication of a state until nobody may go on from it: as its group says, else 5 s, or three times
     /// the expiry if that is longer.
     pub hot_restart: Duration,
+    /// Whether it begins anew by itself where its newest state is older than that: as its group says.
+    pub begins_anew: bool,
     /// Its state is kept on disk as well, written at most once in this time; `None`: in memory alone.
     pub persist: Option<Duration>,
     /// When outputs may be written.

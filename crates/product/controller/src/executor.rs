@@ -19,7 +19,7 @@ pub use ports::{
     Clock, OutputGate, Permit, Ports, ProgramStanding, Replication, Role, StateInfo,
     TransferOutcome, Wake,
 };
-pub use report::{CycleReport, FailCause, HoldCause, Outcome, Resumed};
+pub use report::{CycleReport, FailCause, FailedExecution, HoldCause, Outcome, Resumed, Then};
 pub use settings::{CommitMode, ExecutorSettings, OnFailure, OnProgramFault};
 
 use crate::state::Progress;

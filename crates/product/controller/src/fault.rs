@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use bumpless_base::Duration;
+
 /// What went wrong, so far as it makes a difference to whoever reads it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProgramFaultKind {
@@ -10,8 +12,11 @@ pub enum ProgramFaultKind {
     Trap,
     /// Its process is gone.
     Crash,
-    /// It ran for longer than it may (`execute_limit_ms`), perhaps for ever.
+    /// It computed for longer than it may (`execute_limit_ms`), perhaps for ever.
     Overrun,
+    /// It had not answered after `execute_limit_ms`, and had not been computing for so long: the computer stood still or
+    /// was overloaded, or the program waited for something.
+    Starved,
     /// What it gave is no answer: a wrong size, an output that is not a finite number, a broken protocol.
     WrongAnswer,
     /// It wanted more memory than it may have, or its state is larger than configured.
@@ -30,11 +35,18 @@ impl ProgramFaultKind {
             Self::Trap => "trap",
             Self::Crash => "crash",
             Self::Overrun => "overrun",
+            Self::Starved => "starved",
             Self::WrongAnswer => "wrong answer",
             Self::Memory => "memory",
             Self::NotReady => "not ready",
             Self::NotRunning => "not running",
         }
+    }
+
+    /// Whether the program itself has brought it about, so that the same inputs most likely would again, on any node
+    /// (F-38).
+    pub const fn is_the_programs_own(self) -> bool {
+        !matches!(self, Self::Starved | Self::NotReady | Self::NotRunning)
     }
 }
 
@@ -66,3 +78,94 @@ impl fmt::Display for ProgramFault {
 }
 
 impl std::error::Error for ProgramFault {}
+
+/// A program that had not answered by its limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// How long it may take (`execute_limit_ms`).
+    pub limit: Duration,
+    /// How long it had taken when its host looked.
+    pub elapsed: Duration,
+    /// Processor time that it had used of that; `None` where nobody counts it.
+    pub computed: Option<Duration>,
+}
+
+/// A host that looks at least so much later than the limit has been kept from running itself. Wake-ups on a busy
+/// computer that stands still nowhere are earlier.
+const LATE: Duration = Duration::from_millis(1);
+
+impl Unanswered {
+    /// Whether it was kept from computing, or waited, rather than computed for too long (F-38): it had the processor for less than nine
+    /// tenths of its limit, or its host was kept from looking in time, which tells of a computer that stood still.
+    /// *A virtual machine that is stopped counts the time as computed by whoever was running.*
+    pub fn was_starved(&self) -> bool {
+        let waited = |computed: Duration| computed.as_nanos() < self.limit.as_nanos() / 10 * 9;
+        let late = LATE.max(self.limit / 10);
+        self.computed.is_some_and(waited) || self.elapsed > self.limit + late
+    }
+
+    /// What it is to an executor.
+    pub fn kind(&self) -> ProgramFaultKind {
+        match self.was_starved() {
+            true => ProgramFaultKind::Starved,
+            false => ProgramFaultKind::Overrun,
+        }
+    }
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (limit, elapsed) = (self.limit.as_micros(), self.elapsed.as_micros());
+        if !self.was_starved() {
+            return write!(
+                f,
+                "it had not answered after {limit} us and was stopped; look for a loop that does not end, or raise its limit"
+            );
+        }
+        write!(f, "no answer after {elapsed} us, limit {limit} us")?;
+        if let Some(computed) = self.computed {
+            write!(f, ", computing {} us", computed.as_micros())?;
+        }
+        f.write_str(
+            ": the computer stood still or is overloaded, or the program waits; look what else runs there, and for what the \
+             program sleeps or asks the system",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    fn kind(elapsed: Duration, computed: Option<Duration>) -> ProgramFaultKind {
+        let limit = ms(50);
+        Unanswered {
+            limit,
+            elapsed,
+            computed,
+        }
+        .kind()
+    }
+
+    #[test]
+    fn who_computed_all_the_time_has_run_over_and_who_did_not_was_starved() {
+        use ProgramFaultKind::{Overrun, Starved};
+        assert_eq!(kind(ms(50), Some(ms(50))), Overrun);
+        assert_eq!(kind(ms(51), Some(ms(45))), Overrun);
+        assert_eq!(kind(ms(50), Some(ms(44))), Starved);
+        assert_eq!(kind(ms(50), Some(ms(0))), Starved);
+        assert_eq!(kind(ms(50), None), Overrun);
+    }
+
+    #[test]
+    fn a_host_that_looks_late_was_kept_from_running_as_the_program_was() {
+        use ProgramFaultKind::{Overrun, Starved};
+        assert_eq!(kind(ms(55), Some(ms(55))), Overrun);
+        assert_eq!(kind(ms(56), Some(ms(56))), Starved);
+        assert_eq!(kind(ms(56), None), Starved);
+    }
+}

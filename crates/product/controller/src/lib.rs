@@ -26,14 +26,14 @@ pub use executor::{
     Clock, CommitMode, CycleReport, Executor, ExecutorSettings, OnFailure, OnProgramFault,
     OutputGate, Permit, Ports, Replication, Role, StateInfo, TransferOutcome, Wake,
 };
-pub use fault::{ProgramFault, ProgramFaultKind};
+pub use fault::{ProgramFault, ProgramFaultKind, Unanswered};
 pub use field::{FieldError, FieldErrorKind, FieldIo, FieldSample, NoField, OutputStamp};
 pub use modbus::devices::ModbusDevices;
 pub use modbus::{ModbusField, ModbusMap, ModbusSettings};
 pub use quadruple_tank::{QuadrupleTank, QuadrupleTankParameters, SetPointStep};
 pub use synthetic::{Synthetic, SyntheticParameters};
 
-use bumpless_base::Instant;
+use bumpless_base::{Duration, Instant};
 
 /// Where a part reads the time from: nanoseconds of this node's monotonic clock.
 ///
@@ -41,6 +41,11 @@ use bumpless_base::Instant;
 pub trait TimeSource: Send + Sync {
     /// The time of this call.
     fn now(&self) -> Instant;
+
+    /// Processor time that the calling thread has used so far; `None` where nobody counts it.
+    fn computed(&self) -> Option<Duration> {
+        None
+    }
 }
 
 impl<F: Fn() -> Instant + Send + Sync> TimeSource for F {

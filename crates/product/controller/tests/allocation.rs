@@ -86,6 +86,7 @@ fn settings(commit: CommitMode) -> ExecutorSettings {
         commit,
         on_failure: OnFailure::Hold,
         on_program_fault: OnProgramFault::Hold,
+        begins_anew: true,
     }
 }
 

@@ -59,6 +59,7 @@ impl Node {
             commit: CommitMode::Async,
             on_failure: OnFailure::Hold,
             on_program_fault: OnProgramFault::Hold,
+            begins_anew: true,
         };
         let ports = Ports {
             field: Box::new(self.clone()),

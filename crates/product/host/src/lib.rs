@@ -14,5 +14,5 @@ pub mod subject;
 pub mod wasm;
 
 pub use kind::Kind;
-pub use shape::{Limits, Shape};
+pub use shape::{Limits, Shape, ThreadTime};
 pub use subject::Subject;

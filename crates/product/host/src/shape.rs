@@ -1,6 +1,22 @@
-//! What a program is to its host in numbers: how many inputs and outputs, and what it may use.
+//! What a program is to its host in numbers: how many inputs and outputs, what it may use, and what it has used.
 
-use bumpless_base::Duration;
+use bumpless_base::{Duration, Instant};
+use bumpless_controller::TimeSource;
+use bumpless_net_linux::Clock;
+
+/// The computer's clock, and what the calling thread has computed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ThreadTime;
+
+impl TimeSource for ThreadTime {
+    fn now(&self) -> Instant {
+        Clock.now()
+    }
+
+    fn computed(&self) -> Option<Duration> {
+        Some(Clock.computed())
+    }
+}
 
 /// How many values go in and out, and how large the state may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,9 +19,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault, TimeSource};
-use bumpless_net_linux::Clock;
 
-use crate::{Limits, Shape};
+use crate::{Limits, Shape, ThreadTime};
 use blocks::Blocks;
 use instance::Instance;
 use layout::Saved;
@@ -130,7 +129,7 @@ impl Wasm {
         Ok(Self {
             shape,
             limits,
-            time: Some(Arc::new(|| Clock.now())),
+            time: Some(Arc::new(ThreadTime)),
             instance,
             blocks,
             size,

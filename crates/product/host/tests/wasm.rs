@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bumpless_base::{Duration, Instant};
-use bumpless_controller::Application;
+use bumpless_controller::{Application, ProgramFaultKind, TimeSource, Unanswered};
 use bumpless_host::wasm::{Cause, Counts, Feature, Misuse, Module, Problem, TrapKind, Wasm};
 use bumpless_host::{Kind, Limits};
 use proptest::prelude::*;
@@ -408,7 +408,13 @@ fn an_endless_loop_ends_at_the_first_look_at_the_clock_after_its_limit() {
     let mut program = program.timed_by(Some(time));
     let fault = step(&mut program, 1, &[], &[]).unwrap_err();
     let limit = Duration::from_millis(2);
-    assert_eq!(fault.cause, Cause::Time { limit });
+    let unanswered = Unanswered {
+        limit,
+        elapsed: limit,
+        computed: None,
+    };
+    assert_eq!(fault.cause, Cause::Time(unanswered));
+    assert_eq!(fault.cause.kind(), ProgramFaultKind::Overrun);
     // It began at look 0, and at look 20 the limit was reached: no stretch was run after that.
     assert_eq!(looks.load(Ordering::Relaxed), 21);
     // A quick program is looked at once.
@@ -417,6 +423,39 @@ fn an_endless_loop_ends_at_the_first_look_at_the_clock_after_its_limit() {
     let mut program = program.timed_by(Some(time));
     step(&mut program, 1, &[0.0; 2], &[0.0]).unwrap();
     assert_eq!(looks.load(Ordering::Relaxed), 1);
+}
+
+/// A clock on which each look takes a tenth of a millisecond, in half of which the thread computes.
+struct Halved(AtomicU64);
+
+impl TimeSource for Halved {
+    fn now(&self) -> Instant {
+        Instant::from_nanos(100_000 * self.0.fetch_add(1, Ordering::Relaxed))
+    }
+
+    fn computed(&self) -> Option<Duration> {
+        Some(Duration::from_nanos(
+            50_000 * self.0.load(Ordering::Relaxed),
+        ))
+    }
+}
+
+#[test]
+fn a_loop_that_had_the_processor_half_of_the_time_was_starved() {
+    let bytes = assembled(r#"(func (export "cycle") (loop $ever (br $ever)))"#);
+    let limits = Limits::within(Duration::from_millis(2));
+    let program = started(&bytes, shape(0, 0), limits).unwrap();
+    let mut program = program.timed_by(Some(Arc::new(Halved(AtomicU64::new(0)))));
+    let fault = step(&mut program, 1, &[], &[]).unwrap_err();
+    assert_eq!(fault.cause.kind(), ProgramFaultKind::Starved);
+    // Steps are the same on every computer, and blame the program alone.
+    let limits = Limits {
+        fuel: Some(1_000),
+        ..limits
+    };
+    let mut program = started(&bytes, shape(0, 0), limits).unwrap();
+    let fault = step(&mut program, 1, &[], &[]).unwrap_err();
+    assert_eq!(fault.cause.kind(), ProgramFaultKind::Overrun);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bumpless_base::{Counter, Counters, Instant};
+use bumpless_controller::executor::Then;
 
 use crate::short_text::ShortText;
 
@@ -16,6 +17,8 @@ pub struct ProgramNote {
     pub at: Instant,
     /// Why, in words.
     pub cause: ShortText,
+    /// What follows.
+    pub then: Then,
 }
 
 /// What one executor shows, readable from any thread.

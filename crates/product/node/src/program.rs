@@ -2,7 +2,6 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 
 use bumpless_base::NodeId;
 use bumpless_config::{self as config, ApplicationKind, Commit, FieldDevices, ProgramHost};
@@ -12,7 +11,7 @@ use bumpless_controller::tanks::SENSOR_GAIN;
 use bumpless_controller::{
     Application, CommitMode, ExecutorSettings, FieldIo, ModbusDevices, ModbusField, ModbusSettings,
     NoField, OnFailure, OnProgramFault, QuadrupleTank, QuadrupleTankParameters, SetPointStep,
-    Synthetic, SyntheticParameters, TimeSource,
+    Synthetic, SyntheticParameters,
 };
 
 use bumpless_net_linux::Clock;
@@ -45,6 +44,7 @@ pub fn executor_settings(settings: &config::Application, writer: NodeId) -> Exec
             },
             _ => OnProgramFault::Hold,
         },
+        begins_anew: settings.begins_anew,
     }
 }
 
@@ -68,24 +68,29 @@ pub fn build_at(
     let realtime = priority
         .and_then(|it| it.checked_sub(2))
         .filter(|&it| it > 0);
-    made(settings, Some(Arc::new(|| Clock.now())), realtime)
+    made(settings, StoppedBy::ClockAndSteps, realtime)
 }
 
-/// The same, where a WebAssembly program is stopped when `time` says that it has run for too long; with `None` by its
-/// steps alone, so that a run can be repeated to the bit.
+/// The same, where a WebAssembly program is stopped by its steps alone, so that a run can be repeated to the bit.
 ///
 /// # Errors
 /// As [`build`].
-pub fn build_timed(
-    settings: &config::Application,
-    time: Option<Arc<dyn TimeSource>>,
-) -> io::Result<Box<dyn Application>> {
-    made(settings, time, None)
+pub fn build_untimed(settings: &config::Application) -> io::Result<Box<dyn Application>> {
+    made(settings, StoppedBy::Steps, None)
+}
+
+/// How long a WebAssembly program may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StoppedBy {
+    /// By the computer's clock, and by its steps.
+    ClockAndSteps,
+    /// By its steps.
+    Steps,
 }
 
 fn made(
     settings: &config::Application,
-    time: Option<Arc<dyn TimeSource>>,
+    by: StoppedBy,
     realtime: Option<u8>,
 ) -> io::Result<Box<dyn Application>> {
     Ok(match &settings.kind {
@@ -95,7 +100,7 @@ fn made(
             changed_share: synthetic.changed_share,
         })),
         ApplicationKind::Program(program) => {
-            let hosted = hosted(program, time, realtime)?;
+            let hosted = hosted(program, by, realtime)?;
             fits(settings, hosted.as_ref())?;
             hosted
         }
@@ -105,7 +110,7 @@ fn made(
 /// The program of a user in its host.
 fn hosted(
     program: &config::Program,
-    time: Option<Arc<dyn TimeSource>>,
+    by: StoppedBy,
     realtime: Option<u8>,
 ) -> io::Result<Box<dyn Application>> {
     let (inputs, outputs) = (program.inputs.len(), program.outputs.len());
@@ -113,7 +118,7 @@ fn hosted(
     // A name without a folder would be looked for in PATH.
     let file = std::path::absolute(&program.file)?;
     let first = match &program.host {
-        ProgramHost::Wasm => return wasm(program, &file, time),
+        ProgramHost::Wasm => return wasm(program, &file, by),
         ProgramHost::Process { command, .. } => command.split_first(),
         ProgramHost::Plc => None,
     };
@@ -143,11 +148,7 @@ fn hosted(
 }
 
 #[cfg(feature = "wasm")]
-fn wasm(
-    program: &config::Program,
-    file: &Path,
-    time: Option<Arc<dyn TimeSource>>,
-) -> io::Result<Box<dyn Application>> {
+fn wasm(program: &config::Program, file: &Path, by: StoppedBy) -> io::Result<Box<dyn Application>> {
     let shape = bumpless_host::Shape {
         inputs: program.inputs.len(),
         outputs: program.outputs.len(),
@@ -156,15 +157,14 @@ fn wasm(
     let limits = bumpless_host::Limits::within(program.execute_limit);
     let loaded = bumpless_host::wasm::Wasm::load(file, shape, limits);
     let loaded = loaded.map_err(io::Error::other)?;
-    Ok(Box::new(loaded.timed_by(time)))
+    Ok(Box::new(match by {
+        StoppedBy::ClockAndSteps => loaded,
+        StoppedBy::Steps => loaded.timed_by(None),
+    }))
 }
 
 #[cfg(not(feature = "wasm"))]
-fn wasm(
-    _: &config::Program,
-    file: &Path,
-    _: Option<Arc<dyn TimeSource>>,
-) -> io::Result<Box<dyn Application>> {
+fn wasm(_: &config::Program, file: &Path, _: StoppedBy) -> io::Result<Box<dyn Application>> {
     Err(io::Error::other(format!(
         "{}: this program was built without WebAssembly; build it with `cargo build --features wasm`",
         file.display()

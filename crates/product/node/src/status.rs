@@ -2,6 +2,7 @@
 
 use bumpless_base::{Counter, Counters, Duration, Instant};
 use bumpless_config::{ApplicationKind, Config, FieldDevices, FieldIo, Program, StateSecurity};
+use bumpless_controller::executor::Then;
 use serde_json::{Map, Value, json};
 
 use crate::directory::Directory;
@@ -139,6 +140,7 @@ fn applications(
                 "program": {
                     "sha256": program_of(settings).map(Program::sha256_hex),
                     "stopped": app.program_stopped,
+                    "tried_again_after_ms": tried_again_after(app).map(|pause| pause.as_millis()),
                     "faults": app.program_faults,
                     "last_fault": app.program_fault.map(|fault| json!({
                         "cycle": fault.cycle,
@@ -259,6 +261,17 @@ pub fn silent_fields(snapshot: &Snapshot, directory: &Directory) -> Vec<String> 
     told.collect()
 }
 
+/// How long after it was stopped a program that is stopped here is tried again; `None` if none is, or not at all.
+fn tried_again_after(application: &ApplicationSnapshot) -> Option<Duration> {
+    let fault = application
+        .program_fault
+        .filter(|_| application.program_stopped)?;
+    match fault.then {
+        Then::TriedAfter(pause) => Some(pause),
+        Then::TriedAtOnce | Then::Stopped => None,
+    }
+}
+
 /// Programs that have failed and are stopped on this node.
 pub fn stopped_programs(snapshot: &Snapshot, directory: &Directory) -> Vec<String> {
     let config = &directory.config;
@@ -269,9 +282,17 @@ pub fn stopped_programs(snapshot: &Snapshot, directory: &Directory) -> Vec<Strin
         let fault = app.program_fault;
         let cycle = fault.map_or(0, |fault| fault.cycle);
         let cause = fault.map_or(ShortText::EMPTY, |fault| fault.cause);
+        let remedy = match fault.map(|fault| fault.then) {
+            Some(Then::TriedAfter(pause)) => format!(
+                "it is tried again by itself {} ms after it was stopped: see to it that the computer has time for it, and \
+                 that it waits for nothing",
+                pause.as_millis()
+            ),
+            _ => "mend the program, then apply it or restart the nodes".to_owned(),
+        };
         Some(format!(
             "the program of '{}' has failed in cycle {cycle} and is stopped on this node ({}); where no other node runs \
-             it, its outputs are what on_program_fault says: mend the program, then apply it or restart the nodes",
+             it, its outputs are what on_program_fault says: {remedy}",
             settings.name,
             cause.as_str()
         ))

@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use bumpless_base::Duration;
-use bumpless_controller::{ProgramFault, ProgramFaultKind};
+use bumpless_controller::{ProgramFault, ProgramFaultKind, Unanswered};
 use bumpless_program::layout::VERSION;
 
 use crate::Hash;
@@ -204,7 +204,7 @@ pub struct Fault {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// It had not answered by its limit.
-    Overrun(Duration),
+    Unanswered(Unanswered),
     /// Its process ended.
     Died(HowItEnded),
     /// It says so, with the reason.
@@ -234,7 +234,7 @@ pub enum Cause {
 impl Cause {
     fn kind(&self) -> ProgramFaultKind {
         match self {
-            Self::Overrun(_) => ProgramFaultKind::Overrun,
+            Self::Unanswered(unanswered) => unanswered.kind(),
             Self::Died(_) => ProgramFaultKind::Crash,
             Self::Failed(_) => ProgramFaultKind::Trap,
             Self::WrongAnswer { .. } => ProgramFaultKind::WrongAnswer,
@@ -268,11 +268,7 @@ impl std::error::Error for Fault {}
 impl fmt::Display for Cause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Overrun(limit) => write!(
-                f,
-                "it had not answered after {} us and was stopped; look for a loop that does not end, or raise its limit",
-                limit.as_micros()
-            ),
+            Self::Unanswered(unanswered) => write!(f, "{unanswered}"),
             Self::Died(how) => write!(f, "{how}; look at what it printed and mend it"),
             Self::Failed(why) => write!(f, "it failed: {why}"),
             Self::WrongAnswer {

@@ -14,6 +14,7 @@ mod fault;
 mod keeper;
 pub mod plc;
 mod process;
+mod processor;
 mod sidecar;
 
 pub use ask::{Told, ask};

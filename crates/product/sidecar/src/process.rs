@@ -21,6 +21,7 @@ use rustix::process::{
 use rustix::thread::futex;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
+use crate::processor::ProcessorClock;
 use crate::{Command, Hash, HowItEnded, Limits, Shape, StartCause};
 
 /// What a program has told of itself when it attached.
@@ -51,6 +52,7 @@ pub(crate) struct Process {
     pidfd: OwnedFd,
     gone: AtomicBool,
     how: OnceLock<HowItEnded>,
+    processor: Option<ProcessorClock>,
     /// What tells its file from others.
     file: u64,
     /// Whether a cycle has ended well.
@@ -99,6 +101,7 @@ impl Process {
             pidfd,
             gone: AtomicBool::new(false),
             how: OnceLock::new(),
+            processor: ProcessorClock::of(pid),
             file,
             proven: AtomicBool::new(false),
         })
@@ -110,6 +113,11 @@ impl Process {
 
     pub fn pid(&self) -> Pid {
         self.pid
+    }
+
+    /// Processor time that it has used so far, all its threads together, if the system tells.
+    pub fn computed(&self) -> Option<Duration> {
+        self.processor.as_ref()?.read()
     }
 
     pub fn is_gone(&self) -> bool {

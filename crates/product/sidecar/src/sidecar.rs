@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bumpless_base::Duration;
-use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault};
+use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault, Unanswered};
 use bumpless_program::layout::{command, result};
 
 use crate::committed::Committed;
@@ -19,7 +19,7 @@ const HEAD: usize = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Cycles that had not ended by the limit.
-    pub overruns: u64,
+    pub unanswered: u64,
     /// Ends of the process that nobody ordered.
     pub deaths: u64,
     /// Cycles of which the program said that they failed.
@@ -147,7 +147,7 @@ impl Sidecar {
             Err(cause) => cause,
         };
         let counter = match &cause {
-            Cause::Overrun(_) => &mut self.counts.overruns,
+            Cause::Unanswered(_) => &mut self.counts.unanswered,
             Cause::Died(_) => &mut self.counts.deaths,
             Cause::Failed(_) => &mut self.counts.failures,
             Cause::WrongAnswer { .. } => &mut self.counts.wrong_answers,
@@ -244,7 +244,8 @@ impl Running {
         inputs: &[f64],
         outputs: &[f64],
     ) -> Result<(), Cause> {
-        let until = now() + limit;
+        let began = now();
+        let before = self.process.computed();
         let shared = self.process.shared();
         for (slots, values) in [(shared.inputs(), inputs), (shared.outputs(), outputs)] {
             for (slot, value) in slots.iter().zip(values) {
@@ -258,10 +259,17 @@ impl Running {
             .store(context.period.as_nanos(), Ordering::Relaxed);
         self.request = self.request.wrapping_add(1);
         self.process.request(self.request, command::EXECUTE);
-        match self.process.wait(self.request, until) {
+        match self.process.wait(self.request, began + limit) {
             Waited::Answered => Ok(()),
             Waited::Gone => Err(Cause::Died(self.process.how())),
-            Waited::Late => Err(Cause::Overrun(limit)),
+            Waited::Late => {
+                let computed = self.process.computed().zip(before);
+                Err(Cause::Unanswered(Unanswered {
+                    limit,
+                    elapsed: now().since(began),
+                    computed: computed.map(|(after, before)| after - before),
+                }))
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration as StdDuration;
 
 use bumpless_base::Duration;
-use bumpless_controller::{Application, LoadError};
+use bumpless_controller::{Application, LoadError, ProgramFault, ProgramFaultKind, Unanswered};
 use bumpless_program::layout::{Header, VARIABLE};
 use bumpless_program::{Areas, Shared};
 use bumpless_sidecar::{Cause, HowItEnded, Limits, Shape, Sidecar, StartCause};
@@ -140,10 +140,41 @@ fn trap_endless_loop_is_stopped_at_its_limit() {
         execute: Duration::from_millis(200),
         ..patient()
     };
-    assert_eq!(
-        goes_on_after(order::LOOP, limits),
-        Cause::Overrun(limits.execute)
-    );
+    let cause = goes_on_after(order::LOOP, limits);
+    let unanswered = unanswered(&cause);
+    assert!(unanswered.elapsed >= limits.execute, "{cause}");
+    assert!(unanswered.computed > Some(Duration::ZERO), "{cause}");
+}
+
+fn unanswered(cause: &Cause) -> Unanswered {
+    match cause {
+        Cause::Unanswered(unanswered) => *unanswered,
+        other => panic!("{other}"),
+    }
+}
+
+fn kind(sidecar: &mut Sidecar, order: f64) -> ProgramFaultKind {
+    ProgramFault::from(fault(sidecar, 1, &[1.0, order])).kind
+}
+
+/// H-29: whoever loops is found out as soon as the computer lets it compute.
+fn trap_endless_loop_is_told_from_a_program_that_had_no_processor() {
+    let limits = Limits {
+        execute: Duration::from_millis(100),
+        ..patient()
+    };
+    let mut sidecar = started(&own("sum"), SUM, limits);
+    let mut outputs = [0.0; 2];
+    // One that sleeps, or whose process stands still, has not computed, whatever the computer does.
+    assert_eq!(kind(&mut sidecar, order::SLEEP), ProgramFaultKind::Starved);
+    run_when_ready(&mut sidecar, 1, &[1.0, 0.0], &mut outputs);
+    let process = sidecar.process_id().expect("it runs").cast_signed();
+    kill_process(Pid::from_raw(process).expect("its number"), Signal::STOP).expect("it is there");
+    assert_eq!(kind(&mut sidecar, 0.0), ProgramFaultKind::Starved);
+    until("a loop has the processor to itself", || {
+        run_when_ready(&mut sidecar, 1, &[1.0, 0.0], &mut outputs);
+        kind(&mut sidecar, order::LOOP) == ProgramFaultKind::Overrun
+    });
 }
 
 fn trap_crash_leaves_the_state_before_it() {
@@ -398,6 +429,7 @@ tests_and_programs!(
     trap_random_numbers_are_found_by_a_move,
     trap_torn_state_is_never_saved_whenever_the_program_is_killed,
     trap_endless_loop_is_stopped_at_its_limit,
+    trap_endless_loop_is_told_from_a_program_that_had_no_processor,
     trap_crash_leaves_the_state_before_it,
     a_failure_that_the_program_tells_is_passed_on_in_its_words,
     trap_memory_beyond_the_limit_ends_the_program_alone,

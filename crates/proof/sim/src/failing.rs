@@ -1,8 +1,7 @@
 //! A program that fails when the script says so, around the one that is shipped.
 
 use std::io;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bumpless_config::{self as config, ApplicationKind, ProgramHost};
 use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault, ProgramFaultKind};
@@ -20,18 +19,22 @@ pub fn build(settings: &config::Application) -> io::Result<Box<dyn Application>>
                 settings.name
             )))
         }
-        _ => bumpless_node::program::build_timed(settings, None),
+        _ => bumpless_node::program::build_untimed(settings),
     }
 }
 
-/// Whether executions fail at present.
+/// Whether executions fail at present, and how.
 #[derive(Clone, Debug, Default)]
-pub struct Failing(Arc<AtomicBool>);
+pub struct Failing(Arc<Mutex<Option<ProgramFaultKind>>>);
 
 impl Failing {
-    /// From here on they do, or do not.
-    pub fn set(&self, fails: bool) {
-        self.0.store(fails, Ordering::Relaxed);
+    /// From here on they do in this way, or do not.
+    pub fn set(&self, how: Option<ProgramFaultKind>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = how;
+    }
+
+    fn get(&self) -> Option<ProgramFaultKind> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -58,11 +61,11 @@ impl Application for Fallible {
         outputs: &mut [f64],
     ) -> Result<(), ProgramFault> {
         self.inner.execute(context, inputs, outputs)?;
-        if !self.failing.0.load(Ordering::Relaxed) {
+        let Some(how) = self.failing.get() else {
             return Ok(());
-        }
+        };
         outputs.fill(1e9);
-        Err(ProgramFault::new(ProgramFaultKind::Trap, "simulated"))
+        Err(ProgramFault::new(how, "simulated"))
     }
     fn state_size_max(&self) -> usize {
         self.inner.state_size_max()

@@ -39,6 +39,7 @@ impl Draft {
             expiry: self.expiry?,
             // Its group's word comes when all are known.
             hot_restart: Duration::ZERO,
+            begins_anew: true,
             persist: self.persist?,
             commit: self.commit?,
             distribution: self.distribution?,

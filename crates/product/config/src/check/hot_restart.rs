@@ -5,7 +5,7 @@ use bumpless_base::Duration;
 use super::draft::Draft;
 use super::timing::ms;
 use crate::file::File;
-use crate::model::{Config, Timing};
+use crate::model::{AfterHotRestart, Config, Timing};
 use crate::reader::Reader;
 
 /// A backup that takes over must still find its state young enough.
@@ -49,7 +49,8 @@ pub(crate) fn usual(expiry: Duration) -> Duration {
 /// Gives each application what its group says, or what is usual.
 pub(crate) fn spread(config: &mut Config) {
     for application in &mut config.applications {
-        let given = config.groups[application.group].hot_restart;
-        application.hot_restart = given.unwrap_or(usual(application.expiry));
+        let group = &config.groups[application.group];
+        application.hot_restart = group.hot_restart.unwrap_or(usual(application.expiry));
+        application.begins_anew = group.after_hot_restart == AfterHotRestart::Cold;
     }
 }

@@ -8,10 +8,11 @@
 mod committed;
 mod copy_out;
 mod program;
+mod record;
 mod tenure;
 
 use committed::Committed;
-use program::ProgramRecord;
+use record::ProgramRecord;
 use tenure::Tenure;
 
 use super::{
@@ -134,6 +135,8 @@ pub struct CycleMachine<R, G, O> {
     /// What a failed execution goes back to; `None`: the application never fails.
     committed: Option<Committed>,
     record: ProgramRecord,
+    /// The program was stopped for so long that its state may not be gone on from.
+    outlived: bool,
     /// In this cycle the safe values are written, since the program has stopped for this.
     safe: Option<ProgramFault>,
     published: Option<Published>,
@@ -171,6 +174,7 @@ where
             committed: Committed::of(application.as_ref()),
             application,
             record: ProgramRecord::default(),
+            outlived: false,
             safe: None,
             replication,
             gate,
@@ -429,6 +433,7 @@ where
         self.progress = Some(Progress { epoch, cycle });
         self.taken_up_at = now;
         self.uninterrupted = true;
+        self.record.executed();
         self.counters.count(Counter::CyclesExecuted);
         self.report.cycle = cycle;
         Ok(())

@@ -83,6 +83,28 @@ pub enum Resumed {
     ColdStart,
 }
 
+/// An execution that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FailedExecution {
+    /// The number that the cycle would have had.
+    pub cycle: u64,
+    /// Why.
+    pub fault: ProgramFault,
+    /// What follows.
+    pub then: Then,
+}
+
+/// What follows a failed execution (F-29, F-38).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// The program executes again in the next cycle.
+    TriedAtOnce,
+    /// It is stopped on this node, and tried again after this time.
+    TriedAfter(Duration),
+    /// It is stopped on this node, and not tried again by itself.
+    Stopped,
+}
+
 /// One cycle, as it was. Instants are this node's monotonic clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CycleReport {
@@ -120,8 +142,8 @@ pub struct CycleReport {
     pub resumed: Option<Resumed>,
     /// Field devices that did not answer the last request of the cycle, a bit for each by position.
     pub silent_devices: u64,
-    /// An execution failed in this cycle: the number that it would have had, and why.
-    pub program_fault: Option<(u64, ProgramFault)>,
+    /// An execution failed in this cycle, or is not tried again as was said of it.
+    pub program_fault: Option<FailedExecution>,
     /// What came of it.
     pub outcome: Outcome,
 }

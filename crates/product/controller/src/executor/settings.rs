@@ -54,4 +54,6 @@ pub struct ExecutorSettings {
     pub on_failure: OnFailure,
     /// What holds when the program has stopped.
     pub on_program_fault: OnProgramFault,
+    /// Whether an application begins anew by itself whose newest state is too old to go on from (`after_hot_restart`).
+    pub begins_anew: bool,
 }

@@ -2,8 +2,7 @@
 
 use std::fmt;
 
-use bumpless_base::Duration;
-use bumpless_controller::ProgramFaultKind;
+use bumpless_controller::{ProgramFaultKind, Unanswered};
 use wasmi::TrapCode;
 
 use crate::Kind;
@@ -282,10 +281,7 @@ pub enum Cause {
     /// It used the interface wrongly.
     Misuse(Misuse),
     /// It was not ready in time.
-    Time {
-        /// The limit.
-        limit: Duration,
-    },
+    Time(Unanswered),
     /// It took too many steps.
     Steps {
         /// The limit.
@@ -318,7 +314,8 @@ impl Cause {
             }
             Self::Trap(_) => ProgramFaultKind::Trap,
             Self::Misuse(_) => ProgramFaultKind::WrongAnswer,
-            Self::Time { .. } | Self::Steps { .. } => ProgramFaultKind::Overrun,
+            Self::Time(unanswered) => unanswered.kind(),
+            Self::Steps { .. } => ProgramFaultKind::Overrun,
             Self::Torn => ProgramFaultKind::NotRunning,
         }
     }
@@ -397,11 +394,7 @@ impl fmt::Display for Cause {
         match self {
             Self::Trap(trap) => write!(f, "{trap}"),
             Self::Misuse(misuse) => write!(f, "{misuse}"),
-            Self::Time { limit } => write!(
-                f,
-                "it was not ready after {:.3} ms, its limit, and was stopped; it may loop for ever, or needs a higher limit",
-                limit.as_millis_f64()
-            ),
+            Self::Time(unanswered) => write!(f, "{unanswered}"),
             Self::Steps { limit } => write!(
                 f,
                 "it was not ready after {limit} steps, its limit, and was stopped; it may loop for ever, or needs a higher \

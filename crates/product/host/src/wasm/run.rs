@@ -4,7 +4,7 @@
 //! stretch at a time, and the clock is looked at in between.
 
 use bumpless_base::Duration;
-use bumpless_controller::TimeSource;
+use bumpless_controller::{TimeSource, Unanswered};
 use wasmi::{Error, Store, TrapCode, TypedFunc, TypedResumableCall, WasmResults};
 
 use super::fault::{Cause, Misuse, TrapKind};
@@ -40,7 +40,7 @@ pub(super) fn run<R: WasmResults>(
     function: TypedFunc<(), R>,
     budget: &Budget<'_>,
 ) -> Result<(R, u64), Cause> {
-    let began = budget.time.map(|(_, time)| time.now());
+    let began = budget.time.map(|(_, time)| (time.now(), time.computed()));
     let mut taken = 0;
     let mut given = STRETCH.min(budget.steps);
     store.set_fuel(given).map_err(|_| other())?;
@@ -56,10 +56,16 @@ pub(super) fn run<R: WasmResults>(
             }
             Err(error) => return Err(cause(&error, store, budget)),
         };
-        if let Some(((limit, time), began)) = budget.time.zip(began)
-            && time.now().since(began) >= limit
+        if let Some(((limit, time), (began, before))) = budget.time.zip(began)
+            && let elapsed = time.now().since(began)
+            && elapsed >= limit
         {
-            return Err(Cause::Time { limit });
+            let computed = time.computed().zip(before);
+            return Err(Cause::Time(Unanswered {
+                limit,
+                elapsed,
+                computed: computed.map(|(after, before)| after.saturating_sub(before)),
+            }));
         }
         let may_take = budget.steps.saturating_sub(taken);
         if stopped.required_fuel() > may_take || may_take == 0 {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bumpless_base::{Counters, Instant};
-use bumpless_controller::executor::{HoldCause, Outcome, Resumed};
+use bumpless_controller::executor::{FailedExecution, HoldCause, Outcome, Resumed, Then};
 use bumpless_controller::{CycleReport, FieldError, FieldErrorKind};
 use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
 
@@ -62,11 +62,12 @@ impl<E: Environment> FollowUp<E> {
 impl<E> FollowUp<E> {
     /// Shows how the program last failed, as soon as nobody reads that.
     fn show_fault(&mut self, report: &CycleReport) {
-        if let Some((cycle, fault)) = &report.program_fault {
+        if let Some(failed) = &report.program_fault {
             self.unshown = Some(ProgramNote {
-                cycle: *cycle,
+                cycle: failed.cycle,
                 at: report.ended,
-                cause: ShortText::of(fault),
+                cause: ShortText::of(&failed.fault),
+                then: failed.then,
             });
         }
         if let Some(note) = self.unshown
@@ -101,8 +102,8 @@ impl Reporter {
         if let Some(resumed) = report.resumed {
             self.notice("resumed", ShortText::of(Describe(resumed)), report.ended);
         }
-        if let Some((cycle, fault)) = &report.program_fault {
-            let cause = ShortText::of(format_args!("cycle {cycle}: {fault}"));
+        if let Some(failed) = &report.program_fault {
+            let cause = ShortText::of(Describe(failed));
             self.notice("program_fault", cause, report.ended);
         }
         if report.backup_behind {
@@ -233,13 +234,27 @@ impl std::fmt::Display for Describe<Resumed> {
     }
 }
 
+impl std::fmt::Display for Describe<&FailedExecution> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let FailedExecution { cycle, fault, then } = self.0;
+        match then {
+            Then::TriedAtOnce => write!(f, "cycle {cycle}: {fault}"),
+            Then::TriedAfter(pause) => {
+                let pause = pause.as_millis();
+                write!(f, "cycle {cycle}, stopped for {pause} ms: {fault}")
+            }
+            Then::Stopped => write!(f, "cycle {cycle}, stopped: {fault}"),
+        }
+    }
+}
+
 impl std::fmt::Display for Describe<&bumpless_controller::executor::FailCause> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         use bumpless_controller::executor::FailCause;
         match self.0 {
             FailCause::Field(error) => write!(f, "stopped as on_failure = \"fail\" says: {error}"),
             FailCause::State(error) => write!(f, "the predecessor's state cannot be used: {error}"),
-            FailCause::Program(fault) => write!(f, "the program has failed again: {fault}"),
+            FailCause::Program(fault) => write!(f, "the program has stopped: {fault}"),
         }
     }
 }

@@ -27,6 +27,7 @@ pub mod order {
     pub const FAIL: f64 = 4.0;
     pub const ALLOCATE: f64 = 5.0;
     pub const SPAWN: f64 = 6.0;
+    pub const SLEEP: f64 = 7.0;
 }
 
 impl Program for Sum {
@@ -51,6 +52,7 @@ impl Program for Sum {
             order::LOOP => loop {
                 std::hint::spin_loop();
             },
+            order::SLEEP => thread::sleep(Duration::from_secs(1000)),
             order::ABORT => process::abort(),
             order::EXIT => process::exit(3),
             order::FAIL => return Err(format!("the valve is stuck in cycle {}", cycle.number)),

@@ -260,6 +260,7 @@ impl Session {
             // The newest state stays readable: only the session ends it.
             expiry: TIMEOUT * 2,
             hot_restart: TIMEOUT * 2,
+            begins_anew: true,
             persist: None,
             commit: Commit::BeforeOutput,
             distribution: if self.spread {

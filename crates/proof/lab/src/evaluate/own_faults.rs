@@ -23,6 +23,9 @@ pub fn faults(run: &Run, from_ns: u64, to_ns: u64) -> impl Iterator<Item = (u64,
 pub fn kept_from_computing(run: &Run, from_ns: u64, to_ns: u64) -> bool {
     faults(run, from_ns, to_ns).any(|(at_ns, cause)| {
         let began_ns = at_ns.saturating_sub(run.period_ns + STALL_SEEN_NS);
-        cause.contains(": overrun") && run.stalled_ns(began_ns, at_ns + STALL_SEEN_NS) > 0
+        let unanswered = [": overrun", ": starved"]
+            .iter()
+            .any(|it| cause.contains(it));
+        unanswered && run.stalled_ns(began_ns, at_ns + STALL_SEEN_NS) > 0
     })
 }

@@ -184,6 +184,13 @@ impl Continues {
         self.lines.iter().map(|line| line.cold_starts)
     }
 
+    /// Whether the last output of `application` is so old at `at` that nobody may go on from its state.
+    pub fn is_outlived(&self, application: usize, at: u64) -> bool {
+        let line = &self.lines[application];
+        let idle = line.newest.map(|(_, written)| at.saturating_sub(written));
+        idle.is_some_and(|idle| idle > line.terms.hot_restart)
+    }
+
     /// At `at`, `application` begins on `node` `with` this.
     pub fn begins(&mut self, application: usize, node: usize, with: Resumed, at: u64) -> Verdict {
         let own = self.lines[application].own[node];

@@ -58,6 +58,8 @@ exemptions! {
         "who begins from the initial state and says so counts cycles from one; whether it may, continues judges";
     BeginsBesideOthers, "no bump: begins beside others", "A-12",
         "an application that has never written begins from its initial state beside others that go on";
+    StoppedForLong, "no bump: stopped for long", "F-38",
+        "a program that was starved for longer than its state may be used begins anew in the role that it has";
     DeadlineInherited, "channel: deadline inherited", "T-3",
         "which states a transfer has replaced, and so whose deadline it has, is known to within what was published";
     GivenUpInThisTurn, "channel: given up in this turn", "T-24",

@@ -376,7 +376,8 @@ impl Checks {
     /// An application begins from its initial state, on a node that has taken the role with a fresh
     /// state or without.
     pub fn cold_start(&mut self, application: usize, with_state: bool, at: u64) {
-        let verdict = self.no_bump.cold_start(application, with_state);
+        let outlived = self.continues.is_outlived(application, at);
+        let verdict = self.no_bump.cold_start(application, (with_state, outlived));
         self.note("no bump", at, verdict);
     }
 

@@ -55,11 +55,17 @@ impl NoBump {
     }
 
     /// The application begins from its initial state on some node, which took the role with a fresh
-    /// state of every application, or not.
-    pub fn cold_start(&mut self, application: usize, with_state: bool) -> Verdict {
+    /// state of every application, or not; `outlived`: nobody may go on from what was written last, since that was too long ago.
+    pub fn cold_start(
+        &mut self,
+        application: usize,
+        (with_state, outlived): (bool, bool),
+    ) -> Verdict {
         self.begins_older(application);
         if with_state && self.last[application].is_none() {
             self.tally.count(Exemption::BeginsBesideOthers);
+        } else if with_state && outlived {
+            self.tally.count(Exemption::StoppedForLong);
         } else if with_state {
             return Err(format!(
                 "application {application} begins from its initial state although its node took the role \
@@ -126,9 +132,9 @@ mod tests {
         assert!(no_bump.accepted(&output(0, 1, 10)).is_ok());
         assert!(no_bump.accepted(&output(1, 2, 10)).is_ok());
         assert!(no_bump.accepted(&output(1, 2, 9)).is_err());
-        assert!(no_bump.cold_start(0, false).is_ok());
+        assert!(no_bump.cold_start(0, (false, false)).is_ok());
         assert!(no_bump.accepted(&output(0, 3, 1)).is_ok());
-        assert!(no_bump.cold_start(0, false).is_ok());
+        assert!(no_bump.cold_start(0, (false, false)).is_ok());
         assert!(no_bump.accepted(&output(0, 5, 2)).is_ok());
         assert!(no_bump.accepted(&output(0, 5, 1)).is_err());
     }
@@ -155,16 +161,17 @@ mod tests {
     #[test]
     fn a_cold_start_with_a_fresh_state_is_found() {
         let mut no_bump = NoBump::new(vec![true], &Tally::default());
-        assert!(no_bump.cold_start(0, true).is_ok(), "it comes");
+        assert!(no_bump.cold_start(0, (true, false)).is_ok(), "it comes");
         assert!(no_bump.accepted(&output(0, 1, 1)).is_ok());
-        assert!(no_bump.cold_start(0, true).is_err());
+        assert!(no_bump.cold_start(0, (true, false)).is_err());
+        assert!(no_bump.cold_start(0, (true, true)).is_ok(), "too old");
     }
 
     #[test]
     fn a_write_that_a_device_held_back_does_not_use_up_a_cold_start() {
         let mut no_bump = NoBump::new(vec![true], &Tally::default());
         assert!(no_bump.accepted(&output(0, 4, 20)).is_ok());
-        assert!(no_bump.cold_start(0, false).is_ok());
+        assert!(no_bump.cold_start(0, (false, false)).is_ok());
         assert!(no_bump.accepted(&output(0, 4, 21)).is_ok());
         assert!(no_bump.accepted(&output(0, 6, 1)).is_ok());
         assert!(no_bump.accepted(&output(0, 8, 0)).is_err());

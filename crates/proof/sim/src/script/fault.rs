@@ -292,6 +292,8 @@ pub enum Fault {
         node: usize,
         /// The application.
         application: usize,
+        /// It had no processor, in place of failing by itself.
+        starved: bool,
     },
     /// Somebody asks a node to change to another configuration ([`crate::variants`]); if it has one
     /// prepared, to give that up.

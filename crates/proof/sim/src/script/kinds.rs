@@ -166,7 +166,9 @@ kinds! { Fault, KINDS, read_fault, write_fault, [Fault::Path { .. }],
     "slow_application" [Fault::SlowApplication { node, application, by, jumps }] {
         node: "node" NODE, application: "application" APPLICATION, by: "by_ms" SPAN, jumps: "jumps" Truth
     }
-    "program" [Fault::Program { node, application }] { node: "node" NODE, application: "application" APPLICATION }
+    "program" [Fault::Program { node, application, starved }] {
+        node: "node" NODE, application: "application" APPLICATION, starved: "starved" Truth
+    }
     "switchover" [Fault::Switchover { node, group }] { node: "node" NODE, group: "group" GROUP }
     "apply" [Fault::Apply { node, number }] { node: "node" NODE, number: "number" whole(0, LAST as u64) }
     "crash_in_change" [Fault::CrashInChange { node, steps }] { node: "node" NODE, steps: "steps" whole(0, 1000) }

@@ -116,7 +116,9 @@ fn only_one(config: &Config, fault: &Fault) -> Option<((usize, usize), String)> 
             let what = format!("application {name} cannot be slow in two ways");
             ((node, application), what)
         }
-        Fault::Program { node, application } => {
+        Fault::Program {
+            node, application, ..
+        } => {
             let name = &config.applications[application].name;
             let what = format!("the program of {name} fails already");
             ((node, application), what)

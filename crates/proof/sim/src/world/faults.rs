@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::mpsc::sync_channel;
 
 use bumpless_base::NodeId;
+use bumpless_controller::ProgramFaultKind;
 use bumpless_node::data_plane::Command;
 use bumpless_redundancy::GroupId;
 
@@ -183,8 +184,16 @@ impl World {
             });
             (app.slow, app.jumps) = slow.max().unwrap_or_default();
             let place = (node, app.index);
-            app.failing.set(active.iter().any(|fault| {
-                matches!(fault, Fault::Program { node, application } if (*node, *application) == place)
+            app.failing.set(active.iter().find_map(|fault| match fault {
+                Fault::Program {
+                    node,
+                    application,
+                    starved,
+                } if (*node, *application) == place => Some(match starved {
+                    true => ProgramFaultKind::Starved,
+                    false => ProgramFaultKind::Trap,
+                }),
+                _ => None,
             }));
         }
     }

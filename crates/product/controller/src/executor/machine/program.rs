@@ -1,71 +1,20 @@
-//! A program that fails (F-28 to F-31): what is done about it, how often, and what holds then.
+//! A program that fails (F-28 to F-31, F-38): what is done about it, and what holds then.
 
 use bumpless_base::{Counter, Counters, Duration, Instant};
 
 use super::committed::Committed;
+use super::record::{ProgramRecord, Reaction};
 use super::tenure::Tenure;
 use super::{CycleMachine, Phase};
 use crate::executor::{
-    CycleReport, FailCause, HoldCause, OnProgramFault, Outcome, OutputGate, Permit,
-    ProgramStanding, Replication,
+    CycleReport, FailCause, FailedExecution, HoldCause, OnProgramFault, Outcome, OutputGate,
+    Permit, ProgramStanding, Replication, Then,
 };
 use crate::state::Progress;
 use crate::{FieldError, FieldErrorKind, FieldSample, LoadError, ProgramFault, ProgramFaultKind};
 
-/// After so many cycles an earlier failure counts no more.
-const FORGIVEN_AFTER: u64 = 1000;
 /// How long a program may take to start again.
 const RESTART_MAX: Duration = Duration::from_secs(1);
-
-/// How the program has done on this node.
-#[derive(Debug, Default)]
-pub(super) struct ProgramRecord {
-    /// The cycle that failed last, and when.
-    failed: Option<u64>,
-    failed_at: Instant,
-    /// The cycle in which it was last stopped here.
-    stopped: Option<u64>,
-    /// When it was stopped, and until when what it goes back to may be gone on from, unless nothing has been published.
-    since: Instant,
-    usable_until: Instant,
-    /// What the data plane was told.
-    standing: ProgramStanding,
-}
-
-/// What follows a failed execution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Reaction {
-    /// It is started again, and executes in the next cycle.
-    Again,
-    /// It is stopped here, and a backup that can is to go on.
-    HandOver,
-    /// It is stopped here, as it was not long ago.
-    Stay,
-}
-
-impl ProgramRecord {
-    /// The execution of `cycle` has failed.
-    fn failed(&mut self, cycle: u64) -> Reaction {
-        let recent =
-            |at: Option<u64>| at.is_some_and(|at| (at..at + FORGIVEN_AFTER).contains(&cycle));
-        let again = !recent(self.failed);
-        self.failed = Some(cycle);
-        if again {
-            return Reaction::Again;
-        }
-        let stays = recent(self.stopped);
-        self.stopped = Some(cycle);
-        match stays {
-            true => Reaction::Stay,
-            false => Reaction::HandOver,
-        }
-    }
-
-    /// Whether this node is known not to be able to run the program.
-    pub(super) fn is_unfit(&self) -> bool {
-        self.standing != ProgramStanding::Runs
-    }
-}
 
 impl<R, G, O> CycleMachine<R, G, O>
 where
@@ -110,30 +59,80 @@ where
         }
         self.counters.count(Counter::ProgramFaults);
         let cycle = self.progress.map_or(0, |progress| progress.cycle) + 1;
-        self.report.program_fault = Some((cycle, fault.clone()));
         let own = self.replication.own_usable_until();
-        let (mut reaction, mut fault) = (self.record.failed(cycle), fault);
-        self.record.failed_at = now;
+        let mut reaction = self.record.failed(cycle, fault.kind, now);
+        let mut cause = fault.clone();
         if let Err(error) = self.go_back() {
             let detail = format!("{error}; it had failed: {fault}");
-            fault = ProgramFault::new(ProgramFaultKind::NotRunning, detail);
+            cause = ProgramFault::new(ProgramFaultKind::NotRunning, detail);
             if reaction == Reaction::Again {
-                self.record.stopped = Some(cycle);
-                reaction = Reaction::HandOver;
+                reaction = self.record.stop(cycle, false, now);
             }
         }
         self.take_epoch(permit);
         if reaction == Reaction::Again {
+            self.report.program_fault = Some(FailedExecution {
+                cycle,
+                fault,
+                then: Then::TriedAtOnce,
+            });
             self.publish_committed(now);
-            return self.finish(Outcome::Held(HoldCause::Program(fault)), now);
+            return self.finish(Outcome::Held(HoldCause::Program(cause)), now);
         }
-        (self.record.since, self.record.usable_until) = (now, own);
+        // Nothing has changed outside if a trial has failed.
+        if !self.record.is_trial() {
+            (self.record.since, self.record.usable_until) = (now, own);
+        }
+        self.report.program_fault = Some(FailedExecution {
+            cycle,
+            fault,
+            then: self.record.pause().map_or(Then::Stopped, Then::TriedAfter),
+        });
         self.publish_committed(now);
         self.set_standing(match reaction {
             Reaction::Stay => ProgramStanding::Stopped,
             _ => ProgramStanding::StoppedSeeksRelief,
         });
-        self.fail(FailCause::Program(fault), now);
+        self.fail(FailCause::Program(cause), now);
+    }
+
+    /// Whether the program that has stopped for `fault` is to be tried again in the cycle that begins. It goes on from
+    /// the state that it went back to; where that may not be gone on from any more, from the initial one.
+    pub(super) fn is_tried_again(&mut self, fault: &ProgramFault, now: Instant) -> bool {
+        if !self.record.is_due(now) {
+            return false;
+        }
+        let Some(permit) = self.gate.permit().filter(|permit| now < permit.until) else {
+            return false;
+        };
+        let cycle = self.progress.map_or(0, |progress| progress.cycle);
+        if now >= self.record.usable_until && self.published.is_some() {
+            if !self.settings.begins_anew || self.record.has_begun_anew() {
+                self.record.give_up();
+                self.report.program_fault = Some(FailedExecution {
+                    cycle: cycle + 1,
+                    fault: fault.clone(),
+                    then: Then::Stopped,
+                });
+                return false;
+            }
+            if cycle > 0 && self.wrote_in == Some(permit.epoch) {
+                // The count begins anew, and the device compares it within an epoch.
+                self.gate.epoch_spent(permit.epoch);
+                return false;
+            }
+            self.outlived = true;
+        }
+        if self.go_back().is_err() {
+            self.record.stop(cycle + 1, false, now);
+            return false;
+        }
+        if self.outlived {
+            self.record.begin_anew();
+        }
+        self.record.begin_trial();
+        self.tenure = Tenure::Standby;
+        true
     }
 
     /// Takes up the state before the failed execution, which starts the program again.
@@ -167,7 +166,8 @@ where
     /// The last whole state goes to the backup again, so that it stays able to go on from that; not for longer
     /// than anybody may, after it was executed.
     fn publish_committed(&mut self, now: Instant) {
-        let usable = now < self.record.usable_until || !self.record.is_unfit();
+        let stopped = self.record.is_unfit() || self.record.is_trial();
+        let usable = now < self.record.usable_until || !stopped;
         let (Some(committed), Some(progress)) = (&self.committed, self.progress) else {
             return;
         };
@@ -230,10 +230,15 @@ where
         self.finish(Outcome::WriteFailed(error), now);
     }
 
-    /// As backup: the partner has come to `newest`. Where it is past the cycle that failed here, the program may run
-    /// here again.
+    /// As backup: the partner has come to `newest`. Where it is past the cycle that failed here, or has begun anew, the
+    /// program may run here again.
     pub(super) fn partner_came_to(&mut self, newest: Option<Progress>) {
-        let past = |at: u64| newest.is_some_and(|newest| newest.cycle >= at);
+        let own = self.progress.map(|own| own.epoch);
+        // What it went on from may lack a cycle besides the one that failed, but not more.
+        let anew = |newest: Progress, at: u64| {
+            Some(newest.epoch) > own && newest.cycle > 0 && newest.cycle + 2 < at
+        };
+        let past = |at: u64| newest.is_some_and(|newest| newest.cycle >= at || anew(newest, at));
         if self.record.is_unfit() && self.record.stopped.is_none_or(past) {
             self.set_standing(ProgramStanding::Runs);
         }

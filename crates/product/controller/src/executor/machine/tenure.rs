@@ -51,7 +51,11 @@ where
 {
     pub(super) fn begin_as_primary(&mut self, now: Instant) {
         match self.tenure.clone() {
-            Tenure::Failed(FailCause::Program(fault)) => return self.begin_stopped(fault, now),
+            Tenure::Failed(FailCause::Program(fault)) => {
+                if !self.is_tried_again(&fault, now) {
+                    return self.begin_stopped(fault, now);
+                }
+            }
             Tenure::Failed(cause) => {
                 self.phase = Phase::Warming(Some(Outcome::Failed(cause)));
                 return;
@@ -132,6 +136,7 @@ where
         includes: &dyn Fn(Progress) -> bool,
     ) -> Result<(), LoadError> {
         let resumed = self.load_newest(self.judged_at(now), includes)?;
+        self.outlived = false;
         self.report.resumed = Some(resumed);
         if let (Some(committed), false) =
             (&mut self.committed, matches!(resumed, Resumed::Kept { .. }))
@@ -182,7 +187,8 @@ where
             return Ok(Resumed::Loaded { epoch, cycle });
         }
         // What was taken up from a received state and not executed yet is as young as that.
-        let kept = own.filter(|&own| (same || self.may_keep(at)) && includes(own));
+        let may_keep = (same || self.may_keep(at)) && !self.outlived;
+        let kept = own.filter(|&own| may_keep && includes(own));
         if let Some(Progress { cycle, .. }) = kept {
             return Ok(Resumed::Kept { cycle });
         }

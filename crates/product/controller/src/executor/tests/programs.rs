@@ -8,7 +8,7 @@ use crate::{ProgramFault, ProgramFaultKind};
 use bumpless_base::{Counter, Counters, Epoch, Instant};
 
 /// When each output was written, of which cycle, and what it was.
-fn written(world: &World) -> Vec<(Instant, u64, f64)> {
+pub(super) fn written(world: &World) -> Vec<(Instant, u64, f64)> {
     let state = world.lock();
     let writes = state.writes.iter();
     writes
@@ -43,7 +43,12 @@ fn a_failed_execution_is_neither_written_nor_replicated() {
     let held = Outcome::Held(HoldCause::Program(fault()));
     let fine = Outcome::Written;
     assert_eq!(outcomes, [&fine, &fine, &held, &fine, &fine]);
-    assert_eq!(reports[2].program_fault, Some((3, fault())));
+    let failed = FailedExecution {
+        cycle: 3,
+        fault: fault(),
+        then: Then::TriedAtOnce,
+    };
+    assert_eq!(reports[2].program_fault, Some(failed));
     let expected = [
         (at(0), 1, 1.0),
         (at(10), 2, 2.0),

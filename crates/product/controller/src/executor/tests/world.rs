@@ -49,6 +49,8 @@ pub struct State {
     /// Transfers end as failed after this.
     pub transfer_fails: Option<Duration>,
     pub published: Vec<(Instant, Vec<u8>)>,
+    /// For how long a published state may be used.
+    pub usable_for: Duration,
     /// When each published state becomes safe and failed.
     fates: Vec<(Option<Instant>, Option<Instant>)>,
     pub received: Option<Vec<u8>>,
@@ -68,8 +70,9 @@ pub struct State {
     pub epochs_spent: Vec<Epoch>,
     pub fit: Vec<bool>,
     pub oversleep: Duration,
-    /// The program fails in these cycles, when it has done its work.
+    /// The program fails in these cycles, when it has done its work, and how.
     pub failing: Vec<u64>,
+    pub failing_how: ProgramFaultKind,
     /// It cannot be started again, or has not started again yet.
     pub dead: bool,
     pub starting: bool,
@@ -130,6 +133,7 @@ impl World {
             transfer: Some(ms(1)),
             transfer_fails: None,
             published: Vec::new(),
+            usable_for: EXPIRY,
             fates: Vec::new(),
             received: None,
             restored: None,
@@ -147,6 +151,7 @@ impl World {
             fit: Vec::new(),
             oversleep: Duration::ZERO,
             failing: Vec::new(),
+            failing_how: ProgramFaultKind::Trap,
             dead: false,
             starting: false,
             standings: Vec::new(),
@@ -270,7 +275,7 @@ impl Replication for World {
     fn own_usable_until(&self) -> Instant {
         let state = self.lock();
         let published = state.published.last();
-        published.map_or(Instant::ZERO, |(at, _)| *at + EXPIRY)
+        published.map_or(Instant::ZERO, |(at, _)| *at + state.usable_for)
     }
     fn wait_settled(&mut self, ticket: u64, until: Instant) -> TransferOutcome {
         let mut state = self.lock();
@@ -394,7 +399,10 @@ impl Application for Accumulator {
         state.pass(span);
         // What it has done until then is half of it.
         match state.failing.contains(&context.cycle) {
-            true => Err(fault()),
+            true => Err(ProgramFault {
+                kind: state.failing_how,
+                ..fault()
+            }),
             false => Ok(()),
         }
     }
@@ -456,5 +464,6 @@ pub fn settings() -> ExecutorSettings {
         commit: CommitMode::Async,
         on_failure: OnFailure::Hold,
         on_program_fault: OnProgramFault::Hold,
+        begins_anew: true,
     }
 }

@@ -99,6 +99,14 @@ fn a_program_stopped_at_its_limit_excuses_the_gap_only_while_the_machine_stalled
     assert_eq!(broken(&run), only(&[]));
     let told = seen(&run);
     assert!(told.contains("1 more of up to 2"), "{told}");
+    // So is one that had no processor.
+    let mut starved = run.clone();
+    starved
+        .events
+        .retain(|event| !matches!(event.kind, EventKind::ProgramFault { .. }));
+    starved.events.push(fault("starved"));
+    starved.sort();
+    assert_eq!(broken(&starved), only(&[]));
     // It has a second to start again, and no more.
     let mut longer = run.clone();
     let until = from + 1_060 * MS;
