@@ -47,6 +47,7 @@ impl Check {
                 "ok": true,
                 "problems": [],
                 "monitors": config.monitors.len(),
+                "groups": config.groups.iter().map(|it| it.address.to_string()).collect::<Vec<_>>(),
                 "runs_here": host.is_ok(),
                 "missing_here": missing,
                 "networks": host.as_ref().map(|found| found.networks.iter().map(network).collect::<Vec<_>>()).unwrap_or_default(),
@@ -69,9 +70,10 @@ fn network(it: &Attachment) -> serde_json::Value {
 
 fn print(config: &Config, name: &str, host: &Result<Found, Vec<RunError>>) {
     output::print_line(format_args!(
-        "{name} is valid: {} rules for networks, {} for ports",
+        "{name} is valid: {} rules for networks, {} for ports, {} groups",
         config.networks.len(),
-        config.monitors.len()
+        config.monitors.len(),
+        config.groups.len()
     ));
     match host {
         Ok(Found {

@@ -20,6 +20,7 @@ pub fn status(status: &Value, all: bool) -> Vec<String> {
         ));
     }
     lines.extend(security(&status["security"]));
+    lines.extend(list(&status["groups"]).iter().map(group));
     lines.extend(sending(status));
     lines.extend(sessions_received(status));
     lines.extend(numbers("counters", status, "counters", all));
@@ -67,6 +68,28 @@ fn security(security: &Value) -> Vec<String> {
         )
     }));
     lines
+}
+
+/// Who is in a group, and where this host has joined it.
+fn group(group: &Value) -> String {
+    let joined = list(&group["joined"]).iter().map(|it| {
+        let sources = list(&it["sources"]).iter().map(text);
+        let from = match it["any_source"] == true {
+            true => String::new(),
+            false => format!(" from {}", sources.collect::<Vec<_>>().join(", ")),
+        };
+        format!("{}{from}", it["ind"])
+    });
+    let joined: Vec<_> = joined.collect();
+    let on = match joined.is_empty() {
+        true => "joined on no network".to_owned(),
+        false => format!("joined on network {}", joined.join(" and ")),
+    };
+    format!(
+        "  group {}: {} sockets of programs are members; {on}",
+        text(&group["address"]),
+        group["members"]
+    )
 }
 
 /// What this host sends.

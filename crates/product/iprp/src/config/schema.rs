@@ -442,5 +442,14 @@ pub fn sample() -> String {
     };
     let intro = "# What one host of several has in its file; all of them may have the same one.\n\
          # `bumpless iprp check FILE` says everything that is wrong in it, `bumpless iprp run FILE` starts.\n";
-    bumpless_config::reading::sample(intro, &SECTIONS, given)
+    // A group has a key file, which a host without groups has not: it is shown and left out.
+    let (groups, others): (Vec<_>, Vec<_>) = SECTIONS.iter().partition(|it| it.path == GROUP.path);
+    let mut text = bumpless_config::reading::sample(intro, &others, given);
+    for line in bumpless_config::reading::sample("", &groups, given).lines() {
+        let is_left_out = !line.is_empty() && !line.starts_with('#');
+        text.push_str(if is_left_out { "#" } else { "" });
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
 }
