@@ -223,8 +223,8 @@ fn everything_wrong_in_a_file_is_told_at_once() {
         (told["problems"].as_array().unwrap().len(), code),
         (2, Some(2))
     );
-    let (sample, _, code) = said(&["guard", "check", "--sample"]);
-    assert_eq!(code, Some(0));
+    let (sample, words, code) = said(&["guard", "check", "--sample"]);
+    assert_eq!(code, Some(0), "{words}");
     std::fs::write(folder.file(), sample.replace("eth0", "nosuch0")).unwrap();
     let (told, code) = json(
         &["guard", "check", &folder.file(), "--json"],
@@ -234,6 +234,13 @@ fn everything_wrong_in_a_file_is_told_at_once() {
         (&told["ok"], &told["runs_here"], code),
         (&true.into(), &false.into(), Some(1))
     );
+    // 19,000 packets a second at 2000 ns each of half a processor, the rest of it at 150 ns (V-90).
+    let cost = &told["cost"];
+    assert_eq!(
+        (&cost["budgets_per_s"], &cost["flows_per_s"]),
+        (&19_000.into(), &7_000.into())
+    );
+    assert_eq!(cost["flood_per_s"], (500_000_000 - 19_000 * 2000) / 150);
     assert!(
         told["missing_here"].to_string().contains("nosuch0"),
         "{told}"

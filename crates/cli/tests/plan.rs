@@ -307,6 +307,60 @@ fn an_impossible_value_is_refused_with_its_field_and_the_reason() {
     assert!(errors.contains("version 1 numbers 65536"), "{errors}");
 }
 
+/// V-90 to V-93: the example's nodes, recomputed from what is printed.
+#[test]
+fn it_says_what_reception_costs_each_node_and_how_much_of_a_flood_it_bears() {
+    let told = |more: &str, command: &str| {
+        let planned = Planned::new(&(example("two-computers.toml") + more));
+        let asked = [command, planned.path.to_str().unwrap(), "--json"];
+        let value: Value = serde_json::from_str(&outcome(&bumpless(&asked)).0).unwrap();
+        let (words, ..) = outcome(&bumpless(&asked[..2]));
+        (value["reception"].clone(), words)
+    };
+    let (usual, words) = told("", "plan");
+    assert_eq!(usual.as_array().unwrap().len(), 2);
+    let north = &usual[0];
+    assert_eq!(
+        (&north["node"], &north["guarded"]),
+        (&"north".into(), &true.into())
+    );
+    let number = |node: &Value, field: &str| node[field].as_u64().unwrap();
+    // Of 50 % of a processor, what all budgets take is missing; each packet of a flood is 150 ns.
+    let left = 500_000_000 - number(north, "budgets_per_s") * 2000;
+    assert_eq!(number(north, "flood_per_s"), left / 150);
+    let flows = number(north, "flows_per_s");
+    assert_eq!(
+        number(north, "flood_unguarded_per_s"),
+        (500_000_000 - flows * 2000) / 2000
+    );
+    // 10,000 of other ports and 2,000 of what else there is, on each of two networks, echoes of reference points besides.
+    assert!(number(north, "budgets_per_s") >= flows + 24_000);
+    for part in [
+        format!(
+            "Reception of north:\n  all budgets let in {} packets",
+            number(north, "budgets_per_s")
+        ),
+        format!(
+            "{} packets of a flood a second are borne",
+            number(north, "flood_per_s")
+        ),
+        "let in takes 2000 ns (usual)".to_owned(),
+    ] {
+        assert!(words.contains(&part), "{part} in {words}");
+    }
+    let changed = "[reception]\nguard = \"off\"\npacket_ns = 3000\ndropped_ns = 300\nprocessor_percent = 80\n";
+    let (changed, words) = told(changed, "check");
+    let north = &changed[0];
+    assert_eq!(north["guarded"], false);
+    let left = 800_000_000 - number(north, "budgets_per_s") * 3000;
+    assert_eq!(number(north, "flood_per_s"), left / 300);
+    assert!(
+        words.contains("one dropped 300 ns (as the file says)")
+            && words.contains("switches the guard off"),
+        "{words}"
+    );
+}
+
 #[test]
 fn json_has_the_answer_and_all_figures() {
     let json = Planned::new(&example("table20.toml")).json();

@@ -11,6 +11,7 @@ use bumpless_pki::{Identity, told};
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::reception;
 use crate::output::{self, Outcome};
 
 /// Check a configuration and print every error at once, with line and remedy
@@ -68,6 +69,7 @@ impl Check {
                 "problems": [],
                 "weaknesses": config.weaknesses,
                 "key": key,
+                "reception": reception::of_nodes(&config),
                 "key_problems": problems,
                 "programs": programs(&config).map(|(name, program)| json!({
                     "application": name,
@@ -129,6 +131,9 @@ impl Check {
                 missing.remedy()
             ));
         }
+        reception::lines(&config)
+            .iter()
+            .for_each(output::print_line);
         output::print_line("`bumpless plan` says whether every state can be in time");
         Ok(ExitCode::SUCCESS)
     }

@@ -13,6 +13,7 @@ pub mod plan;
 pub mod plant;
 pub mod program;
 pub mod promise;
+mod reception;
 pub mod run;
 pub mod sim;
 pub mod status;

@@ -16,6 +16,7 @@ use bumpless_plan::{Machine, Verdict};
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::reception;
 use crate::output::{self, Failure, Outcome};
 
 /// Say before commissioning whether every state is in time, and how many are lost in a year
@@ -81,6 +82,7 @@ impl Plan {
                 costs_json(&costs_file, &config, &costs)
             });
             json["state_security"] = protection_json(&config);
+            json["reception"] = reception::of_nodes(&config);
             output::print_line(json);
         } else {
             output::print_line(report.text().trim_end());
@@ -88,6 +90,10 @@ impl Plan {
                 show_costs(&costs_file, &config, costs);
             }
             show_protection(&config);
+            output::print_line("");
+            reception::lines(&config)
+                .iter()
+                .for_each(output::print_line);
         }
         Ok(ExitCode::from(u8::from(verdict != Verdict::Yes)))
     }

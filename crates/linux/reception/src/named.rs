@@ -42,6 +42,22 @@ impl Rest {
     };
 }
 
+impl Rest {
+    /// As rates, those that are not closed.
+    pub fn rates(&self) -> Vec<Rate> {
+        let all = [
+            self.resolution,
+            self.icmp,
+            self.fragments,
+            self.unregistered,
+            self.unknown,
+        ];
+        all.into_iter()
+            .filter_map(|it| per_second(it).rate)
+            .collect()
+    }
+}
+
 /// Budgets of the rest are given for a second, and renewed ten times in it.
 pub const REST_PERIOD: Duration = Duration::from_millis(100);
 

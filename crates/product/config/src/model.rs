@@ -134,6 +134,12 @@ pub struct Reception {
     pub guard: ReceptionGuard,
     /// Packets a second, on each interface, to ports that are not the node's.
     pub other_per_s: u32,
+    /// What share of a processor reception is planned to take at most, percent.
+    pub reserve_percent: u64,
+    /// What a packet that is let in costs, nanoseconds.
+    pub packet_ns: u64,
+    /// What a packet that is dropped at the driver costs, nanoseconds.
+    pub dropped_ns: u64,
 }
 
 /// Whether the interfaces of a node's networks are guarded against floods of packets.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use bumpless_config::reading::Reader;
 use bumpless_config::{Problem, read_configuration};
 use bumpless_guard::Setup;
+use bumpless_plan::reception::cost::{Costs, Load};
 use bumpless_reception::{NamedFlow, Rest, setup};
 
 pub use check::in_words;
@@ -60,8 +61,10 @@ pub struct Host {
     pub socket: Option<PathBuf>,
     /// What share of a processor all budgets may take together, percent.
     pub processor_percent: u64,
-    /// What a packet costs of a processor's time, nanoseconds.
+    /// What a packet that is let in costs of a processor's time, nanoseconds.
     pub packet_ns: u64,
+    /// What a packet that is dropped at the driver costs, nanoseconds.
+    pub dropped_ns: u64,
 }
 
 impl Config {
@@ -89,21 +92,27 @@ impl Config {
         setup(&self.flows, &self.rest)
     }
 
-    /// Most packets a second that all budgets let in, on all interfaces together.
-    pub fn packets_per_s(&self) -> f64 {
-        let rest = [
-            self.rest.resolution,
-            self.rest.icmp,
-            self.rest.fragments,
-            self.rest.unregistered,
-            self.rest.unknown,
-        ];
-        let rest: f64 = rest.into_iter().map(f64::from).sum();
-        let flows = self
-            .flows
-            .iter()
-            .map(|flow| f64::from(flow.rate.capacity) / flow.rate.period.as_secs_f64());
-        (rest + flows.sum::<f64>()) * self.host.interfaces.len() as f64
+    /// With what reception is reckoned.
+    pub const fn costs(&self) -> Costs {
+        Costs {
+            packet_ns: self.host.packet_ns,
+            dropped_ns: self.host.dropped_ns,
+            reserve_percent: self.host.processor_percent,
+        }
+    }
+
+    /// What the file's budgets cost on all interfaces together.
+    pub fn cost(&self) -> Load {
+        let flows: Vec<_> = self.flows.iter().map(|flow| flow.rate).collect();
+        let interfaces = self.host.interfaces.len();
+        Load::new(&self.costs(), interfaces, &flows, &self.rest.rates())
+    }
+
+    /// The share of a processor that programs may register, percent.
+    pub fn registered_percent(&self) -> u64 {
+        self.registration
+            .as_ref()
+            .map_or(0, |it| it.processor_percent)
     }
 
     /// So many flows may come besides those of the file.
@@ -113,15 +122,6 @@ impl Config {
 
     /// The share of a processor that all budgets take, those that programs may register among them, percent.
     pub fn reserved_percent(&self) -> f64 {
-        let registered = self
-            .registration
-            .as_ref()
-            .map_or(0, |it| it.processor_percent);
-        self.load_percent() + registered as f64
-    }
-
-    /// The share of a processor that they take, percent.
-    pub fn load_percent(&self) -> f64 {
-        self.packets_per_s() * self.host.packet_ns as f64 / 1e7
+        self.cost().budgets_percent() + self.registered_percent() as f64
     }
 }

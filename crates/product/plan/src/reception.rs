@@ -3,6 +3,8 @@
 //! The counts are those with which the networks are planned: states with their retransmissions, acknowledgements, heartbeats as often as
 //! they ever go, requests to witnesses, and requests to field devices in each cycle.
 
+pub mod cost;
+
 use std::collections::HashMap;
 
 use bumpless_base::{Duration, LinkId, NodeId};

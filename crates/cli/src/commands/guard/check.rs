@@ -7,6 +7,7 @@ use bumpless_guard_daemon::{Config, check_host, flows_in_words, sample};
 use clap::Args;
 use serde_json::json;
 
+use crate::commands::reception;
 use crate::output::{self, Outcome};
 
 /// Check a host's file and print every error at once, with line and remedy; then what keeps this host from running it
@@ -43,8 +44,10 @@ impl Check {
                 "ok": true,
                 "problems": [],
                 "flows": config.flows.len(),
-                "packets_per_s": config.packets_per_s(),
-                "budgets_percent_of_processor": config.load_percent(),
+                "packets_per_s": config.cost().budgets_per_s,
+                "budgets_percent_of_processor": config.cost().budgets_percent(),
+                "registered_percent_of_processor": config.registered_percent(),
+                "cost": reception::json(&config.cost(), &config.costs()),
                 "runs_here": missing.is_empty(),
                 "missing_here": missing,
             })),
@@ -56,13 +59,20 @@ impl Check {
 
 fn print(config: &Config, name: &str, missing: &[String]) {
     output::print_line(format_args!(
-        "{name} is valid: {} on {}; all budgets together let in {:.0} packets a second, {:.1} % of a processor at {} ns each",
+        "{name} is valid: {} on {}",
         flows_in_words(config.flows.len()),
-        config.host.interfaces.join(", "),
-        config.packets_per_s(),
-        config.load_percent(),
-        config.host.packet_ns
+        config.host.interfaces.join(", ")
     ));
+    let (load, costs) = (config.cost(), config.costs());
+    load.lines(&costs).iter().for_each(output::print_line);
+    output::print_line(reception::source(&costs));
+    match &config.registration {
+        None => output::print_line("programs may not register sockets of theirs"),
+        Some(it) => output::print_line(format_args!(
+            "programs of group {} may register {} sockets of theirs, whose packets take {} % of a processor besides",
+            it.group, it.flows, it.processor_percent
+        )),
+    }
     for it in missing {
         output::print_line(format_args!("this host cannot run it: {it}"));
     }

@@ -107,6 +107,9 @@ fn reception(given: &crate::schema::Reception) -> Option<Reception> {
     Some(Reception {
         guard: given.guard?,
         other_per_s: u32::try_from(given.other?).ok()?,
+        reserve_percent: given.reserve?,
+        packet_ns: given.packet?,
+        dropped_ns: given.dropped?,
     })
 }
 

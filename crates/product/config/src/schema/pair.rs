@@ -149,6 +149,18 @@ section! {
         /// million lets floods through. Of two nodes on one interface, the first one guards it, and the other's packets are
         /// among these: switch the guard off there.
         other: u64 = "other_per_s", "packets a second", Whole { min: 100, max: 1_000_000 }, default("10000");
+        /// What share of one processor reception is planned to take at most: `bumpless plan` says how much of a flood is borne until then.
+        /// Cost: none.
+        /// Hazard: it bounds nothing by itself; what budgets let in follows from the applications and `other_per_s`.
+        reserve: u64 = "processor_percent", "percent", Whole { min: 1, max: 10_000 }, default("50");
+        /// What a packet that is let in costs of a processor's time until its program has it. It is only reckoned with.
+        /// Cost: none.
+        /// Hazard: less than it does promises that more of a flood is borne than is.
+        packet: u64 = "packet_ns", "nanoseconds", Whole { min: 1, max: 1_000_000 }, default("2000");
+        /// What a packet that is dropped at the driver costs. It is only reckoned with.
+        /// Cost: none.
+        /// Hazard: as of `packet_ns`; drivers without XDP of their own (generic mode) take several times as long.
+        dropped: u64 = "dropped_ns", "nanoseconds", Whole { min: 1, max: 1_000_000 }, default("150");
     }
 }
 

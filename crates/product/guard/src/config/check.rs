@@ -29,6 +29,7 @@ pub fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
             socket: file.socket.clone()?.map(PathBuf::from),
             processor_percent: file.processor_percent?,
             packet_ns: file.packet_ns?,
+            dropped_ns: file.dropped_ns?,
         },
         rest: Rest {
             resolution: resolution?,
@@ -50,9 +51,9 @@ pub fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
             None => String::new(),
         };
         let wrong = format!(
-            "is {share}, and all budgets together let in {:.0} packets a second, which take {:.0} % of a processor at {} ns each{registered}",
-            config.packets_per_s(),
-            config.load_percent(),
+            "is {share}, and all budgets together let in {} packets a second, which take {:.0} % of a processor at {} ns each{registered}",
+            config.cost().budgets_per_s,
+            config.cost().budgets_percent(),
             config.host.packet_ns
         );
         let right = "lower capacities, guard fewer interfaces, or permit a larger share";

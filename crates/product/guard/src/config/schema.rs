@@ -134,6 +134,14 @@ const GUARD: SectionInfo = SectionInfo {
             Presence::Default("2000"),
             "What a packet that is let in costs of a processor's time until its program has it. It is only reckoned with."
         ),
+        field!(
+            "dropped_ns",
+            "nanoseconds",
+            PACKET,
+            Presence::Default("150"),
+            "What a packet that is dropped at the driver costs. It is only reckoned with: `check` says how much of a flood is borne until \
+             `processor_percent` are used."
+        ),
     ],
     parts: &[],
 };
@@ -298,6 +306,7 @@ pub struct File {
     pub socket: Option<Option<String>>,
     pub processor_percent: Option<u64>,
     pub packet_ns: Option<u64>,
+    pub dropped_ns: Option<u64>,
     /// In the order of the section.
     pub rest: [Option<u64>; 5],
     pub registration: RegistrationEntry,
@@ -336,6 +345,7 @@ pub fn read(reader: &mut Reader, text: &str) -> Option<File> {
     let socket = guard.optional("socket", &SOCKET);
     let processor_percent = guard.or_default("processor_percent", &PERCENT, "50");
     let packet_ns = guard.or_default("packet_ns", &PACKET, "2000");
+    let dropped_ns = guard.or_default("dropped_ns", &PACKET, "150");
     let place = guard.finish(&GUARD, &SECTIONS);
     let mut rest = once(reader, root, &REST);
     let budgets = [
@@ -353,6 +363,7 @@ pub fn read(reader: &mut Reader, text: &str) -> Option<File> {
         socket,
         processor_percent,
         packet_ns,
+        dropped_ns,
         rest: budgets,
         registration: registration(once(reader, root, &REGISTRATION)),
         flows: many(reader, root, &FLOW, flow),

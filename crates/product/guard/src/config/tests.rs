@@ -13,8 +13,8 @@ fn the_sample_is_a_file_and_lets_in_what_it_says() {
     let names: Vec<_> = config.flows.iter().map(|flow| flow.name.as_str()).collect();
     assert_eq!(names, ["setpoints", "field", "ssh"]);
     assert_eq!(config.flows[1].matches.len(), 2);
-    assert_eq!(config.packets_per_s(), 12_000.0 + 2000.0 + 3000.0 + 2000.0);
-    assert!((config.load_percent() - 3.8).abs() < 1e-9);
+    assert_eq!(config.cost().budgets_per_s, 12_000 + 2000 + 3000 + 2000);
+    assert!((config.cost().budgets_percent() - 3.8).abs() < 1e-9);
 }
 
 #[test]

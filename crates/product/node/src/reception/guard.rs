@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use bumpless_base::NodeId;
 use bumpless_capture::interfaces;
 use bumpless_config::{Config, ReceptionGuard};
-use bumpless_guard::{Rate, Setup};
+use bumpless_guard::{Match, Rate, Setup};
+use bumpless_plan::reception::cost::{Costs, Load};
 use bumpless_plan::reception::{self as plan, PERIOD};
 use bumpless_reception::{Filter, NamedFlow, Reception, Rest, StartError, setup};
 use serde_json::{Value, json};
@@ -35,15 +36,29 @@ struct Held {
     node: NodeId,
     setup: Setup,
     names: Vec<String>,
-    /// Of the configuration for which the budgets are.
-    fingerprint: u64,
+    /// What was done for which configuration.
+    renewal: Renewal,
     interfaces: Vec<String>,
     reception: Reception,
     /// Passes everything, while the configuration changes.
     open: Filter,
+}
+
+/// Whether budgets are those of the configuration in force.
+struct Renewal {
+    /// Of the configuration for which they are, or were to be.
+    fingerprint: u64,
     is_lifted: bool,
     /// Why it has no budgets of the configuration in force.
     failure: Option<String>,
+}
+
+impl Renewal {
+    /// Whether to make budgets now for the configuration with this fingerprint: it is another one, everything passes, or it is the time for
+    /// another attempt after a failed one.
+    const fn is_to_begin(&self, fingerprint: u64, is_round: bool) -> bool {
+        self.fingerprint != fingerprint || self.is_lifted || (is_round && self.failure.is_some())
+    }
 }
 
 impl NetworkGuard {
@@ -70,12 +85,14 @@ impl NetworkGuard {
                     node,
                     setup,
                     names,
-                    fingerprint: config.fingerprint(),
+                    renewal: Renewal {
+                        fingerprint: config.fingerprint(),
+                        is_lifted: false,
+                        failure: None,
+                    },
                     interfaces,
                     reception,
                     open,
-                    is_lifted: false,
-                    failure: None,
                 }),
             }))),
             Err(errors) => {
@@ -104,10 +121,10 @@ impl NetworkGuard {
         let Some(held) = &state.held else {
             return (Value::Null, Vec::new());
         };
-        let lifted = held.is_lifted.then(|| {
+        let lifted = held.renewal.is_lifted.then(|| {
             "the networks are not guarded against floods of packets until the change of the configuration is made".to_owned()
         });
-        let besides = lifted.into_iter().chain(held.failure.clone());
+        let besides = lifted.into_iter().chain(held.renewal.failure.clone());
         match held.reception.report() {
             Ok(reports) => {
                 let told = interfaces_json(&reports, &held.setup, &held.names);
@@ -145,6 +162,13 @@ fn interfaces_of(config: &Config, node: NodeId) -> Vec<String> {
 
 /// What is asked of the guard, and the names of its flows.
 fn asked(config: &Config, node: NodeId) -> (Setup, Vec<String>) {
+    let (flows, rest) = planned(config, node);
+    let setup = setup(&flows, &rest);
+    (setup, flows.into_iter().map(|flow| flow.name).collect())
+}
+
+/// The node's flows, and budgets for the rest.
+fn planned(config: &Config, node: NodeId) -> (Vec<NamedFlow>, Rest) {
     let flow = |it: plan::Expected| NamedFlow {
         name: it.name,
         matches: it.matches,
@@ -159,8 +183,35 @@ fn asked(config: &Config, node: NodeId) -> (Setup, Vec<String>) {
         unregistered: config.reception.other_per_s,
         ..Rest::USUAL
     };
-    let setup = setup(&flows, &rest);
-    (setup, flows.into_iter().map(|flow| flow.name).collect())
+    (flows, rest)
+}
+
+/// With what reception is reckoned.
+pub const fn costs(config: &Config) -> Costs {
+    Costs {
+        packet_ns: config.reception.packet_ns,
+        dropped_ns: config.reception.dropped_ns,
+        reserve_percent: config.reception.reserve_percent,
+    }
+}
+
+/// What reception costs a node, with each of its networks on an interface of its own: budgets for packets from anywhere are used on each of
+/// them, those of senders on the one on which these are (V-92).
+pub fn load(config: &Config, node: NodeId) -> Load {
+    let (flows, rest) = planned(config, node);
+    let addresses = config.nodes[usize::from(node.0)].addresses.iter();
+    let networks = addresses.flatten().count();
+    let is_from_anywhere = |it: &Match| matches!(it, Match::Port(..));
+    let rates = flows.iter().flat_map(|flow| {
+        let times = match flow.matches.iter().any(is_from_anywhere) {
+            true => networks,
+            false => 1,
+        };
+        std::iter::repeat_n(flow.rate, times)
+    });
+    let rates: Vec<_> = rates.collect();
+    let rest = rest.rates().repeat(networks);
+    Load::new(&costs(config), 1, &rates, &rest)
 }
 
 fn watch(held: &Weak<Mutex<State>>, directory: &Mutex<Directory>) {
@@ -175,7 +226,7 @@ fn watch(held: &Weak<Mutex<State>>, directory: &Mutex<Directory>) {
         let Some(guard) = &mut locked.held else {
             return;
         };
-        let is_to_begin = !is_changing && guard.is_to_begin(fingerprint);
+        let is_to_begin = !is_changing && guard.renewal.is_to_begin(fingerprint, is_due);
         let config = (is_to_begin || is_due).then(|| seen.config.clone());
         drop(seen);
         match config {
@@ -199,28 +250,23 @@ fn begin(state: &Mutex<State>, locked: MutexGuard<'_, State>, config: &Config) {
     let Some(guard) = &mut locked.held else {
         return;
     };
-    guard.fingerprint = config.fingerprint();
-    guard.is_lifted = false;
+    guard.renewal.fingerprint = config.fingerprint();
+    guard.renewal.is_lifted = false;
     match filters {
         Ok(filters) => {
             guard.reception.renew(filters);
             (guard.setup, guard.names) = (setup, names);
-            guard.failure = None;
+            guard.renewal.failure = None;
         }
-        Err(error) => guard.failure = Some(refused(&[StartError::Load(error)])),
+        Err(error) => guard.renewal.failure = Some(refused(&[StartError::Load(error)])),
     }
 }
 
 impl Held {
-    /// Whether it is lifted, or has the budgets of another configuration than that with this fingerprint.
-    const fn is_to_begin(&self, fingerprint: u64) -> bool {
-        self.fingerprint != fingerprint || self.is_lifted
-    }
-
     /// Lets everything pass while applications come that have no budget yet.
     fn lift(&mut self) {
-        if !self.is_lifted {
-            self.is_lifted = self.reception.lift(&self.open).is_ok();
+        if !self.renewal.is_lifted {
+            self.renewal.is_lifted = self.reception.lift(&self.open).is_ok();
         }
     }
 
@@ -232,5 +278,26 @@ impl Held {
                 self.interfaces.push(name);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_made_for_another_configuration_at_once_and_after_a_failure_again_each_round() {
+        let mut renewal = Renewal {
+            fingerprint: 1,
+            is_lifted: false,
+            failure: None,
+        };
+        assert!(!renewal.is_to_begin(1, false) && !renewal.is_to_begin(1, true));
+        assert!(renewal.is_to_begin(2, false));
+        renewal.failure = Some("no memory".to_owned());
+        assert!(!renewal.is_to_begin(1, false), "no busy loop");
+        assert!(renewal.is_to_begin(1, true));
+        renewal.is_lifted = true;
+        assert!(renewal.is_to_begin(1, false));
     }
 }

@@ -1,0 +1,83 @@
+//! What reception costs and how much of a flood is borne, as `plan`, `check` and `guard check` tell it.
+
+use bumpless_base::NodeId;
+use bumpless_config::{Config, ReceptionGuard};
+use bumpless_node::reception::guard;
+use bumpless_plan::reception::cost::{Costs, DROPPED_NS, Load, PACKET_NS};
+use serde_json::{Value, json};
+
+/// What packets are reckoned with, and where that comes from.
+pub fn source(costs: &Costs) -> String {
+    let of = |value: u64, usual: u64| match value == usual {
+        true => "usual",
+        false => "as the file says",
+    };
+    let (packet, dropped) = (
+        of(costs.packet_ns, PACKET_NS),
+        of(costs.dropped_ns, DROPPED_NS),
+    );
+    let measured = match packet == "usual" || dropped == "usual" {
+        true => "; usual: measured on a virtual machine",
+        false => "",
+    };
+    format!(
+        "a packet let in takes {} ns ({packet}), one dropped {} ns ({dropped}){measured}",
+        costs.packet_ns, costs.dropped_ns
+    )
+}
+
+/// The fields of a load, as spec/reception.md has them (V-93).
+pub fn json(load: &Load, costs: &Costs) -> Value {
+    json!({
+        "packet_ns": costs.packet_ns,
+        "dropped_ns": costs.dropped_ns,
+        "source": source(costs),
+        "reserve_percent": costs.reserve_percent,
+        "flows_per_s": load.flows_per_s,
+        "budgets_per_s": load.budgets_per_s,
+        "budgets_percent_of_processor": load.budgets_percent(),
+        "flood_per_s": load.flood_per_s,
+        "flood_unguarded_per_s": load.flood_unguarded_per_s,
+    })
+}
+
+/// Every node of a configuration with what its reception costs.
+fn nodes(config: &Config) -> impl Iterator<Item = (&str, Load)> {
+    let ids = (0u8..).map(NodeId);
+    config
+        .nodes
+        .iter()
+        .zip(ids)
+        .map(|(node, id)| (node.name.as_str(), guard::load(config, id)))
+}
+
+/// For each node, as JSON.
+pub fn of_nodes(config: &Config) -> Value {
+    let costs = guard::costs(config);
+    let is_guarded = config.reception.guard != ReceptionGuard::Off;
+    let one = |(name, load): (&str, Load)| {
+        let mut told = json(&load, &costs);
+        told["node"] = name.into();
+        told["guarded"] = is_guarded.into();
+        told
+    };
+    nodes(config).map(one).collect()
+}
+
+/// For each node, in lines.
+pub fn lines(config: &Config) -> Vec<String> {
+    let costs = guard::costs(config);
+    let mut lines = Vec::new();
+    for (name, load) in nodes(config) {
+        lines.push(format!("Reception of {name}:"));
+        lines.extend(load.lines(&costs).map(|line| format!("  {line}")));
+    }
+    lines.push(format!("  {}", source(&costs)));
+    if config.reception.guard == ReceptionGuard::Off {
+        lines.push(
+            "  [reception] switches the guard off: what is borne is what is borne without it"
+                .to_owned(),
+        );
+    }
+    lines
+}
