@@ -170,6 +170,28 @@ fn a_plc_program_survives_kills_of_the_primary_cycle_by_cycle_as_without_faults(
     );
 }
 
+/// H-24: its tasks would run at other intervals than its author wrote down.
+fn a_plc_program_with_another_period_than_its_tasks_have_in_common_is_refused_at_the_start() {
+    need_compiler();
+    let mut plan = plan();
+    for text in &mut plan.applications {
+        *text = text.replace("period_ms = 40", "period_ms = 60");
+    }
+    let site = Site::new(plan);
+    build(&site, &site.path("plc"));
+    let config = site.config().display().to_string();
+    let (_, stderr, status) = said(&["run", &config, "--node", "left"]);
+    assert_eq!(status, Some(1), "{stderr}");
+    for part in [
+        "a period of 40 ms only",
+        "60 ms are configured",
+        "set period_ms = 40",
+    ] {
+        assert!(stderr.contains(part), "{part:?} in {stderr}");
+    }
+}
+
 bumpless_testing::tests![
+    a_plc_program_with_another_period_than_its_tasks_have_in_common_is_refused_at_the_start,
     a_plc_program_survives_kills_of_the_primary_cycle_by_cycle_as_without_faults,
 ];

@@ -40,6 +40,11 @@ fn the_example_is_built_and_told_with_its_hash() {
     assert_eq!(told["schema"], "bumpless.program-build/1");
     assert_eq!(told["file"], "plc");
     assert_eq!(told["period_ns"], 20_000_000);
+    let slow = &told["tasks"][1];
+    assert_eq!(
+        (&slow["name"], &slow["interval_ns"]),
+        (&"SLOW".into(), &500_000_000.into())
+    );
     assert_eq!(told["inputs"][2]["address"], "%ID0");
     assert_eq!(told["inputs"][2]["type"], "REAL");
     let sum = Command::new("sha256sum")

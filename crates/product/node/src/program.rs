@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use bumpless_base::NodeId;
+use bumpless_base::{Duration, NodeId};
 use bumpless_config::{self as config, ApplicationKind, Commit, FieldDevices, ProgramHost};
 use bumpless_controller::executor::published_size_max;
 use bumpless_controller::pid::PidParameters;
@@ -100,7 +100,7 @@ fn made(
             changed_share: synthetic.changed_share,
         })),
         ApplicationKind::Program(program) => {
-            let hosted = hosted(program, by, realtime)?;
+            let hosted = hosted(program, by, realtime, settings.period)?;
             fits(settings, hosted.as_ref())?;
             hosted
         }
@@ -112,6 +112,7 @@ fn hosted(
     program: &config::Program,
     by: StoppedBy,
     realtime: Option<u8>,
+    period: Duration,
 ) -> io::Result<Box<dyn Application>> {
     let (inputs, outputs) = (program.inputs.len(), program.outputs.len());
     let state_max = program.state_max as usize;
@@ -144,6 +145,14 @@ fn hosted(
         ..Default::default()
     };
     let sidecar = Sidecar::start(&command, shape, limits).map_err(io::Error::other)?;
+    if let Some(needs) = sidecar.period().filter(|&needs| needs != period) {
+        let (needs, period) = (needs.as_millis_f64(), period.as_millis_f64());
+        return Err(io::Error::other(format!(
+            "program {}: it runs with a period of {needs} ms only, what the intervals of all its tasks have in common, and \
+             {period} ms are configured; set period_ms = {needs}",
+            sidecar.name()
+        )));
+    }
     Ok(Box::new(sidecar))
 }
 

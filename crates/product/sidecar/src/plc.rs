@@ -9,6 +9,7 @@ mod identity;
 mod located;
 mod sources;
 mod symbols;
+mod tasks;
 mod tools;
 mod undefined;
 
@@ -24,6 +25,7 @@ use tools::Tools;
 
 pub use identity::is_built;
 pub use located::{Located, Type};
+pub use tasks::Task;
 
 /// What is built how.
 #[derive(Clone, Debug)]
@@ -55,6 +57,8 @@ pub struct Built {
     pub outputs: Vec<Located>,
     /// Whether it takes nothing from the system's libraries, so that both nodes compute with the same.
     pub self_contained: bool,
+    /// Its tasks that run by interval, by priority.
+    pub tasks: Vec<Task>,
     /// What was compiled.
     pub sources: Vec<String>,
     /// What was left out, with the reason.
@@ -140,6 +144,7 @@ pub fn build(
         inputs: table.inputs,
         outputs: table.outputs,
         self_contained,
+        tasks: sources.tasks,
         sources: sources.compiled,
         left_out: sources.left_out,
     })

@@ -156,6 +156,47 @@ fn trap_two_builds_have_two_identities_and_the_same_build_one() {
     assert!(runs(&second).load(&state).is_err());
 }
 
+/// H-30: the tasks of a file are told, and each runs in its cycles, in step through a move.
+fn tasks_of_different_intervals_run_in_their_cycles_through_moves_of_the_state() {
+    let project = Project::new();
+    // 60 and 100 ms have 20 ms in common, and no task runs in each cycle.
+    project.replace("Res0.c", "tick % 1)", "tick % 3)");
+    project.replace("Res0.c", "tick % 25)", "tick % 5)");
+    project.replace("Config0.c", "= 25UL", "= 15UL");
+    let built = built(&project);
+    let told: Vec<_> = built.tasks.iter().map(|it| (&*it.name, it.every)).collect();
+    assert_eq!(told, [("FAST", 3), ("SLOW", 5)]);
+    let mut sidecars = [runs(&built), runs(&built)];
+    let mut before = vec![0.0; 6];
+    let mut ran = [Vec::new(), Vec::new()];
+    for number in 1..=60 {
+        let inputs = [1.0, 90.0, 20.0 + number as f64 / 2.0];
+        let [kept, moved] = &mut sidecars;
+        let outputs = cycle(&built, kept, number, &inputs);
+        assert_eq!(outputs, cycle(&built, moved, number, &inputs), "{number}");
+        // The heater follows its temperature, and the lamp changes each time.
+        let changed = [outputs[3] != before[3], outputs[2] != before[2]];
+        for (ran, _) in ran.iter_mut().zip(changed).filter(|(_, changed)| *changed) {
+            ran.push(number);
+        }
+        if number % 7 == 0 {
+            let mut successor = runs(&built);
+            successor.load(&saved(moved)).expect("its own state");
+            *moved = successor;
+        }
+        before = outputs;
+    }
+    assert_eq!(
+        ran[1],
+        (1..=60).filter(|it| it % 5 == 1).collect::<Vec<_>>()
+    );
+    assert!(
+        !ran[0].is_empty() && ran[0].iter().all(|it| it % 3 == 1),
+        "{:?}",
+        ran[0]
+    );
+}
+
 /// Pointers that the program wrote itself when it began point to its variables in every process.
 fn trap_addresses_in_the_state_are_valid_in_another_process() {
     let built = example();
@@ -377,6 +418,7 @@ fn an_older_executable_stays_if_the_new_one_cannot_be_built() {
 tests_and_programs!(
     what_was_built_tells_period_state_and_hash,
     trap_two_builds_have_two_identities_and_the_same_build_one,
+    tasks_of_different_intervals_run_in_their_cycles_through_moves_of_the_state,
     trap_addresses_in_the_state_are_valid_in_another_process,
     trap_tick_wraps_where_the_program_says,
     values_are_rounded_and_limited_to_their_types,

@@ -99,9 +99,25 @@ fn as_json(built: &Built) -> Value {
         "inputs": values(&built.inputs),
         "outputs": values(&built.outputs),
         "self_contained": built.self_contained,
+        "tasks": built.tasks.iter().map(|task| json!({
+            "name": task.name,
+            "every": task.every,
+            "interval_ns": task.interval(built.period).as_nanos(),
+        })).collect::<Vec<_>>(),
         "compiled": built.sources,
         "left_out": left_out,
     })
+}
+
+fn tasks(built: &Built) -> String {
+    let tasks = built.tasks.iter().map(|task| {
+        let interval = task.interval(built.period).as_millis_f64();
+        format!("{} every {interval} ms", task.name)
+    });
+    match built.tasks.is_empty() {
+        true => "each cycle".into(),
+        false => tasks.collect::<Vec<_>>().join(", "),
+    }
 }
 
 fn as_text(built: &Built) -> String {
@@ -123,11 +139,12 @@ fn as_text(built: &Built) -> String {
         }
     };
     format!(
-        "{}\n  sha256   {}\n  period   {} ms\n  state    {} bytes\n  inputs   {}\n  outputs  {}{left_out}{libraries}\n\
+        "{}\n  sha256   {}\n  period   {} ms\n  tasks    {}\n  state    {} bytes\n  inputs   {}\n  outputs  {}{left_out}{libraries}\n\
          Copy it to both computers as it is: only the same file goes on from its states.",
         built.output.display(),
         built.hash,
         built.period.as_millis_f64(),
+        tasks(built),
         built.state_len,
         values(&built.inputs),
         values(&built.outputs),

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::BuildFault;
+use super::tasks::{self, Task};
 
 /// Files of runtimes, whose place is taken here.
 const RUNTIMES: [(&str, &str); 5] = [
@@ -22,6 +23,7 @@ const RUNTIMES: [(&str, &str); 5] = [
 pub(super) struct Sources {
     pub compiled: Vec<String>,
     pub left_out: Vec<(String, &'static str)>,
+    pub tasks: Vec<Task>,
 }
 
 impl Sources {
@@ -78,17 +80,23 @@ impl Sources {
             })
             .collect();
         let (mut compiled, mut left_out) = (Vec::new(), Vec::new());
-        for name in names {
+        let mut found = Vec::new();
+        for (name, text) in names.into_iter().zip(&texts) {
             let runtime = RUNTIMES.iter().find(|(known, _)| *known == name);
             if let Some((_, why)) = runtime {
                 left_out.push((name, *why));
             } else if texts.iter().any(|text| includes(text, &name)) {
                 left_out.push((name, "another file includes it"));
             } else {
+                found.extend(tasks::of(text));
                 compiled.push(name);
             }
         }
-        Self { compiled, left_out }
+        Self {
+            compiled,
+            left_out,
+            tasks: found,
+        }
     }
 }
 
