@@ -116,10 +116,13 @@ mod with_webassembly {
         ];
         let (stdout, _, status) = said(&limit);
         assert_eq!(status, Some(1));
-        assert!(
-            stdout.contains("it fails in cycle 1: overrun: it was not ready after 2.000 ms"),
-            "{stdout}"
-        );
+        // Which of both it is hangs on what else the computer does.
+        let told = [
+            "overrun: it had not answered after 2000 us",
+            "starved: no answer after ",
+        ];
+        let fails = |how: &&str| stdout.contains(&format!("it fails in cycle 1: {how}"));
+        assert!(told.iter().any(fails), "{stdout}");
     }
 
     #[test]

@@ -50,17 +50,15 @@ where
     O: FnMut(&CycleReport, &Counters),
 {
     pub(super) fn begin_as_primary(&mut self, now: Instant) {
-        match self.tenure.clone() {
-            Tenure::Failed(FailCause::Program(fault)) => {
-                if !self.is_tried_again(&fault, now) {
-                    return self.begin_stopped(fault, now);
+        if let Tenure::Failed(cause) = self.tenure.clone() {
+            match cause {
+                FailCause::Program(fault) if self.is_tried_again(&fault, now) => {}
+                FailCause::Program(fault) => return self.begin_stopped(fault, now),
+                cause => {
+                    self.phase = Phase::Warming(Some(Outcome::Failed(cause)));
+                    return;
                 }
             }
-            Tenure::Failed(cause) => {
-                self.phase = Phase::Warming(Some(Outcome::Failed(cause)));
-                return;
-            }
-            _ => {}
         }
         let Some(permit) = self.gate.permit().filter(|permit| now < permit.until) else {
             self.tenure = Tenure::Standby;

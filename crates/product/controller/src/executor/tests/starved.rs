@@ -51,7 +51,10 @@ fn a_program_that_was_starved_is_tried_again_and_goes_on_from_its_state() {
     assert_eq!(written(&world)[2..], [(at(130), 3, 3.0), (at(140), 4, 4.0)]);
     let expected = [(3, Then::TriedAtOnce), (3, Then::TriedAfter(ms(100)))];
     assert_eq!(followed(&reports), expected);
-    let resumed = reports.iter().filter_map(|report| report.resumed).last();
+    let resumed = reports
+        .iter()
+        .filter_map(|report| report.resumed)
+        .next_back();
     assert_eq!(resumed, Some(Resumed::Kept { cycle: 2 }));
     let state = world.lock();
     let standings = [ProgramStanding::StoppedSeeksRelief, ProgramStanding::Runs];
