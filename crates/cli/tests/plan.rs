@@ -344,7 +344,7 @@ fn it_says_what_reception_costs_each_node_and_how_much_of_a_flood_it_bears() {
             "{} packets of a flood a second are borne",
             number(north, "flood_per_s")
         ),
-        "let in takes 2000 ns (usual)".to_owned(),
+        "let in takes 2000 ns (an estimate)".to_owned(),
     ] {
         assert!(words.contains(&part), "{part} in {words}");
     }

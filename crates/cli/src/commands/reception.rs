@@ -8,20 +8,17 @@ use serde_json::{Value, json};
 
 /// What packets are reckoned with, and where that comes from.
 pub fn source(costs: &Costs) -> String {
-    let of = |value: u64, usual: u64| match value == usual {
-        true => "usual",
+    let of = |value: u64, usual: (u64, &'static str)| match value == usual.0 {
+        true => usual.1,
         false => "as the file says",
     };
-    let (packet, dropped) = (
-        of(costs.packet_ns, PACKET_NS),
-        of(costs.dropped_ns, DROPPED_NS),
+    let packet = of(costs.packet_ns, (PACKET_NS, "an estimate"));
+    let dropped = of(
+        costs.dropped_ns,
+        (DROPPED_NS, "measured on a virtual machine"),
     );
-    let measured = match packet == "usual" || dropped == "usual" {
-        true => "; usual: measured on a virtual machine",
-        false => "",
-    };
     format!(
-        "a packet let in takes {} ns ({packet}), one dropped {} ns ({dropped}){measured}",
+        "a packet let in takes {} ns ({packet}), one dropped {} ns ({dropped})",
         costs.packet_ns, costs.dropped_ns
     )
 }
