@@ -11,6 +11,9 @@ use bumpless_node::control::{self, Request};
 
 /// How long the primary is dead before it is started again.
 const DEAD_MS: u64 = 1_000;
+/// For how long a switchover is ordered that is refused, and how often.
+const ORDER_MS: u64 = 1_000;
+const ORDER_AGAIN_MS: u64 = 60;
 /// How long both are without power.
 const POWERLESS_MS: u64 = 500;
 /// Longest gap of an ordered switchover (spec/demo.md, D-14).
@@ -94,14 +97,7 @@ fn kill(stage: &mut Stage<'_>, scene: Scene) -> Done {
 }
 
 fn switch_over(stage: &mut Stage<'_>, scene: Scene) -> Done {
-    let primary = scene.primary;
-    let from_ns = now_ns();
-    let order = Request::Switchover {
-        group: None,
-        to: None,
-    };
-    let reply = control::request(&stage.pair.control(primary), &order)
-        .map_err(|error| TortureError::system("an ordered switchover", error))?;
+    let (primary, from_ns, refused) = order(stage, scene.primary)?;
     let fault = Fault {
         from_ns,
         to_ns: now_ns(),
@@ -112,12 +108,39 @@ fn switch_over(stage: &mut Stage<'_>, scene: Scene) -> Done {
         "switched-over",
         "the order is taken and the roles change",
         changed,
-        match reply["error"].as_str() {
-            Some(error) => format!("refused: {error}"),
+        match refused {
+            Some(error) => format!("refused for {ORDER_MS} ms, last: {error}"),
             None => format!("taken; roles changed: {changed}"),
         },
     ));
     Ok((finding, fault))
+}
+
+/// Orders the switchover of whichever node is primary, and again while it is refused because the backup is not ready at
+/// that moment, as an operator would: the computers may have stood still. Returns which node was ordered, when,
+/// and what the last refusal said if it was never taken.
+fn order(
+    stage: &mut Stage<'_>,
+    mut primary: usize,
+) -> Result<(usize, u64, Option<String>), TortureError> {
+    let until_ns = now_ns() + ORDER_MS * MS;
+    loop {
+        let order = Request::Switchover {
+            group: None,
+            to: None,
+        };
+        let from_ns = now_ns();
+        let reply = control::request(&stage.pair.control(primary), &order)
+            .map_err(|error| TortureError::system("an ordered switchover", error))?;
+        let Some(error) = reply["error"].as_str() else {
+            return Ok((primary, from_ns, None));
+        };
+        if now_ns() >= until_ns {
+            return Ok((primary, from_ns, Some(error.to_owned())));
+        }
+        stage.waiter.ms(ORDER_AGAIN_MS)?;
+        primary = stage.pair.redundant(from_ns).unwrap_or(primary);
+    }
 }
 
 /// Whether `node` has become primary at or after `from_ns` because the other one handed over. Who is primary at the end does
