@@ -154,6 +154,44 @@ pub fn a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_n
     });
 }
 
+pub fn a_host_with_another_secret_of_a_group_is_told_so_and_takes_nothing_from_its_members() {
+    with_hosts(|hosts| {
+        let mut site = Site::new(hosts);
+        let _more = begin(&mut site);
+        site.interrupt("right");
+        let other = site.folder.path().join("right/other.key");
+        let made = said(&["key", "new", other.to_str().unwrap()]);
+        assert_eq!(made.2, Some(0), "{}", made.1);
+        let of_group = format!("address = \"{GROUP}\"");
+        let wrong = format!("{of_group}\nkeys = [\"other.key\"]");
+        site.replace("right", &of_group, &wrong);
+        site.start("right");
+        let stranger = member(&site, "right", [10, 77, 1, 2], None);
+        let twin = member(&site, "twin", [10, 77, 1, 66], None);
+        let to = SocketAddr::from((GROUP, PORT));
+        let stream = Stream::begin(site.udp("left", "10.77.1.1:40000"), to, 1000);
+        wait_until("both networks carry the stream", || {
+            site.sends_on("left", "udp", PORT) == 2
+        });
+        let first = twin.wait_for_more(50);
+        let weaknesses = || site.status("right").unwrap()["weaknesses"].to_string();
+        wait_until("it is told what is wrong with which file", || {
+            let words = ["which this host does not have", "keys of [[group]]"];
+            words.iter().all(|word| weaknesses().contains(word))
+        });
+        let unread = || site.status("right").unwrap()["discarded"]["unknown_key"].as_u64();
+        wait_until("what it cannot read is counted", || unread() > Some(50));
+        twin.wait_for_more(300);
+        let sent = stream.end();
+        wait_until("the last packet", || twin.latest() == sent - 1);
+        assert_eq!(not_once(&twin.end().0, first, sent), []);
+        // Plain packets end with the first member's advertisement, and none that it could not read was given to its program.
+        let (counts, _) = stranger.end();
+        let last = counts.iter().rposition(|count| *count > 0).unwrap_or(0) as u32;
+        assert!(last < first, "{last} of {sent}");
+    });
+}
+
 pub fn a_group_with_certificates_needs_a_key_file_and_wrong_groups_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("wrong.toml");

@@ -11,25 +11,12 @@ pub struct Clock;
 impl Clock {
     /// The time. Costs some tens of nanoseconds and no system call where the vDSO has the clock.
     pub fn now(self) -> Instant {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: `time` is valid for writing through the call. The call cannot fail: the clock
-        // exists on every Linux, and the pointer is good.
-        unsafe { libc::clock_gettime(libc::CLOCK_BOOTTIME, &raw mut time) };
-        Instant::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+        Instant::from_nanos(read(libc::CLOCK_BOOTTIME))
     }
 
     /// Processor time that the calling thread has used so far (CLOCK_THREAD_CPUTIME_ID). A system call.
     pub fn computed(self) -> Duration {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: as in `now`.
-        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-        Duration::from_nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
+        Duration::from_nanos(read(libc::CLOCK_THREAD_CPUTIME_ID))
     }
 
     /// Blocks the calling thread until `wake`, through signals too, and returns the time at which
@@ -52,6 +39,15 @@ impl Clock {
             }
         }
     }
+}
+
+/// What a clock shows, in nanoseconds.
+fn read(clock: libc::clockid_t) -> u64 {
+    let mut time = timespec(0);
+    // SAFETY: `time` is valid for writing through the call. The call cannot fail: both clocks that this is called with
+    // exist on every Linux, and the pointer is good.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// Nanoseconds in the kernel's layout.

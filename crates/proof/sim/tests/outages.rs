@@ -1,10 +1,9 @@
 //! What outages and a wrong configuration must not take from a process: as long as a computer that holds the newest
 //! state lives, control goes on from it. Each case with 100 seeds, short, with the fault at another moment of the
-//! cycle in each. With `BUMPLESS_DAILY=1`, as in CI, every third of them: in three days each.
+//! cycle in each. With `BUMPLESS_SLICE`, as in CI, a part of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bumpless_base::Duration;
 use bumpless_config::Config;
@@ -80,20 +79,10 @@ fn wrong(report: &Report, gap: u64) -> Option<String> {
     })
 }
 
-/// The first seed, and the step to the next one.
-fn daily() -> (u64, u64) {
-    if std::env::var_os("BUMPLESS_DAILY").is_none_or(|value| value != "1") {
-        return (0, 1);
-    }
-    let today = SystemTime::now().duration_since(UNIX_EPOCH);
-    let day = today.expect("a clock past 1970").as_secs() / 86_400;
-    println!("every third seed, from {} on", day % 3);
-    (day % 3, 3)
-}
-
 /// Has `case` say what is wrong with each seed, on as many threads as there are processors.
 fn assert_with_every_seed(case: impl Fn(u64) -> Option<String> + Sync) {
-    let (first, step) = daily();
+    let (first, step) = bumpless_testing::slice();
+    println!("every {step}th seed of {SEEDS}, from {first} on");
     let next = AtomicU64::new(first);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let work = || {

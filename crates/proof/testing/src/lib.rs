@@ -62,6 +62,29 @@ pub fn need_program(program: &str, package: &str) {
     }
 }
 
+/// Of what a test does many times: the first to do, and the step to the next one. `BUMPLESS_SLICE=K/N` is every Nth from
+/// the Kth on, counted from 0, as CI does what takes long; all without it.
+///
+/// # Panics
+/// If the variable says anything else.
+pub fn slice() -> (u64, u64) {
+    let Some(said) = std::env::var_os("BUMPLESS_SLICE") else {
+        return (0, 1);
+    };
+    part(&said.to_string_lossy()).unwrap_or_else(|| {
+        panic!(
+            "BUMPLESS_SLICE is K/N with K below N, not {}",
+            said.display()
+        )
+    })
+}
+
+fn part(said: &str) -> Option<(u64, u64)> {
+    let (first, step) = said.split_once('/')?;
+    let (first, step) = (first.parse().ok()?, step.parse().ok()?);
+    (first < step).then_some((first, step))
+}
+
 /// Runs tests as libtest would, with its arguments; for [`tests!`].
 pub fn run(tests: &[(&'static str, fn())]) -> ExitCode {
     let all = std::env::var_os("BUMPLESS_REQUIRE_ALL").is_some_and(|value| value == "1");
@@ -109,5 +132,19 @@ mod tests {
                 .join()
                 .is_err()
         );
+    }
+
+    #[test]
+    fn parts_of_one_number_leave_nothing_out_and_what_is_no_part_is_none() {
+        let mut all: Vec<u64> = Vec::new();
+        for said in ["0/3", "1/3", "2/3"] {
+            let (first, step) = part(said).unwrap();
+            all.extend((first..10).step_by(step as usize));
+        }
+        all.sort_unstable();
+        assert_eq!(all, Vec::from_iter(0..10));
+        for wrong in ["", "3", "3/3", "0/0", "-1/3", "a/b"] {
+            assert_eq!(part(wrong), None, "{wrong}");
+        }
     }
 }
