@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes each target for a bounded time and ends by itself. Fails if an input breaks a promise.
+# Fuzzes each target for a bounded time, as many side by side as there are processors, and ends by itself. Fails if
+# an input breaks a promise.
 #
 #   fuzz/run.sh [seconds-per-target [target ...]]     default: 60, every target
 #
@@ -41,22 +42,42 @@ CARGO_ENCODED_RUSTFLAGS=$(IFS=$'\x1f' && echo "${flags[*]}") \
   cargo +nightly build --release --locked --target "$host"
 programs=${CARGO_TARGET_DIR:-target}/$host/release
 
-failed=()
-for target in "${targets[@]}"; do
-  echo "fuzz: $target, $seconds s"
+# Fuzzes one target; says how it went in one piece, since others speak beside it.
+fuzz() {
+  local target=$1 options log=work/$1.log
   mkdir -p "work/$target" "corpus/$target" "artifacts/$target"
   options=(-max_total_time="$seconds" -max_len="$(longest "$target")" -timeout=20
     -rss_limit_mb=1024 -malloc_limit_mb=64 -print_final_stats=1 -artifact_prefix="artifacts/$target/")
   [ "$target" = config ] && options+=(-dict=config.dict)
-  log=work/$target.log
   if "$programs/$target" "${options[@]}" "work/$target" "corpus/$target" >"$log" 2>&1; then
-    grep -E 'DONE' "$log" | tail -1
-    grep -E '^stat::(number_of_executed_units|peak_rss_mb)' "$log"
+    echo "fuzz: $target, $seconds s
+$(grep -E 'DONE' "$log" | tail -1)
+$(grep -E '^stat::(number_of_executed_units|peak_rss_mb)' "$log")"
   else
-    tail -60 "$log"
-    failed+=("$target")
+    echo "fuzz: $target: FAILED
+$(tail -60 "$log")"
+    return 1
   fi
+}
+
+failed=()
+declare -A running=()
+# Waits for one of the targets that run.
+one_ended() {
+  local pid code=0
+  wait -n -p pid "${!running[@]}" || code=$?
+  [ "$code" = 0 ] || failed+=("${running[$pid]}")
+  unset "running[$pid]"
+}
+# Each target in a process group of its own, which an end in the middle (Ctrl-C) ends as a whole.
+set -m
+trap 'for pid in "${!running[@]}"; do kill -- "-$pid" 2>/dev/null || true; done' EXIT
+for target in "${targets[@]}"; do
+  [ ${#running[@]} -lt "$(nproc)" ] || one_ended
+  fuzz "$target" &
+  running[$!]=$target
 done
+while [ ${#running[@]} -gt 0 ]; do one_ended; done
 [ ${#failed[@]} -eq 0 ] || {
   echo "fuzz: FAILED: ${failed[*]}; the inputs are in fuzz/artifacts, fuzz/README.md says how to replay them" >&2
   exit 1
