@@ -2,6 +2,8 @@
 
 #[path = "guard/registration.rs"]
 mod registration;
+#[path = "guard/reload.rs"]
+mod reload;
 mod support;
 
 use std::net::UdpSocket;
@@ -13,6 +15,7 @@ use registration::{
     a_program_in_c_gets_its_packets_under_junk_and_no_more_than_it_asked_for_until_it_is_killed,
     who_is_not_in_the_group_may_not_register_and_without_one_nobody_may,
 };
+use reload::a_file_read_again_is_in_force_whole_or_not_at_all;
 use serde_json::Value;
 use support::hosts::{Hosts, with_hosts};
 use support::process::{BUMPLESS, Process, json, said};
@@ -26,6 +29,7 @@ bumpless_testing::tests!(
     a_program_in_c_gets_its_packets_under_junk_and_no_more_than_it_asked_for_until_it_is_killed,
     a_closed_socket_ends_its_registration_and_what_is_wrong_has_its_cause,
     who_is_not_in_the_group_may_not_register_and_without_one_nobody_may,
+    a_file_read_again_is_in_force_whole_or_not_at_all,
 );
 
 const FILE: &str = "[guard]\ninterfaces = [\"na\"]\nsocket = \"guard.sock\"\n\

@@ -30,6 +30,7 @@ enum Action {
     Check(check::Check),
     Status(show::Status),
     Top(show::Top),
+    Reload(show::Reload),
 }
 
 impl Guard {
@@ -40,6 +41,7 @@ impl Guard {
             Action::Check(command) => command.run(),
             Action::Status(command) => command.run(),
             Action::Top(command) => command.run(),
+            Action::Reload(command) => command.run(),
         }
     }
 }

@@ -32,5 +32,5 @@ pub use kernel::{Link, Mode};
 pub use layout::{CAPACITY_MAX, PERIOD_MIN};
 pub use named::{NamedFlow, REST_PERIOD, Rest, name_of_rest, setup, terms_of};
 pub use occupant::Occupant;
-pub use reception::{AttachError, InterfaceReport, Reception, StartError, survey};
+pub use reception::{AttachError, InterfaceReport, Reception, StartError, Wanted, survey};
 pub use rights::{missing, remedy};

@@ -1,5 +1,7 @@
 //! Filters on a host's interfaces for as long as the process lives.
 
+mod change;
+
 use std::fmt;
 use std::io;
 
@@ -11,6 +13,7 @@ use crate::filter::{Counts, Filter, LoadError};
 use crate::kernel::{Link, Mode, interface_number};
 use crate::occupant::{Occupant, occupant};
 use crate::rights::{missing, remedy};
+pub use change::Wanted;
 
 /// Why a filter is not on an interface.
 #[derive(Debug)]
@@ -247,16 +250,7 @@ impl Reception {
     /// Has these decide, one for each interface, in the place of what is there: no driver begins anew, and counts do.
     pub fn renew(&mut self, filters: Vec<Filter>) {
         for (it, filter) in self.interfaces.iter_mut().zip(filters) {
-            it.filter = filter;
-            let replaced = match &it.state {
-                Ok(attached) => it.filter.take_over(&attached.link).is_ok(),
-                Err(_) => true,
-            };
-            if !replaced {
-                // What cannot be replaced, such as on an interface that has gone, is attached anew.
-                it.state = Err(AttachError::Occupied(None));
-                it.state = attach(&it.filter, &it.name);
-            }
+            it.renew(filter);
         }
     }
 
@@ -293,6 +287,22 @@ impl Reception {
             })
         };
         self.interfaces.iter().map(one).collect()
+    }
+}
+
+impl Guarded {
+    /// Has `filter` decide in the place of what is there.
+    fn renew(&mut self, filter: Filter) {
+        self.filter = filter;
+        let replaced = match &self.state {
+            Ok(attached) => self.filter.take_over(&attached.link).is_ok(),
+            Err(_) => true,
+        };
+        if !replaced {
+            // What cannot be replaced, such as on an interface that has gone, is attached anew.
+            self.state = Err(AttachError::Occupied(None));
+            self.state = attach(&self.filter, &self.name);
+        }
     }
 }
 

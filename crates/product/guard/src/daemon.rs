@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bumpless_node::control::{ControlServer, Handler};
+use bumpless_node::control::{ControlServer, Handler, refusal};
 use bumpless_node::{InstanceLock, LockError, key_file};
 use bumpless_reception::{StartError, survey};
 use serde_json::{Value, json};
@@ -35,6 +35,8 @@ pub struct Options {
     pub json: bool,
     /// Set to end.
     pub stop: Arc<AtomicBool>,
+    /// Set to read the file again.
+    pub reload: Arc<AtomicBool>,
 }
 
 /// Why a daemon did not start. Nothing of it is left on the host.
@@ -98,7 +100,7 @@ pub fn run(config: Config, file: &Path, options: &Options) -> Result<(), RunErro
     let _lock = InstanceLock::take(&lock).map_err(RunError::Lock)?;
     let asked = config.registration.as_ref();
     let at = asked.map_or_else(PathBuf::new, |it| it.socket_path(folder));
-    let shared = Shared::start(&config, at.clone()).map_err(|errors| {
+    let shared = Shared::start(config.clone(), at.clone()).map_err(|errors| {
         // Rights are asked for first; what else is wrong is to be told, too.
         let all = check_host(&config);
         RunError::Reception(if all.is_empty() { errors } else { all })
@@ -106,9 +108,14 @@ pub fn run(config: Config, file: &Path, options: &Options) -> Result<(), RunErro
     let shared = Arc::new(shared);
     let programs = asked.map(|it| Programs::listen(&at, &it.group)).transpose();
     let programs = programs.map_err(|error| RunError::Registration(at, error))?;
-    let asking = Asking(Arc::clone(&shared));
+    let file = File {
+        shared: Arc::clone(&shared),
+        path: file.to_owned(),
+        json: options.json,
+    };
+    let asking = Asking(file.clone());
     let _server = ControlServer::start(&socket, None, asking).map_err(RunError::Socket)?;
-    guard(&shared, programs, options);
+    guard(&file, programs, options);
     event::say(
         options.json,
         "stopped",
@@ -119,7 +126,8 @@ pub fn run(config: Config, file: &Path, options: &Options) -> Result<(), RunErro
 }
 
 /// Looks after interfaces and programs until it is to end.
-fn guard(shared: &Shared, mut programs: Option<Programs>, options: &Options) {
+fn guard(file: &File, mut programs: Option<Programs>, options: &Options) {
+    let shared = &*file.shared;
     let mut told = Told::new(options.json);
     told.started(shared);
     let mut due = Instant::now() + ROUND;
@@ -127,6 +135,9 @@ fn guard(shared: &Shared, mut programs: Option<Programs>, options: &Options) {
         match &mut programs {
             Some(programs) => programs.serve(LOOK, &mut Admission(shared)),
             None => thread::sleep(LOOK),
+        }
+        if options.reload.swap(false, Ordering::Relaxed) {
+            file.reload();
         }
         if Instant::now() >= due {
             due = Instant::now() + ROUND;
@@ -138,18 +149,55 @@ fn guard(shared: &Shared, mut programs: Option<Programs>, options: &Options) {
     }
 }
 
+/// The host's file, which may be read again.
+#[derive(Clone)]
+struct File {
+    shared: Arc<Shared>,
+    path: PathBuf,
+    json: bool,
+}
+
+impl File {
+    /// Reads it again and says what came of that.
+    fn reload(&self) -> Value {
+        let followed = self.shared.reload(&self.path);
+        let words = match &followed {
+            Ok(true) => "the file was read again and is in force; counts begin anew".to_owned(),
+            Ok(false) => "the file was read again and says nothing else than before".to_owned(),
+            Err(wrong) => format!(
+                "the file was not taken, everything is as it was:\n{}",
+                wrong.join("\n")
+            ),
+        };
+        let reply = match &followed {
+            Ok(changed) => {
+                json!({"schema": "bumpless.guard.reload/1", "ok": true, "changed": changed})
+            }
+            Err(wrong) => refusal(wrong.join("\n")),
+        };
+        event::say(self.json, "reload", reply.clone(), &words);
+        reply
+    }
+}
+
 /// Answers at the control socket.
-struct Asking(Arc<Shared>);
+struct Asking(File);
 
 impl Handler for Asking {
     type Request = Request;
 
-    fn is_order(_: &Request) -> bool {
-        false
+    fn is_order(request: &Request) -> bool {
+        match request {
+            Request::Status => false,
+            Request::Reload => true,
+        }
     }
 
-    fn handle(&mut self, Request::Status: Request) -> Value {
-        self.0.status()
+    fn handle(&mut self, request: Request) -> Value {
+        match request {
+            Request::Status => self.0.shared.status(),
+            Request::Reload => self.0.reload(),
+        }
     }
 }
 

@@ -13,6 +13,8 @@ use crate::config::Config;
 pub enum Request {
     /// Its state, as `bumpless.guard.status/1`.
     Status,
+    /// Read the file again and follow it, whole or not at all: `bumpless.guard.reload/1`.
+    Reload,
 }
 
 /// The path of the daemon's control socket: as the configuration says, with paths that begin at `folder`, else the usual one.

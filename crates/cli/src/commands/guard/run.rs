@@ -11,8 +11,8 @@ use crate::stop;
 
 /// Guard this host until Ctrl-C
 ///
-/// Needs the capabilities CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON. SIGINT (Ctrl-C), SIGTERM, SIGQUIT and SIGHUP end it in order.
-/// However it ends, the kernel takes its program from the interfaces, and frames arrive as they are.
+/// Needs the capabilities CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON. SIGINT (Ctrl-C), SIGTERM and SIGQUIT end it in order; SIGHUP
+/// has it read its file again, as `bumpless guard reload` does. However it ends, the kernel takes its program from the interfaces, and frames arrive as they are.
 #[derive(Debug, Args)]
 pub struct Run {
     /// The host's file
@@ -31,9 +31,11 @@ impl Run {
 
     fn execute(self) -> Outcome {
         let config = super::load(&self.config, self.json)?;
+        let (stop, reload) = stop::stop_and_reload_flags()?;
         let options = Options {
             json: self.json,
-            stop: stop::stop_flag()?,
+            stop,
+            reload,
         };
         bumpless_guard_daemon::run(config, &self.config, &options).map_err(Failure::refused)?;
         Ok(ExitCode::SUCCESS)

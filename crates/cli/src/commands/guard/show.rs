@@ -1,4 +1,4 @@
-//! `bumpless guard status` and `top`: what the daemon on this host says of itself.
+//! `bumpless guard status`, `top` and `reload`: what the daemon on this host says of itself.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -43,6 +43,18 @@ pub struct Top {
     #[arg(long, value_name = "LOOKS")]
     count: Option<u64>,
     /// Print JSON (schema bumpless.guard.status/1 with per_s)
+    #[arg(long)]
+    json: bool,
+}
+
+/// Have the guard on this host read its file again: interfaces, flows and budgets change while it guards, whole or not at all
+///
+/// What programs have registered stays. Exit status 1 if the file is not taken; then everything is as it was.
+#[derive(Debug, Args)]
+pub struct Reload {
+    /// The host's file
+    config: PathBuf,
+    /// Print JSON (schema bumpless.guard.reload/1)
     #[arg(long)]
     json: bool,
 }
@@ -116,5 +128,23 @@ impl Top {
             left -= 1;
         }
         Ok(())
+    }
+}
+
+impl Reload {
+    /// Runs the command.
+    pub fn run(self) -> Outcome {
+        let asked = daemon(&self.config, self.json);
+        let reply = asked.and_then(|daemon| daemon.ask(&Request::Reload));
+        let reply = reply.map_err(|failure| failure.in_json(self.json))?;
+        let words = match reply["changed"].as_bool() {
+            Some(false) => "the file was read again and says nothing else than before",
+            _ => "the file was read again and is in force",
+        };
+        match self.json {
+            true => output::print_line(&reply),
+            false => output::print_line(words),
+        }
+        Ok(ExitCode::SUCCESS)
     }
 }

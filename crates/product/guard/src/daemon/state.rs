@@ -1,14 +1,14 @@
 //! What the daemon's threads share, and what status tells of it.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use bumpless_guard::{Flow, FlowId, Match, Setup};
 use bumpless_node::control::refusal;
 use bumpless_node::reception;
-use bumpless_reception::{Reception, StartError};
+use bumpless_reception::{Reception, StartError, Wanted};
 use bumpless_registration::message::Refusal;
 use serde_json::{Value, json};
 
@@ -17,28 +17,26 @@ use crate::programs::{Flows, Limits, Registered, Registry};
 
 /// What the daemon's threads share.
 pub struct Shared {
-    /// What all budgets together take of a processor at most, percent.
-    pub reserved_percent: f64,
-    /// What programs may register.
+    /// Where programs may register; `None`: nowhere.
     pub registration: Option<Asked>,
     started: Instant,
     state: Mutex<State>,
 }
 
-/// What programs may register, and where.
+/// Who may register sockets, and where.
 pub struct Asked {
     /// Members of this group may.
     pub group: String,
     /// At this socket.
     pub socket: PathBuf,
-    /// So many sockets.
-    pub flows: usize,
 }
 
 /// The guard, and who has registered with it.
 pub struct State {
     /// The filters.
     pub reception: Reception,
+    /// What the file says.
+    pub config: Config,
     setup: Setup,
     names: Vec<String>,
     of_file: usize,
@@ -51,31 +49,41 @@ impl Shared {
     ///
     /// # Errors
     /// Everything that is wrong; then nothing is guarded.
-    pub fn start(config: &Config, socket: PathBuf) -> Result<Self, Vec<StartError>> {
-        let mut setup = config.setup();
-        let room = config.room();
+    pub fn start(config: Config, socket: PathBuf) -> Result<Self, Vec<StartError>> {
+        let (setup, room) = (config.setup(), config.room());
         let reception = Reception::start_with_room(&setup, room, &config.host.interfaces)?;
-        let of_file = setup.flows.len();
-        setup.flows.resize(of_file + room, Flow::NONE);
-        let mut names: Vec<_> = config.flows.iter().map(|flow| flow.name.clone()).collect();
-        names.resize(of_file + room, String::new());
         let asked = |it: &Registration| Asked {
             group: it.group.clone(),
             socket,
-            flows: it.flows,
         };
+        let new = |it| Registry::new(limits(&config, it), of_file(&config));
         Ok(Self {
-            reserved_percent: config.reserved_percent(),
             registration: config.registration.as_ref().map(asked),
             started: Instant::now(),
             state: Mutex::new(State {
                 reception,
-                setup,
-                names,
-                of_file,
-                registry: config.registration.as_ref().map(|it| registry(config, it)),
+                of_file: setup.flows.len(),
+                names: names(&config, room),
+                setup: roomy(setup, room),
+                registry: config.registration.as_ref().map(new),
+                config,
             }),
         })
+    }
+
+    /// Reads the file at `path` again and follows it, whole or not at all. Whether it says anything else than before.
+    ///
+    /// # Errors
+    /// Everything that is against it; then all is as it was.
+    pub fn reload(&self, path: &Path) -> Result<bool, Vec<String>> {
+        let config = Config::load(path)
+            .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        let mut state = self.state();
+        let changed = config != state.config;
+        if changed {
+            state.follow(config)?;
+        }
+        Ok(changed)
     }
 
     /// The state, for as long as the answer is held.
@@ -105,7 +113,7 @@ impl Shared {
             "schema": "bumpless.guard.status/1",
             "pid": std::process::id(),
             "uptime_s": self.started.elapsed().as_secs_f64(),
-            "budgets_percent_of_processor": self.reserved_percent,
+            "budgets_percent_of_processor": state.config.reserved_percent(),
             "interfaces": interfaces,
             "registration": registration,
             "weaknesses": reception::weaknesses(&reports),
@@ -113,19 +121,44 @@ impl Shared {
     }
 }
 
-fn registry(config: &Config, asked: &Registration) -> Registry {
-    let limits = Limits {
+fn limits(config: &Config, asked: &Registration) -> Limits {
+    Limits {
         flows: asked.flows,
         percent: asked.processor_percent as f64,
         priority: asked.priority_max,
         interfaces: config.host.interfaces.len(),
         packet_ns: config.host.packet_ns,
-    };
+    }
+}
+
+/// The patterns of the file's flows, with the flows' names.
+fn of_file(config: &Config) -> HashMap<Match, String> {
     let named = config.flows.iter();
-    let of_file: HashMap<Match, String> = named
+    named
         .flat_map(|flow| flow.matches.iter().map(|&it| (it, flow.name.clone())))
-        .collect();
-    Registry::new(limits, of_file)
+        .collect()
+}
+
+/// The names of the file's flows, and room behind them.
+fn names(config: &Config, room: usize) -> Vec<String> {
+    let mut names: Vec<_> = config.flows.iter().map(|flow| flow.name.clone()).collect();
+    names.resize(names.len() + room, String::new());
+    names
+}
+
+fn roomy(mut setup: Setup, room: usize) -> Setup {
+    setup.flows.resize(setup.flows.len() + room, Flow::NONE);
+    setup
+}
+
+/// What takes a restart: those who have connected would have to find the guard anew.
+fn is_elsewhere(before: &Config, after: &Config) -> bool {
+    let places = |it: &Config| {
+        let registration = it.registration.as_ref();
+        let programs = registration.map(|it| (it.group.clone(), it.socket.clone()));
+        (it.host.socket.clone(), programs)
+    };
+    places(before) != places(after)
 }
 
 impl State {
@@ -151,6 +184,42 @@ impl State {
             let program = flow["name"].as_str().and_then(|name| registered.get(name));
             flow["program"] = program.cloned().unwrap_or_default();
         }
+    }
+
+    /// Has all be as `config` says; what programs have registered stays.
+    fn follow(&mut self, config: Config) -> Result<(), Vec<String>> {
+        if is_elsewhere(&self.config, &config) {
+            let words = "`socket` in [guard], or `group` or `socket` in [registration], is another one: those take a restart, in which \
+                         programs register anew; all else changes while the guard runs";
+            return Err(vec![words.to_owned()]);
+        }
+        let mut registry = self.registry.clone();
+        if let (Some(registry), Some(asked)) = (&mut registry, &config.registration) {
+            registry.follow(limits(&config, asked), of_file(&config))?;
+        }
+        let setup = config.setup();
+        let (of_file, room) = (
+            setup.flows.len(),
+            registry.as_ref().map_or(0, Registry::places),
+        );
+        let (mut all, mut names) = (roomy(setup.clone(), room), names(&config, room));
+        let mut registered = Vec::new();
+        for (place, it) in registry.iter().flat_map(Registry::all) {
+            let at = of_file + usize::from(place);
+            (all.flows[at], names[at]) = (it.flow(), it.name());
+            registered.push((u16::try_from(at).unwrap_or(u16::MAX), it.flow()));
+        }
+        let wanted = Wanted {
+            setup: &setup,
+            room,
+            registered: &registered,
+            interfaces: &config.host.interfaces,
+        };
+        let followed = self.reception.follow(wanted);
+        followed.map_err(|errors| errors.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        (self.setup, self.names, self.of_file) = (all, names, of_file);
+        (self.registry, self.config) = (registry, config);
+        Ok(())
     }
 
     /// Has the filters receive this flow in the place of a program.

@@ -60,14 +60,14 @@ impl Told {
             Some(it) => format!(
                 "programs of group {} may register {} sockets of theirs at {}",
                 it.group,
-                it.flows,
+                state.config.room(),
                 it.socket.display()
             ),
         };
         let words = format!(
             "runs with {}; all budgets together take {:.1} % of a processor at most; {registration}",
             flows_in_words(names.len()),
-            shared.reserved_percent
+            state.config.reserved_percent()
         );
         event::say(self.json, "started", json!({"flows": names}), &words);
     }
@@ -82,6 +82,7 @@ impl Told {
         if let Some(registry) = &state.registry {
             self.registrations(registry);
         }
+        self.left(&reports);
         let mut before = std::mem::take(&mut self.dropped);
         for it in &reports {
             self.mode(it);
@@ -123,16 +124,31 @@ impl Told {
         }
     }
 
+    /// Says which interfaces the file names no more.
+    fn left(&mut self, reports: &[InterfaceReport]) {
+        let json = self.json;
+        self.modes.retain(|name, mode| {
+            let is_there = reports.iter().any(|it| it.name == *name);
+            if !is_there && mode.is_some() {
+                let about = json!({"interface": name, "mode": null});
+                let words = format!("{name}: guarded no more: the file does not name it");
+                event::say(json, "unguarded", about, &words);
+            }
+            is_there
+        });
+    }
+
     fn mode(&mut self, it: &InterfaceReport) {
         let mode = it.mode.map(|mode| mode.name());
         let before = self.modes.insert(it.name.clone(), mode);
         if before == Some(mode) {
             return;
         }
+        let again = if before.is_some() { " again" } else { "" };
         let about = json!({"interface": it.name, "mode": mode});
         match mode {
             Some(mode) => {
-                let words = format!("{}: guarded again ({mode})", it.name);
+                let words = format!("{}: guarded{again} ({mode})", it.name);
                 event::say(self.json, "guarded", about, &words);
             }
             None => {
@@ -150,6 +166,8 @@ impl Told {
         (before, was_dropping): (u64, bool),
         dropped: u64,
     ) {
+        // Counts begin anew when the file is read again.
+        let before = if dropped < before { 0 } else { before };
         let is_dropping = dropped > before;
         let about = json!({"interface": interface, "flow": flow, "dropped": dropped});
         match (was_dropping, is_dropping) {
@@ -162,7 +180,7 @@ impl Told {
             }
             (true, false) => {
                 let words = format!(
-                    "{interface}: {flow} within its budget again; {dropped} dropped since the start"
+                    "{interface}: {flow} within its budget again; {dropped} dropped since it is counted"
                 );
                 event::say(self.json, "not_dropping", about, &words);
             }

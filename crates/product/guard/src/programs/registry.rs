@@ -17,6 +17,8 @@ use crate::config::in_words;
 
 /// The longest period.
 const PERIOD_MAX: Duration = Duration::from_secs(60);
+/// What is left by what adds up to all of it in thousands of parts is no reason to refuse, percent.
+const ROUNDING: f64 = 1e-9;
 
 /// A program, as the kernel told when it connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,6 +154,71 @@ impl Registry {
         numbered.filter_map(|(at, it)| Some((at, it.as_ref()?)))
     }
 
+    /// So many places it has, free ones among them.
+    pub const fn places(&self) -> usize {
+        self.places.len()
+    }
+
+    /// Has these limits, and these flows of the file, hold for what is registered, too; what is registered keeps its place.
+    ///
+    /// # Errors
+    /// Everything that is registered against them, a sentence each; then nothing has changed.
+    pub fn follow(
+        &mut self,
+        limits: Limits,
+        of_file: HashMap<Match, String>,
+    ) -> Result<(), Vec<String>> {
+        let wrong = self.against(&limits, &of_file);
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
+        (self.limits, self.of_file) = (limits, of_file);
+        let last = self.all().map(|(at, _)| usize::from(at) + 1).max();
+        let places = limits.flows.max(last.unwrap_or(0));
+        self.places.resize(places, None);
+        let numbered = (0u16..).zip(&self.places);
+        self.free = numbered
+            .filter_map(|(at, it)| it.is_none().then_some(at))
+            .collect();
+        Ok(())
+    }
+
+    fn against(&self, limits: &Limits, of_file: &HashMap<Match, String>) -> Vec<String> {
+        let (count, percent) = (self.all().count(), self.percent_with(limits));
+        let mut wrong = Vec::new();
+        if count > limits.flows {
+            wrong.push(format!(
+                "{count} sockets are registered, and `flows` in [registration] is {}: end programs first, or permit as many",
+                limits.flows
+            ));
+        }
+        if percent > limits.percent + ROUNDING {
+            wrong.push(format!(
+                "what is registered takes {percent:.1} % of a processor, and `processor_percent` in [registration] is {}: end programs \
+                 first, or permit as much",
+                limits.percent
+            ));
+        }
+        for (_, it) in self.all() {
+            if it.terms.priority > limits.priority {
+                wrong.push(format!(
+                    "{} has priority {}, and `priority_max` in [registration] is {}: end the program first, or permit it",
+                    it.name(),
+                    it.terms.priority,
+                    limits.priority
+                ));
+            }
+            if let Some(flow) = of_file.get(&it.pattern) {
+                wrong.push(format!(
+                    "the flow {flow:?} has {}, which {} has registered: end the program first, or leave the port out",
+                    in_words(&it.pattern),
+                    it.program
+                ));
+            }
+        }
+        wrong
+    }
+
     /// The place for `wanted`, which is registered from now on.
     ///
     /// # Errors
@@ -200,9 +267,11 @@ impl Registry {
 
     /// What all that is registered takes of a processor at most, percent.
     fn percent(&self) -> f64 {
-        self.all()
-            .map(|(_, it)| self.limits.percent_of(&it.terms))
-            .sum()
+        self.percent_with(&self.limits)
+    }
+
+    fn percent_with(&self, limits: &Limits) -> f64 {
+        self.all().map(|(_, it)| limits.percent_of(&it.terms)).sum()
     }
 
     fn full(&self) -> (Refusal, String) {
@@ -232,12 +301,12 @@ impl Registry {
             );
             return Err((Refusal::Taken, sentence));
         }
-        if self.free.is_empty() {
+        // A place may be left of what was permitted before.
+        if self.all().count() >= self.limits.flows {
             return Err(self.full());
         }
         let (asked, used) = (self.limits.percent_of(terms), self.percent());
-        // What is left by what adds up to all of it in thousands of parts is no reason to refuse.
-        if asked + used > self.limits.percent + 1e-9 {
+        if asked + used > self.limits.percent + ROUNDING {
             let sentence = format!(
                 "{} packets in {:?} on each of {} interfaces take {asked:.1} % of a processor at {} ns each, and of the {} % for registered \
                  sockets {:.1} % are left: lower the capacity, lengthen the period, or raise `processor_percent` in [registration]",

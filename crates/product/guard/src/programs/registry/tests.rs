@@ -117,3 +117,56 @@ fn any_number_of_comers_and_goers_leaves_nothing() {
 fn nothing_of_a_programs_name_reaches_a_terminal_but_what_is_seen() {
     assert_eq!(printable("ctl \u{1b}[2Jä"), "ctl??[2J?");
 }
+
+#[test]
+fn other_limits_hold_for_what_is_registered_whole_or_not_at_all() {
+    let mut registry = registry();
+    for port in 1..=3 {
+        assert!(registry.admit(wanted(port, 100)).is_ok());
+    }
+    registry.remove(0);
+    let none = HashMap::new;
+    let taken = || [(Match::Port(Transport::Udp, 2), "other".to_owned())].into();
+    let limits = |change: fn(&mut Limits)| {
+        let mut limits = LIMITS;
+        change(&mut limits);
+        limits
+    };
+    for (limits, of_file, parts) in [
+        (limits(|it| it.flows = 1), none(), ["2 sockets", "`flows`"]),
+        (limits(|it| it.percent = 0.7), none(), ["0.8 %", "is 0.7"]),
+        (
+            limits(|it| it.priority = 9),
+            none(),
+            ["priority 10", "ctl[7]"],
+        ),
+        (
+            limits(|it| it.packet_ns = 60_000),
+            none(),
+            ["24.0 %", "is 10"],
+        ),
+        (LIMITS, taken(), ["\"other\"", "ctl[7]"]),
+    ] {
+        let before = registry.json();
+        let wrong = registry
+            .follow(limits, of_file)
+            .expect_err("refused")
+            .join("; ");
+        assert!(parts.iter().all(|part| wrong.contains(part)), "{wrong}");
+        assert_eq!(registry.json(), before);
+        assert_eq!(
+            registry.clone().admit(wanted(4713, 1)).map_err(|it| it.0),
+            Err(Refusal::Taken)
+        );
+    }
+    // Two remain, in the second and third place, and two are permitted: the first place stays free.
+    assert_eq!(registry.follow(limits(|it| it.flows = 2), none()), Ok(()));
+    let places: Vec<_> = registry.all().map(|(at, _)| at).collect();
+    assert_eq!((places, registry.places()), (vec![1, 2], 3));
+    let full = registry.admit(wanted(4713, 1)).map_err(|it| it.0);
+    assert_eq!(full, Err(Refusal::Full));
+    assert_eq!(registry.follow(limits(|it| it.flows = 5), none()), Ok(()));
+    for (port, place) in [(4713, 0), (5, 3), (6, 4)] {
+        assert_eq!(registry.admit(wanted(port, 1)), Ok(place));
+    }
+}
