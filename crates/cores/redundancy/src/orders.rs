@@ -12,7 +12,9 @@ use bumpless_base::{Epoch, Instant};
 
 impl Redundancy {
     /// Tells what this node holds of the group's applications, which is what a takeover needs. To be told on each
-    /// change, and when a primary role has ended: what the core knew of it before is forgotten then.
+    /// change, and when a primary role has ended: what the core knew of it before is forgotten then. If that role began
+    /// in doubt ([`is_cold`](Self::is_cold)) and an application has made no state in it, what it holds is in doubt as
+    /// before and belongs in `some_usable_until` alone.
     pub fn set_holding(&mut self, group: GroupId, holding: Holding, now: Instant) {
         let Some(index) = self.index_of(group) else {
             return;
@@ -25,7 +27,7 @@ impl Redundancy {
                 (group.synced(s.now), claim, held, newest.holding.fit)
             };
             let before = says(group);
-            group.newest.holding = holding;
+            group.newest.hold(holding);
             group.urgent |= before != says(group);
             group.decide(s, out);
         });

@@ -9,6 +9,8 @@ mod fold;
 mod model;
 #[path = "exhaustive/plan.rs"]
 mod plan;
+#[path = "exhaustive/replay.rs"]
+mod replay;
 #[path = "exhaustive/step.rs"]
 mod step;
 #[path = "exhaustive/world.rs"]

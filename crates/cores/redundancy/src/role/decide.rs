@@ -44,7 +44,7 @@ impl RoleMachine {
             let lapse = tenure.lapse.as_ref();
             let lapsed = lapse.map(|lapse| (lapse.incarnation, lapse.mask.union(mask)));
             let (incarnation, mask) = lapsed.unwrap_or((tenure.incarnation, mask));
-            self.newest.end_role(incarnation, mask);
+            self.newest.end_role(incarnation, mask, tenure.cold);
             self.lasting.left_ahead = tenure.simplex.has_written();
             self.lasting.resigned_at = s.now;
         }

@@ -76,6 +76,8 @@ pub(crate) struct Newest {
     /// The witnesses to ask then: an earlier incarnation of the partner that took the role unheard needed one of them.
     /// `None`: those that this node needs itself.
     needed: Option<ReferenceSet>,
+    /// A role that began in doubt has ended, and the driver has not said yet whether a state was made in it.
+    unsettled: bool,
 }
 
 impl Newest {
@@ -97,6 +99,13 @@ impl Newest {
         since.map(|since| since + timing.start_wait)
     }
 
+    /// Takes the driver's word. Without a state of every application after a role that began in doubt, what was in doubt
+    /// then still is.
+    pub(crate) fn hold(&mut self, holding: Holding) {
+        self.old |= core::mem::take(&mut self.unsettled) && holding.usable_until.is_none();
+        self.holding = holding;
+    }
+
     /// What this node holds may lack an output.
     pub(crate) fn doubt(&mut self) {
         self.old = true;
@@ -115,9 +124,9 @@ impl Newest {
     }
 
     /// The primary role ends. `incarnation`: the partner's incarnation that was known while the right was valid;
-    /// `mask`: the reference points of which that incarnation needed one to take over.
-    pub(crate) fn end_role(&mut self, incarnation: u64, mask: ReferenceSet) {
-        self.holding = Holding::NOTHING;
+    /// `mask`: the reference points of which that incarnation needed one to take over; `cold`: it began in doubt.
+    pub(crate) fn end_role(&mut self, incarnation: u64, mask: ReferenceSet, cold: bool) {
+        (self.holding, self.unsettled) = (Holding::NOTHING, cold);
         (self.confirmed, self.needed) = (incarnation, Some(mask));
     }
 
@@ -270,3 +279,6 @@ impl RoleMachine {
         judged || self.newest.old
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -150,15 +150,32 @@ impl World {
             Event::LeaseRegained { .. } => self.seen.regained = true,
             Event::RoleChanged { from, to, .. } => {
                 self.nodes[node].draining = false;
-                if *to == Role::Primary && self.core(node).is_cold(GROUP) {
-                    self.begin_in_doubt(node);
-                }
                 if *from == Role::Primary {
-                    let holding = self.nodes[node].holding;
+                    let holding = self.held_after_role(node);
+                    self.nodes[node].holding = holding;
                     self.core(node).set_holding(GROUP, holding, now);
+                }
+                let doubt = *to == Role::Primary && self.core(node).is_cold(GROUP);
+                (self.nodes[node].undecided, self.nodes[node].asked) = (doubt, false);
+                if doubt {
+                    self.begin_in_doubt(node);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// What a node holds whose primary role has ended. In a role that began in doubt and has made no state, that is what
+    /// was in doubt.
+    fn held_after_role(&self, node: End) -> Holding {
+        let node = &self.nodes[node];
+        match node.undecided {
+            true => Holding {
+                fresh_until: None,
+                usable_until: None,
+                ..node.holding
+            },
+            false => node.holding,
         }
     }
 
@@ -185,6 +202,10 @@ impl World {
         let (other, now) = (1 - node, self.clock(node));
         let core = self.nodes[node].core.as_ref();
         let tag = core.and_then(|core| core.transfer_tag(PeerId(0)));
+        if self.nodes[node].undecided && !std::mem::replace(&mut self.nodes[node].asked, true) {
+            return;
+        }
+        self.decide(node);
         self.nodes[node].published |= tag.is_some();
         if self.is_transferring(node) {
             self.receive_state(other);
@@ -201,6 +222,15 @@ impl World {
             }
         }
         self.settle(node);
+    }
+
+    /// The first state of a role that began in doubt is made: the node goes on from what it holds, if the field device
+    /// shows that to be the newest, else it begins anew. Nothing that was written before is lacking from then on.
+    fn decide(&mut self, node: End) {
+        if std::mem::take(&mut self.nodes[node].undecided) {
+            self.nodes[node].holding = Holding::until(Some(Instant::FAR_FUTURE));
+            self.seen.fresh[node] = true;
+        }
     }
 
     /// A state arrives whole. How long it is good is the adversary's choice.

@@ -54,6 +54,10 @@ pub struct Node {
     pub published: bool,
     /// What it was told last of the state that its application has, made here or received.
     pub holding: Holding,
+    /// It is primary in a role that began in doubt, and its application has made no state in it.
+    pub undecided: bool,
+    /// The field device has been asked meanwhile what it shows; the answer is there at the next turn.
+    pub asked: bool,
     /// The sequence number of the next echo request to each reference point.
     pub pings: [u16; 2],
 }
@@ -115,6 +119,8 @@ impl World {
             draining: false,
             published: false,
             holding: Holding::NOTHING,
+            undecided: false,
+            asked: false,
             pings: [0; 2],
         };
         let mut world = Self {
@@ -181,6 +187,7 @@ impl World {
         let state = &mut self.nodes[node];
         (state.core, state.paused, state.draining) = (None, false, false);
         state.holding = Holding::NOTHING;
+        (state.undecided, state.asked) = (false, false);
         self.seen.fresh[node] = false;
         self.seen.forgotten = true;
         self.end_sessions();
@@ -244,7 +251,7 @@ impl World {
         (self.turn, self.cuts, self.transfers, self.budget).hash(&mut r);
         for node in &self.nodes {
             (&node.core, node.paused, node.draining).hash(&mut r);
-            (node.published, node.holding).hash(&mut r);
+            (node.published, node.holding, node.undecided, node.asked).hash(&mut r);
             (node.incarnation == 0).hash(&mut r);
         }
         self.witnesses.hash(&mut r);

@@ -167,6 +167,9 @@ impl GroupRuntime {
             // What the primary makes is later than what lies on disk.
             self.tell_holding(redundancy, now);
         }
+        if was_primary && to != Role::Primary {
+            self.members.own_counts();
+        }
         let doubtful = to == Role::Primary && redundancy.is_cold(self.id);
         let undecided = doubtful.then_some(now);
         self.members
@@ -178,7 +181,6 @@ impl GroupRuntime {
             .for_each(|mailbox| mailbox.in_step());
         self.offered = handed_over;
         if was_primary && to != Role::Primary {
-            self.members.own_counts();
             self.void_comparisons(now);
             self.tell_holding(redundancy, now);
         }

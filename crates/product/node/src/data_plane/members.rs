@@ -63,6 +63,10 @@ pub struct Members {
     restored_usable: Option<Instant>,
     /// How many applications count.
     counting: usize,
+    /// At which places the state here is in doubt: a primary role began in doubt and ended before a state was made in it.
+    doubtful: Vec<bool>,
+    /// How many these are.
+    in_doubt: usize,
 }
 
 impl Members {
@@ -76,6 +80,8 @@ impl Members {
             latest_usable: None,
             restored_usable: None,
             counting: 0,
+            doubtful: vec![false; places.max(members.len())],
+            in_doubt: 0,
         };
         for (place, member) in members.into_iter().enumerate() {
             all.put(place, Some(member));
@@ -164,7 +170,13 @@ impl Members {
     fn forget(&mut self, place: usize) {
         self.freshness.remove(place);
         self.usability.remove(place);
+        self.set_doubtful(place, false);
         self.latest_usable = self.latest_usable(|_| true);
+    }
+
+    fn set_doubtful(&mut self, place: usize, doubtful: bool) {
+        let before = std::mem::replace(&mut self.doubtful[place], doubtful);
+        self.in_doubt = self.in_doubt - usize::from(before) + usize::from(doubtful);
     }
 
     fn set_life(&mut self, place: usize, life: StateLife) {
@@ -189,6 +201,7 @@ impl Members {
         }
         let usable_until = came_at + member.times.hot_restart;
         member.mailbox.note_received(usable_until);
+        self.set_doubtful(place, false);
         self.set_life(
             place,
             StateLife {
@@ -199,14 +212,15 @@ impl Members {
     }
 
     /// A role of primary has ended: what this node has made in it counts, where it has made anything; else what
-    /// it began with still does.
+    /// it began with still does, and if that was in doubt, it still is.
     pub fn own_counts(&mut self) {
         for place in 0..self.places.len() {
             let counts = |member: &&Member| member.counts == Counts::Yes;
             let Some(member) = self.places[place].as_ref().filter(counts) else {
                 continue;
             };
-            let own = member.mailbox.own_life();
+            let (own, undecided) = (member.mailbox.own_life(), member.mailbox.status().undecided);
+            self.set_doubtful(place, undecided);
             let later = |heap: &IndexedHeap<Instant>, until: Instant| {
                 let made = (until != Instant::ZERO).then_some(until);
                 heap.key(place).max(made)
@@ -252,9 +266,10 @@ impl Members {
             let whole = heap.len() == self.counting;
             heap.first().map(|(until, _)| until).filter(|_| whole)
         };
+        let sure = self.in_doubt == 0;
         Holding {
-            fresh_until: first(&self.freshness),
-            usable_until: first(&self.usability),
+            fresh_until: first(&self.freshness).filter(|_| sure),
+            usable_until: first(&self.usability).filter(|_| sure),
             some_usable_until: self.latest_usable.max(self.restored_usable),
             outdated_until: None,
             uncompared_since: None,

@@ -66,6 +66,7 @@ fn after_a_hand_over_a_state_counts_for_the_application_that_it_is_of() {
     mailboxes[0].note_published(0, StateLife::until(at(50)));
     mailboxes[1].note_published(0, StateLife::until(at(2000)));
     group.role_changed(Role::Primary, false, redundancy, at(2));
+    mailboxes.iter().for_each(|it| it.note_decided(at(2)));
     group.role_changed(Role::Backup, true, redundancy, at(20));
     assert_eq!(group.members.freshness(0), Some(at(50)));
     assert_eq!(group.members.freshness(1), Some(at(2000)));
@@ -84,4 +85,29 @@ fn a_hand_over_that_begins_in_the_turn_of_a_new_role_goes_on() {
     assert!(group.handing_over && group.gate.handing_over());
     assert!(group.drive_hand_over(redundancy, at(3)));
     assert!(mailboxes.iter().all(|mailbox| mailbox.paused()));
+}
+
+#[test]
+fn what_was_in_doubt_is_so_after_a_role_in_which_one_made_no_state() {
+    let (mut cores, mut group, mailboxes) = group_of_two();
+    let redundancy = &mut cores.redundancy;
+    let surely = |group: &GroupRuntime| {
+        let holding = group.members.holding(true);
+        assert!(holding.some_usable_until.is_some());
+        (holding.fresh_until, holding.usable_until)
+    };
+    for member in 0..2 {
+        group.note_received(member, (at(70), at(10)), redundancy, at(10));
+    }
+    assert_eq!(surely(&group), (Some(at(70)), Some(at(5010))));
+    // The first application has made a state in this role, the second has not.
+    group.role_changed(Role::Primary, false, redundancy, at(20));
+    mailboxes[0].note_decided(at(20));
+    group.role_changed(Role::Starting, false, redundancy, at(30));
+    assert_eq!(surely(&group), (None, None));
+    // A state that comes from a primary is not in doubt, whatever was.
+    group.note_received(0, (at(90), at(35)), redundancy, at(35));
+    assert_eq!(surely(&group), (None, None));
+    group.note_received(1, (at(90), at(35)), redundancy, at(35));
+    assert_eq!(surely(&group), (Some(at(90)), Some(at(5035))));
 }
