@@ -269,3 +269,60 @@ fn a_group_backs_off_again_when_its_sender_has_paused() {
     pass(start + Duration::from_secs(41), false);
     pass(start + Duration::from_secs(45), true);
 }
+
+#[test]
+fn a_group_goes_by_networks_of_its_own_family_alone() {
+    let group: IpAddr = "ff35::1:2".parse().unwrap();
+    let groups = || {
+        vec![Group {
+            address: group,
+            secrets: vec![Secret::new([9; 32])],
+        }]
+    };
+    let with = |second: &str, host: u8| {
+        let ind = |it| bumpless_iprp::Ind::new(it).unwrap();
+        let network = |it, address: String| bumpless_iprp::Network {
+            ind: ind(it),
+            address: address.parse().unwrap(),
+        };
+        let networks = [
+            network(1, format!("fd00:a::{host}")),
+            network(2, format!("{second}{host}")),
+        ];
+        bumpless_iprp::Networks::new(&networks).unwrap()
+    };
+    let sent_on = |second: &str| {
+        let setup = SenderSetup {
+            networks: with(second, 1),
+            groups: groups(),
+            ..sender_setup(1)
+        };
+        let mut sender: Sender<RingSuite> = Sender::new(setup).unwrap();
+        let setup = ReceiverSetup {
+            networks: with("10.2.0.", 2),
+            groups: groups(),
+            ..receiver_setup()
+        };
+        let mut member: Receiver<RingSuite> = Receiver::new(setup, Instant::ZERO).unwrap();
+        let flow = Flow {
+            source: "fd00:a::1".parse().unwrap(),
+            destination: group,
+            ..flow()
+        };
+        let now = at(Duration::from_secs(20));
+        member.handle_monitored(now, &flow);
+        let later = now + Duration::from_secs(10);
+        member.handle_monitored(later, &flow);
+        let said = say(&mut member, later);
+        hear(&mut sender, later, &said[0]);
+        let (mut inds, mut scratch) = (Vec::new(), [0; 1500]);
+        sender.replicate(later, &flow, b"x", &mut scratch, |copy| {
+            assert_eq!(copy.to, group);
+            inds.push(copy.ind.get());
+        });
+        inds
+    };
+    assert_eq!(sent_on("fd00:b::"), [1, 2]);
+    // What the member's second network has makes no difference: others may be members there.
+    assert_eq!(sent_on("10.2.0."), [1]);
+}

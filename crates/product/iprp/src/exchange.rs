@@ -1,6 +1,6 @@
 //! What the data plane and the control plane tell each other. Neither waits for the other.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use bumpless_capture::{MemberInjector, Ports};
 use bumpless_iprp::{
@@ -23,7 +23,7 @@ pub struct Attached {
     pub networks: Networks,
     /// Discriminators by number of the card.
     pub inds: Vec<Ind>,
-    /// The kernel's numbers of interfaces by number of the card; 0 where there are no groups of IPv4.
+    /// The kernel's numbers of interfaces by number of the card.
     pub indexes: Vec<u32>,
     /// Gives packets for groups to programs.
     pub injector: MemberInjector,
@@ -81,7 +81,7 @@ pub enum ToControl {
     /// A message for all members of a group.
     Spread {
         /// The group.
-        group: Ipv4Addr,
+        group: IpAddr,
         /// The message.
         message: Vec<u8>,
     },

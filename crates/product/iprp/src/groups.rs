@@ -1,7 +1,7 @@
 //! What a group's hosts share: its secrets, and control messages that go to all of them (`spec/iprp-daemon.md`, L-60 and
 //! further).
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use bumpless_base::Instant;
 use bumpless_iprp::{Group, PeerId, group_of_message};
@@ -19,15 +19,25 @@ const OPENED: usize = 64;
 
 /// A group's secrets. One file may stand for several groups: what is derived of it differs.
 pub struct GroupKeys {
-    address: Ipv4Addr,
+    address: IpAddr,
     secrets: Vec<Zeroizing<[u8; 32]>>,
 }
 
 impl GroupKeys {
     /// Those of the group at `address`, out of what its hosts share.
-    pub fn new(address: Ipv4Addr, ring: &Keyring<RingSuite>) -> Self {
-        let octets = address.octets();
-        let info: [&[u8]; 3] = [b"bumpless iprp group secret", RingSuite::NAME, &octets];
+    pub fn new(address: IpAddr, ring: &Keyring<RingSuite>) -> Self {
+        let (v4, v6);
+        let octets: &[u8] = match address {
+            IpAddr::V4(address) => {
+                v4 = address.octets();
+                &v4
+            }
+            IpAddr::V6(address) => {
+                v6 = address.octets();
+                &v6
+            }
+        };
+        let info: [&[u8]; 3] = [b"bumpless iprp group secret", RingSuite::NAME, octets];
         Self {
             address,
             secrets: ring.derived_each(&info),
@@ -35,14 +45,14 @@ impl GroupKeys {
     }
 
     /// The group's address.
-    pub const fn address(&self) -> Ipv4Addr {
+    pub const fn address(&self) -> IpAddr {
         self.address
     }
 
     /// As a core takes it.
     pub fn for_core(&self) -> Group {
         Group {
-            address: self.address.into(),
+            address: self.address,
             secrets: self.secrets(),
         }
     }
@@ -56,7 +66,7 @@ impl GroupKeys {
 /// Messages to all members of a group, sealed with its secret. They repeat no challenge, as nobody knows all members; of each
 /// process that is known a message is taken once.
 pub struct GroupChannels {
-    all: Vec<(Ipv4Addr, Channel)>,
+    all: Vec<(IpAddr, Channel)>,
     sealer: Sealer,
     own: u64,
 }
@@ -79,7 +89,7 @@ impl GroupChannels {
     }
 
     /// The frame with `message` for the receivers of all members of `group`; `None` for no group of this host.
-    pub fn seal(&mut self, group: Ipv4Addr, cards: &[Card], message: &[u8]) -> Option<Vec<u8>> {
+    pub fn seal(&mut self, group: IpAddr, cards: &[Card], message: &[u8]) -> Option<Vec<u8>> {
         let (_, channel) = self.all.iter_mut().find(|(address, _)| *address == group)?;
         let frame = Frame {
             kind: Kind::ForReceiver,
@@ -114,7 +124,7 @@ impl GroupChannels {
             Err(Refusal::Replayed) => return Err(Refused::Repeated),
             Err(refusal) => return Err(Refused::Envelope(refusal)),
         };
-        let is_of_group = group_of_message(frame.message) == Some(IpAddr::from(*group));
+        let is_of_group = group_of_message(frame.message) == Some(*group);
         if frame.kind != Kind::ForReceiver || !is_of_group {
             return Err(Refused::Malformed);
         }
@@ -132,18 +142,36 @@ mod tests {
     use super::*;
 
     /// An acknowledgement for this group of UDP to port 9, by hand (I-20).
-    fn acknowledgement(group: [u8; 4]) -> Vec<u8> {
-        let mut bytes = vec![1, 2, 17, 0, 0, 9, 4];
-        bytes.extend(group);
-        bytes.extend([4, 10, 0, 0, 1]);
+    fn acknowledgement(group: IpAddr) -> Vec<u8> {
+        let mut bytes = vec![1, 2, 17, 0, 0, 9];
+        let source = match group {
+            IpAddr::V4(group) => {
+                bytes.push(4);
+                bytes.extend(group.octets());
+                vec![4, 10, 0, 0, 1]
+            }
+            IpAddr::V6(group) => {
+                bytes.push(6);
+                bytes.extend(group.octets());
+                [vec![6, 0xFD], vec![0; 14], vec![1]].concat()
+            }
+        };
+        bytes.extend(source);
         bytes.extend([0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0]);
         bytes
     }
 
+    const ALL: [IpAddr; 4] = [
+        IpAddr::V4(std::net::Ipv4Addr::new(239, 0, 0, 1)),
+        IpAddr::V4(std::net::Ipv4Addr::new(239, 0, 0, 2)),
+        IpAddr::V6(std::net::Ipv6Addr::new(0xFF05, 0, 0, 0, 0, 0, 0, 1)),
+        IpAddr::V6(std::net::Ipv6Addr::new(0xFF35, 0, 0, 0, 0, 0, 0, 1)),
+    ];
+
     fn groups() -> Vec<GroupKeys> {
         let ring = Keyring::new(vec![Secret::new([5; 32])]).unwrap();
-        let group = |last: u8| GroupKeys::new(Ipv4Addr::new(239, 0, 0, last), &ring);
-        vec![group(1), group(2)]
+        let group = |address: IpAddr| GroupKeys::new(address, &ring);
+        ALL.map(group).into()
     }
 
     fn member(origin: u64) -> GroupChannels {
@@ -152,9 +180,14 @@ mod tests {
 
     #[test]
     fn a_message_for_a_group_is_taken_once_and_for_that_group_alone() {
+        for (other, group) in [(ALL[0], ALL[1]), (ALL[2], ALL[3]), (ALL[1], ALL[2])] {
+            is_taken_once(group, other);
+        }
+    }
+
+    fn is_taken_once(group: IpAddr, other: IpAddr) {
         let (mut sender, mut receiver) = (member(1), member(2));
-        let group = Ipv4Addr::new(239, 0, 0, 2);
-        let message = acknowledgement(group.octets());
+        let message = acknowledgement(group);
         let frame = sender.seal(group, &[], &message).unwrap();
         let opened = receiver.open(Instant::ZERO, &mut frame.clone()).unwrap();
         assert_eq!((opened.peer, opened.message), (MEMBER, message.clone()));
@@ -165,7 +198,6 @@ mod tests {
             Err(Refused::Own)
         );
         // Sealed for another group, though out of the same file.
-        let other = Ipv4Addr::new(239, 0, 0, 1);
         let mut frame = sender.seal(other, &[], &message).unwrap();
         let refused = receiver.open(Instant::ZERO, &mut frame);
         assert_eq!(refused, Err(Refused::Malformed));
@@ -176,7 +208,7 @@ mod tests {
             Err(Refused::Envelope(Refusal::Forged))
         );
         assert_eq!(
-            sender.seal(Ipv4Addr::new(239, 0, 0, 3), &[], &message),
+            sender.seal(IpAddr::from([239, 0, 0, 3]), &[], &message),
             None
         );
     }

@@ -1,6 +1,6 @@
 //! Every field of the file, documented once.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use bumpless_config::reading::{
     Choice, Examples, FieldInfo, InterfaceName, Place, PortRange, Presence, Reader, SectionInfo,
@@ -340,7 +340,7 @@ pub struct MonitorEntry {
 /// A `[[group]]`.
 pub struct GroupEntry {
     pub place: Place,
-    pub address: Option<Ipv4Addr>,
+    pub address: Option<IpAddr>,
     pub keys: Option<Option<Vec<String>>>,
 }
 

@@ -1,6 +1,6 @@
 //! Groups: messages to all their members, and of which ones programs of this host are members.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use bumpless_base::Instant;
 use bumpless_secure::Refusal;
@@ -12,7 +12,7 @@ use crate::members::Members;
 
 impl ControlPlane {
     /// Says something to all members of a group, on every network.
-    pub fn spread(&mut self, group: Ipv4Addr, message: &[u8]) {
+    pub fn spread(&mut self, group: IpAddr, message: &[u8]) {
         let own = self.attachments.iter().map(|it| closed::Card {
             ind: it.ind,
             address: it.address,
@@ -21,8 +21,9 @@ impl ControlPlane {
         let Some(frame) = self.groups.seal(group, &own, message) else {
             return;
         };
-        let to = SocketAddr::new(group.into(), self.config.host.control_port);
-        for card in (0..own.len()).filter(|card| own[*card].address.is_ipv4()) {
+        let to = SocketAddr::new(group, self.config.host.control_port);
+        let carries = |card: &usize| own[*card].address.is_ipv4() == group.is_ipv4();
+        for card in (0..own.len()).filter(carries) {
             // A network that takes nothing at present is not the only one.
             let _ = self.ports.send(card, &frame, to);
         }
