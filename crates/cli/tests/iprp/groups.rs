@@ -287,3 +287,78 @@ pub fn a_group_that_no_network_carries_is_refused_by_check_and_told_in_status() 
         });
     });
 }
+
+pub fn a_groups_secret_rolls_over_by_reload_without_a_loss_and_who_has_the_former_one_is_shut_out()
+{
+    with_hosts(|hosts| {
+        let mut site = Site::new(hosts);
+        let _more = begin(&mut site, GROUP);
+        let folder = site.folder.path().to_owned();
+        let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        let make = |name: &str| assert_eq!(said(&["key", "new", &file(name)]).2, Some(0));
+        make("next.key");
+        let of_group = format!("address = \"{GROUP}\"");
+        let keys = |keys: &str| format!("{of_group}\nkeys = [{keys}]");
+        let reload = |site: &Site, host: &str| {
+            let done = said(&["iprp", "reload", &site.name(host)]);
+            assert_eq!(done.2, Some(0), "{done:?}");
+        };
+        let (socket, _) = source(&site, GROUP);
+        let right = member(&site, "right", GROUP, 1, None);
+        let revoked = member(&site, "twin", GROUP, 1, None);
+        let stream = Stream::begin(socket, SocketAddr::from((GROUP, PORT)), 500);
+        wait_until("both networks carry the stream", || {
+            site.sends_on("left", "udp", PORT) == 2
+        });
+        let first = right.wait_for_more(50);
+        revoked.wait_for_more(50);
+        // Files that cannot be used change nothing.
+        site.replace("right", &of_group, &keys("\"absent.key\""));
+        let (_, error, status) = said(&["iprp", "reload", &site.name("right")]);
+        assert!(status == Some(1) && error.contains("absent.key"), "{error}");
+        site.replace("right", &keys("\"absent.key\""), &of_group);
+        // The receiver first, the sender last; the one that is not to have it any more is not given it.
+        for host in ["right", "far", "left"] {
+            site.replace(host, &of_group, &keys("\"../next.key\""));
+            reload(&site, host);
+            right.wait_for_more(50);
+        }
+        let weaknesses = |host: &str| site.status(host).unwrap()["weaknesses"].to_string();
+        assert!(
+            weaknesses("right").contains("former secret"),
+            "{}",
+            weaknesses("right")
+        );
+        let shut_out = revoked.latest();
+        wait_until("the former secret opens no more", || {
+            !weaknesses("right").contains("former secret")
+        });
+        right.wait_for_more(200);
+        for host in ["right", "left"] {
+            assert!(!weaknesses(host).contains("former secret"));
+        }
+        let unread = || site.status("twin").unwrap()["discarded"]["unknown_key"].as_u64();
+        assert!(unread() > Some(200), "it has copies, and cannot read them");
+        // It seals for the group, too, and a host that is let in may: no copy of it is taken.
+        let forger = site.udp("twin", "10.77.1.66:40001");
+        let forged = Stream::begin(forger, SocketAddr::from((GROUP, PORT)), 100);
+        wait_until("its copies are refused", || {
+            let unknown = site.status("right").unwrap()["discarded"]["unknown_key"].as_u64();
+            unknown > Some(50)
+        });
+        forged.end();
+        let status = site.status("right").unwrap();
+        let theirs = status["receiving"].as_array().unwrap().iter();
+        let theirs: Vec<_> = theirs.filter(|it| it["source"] == "10.77.1.66").collect();
+        let is_unheard = |it: &&Value| it["networks"] == serde_json::json!([]);
+        assert!(theirs.iter().all(is_unheard), "{status}");
+        let sent = stream.end();
+        wait_until("the last packet", || right.latest() == sent - 1);
+        let (counts, _) = right.end();
+        // Plain packets of the other sender have its own numbers, from 0 on: they are below those that count.
+        assert_eq!(not_once(&counts, first.max(shut_out), sent), []);
+        let (counts, _) = revoked.end();
+        let last = counts.iter().rposition(|count| *count > 0).unwrap_or(0) as u32;
+        assert!(last <= shut_out + 50, "{last}: it read on after {shut_out}");
+    });
+}

@@ -175,10 +175,10 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
     let (attached, ports, cards) = attach(&config, &attachments).map_err(RunError::Socket)?;
     let sender = sender(&config, attached.networks, &groups)?;
     let receiver = receiver(&config, attached.networks, &groups, (root.secret(), number))?;
-    let spoken = GroupChannels::new(&groups, seed()?, Clock.now());
-    let spoken = spoken.map_err(|error| RunError::Setup(error.to_string()))?;
     let members = Memberships::new(groups.iter().map(GroupKeys::address).collect());
     let members = members.map_err(system("be a member of groups"))?;
+    let spoken = GroupChannels::new(groups, seed()?, Clock.now());
+    let spoken = spoken.map_err(|error| RunError::Setup(error.to_string()))?;
     let queue = Queue::open(config.host.queue, QUEUED);
     let queue = queue.map_err(system(
         "capture packets; another `queue` in [host] may be free",

@@ -319,6 +319,11 @@ impl DataPlane {
                 self.tell(ToControl::MembersKnown(members.number));
                 self.members.become_these(now, members.all);
             }
+            ToData::Groups(sending, receiving) => {
+                // They were checked before they were sent here.
+                let _ = self.sender.set_groups(sending);
+                let _ = self.receiver.set_groups(receiving);
+            }
             ToData::Snapshot => {
                 let cores = (&self.sender, &self.receiver);
                 let taken = Snapshot::take(now, cores, &self.passed, self.attached.room);

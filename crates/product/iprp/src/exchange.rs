@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use bumpless_capture::{MemberInjector, Ports};
 use bumpless_iprp::{
-    Ind, MessageError, Mode, Monitored, Networks, PeerId, ReceiverEvent, Scope, SenderEvent,
+    Group, Ind, MessageError, Mode, Monitored, Networks, PeerId, ReceiverEvent, Scope, SenderEvent,
 };
 
 use crate::closed::Kind;
@@ -60,6 +60,8 @@ pub enum ToData {
     Disown(PeerId, Vec<IpAddr>),
     /// Of which groups programs of this host are members from here on.
     Members(Members),
+    /// Secrets of groups from here on: for the sending and the receiving end.
+    Groups(Vec<Group>, Vec<Group>),
     /// A snapshot is wanted.
     Snapshot,
     /// Senders are told that packets are wanted as they are; then the end.

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use bumpless_base::Instant;
-use bumpless_iprp::{Group, PeerId, group_of_message};
+use bumpless_iprp::{Group, PeerId, Receiver, group_of_message};
 use bumpless_secure::{Keyring, KeyringError, Refusal, RingSuite, Sealer, Secret, Suite};
 use bumpless_wire::EnvelopeHeader;
 use zeroize::Zeroizing;
@@ -21,7 +21,12 @@ const OPENED: usize = 64;
 pub struct GroupKeys {
     address: IpAddr,
     secrets: Vec<Zeroizing<[u8; 32]>>,
+    /// Secrets that the files have had before, which open until then.
+    former: Vec<(Instant, Zeroizing<[u8; 32]>)>,
 }
+
+/// Secrets of a group that open at once.
+const SECRETS_MAX: usize = 4;
 
 impl GroupKeys {
     /// Those of the group at `address`, out of what its hosts share.
@@ -41,7 +46,32 @@ impl GroupKeys {
         Self {
             address,
             secrets: ring.derived_each(&info),
+            former: Vec::new(),
         }
+    }
+
+    /// These in place of `before`, whose secrets open until `until` where the files do not have them any more and there is room.
+    fn in_place_of(mut self, before: &Self, until: Instant) -> Self {
+        let is_gone = |secret: &Zeroizing<[u8; 32]>| !self.secrets.contains(secret);
+        let gone = before.secrets.iter().filter(|it| is_gone(it));
+        let gone = gone.map(|it| (until, it.clone()));
+        let earlier = before.former.iter().filter(|(_, it)| is_gone(it));
+        let former: Vec<_> = gone.chain(earlier.cloned()).collect();
+        let room = SECRETS_MAX.saturating_sub(self.secrets.len());
+        self.former = former.into_iter().take(room).collect();
+        self
+    }
+
+    /// Former secrets whose time has come do not open any more; whether there was one.
+    fn expire(&mut self, now: Instant) -> bool {
+        let before = self.former.len();
+        self.former.retain(|(until, _)| *until > now);
+        self.former.len() < before
+    }
+
+    /// Whether a secret opens that the files do not have any more.
+    pub const fn opens_former(&self) -> bool {
+        !self.former.is_empty()
     }
 
     /// The group's address.
@@ -58,14 +88,16 @@ impl GroupKeys {
     }
 
     fn secrets(&self) -> Vec<Secret> {
-        let secrets = self.secrets.iter().map(|bytes| Secret::new(**bytes));
-        secrets.collect()
+        let former = self.former.iter().map(|(_, bytes)| bytes);
+        let all = self.secrets.iter().chain(former);
+        all.map(|bytes| Secret::new(**bytes)).collect()
     }
 }
 
 /// Messages to all members of a group, sealed with its secret. They repeat no challenge, as nobody knows all members; of each
 /// process that is known a message is taken once.
 pub struct GroupChannels {
+    groups: Vec<GroupKeys>,
     all: Vec<(IpAddr, Channel)>,
     sealer: Sealer,
     own: u64,
@@ -76,16 +108,83 @@ impl GroupChannels {
     ///
     /// # Errors
     /// Two secrets of one group look alike.
-    pub fn new(groups: &[GroupKeys], origin: u64, now: Instant) -> Result<Self, KeyringError> {
+    pub fn new(groups: Vec<GroupKeys>, origin: u64, now: Instant) -> Result<Self, KeyringError> {
         let channel = |group: &GroupKeys| {
             let ring = Keyring::new(group.secrets())?;
             Ok((group.address, Channel::new(ring, true, OPENED, now)))
         };
         Ok(Self {
             all: groups.iter().map(channel).collect::<Result<_, _>>()?,
+            groups,
             sealer: Sealer::new(0, origin),
             own: origin,
         })
+    }
+
+    /// The groups with their secrets.
+    pub fn groups(&self) -> &[GroupKeys] {
+        &self.groups
+    }
+
+    /// The same groups have the secrets in `read` from here on; those that they had open until `until`. Whether anything is
+    /// another one.
+    ///
+    /// # Errors
+    /// Two secrets look alike; then nothing changes.
+    pub fn renew(
+        &mut self,
+        read: Vec<GroupKeys>,
+        now: Instant,
+        until: Instant,
+    ) -> Result<bool, String> {
+        let before = |group: &GroupKeys| {
+            let mut all = self.groups.iter();
+            all.find(|it| it.address == group.address)
+        };
+        let same = |group: &GroupKeys| before(group).is_some_and(|it| it.secrets == group.secrets);
+        if read.iter().all(same) {
+            return Ok(false);
+        }
+        let groups: Vec<_> = read
+            .into_iter()
+            .map(|group| match before(&group) {
+                Some(before) => group.in_place_of(before, until),
+                None => group,
+            })
+            .collect();
+        // The data plane has no way back.
+        let of_cores = groups.iter().map(GroupKeys::for_core).collect();
+        Receiver::<RingSuite>::check_groups(of_cores).map_err(|error| error.to_string())?;
+        self.take(groups, now).map_err(|error| error.to_string())?;
+        Ok(true)
+    }
+
+    /// Former secrets whose time has come do not open any more; whether there was one.
+    pub fn expire(&mut self, now: Instant) -> bool {
+        let expired = self
+            .groups
+            .iter_mut()
+            .filter_map(|it| it.expire(now).then_some(()));
+        if expired.count() == 0 {
+            return false;
+        }
+        let groups = std::mem::take(&mut self.groups);
+        // Fewer secrets cannot look alike where more did not.
+        self.take(groups, now).is_ok()
+    }
+
+    /// What is known of processes stays: what they have said is not taken again.
+    fn take(&mut self, groups: Vec<GroupKeys>, now: Instant) -> Result<(), KeyringError> {
+        let rings = groups.iter().map(|it| Keyring::new(it.secrets()));
+        let rings: Vec<_> = rings.collect::<Result<_, _>>()?;
+        for (group, ring) in groups.iter().zip(rings) {
+            let mut all = self.all.iter_mut();
+            if let Some((_, channel)) = all.find(|(address, _)| *address == group.address) {
+                channel.set_keys(ring, now);
+            }
+        }
+        self.groups = groups;
+        Ok(())
     }
 
     /// The frame with `message` for the receivers of all members of `group`; `None` for no group of this host.
@@ -175,7 +274,53 @@ mod tests {
     }
 
     fn member(origin: u64) -> GroupChannels {
-        GroupChannels::new(&groups(), origin, Instant::ZERO).unwrap()
+        GroupChannels::new(groups(), origin, Instant::ZERO).unwrap()
+    }
+
+    /// The same groups with secrets of these files.
+    fn read(files: &[u8]) -> Vec<GroupKeys> {
+        let secrets = files.iter().map(|it| Secret::new([*it; 32]));
+        let ring = Keyring::new(secrets.collect()).unwrap();
+        ALL.map(|address| GroupKeys::new(address, &ring)).into()
+    }
+
+    fn at(seconds: u64) -> Instant {
+        Instant::ZERO + bumpless_base::Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn a_former_secret_opens_until_its_time_has_come_and_what_was_said_is_not_taken_again() {
+        let (mut slow, mut quick) = (member(1), member(2));
+        let message = acknowledgement(ALL[2]);
+        let first = slow.seal(ALL[2], &[], &message).unwrap();
+        assert!(quick.open(at(1), &mut first.clone()).is_ok());
+        assert_eq!(quick.renew(read(&[5]), at(1), at(9)), Ok(false), "the same");
+        assert_eq!(quick.renew(read(&[6]), at(1), at(9)), Ok(true));
+        assert!(quick.groups().iter().all(GroupKeys::opens_former));
+        let again = quick.open(at(2), &mut first.clone());
+        assert_eq!(again, Err(Refused::Repeated));
+        let second = slow.seal(ALL[2], &[], &message).unwrap();
+        assert!(quick.open(at(2), &mut second.clone()).is_ok());
+        // Who has not read the file again does not have what is sealed from here on.
+        let third = quick.seal(ALL[2], &[], &message).unwrap();
+        let unknown = |it: &Result<Received, Refused>| {
+            matches!(it, Err(Refused::Envelope(Refusal::UnknownKey(_))))
+        };
+        assert!(unknown(&slow.open(at(2), &mut third.clone())));
+        assert!(!quick.expire(at(8)));
+        assert!(quick.expire(at(9)) && !quick.expire(at(9)));
+        assert!(!quick.groups().iter().any(GroupKeys::opens_former));
+        let late = slow.seal(ALL[2], &[], &message).unwrap();
+        assert!(unknown(&quick.open(at(9), &mut late.clone())));
+        assert_eq!(slow.renew(read(&[6, 7]), at(10), at(19)), Ok(true));
+        let third = quick.seal(ALL[2], &[], &message).unwrap();
+        assert!(slow.open(at(10), &mut third.clone()).is_ok());
+        // Four open at most, those of the files first.
+        for file in 20..30 {
+            assert_eq!(slow.renew(read(&[file, 7]), at(11), at(19)), Ok(true));
+            let secrets = slow.groups()[0].for_core().secrets;
+            assert!(secrets.len() <= SECRETS_MAX);
+        }
     }
 
     #[test]
