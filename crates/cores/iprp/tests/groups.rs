@@ -374,6 +374,11 @@ fn a_secret_rolls_over_without_a_loss_and_opens_nothing_once_it_is_given_up() {
         after[0][2..4],
         "sealed with the next one at once"
     );
+    assert_eq!(
+        after[0][14..18],
+        [0; 4],
+        "another key has numbers of its own"
+    );
     for copies in [&after, &late] {
         assert_eq!(take(&mut receiver, &copies[0]), Ok(()));
         assert_eq!(take(&mut receiver, &copies[1]), Err(Discard::Duplicate));

@@ -258,6 +258,8 @@ mod tests {
             copy(1, 1, false),
             copy(0, 2, false),
             copy(1, 2, true),
+            copy(0, 3, true),
+            copy(1, 3, false),
         ];
         let row = |lost: u64, doubled: u64| {
             let row = Row {
@@ -268,11 +270,11 @@ mod tests {
             };
             row.over(&copies)
         };
-        assert_eq!(row(0, 0).networks, [(2, 2), (2, 1)]);
+        assert_eq!(row(0, 0).networks, [(3, 2), (3, 2)]);
         assert_eq!(row(0, 0).lost_on_all, 1);
         let held = |row: Row| row.judged().held;
         assert!(held(row(0, 0)) && held(row(1, 0)));
-        assert!(!held(row(2, 0)), "a copy of the other one came");
+        assert!(!held(row(2, 0)), "a copy of another one came");
         assert!(!held(row(0, 1)) && !held(Row::default()));
         assert!(row(0, 3).judged_as_reliable().held);
         assert!(!row(1, 0).judged_as_reliable().held);
