@@ -23,7 +23,7 @@ pub fn a_slice_of_the_evaluation_finds_the_losses_that_theory_says_and_keeps_its
             "2",
         ]);
         command.args(["--scenario", "5", "--cost-seconds", "1"]);
-        command.args(["--cost-sessions", "0", "--output"]);
+        command.args(["--cost-sessions", "0", "--traffic-seconds", "2", "--output"]);
         outcome(&command.arg(&out).output().unwrap())
     };
     let (mut told, mut errors, mut status) = measure();
@@ -57,6 +57,7 @@ pub fn a_slice_of_the_evaluation_finds_the_losses_that_theory_says_and_keeps_its
     }
     assert_eq!(result["cost"][0]["sessions"], 0);
     assert_eq!(result["cost"].as_array().unwrap().len(), 1);
+    traffic(&result["traffic"]);
     // Everything is kept: each datagram, and a page that needs nothing else.
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
     let whole: Value = serde_json::from_str(&read("run.json")).unwrap();
@@ -71,4 +72,49 @@ pub fn a_slice_of_the_evaluation_finds_the_losses_that_theory_says_and_keeps_its
     let report = read("report.html");
     assert_eq!(page::loads(&report), [""; 0]);
     assert!(report.contains("class=\"iprp\"") && report.contains("polyline"));
+}
+
+/// What programs of others had, while each network lost one copy in twenty.
+fn traffic(told: &Value) {
+    let rows = told["rows"].as_array().unwrap();
+    let row = |name: &str| {
+        let found = rows
+            .iter()
+            .find(|it| it["program"].as_str().unwrap().contains(name));
+        found.unwrap_or_else(|| panic!("{name} in: {told}"))
+    };
+    let names = [
+        "C37.118",
+        "first receiver",
+        "second receiver",
+        "joins in mid-stream",
+        "Modbus TCP",
+    ];
+    for name in names {
+        let it = row(name);
+        assert_eq!(
+            (&it["held"], &it["doubled"]),
+            (&true.into(), &0.into()),
+            "{it}"
+        );
+        let [lost, on_all] = ["lost", "packets_lost_on_all"].map(|what| it[what].as_u64().unwrap());
+        assert!(lost <= on_all && it["sent"].as_u64() > Some(30), "{it}");
+        for network in it["networks"].as_array().unwrap() {
+            assert!(network["copies"].as_u64() > Some(50), "{it}");
+        }
+        // No copy takes less than 5 ms, and the faster of two is not waited for long.
+        let median = it["delay_ns"]["p50"].as_u64().unwrap();
+        assert!((5_000_000..40_000_000).contains(&median), "{it}");
+    }
+    let sent = |name: &str| row(name)["sent"].as_u64().unwrap();
+    assert_eq!([sent("C37.118"), sent("first receiver")], [100, 100]);
+    assert!(sent("joins in mid-stream") < 60);
+    // What this computer does not have is said, with what to do.
+    let absent = told["absent"].as_array().unwrap();
+    for name in ["iperf3 over UDP", "iperf3 over TCP"] {
+        match absent.iter().find(|it| it["program"] == name) {
+            Some(it) => assert!(it["why"].as_str().unwrap().contains("install"), "{it}"),
+            None => assert_eq!(row(name)["held"], true, "{told}"),
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -177,15 +176,8 @@ pub fn a_stream_over_ipv6_survives_a_cut() {
     with_hosts(|hosts| {
         let mut site = Site::new(hosts);
         for (host, number) in [("left", 1), ("right", 2)] {
-            site.hosts.at(host, || {
-                for (device, network) in [("na", 'a'), ("nb", 'b')] {
-                    let address = format!("fd00:{network}::{number}/64");
-                    let added = Command::new("ip")
-                        .args(["address", "add", &address, "dev", device, "nodad"])
-                        .status();
-                    assert!(added.unwrap().success());
-                }
-            });
+            let address = |network| format!("fd00:{network}::{number}").parse().unwrap();
+            site.add_addresses_v6(host, ['a', 'b'].map(address));
             site.write(
                 host,
                 "prefix = \"fd00:a::/64\"",

@@ -1,8 +1,8 @@
 //! A stream to a multicast group, whose members are ordinary programs on several hosts.
 
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::os::fd::AsRawFd;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
+use bumpless_net_linux::multicast;
 use serde_json::Value;
 
 use crate::site::{PORT, Sink, Site, Stream, monitors, not_once};
@@ -10,51 +10,56 @@ use crate::support::hosts::with_hosts;
 use crate::support::process::{Process, said};
 use crate::support::wait_until;
 
-const GROUP: Ipv4Addr = Ipv4Addr::new(239, 77, 1, 3);
-const RECEIVERS: [(&str, u8); 3] = [("right", 2), ("twin", 66), ("far", 67)];
+const GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(239, 77, 1, 3));
+/// That of one source alone (RFC 4607).
+const GROUP_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xFF35, 0, 0, 0, 0, 0, 77, 3));
+const HOSTS: [(&str, u8); 4] = [("left", 1), ("right", 2), ("twin", 66), ("far", 67)];
+const RECEIVERS: [&str; 3] = ["right", "twin", "far"];
 
-/// A program on `host` that is a member on the interface with address `on`, of any source or of one.
-fn member(site: &Site, host: &str, on: [u8; 4], source: Option<[u8; 4]>) -> Sink {
-    let socket = site.udp(host, &format!("0.0.0.0:{PORT}"));
-    match source {
-        None => socket.join_multicast_v4(&GROUP, &on.into()).unwrap(),
-        Some(source) => join_source(&socket, on, source),
+/// The address of a host on network 1 or 2, of the family of `group`.
+fn address(group: IpAddr, network: u8, host: &str) -> IpAddr {
+    let number = HOSTS.iter().find(|(name, _)| *name == host).unwrap().1;
+    match group {
+        IpAddr::V4(_) => [10, 77, network, number].into(),
+        IpAddr::V6(_) => [0xFD77, network.into(), 0, 0, 0, 0, 0, number.into()].into(),
     }
+}
+
+/// A program on `host` that is a member on that network, of any source or of one.
+fn member(site: &Site, host: &str, group: IpAddr, network: u8, source: Option<IpAddr>) -> Sink {
+    let any = if group.is_ipv4() { "0.0.0.0" } else { "[::]" };
+    let socket = site.udp(host, &format!("{any}:{PORT}"));
+    let name = ["na", "nb"][usize::from(network - 1)];
+    let all = site
+        .hosts
+        .at(host, || bumpless_capture::interfaces().unwrap());
+    let on = all.iter().find(|it| it.name == name).unwrap();
+    multicast::join(&socket, on.index, group, source).unwrap();
     Sink::begin(socket)
 }
 
-fn join_source(socket: &UdpSocket, on: [u8; 4], source: [u8; 4]) {
-    let address = |octets: [u8; 4]| libc::in_addr {
-        s_addr: u32::from_ne_bytes(octets),
-    };
-    let wanted = libc::ip_mreq_source {
-        imr_multiaddr: address(GROUP.octets()),
-        imr_interface: address(on),
-        imr_sourceaddr: address(source),
-    };
-    // SAFETY: the kernel reads as many bytes as the structure has, which lives until then.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_IP,
-            libc::IP_ADD_SOURCE_MEMBERSHIP,
-            (&raw const wanted).cast(),
-            size_of_val(&wanted) as u32,
-        )
-    };
-    assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+/// Where the sender's program sends from.
+fn source(site: &Site, group: IpAddr) -> (UdpSocket, SocketAddr) {
+    let from = SocketAddr::new(address(group, 1, "left"), 40_000);
+    (site.udp("left", &from.to_string()), from)
 }
 
 /// Four hosts that have the group, and their daemons.
-fn begin(site: &mut Site) -> Vec<Process> {
+fn begin(site: &mut Site, group: IpAddr) -> Vec<Process> {
     site.hosts.put_on_both("twin", 66);
     site.hosts.put_on_both("far", 67);
-    let group = format!("[[group]]\naddress = \"{GROUP}\"\n");
     let mut more = Vec::new();
-    for host in ["left", "right", "twin", "far"] {
+    for (host, _) in HOSTS {
         let _ = std::fs::create_dir(site.folder.path().join(host));
-        let (a, b) = ("interface = \"na\"", "interface = \"nb\"");
-        site.write(host, a, b, &monitors(&group));
+        if group.is_ipv6() {
+            site.add_addresses_v6(host, [1, 2].map(|network| address(group, network, host)));
+        }
+        let prefix = |network: u8| match group {
+            IpAddr::V4(_) => format!("prefix = \"10.77.{network}.0/24\""),
+            IpAddr::V6(_) => format!("prefix = \"fd77:{network}::/64\""),
+        };
+        let groups = format!("[[group]]\naddress = \"{group}\"\n");
+        site.write(host, &prefix(1), &prefix(2), &monitors(&groups));
         if ["left", "right"].contains(&host) {
             site.start(host);
             continue;
@@ -81,26 +86,33 @@ fn came(site: &Site, host: &str, network: usize) -> u64 {
 }
 
 pub fn a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_network_is_cut() {
-    with_hosts(|hosts| {
+    loses_and_doubles_nothing(GROUP);
+}
+
+pub fn a_stream_to_a_group_of_ipv6_loses_and_doubles_nothing_when_either_network_is_cut() {
+    loses_and_doubles_nothing(GROUP_V6);
+}
+
+fn loses_and_doubles_nothing(group: IpAddr) {
+    with_hosts(move |hosts| {
         let mut site = Site::new(hosts);
-        let _more = begin(&mut site);
-        let source = [10, 77, 1, 1];
-        let right = member(&site, "right", [10, 77, 1, 2], None);
-        let specific = member(&site, "twin", [10, 77, 1, 66], Some(source));
+        let _more = begin(&mut site, group);
+        let (socket, from) = source(&site, group);
+        let right = member(&site, "right", group, 1, None);
+        let specific = member(&site, "twin", group, 1, Some(from.ip()));
         // A member on the sender's own host.
-        let own = member(&site, "left", source, None);
-        let from: SocketAddr = "10.77.1.1:40000".parse().unwrap();
-        let to = SocketAddr::from((GROUP, PORT));
-        let stream = Stream::begin(site.udp("left", &from.to_string()), to, 1000);
+        let own = member(&site, "left", group, 1, None);
+        let stream = Stream::begin(socket, SocketAddr::from((group, PORT)), 1000);
         wait_until("both networks carry the stream", || {
             site.sends_on("left", "udp", PORT) == 2
         });
         // Whoever wants one source alone asks for that one's address on each network.
         wait_until("the sender's other address is known", || {
-            joined(&site, "twin") == [(10, ["10.77.1.1"].into()), (11, ["10.77.2.1"].into())]
+            let of = |network| [address(group, network, "left").to_string()];
+            joined(&site, "twin") == [(10, of(1).into()), (11, of(2).into())]
         });
         let first = [&right, &specific, &own].map(|sink| sink.wait_for_more(50));
-        let late = member(&site, "far", [10, 77, 2, 67], None);
+        let late = member(&site, "far", group, 2, None);
         let sinks = [&right, &specific, &own, &late];
         wait_until("the late one is heard", || late.latest() > 0);
         wait_until("it has joined on both", || joined(&site, "far").len() == 2);
@@ -111,7 +123,7 @@ pub fn a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_n
             }
             site.hosts.mend(network);
             // The other one is cut only when this one carries again, to all.
-            for (host, _) in RECEIVERS {
+            for host in RECEIVERS {
                 let before = came(&site, host, at);
                 wait_until("the network carries again", || {
                     came(&site, host, at) > before + 50
@@ -120,7 +132,7 @@ pub fn a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_n
         }
         let total = |name: &str| {
             let count = |host: &str| site.status(host).unwrap()["counters"][name].as_u64();
-            let counts = RECEIVERS.map(|(host, _)| count(host).unwrap());
+            let counts = RECEIVERS.map(|host| count(host).unwrap());
             counts.iter().sum::<u64>()
         };
         wait_until("one's advertisement spares others theirs", || {
@@ -143,7 +155,7 @@ pub fn a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_n
         check(specific, Some(first[1]), "twin");
         check(own, Some(first[2]), "left");
         check(late, None, "far");
-        for (host, _) in RECEIVERS {
+        for host in RECEIVERS {
             let status = site.status(host).unwrap();
             assert_eq!(status["counters"]["not_given"], 0, "{status}");
         }
@@ -157,7 +169,7 @@ pub fn a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_n
 pub fn a_host_with_another_secret_of_a_group_is_told_so_and_takes_nothing_from_its_members() {
     with_hosts(|hosts| {
         let mut site = Site::new(hosts);
-        let _more = begin(&mut site);
+        let _more = begin(&mut site, GROUP);
         site.interrupt("right");
         let other = site.folder.path().join("right/other.key");
         let made = said(&["key", "new", other.to_str().unwrap()]);
@@ -166,10 +178,10 @@ pub fn a_host_with_another_secret_of_a_group_is_told_so_and_takes_nothing_from_i
         let wrong = format!("{of_group}\nkeys = [\"other.key\"]");
         site.replace("right", &of_group, &wrong);
         site.start("right");
-        let stranger = member(&site, "right", [10, 77, 1, 2], None);
-        let twin = member(&site, "twin", [10, 77, 1, 66], None);
+        let stranger = member(&site, "right", GROUP, 1, None);
+        let twin = member(&site, "twin", GROUP, 1, None);
         let to = SocketAddr::from((GROUP, PORT));
-        let stream = Stream::begin(site.udp("left", "10.77.1.1:40000"), to, 1000);
+        let stream = Stream::begin(source(&site, GROUP).0, to, 1000);
         wait_until("both networks carry the stream", || {
             site.sends_on("left", "udp", PORT) == 2
         });
@@ -212,9 +224,17 @@ pub fn a_group_with_certificates_needs_a_key_file_and_wrong_groups_are_told() {
         &group("10.1.2.3"),
         &["the address of one host", "239.255.255.255"],
     );
-    told(keys, &group("ff05::3"), &["of IPv6", "leave as they are"]);
+    for (address, words) in [
+        ("ff01::1:2", ["leaves no host", "ff05::1:2"]),
+        ("ff02::1:2", ["another group on each link", "ff35::1:2"]),
+        ("ff30::1:2", ["scope is reserved", "ff0e"]),
+        ("ff0f::1:2", ["scope is reserved", "ff08"]),
+        ("fe80::1", ["the address of one host", "ff00::/8"]),
+    ] {
+        told(keys, &group(address), &words);
+    }
     told(keys, &group("224.0.0.5"), &["routers", "another group"]);
-    told(keys, &group("everybody"), &["a multicast address of IPv4"]);
+    told(keys, &group("everybody"), &["a multicast address such as"]);
     let twice = [group("239.1.2.3"), group("239.1.2.3")].concat();
     told(keys, &twice, &["wrong.toml:9", "line 6", "once"]);
     told(
@@ -232,4 +252,113 @@ pub fn a_group_with_certificates_needs_a_key_file_and_wrong_groups_are_told() {
         .map(|last| group(&format!("239.1.2.{last}")))
         .collect();
     told(keys, &many, &["are 17 groups", "16 at most"]);
+}
+
+pub fn a_group_that_no_network_carries_is_refused_by_check_and_told_in_status() {
+    with_hosts(|hosts| {
+        let mut site = Site::new(hosts);
+        let groups = format!("[[group]]\naddress = \"{GROUP_V6}\"\n");
+        let (a, b) = ("interface = \"na\"", "interface = \"nb\"");
+        site.write("left", a, b, &monitors(&groups));
+        let check = |site: &Site| {
+            let file = site.name("left");
+            site.hosts.at("left", || said(&["iprp", "check", &file]))
+        };
+        let (error, _, status) = check(&site);
+        assert_eq!(status, Some(1), "{error}");
+        let words = ["iprp.toml:", "ff35::4d:3", "address of IPv6", "prefix"];
+        words
+            .iter()
+            .for_each(|word| assert!(error.contains(word), "{word:?} in: {error}"));
+        site.start("left");
+        wait_until("a daemon that runs says so, too", || {
+            let weaknesses = site.status("left").unwrap()["weaknesses"].to_string();
+            words[1..].iter().all(|word| weaknesses.contains(word))
+        });
+        site.add_addresses_v6("left", [1, 2].map(|it| address(GROUP_V6, it, "left")));
+        let prefix = |network: u8| format!("prefix = \"fd77:{network}::/64\"");
+        site.write("left", &prefix(1), &prefix(2), &monitors(&groups));
+        let (_, error, status) = check(&site);
+        assert_eq!(status, Some(0), "{error}");
+        let reload = said(&["iprp", "reload", &site.name("left")]);
+        assert_eq!(reload.2, Some(0), "{reload:?}");
+        wait_until("the networks of the file carry it", || {
+            site.status("left").unwrap()["weaknesses"] == serde_json::json!([])
+        });
+    });
+}
+
+pub fn a_groups_secret_rolls_over_by_reload_without_a_loss_and_who_has_the_former_one_is_shut_out()
+{
+    with_hosts(|hosts| {
+        let mut site = Site::new(hosts);
+        let _more = begin(&mut site, GROUP);
+        let folder = site.folder.path().to_owned();
+        let file = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+        let make = |name: &str| assert_eq!(said(&["key", "new", &file(name)]).2, Some(0));
+        make("next.key");
+        let of_group = format!("address = \"{GROUP}\"");
+        let keys = |keys: &str| format!("{of_group}\nkeys = [{keys}]");
+        let reload = |site: &Site, host: &str| {
+            let done = said(&["iprp", "reload", &site.name(host)]);
+            assert_eq!(done.2, Some(0), "{done:?}");
+        };
+        let (socket, _) = source(&site, GROUP);
+        let right = member(&site, "right", GROUP, 1, None);
+        let revoked = member(&site, "twin", GROUP, 1, None);
+        let stream = Stream::begin(socket, SocketAddr::from((GROUP, PORT)), 500);
+        wait_until("both networks carry the stream", || {
+            site.sends_on("left", "udp", PORT) == 2
+        });
+        let first = right.wait_for_more(50);
+        revoked.wait_for_more(50);
+        // Files that cannot be used change nothing.
+        site.replace("right", &of_group, &keys("\"absent.key\""));
+        let (_, error, status) = said(&["iprp", "reload", &site.name("right")]);
+        assert!(status == Some(1) && error.contains("absent.key"), "{error}");
+        site.replace("right", &keys("\"absent.key\""), &of_group);
+        // The receiver first, the sender last; the one that is not to have it any more is not given it.
+        for host in ["right", "far", "left"] {
+            site.replace(host, &of_group, &keys("\"../next.key\""));
+            reload(&site, host);
+            right.wait_for_more(50);
+        }
+        let weaknesses = |host: &str| site.status(host).unwrap()["weaknesses"].to_string();
+        assert!(
+            weaknesses("right").contains("former secret"),
+            "{}",
+            weaknesses("right")
+        );
+        let shut_out = revoked.latest();
+        wait_until("the former secret opens no more", || {
+            !weaknesses("right").contains("former secret")
+        });
+        right.wait_for_more(200);
+        for host in ["right", "left"] {
+            assert!(!weaknesses(host).contains("former secret"));
+        }
+        let unread = || site.status("twin").unwrap()["discarded"]["unknown_key"].as_u64();
+        assert!(unread() > Some(200), "it has copies, and cannot read them");
+        // It seals for the group, too, and a host that is let in may: no copy of it is taken.
+        let forger = site.udp("twin", "10.77.1.66:40001");
+        let forged = Stream::begin(forger, SocketAddr::from((GROUP, PORT)), 100);
+        wait_until("its copies are refused", || {
+            let unknown = site.status("right").unwrap()["discarded"]["unknown_key"].as_u64();
+            unknown > Some(50)
+        });
+        forged.end();
+        let status = site.status("right").unwrap();
+        let theirs = status["receiving"].as_array().unwrap().iter();
+        let theirs: Vec<_> = theirs.filter(|it| it["source"] == "10.77.1.66").collect();
+        let is_unheard = |it: &&Value| it["networks"] == serde_json::json!([]);
+        assert!(theirs.iter().all(is_unheard), "{status}");
+        let sent = stream.end();
+        wait_until("the last packet", || right.latest() == sent - 1);
+        let (counts, _) = right.end();
+        // Plain packets of the other sender have its own numbers, from 0 on: they are below those that count.
+        assert_eq!(not_once(&counts, first.max(shut_out), sent), []);
+        let (counts, _) = revoked.end();
+        let last = counts.iter().rposition(|count| *count > 0).unwrap_or(0) as u32;
+        assert!(last <= shut_out + 50, "{last}: it read on after {shut_out}");
+    });
 }

@@ -38,9 +38,12 @@ use flows::{
     ports_change_while_it_runs_and_a_ping_measures_each_network,
 };
 use groups::{
+    a_group_that_no_network_carries_is_refused_by_check_and_told_in_status,
     a_group_with_certificates_needs_a_key_file_and_wrong_groups_are_told,
+    a_groups_secret_rolls_over_by_reload_without_a_loss_and_who_has_the_former_one_is_shut_out,
     a_host_with_another_secret_of_a_group_is_told_so_and_takes_nothing_from_its_members,
     a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_network_is_cut,
+    a_stream_to_a_group_of_ipv6_loses_and_doubles_nothing_when_either_network_is_cut,
 };
 use readme::the_readme_word_for_word_protects_a_stream_between_two_hosts;
 use trial::a_test_stream_tells_what_came_and_what_each_network_carried_and_lost;
@@ -58,8 +61,11 @@ bumpless_testing::tests!(
     a_stream_over_ipv6_survives_a_cut,
     ports_change_while_it_runs_and_a_ping_measures_each_network,
     a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_network_is_cut,
+    a_stream_to_a_group_of_ipv6_loses_and_doubles_nothing_when_either_network_is_cut,
     a_host_with_another_secret_of_a_group_is_told_so_and_takes_nothing_from_its_members,
     a_group_with_certificates_needs_a_key_file_and_wrong_groups_are_told,
+    a_group_that_no_network_carries_is_refused_by_check_and_told_in_status,
+    a_groups_secret_rolls_over_by_reload_without_a_loss_and_who_has_the_former_one_is_shut_out,
     a_live_view_shows_rates_and_redraws_only_a_terminal,
     the_hops_on_each_network_are_found_and_the_network_that_is_silent_is_named,
     a_test_stream_tells_what_came_and_what_each_network_carried_and_lost,

@@ -2,6 +2,7 @@
 
 use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -114,6 +115,26 @@ impl Site {
              [[network]]\nind = 10\n{a}\n[[network]]\nind = 11\n{b}\n{monitors}"
         );
         std::fs::write(self.file(host), text).unwrap();
+    }
+
+    /// Gives a host these addresses of IPv6 on A and B, and has what it sends to groups leave on A where programs do not say.
+    pub fn add_addresses_v6(&self, host: &str, addresses: [std::net::IpAddr; 2]) {
+        let ip = |words: &[&str]| {
+            let done = self
+                .hosts
+                .at(host, || Command::new("ip").args(words).status());
+            assert!(done.unwrap().success(), "{words:?}");
+        };
+        for (device, address) in ["na", "nb"].into_iter().zip(addresses) {
+            let address = format!("{address}/64");
+            ip(&["address", "add", &address, "dev", device, "nodad"]);
+        }
+        let metric = ["dev", "na", "table", "local", "metric", "1"];
+        ip(&[
+            &["-6", "route", "add", "multicast", "ff00::/8"],
+            &metric[..],
+        ]
+        .concat());
     }
 
     pub fn file(&self, host: &str) -> PathBuf {

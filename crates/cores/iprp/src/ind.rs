@@ -114,6 +114,12 @@ impl Networks {
         found.map(|network| network.address)
     }
 
+    /// Whether what is sent on the network `ind` can go to `to`: the host's address there is of the same family.
+    pub(crate) fn reaches(&self, ind: Ind, to: IpAddr) -> bool {
+        self.get(ind)
+            .is_some_and(|own| own.is_ipv4() == to.is_ipv4())
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.iter().count()

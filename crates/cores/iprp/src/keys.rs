@@ -1,6 +1,6 @@
 //! Keys of receivers and groups: what they are derived from, and which are valid.
 
-use crate::setup::Group;
+use crate::setup::{Group, SetupError};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 use bumpless_secure::{Secret, Suite};
@@ -101,7 +101,7 @@ pub(crate) struct Groups<S> {
 
 impl<S: Suite> Groups<S> {
     /// The secrets of `groups`, those that seal first.
-    pub(crate) fn new(groups: Vec<Group>) -> Self {
+    fn new(groups: Vec<Group>) -> Self {
         let of = |group: Group| {
             let address = group.address;
             group.secrets.into_iter().map(move |secret| {
@@ -120,8 +120,17 @@ impl<S: Suite> Groups<S> {
         }
     }
 
+    /// The same, if all of them can be told apart.
+    pub(crate) fn told_apart(groups: Vec<Group>) -> Result<Self, SetupError> {
+        let groups = Self::new(groups);
+        match groups.with_same_identifiers() {
+            Some(address) => Err(SetupError::GroupSecrets(address)),
+            None => Ok(groups),
+        }
+    }
+
     /// A group two of whose secrets could not be told apart.
-    pub(crate) fn with_same_identifiers(&self) -> Option<IpAddr> {
+    fn with_same_identifiers(&self) -> Option<IpAddr> {
         let mut ids: Vec<(u16, IpAddr)> =
             self.secrets.iter().map(|it| (it.id, it.address)).collect();
         ids.sort_unstable();

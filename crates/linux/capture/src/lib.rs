@@ -37,7 +37,7 @@ pub use firewall::{
 pub use groups::{Joins, MemberInjector, Membership, Wanted, memberships};
 pub use injector::Injector;
 pub use interfaces::{Interface, interfaces};
-pub use packet::{Parsed, build, hops_of, parse, parse_head};
+pub use packet::{Parsed, build, hops_of, keep_on_host, parse, parse_head};
 pub use ports::{Arrived, Card, Ports};
 pub use queue::{Queue, Queued, Verdict};
 pub use rights::{missing, remedy};

@@ -211,8 +211,14 @@ pub fn hops_of(packet: &[u8]) -> u8 {
     packet.get(at).copied().unwrap_or(0)
 }
 
-/// Lets a packet to a group of IPv4 go no further than to programs of this host.
-pub(crate) fn keep_on_host(packet: &mut [u8]) {
+/// Lets a packet to a group go no further than to programs of this host.
+pub fn keep_on_host(packet: &mut [u8]) {
+    if packet.first().is_some_and(|first| first >> 4 == 6) {
+        if let Some(hops) = packet.get_mut(IPV6_HOPS) {
+            *hops = KEPT_HOPS;
+        }
+        return;
+    }
     let len = packet
         .first()
         .map_or(0, |first| usize::from(first & 15) * 4);
@@ -349,6 +355,11 @@ mod tests {
         v6.destination = "ff05::3".parse().unwrap();
         let made = build(&v6, &mut out).unwrap();
         assert_eq!(hops_of(&out[..made]), 0);
+        out[IPV6_HOPS] = 16;
+        keep_on_host(&mut out[..made]);
+        assert_eq!(hops_of(&out[..made]), 0);
+        assert!(is_right(&out[..made], true, UDP));
+        keep_on_host(&mut [0x60]);
         keep_on_host(&mut []);
     }
 

@@ -4,11 +4,11 @@
 //! its network; what comes on another one is miswired, and its socket says by which it came. Sending is bound to the
 //! interface, so that a copy leaves on its network or not at all, whatever the routes say.
 //!
-//! What is for a group of IPv4 comes at one socket more for each interface. It is no member of any group: the kernel gives
-//! it what others of this process are ([`crate::Joins`]), and programs of the host.
+//! What is for a group of the address's family comes at one socket more for each interface. It is no member of any group:
+//! the kernel gives it what others of this process are ([`crate::Joins`]), and programs of the host.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 
 use rustix::net::RecvFlags;
@@ -64,12 +64,8 @@ impl Ports {
                 sockets.push(socket.map_err(|error| (number, error))?);
             }
         }
-        let any = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port);
         for (number, card) in cards.iter().enumerate().filter(|_| groups) {
-            let socket = open(any, &card.interface).and_then(|socket| {
-                socket.set_multicast_all_v4(true)?;
-                Ok(socket)
-            });
+            let socket = open_for_groups(card, port);
             sockets.push(socket.map_err(|error| (number, error))?);
         }
         Ok(Self {
@@ -86,8 +82,9 @@ impl Ports {
             return;
         }
         for socket in self.sockets.iter().step_by(self.count + 1).take(self.count) {
-            // A card of IPv6 sends to no group of IPv4.
+            // Each is of one family, and has no such option of the other.
             let _ = socket.set_multicast_ttl_v4(hops.into());
+            let _ = socket.set_multicast_hops_v6(hops.into());
         }
         self.hops = hops;
     }
@@ -138,6 +135,20 @@ impl Ports {
     }
 }
 
+/// What is for any group of the family of the card's address.
+fn open_for_groups(card: &Card, port: u16) -> io::Result<Socket> {
+    let any: IpAddr = match card.address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = open(SocketAddr::new(any, port), &card.interface)?;
+    match any {
+        IpAddr::V4(_) => socket.set_multicast_all_v4(true)?,
+        IpAddr::V6(_) => socket.set_multicast_all_v6(true)?,
+    }
+    Ok(socket)
+}
+
 fn open(address: SocketAddr, interface: &str) -> io::Result<Socket> {
     let socket = Socket::new(
         Domain::for_address(address),
@@ -148,13 +159,14 @@ fn open(address: SocketAddr, interface: &str) -> io::Result<Socket> {
     socket.bind_device(Some(interface.as_bytes()))?;
     // The sockets of changed networks are opened before those that were there are closed.
     socket.set_reuse_port(true)?;
+    // This host's own members are given the packet itself, and not its copies.
     if address.is_ipv6() {
+        socket.set_multicast_loop_v6(false)?;
         socket.set_only_v6(true)?;
         // A packet that is too long for the way is not cut in pieces, of which each one can be lost.
         let _ = set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE);
     } else {
         let _ = set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE);
-        // This host's own members are given the packet itself.
         socket.set_multicast_loop_v4(false)?;
     }
     if set_socket_recv_buffer_size_force(&socket, ROOM).is_err() {

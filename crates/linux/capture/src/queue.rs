@@ -49,6 +49,7 @@ pub enum Verdict {
     /// It ends here: its copies go instead.
     Drop,
     /// It goes no further than to this host's own members of the group of IPv4 that it is for, as its sender wants it (`IP_MULTICAST_LOOP`).
+    /// Not for IPv6, where it leaves if its sender does not want it looped back: see [`crate::MemberInjector`].
     ///
     /// **Only where this host has been a member on the packet's interface since before it was sent** ([`crate::Joins`]):
     /// the kernel would let it leave otherwise.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bumpless_capture::{
     Captured, Card, Firewall, FirewallError, Injector, Joins, MemberInjector, Membership, Mss,
     Parsed, Ports, Queue, Queued, Rules, Side, Sightings, Verdict, Wanted, Watched, build,
-    interfaces, memberships, parse, tables,
+    interfaces, keep_on_host, memberships, parse, tables,
 };
 use bumpless_testing::need_namespaces;
 
@@ -419,104 +419,122 @@ fn a_datagram_says_on_which_network_it_came() {
     assert_eq!(found[0].addresses, expected);
 }
 
-const GROUP: &str = "239.1.2.3";
+/// A group, the host's address and that of another one, on A.
+#[derive(Clone, Copy)]
+struct Group {
+    group: IpAddr,
+    here: IpAddr,
+    other: IpAddr,
+}
 
-/// A socket of a program that is a member on A, of any source or of one.
-fn joined(source: Option<&str>) -> UdpSocket {
-    let (group, on) = (GROUP.parse().unwrap(), "10.1.0.2".parse().unwrap());
-    let socket = socket("0.0.0.0:5000");
-    match source {
-        None => socket.join_multicast_v4(&group, &on).unwrap(),
-        Some(source) => {
-            let bytes = |it: std::net::Ipv4Addr| u32::from_ne_bytes(it.octets());
-            let wanted = libc::ip_mreq_source {
-                imr_multiaddr: libc::in_addr {
-                    s_addr: bytes(group),
-                },
-                imr_interface: libc::in_addr { s_addr: bytes(on) },
-                imr_sourceaddr: libc::in_addr {
-                    s_addr: bytes(source.parse().unwrap()),
-                },
-            };
-            // SAFETY: the kernel reads as many bytes as the structure has, which lives until then.
-            let result = unsafe {
-                libc::setsockopt(
-                    socket.as_raw_fd(),
-                    libc::IPPROTO_IP,
-                    libc::IP_ADD_SOURCE_MEMBERSHIP,
-                    (&raw const wanted).cast(),
-                    size_of_val(&wanted) as u32,
-                )
-            };
-            assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
-        }
+impl Group {
+    fn new(group: &str, here: &str, other: &str) -> Self {
+        let [group, here, other] = [group, here, other].map(|it| it.parse().unwrap());
+        Self { group, here, other }
     }
-    socket
+
+    /// A socket of a program that is a member on A, of any source or of one.
+    fn joined(&self, source: Option<IpAddr>) -> UdpSocket {
+        let any = if self.group.is_ipv4() {
+            "0.0.0.0"
+        } else {
+            "[::]"
+        };
+        let socket = socket(&format!("{any}:5000"));
+        let on = interfaces().unwrap()[0].index;
+        bumpless_net_linux::multicast::join(&socket, on, self.group, source).unwrap();
+        socket
+    }
 }
 
 fn a_packet_for_a_group_is_given_to_members_and_leaves_on_no_network() {
+    is_given_to_members_alone(
+        Group::new("239.1.2.3", "10.1.0.2", "10.1.0.1"),
+        Verdict::Keep,
+    );
+}
+
+fn a_packet_for_a_group_of_ipv6_is_given_to_members_and_leaves_on_no_network() {
+    // What its sender does not loop back would leave with no hop to take: a packet made of it is given in its place.
+    is_given_to_members_alone(
+        Group::new("ff35::1:2", "fd00:a::2", "fd00:a::1"),
+        Verdict::Drop,
+    );
+}
+
+fn is_given_to_members_alone(it: Group, kept: Verdict) {
     let hosts = Hosts::new();
-    let here: std::net::Ipv4Addr = "10.1.0.2".parse().unwrap();
-    let group: std::net::Ipv4Addr = GROUP.parse().unwrap();
+    let Group { group, here, other } = it;
     // The other host is a member, and would have what leaves.
-    let other = hosts.at(&hosts.a, || {
-        let other = socket("0.0.0.0:5000");
-        other
-            .join_multicast_v4(&group, &"10.1.0.1".parse().unwrap())
-            .unwrap();
-        other
-    });
+    let elsewhere = hosts.at(&hosts.a, || it.joined(None));
     hosts.at(&hosts.b, || {
         let mut firewall =
             Firewall::install(TABLE, &rules(&[watched(UDP, Side::Destination, 5000)])).unwrap();
         // This host sends to the group itself: what it is given is not captured as if it were to leave.
         let mut queue = Queue::open(NUMBER, 16).unwrap();
         let mut sightings = Sightings::open(NUMBER).unwrap();
-        firewall.capture(&captured(UDP, GROUP, 5000)).unwrap();
-        let injector = MemberInjector::open(&[here.into()]).unwrap();
+        firewall
+            .capture(&captured(UDP, &group.to_string(), 5000))
+            .unwrap();
+        let on = interfaces().unwrap()[0].index;
+        let injector = MemberInjector::open(&[(here, on)]).unwrap();
         let mut joins = Joins::new().unwrap();
         let told = |joins: &Joins| {
             let all = memberships().unwrap().into_iter();
-            let mut ours = all.filter(|it| it.group == group && it.interface == "na");
-            ours.next().map(|it| joins.without_own(here, it))
+            let mut ours = all.filter(|it| it.group == group && it.index == on);
+            ours.next().map(|it| joins.without_own(it))
         };
         assert_eq!(told(&joins), None);
-        for source in [None, Some("10.1.0.1")] {
-            let program = joined(source);
+        let mut bytes = [0; 100];
+        for source in [None, Some(other)] {
+            let program = it.joined(source);
             let asked: Membership = told(&joins).unwrap();
             assert_eq!((asked.users, asked.takes_any()), (1, source.is_none()));
-            let sources = ["10.1.0.1", "10.1.0.2"].map(|it| it.parse().unwrap());
             let wanted = Wanted {
                 any: source.is_none(),
-                sources: sources.into_iter().filter(|_| source.is_some()).collect(),
+                sources: [other, here]
+                    .into_iter()
+                    .filter(|_| source.is_some())
+                    .collect(),
             };
-            joins.add(here, group, &wanted).unwrap();
+            joins.add(on, group, &wanted).unwrap();
             assert_eq!(told(&joins), Some(asked), "its own are taken off");
             let packet = Parsed {
-                source: "10.1.0.1".parse().unwrap(),
-                destination: group.into(),
+                source: other,
+                destination: group,
                 protocol: UDP,
                 source_port: 4000,
                 destination_port: 5000,
                 payload: b"for members",
             };
-            let mut bytes = [0; 100];
             let length = build(&packet, &mut bytes).unwrap();
-            injector.give(0, &bytes[..length], group).unwrap();
-            let from: SocketAddr = "10.1.0.1:4000".parse().unwrap();
+            // The kernel has its route for groups of IPv6 some time after the interface is up.
+            wait_for("the packet is taken", || {
+                injector.give(0, &bytes[..length], group).ok()
+            });
+            let from = SocketAddr::new(other, 4000);
             assert_eq!(received(&program), (b"for members".to_vec(), from));
             // With nobody left it goes nowhere, since this process is a member still.
             drop(program);
             injector.give(0, &bytes[..length], group).unwrap();
             assert_eq!(told(&joins).unwrap().users, 0);
-            joins.keep(here, group, &Wanted::default());
+            joins.keep(on, group, &Wanted::default());
             assert_eq!(told(&joins), None);
         }
         // What is sent to the group by a program here, and kept, reaches a member here alone.
-        let program = joined(None);
-        let sender = socket("10.1.0.2:4001");
-        let send = |text: &[u8]| sender.send_to(text, (GROUP, 5000)).unwrap();
-        hosts.ip(&hosts.b, &format!("route add {GROUP}/32 dev na\n"));
+        let any = Wanted {
+            any: true,
+            ..Wanted::default()
+        };
+        joins.add(on, group, &any).unwrap();
+        let program = it.joined(None);
+        let sender = socket(&SocketAddr::new(here, 4001).to_string());
+        let send = |text: &[u8]| sender.send_to(text, (group, 5000)).unwrap();
+        let route = match group {
+            IpAddr::V4(_) => format!("route add {group}/32 dev na\n"),
+            IpAddr::V6(_) => format!("route add multicast {group}/128 dev na table local\n"),
+        };
+        hosts.ip(&hosts.b, &route);
         hosts.at(&hosts.b, || ());
         send(b"kept");
         send(b"all");
@@ -527,10 +545,16 @@ fn a_packet_for_a_group_is_given_to_members_and_leaves_on_no_network() {
                     seen += 1;
                     let parsed = parse(packet.bytes).unwrap();
                     assert_eq!(packet.out, interfaces().unwrap()[0].index);
-                    match parsed.payload {
-                        b"kept" => Verdict::Keep,
-                        _ => Verdict::Accept,
+                    if parsed.payload != b"kept" {
+                        return Verdict::Accept;
                     }
+                    if kept == Verdict::Drop {
+                        let made = &mut bytes[..packet.bytes.len()];
+                        made.copy_from_slice(packet.bytes);
+                        keep_on_host(made);
+                        injector.give(0, made, group).unwrap();
+                    }
+                    kept
                 })
                 .unwrap();
             (seen == 2).then_some(())
@@ -546,11 +570,12 @@ fn a_packet_for_a_group_is_given_to_members_and_leaves_on_no_network() {
         });
         assert_eq!(shown, [b"all"], "the one with hops to take");
     });
-    assert_eq!(received(&other).0, b"all", "the only one that has left");
+    assert_eq!(received(&elsewhere).0, b"all", "the only one that has left");
 }
 
 bumpless_testing::tests!(
     a_packet_for_a_group_is_given_to_members_and_leaves_on_no_network,
+    a_packet_for_a_group_of_ipv6_is_given_to_members_and_leaves_on_no_network,
     what_is_captured_waits_for_a_verdict_and_the_rest_goes_on,
     packets_pass_when_nobody_has_the_queue,
     one_process_has_the_rules_and_nothing_is_left_of_them,

@@ -1,4 +1,5 @@
-//! Linux drivers: batched UDP links, pacing, wake-up, real-time threads, ICMP, hops, and the size of a terminal.
+//! Linux drivers: batched UDP links, pacing, wake-up, real-time threads, multicast
+//! memberships, ICMP, hops, and the size of a terminal.
 //!
 //! Everything that touches the kernel for the data plane is here, so that the cores stay free of
 //! I/O, clocks and randomness. Start with [`Link`], the boundary at which a network begins, and
@@ -11,6 +12,7 @@ pub mod errno;
 pub mod hop;
 pub mod jitter;
 pub mod link;
+pub mod multicast;
 pub mod open_files;
 pub mod pace;
 pub mod ping;

@@ -5,7 +5,7 @@ mod prefix;
 mod schema;
 mod shapes;
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use bumpless_base::Duration;
@@ -119,7 +119,7 @@ pub struct Monitor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     /// Its address.
-    pub address: Ipv4Addr,
+    pub address: IpAddr,
     /// Files with the secret that its hosts share. The first one seals.
     pub keys: Vec<PathBuf>,
     /// Its line in the file.

@@ -141,6 +141,7 @@ impl ControlPlane {
             self.ping(now);
             self.follow_sessions(now);
             self.follow_members(now);
+            self.expire_groups(now);
             let mut changed = false;
             if self.signals.reload.swap(false, Ordering::AcqRel) {
                 changed |= self.reload(now).1;

@@ -33,7 +33,7 @@ use crate::event::Log;
 use crate::exchange::LENGTH;
 use crate::groups::{GroupChannels, GroupKeys};
 use crate::host::{SocketError, attach, find_attachments, modes, rules};
-use crate::members::Memberships;
+use crate::members::{self, Memberships};
 use crate::networks::Attachment;
 use crate::request::{Request, socket_path};
 use crate::root::Root;
@@ -136,6 +136,10 @@ pub fn check_host(config: &Config, file: &Path) -> Result<Found, Vec<RunError>> 
     let groups = trust::groups(config, file).map_err(RunError::Trust);
     errors.extend(groups.err());
     let networks = find_attachments(config, &file.display().to_string());
+    let networks = networks.and_then(|found| {
+        let problems = members::problems(config, &found, file);
+        problems.is_empty().then_some(found).ok_or(problems)
+    });
     match (trust, networks.map_err(RunError::Networks)) {
         (Ok(trust), Ok(networks)) if errors.is_empty() => Ok(Found {
             networks,
@@ -171,10 +175,10 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
     let (attached, ports, cards) = attach(&config, &attachments).map_err(RunError::Socket)?;
     let sender = sender(&config, attached.networks, &groups)?;
     let receiver = receiver(&config, attached.networks, &groups, (root.secret(), number))?;
-    let spoken = GroupChannels::new(&groups, seed()?, Clock.now());
-    let spoken = spoken.map_err(|error| RunError::Setup(error.to_string()))?;
     let members = Memberships::new(groups.iter().map(GroupKeys::address).collect());
     let members = members.map_err(system("be a member of groups"))?;
+    let spoken = GroupChannels::new(groups, seed()?, Clock.now());
+    let spoken = spoken.map_err(|error| RunError::Setup(error.to_string()))?;
     let queue = Queue::open(config.host.queue, QUEUED);
     let queue = queue.map_err(system(
         "capture packets; another `queue` in [host] may be free",

@@ -3,6 +3,9 @@
 //! One thread, so that no lock stands between a packet and the cores. Every call returns at once: a network that takes nothing costs one
 //! failed call. Of each source a bounded number of packets is taken in a turn.
 
+mod modes;
+mod own;
+
 use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -21,8 +24,11 @@ use rtrb::{Consumer, Producer};
 use crate::closed::Kind;
 use crate::exchange::{Attached, ToControl, ToData};
 use crate::groups::MEMBER;
-use crate::members::Member;
 use crate::snapshot::{Passed, Snapshot};
+use modes::{is_standby, mode_of};
+use own::keep_for_own;
+
+pub use own::KnownMembers;
 
 /// Packets of one source in one turn.
 const BURST: usize = 64;
@@ -71,38 +77,6 @@ impl Default for Buffers {
             datagram: room(),
             packet: room(),
         }
-    }
-}
-
-/// How long after this host has become a member no packet is left that was sent before.
-const SETTLED: Duration = Duration::from_millis(200);
-
-/// Groups in which programs of this host are.
-#[derive(Default)]
-pub struct KnownMembers {
-    all: Vec<Member>,
-    since: Instant,
-    /// When the queue was empty last.
-    drained: Option<Instant>,
-}
-
-impl KnownMembers {
-    fn of(&self, destination: IpAddr) -> Option<Member> {
-        let mut all = self.all.iter();
-        all.find(|it| destination == it.group).copied()
-    }
-
-    /// Whether a packet of this host for a group can be kept for its own members: one that was sent before the host was a
-    /// member itself would leave.
-    fn keeps(&self, now: Instant, destination: IpAddr) -> bool {
-        let is_settled = |at: &Instant| *at >= self.since + SETTLED;
-        is_settled(&now)
-            && self.drained.as_ref().is_some_and(is_settled)
-            && self.of(destination).is_some()
-    }
-
-    const fn drained(&mut self, now: Instant) {
-        self.drained = Some(now);
     }
 }
 
@@ -218,17 +192,15 @@ impl DataPlane {
             if flow.destination.is_multicast() {
                 attached.ports.set_group_hops(hops_of(packet.bytes));
             }
-            let keeps = members.keeps(now, flow.destination)
-                && attached.indexes.contains(&packet.out)
-                && packet.out != 0;
             let mut left = 0;
             let emit = |copy: Copy<'_>| {
                 left += usize::from(send(attached, passed, *data_port, &copy));
             };
             match sender.replicate(now, &flow, parsed.payload, scratch, emit) {
-                // Programs of this host that are members of the group have it from their host.
-                Replication::Copies(_) if left > 0 && keeps => Verdict::Keep,
-                Replication::Copies(_) if left > 0 => Verdict::Drop,
+                Replication::Copies(_) if left > 0 => {
+                    let room = &mut buffers.packet;
+                    keep_for_own(now, members, attached, (&packet, &flow), room)
+                }
                 // It is kept, and leaves again: as it was it would come twice.
                 Replication::Copies(_) if is_standby(modes, &flow) => Verdict::Drop,
                 Replication::Copies(_) => {
@@ -283,12 +255,15 @@ impl DataPlane {
                 self.passed.no_member += 1;
                 continue;
             }
+            if member.is_some_and(|it| !it.keeps(it.card, packet.source)) {
+                // No program wants this source.
+                self.passed.no_member += 1;
+                continue;
+            }
             let given = made.map(|len| {
                 let packet = &self.buffers.packet[..len];
                 match member {
-                    Some(Member { group, card }) => {
-                        self.attached.injector.give(card, packet, group)
-                    }
+                    Some(it) => self.attached.injector.give(it.card, packet, it.group),
                     None => self.injector.give(packet, destination),
                 }
             });
@@ -342,11 +317,12 @@ impl DataPlane {
             }
             ToData::Members(members) => {
                 self.tell(ToControl::MembersKnown(members.number));
-                self.members = KnownMembers {
-                    all: members.all,
-                    since: now,
-                    drained: None,
-                };
+                self.members.become_these(now, members.all);
+            }
+            ToData::Groups(sending, receiving) => {
+                // They were checked before they were sent here.
+                let _ = self.sender.set_groups(sending);
+                let _ = self.receiver.set_groups(receiving);
             }
             ToData::Snapshot => {
                 let cores = (&self.sender, &self.receiver);
@@ -398,7 +374,7 @@ impl DataPlane {
             .handle_message(now, from, message, &mut answer)?;
         if len > 0 {
             // It keeps other members from advertising, too.
-            if let Some(IpAddr::V4(group)) = group_of_message(message) {
+            if let Some(group) = group_of_message(message) {
                 self.tell(ToControl::Spread {
                     group,
                     message: answer[..len].to_vec(),
@@ -486,22 +462,4 @@ fn flow(packet: &Parsed<'_>) -> Flow {
         source_port: packet.source_port,
         destination_port: packet.destination_port,
     }
-}
-
-/// Whether the packets of `flow` leave on one network, if the file says so of either of its ports.
-fn is_standby(modes: &[(Monitored, Mode)], flow: &Flow) -> bool {
-    let modes = modes.iter().filter(|(it, _)| it.scope(flow).is_some());
-    // A group has no standby (I-55).
-    !flow.destination.is_multicast() && modes.into_iter().any(|(_, mode)| *mode == Mode::Standby)
-}
-
-/// How packets of `scope` use networks: as the file says of this port, whichever side of them it is on.
-fn mode_of(modes: &[(Monitored, Mode)], scope: &Scope) -> Mode {
-    let is_meant = |(it, _): &&(Monitored, Mode)| {
-        it.protocol == scope.protocol && (it.first..=it.last).contains(&scope.port)
-    };
-    modes
-        .iter()
-        .find(is_meant)
-        .map_or(Mode::Redundant, |(_, mode)| *mode)
 }

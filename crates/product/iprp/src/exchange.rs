@@ -1,10 +1,10 @@
 //! What the data plane and the control plane tell each other. Neither waits for the other.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
 use bumpless_capture::{MemberInjector, Ports};
 use bumpless_iprp::{
-    Ind, MessageError, Mode, Monitored, Networks, PeerId, ReceiverEvent, Scope, SenderEvent,
+    Group, Ind, MessageError, Mode, Monitored, Networks, PeerId, ReceiverEvent, Scope, SenderEvent,
 };
 
 use crate::closed::Kind;
@@ -23,7 +23,7 @@ pub struct Attached {
     pub networks: Networks,
     /// Discriminators by number of the card.
     pub inds: Vec<Ind>,
-    /// The kernel's numbers of interfaces by number of the card; 0 where there are no groups of IPv4.
+    /// The kernel's numbers of interfaces by number of the card.
     pub indexes: Vec<u32>,
     /// Gives packets for groups to programs.
     pub injector: MemberInjector,
@@ -60,6 +60,8 @@ pub enum ToData {
     Disown(PeerId, Vec<IpAddr>),
     /// Of which groups programs of this host are members from here on.
     Members(Members),
+    /// Secrets of groups from here on: for the sending and the receiving end.
+    Groups(Vec<Group>, Vec<Group>),
     /// A snapshot is wanted.
     Snapshot,
     /// Senders are told that packets are wanted as they are; then the end.
@@ -81,7 +83,7 @@ pub enum ToControl {
     /// A message for all members of a group.
     Spread {
         /// The group.
-        group: Ipv4Addr,
+        group: IpAddr,
         /// The message.
         message: Vec<u8>,
     },

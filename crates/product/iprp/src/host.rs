@@ -153,22 +153,18 @@ pub fn attach(
     let networks = Networks::new(&networks).unwrap_or_default();
     let addresses: Vec<_> = attachments
         .iter()
-        .map(|it| it.address)
+        .map(|it| (it.address, it.index))
         .filter(|_| groups)
         .collect();
     let injector = MemberInjector::open(&addresses).map_err(|cause| SocketError {
         port: config.host.data_port,
-        address: addresses[0],
+        address: addresses[0].0,
         cause,
     })?;
-    let index = |it: &Attachment| match it.address {
-        IpAddr::V4(_) => it.index,
-        IpAddr::V6(_) => 0,
-    };
     let attached = Attached {
         ports: open(config.host.data_port)?,
         injector,
-        indexes: attachments.iter().map(index).collect(),
+        indexes: attachments.iter().map(|it| it.index).collect(),
         networks,
         inds: attachments.iter().map(|it| it.ind).collect(),
         room: room(attachments),

@@ -3,22 +3,39 @@
 //! The data plane gives packets of a group to programs only while the host is a member on the interface on which it gives them: they
 //! would leave it otherwise. So memberships are made before it is told, and given up when it has said that it knows.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr};
+mod wanted;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::path::Path;
 
 use bumpless_capture::{Joins, Membership, Wanted, memberships};
+use bumpless_config::Problem;
 use bumpless_iprp::{Networks, ReceiverEvent, SessionId};
 use serde_json::{Value, json};
 
+use crate::config::{Config, Group};
 use crate::networks::Attachment;
+use wanted::{Heard, wanted};
 
 /// A group in which programs of this host are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
     /// The group.
-    pub group: Ipv4Addr,
+    pub group: IpAddr,
     /// Number of the card on which they are given packets.
     pub card: usize,
+    /// Of a group of IPv6: of which sources packets stay on the host when they are given on a card, by its number. Of one of IPv4, where
+    /// the host's own address decides: nothing.
+    pub held: Vec<Wanted>,
+}
+
+impl Member {
+    /// Whether a packet of `source` that is given on `card` stays on the host.
+    pub fn keeps(&self, card: usize, source: IpAddr) -> bool {
+        self.group.is_ipv4() || self.held.get(card).is_some_and(|held| held.takes(source))
+    }
 }
 
 /// What the data plane is to know of members. A later one has a higher number.
@@ -30,23 +47,16 @@ pub struct Members {
     pub all: Vec<Member>,
 }
 
-/// A sender to a group, as far as its addresses matter.
-struct Heard {
-    group: Ipv4Addr,
-    source: Ipv4Addr,
-    networks: Networks,
-}
-
-/// What is held on a card, by its address, and of which group.
-type Plan = BTreeMap<(Ipv4Addr, Ipv4Addr), Wanted>;
+/// What is wanted on a card, by the kernel's number of its interface, and of which group.
+type Plan = BTreeMap<(u32, IpAddr), Wanted>;
 
 /// The memberships of this host's groups.
 pub struct Memberships {
-    groups: Vec<Ipv4Addr>,
+    groups: Vec<IpAddr>,
     joins: Joins,
     heard: BTreeMap<SessionId, Heard>,
     /// How many programs' sockets are in a group.
-    programs: BTreeMap<Ipv4Addr, u32>,
+    programs: BTreeMap<IpAddr, u32>,
     /// What is wanted at present.
     plan: Plan,
     told: Members,
@@ -61,7 +71,7 @@ impl Memberships {
     ///
     /// # Errors
     /// The system has no socket.
-    pub fn new(groups: Vec<Ipv4Addr>) -> std::io::Result<Self> {
+    pub fn new(groups: Vec<IpAddr>) -> io::Result<Self> {
         Ok(Self {
             groups,
             joins: Joins::new()?,
@@ -79,19 +89,15 @@ impl Memberships {
         match event {
             ReceiverEvent::Begun {
                 session,
-                source: IpAddr::V4(source),
+                source,
                 scope,
-            } => {
-                if let IpAddr::V4(group) = scope.destination
-                    && group.is_multicast()
-                {
-                    let heard = Heard {
-                        group,
-                        source: *source,
-                        networks: Networks::default(),
-                    };
-                    self.heard.insert(*session, heard);
-                }
+            } if scope.destination.is_multicast() => {
+                let heard = Heard {
+                    group: scope.destination,
+                    source: *source,
+                    networks: Networks::default(),
+                };
+                self.heard.insert(*session, heard);
             }
             ReceiverEvent::Networks { session, networks } => {
                 if let Some(heard) = self.heard.get_mut(session) {
@@ -109,7 +115,7 @@ impl Memberships {
         if self.groups.is_empty() {
             return (None, Ok(()));
         }
-        let told = memberships().map(|all| self.of_programs(cards, all));
+        let told = memberships().map(|all| self.of_programs(all));
         let (members, result) = match told {
             Ok(programs) => self.join(cards, &programs),
             Err(error) => {
@@ -142,27 +148,11 @@ impl Memberships {
     }
 
     /// What programs are members of, without what this process is.
-    fn of_programs(&self, cards: &[Attachment], all: Vec<Membership>) -> Vec<Membership> {
+    fn of_programs(&self, all: Vec<Membership>) -> Vec<Membership> {
         let ours = all
             .into_iter()
             .filter(|it| self.groups.contains(&it.group) && it.interface != "lo");
-        let theirs = ours.map(|mut it| {
-            // An interface has its memberships by whichever of this process's addresses there they were made.
-            let on: Vec<_> = self
-                .joins
-                .all()
-                .filter(|(on, group)| {
-                    *group == it.group
-                        && cards
-                            .iter()
-                            .any(|card| card.address == *on && card.interface == it.interface)
-                })
-                .collect();
-            for (on, _) in on {
-                it = self.joins.without_own(on, it);
-            }
-            it
-        });
+        let theirs = ours.map(|it| self.joins.without_own(it));
         theirs.filter(|it| it.users > 0).collect()
     }
 
@@ -179,33 +169,45 @@ impl Memberships {
             let programs: Vec<_> = programs.iter().filter(|it| it.group == group).collect();
             let users = programs.iter().map(|it| it.users).sum();
             let heard = self.heard.values().filter(|it| it.group == group);
-            let Some((card, wanted)) = wanted(cards, &programs, heard) else {
+            if !is_carried(group, cards) {
+                result = Err(format!("a [[group]] {}; {NO_NETWORK}", not_carried(group)));
+            }
+            let Some((card, wanted)) = wanted(cards, group, &programs, heard) else {
                 continue;
             };
             self.programs.insert(group, users);
-            let mut is_member = true;
             for (at, wanted) in wanted {
-                let IpAddr::V4(on) = cards[at].address else {
-                    continue;
-                };
+                let on = cards[at].index;
                 if let Err(error) = self.joins.add(on, group, &wanted) {
-                    let words = format!(
-                        "cannot join group {group} on {}: {error}; raise net.ipv4.igmp_max_memberships or net.ipv4.igmp_max_msf",
-                        cards[at].interface
-                    );
-                    result = Err(words);
-                    // Without its own address packets for programs would leave.
-                    let held = self.joins.held(on, group);
-                    is_member &= at != card
-                        || held.is_some_and(|held| held.any || held.sources.contains(&on));
+                    result = Err(not_joined(group, &cards[at].interface, &error));
                 }
                 self.plan.insert((on, group), wanted);
             }
-            if is_member {
-                members.push(Member { group, card });
+            // Without its own address packets for programs would leave.
+            let (own, held) = (cards[card].address, self.held(cards, group));
+            if held[card].takes(own) {
+                let held = if group.is_ipv4() { Vec::new() } else { held };
+                members.push(Member { group, card, held });
             }
         }
         (members, result)
+    }
+
+    /// What is held of `group` on each card, without what is to be given up.
+    fn held(&self, cards: &[Attachment], group: IpAddr) -> Vec<Wanted> {
+        let one = |card: &Attachment| {
+            let held = self.joins.held(card.index, group)?;
+            let wanted = self.plan.get(&(card.index, group))?;
+            let sources = held.sources.intersection(&wanted.sources).copied();
+            Some(Wanted {
+                any: held.any && wanted.any,
+                sources: sources.collect(),
+            })
+        };
+        cards
+            .iter()
+            .map(|card| one(card).unwrap_or_default())
+            .collect()
     }
 
     /// Gives up what is not wanted any more, once nobody counts on it.
@@ -223,12 +225,9 @@ impl Memberships {
 
     /// The groups for status.
     pub fn status(&self, cards: &[Attachment]) -> Vec<Value> {
-        let one = |group: &Ipv4Addr| {
+        let one = |group: &IpAddr| {
             let held = cards.iter().filter_map(|card| {
-                let IpAddr::V4(on) = card.address else {
-                    return None;
-                };
-                let wanted = self.joins.held(on, *group)?;
+                let (on, wanted) = (card.address, self.joins.held(card.index, *group)?);
                 Some(json!({
                     "ind": card.ind.get(),
                     "interface": card.interface,
@@ -246,114 +245,74 @@ impl Memberships {
     }
 }
 
-/// On which card programs are given packets of a group, and what is wanted on each card; `None` if no program is a member, or the host has no
-/// card for groups of IPv4.
-fn wanted<'a>(
-    cards: &[Attachment],
-    programs: &[&Membership],
-    heard: impl Iterator<Item = &'a Heard>,
-) -> Option<(usize, Vec<(usize, Wanted)>)> {
-    let able = || {
-        let cards = cards.iter().enumerate();
-        cards.filter_map(|(at, card)| match card.address {
-            IpAddr::V4(own) => Some((at, own, card)),
-            IpAddr::V6(_) => None,
-        })
+fn not_joined(group: IpAddr, interface: &str, error: &io::Error) -> String {
+    let remedy = match group {
+        IpAddr::V4(_) => "raise net.ipv4.igmp_max_memberships or net.ipv4.igmp_max_msf",
+        IpAddr::V6(_) => "raise net.ipv6.mld_max_msf or net.core.optmem_max",
     };
-    let is_on = |card: &Attachment| programs.iter().any(|it| it.interface == card.interface);
-    programs.first()?;
-    let (first, ..) = able().next()?;
-    let given_on = able().find(|(.., card)| is_on(card));
-    let given_on = given_on.map_or(first, |(at, ..)| at);
-    let any = programs.iter().any(|it| it.takes_any());
-    let asked: BTreeSet<Ipv4Addr> = programs
+    format!("cannot join group {group} on {interface}: {error}; {remedy}")
+}
+
+/// Whether a network of the host has an address of the group's family.
+fn is_carried(group: IpAddr, cards: &[Attachment]) -> bool {
+    cards
         .iter()
-        .flat_map(|it| it.sources.keys().copied())
-        .collect();
-    let senders: Vec<_> = heard.filter(|it| asked.contains(&it.source)).collect();
-    let on_each = able().map(|(at, own, card)| {
-        if any {
-            let sources = BTreeSet::new();
-            return (at, Wanted { any, sources });
-        }
-        // Its own address, so that what is for programs of this host stays here.
-        let mut sources = BTreeSet::from([own]);
-        if at == given_on || is_on(card) {
-            sources.extend(&asked);
-        }
-        let elsewhere = senders.iter().filter_map(|it| it.networks.get(card.ind));
-        sources.extend(elsewhere.filter_map(|it| match it {
-            IpAddr::V4(address) => Some(address),
-            IpAddr::V6(_) => None,
-        }));
-        (at, Wanted { any, sources })
-    });
-    Some((given_on, on_each.collect()))
+        .any(|card| card.address.is_ipv4() == group.is_ipv4())
+}
+
+const NO_NETWORK: &str = "let the rule of a [[network]] mean an address of the group's family: prefix does so where an interface has both, \
+     while interface means the address of IPv4";
+
+/// What is wrong with a group that none carries.
+fn not_carried(group: IpAddr) -> String {
+    let family = if group.is_ipv4() { "IPv4" } else { "IPv6" };
+    format!("is {group}, and no network of this host has an address of {family}")
+}
+
+/// What is wrong with the groups in the file at `file`, whose content is `config`, where the host has these networks.
+pub fn problems(config: &Config, cards: &[Attachment], file: &Path) -> Vec<Problem> {
+    let lost = config
+        .groups
+        .iter()
+        .filter(|it| !is_carried(it.address, cards));
+    let problem = |group: &Group| Problem {
+        file: file.display().to_string(),
+        line: group.line,
+        field: "group".into(),
+        wrong: not_carried(group.address),
+        right: NO_NETWORK.into(),
+    };
+    lost.map(problem).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
-    use bumpless_iprp::{Ind, Network};
-
-    fn card(ind: u8, interface: &str) -> Attachment {
-        Attachment {
-            ind: Ind::new(ind).unwrap(),
-            interface: interface.into(),
-            index: 0,
-            address: IpAddr::from([10, ind, 0, 2]),
-            mtu: 1500,
-        }
-    }
-
-    fn address(ind: u8, host: u8) -> Ipv4Addr {
-        Ipv4Addr::new(10, ind, 0, host)
-    }
-
-    fn program(interface: &str, sources: &[Ipv4Addr]) -> Membership {
-        Membership {
-            interface: interface.into(),
-            group: Ipv4Addr::new(239, 1, 2, 3),
-            users: 1,
-            sources: sources.iter().map(|it| (*it, 1)).collect(),
-        }
-    }
-
-    fn heard(host: u8) -> Heard {
-        let network = |ind: u8| Network {
-            ind: Ind::new(ind).unwrap(),
-            address: address(ind, host).into(),
-        };
-        Heard {
-            group: Ipv4Addr::new(239, 1, 2, 3),
-            source: address(1, host),
-            networks: Networks::new(&[network(1), network(2)]).unwrap(),
-        }
-    }
 
     #[test]
-    fn a_group_is_joined_on_every_network_as_programs_have_joined_it_on_one() {
-        let cards = [card(1, "na"), card(2, "nb")];
-        let all = [heard(7), heard(8)];
-        assert_eq!(wanted(&cards, &[], all.iter()), None);
-        let program_on_b = program("nb", &[]);
-        let (given_on, joined) = wanted(&cards, &[&program_on_b], all.iter()).unwrap();
-        assert_eq!(given_on, 1, "where a program is");
-        assert!(joined.iter().all(|(_, it)| it.any && it.sources.is_empty()));
-        assert_eq!(joined.len(), 2);
-        // One that wants a single source is given no other one's packets, on any network.
-        let specific = program("na", &[address(1, 7)]);
-        let (given_on, joined) = wanted(&cards, &[&specific], all.iter()).unwrap();
-        assert_eq!(given_on, 0);
-        let own = |ind: u8| address(ind, 2);
-        let expected = [
-            (0, BTreeSet::from([own(1), address(1, 7)])),
-            (1, BTreeSet::from([own(2), address(2, 7)])),
-        ];
-        let joined = joined.into_iter().map(|(at, it)| (at, it.sources));
-        assert_eq!(joined.collect::<Vec<_>>(), expected);
-        // A program on an interface that is no network of this host.
-        let elsewhere = program("mgmt", &[]);
-        assert_eq!(wanted(&cards, &[&elsewhere], all.iter()).unwrap().0, 0);
+    fn a_packet_of_ipv6_is_given_only_where_the_host_is_a_member_for_its_source() {
+        let [v4, v6]: [IpAddr; 2] = ["239.1.2.3", "ff35::1:2"].map(|it| it.parse().unwrap());
+        let address = |host: u16| IpAddr::from([0xFD00, 1, 0, 0, 0, 0, 0, host]);
+        let one = Wanted {
+            any: false,
+            sources: [address(7)].into(),
+        };
+        let any = Wanted {
+            any: true,
+            sources: BTreeSet::new(),
+        };
+        let member = |group, held: &[Wanted]| Member {
+            group,
+            card: 0,
+            held: held.into(),
+        };
+        let of_one = member(v6, &[one, Wanted::default()]);
+        assert!(of_one.keeps(0, address(7)));
+        assert!(!of_one.keeps(0, address(8)));
+        assert!(!of_one.keeps(1, address(7)) && !of_one.keeps(9, address(7)));
+        assert!(member(v6, &[any]).keeps(0, address(8)));
+        assert!(member(v4, &[]).keeps(0, address(8)));
     }
 }

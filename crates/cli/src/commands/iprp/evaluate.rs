@@ -14,7 +14,8 @@ use crate::stop;
 ///
 /// Two hosts in namespaces of this machine, networks that lose and delay as table II says, a daemon on each host, ordinary programs
 /// with datagrams of 280 bytes every 20 ms. Several flows at once shorten the time. Needs root or user namespaces, and iproute2. Exit
-/// status 0 only if every scenario's losses lie within the 99 % confidence interval of the product of the networks' losses.
+/// status 0 only if every scenario's losses lie within the 99 % confidence interval of the product of the networks' losses, and programs
+/// of others miss no packet of which a copy came.
 #[derive(Debug, Args)]
 pub struct Evaluate {
     /// Measure this scenario only (may be given several times)
@@ -32,6 +33,9 @@ pub struct Evaluate {
     /// Measure the cost of so many sessions at most
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u8).range(0..=20))]
     cost_sessions: u8,
+    /// How long each program of others runs (iperf3, C37.118, Modbus TCP, a multicast stream), seconds; 0: leave them out
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=600))]
+    traffic_seconds: u64,
     /// Draw losses and delays from this
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -61,6 +65,8 @@ impl Evaluate {
             length: Duration::from_secs(self.seconds),
             cpu_sessions: (self.cost_seconds > 0).then_some(self.cost_sessions.into()),
             cpu_length: Duration::from_secs(self.cost_seconds),
+            traffic_length: (self.traffic_seconds > 0)
+                .then(|| Duration::from_secs(self.traffic_seconds)),
             seed: self.seed,
             output: self.output,
             stop: stop::stop_flag()?,

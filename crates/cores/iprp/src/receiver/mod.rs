@@ -27,8 +27,9 @@ use crate::flow::{Flow, Monitored, Scope};
 use crate::header::FEEDBACK_LEN;
 use crate::ind::{Ind, Networks};
 use crate::message::{MAX_MESSAGE, MessageError};
-use crate::setup::{ReceiverSetup, SetupError};
+use crate::setup::{Group, ReceiverSetup, SetupError};
 use active::{Active, Standing};
+use alloc::vec::Vec;
 use bumpless_base::Instant;
 use bumpless_secure::Suite;
 use core::fmt;
@@ -122,6 +123,23 @@ impl<S: Suite> Receiver<S> {
         self.state.monitored.extend_from_slice(monitored);
         self.state.withdraw(false);
         Ok(())
+    }
+
+    /// Whether [`set_groups`](Self::set_groups) would take these.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check_groups(groups: Vec<Group>) -> Result<(), SetupError> {
+        state::check_groups::<S>(groups).map(drop)
+    }
+
+    /// Groups have these secrets from here on. What was sealed with a secret that is none of them is not opened, though its sender is
+    /// known.
+    ///
+    /// # Errors
+    /// [`SetupError`] says what is wrong; then nothing changes.
+    pub fn set_groups(&mut self, groups: Vec<Group>) -> Result<(), SetupError> {
+        self.state.set_groups(groups)
     }
 
     /// Number of the present key, for whoever keeps the root over a restart: the next process begins with the one after.

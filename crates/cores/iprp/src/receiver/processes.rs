@@ -192,6 +192,20 @@ impl<S: Suite> Processes<S> {
         }
     }
 
+    /// Forgets members' processes of which `is_kept` does not say, by tag and group, that they are kept.
+    pub(crate) fn keep_members(&mut self, is_kept: impl Fn(u64, IpAddr) -> bool) {
+        for place in 0..self.places.capacity() {
+            let Some(process) = self.places.get(place) else {
+                continue;
+            };
+            if let Owner::Group(group) = process.owner
+                && !is_kept(process.tag, group)
+            {
+                self.remove(place);
+            }
+        }
+    }
+
     fn remove(&mut self, place: usize) {
         self.ends.remove(place);
         if let Some(process) = self.places.remove(place) {

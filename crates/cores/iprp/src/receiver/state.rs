@@ -101,6 +101,18 @@ impl<S: Suite> State<S> {
         })
     }
 
+    /// Groups have these secrets from here on: what was sealed with another one is not opened any more, whoever sends it.
+    pub(crate) fn set_groups(
+        &mut self,
+        groups: Vec<crate::setup::Group>,
+    ) -> Result<(), SetupError> {
+        self.groups = check_groups::<S>(groups)?;
+        let groups = &self.groups;
+        self.processes
+            .keep_members(|tag, group| groups.opening(tag).is_some_and(|(it, _)| it == group));
+        Ok(())
+    }
+
     pub(crate) fn notify(&mut self, event: ReceiverEvent) {
         if self.events.push(event).is_err() {
             self.totals.events_lost += 1;
@@ -253,13 +265,11 @@ fn grace(timing: &Timing) -> Duration {
     timing.advertise_every * 4
 }
 
-fn check_groups<S: Suite>(groups: Vec<crate::setup::Group>) -> Result<Groups<S>, SetupError> {
+pub(crate) fn check_groups<S: Suite>(
+    groups: Vec<crate::setup::Group>,
+) -> Result<Groups<S>, SetupError> {
     check_group_list(&groups)?;
-    let groups = Groups::new(groups);
-    match groups.with_same_identifiers() {
-        Some(address) => Err(SetupError::GroupSecrets(address)),
-        None => Ok(groups),
-    }
+    Groups::told_apart(groups)
 }
 
 fn check_group_list(groups: &[crate::setup::Group]) -> Result<(), SetupError> {

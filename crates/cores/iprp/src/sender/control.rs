@@ -6,7 +6,7 @@ use super::standby::Standby;
 use super::state::{State, network_event, push};
 use crate::event::{EndCause, Origin, PeerId, SenderEvent, SessionId};
 use crate::flow::Side;
-use crate::ind::{MAX_NETWORKS, Networks};
+use crate::ind::{MAX_NETWORKS, Network, Networks};
 use crate::keys::Material;
 use crate::message::{MAX_MESSAGE, Message, MessageError, Offer, Subject};
 use crate::setup::Mode;
@@ -147,18 +147,16 @@ impl<S: Suite> State<S> {
         key: Key,
     ) -> Result<(), MessageError> {
         let own = self.networks;
-        if !advertised
-            .networks
-            .iter()
-            .any(|it| own.get(it.ind).is_some())
-        {
+        let scope = advertised.subject.scope;
+        let group = group_of(&scope.destination);
+        let reaches = |it: &Network| own.reaches(it.ind, group.unwrap_or(it.address));
+        if !advertised.networks.iter().any(|it| reaches(&it)) {
             return Ok(());
         }
         if self.base.is_full() {
             self.totals.sessions_refused += 1;
             return Err(MessageError::TableFull);
         }
-        let scope = advertised.subject.scope;
         let space = self.space_for(scope.side)?;
         let mut session = Session {
             scope,
@@ -173,7 +171,6 @@ impl<S: Suite> State<S> {
             last_flow: None,
             ends: advertised.ends.max(now),
         };
-        let group = group_of(&scope.destination);
         session.update(advertised.networks, &own, group, |_, _| {});
         let place = self.base.add(session).ok_or(MessageError::TableFull)?;
         let id = SessionId(place as u32);
@@ -182,10 +179,7 @@ impl<S: Suite> State<S> {
             scope,
             peer: from.peer,
         });
-        for network in own
-            .iter()
-            .filter(|it| advertised.networks.get(it.ind).is_some())
-        {
+        for network in advertised.networks.iter().filter(reaches) {
             self.notify(network_event(place, network.ind, true));
         }
         Ok(())

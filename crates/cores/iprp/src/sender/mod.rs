@@ -30,7 +30,8 @@ use crate::event::{Origin, PeerId, SenderEvent, SessionId};
 use crate::flow::{Flow, Scope};
 use crate::ind::{Ind, Networks};
 use crate::message::{MAX_MESSAGE, MessageError};
-use crate::setup::{Mode, SenderSetup, SetupError};
+use crate::setup::{Group, Mode, SenderSetup, SetupError};
+use alloc::vec::Vec;
 use bumpless_base::{Duration, Instant};
 use bumpless_secure::Suite;
 use core::fmt;
@@ -142,6 +143,14 @@ impl<S: Suite> Sender<S> {
     /// that in which they carry in [`Mode::Standby`].
     pub fn set_networks(&mut self, networks: Networks) {
         self.state.set_networks(networks);
+    }
+
+    /// Groups have these secrets from here on: the same groups, or others. What is sealed for them is sealed with the first of each at once.
+    ///
+    /// # Errors
+    /// [`SetupError`] says what is wrong; then nothing changes.
+    pub fn set_groups(&mut self, groups: Vec<Group>) -> Result<(), SetupError> {
+        self.state.set_groups(groups)
     }
 
     /// How a session uses its networks; a session begins in [`Mode::Redundant`]. A group's stays in that.

@@ -129,7 +129,7 @@ impl<S: Suite> Session<S> {
                     .position(|it| it.is_some_and(|it| it.missed > 0))
             };
             if let Some(at) = free.or_else(going) {
-                let usable = own.get(network.ind).is_some();
+                let usable = own.reaches(network.ind, to);
                 if let Some(path) = self.paths[at].filter(|path| path.usable) {
                     changed(path.ind, false);
                 }
@@ -144,7 +144,7 @@ impl<S: Suite> Session<S> {
     /// The host is on the networks `own` from here on.
     pub(crate) fn match_networks(&mut self, own: &Networks, mut changed: impl FnMut(Ind, bool)) {
         for path in self.paths.iter_mut().flatten() {
-            let usable = own.get(path.ind).is_some();
+            let usable = own.reaches(path.ind, path.to);
             if path.usable != usable {
                 path.usable = usable;
                 changed(path.ind, usable);

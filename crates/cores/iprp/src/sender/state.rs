@@ -1,6 +1,6 @@
 //! What a sender is made of, and what ends with time.
 
-use super::peer_base::{PeerBase, Session};
+use super::peer_base::{PeerBase, Sealing, Session};
 use super::standby::{Keep, Standby};
 use crate::counters::SenderTotals;
 use crate::event::{EndCause, SenderEvent, SessionId};
@@ -9,6 +9,7 @@ use crate::ind::{Ind, Networks};
 use crate::keys::Groups;
 use crate::setup::{Group, MAX_GROUPS, Mode, SenderSetup, SetupError};
 use crate::trials::Trials;
+use alloc::vec::Vec;
 use bumpless_base::{BoundedQueue, Instant, Random};
 use bumpless_secure::Suite;
 
@@ -38,10 +39,7 @@ impl<S: Suite> State<S> {
             limits,
             seed,
         } = setup;
-        let groups = Groups::new(groups);
-        if let Some(address) = groups.with_same_identifiers() {
-            return Err(SetupError::GroupSecrets(address));
-        }
+        let groups = Groups::told_apart(groups)?;
         let mut random = Random::new(seed);
         Ok(Self {
             networks,
@@ -80,6 +78,37 @@ impl<S: Suite> State<S> {
             scope: session.scope,
             cause,
         });
+    }
+
+    /// Groups have these secrets from here on; sessions are sealed with those that seal at once.
+    pub(crate) fn set_groups(&mut self, groups: Vec<Group>) -> Result<(), SetupError> {
+        check_groups(&groups)?;
+        self.groups = Groups::told_apart(groups)?;
+        for place in 0..self.base.capacity() {
+            self.reseal_for_group(place);
+        }
+        Ok(())
+    }
+
+    fn reseal_for_group(&mut self, place: usize) {
+        let session = self.base.get(place).filter(|it| it.sealing.group);
+        let Some((scope, tag, before)) = session.map(|it| (it.scope, it.sealing.tag, it.space))
+        else {
+            return;
+        };
+        let sealing = self.groups.sealing(scope.destination, self.process);
+        if sealing.as_ref().is_some_and(|(next, _)| *next == tag) {
+            return;
+        }
+        // Another key has numbers of its own.
+        let space = self.next_space(before & 1);
+        let (Some((tag, material)), Some(space)) = (sealing, space) else {
+            return self.end(place, EndCause::NotMonitored);
+        };
+        if let Some(session) = self.base.get_mut(place) {
+            session.reseal(Sealing::new(tag, 0, true, material), Some(space));
+        }
+        self.base.move_space(place, before, space);
     }
 
     pub(crate) fn set_networks(&mut self, networks: Networks) {

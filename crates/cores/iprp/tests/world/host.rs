@@ -8,7 +8,7 @@ use bumpless_iprp::{
 use bumpless_secure::Secret;
 
 use crate::check::Life;
-use crate::plan::{GROUP, PORT, Plan, TIMING, address};
+use crate::plan::{PORT, Plan, TIMING, address, group};
 use crate::suite::TestSuite;
 
 pub const CANDIDATES: usize = 8;
@@ -32,10 +32,11 @@ pub fn ind(network: usize) -> Ind {
 }
 
 fn groups() -> Vec<Group> {
-    vec![Group {
-        address: GROUP,
-        secrets: vec![Secret::new([9; 32])],
-    }]
+    let one = |ipv6| Group {
+        address: group(ipv6),
+        secrets: vec![Secret::new([9 + u8::from(ipv6); 32])],
+    };
+    [false, true].map(one).into()
 }
 
 fn monitored() -> Vec<Monitored> {

@@ -12,7 +12,13 @@ pub const HEALED_AT: Duration = Duration::from_millis(3_900);
 pub const END: Duration = Duration::from_millis(4_300);
 
 pub const PORT: u16 = 5_000;
-pub const GROUP: IpAddr = IpAddr::V4(Ipv4Addr::new(239, 1, 2, 3));
+/// The group of each family.
+pub const fn group(ipv6: bool) -> IpAddr {
+    match ipv6 {
+        false => IpAddr::V4(Ipv4Addr::new(239, 1, 2, 3)),
+        true => IpAddr::V6(Ipv6Addr::new(0xff35, 0, 0, 0, 0, 0, 1, 2)),
+    }
+}
 
 pub fn at(span: Duration) -> Instant {
     Instant::from_nanos(1_000_000_000) + span
@@ -168,9 +174,9 @@ impl Plan {
         let mut flows: Vec<_> = (0..1 + random.below(3))
             .map(|at| flow(&mut random, hosts, ipv6, PORT + at as u16))
             .collect();
-        if !ipv6 && hosts > 2 && random.below(2) == 0 {
+        if hosts > 2 && random.below(2) == 0 {
             let mut to_group = flow(&mut random, hosts, ipv6, PORT + 7);
-            to_group.flow.destination = GROUP;
+            to_group.flow.destination = group(ipv6);
             to_group.flow.protocol = UDP;
             to_group.to = None;
             flows.push(to_group);

@@ -12,7 +12,7 @@ use bumpless_iprp::{
 
 use crate::check::{Checker, Datagram, Must, PacketId};
 use crate::host::{CANDIDATES, Host, KEPT, ind};
-use crate::plan::{END, FAULTS_UNTIL, Fault, GROUP, HEALED_AT, Plan, address, at};
+use crate::plan::{END, FAULTS_UNTIL, Fault, HEALED_AT, Plan, address, at, group};
 
 const DATA_PORT: u16 = 1_001;
 
@@ -263,7 +263,7 @@ impl World {
     fn transmit(&mut self, from: usize, network: usize, to: IpAddr, datagram: Datagram) {
         let source = SocketAddr::new(address(self.plan.ipv6, from, network), DATA_PORT);
         for host in 0..self.hosts.len() {
-            let is_members = to == GROUP && host != from && self.is_member(host);
+            let is_members = to == group(self.plan.ipv6) && host != from && self.is_member(host);
             if !is_members && to != address(self.plan.ipv6, host, network) {
                 continue;
             }

@@ -54,6 +54,12 @@ impl Channel {
         self.ring.contains(key)
     }
 
+    /// These keys in place of those before, of which the first one seals. Who has sealed with one that is there still stays known.
+    pub fn set_keys(&mut self, ring: Keyring<RingSuite>, now: Instant) {
+        self.opener.set_keys(&ring, now);
+        (self.ring, self.sealing) = (ring, SealingKey::default());
+    }
+
     /// Makes an envelope of `bytes`, which have room around what is sealed.
     pub fn seal(&mut self, sealer: &mut Sealer, bytes: &mut [u8]) -> Result<(), SealError> {
         let destination = Destination {
@@ -146,8 +152,7 @@ impl Channels {
         self.shown_at.insert(address, host);
         match self.all.get_mut(&host) {
             Some(channel) => {
-                channel.opener.set_keys(&ring, now);
-                (channel.ring, channel.sealing) = (ring, SealingKey::default());
+                channel.set_keys(ring, now);
                 channel.seals = seals;
             }
             None => {

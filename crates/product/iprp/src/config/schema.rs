@@ -1,6 +1,6 @@
 //! Every field of the file, documented once.
 
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 use bumpless_config::reading::{
     Choice, Examples, FieldInfo, InterfaceName, Place, PortRange, Presence, Reader, SectionInfo,
@@ -287,7 +287,7 @@ const GROUP: SectionInfo = SectionInfo {
             PATHS,
             Presence::Computed("keys of [security]"),
             "Files with the secret that all hosts of the group share, made by `bumpless key new FILE`: what they send to it is sealed with that. With \
-             certificates it has to be given, as each two hosts have a key of their own then. One file may be given for several groups."
+             certificates it has to be given, as each two hosts have a key of their own then. One file may be given for several groups. The first one seals, all of them open; `bumpless iprp reload` reads them again."
         ),
     ],
     parts: &[],
@@ -340,7 +340,7 @@ pub struct MonitorEntry {
 /// A `[[group]]`.
 pub struct GroupEntry {
     pub place: Place,
-    pub address: Option<Ipv4Addr>,
+    pub address: Option<IpAddr>,
     pub keys: Option<Option<Vec<String>>>,
 }
 

@@ -1,6 +1,6 @@
 //! What the values of fields look like that no other file has.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv6Addr};
 
 use bumpless_config::reading::{Describe, Each, Fault, Item, Lines, Shape, Text, fault, show};
 
@@ -62,13 +62,13 @@ pub struct GroupAddress;
 
 impl Describe for GroupAddress {
     fn accepts(&self) -> String {
-        "a multicast address of IPv4 such as \"239.1.2.3\"".into()
+        "a multicast address such as \"239.1.2.3\" or \"ff35::1:2\"".into()
     }
 }
 
 impl Shape for GroupAddress {
-    type Out = Ipv4Addr;
-    fn read(&self, item: &Item, _: &Lines) -> Result<Ipv4Addr, Vec<Fault>> {
+    type Out = IpAddr;
+    fn read(&self, item: &Item, _: &Lines) -> Result<IpAddr, Vec<Fault>> {
         let told = |wrong: String, right: Option<&str>| {
             Err(vec![Fault {
                 line: None,
@@ -82,21 +82,38 @@ impl Shape for GroupAddress {
                 format!("is {group}, of those for routers' own messages"),
                 Some("another group: switches and routers treat 224.0.0.0/24 unlike all others"),
             ),
-            Some(IpAddr::V4(group)) if group.is_multicast() => Ok(group),
-            Some(IpAddr::V4(host)) => told(
+            Some(IpAddr::V6(group)) if group.is_multicast() => match refusal_of_scope(group) {
+                None => Ok(group.into()),
+                Some((scope, right)) => told(format!("is {group}, {scope}"), Some(right)),
+            },
+            Some(group) if group.is_multicast() => Ok(group),
+            Some(host) => told(
                 format!("is {host}, the address of one host"),
                 Some(
-                    "a group, 224.0.1.0 to 239.255.255.255; what goes to one host needs no [[group]]",
-                ),
-            ),
-            Some(IpAddr::V6(group)) => told(
-                format!("is {group}, of IPv6"),
-                Some(
-                    "a group of IPv4: those of IPv6 are not replicated, and their packets leave as they are",
+                    "a group, 224.0.1.0 to 239.255.255.255 or of ff00::/8; what goes to one host needs no [[group]]",
                 ),
             ),
             None => fault(show(item)),
         }
+    }
+}
+
+/// Why a group of IPv6 is none of several networks, by its scope (RFC 4291, 2.7), and what would be right.
+const fn refusal_of_scope(group: Ipv6Addr) -> Option<(&'static str, &'static str)> {
+    match group.octets()[1] & 15 {
+        1 => Some((
+            "which leaves no host (interface-local scope)",
+            "a group whose packets leave the host, such as ff05::1:2 of one site",
+        )),
+        2 => Some((
+            "another group on each link (link-local scope), whose senders' addresses hold on one link alone",
+            "a group of one site (ff05::1:2, or ff35::1:2 for one source), of an organization (ff08) or of all (ff0e)",
+        )),
+        0 | 15 => Some((
+            "whose scope is reserved",
+            "a group of one site (ff05::1:2), of an organization (ff08) or of all (ff0e)",
+        )),
+        _ => None,
     }
 }
 

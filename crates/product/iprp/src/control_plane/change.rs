@@ -8,13 +8,14 @@ use super::ControlPlane;
 use crate::config::Config;
 use crate::exchange::ToData;
 use crate::host::{self, attach, find_attachments};
+use crate::trust;
 
 impl ControlPlane {
     /// Reads the file again, and follows what it says of monitored ports and networks. The reply to who has asked for it, and
     /// whether the sockets are others.
-    pub fn reload(&mut self, _now: Instant) -> (Value, bool) {
+    pub fn reload(&mut self, now: Instant) -> (Value, bool) {
         let (reply, changed) = match Config::load(&self.file) {
-            Ok(config) => self.follow(config),
+            Ok(config) => self.follow(now, config),
             Err(problems) => {
                 let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
                 (refusal(lines.join("\n")), false)
@@ -28,12 +29,10 @@ impl ControlPlane {
         (reply, changed)
     }
 
-    fn follow(&mut self, config: Config) -> (Value, bool) {
+    fn follow(&mut self, now: Instant, config: Config) -> (Value, bool) {
         let groups = |it: &Config| {
             let groups = it.groups.iter();
-            groups
-                .map(|it| (it.address, it.keys.clone()))
-                .collect::<Vec<_>>()
+            groups.map(|it| it.address).collect::<Vec<_>>()
         };
         let fixed = |it: &Config| {
             (
@@ -45,10 +44,14 @@ impl ControlPlane {
             )
         };
         if fixed(&config) != fixed(&self.config) {
-            let words = "[host], [security], [timing], [limits] or a [[group]] is another one: those take a restart, which costs no flow \
-                         anything; [[monitor]] and [[network]] change while the daemon runs";
+            let words = "[host], [security], [timing], [limits] or the address of a [[group]] is another one: those take a restart, which \
+                         costs no flow anything; [[monitor]], [[network]] and keys of a [[group]] change while the daemon runs";
             return (refusal(words), false);
         }
+        let secrets = match trust::groups(&config, &self.file) {
+            Ok(secrets) => secrets,
+            Err(error) => return (refusal(error.to_string()), false),
+        };
         let attachments = match find_attachments(&config, &self.file.display().to_string()) {
             Ok(attachments) => attachments,
             Err(problems) => {
@@ -65,6 +68,17 @@ impl ControlPlane {
         if let Some(Err(error)) = replaced {
             self.config = before;
             let words = format!("the firewall's rules cannot be changed: {error}");
+            return (refusal(words), false);
+        }
+        if let Err(error) = self.renew_groups(now, secrets) {
+            self.config = before;
+            let rules = host::rules(&self.config, &self.attachments);
+            // They were in force until a moment ago.
+            if let Some(firewall) = &mut self.firewall {
+                let _ = firewall.replace(&rules);
+            }
+            let words =
+                format!("keys of [[group]]: {error}; make another key file for one of them");
             return (refusal(words), false);
         }
         let (watched, modes) = (self.config.watched(), host::modes(&self.config));

@@ -1,18 +1,20 @@
 //! Groups: messages to all their members, and of which ones programs of this host are members.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 
 use bumpless_base::Instant;
 use bumpless_secure::Refusal;
+use serde_json::json;
 
 use super::{ControlPlane, TICK};
 use crate::closed::{self, Refused};
 use crate::exchange::ToData;
+use crate::groups::GroupKeys;
 use crate::members::Members;
 
 impl ControlPlane {
     /// Says something to all members of a group, on every network.
-    pub fn spread(&mut self, group: Ipv4Addr, message: &[u8]) {
+    pub fn spread(&mut self, group: IpAddr, message: &[u8]) {
         let own = self.attachments.iter().map(|it| closed::Card {
             ind: it.ind,
             address: it.address,
@@ -21,8 +23,9 @@ impl ControlPlane {
         let Some(frame) = self.groups.seal(group, &own, message) else {
             return;
         };
-        let to = SocketAddr::new(group.into(), self.config.host.control_port);
-        for card in (0..own.len()).filter(|card| own[*card].address.is_ipv4()) {
+        let to = SocketAddr::new(group, self.config.host.control_port);
+        let carries = |card: &usize| own[*card].address.is_ipv4() == group.is_ipv4();
+        for card in (0..own.len()).filter(carries) {
             // A network that takes nothing at present is not the only one.
             let _ = self.ports.send(card, &frame, to);
         }
@@ -48,6 +51,53 @@ impl ControlPlane {
                 self.trouble(&format!("group key {from}"), words);
             }
             Err(refused) => self.refuse(from, refused),
+        }
+    }
+
+    /// Groups have the secrets that were `read` from here on; those that they had open still for four periods of advertisements, as a key for
+    /// copies does (I-23).
+    ///
+    /// # Errors
+    /// Two look alike; then nothing changes.
+    pub fn renew_groups(&mut self, now: Instant, read: Vec<GroupKeys>) -> Result<(), String> {
+        let until = now + self.config.timing.advertise_every * 4;
+        if self.groups.renew(read, now, until)? {
+            self.tell_of_groups();
+        }
+        Ok(())
+    }
+
+    /// Former secrets of groups whose time has come do not open any more.
+    pub fn expire_groups(&mut self, now: Instant) {
+        if self.groups.expire(now) {
+            self.tell_of_groups();
+        }
+    }
+
+    fn tell_of_groups(&mut self) {
+        let all = || {
+            self.groups
+                .groups()
+                .iter()
+                .map(GroupKeys::for_core)
+                .collect()
+        };
+        let (sending, receiving) = (all(), all());
+        let former = self.groups.groups().iter().filter(|it| it.opens_former());
+        let former: Vec<_> = former.map(|it| it.address().to_string()).collect();
+        self.tell(ToData::Groups(sending, receiving));
+        let about = "former secrets";
+        let words = format!(
+            "what is sealed with a former secret is opened still, for four times advertise_every_ms since keys were read again, of group {}",
+            former.join(" and ")
+        );
+        match former.is_empty() {
+            true => {
+                self.no_trouble(about);
+                let words = "former secrets of groups are not opened any more";
+                self.log.say("groups", json!({"former": []}), words);
+            }
+            false => self.trouble(about, words),
         }
     }
 

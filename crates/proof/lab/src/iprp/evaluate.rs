@@ -7,6 +7,7 @@ mod page;
 mod scenario;
 mod statistics;
 mod table;
+mod traffic;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use super::{LabError, impossible, rights};
 use crate::demo::progress::Progress;
 use losses::Measured;
 use scenario::{Row, Share};
+use traffic::Traffic;
 
 /// The scenario of which figure 5 shows delays.
 const FIGURE_5: usize = 5;
@@ -41,6 +43,8 @@ pub struct Plan {
     pub cpu_sessions: Option<usize>,
     /// How long each cell of that takes.
     pub cpu_length: Duration,
+    /// How long each program of others runs; `None`: not at all.
+    pub traffic_length: Option<Duration>,
     /// Losses and delays are drawn from this.
     pub seed: u64,
     /// Where everything goes, with raw data and a report; it is made.
@@ -52,7 +56,7 @@ pub struct Plan {
 /// What came of it.
 #[derive(Debug)]
 pub struct Evaluated {
-    /// Whether every scenario's losses are those of theory, and nothing came twice.
+    /// Whether every scenario's losses are those of theory, other programs missed no more than all networks lost, and nothing came twice.
     pub held: bool,
     /// The tables.
     pub text: String,
@@ -66,6 +70,7 @@ pub struct Evaluated {
 struct Results {
     measured: Vec<Measured>,
     cost: Vec<Row>,
+    traffic: Option<Traffic>,
     settings: Value,
     flows: usize,
     seconds: f64,
@@ -97,7 +102,10 @@ pub fn evaluate(plan: &Plan) -> Result<Evaluated, LabError> {
     let chosen: Vec<_> = chosen.copied().collect();
     let costs = plan.cpu_sessions.map_or(0, |_| scenario::PAPER_COST.len());
     let planned = (plan.length + Duration::from_secs(3)) * chosen.len() as u32
-        + (plan.cpu_length * 2 + Duration::from_secs(2)) * costs as u32;
+        + (plan.cpu_length * 2 + Duration::from_secs(2)) * costs as u32
+        + plan.traffic_length.map_or(Duration::ZERO, |length| {
+            (length + Duration::from_secs(4)) * 5
+        });
     // Before anything is loaded by the measurement itself.
     let settings = settings(plan);
     let mut progress = Progress::new(planned);
@@ -112,10 +120,15 @@ pub fn evaluate(plan: &Plan) -> Result<Evaluated, LabError> {
             progress.now(format!("cost of {sessions} sessions"));
         })?,
     };
+    let traffic = plan
+        .traffic_length
+        .map(|length| traffic::measure(plan, length, |what| progress.now(what.to_owned())));
+    let traffic = traffic.transpose()?;
     progress.clear();
     let results = Results {
         measured,
         cost,
+        traffic,
         settings,
         flows: plan.flows,
         seconds: plan.length.as_secs_f64(),
@@ -158,7 +171,8 @@ fn settings(plan: &Plan) -> Value {
 
 impl Results {
     fn held(&self) -> bool {
-        self.measured.iter().all(Measured::holds)
+        let traffic = self.traffic.as_ref();
+        self.measured.iter().all(Measured::holds) && traffic.is_none_or(Traffic::held)
     }
 
     /// What figure 5 shows, if its scenario was measured.
@@ -233,6 +247,7 @@ impl Results {
                 "added_ns": it.added,
             })),
             "cost": cost.collect::<Vec<_>>(),
+            "traffic": self.traffic.as_ref().map(Traffic::json),
         })
     }
 

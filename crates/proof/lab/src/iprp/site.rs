@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bumpless_iprp_daemon::Request;
-use bumpless_node::control;
+use bumpless_node::{control, key_file};
 use bumpless_pki::Authority;
 use bumpless_pki::rustls::pki_types::UnixTime;
 use serde_json::Value;
@@ -51,9 +51,23 @@ impl Site {
         seed: u64,
         stop: &Arc<AtomicBool>,
     ) -> Result<Self, LabError> {
+        Self::start_with(binary, (networks, flows, ""), seed, stop)
+    }
+
+    /// The same with `more` in the files of both hosts, which may name the key file `group.key`.
+    ///
+    /// # Errors
+    /// As [`Site::start`].
+    pub fn start_with(
+        binary: &Path,
+        (networks, flows, more): (usize, usize, &str),
+        seed: u64,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<Self, LabError> {
         let hosts = Hosts::new(networks, seed)?;
         let folder = tempfile::tempdir().map_err(impossible)?;
         issue(folder.path())?;
+        key_file::create(&folder.path().join("group.key")).map_err(impossible)?;
         let mut site = Self {
             hosts,
             daemons: Vec::new(),
@@ -62,7 +76,7 @@ impl Site {
             stop: Arc::clone(stop),
         };
         for number in 0..HOSTS.len() {
-            site.daemon(binary, number, (networks, flows))?;
+            site.daemon(binary, number, (networks, flows, more))?;
         }
         for number in 0..HOSTS.len() {
             site.wait("the daemons answer", |site| site.status(number).is_some())?;
@@ -74,7 +88,7 @@ impl Site {
         &mut self,
         binary: &Path,
         number: usize,
-        (networks, flows): (usize, usize),
+        (networks, flows, more): (usize, usize, &str),
     ) -> Result<(), LabError> {
         let (host, folder) = (HOSTS[number], self.folder.path());
         let mut text = format!(
@@ -90,7 +104,7 @@ impl Site {
         }
         let last = usize::from(PORT) + flows.max(1) - 1;
         text += &format!(
-            "[[monitor]]\nprotocol = \"udp\"\nport = \"{PORT}-{last}\"\npackets = \"to\"\n"
+            "[[monitor]]\nprotocol = \"udp\"\nport = \"{PORT}-{last}\"\npackets = \"to\"\n{more}"
         );
         let file = folder.join(format!("{host}.toml"));
         fs::write(&file, text).map_err(impossible)?;

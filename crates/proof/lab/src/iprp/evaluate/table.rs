@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::Results;
 use super::scenario::{PAPER_COST, Row};
+use super::traffic::Traffic;
 use crate::iprp::hosts::NAMES;
 
 /// All tables.
@@ -63,7 +64,48 @@ pub fn text(results: &Results) -> String {
     }
     delays(&mut text, results);
     cost(&mut text, results);
+    if let Some(it) = &results.traffic {
+        traffic(&mut text, it);
+    }
     text
+}
+
+fn traffic(text: &mut String, traffic: &Traffic) {
+    let _ = writeln!(
+        text,
+        "\nOther programs, unmodified, both networks as in scenario 5. Lost, per cent of copies and of what was sent; delays in ms.\n\n\
+         {:<52} {:>7} {:>7} {:>8} {:>16} {:>16}  delay: median, p99",
+        "Program", "nwA", "nwB", "iPRP", "missed of", "lost on both"
+    );
+    for row in &traffic.rows {
+        let percent = |share: f64| format!("{:.3}", share * 100.0);
+        let _ = write!(
+            text,
+            "{:<52} {:>7} {:>7} {:>8} {:>16} {:>16}",
+            row.name,
+            percent(row.loss_of(0)),
+            percent(row.loss_of(1)),
+            percent(row.loss()),
+            format!("{} of {}", row.lost, row.sent),
+            row.lost_on_all
+        );
+        if let Some(delay) = &row.delay {
+            let ms = |ns: u64| ns as f64 / 1e6;
+            let (median, p99) = (ms(delay.p50), ms(delay.p99));
+            let _ = write!(text, "  {median:.3}, {p99:.3} ({})", row.delay_of);
+        }
+        if !row.note.is_empty() {
+            let _ = write!(text, "  {}", row.note);
+        }
+        text.push_str(if row.held {
+            "\n"
+        } else {
+            "  NOT as it should be\n"
+        });
+    }
+    for it in &traffic.absent {
+        let _ = writeln!(text, "{:<52} not measured: {}", it.name, it.why);
+    }
 }
 
 fn delays(text: &mut String, results: &Results) {
