@@ -183,6 +183,12 @@ fn what_is_kept_survives_a_role_that_ends_before_its_first_cycle() {
             };
             (state.role, state.permit, state.input) = (Role::Primary, Some(permit), input);
             state.role_since = at(begins);
+            if epoch == 5 {
+                // A partner has sent what had come less far, and what the device shows goes beyond.
+                state.received = Some(published(0, 9, 500.0));
+                (state.cold, state.device_epoch) = (true, Some(Epoch(1)));
+                state.device_cycle = Some(2);
+            }
         });
         world.schedule(at(begins + 45), |state| state.role = Role::Backup);
     }
