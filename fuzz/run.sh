@@ -14,7 +14,7 @@ cd "$(dirname "$0")"
 seconds=${1:-60}
 shift || true
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(parse config transfer roles iprp guard open pem messages session)
+[ ${#targets[@]} -gt 0 ] || targets=(parse config transfer roles iprp guard open pem messages session state)
 
 cannot() {
   echo "fuzz: NOT RUN: $*" >&2

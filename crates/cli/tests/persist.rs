@@ -221,9 +221,9 @@ fn a_file_of_another_program_is_refused() {
 }
 
 fn a_file_of_another_version_is_refused() {
-    refused("unknown version 2", |site, node| {
+    refused("unknown version 3", |site, node| {
         let mut bytes = fs::read(file(site, node)).unwrap();
-        bytes[9] = 2;
+        bytes[9] = 3;
         fs::write(file(site, node), &bytes).unwrap();
     });
 }

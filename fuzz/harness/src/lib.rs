@@ -10,6 +10,7 @@
 //! | [`parse`] | a datagram | read and encoded back to the same bytes, or refused with a cause |
 //! | [`config`] | a configuration file, or edits of a good one | read, or explained with a remedy |
 //! | [`pem`] | a file with certificates, keys or revocation lists | read, or refused with a cause and a remedy |
+//! | [`state`] | a file of a state on disk | read and encoded back to the same bytes, or refused; of its record only what fits is taken over |
 //! | [`messages`] | what comes in a session, cut anywhere | read and written back alike, or refused for good |
 //! | [`session`] | what somebody does to a session's bytes, or says in a session's place | both ends agree on one secret, or not at all |
 //! | [`transfer`] | calls and a network's doings between sender and receiver | whole, forward, fresh, bounded, kept promise, heals |
@@ -29,4 +30,5 @@ pub mod parse;
 pub mod pem;
 pub mod roles;
 pub mod session;
+pub mod state;
 pub mod transfer;

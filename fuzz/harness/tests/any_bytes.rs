@@ -57,6 +57,9 @@ fn every_kept_input_keeps_the_promises() {
     corpus("messages")
         .iter()
         .for_each(|bytes| bumpless_harness::messages::run(bytes));
+    corpus("state")
+        .iter()
+        .for_each(|bytes| bumpless_harness::state::run(bytes));
     corpus("session")
         .iter()
         .for_each(|bytes| bumpless_harness::session::run(bytes));
@@ -99,6 +102,13 @@ proptest! {
         bytes in prop_oneof![edited("pem"), vec(any::<u8>(), 0..200)],
     ) {
         bumpless_harness::pem::run(&bytes);
+    }
+
+    #[test]
+    fn any_file_of_a_state_is_read_and_written_alike_or_refused(
+        bytes in prop_oneof![edited("state"), vec(any::<u8>(), 0..200)],
+    ) {
+        bumpless_harness::state::run(&bytes);
     }
 
     #[test]

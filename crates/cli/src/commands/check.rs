@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bumpless_config::{ApplicationKind, Config, Program, Security};
+use bumpless_config::{Application, ApplicationKind, Config, Program, Security, Weakness};
 use bumpless_node::certificates::{self, IdentityError, Missing};
 use bumpless_node::key_file::{self, KeyFileError};
+use bumpless_node::program::{retained, retains_in_memory_alone};
 use bumpless_node::state_security;
 use bumpless_pki::{Identity, told};
 use clap::Args;
@@ -67,15 +68,16 @@ impl Check {
                 "pair": config.pair,
                 "fingerprint": fingerprint,
                 "problems": [],
-                "weaknesses": config.weaknesses,
+                "weaknesses": weaknesses(&config),
                 "key": key,
                 "reception": reception::of_nodes(&config),
                 "key_problems": problems,
-                "programs": programs(&config).map(|(name, program)| json!({
-                    "application": name,
+                "programs": programs(&config).map(|(settings, program)| json!({
+                    "application": settings.name,
                     "kind": program.host.name(),
                     "file": program.file.display().to_string(),
                     "sha256": program.sha256_hex(),
+                    "retained": retained_names(settings),
                 })).collect::<Vec<_>>(),
                 "certificates": identities.iter().filter_map(certificate).collect::<Vec<_>>(),
                 "certificates_missing": nowhere(identities).map(Missing::commands),
@@ -83,7 +85,7 @@ impl Check {
             }));
             return Ok(ExitCode::SUCCESS);
         }
-        for weakness in &config.weaknesses {
+        for weakness in weaknesses(&config) {
             output::print_line(format_args!("weakness: {weakness}"));
         }
         for problem in &problems {
@@ -104,13 +106,18 @@ impl Check {
             config.networks.len(),
             config.applications.len(),
         ));
-        for (name, program) in programs(&config) {
+        for (settings, program) in programs(&config) {
+            let name = &settings.name;
             output::print_line(format_args!(
                 "program of '{name}': {} ({}), SHA-256 {}, which must be the same on every computer of the pair",
                 program.file.display(),
                 program.host.name(),
                 program.sha256_hex()
             ));
+            let retained = retained_names(settings);
+            if !retained.is_empty() {
+                output::print_line(format_args!("'{name}' retains {}", retained.join(", ")));
+            }
         }
         if let Some(key) = key {
             output::print_line(format_args!(
@@ -140,11 +147,33 @@ impl Check {
 }
 
 /// The programs of users, with whose they are.
-fn programs(config: &Config) -> impl Iterator<Item = (&str, &Program)> {
+fn programs(config: &Config) -> impl Iterator<Item = (&Application, &Program)> {
     config.applications.iter().filter_map(|it| match &it.kind {
-        ApplicationKind::Program(program) => Some((it.name.as_str(), program.as_ref())),
+        ApplicationKind::Program(program) => Some((it, program.as_ref())),
         _ => None,
     })
+}
+
+/// Names of the variables that the application's program retains. One that cannot be read was refused with the
+/// configuration.
+fn retained_names(settings: &Application) -> Vec<String> {
+    let table = retained(settings).unwrap_or_default();
+    let variables = table.variables().iter();
+    variables.map(|it| it.name.clone()).collect()
+}
+
+/// What weakens the pair: as its configuration says, and as its programs do.
+fn weaknesses(config: &Config) -> Vec<Weakness> {
+    let of_programs = config
+        .applications
+        .iter()
+        .filter_map(retains_in_memory_alone);
+    config
+        .weaknesses
+        .iter()
+        .cloned()
+        .chain(of_programs)
+        .collect()
 }
 
 type Found = (String, Result<Identity, IdentityError>);

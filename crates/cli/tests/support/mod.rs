@@ -11,6 +11,7 @@ pub mod junk;
 pub mod liar;
 pub mod modbus;
 pub mod plan;
+pub mod plc;
 pub mod process;
 pub mod site;
 pub mod writes;

@@ -49,4 +49,6 @@ pub enum WeaknessCode {
     OutputsNotFenced,
     /// States are enciphered, and lie on disk in the clear.
     StatesOnDiskInClear,
+    /// A program retains variables, and its application keeps nothing on disk.
+    RetainedInMemoryAlone,
 }

@@ -6,6 +6,7 @@
 //! the executor (see [`crate::state`]).
 
 use crate::fault::ProgramFault;
+use crate::retain::Table;
 use bumpless_base::Duration;
 use core::fmt;
 
@@ -43,6 +44,12 @@ pub trait Application: Send {
     /// costs memory for one state and, each cycle, the time to copy it.
     fn can_fail(&self) -> bool {
         true
+    }
+
+    /// The variables in what [`save`](Self::save) writes that are kept where the state as a whole may not be gone on
+    /// from; `None`: it has none.
+    fn retained(&self) -> Option<&Table> {
+        None
     }
 
     /// Most bytes that [`save`](Self::save) ever writes.

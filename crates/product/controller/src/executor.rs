@@ -19,7 +19,10 @@ pub use ports::{
     Clock, OutputGate, Permit, Ports, ProgramStanding, Replication, Role, StateInfo,
     TransferOutcome, Wake,
 };
-pub use report::{CycleReport, FailCause, FailedExecution, HoldCause, Outcome, Resumed, Then};
+pub use report::{
+    CycleReport, FailCause, FailedExecution, HoldCause, Outcome, Resumed, RetainedFrom,
+    RetainedReport, Then,
+};
 pub use settings::{CommitMode, ExecutorSettings, OnFailure, OnProgramFault};
 
 use crate::state::Progress;

@@ -17,6 +17,7 @@ pub mod modbus;
 pub mod pid;
 pub mod plant;
 pub mod quadruple_tank;
+pub mod retain;
 pub mod state;
 pub mod synthetic;
 pub mod tanks;

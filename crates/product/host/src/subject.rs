@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 
 use bumpless_base::Duration;
 use bumpless_controller::Application;
-use bumpless_sidecar::Hash;
+use bumpless_controller::retain::Retained;
+use bumpless_sidecar::{Hash, plc};
 
 use crate::kit::Seen;
 use crate::{Kind, Shape};
@@ -109,6 +110,7 @@ pub struct Subject {
     shape: Shape,
     period: Duration,
     suspects: Vec<&'static str>,
+    retained: Vec<Retained>,
     maker: Maker,
 }
 
@@ -121,13 +123,29 @@ impl Subject {
     pub fn open(named: Named, wanted: &dyn Fn() -> bool) -> Result<Self, Unfit> {
         let bytes = read(&named.file).map_err(|cause| named.unfit(cause))?;
         let sha256 = Hash::of(&bytes);
-        match kind_of(&named.file, &bytes).map_err(|cause| named.unfit(cause))? {
+        let host = kind_of(&named.file, &bytes).map_err(|cause| named.unfit(cause))?;
+        let retained = match host {
+            HostKind::Plc => plc::retained(&bytes),
+            HostKind::Wasm | HostKind::Process => Ok(Vec::new()),
+        };
+        let retained =
+            retained.map_err(|damaged| named.unfit(UnfitCause::Unreadable(damaged.to_string())))?;
+        let subject = match host {
             #[cfg(feature = "wasm")]
             HostKind::Wasm => wasm::open(named, sha256),
             #[cfg(not(feature = "wasm"))]
             HostKind::Wasm => Err(named.unfit(UnfitCause::WithoutWasm)),
             host => process::open(named, host, sha256, suspects::in_file(host, &bytes), wanted),
-        }
+        }?;
+        Ok(Self {
+            retained,
+            ..subject
+        })
+    }
+
+    /// Its retained variables.
+    pub fn retained(&self) -> &[Retained] {
+        &self.retained
     }
 
     /// Its file as it was named.
@@ -205,7 +223,7 @@ fn kind_of(file: &Path, bytes: &[u8]) -> Result<HostKind, UnfitCause> {
         Kind::Wasm | Kind::WasmComponent | Kind::WasmText => Ok(HostKind::Wasm),
         Kind::Elf => {
             judge_elf(bytes)?;
-            Ok(match bumpless_sidecar::plc::is_built(bytes) {
+            Ok(match plc::is_built(bytes) {
                 true => HostKind::Plc,
                 false => HostKind::Process,
             })

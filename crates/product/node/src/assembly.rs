@@ -30,6 +30,7 @@ use crate::note::Note;
 use crate::opening::{PacketKeys, open_links, open_pingers};
 use crate::operator::Operator;
 use crate::persist::{Disk, Found, Tellers};
+use crate::program;
 use crate::realtime::prepare_thread;
 use crate::reception::guard::NetworkGuard;
 use crate::running::{Common, Running};
@@ -54,6 +55,12 @@ pub fn run(
     let mut notes = Vec::new();
     let disk = Disk::open(config, node, &wiring)?;
     let found = read_disk(disk.as_ref(), &mut notes);
+    let own = wiring
+        .applications
+        .iter()
+        .map(|&at| &config.applications[at]);
+    let unkept = own.filter_map(program::retains_in_memory_alone);
+    notes.extend(unkept.map(|weakness| Note::lasting(weakness.to_string())));
     let drivers = open_drivers((config, &wiring), keys.packets(), open_link, &mut notes)?;
     // Before the node's time begins: attaching waits for the kernel.
     let guard = NetworkGuard::start(config, node, &mut notes);

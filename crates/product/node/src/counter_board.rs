@@ -21,6 +21,19 @@ pub struct ProgramNote {
     pub then: Then,
 }
 
+/// What a program that began from its initial state has kept, for status.
+#[derive(Clone, Copy, Debug)]
+pub struct RetainedNote {
+    /// When.
+    pub at: Instant,
+    /// What became of its retained variables, in words.
+    pub what: ShortText,
+    /// How many have the values of before.
+    pub taken: u32,
+    /// How many have none, for their name or type.
+    pub lacking: u32,
+}
+
 /// What one executor shows, readable from any thread.
 #[derive(Debug)]
 pub struct CounterBoard {
@@ -29,6 +42,7 @@ pub struct CounterBoard {
     silent: AtomicU64,
     /// Neither side ever waits for the other: who finds it taken comes again.
     program: Mutex<Option<ProgramNote>>,
+    retained: Mutex<Option<RetainedNote>>,
 }
 
 impl Default for CounterBoard {
@@ -37,6 +51,7 @@ impl Default for CounterBoard {
             counters: std::array::from_fn(|_| AtomicU64::new(0)),
             silent: AtomicU64::new(0),
             program: Mutex::default(),
+            retained: Mutex::default(),
         }
     }
 }
@@ -78,5 +93,16 @@ impl CounterBoard {
     /// How the program failed last, if it did and the place is free; else what was `known`.
     pub fn program(&self, known: Option<ProgramNote>) -> Option<ProgramNote> {
         self.program.try_lock().map_or(known, |place| *place)
+    }
+
+    /// Shows what was kept; returns whether the place was free.
+    pub fn note_retained(&self, note: RetainedNote) -> bool {
+        let place = self.retained.try_lock();
+        place.map(|mut place| *place = Some(note)).is_ok()
+    }
+
+    /// What was kept last, if the place is free; else what was `known`.
+    pub fn retained(&self, known: Option<RetainedNote>) -> Option<RetainedNote> {
+        self.retained.try_lock().map_or(known, |place| *place)
     }
 }

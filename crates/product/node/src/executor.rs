@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use bumpless_base::{Counters, Duration, Epoch, Instant, ProgramStanding};
+use bumpless_controller::retain::Record;
+use bumpless_controller::state::Progress;
 use bumpless_controller::{
     Clock, OutputGate, Permit, Replication, Role, StateInfo, TransferOutcome, Wake,
 };
@@ -288,6 +290,13 @@ impl<E: Environment> Replication for ChannelReplication<E> {
         let keeper = self.keeper.as_ref();
         let restored = keeper.and_then(|keeper| keeper.restored(at));
         restored.map(load).is_some()
+    }
+
+    fn read_retained(&mut self, take: &mut dyn FnMut(Progress, Record<'_>)) -> bool {
+        let keeper = self.keeper.as_ref();
+        let left = keeper.and_then(Keeper::retained);
+        left.map(|(progress, record)| take(progress, record))
+            .is_some()
     }
 
     fn keep_received(&mut self) {

@@ -4,9 +4,12 @@ use std::io;
 use std::path::Path;
 
 use bumpless_base::{Duration, NodeId};
-use bumpless_config::{self as config, ApplicationKind, Commit, FieldDevices, ProgramHost};
+use bumpless_config::{
+    self as config, ApplicationKind, Commit, FieldDevices, ProgramHost, Weakness, WeaknessCode,
+};
 use bumpless_controller::executor::published_size_max;
 use bumpless_controller::pid::PidParameters;
+use bumpless_controller::retain::{Retained, Table};
 use bumpless_controller::tanks::SENSOR_GAIN;
 use bumpless_controller::{
     Application, CommitMode, ExecutorSettings, FieldIo, ModbusDevices, ModbusField, ModbusSettings,
@@ -15,7 +18,7 @@ use bumpless_controller::{
 };
 
 use bumpless_net_linux::Clock;
-use bumpless_sidecar::{Command, Hash, Sidecar};
+use bumpless_sidecar::{Command, Hash, Sidecar, plc};
 
 /// How the application with these settings is executed on node `writer`.
 pub fn executor_settings(settings: &config::Application, writer: NodeId) -> ExecutorSettings {
@@ -153,7 +156,56 @@ fn hosted(
             sidecar.name()
         )));
     }
-    Ok(Box::new(sidecar))
+    Ok(match &program.host {
+        ProgramHost::Plc => {
+            let variables = variables(program)?;
+            Box::new(sidecar.retaining(variables).map_err(io::Error::other)?)
+        }
+        _ => Box::new(sidecar),
+    })
+}
+
+/// The variables that the program of an application retains; none, if it is no PLC program.
+///
+/// # Errors
+/// Its file cannot be read, is another one by now, or is damaged.
+pub fn retained(settings: &config::Application) -> io::Result<Table> {
+    let ApplicationKind::Program(program) = &settings.kind else {
+        return Ok(Table::default());
+    };
+    if program.host != ProgramHost::Plc {
+        return Ok(Table::default());
+    }
+    Table::new(variables(program)?, settings.state_max as usize).map_err(io::Error::other)
+}
+
+/// What it means that the application retains variables, where it keeps nothing on disk (K-19).
+pub fn retains_in_memory_alone(settings: &config::Application) -> Option<Weakness> {
+    let count = match settings.persist {
+        None => retained(settings).map_or(0, |table| table.variables().len()),
+        Some(_) => 0,
+    };
+    (count > 0).then(|| Weakness {
+        code: WeaknessCode::RetainedInMemoryAlone,
+        subject: format!("application {:?}", settings.name),
+        hazard: format!(
+            "its program retains {count} variables, and nothing of it is kept on disk: they begin anew when both nodes have \
+             stopped"
+        ),
+        remedy: "set persist = \"file\", and state_dir for each node, or build the program without retain".into(),
+    })
+}
+
+fn variables(program: &config::Program) -> io::Result<Vec<Retained>> {
+    let bytes = std::fs::read(&program.file)?;
+    if Hash::of(&bytes) != Hash(program.sha256) {
+        return Err(io::Error::other(format!(
+            "{}: it has changed since the configuration was read",
+            program.file.display()
+        )));
+    }
+    let name = |error| io::Error::other(format!("{}: {error}", program.file.display()));
+    plc::retained(&bytes).map_err(name)
 }
 
 #[cfg(feature = "wasm")]

@@ -6,7 +6,7 @@ use bumpless_config::Config;
 use bumpless_net_linux::SendFailure;
 use bumpless_redundancy::Configurations;
 
-use crate::counter_board::ProgramNote;
+use crate::counter_board::{ProgramNote, RetainedNote};
 use crate::event::Redundancy;
 use crate::log::Names;
 use crate::short_text::ShortText;
@@ -64,6 +64,8 @@ pub struct ApplicationSnapshot {
     pub program_faults: u64,
     /// The last of them.
     pub program_fault: Option<ProgramNote>,
+    /// What its program kept when it last began from its initial state.
+    pub retained: Option<RetainedNote>,
 }
 
 /// One link to one partner.

@@ -147,6 +147,12 @@ fn applications(
                         "cause": fault.cause.as_str(),
                         "ago_s": now.since(fault.at).as_secs_f64(),
                     })),
+                    "retained": app.retained.map(|kept| json!({
+                        "taken": kept.taken,
+                        "lacking": kept.lacking,
+                        "what": kept.what.as_str(),
+                        "ago_s": now.since(kept.at).as_secs_f64(),
+                    })),
                 },
                 "field": settings.field.as_ref().map(|field| field_io(field, app)),
             })

@@ -7,6 +7,7 @@
 mod generate;
 mod identity;
 mod located;
+mod retained;
 mod sources;
 mod symbols;
 mod tasks;
@@ -25,6 +26,7 @@ use tools::Tools;
 
 pub use identity::is_built;
 pub use located::{Located, Type};
+pub use retained::{Damaged, Variable, retained};
 pub use tasks::Task;
 
 /// What is built how.
@@ -55,6 +57,8 @@ pub struct Built {
     pub inputs: Vec<Located>,
     /// Its outputs in their order.
     pub outputs: Vec<Located>,
+    /// Its retained variables, as they are named.
+    pub retained: Vec<Variable>,
     /// Whether it takes nothing from the system's libraries, so that both nodes compute with the same.
     pub self_contained: bool,
     /// Its tasks that run by interval, by priority.
@@ -101,7 +105,7 @@ pub fn build(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Built, BuildFault> {
     let sources = Sources::find(project)?;
-    let table = Table::read(project)?;
+    let (table, retained) = both(Table::read(project), retained::find(project))?;
     let place = tempfile::tempdir().map_err(|error| {
         BuildFault::one(format!("no folder for what is built can be made: {error}"))
     })?;
@@ -123,8 +127,10 @@ pub fn build(
     symbols::judge(&tools, &gathered)?;
 
     tools.write("table.c", &generate::table(&table))?;
+    tools.write("retained.c", &retained::table(&retained))?;
+    let retained_table = tools.compile_beside("retained.c")?;
     progress("the executable");
-    let (executable, self_contained) = tools.link(&gathered)?;
+    let (executable, self_contained) = tools.link(&[gathered, retained_table])?;
     let state_len = symbols::state_len(&tools, &executable)?;
     identity::put(&executable)?;
     let (period, owner) = try_out(&executable, &table, state_len)?;
@@ -143,11 +149,21 @@ pub fn build(
         period,
         inputs: table.inputs,
         outputs: table.outputs,
+        retained,
         self_contained,
         tasks: sources.tasks,
         sources: sources.compiled,
         left_out: sources.left_out,
     })
+}
+
+/// Both, or all that is wrong with either.
+fn both<A, B>(a: Result<A, BuildFault>, b: Result<B, BuildFault>) -> Result<(A, B), BuildFault> {
+    match (a, b) {
+        (Ok(a), Ok(b)) => Ok((a, b)),
+        (Err(a), Err(b)) => Err(BuildFault([a.0, b.0].concat())),
+        (Err(fault), _) | (_, Err(fault)) => Err(fault),
+    }
 }
 
 /// Starts what was built, which tells the rest of itself.

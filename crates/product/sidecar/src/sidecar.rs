@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use bumpless_base::Duration;
+use bumpless_controller::retain::{Retained, Table, TableError};
 use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault, Unanswered};
 use bumpless_program::layout::{command, result};
 
@@ -13,7 +14,7 @@ use crate::process::{Attached, Process, Waited, now};
 use crate::{Cause, Command, Fault, Limits, Shape, StartCause, StartFault};
 
 /// Bytes of a saved state before the program's own (H-19).
-const HEAD: usize = 8;
+pub(crate) const HEAD: usize = 8;
 
 /// What happened to a program since [`Sidecar::start`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +52,7 @@ pub struct Sidecar {
     initial: Box<[u8]>,
     committed: Committed,
     counts: Counts,
+    retained: Table,
 }
 
 impl Sidecar {
@@ -85,9 +87,19 @@ impl Sidecar {
             committed: Committed::new(initial.clone(), limits.track_from),
             initial,
             counts: Counts::default(),
+            retained: Table::default(),
         };
         sidecar.take_up(ready);
         Ok(sidecar)
+    }
+
+    /// The same with variables that are retained, as [`retained`](crate::plc::retained) finds them in its file.
+    ///
+    /// # Errors
+    /// They are not in its state, or two have one name.
+    pub fn retaining(mut self, variables: Vec<Retained>) -> Result<Self, TableError> {
+        self.retained = Table::new(variables, self.state_size_max())?;
+        Ok(self)
     }
 
     /// How people call it.
@@ -335,6 +347,10 @@ impl Application for Sidecar {
         outputs: &mut [f64],
     ) -> Result<(), ProgramFault> {
         Ok(self.run_cycle(context, inputs, outputs)?)
+    }
+
+    fn retained(&self) -> Option<&Table> {
+        Some(&self.retained)
     }
 
     fn state_size_max(&self) -> usize {

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command as Tool;
 use std::sync::OnceLock;
 
+use bumpless_controller::retain::{Record, Table};
 use bumpless_controller::{Application, CycleContext};
-use bumpless_sidecar::plc::{BuildFault, Built, Options, build};
+use bumpless_sidecar::plc::{BuildFault, Built, Options, build, retained};
 use bumpless_sidecar::{Cause, Command, Hash, Shape, Sidecar};
 use common::{need_compiler, patient, saved, started, workspace};
 use tempfile::TempDir;
@@ -407,6 +408,143 @@ fn located_variables_without_a_place_or_with_two_are_refused() {
     ]);
 }
 
+/// Outputs in the order of the example's `io.toml`: batches counted, and the phase of the sequence.
+const BATCHES: usize = 4;
+const PHASE: usize = 5;
+
+/// Runs until two batches are counted and a third is under way, and returns the record of what is retained.
+fn record_of_two_batches(built: &Built) -> Vec<u8> {
+    let mut sidecar = retaining(built);
+    let mut level = 0.0;
+    let mut number = 0;
+    loop {
+        number += 1;
+        let outputs = cycle(built, &mut sidecar, number, &[1.0, level, 20.0]);
+        // The inlet fills the tank, the outlet empties it.
+        level = (level + 10.0 * outputs[0] - 10.0 * outputs[1]).clamp(0.0, 100.0);
+        if outputs[BATCHES] == 2.0 && outputs[PHASE] == 1.0 {
+            break;
+        }
+        assert!(number < 1000, "no batch comes to its end");
+    }
+    let mut record = Vec::new();
+    let table = sidecar.retained().expect("a table");
+    table.cut(&saved(&sidecar), &mut record);
+    record
+}
+
+fn retaining(built: &Built) -> Sidecar {
+    let file = fs::read(&built.output).expect("the executable");
+    let variables = retained(&file).expect("a table");
+    runs(built)
+        .retaining(variables)
+        .expect("a table of this program")
+}
+
+/// Another version, in which everything lies elsewhere.
+fn moved_about(project: &Project) {
+    project.replace(
+        "POUS.h",
+        "  TON SOAK;",
+        "  __DECLARE_VAR(TIME,SINCE_WHEN)\n  TON SOAK;",
+    );
+    project.replace("Res0.c", "BOOL FAST;", "TIME MORE[7];\nBOOL FAST;");
+}
+
+fn another_version_goes_on_with_what_is_retained_and_begins_the_rest_anew() {
+    let record = record_of_two_batches(example());
+    let project = Project::new();
+    moved_about(&project);
+    // A global variable is retained besides.
+    project.replace(
+        "Config0.c",
+        "// CONFIGURATION CONFIG0",
+        "struct { UINT value; BYTE flags; } CONFIG0__SHIFTS = {3, 0};",
+    );
+    project.replace(
+        "VARIABLES.csv",
+        "// Variables",
+        "// Variables\n99;VAR;CONFIG0.SHIFTS;CONFIG0.SHIFTS;UINT;",
+    );
+    project.replace("io.toml", "retain = [", "retain = [\"CONFIG0.SHIFTS\", ");
+    let built = built(&project);
+    let mut sidecar = retaining(&built);
+    let (mut state, table) = (
+        saved(&sidecar),
+        sidecar.retained().expect("a table").clone(),
+    );
+    let places = |table: &Table| {
+        table
+            .variables()
+            .iter()
+            .map(|it| it.offset)
+            .collect::<Vec<_>>()
+    };
+    let before = retaining(example());
+    assert_ne!(
+        places(&table)[..1],
+        places(before.retained().expect("a table"))[..],
+        "it lies elsewhere"
+    );
+    let applied = table.apply(Record::parse(&record).expect("a record"), &mut state);
+    assert_eq!(
+        (applied.taken, &applied.added[..]),
+        (1, &["CONFIG0.SHIFTS".to_owned()][..])
+    );
+    sidecar.load(&state).expect("its own state");
+    let outputs = cycle(&built, &mut sidecar, 1, &[0.0, 50.0, 20.0]);
+    assert_eq!((outputs[BATCHES], outputs[PHASE]), (2.0, 0.0));
+    // What it retains itself has the global variable's value.
+    let mut record = Vec::new();
+    table.cut(&saved(&sidecar), &mut record);
+    let entries: Vec<_> = Record::parse(&record)
+        .expect("a record")
+        .entries()
+        .collect();
+    assert_eq!(
+        (entries[1].name, entries[1].value),
+        ("CONFIG0.SHIFTS", &[3, 0][..])
+    );
+}
+
+fn what_cannot_be_retained_is_refused_with_everything_else_at_once() {
+    let project = Project::new();
+    project.write(
+        "io.toml",
+        "inputs = [\"%IX0.0\", \"%IW0\", \"%ID0\"]\noutputs = []\nretain = [\"CV\", \"CONFIG0.RES0.TANK0.LEVEL\", \
+         \"CONFIG0.RES0.TANK0.STEP\", \"CONFIG0.RES0.TANK0.STEP\", \"CONFIG0.RES0.TANK0.SOAK\"]\n",
+    );
+    project.refused(&[
+        "io.toml: CV in \"retain\" is not in VARIABLES.csv; is CONFIG0.RES0.TANK0.COUNTED.CV meant?",
+        "io.toml: CONFIG0.RES0.TANK0.LEVEL in \"retain\" has an address",
+        "CONFIG0.RES0.TANK0.STEP stands twice in \"retain\"; remove one",
+        "CONFIG0.RES0.TANK0.SOAK in \"retain\" is an instance of TON",
+        "%QX0.0 (BOOL) is declared",
+    ]);
+    let project = Project::new();
+    project.replace(
+        "io.toml",
+        "retain = [\"CONFIG0.RES0.TANK0.COUNTED.CV\"]",
+        "retain = 3",
+    );
+    project.refused(&["\"retain\" is no list of names"]);
+    let project = Project::new();
+    project.remove("VARIABLES.csv");
+    project.refused(&["VARIABLES.csv cannot be read", "leave \"retain\" out"]);
+}
+
+fn a_variable_that_is_not_what_the_list_says_is_found_by_the_compiler() {
+    let project = Project::new();
+    project.replace("VARIABLES.csv", "COUNTED.CV;INT;", "COUNTED.CV;DINT;");
+    project.refused(&[
+        "CONFIG0.RES0.TANK0.COUNTED.CV is no DINT",
+        "generate the project's C",
+    ]);
+    let project = Project::new();
+    project.replace("VARIABLES.csv", "COUNTED.CV;INT;", "COUNTED.CX;INT;");
+    project.refused(&["are not what VARIABLES.csv says of them", "COUNTED"]);
+}
+
 fn an_older_executable_stays_if_the_new_one_cannot_be_built() {
     let project = Project::new();
     let before = built(&project).hash;
@@ -429,5 +567,8 @@ tests_and_programs!(
     a_compiler_that_is_missing_is_named_with_the_remedy,
     a_folder_that_is_no_project_is_refused_with_what_it_lacks,
     located_variables_without_a_place_or_with_two_are_refused,
+    another_version_goes_on_with_what_is_retained_and_begins_the_rest_anew,
+    what_cannot_be_retained_is_refused_with_everything_else_at_once,
+    a_variable_that_is_not_what_the_list_says_is_found_by_the_compiler,
     an_older_executable_stays_if_the_new_one_cannot_be_built,
 );

@@ -4,6 +4,7 @@
 use bumpless_base::{Counters, Epoch, Instant, NodeId};
 use bumpless_config as config;
 use bumpless_controller::executor::{Answer, CycleMachine, Need, Resumed};
+use bumpless_controller::retain::Record;
 use bumpless_controller::state::{Envelope, Progress};
 use bumpless_controller::{CycleReport, Replication, StateInfo, TransferOutcome};
 use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
@@ -91,6 +92,9 @@ impl Replication for WatchedChannel {
     }
     fn read_restored(&mut self, at: Instant, load: &mut dyn FnMut(&[u8])) -> bool {
         self.inner.read_restored(at, load)
+    }
+    fn read_retained(&mut self, take: &mut dyn FnMut(Progress, Record<'_>)) -> bool {
+        self.inner.read_retained(take)
     }
     fn keep_received(&mut self) {
         self.inner.keep_received();

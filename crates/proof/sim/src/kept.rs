@@ -3,6 +3,7 @@
 
 use bumpless_base::Instant;
 use bumpless_config::{Application, Config};
+use bumpless_controller::retain::Table;
 use bumpless_node::persist::format::encode;
 use bumpless_node::persist::identity::Identity;
 use bumpless_node::persist::restore::judge;
@@ -47,7 +48,8 @@ impl StateDisk {
         };
         let bytes = self.0.get(index).and_then(Option::as_ref);
         let pair = config.pair_id();
-        let restored = bytes.and_then(|bytes| judge(bytes, (pair, settings), EPOCH + now).ok());
+        let restored =
+            bytes.and_then(|bytes| judge(bytes, (pair, settings), EPOCH + now).state.ok());
         let restored = restored.map(|restored| {
             let until = local + restored.usable_for;
             (restored, until)
@@ -64,13 +66,13 @@ impl StateDisk {
         Opened {
             keeper: Some(keeper),
             saver: Some(Saver {
-                identity: Identity::new(pair, settings),
+                identity: Identity::new(pair, settings, Table::default()),
                 outlet,
             }),
             found: restored.map(|(restored, usable_until)| Found {
                 place,
                 epoch: restored.progress.epoch,
-                usable_until,
+                usable_until: Some(usable_until),
             }),
         }
     }
@@ -83,7 +85,10 @@ impl StateDisk {
         if self.0.len() <= index {
             self.0.resize(index + 1, None);
         }
-        let file = saver.identity.file(&copy, (local, EPOCH + now));
+        let mut record = Vec::new();
+        let file = saver
+            .identity
+            .file(&copy, (local, EPOCH + now), &mut record);
         if let (Some(file), Some(place)) = (file, self.0.get_mut(index)) {
             encode(&file, place.get_or_insert_default());
         }

@@ -13,7 +13,8 @@ use crate::output::{self, Failure, Outcome};
 /// Build a PLC program for the pair from the C that MATIEC (OpenPLC, Beremiz) generates
 ///
 /// DIR has Config0.c, Res0.c, POUS.c, LOCATED_VARIABLES.h and, in `lib`, MATIEC's headers. `io.toml` in it says which located
-/// variable is which input or output; without it their order is that of the addresses. Copy the executable to both
+/// variable is which input or output, without it their order is that of the addresses, and which variables are retained
+/// (by their names in VARIABLES.csv). Copy the executable to both
 /// computers: only the same one can go on from its states.
 #[derive(Debug, Args)]
 pub struct Build {
@@ -98,6 +99,10 @@ fn as_json(built: &Built) -> Value {
         "state_bytes": built.state_len,
         "inputs": values(&built.inputs),
         "outputs": values(&built.outputs),
+        "retained": built.retained.iter().map(|it| json!({
+            "name": it.name,
+            "type": it.of,
+        })).collect::<Vec<_>>(),
         "self_contained": built.self_contained,
         "tasks": built.tasks.iter().map(|task| json!({
             "name": task.name,
@@ -139,7 +144,7 @@ fn as_text(built: &Built) -> String {
         }
     };
     format!(
-        "{}\n  sha256   {}\n  period   {} ms\n  tasks    {}\n  state    {} bytes\n  inputs   {}\n  outputs  {}{left_out}{libraries}\n\
+        "{}\n  sha256   {}\n  period   {} ms\n  tasks    {}\n  state    {} bytes\n  inputs   {}\n  outputs  {}\n  retained {}{left_out}{libraries}\n\
          Copy it to both computers as it is: only the same file goes on from its states.",
         built.output.display(),
         built.hash,
@@ -148,5 +153,17 @@ fn as_text(built: &Built) -> String {
         built.state_len,
         values(&built.inputs),
         values(&built.outputs),
+        retained(built),
     )
+}
+
+fn retained(built: &Built) -> String {
+    let each = built
+        .retained
+        .iter()
+        .map(|it| format!("{} {}", it.name, it.of));
+    match built.retained.is_empty() {
+        true => "none".into(),
+        false => each.collect::<Vec<_>>().join(", "),
+    }
 }

@@ -43,6 +43,10 @@ impl Verdict<'_> {
             "sha256": self.subject.sha256().to_string(),
             "inputs": report.inputs,
             "outputs": report.outputs,
+            "retained": self.subject.retained().iter().map(|it| json!({
+                "name": it.name,
+                "type": it.of,
+            })).collect::<Vec<_>>(),
             "period_ns": self.subject.period().as_nanos(),
             "seed": self.seed,
             "cycles": report.cycles,
@@ -107,6 +111,13 @@ impl Verdict<'_> {
         ));
         if report.cycles > 0 {
             lines.extend(self.measured());
+        }
+        let retained = self.subject.retained().iter();
+        let retained: Vec<_> = retained
+            .map(|it| format!("{} {}", it.name, it.of))
+            .collect();
+        if !retained.is_empty() {
+            lines.push(format!("  retained  {}", retained.join(", ")));
         }
         lines.join("\n")
     }

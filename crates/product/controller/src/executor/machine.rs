@@ -9,10 +9,12 @@ mod committed;
 mod copy_out;
 mod program;
 mod record;
+mod retention;
 mod tenure;
 
 use committed::Committed;
 use record::ProgramRecord;
+use retention::Retention;
 use tenure::Tenure;
 
 use super::{
@@ -135,6 +137,8 @@ pub struct CycleMachine<R, G, O> {
     /// What a failed execution goes back to; `None`: the application never fails.
     committed: Option<Committed>,
     record: ProgramRecord,
+    /// What of its state outlives it; `None`: nothing.
+    retention: Option<Retention>,
     /// The program was stopped for so long that its state may not be gone on from.
     outlived: bool,
     /// In this cycle the safe values are written, since the program has stopped for this.
@@ -172,6 +176,7 @@ where
         Self {
             settings,
             committed: Committed::of(application.as_ref()),
+            retention: Retention::of(application.as_ref()),
             application,
             record: ProgramRecord::default(),
             outlived: false,

@@ -4,6 +4,9 @@ pub use bumpless_base::Role;
 use bumpless_base::{Counters, Epoch, Instant};
 pub use bumpless_base::{Permit, ProgramStanding, TransferOutcome};
 
+use crate::retain::Record;
+use crate::state::Progress;
+
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wake {
@@ -63,6 +66,12 @@ pub trait Replication {
     /// at `at`, and neither a state of a partner nor an own one has come since. It may
     /// lack outputs that were written later. Returns whether `load` was called.
     fn read_restored(&mut self, _at: Instant, _load: &mut dyn FnMut(&[u8])) -> bool {
+        false
+    }
+
+    /// Shows the record of retained variables that an earlier process of this node has left on disk, however old, and
+    /// how far its state had come. Returns whether `take` was called.
+    fn read_retained(&mut self, _take: &mut dyn FnMut(Progress, Record<'_>)) -> bool {
         false
     }
 

@@ -1,6 +1,8 @@
 //! What an executor reports about each cycle.
 
 use super::ports::{Role, TransferOutcome};
+use crate::retain::Applied;
+use crate::state::Progress;
 use crate::{FieldError, LoadError, ProgramFault};
 use bumpless_base::{Duration, Epoch, Instant};
 
@@ -83,6 +85,26 @@ pub enum Resumed {
     ColdStart,
 }
 
+/// Where the values of retained variables came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RetainedFrom {
+    /// A state that was in this node's memory, its own or one of the partner's.
+    Memory,
+    /// The record that an earlier process of this node has left on disk.
+    Disk,
+}
+
+/// What an application that began from its initial state has kept of an earlier one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RetainedReport {
+    /// Where the values came from.
+    pub from: RetainedFrom,
+    /// How far the state had come of which they are.
+    pub progress: Progress,
+    /// What became of them.
+    pub applied: Applied,
+}
+
 /// An execution that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailedExecution {
@@ -140,6 +162,8 @@ pub struct CycleReport {
     pub skipped: u64,
     /// In the first cycle as primary: with what it began.
     pub resumed: Option<Resumed>,
+    /// It began from the initial state, but for these retained variables.
+    pub retained: Option<RetainedReport>,
     /// Field devices that did not answer the last request of the cycle, a bit for each by position.
     pub silent_devices: u64,
     /// An execution failed in this cycle, or is not tried again as was said of it.
@@ -166,6 +190,7 @@ impl CycleReport {
             ended: started,
             skipped: 0,
             resumed: None,
+            retained: None,
             silent_devices: 0,
             program_fault: None,
             outcome: Outcome::Idle,

@@ -4,6 +4,7 @@ mod commit;
 mod failures;
 mod programs;
 mod restored;
+mod retained;
 mod starved;
 mod tuning;
 mod world;

@@ -124,6 +124,7 @@ pub(super) fn open(
         },
         period: told.period.or(named.period).unwrap_or(Named::PERIOD),
         suspects,
+        retained: Vec::new(),
         maker: Maker::Process(Process {
             started,
             limits,

@@ -56,6 +56,7 @@ pub(super) fn open(named: Named, sha256: Hash) -> Result<Subject, Unfit> {
         shape,
         period,
         suspects: Vec::new(),
+        retained: Vec::new(),
         maker: Maker::Wasm(maker),
         named,
     })

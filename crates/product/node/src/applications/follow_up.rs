@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use bumpless_base::{Counters, Instant};
-use bumpless_controller::executor::{FailedExecution, HoldCause, Outcome, Resumed, Then};
+use bumpless_controller::executor::{
+    FailedExecution, HoldCause, Outcome, Resumed, RetainedFrom, RetainedReport, Then,
+};
 use bumpless_controller::{CycleReport, FieldError, FieldErrorKind};
 use bumpless_mailbox::{ApplicationMailbox, PublishedPermit};
 
-use crate::counter_board::{CounterBoard, ProgramNote};
+use crate::counter_board::{CounterBoard, ProgramNote, RetainedNote};
 use crate::event::{NodeEvent, OutputOutcome};
 use crate::executor::Environment;
 use crate::log::EventSink;
@@ -27,6 +29,8 @@ pub struct FollowUp<E> {
     environment: E,
     /// How the program failed, not shown yet.
     unshown: Option<ProgramNote>,
+    /// What was kept at a cold start, not shown yet.
+    unshown_retained: Option<RetainedNote>,
 }
 
 impl<E: Environment> FollowUp<E> {
@@ -44,6 +48,7 @@ impl<E: Environment> FollowUp<E> {
             reporter,
             environment,
             unshown: None,
+            unshown_retained: None,
         }
     }
 
@@ -55,6 +60,7 @@ impl<E: Environment> FollowUp<E> {
         self.board.store(counters);
         self.board.note_silent(report.silent_devices);
         self.show_fault(report);
+        self.show_retained(report);
         self.reporter.report(report);
     }
 }
@@ -74,6 +80,23 @@ impl<E> FollowUp<E> {
             && self.board.note_program(note)
         {
             self.unshown = None;
+        }
+    }
+
+    /// Shows what was kept at a cold start, likewise.
+    fn show_retained(&mut self, report: &CycleReport) {
+        if let Some(kept) = &report.retained {
+            self.unshown_retained = Some(RetainedNote {
+                at: report.ended,
+                what: ShortText::of(Describe(kept)),
+                taken: kept.applied.taken,
+                lacking: kept.applied.lacking(),
+            });
+        }
+        if let Some(note) = self.unshown_retained
+            && self.board.note_retained(note)
+        {
+            self.unshown_retained = None;
         }
     }
 }
@@ -101,6 +124,9 @@ impl Reporter {
     fn report(&mut self, report: &CycleReport) {
         if let Some(resumed) = report.resumed {
             self.notice("resumed", ShortText::of(Describe(resumed)), report.ended);
+        }
+        if let Some(kept) = &report.retained {
+            self.notice("retained", ShortText::of(Describe(kept)), report.ended);
         }
         if let Some(failed) = &report.program_fault {
             let cause = ShortText::of(Describe(failed));
@@ -231,6 +257,26 @@ impl std::fmt::Display for Describe<Resumed> {
             }
             Resumed::ColdStart => f.write_str("starts from the initial state"),
         }
+    }
+}
+
+impl std::fmt::Display for Describe<&RetainedReport> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let RetainedReport {
+            from,
+            progress,
+            applied,
+        } = self.0;
+        let from = match from {
+            RetainedFrom::Memory => "memory",
+            RetainedFrom::Disk => "disk",
+        };
+        let (epoch, cycle) = (progress.epoch, progress.cycle);
+        // What does not fit comes last, since a long text is cut.
+        write!(
+            f,
+            "of cycle {cycle} of epoch {epoch}, from {from}: {applied}"
+        )
     }
 }
 

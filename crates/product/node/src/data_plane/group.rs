@@ -102,11 +102,13 @@ impl GroupRuntime {
     pub fn restore(
         &mut self,
         epoch: Epoch,
-        usable_until: Instant,
+        usable_until: Option<Instant>,
         redundancy: &mut Redundancy,
         now: Instant,
     ) {
-        self.members.note_restored(usable_until);
+        if let Some(until) = usable_until {
+            self.members.note_restored(until);
+        }
         redundancy.restore(self.id, epoch, now);
         self.tell_holding(redundancy, now);
     }

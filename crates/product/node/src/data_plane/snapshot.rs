@@ -108,6 +108,7 @@ impl<D: Drivers> DataPlane<D> {
             // What is there of a program's failure may be all that can be had of it at this moment.
             *application = ApplicationSnapshot {
                 program_fault: application.program_fault,
+                retained: application.retained,
                 ..ApplicationSnapshot::default()
             };
         }
@@ -122,6 +123,7 @@ impl<D: Drivers> DataPlane<D> {
                 program_stopped: stopped,
                 program_faults: channel.board.get(Counter::ProgramFaults),
                 program_fault: channel.board.program(shown.program_fault),
+                retained: channel.board.retained(shown.retained),
                 ..channel.snapshot
             };
         }

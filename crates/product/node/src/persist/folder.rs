@@ -136,6 +136,16 @@ impl Folder {
         }
     }
 
+    /// Has the content of a file that was refused kept aside, in place of the one that was refused before, and in its
+    /// place as well, until the first state takes that. Returns where it is aside; `None`: it is in its place alone.
+    pub fn keep_beside(&self, name: &str) -> Option<PathBuf> {
+        let path = self.file(name);
+        let aside = with(&path, REFUSED);
+        // It may be there, or not.
+        let _ = fs::remove_file(&aside);
+        fs::hard_link(&path, &aside).ok().map(|()| aside)
+    }
+
     /// Replaces the file called `name`: after a power failure at any moment it is the one before or this one, whole.
     ///
     /// # Errors

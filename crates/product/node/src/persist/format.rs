@@ -3,14 +3,19 @@
 //! [`parse`] is total over all inputs, and finds whatever was not written whole.
 
 use bumpless_base::Epoch;
+use bumpless_controller::retain::Record;
 use bumpless_controller::state::Progress;
 use crc::{CRC_64_XZ, Crc, Table};
 
 const MAGIC: [u8; 8] = *b"bumpless";
 /// The layout's version that is written and read.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
+/// The one before, which is read as well: it has no record of retained variables.
+const WITHOUT_RECORD: u16 = 1;
 /// Bytes before the application's name.
-const FIXED: usize = 48;
+const FIXED: usize = 52;
+/// Most bytes of a record of retained variables that are expected.
+const RECORD_MAX: usize = 1 << 20;
 /// Bytes of the check sequence at the end.
 const CHECK: usize = 8;
 /// Longest name of an application (C-6).
@@ -33,6 +38,8 @@ pub struct StateFile<'a> {
     pub published_ns: u64,
     /// The state as it was published, envelope included.
     pub state: &'a [u8],
+    /// The values of its retained variables.
+    pub retained: Record<'a>,
 }
 
 /// Why some bytes are no file of a state.
@@ -48,7 +55,7 @@ pub enum FormatError {
 
 /// The most bytes that the file of a state of up to `state_max` bytes has.
 pub const fn size_max(state_max: usize) -> usize {
-    FIXED + NAME_MAX + state_max + CHECK
+    FIXED + NAME_MAX + state_max + RECORD_MAX + CHECK
 }
 
 /// Writes `file` to `into`, whose memory is kept.
@@ -63,8 +70,10 @@ pub fn encode(file: &StateFile<'_>, into: &mut Vec<u8>) {
     into.extend(file.progress.cycle.to_be_bytes());
     into.extend(file.published_ns.to_be_bytes());
     into.extend((file.state.len() as u32).to_be_bytes());
+    into.extend((file.retained.bytes().len() as u32).to_be_bytes());
     into.extend(file.application.as_bytes());
     into.extend(file.state);
+    into.extend(file.retained.bytes());
     into.extend(CRC.checksum(into).to_be_bytes());
 }
 
@@ -79,13 +88,15 @@ pub fn parse(bytes: &[u8]) -> Result<StateFile<'_>, FormatError> {
     }
     let version = rest.take().map(u16::from_be_bytes);
     match version {
-        Some(VERSION) => parse_body(bytes, rest).ok_or(FormatError::Torn),
+        Some(version @ (VERSION | WITHOUT_RECORD)) => {
+            parse_body(bytes, rest, version == VERSION).ok_or(FormatError::Torn)
+        }
         Some(other) => Err(FormatError::Version(other)),
         None => Err(FormatError::Torn),
     }
 }
 
-fn parse_body<'a>(bytes: &'a [u8], mut rest: Rest<'a>) -> Option<StateFile<'a>> {
+fn parse_body<'a>(bytes: &'a [u8], mut rest: Rest<'a>, has_record: bool) -> Option<StateFile<'a>> {
     let (covered, check) = bytes.split_last_chunk::<CHECK>()?;
     if CRC.checksum(covered) != u64::from_be_bytes(*check) {
         return None;
@@ -97,8 +108,13 @@ fn parse_body<'a>(bytes: &'a [u8], mut rest: Rest<'a>) -> Option<StateFile<'a>> 
     let cycle = rest.take().map(u64::from_be_bytes)?;
     let published_ns = rest.take().map(u64::from_be_bytes)?;
     let state = rest.take().map(u32::from_be_bytes)?;
+    let retained = match has_record {
+        true => rest.take().map(u32::from_be_bytes)?,
+        false => 0,
+    };
     let application = str::from_utf8(rest.split(name)?).ok()?;
     let state = rest.split(usize::try_from(state).ok()?)?;
+    let retained = Record::parse(rest.split(usize::try_from(retained).ok()?)?)?;
     (rest.0.len() == CHECK).then_some(StateFile {
         pair,
         program,
@@ -109,6 +125,7 @@ fn parse_body<'a>(bytes: &'a [u8], mut rest: Rest<'a>) -> Option<StateFile<'a>> 
         },
         published_ns,
         state,
+        retained,
     })
 }
 

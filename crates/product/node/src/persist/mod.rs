@@ -15,17 +15,22 @@ use std::sync::{Arc, Mutex};
 
 use bumpless_base::{Epoch, Instant, NodeId};
 use bumpless_config::{self as config, Config};
+use bumpless_controller::retain::{Applied, Record, Table};
 use bumpless_net_linux::Clock;
 
 use self::folder::{Folder, FolderError};
 use self::identity::Identity;
-use self::restore::{Refusal, Restored, judge};
+use self::restore::{Judged, LeftRecord, Refusal, Restored, judge};
 pub use self::way::Keeper;
 use self::way::{Bell, way};
 use self::writer::{Client, wall_ns};
 pub use self::writer::{RunningWriter, Tellers};
 use crate::RunError;
+use crate::program;
 use crate::wiring::Wiring;
+
+/// Files up to this size are looked into, whatever the application's own states may have.
+const OTHERS_MAX: usize = 64 << 20;
 
 /// A state that an earlier process of this node has left, as the roles have to know of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,13 +39,14 @@ pub struct Found {
     pub place: usize,
     /// Epoch in which the state's cycle ran.
     pub epoch: Epoch,
-    /// Until when it may be gone on from.
-    pub usable_until: Instant,
+    /// Until when it may be gone on from; `None`: only its retained variables are of use.
+    pub usable_until: Option<Instant>,
 }
 
 /// What was found of one application.
 struct Left {
     restored: Option<(Restored, Instant)>,
+    retained: Option<LeftRecord>,
     refused: Option<String>,
 }
 
@@ -88,40 +94,62 @@ impl Disk {
 
     fn look_for(&mut self, place: usize, application: &config::Application) {
         let file = file_name(&self.prefix, &application.name);
-        let most = format::size_max(application.state_max as usize);
-        let bytes = self.folder.read(&file, most);
-        let judged = match bytes {
+        // Another version of the program may have had a larger state, and what it retained is of use.
+        let most = format::size_max(application.state_max as usize).max(OTHERS_MAX);
+        let Judged { state, retained } = match self.folder.read(&file, most) {
             Ok(None) => return,
             Ok(Some(bytes)) => judge(&bytes, (self.pair, application), wall_ns()),
-            Err(error) => Err(Refusal::Unreadable(error.to_string())),
+            Err(error) => Judged::refused(Refusal::Unreadable(error.to_string())),
         };
-        let left = match judged {
-            Ok(restored) => {
-                let usable_until = Clock.now() + restored.usable_for;
-                self.found.push(Found {
-                    place,
-                    epoch: restored.progress.epoch,
-                    usable_until,
-                });
-                Left {
-                    restored: Some((restored, usable_until)),
-                    refused: None,
-                }
-            }
-            Err(refusal) => Left {
-                restored: None,
-                refused: Some(self.refuse(&file, &application.name, &refusal)),
-            },
+        let table = retained_of(application);
+        let retained = retained.filter(|_| !table.is_empty());
+        let progress = match (&state, &retained) {
+            (Ok(restored), _) => Some(restored.progress),
+            (Err(_), left) => left.as_ref().map(|left| left.progress),
+        };
+        let usable_until = state.as_ref().ok().map(|it| Clock.now() + it.usable_for);
+        self.found.extend(progress.map(|progress| Found {
+            place,
+            epoch: progress.epoch,
+            usable_until,
+        }));
+        let refused = state.as_ref().err().map(|refusal| {
+            let applied = retained.as_ref().and_then(|left| {
+                let record = Record::parse(&left.record)?;
+                // Only what fits is of interest here.
+                Some(table.apply(record, &mut vec![0; application.state_max as usize]))
+            });
+            self.refuse(&file, &application.name, (refusal, applied.as_ref()))
+        });
+        let left = Left {
+            restored: state.ok().zip(usable_until),
+            retained,
+            refused,
         };
         self.left.insert(application.name.clone(), left);
     }
 
-    fn refuse(&self, file: &str, application: &str, refusal: &Refusal) -> String {
+    /// `retained`: what becomes of what is retained in it, where the program begins anew.
+    fn refuse(
+        &self,
+        file: &str,
+        application: &str,
+        (refusal, retained): (&Refusal, Option<&Applied>),
+    ) -> String {
         let place = self.folder.file(file);
-        let aside = self.folder.put_aside(file);
-        let kept = match aside == place {
-            true => "it stays until the first new state takes its place".to_owned(),
-            false => format!("it was put aside as {}", aside.display()),
+        let stays = "it stays until the first new state takes its place";
+        let kept = if let Some(applied) = retained {
+            let aside = self.folder.keep_beside(file);
+            let aside = aside.map(|aside| format!(", and as {}", aside.display()));
+            format!(
+                "where the program begins anew, {applied}; {stays}{}",
+                aside.unwrap_or_default()
+            )
+        } else {
+            match self.folder.put_aside(file) {
+                aside if aside == place => stays.to_owned(),
+                aside => format!("it was put aside as {}", aside.display()),
+            }
         };
         format!(
             "the state of '{application}' on disk is not gone on from: {}: {refusal}; {kept}",
@@ -175,7 +203,9 @@ impl Keeping {
         let every = settings.persist?;
         let name = &settings.name;
         let left = self.left.lock().ok().and_then(|mut left| left.remove(name));
-        let (restored, refused) = left.map_or((None, None), |left| (left.restored, left.refused));
+        let (restored, retained, refused) = left.map_or((None, None, None), |left| {
+            (left.restored, left.retained, left.refused)
+        });
         let restored = restored
             .as_ref()
             .map(|(restored, until)| (&restored.state[..], *until));
@@ -183,14 +213,19 @@ impl Keeping {
         let client = Client {
             application,
             file: file_name(&self.prefix, name),
-            identity: Identity::new(self.pair, settings),
+            identity: Identity::new(self.pair, settings, retained_of(settings)),
             outlet,
             refused,
         };
         // The thread ends after all executors.
         let _ = self.clients.send(client);
-        Some(keeper)
+        Some(keeper.retaining(retained))
     }
+}
+
+/// What the application retains. Where that cannot be told, it does not start either, and says why.
+fn retained_of(settings: &config::Application) -> Table {
+    program::retained(settings).unwrap_or_default()
 }
 
 fn file_name(prefix: &str, application: &str) -> String {

@@ -7,7 +7,7 @@ use bumpless_config as config;
 use bumpless_controller::Application;
 use bumpless_controller::state::{Envelope, Progress};
 
-use super::format::{FormatError, VERSION, parse};
+use super::format::{FormatError, StateFile, VERSION, parse};
 use crate::program::build;
 
 /// A file may be so much younger than the clock says: the clock may have been set since.
@@ -22,6 +22,34 @@ pub struct Restored {
     pub progress: Progress,
     /// For how much longer it is young enough.
     pub usable_for: Duration,
+}
+
+/// The retained variables that a file holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftRecord {
+    /// How far the state had come of which they are.
+    pub progress: Progress,
+    /// Their record.
+    pub record: Vec<u8>,
+}
+
+/// What a file is good for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Judged {
+    /// The state, or why it is not gone on from.
+    pub state: Result<Restored, Refusal>,
+    /// What is retained of it, however old it is and whatever version of the program it is of (K-16).
+    pub retained: Option<LeftRecord>,
+}
+
+impl Judged {
+    /// Nothing is made of it.
+    pub const fn refused(refusal: Refusal) -> Self {
+        Self {
+            state: Err(refusal),
+            retained: None,
+        }
+    }
 }
 
 /// Why a file is not gone on from.
@@ -62,7 +90,7 @@ impl fmt::Display for Refusal {
             Self::Version(found) => {
                 write!(
                     f,
-                    "unknown version {found} of its layout; this program reads {VERSION}"
+                    "unknown version {found} of its layout; this program reads 1 to {VERSION}"
                 )
             }
             Self::Torn => f.write_str("torn: it was not written whole, or has changed since"),
@@ -90,14 +118,26 @@ impl fmt::Display for Refusal {
 }
 
 /// Judges the file of the application `settings` of `pair`, at `wall_ns` since 1970.
-///
-/// # Errors
-/// Why it is not gone on from.
-pub fn judge(
-    bytes: &[u8],
+pub fn judge(bytes: &[u8], (pair, settings): (u32, &config::Application), wall_ns: u64) -> Judged {
+    let file = match own(bytes, (pair, settings)) {
+        Ok(file) => file,
+        Err(refusal) => return Judged::refused(refusal),
+    };
+    let retained = (!file.retained.is_empty()).then(|| LeftRecord {
+        progress: file.progress,
+        record: file.retained.bytes().to_vec(),
+    });
+    Judged {
+        state: restored(&file, settings, wall_ns),
+        retained,
+    }
+}
+
+/// The file, if it is whole and one of this application.
+fn own<'a>(
+    bytes: &'a [u8],
     (pair, settings): (u32, &config::Application),
-    wall_ns: u64,
-) -> Result<Restored, Refusal> {
+) -> Result<StateFile<'a>, Refusal> {
     let file = parse(bytes).map_err(|error| match error {
         FormatError::Foreign => Refusal::NoState,
         FormatError::Version(version) => Refusal::Version(version),
@@ -109,6 +149,14 @@ pub fn judge(
     if file.application != settings.name {
         return Err(Refusal::OtherApplication(file.application.to_owned()));
     }
+    Ok(file)
+}
+
+fn restored(
+    file: &StateFile<'_>,
+    settings: &config::Application,
+    wall_ns: u64,
+) -> Result<Restored, Refusal> {
     if file.program != settings.program() {
         return Err(Refusal::OtherProgram);
     }

@@ -10,6 +10,10 @@ use std::thread::Thread;
 
 use bumpless_atomic_box::AtomicBox;
 use bumpless_base::{Duration, Instant};
+use bumpless_controller::retain::Record;
+use bumpless_controller::state::Progress;
+
+use super::restore::LeftRecord;
 
 /// A state on its way.
 pub struct StateCopy {
@@ -76,6 +80,8 @@ pub struct Keeper {
     restored_until: Option<Instant>,
     /// Transfer cycle of the received state that was kept last.
     received: Option<u32>,
+    /// The retained variables that an earlier process has left.
+    retained: Option<LeftRecord>,
 }
 
 /// The end of the thread that writes.
@@ -104,11 +110,24 @@ pub fn way(
         due: Instant::ZERO,
         restored_until: restored.map(|(_, until)| until),
         received: None,
+        retained: None,
     };
     (keeper, Outlet(way))
 }
 
 impl Keeper {
+    /// With the retained variables that an earlier process has left.
+    pub fn retaining(mut self, left: Option<LeftRecord>) -> Self {
+        self.retained = left;
+        self
+    }
+
+    /// The retained variables that an earlier process has left, and how far their state had come.
+    pub fn retained(&self) -> Option<(Progress, Record<'_>)> {
+        let left = self.retained.as_ref()?;
+        Some((left.progress, Record::parse(&left.record)?))
+    }
+
     /// At most one state in so long from here on.
     pub fn set_every(&mut self, every: Duration) {
         self.every = every;

@@ -71,6 +71,8 @@ struct Served {
     retry_at: Instant,
     /// What status says of it.
     trouble: Option<String>,
+    /// What is retained of the state that is written; its memory is kept.
+    record: Vec<u8>,
 }
 
 /// The thread while it runs. Dropped, it writes what waits, and ends.
@@ -155,6 +157,7 @@ impl Writer {
             unsaved: None,
             retry_at: Instant::ZERO,
             trouble: None,
+            record: Vec::new(),
         };
         self.served.extend(self.clients.try_iter().map(served));
         let mut at = 0;
@@ -190,7 +193,9 @@ impl Served {
             return;
         };
         let client = &self.client;
-        let file = client.identity.file(&copy, (Clock.now(), wall_ns()));
+        let file = client
+            .identity
+            .file(&copy, (Clock.now(), wall_ns()), &mut self.record);
         let result = file.map(|file| {
             encode(&file, bytes);
             folder.replace(&client.file, bytes)

@@ -97,6 +97,8 @@ pub(super) struct Table {
 
 const DECLARATIONS: &str = "LOCATED_VARIABLES.h";
 const ORDER: &str = "io.toml";
+/// The list in it of what is retained.
+const RETAIN: &str = "retain";
 
 impl Table {
     pub fn read(project: &Path) -> Result<Self, BuildFault> {
@@ -196,13 +198,13 @@ impl Table {
             .map_err(|error| BuildFault::one(format!("{place}: {error}")))?;
         let mut problems = Vec::new();
         for (key, _) in document.iter() {
-            if key != "inputs" && key != "outputs" {
+            if !["inputs", "outputs", RETAIN].contains(&key) {
                 problems.push(format!(
-                    "{place}: {key:?} is unknown; the file has the lists \"inputs\" and \"outputs\""
+                    "{place}: {key:?} is unknown; the file has the lists \"inputs\", \"outputs\" and \"retain\""
                 ));
             }
         }
-        let mut arrange = |key: &str, declared: Vec<Located>| match addresses(document.get(key)) {
+        let mut arrange = |key: &str, declared: Vec<Located>| match strings(document.get(key)) {
             Some(wanted) => arranged(&wanted, declared, (place, key), &mut problems),
             None => {
                 problems.push(format!(
@@ -226,14 +228,31 @@ impl Table {
     }
 }
 
+/// The names that a project's `io.toml` has in `retain`, and the file. What cannot be read [`Table::read`] tells.
+///
+/// # Errors
+/// It is no list of names.
+pub(super) fn retain(project: &Path) -> Result<(Vec<String>, String), BuildFault> {
+    let file = project.join(ORDER);
+    let place = file.display().to_string();
+    let text = fs::read_to_string(&file).unwrap_or_default();
+    let document: DocumentMut = text.parse().unwrap_or_default();
+    match strings(document.get(RETAIN)) {
+        Some(names) => Ok((names, place)),
+        None => Err(BuildFault::one(format!(
+            "{place}: \"retain\" is no list of names, as in retain = [\"CONFIG0.RES0.TANK0.COUNT\"]"
+        ))),
+    }
+}
+
 /// What stands between the parentheses of a declaration.
 fn declaration(line: &str) -> Option<&str> {
     let inner = line.trim().strip_prefix("__LOCATED_VAR")?.trim_start();
     inner.strip_prefix('(')?.split(')').next()
 }
 
-/// A list of addresses; one that is not there is empty.
-fn addresses(item: Option<&Item>) -> Option<Vec<String>> {
+/// A list of texts; one that is not there is empty.
+fn strings(item: Option<&Item>) -> Option<Vec<String>> {
     let Some(item) = item else {
         return Some(Vec::new());
     };

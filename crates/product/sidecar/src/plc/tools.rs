@@ -85,13 +85,7 @@ impl<'a> Tools<'a> {
     /// Compiles a file of the project.
     pub fn compile_generated(&self, source: &str) -> Result<PathBuf, BuildFault> {
         let object = self.place.join(format!("user-{source}.o"));
-        let mut command = Command::new(&self.options.compiler);
-        command.args(ALWAYS).args(GENERATED);
-        command.arg("-I").arg(self.project);
-        command.arg("-I").arg(self.project.join("lib"));
-        for folder in &self.options.includes {
-            command.arg("-I").arg(folder);
-        }
+        let mut command = self.for_project();
         command
             .arg("-c")
             .arg(self.project.join(source))
@@ -112,6 +106,34 @@ impl<'a> Tools<'a> {
             self.project.join(source).display(),
             said.trim_end()
         )))
+    }
+
+    /// Compiles a file that is made for the project, and takes its headers.
+    pub fn compile_beside(&self, source: &str) -> Result<PathBuf, BuildFault> {
+        let object = self.place.join(format!("{source}.o"));
+        let mut command = self.for_project();
+        command.arg("-c").arg(self.place.join(source));
+        let output = self.run(command.arg("-o").arg(&object))?;
+        if output.status.success() {
+            return Ok(object);
+        }
+        Err(BuildFault::one(format!(
+            "the variables in \"retain\" of io.toml are not what VARIABLES.csv says of them; generate the project's C and \
+             that file again, together:\n{}",
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        )))
+    }
+
+    /// The compiler as it is called for what takes the project's headers.
+    fn for_project(&self) -> Command {
+        let mut command = Command::new(&self.options.compiler);
+        command.args(ALWAYS).args(GENERATED);
+        command.arg("-I").arg(self.project);
+        command.arg("-I").arg(self.project.join("lib"));
+        for folder in &self.options.includes {
+            command.arg("-I").arg(folder);
+        }
+        command
     }
 
     /// Compiles a file of ours.
@@ -154,9 +176,9 @@ impl<'a> Tools<'a> {
     }
 
     /// Links the executable, and says whether it is self-contained: it is where the system has the libraries for that.
-    pub fn link(&self, gathered: &Path) -> Result<(PathBuf, bool), BuildFault> {
+    pub fn link(&self, objects: &[PathBuf]) -> Result<(PathBuf, bool), BuildFault> {
         let executable = self.place.join("program");
-        let mut objects = vec![gathered.to_owned()];
+        let mut objects = objects.to_vec();
         for source in ["bumpless.c", "plc.c", "table.c"] {
             objects.push(self.compile(source)?);
         }

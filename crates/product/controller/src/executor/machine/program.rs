@@ -4,6 +4,7 @@ use bumpless_base::{Counter, Counters, Duration, Instant};
 
 use super::committed::Committed;
 use super::record::{ProgramRecord, Reaction};
+use super::retention::Retention;
 use super::tenure::Tenure;
 use super::{CycleMachine, Phase};
 use crate::executor::{
@@ -144,7 +145,8 @@ where
                 reason: "it failed although it says that it cannot; this is a defect of its host",
             });
         };
-        if self.progress.is_some() {
+        // What is retained is in the copy of what was begun with, and not in the initial state.
+        if self.progress.is_some() || self.retention.is_some() {
             return committed.restore(self.application.as_mut(), &mut self.outputs);
         }
         // Nothing was executed yet: a successor begins where this one did.
@@ -260,6 +262,8 @@ where
     /// Another program, or another life of it, has taken the place of the one that was there.
     pub(in crate::executor) fn program_exchanged(&mut self) {
         self.committed = Committed::of(self.application.as_ref());
+        let before = self.retention.take();
+        self.retention = Retention::of(self.application.as_ref()).map(|it| it.after(before));
         if let (Some(committed), Some(_)) = (&mut self.committed, self.progress) {
             committed.take(self.application.as_ref(), &self.outputs);
         }

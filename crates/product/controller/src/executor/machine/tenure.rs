@@ -193,9 +193,7 @@ where
         if let Some(Progress { epoch, cycle }) = self.load_restored(at, own) {
             return Ok(Resumed::Restored { epoch, cycle });
         }
-        self.progress = None;
-        self.application.reset();
-        self.outputs.fill(0.0);
+        self.begin_anew(own);
         Ok(Resumed::ColdStart)
     }
 

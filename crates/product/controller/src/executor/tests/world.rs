@@ -1,6 +1,8 @@
 //! A world in simulated time with every port of an executor in it.
 
 use crate::executor::*;
+use crate::retain::{Record, Retained, Table};
+use crate::state::Progress;
 use crate::state::{encode_envelope, envelope_len};
 use crate::{Application, FieldIo};
 use crate::{CycleContext, FieldError, FieldErrorKind, FieldSample, LoadError, OutputStamp};
@@ -56,6 +58,10 @@ pub struct State {
     pub received: Option<Vec<u8>>,
     /// What lies on disk, and until when it may be gone on from.
     pub restored: Option<(Vec<u8>, Instant)>,
+    /// The record that lies on disk, and how far its state had come.
+    pub record: Option<(Progress, Vec<u8>)>,
+    /// Whether the program retains its sum.
+    pub retains: bool,
     /// How often a backup's cycle kept what has come.
     pub kept: u64,
     pub input: Result<f64, FieldErrorKind>,
@@ -137,6 +143,8 @@ impl World {
             fates: Vec::new(),
             received: None,
             restored: None,
+            record: None,
+            retains: false,
             kept: 0,
             input: Ok(0.0),
             write_error: None,
@@ -304,6 +312,13 @@ impl Replication for World {
         let young = restored.filter(|(_, until)| at < *until);
         young.inspect(|(state, _)| load(state)).is_some()
     }
+    fn read_retained(&mut self, take: &mut dyn FnMut(Progress, Record<'_>)) -> bool {
+        let record = self.lock().record.clone();
+        let shown = record
+            .as_ref()
+            .and_then(|(at, it)| Record::parse(it).map(|it| take(*at, it)));
+        shown.is_some()
+    }
     fn keep_received(&mut self) {
         self.lock().kept += 1;
     }
@@ -372,6 +387,7 @@ impl FieldIo for World {
 pub struct Accumulator {
     world: World,
     sum: f64,
+    retained: Option<Table>,
 }
 
 impl Application for Accumulator {
@@ -406,6 +422,9 @@ impl Application for Accumulator {
             false => Ok(()),
         }
     }
+    fn retained(&self) -> Option<&Table> {
+        self.retained.as_ref()
+    }
     fn state_size_max(&self) -> usize {
         8
     }
@@ -438,7 +457,19 @@ pub fn accumulator(world: &World) -> Accumulator {
     Accumulator {
         world: world.clone(),
         sum: 0.0,
+        retained: world.lock().retains.then(|| sum_as("LREAL")),
     }
+}
+
+/// A table with the sum, called `SUM`, of this type.
+pub fn sum_as(of: &str) -> Table {
+    let sum = Retained {
+        name: "SUM".into(),
+        of: of.into(),
+        offset: 0,
+        len: 8,
+    };
+    Table::new(vec![sum], 8).unwrap()
 }
 
 /// A published state of the [`Accumulator`].

@@ -2,6 +2,8 @@
 
 use bumpless_base::Epoch;
 use bumpless_controller::executor::Role;
+use bumpless_controller::retain::Applied;
+use bumpless_controller::state::Progress;
 use serde_json::Value;
 
 use super::*;
@@ -39,6 +41,7 @@ fn report(role: Role, outcome: Outcome) -> CycleReport {
         ended: Instant::ZERO,
         skipped: 0,
         resumed: None,
+        retained: None,
         silent_devices: 0,
         program_fault: None,
         outcome,
@@ -76,4 +79,29 @@ fn a_backup_that_cannot_reach_the_device_says_so_once_and_of_no_output() {
     assert_eq!(events, ["field_unreachable"; 2]);
     assert_eq!(lines[0]["application"], "tank");
     assert!(lines[0]["cause"].as_str().unwrap().contains("127.0.0.1"));
+}
+
+#[test]
+fn what_was_kept_at_a_cold_start_is_told_with_what_was_not() {
+    let applied = Applied {
+        taken: 2,
+        unknown: vec!["OLD".into()],
+        ..Applied::default()
+    };
+    let progress = Progress {
+        epoch: Epoch(3),
+        cycle: 41,
+    };
+    let lines = told(&[CycleReport {
+        retained: Some(RetainedReport {
+            from: RetainedFrom::Disk,
+            progress,
+            applied,
+        }),
+        ..report(Role::Primary, Outcome::Written)
+    }]);
+    assert_eq!(lines[0]["event"], "retained");
+    assert_eq!(lines[0]["application"], "tank");
+    let cause = "of cycle 41 of epoch 3, from disk: 2 retained, 1 no longer there: OLD";
+    assert_eq!(lines[0]["cause"], cause);
 }

@@ -140,3 +140,17 @@ fn what_is_no_regular_file_is_not_waited_for() {
     let error = folder.read("b", 9).unwrap_err().to_string();
     assert!(error.contains("not a regular file"), "{error}");
 }
+
+#[test]
+fn a_file_that_is_kept_beside_is_in_its_place_until_the_next_one_takes_that() {
+    let (_directory, mut folder) = folder();
+    for content in [b"1", b"2"] {
+        folder.replace("a", content).unwrap();
+        let aside = folder.keep_beside("a").unwrap();
+        assert_eq!(names(&folder), ["a.state", "a.state.refused"]);
+        assert_eq!(folder.read("a", 100).unwrap().unwrap(), content);
+        folder.replace("a", b"next").unwrap();
+        assert_eq!(fs::read(aside).unwrap(), content);
+    }
+    assert_eq!(folder.keep_beside("nothing"), None);
+}

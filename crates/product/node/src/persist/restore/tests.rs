@@ -2,6 +2,8 @@ use super::*;
 use bumpless_config::Config;
 use bumpless_controller::state::encode_envelope;
 
+use bumpless_controller::retain::Record;
+
 use crate::persist::format::{StateFile, encode};
 
 const PAIR: u32 = 77;
@@ -43,6 +45,7 @@ fn file(settings: &config::Application, change: impl FnOnce(&mut StateFile<'_>))
         progress: PROGRESS,
         published_ns: PUBLISHED,
         state: &state,
+        retained: Record::parse(RECORD).unwrap(),
     };
     change(&mut file);
     let mut bytes = Vec::new();
@@ -51,9 +54,16 @@ fn file(settings: &config::Application, change: impl FnOnce(&mut StateFile<'_>))
 }
 
 fn judged(bytes: &[u8], age_ms: i64) -> Result<Restored, Refusal> {
+    judged_with_record(bytes, age_ms).state
+}
+
+fn judged_with_record(bytes: &[u8], age_ms: i64) -> Judged {
     let now = PUBLISHED.saturating_add_signed(age_ms * MS as i64);
     judge(bytes, (PAIR, &settings()), now)
 }
+
+/// One variable.
+const RECORD: &[u8] = b"\x05COUNT\x03INT\0\0\0\x02\x2a\0";
 
 fn refused(change: impl FnOnce(&mut StateFile<'_>)) -> Refusal {
     judged(&file(&settings(), change), 10).unwrap_err()
@@ -80,7 +90,7 @@ fn a_tuned_configuration_goes_on_from_it() {
     let bytes = file(&settings(), |_| {});
     let mut tuned = settings();
     tuned.period = tuned.period * 2;
-    assert!(judge(&bytes, (PAIR, &tuned), PUBLISHED).is_ok());
+    assert!(judge(&bytes, (PAIR, &tuned), PUBLISHED).state.is_ok());
 }
 
 #[test]
@@ -99,7 +109,7 @@ fn age_counts_to_the_millisecond() {
         Err(Refusal::Future(Duration::from_millis(1_001)))
     );
     assert!(matches!(
-        judge(&bytes, (PAIR, &settings()), 0),
+        judge(&bytes, (PAIR, &settings()), 0).state,
         Err(Refusal::Future(_))
     ));
 }
@@ -121,8 +131,8 @@ fn what_is_torn_or_of_another_version_or_no_state_is_refused_by_name() {
     assert_eq!(judged(&[], 10), Err(Refusal::NoState));
     assert_eq!(judged(b"[pair]\nname = 1", 10), Err(Refusal::NoState));
     let mut later = bytes.clone();
-    later[9] = 2;
-    assert_eq!(judged(&later, 10), Err(Refusal::Version(2)));
+    later[9] = 3;
+    assert_eq!(judged(&later, 10), Err(Refusal::Version(3)));
 }
 
 #[test]
@@ -133,6 +143,42 @@ fn what_the_application_does_not_take_is_refused_before_any_role_begins() {
     }
     let refusal = refused(|file| file.progress.cycle += 1);
     assert!(matches!(refusal, Refusal::Unloadable(_)), "{refusal}");
+}
+
+/// K-16: age and version of the program say nothing of what is retained; another pair or application, or a file that is
+/// not whole, do.
+#[test]
+fn what_is_retained_is_of_use_whatever_the_states_age_and_program_and_not_of_a_foreign_or_torn_file()
+ {
+    let left = Some(LeftRecord {
+        progress: PROGRESS,
+        record: RECORD.to_vec(),
+    });
+    let whole = file(&settings(), |_| {});
+    for age in [10, 5_000, 86_400_000, -86_400_000] {
+        assert_eq!(judged_with_record(&whole, age).retained, left, "{age}");
+    }
+    type Change = fn(&mut StateFile<'_>);
+    let of_use: [Change; 2] = [|it| it.program += 1, |it| it.state = &[1; 60]];
+    for change in of_use {
+        let judged = judged_with_record(&file(&settings(), change), 10);
+        assert!(judged.state.is_err());
+        assert_eq!(judged.retained, left);
+    }
+    let of_no_use: [Change; 3] = [
+        |it| it.pair += 1,
+        |it| it.application = "boiler",
+        |it| it.retained = Record::default(),
+    ];
+    for change in of_no_use {
+        assert_eq!(
+            judged_with_record(&file(&settings(), change), 10).retained,
+            None
+        );
+    }
+    for cut in [10, 60, whole.len() - 1] {
+        assert_eq!(judged_with_record(&whole[..cut], 10).retained, None);
+    }
 }
 
 #[test]

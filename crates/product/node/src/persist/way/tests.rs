@@ -119,3 +119,23 @@ fn a_state_that_is_too_long_is_cut_and_does_no_harm() {
     keeper.keep(&[3; SIZE + 9], at(1));
     assert_eq!(taken(&outlet), Some(vec![3; SIZE]));
 }
+
+#[test]
+fn the_record_that_an_earlier_process_left_outlasts_the_states_that_are_kept_since() {
+    let progress = Progress {
+        epoch: bumpless_base::Epoch(3),
+        cycle: 41,
+    };
+    let record = b"\x05COUNT\x03INT\0\0\0\x02\x2a\0".to_vec();
+    let (keeper, _outlet) = every(0);
+    assert_eq!(keeper.retained(), None);
+    let mut keeper = keeper.retaining(Some(LeftRecord {
+        progress,
+        record: record.clone(),
+    }));
+    keeper.keep(&[1], at(1));
+    assert_eq!(
+        keeper.retained(),
+        Some((progress, Record::parse(&record).unwrap()))
+    );
+}

@@ -1,0 +1,373 @@
+//! Retained variables (H-31): named in `io.toml`, known from what MATIEC lists in `VARIABLES.csv`, told by a table in the
+//! executable (H-32).
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use bumpless_controller::retain::Retained;
+
+use super::tools::STATE_ADDRESS;
+use super::{BuildFault, located};
+use crate::sidecar::HEAD;
+
+/// What stands in front of the table.
+const MARK: &[u8; 16] = b"BUMPLESSRETAINED";
+/// The table's version.
+const VERSION: u32 = 1;
+/// Bytes of one of its rows: address, length, type, name.
+const ROW: usize = 8 + 4 + OF + NAME;
+const OF: usize = 16;
+/// Longest name, bytes.
+const NAME: usize = 116;
+/// Most variables: a table that is believed has no more.
+const MOST: usize = 4096;
+
+const VARIABLES: &str = "VARIABLES.csv";
+
+/// Elementary types whose values mean the same in every process, with the bytes that they have.
+const TYPES: [(&str, u32); 21] = [
+    ("BOOL", 1),
+    ("SINT", 1),
+    ("INT", 2),
+    ("DINT", 4),
+    ("LINT", 8),
+    ("USINT", 1),
+    ("UINT", 2),
+    ("UDINT", 4),
+    ("ULINT", 8),
+    ("BYTE", 1),
+    ("WORD", 2),
+    ("DWORD", 4),
+    ("LWORD", 8),
+    ("REAL", 4),
+    ("LREAL", 8),
+    ("TIME", 16),
+    ("DATE", 16),
+    ("TOD", 16),
+    ("DT", 16),
+    ("TIME_OF_DAY", 16),
+    ("DATE_AND_TIME", 16),
+];
+
+fn size(of: &str) -> Option<u32> {
+    let found = TYPES.iter().find(|(name, _)| *name == of);
+    found.map(|(_, size)| *size)
+}
+
+/// A variable that is to be retained.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name, as `VARIABLES.csv` has it.
+    pub name: String,
+    /// Its type in IEC 61131-3.
+    pub of: String,
+    /// Bytes of its value.
+    pub len: u32,
+    /// The variable in C that it is, or is in.
+    symbol: String,
+    /// The program whose instance `symbol` is, and where in it the variable lies; `None`: `symbol` is the variable.
+    member: Option<(String, String)>,
+}
+
+/// What a project says of its variables.
+#[derive(Debug, Default)]
+struct Listed {
+    /// Type of each instance of a program, by its symbol in C.
+    programs: BTreeMap<String, String>,
+    /// By name: class, path in C, type.
+    variables: BTreeMap<String, (String, String, String)>,
+}
+
+impl Listed {
+    fn parse(text: &str) -> Self {
+        let (mut listed, mut section) = (Self::default(), 0);
+        for line in text.lines().map(str::trim) {
+            if line.starts_with("//") {
+                section += 1;
+                continue;
+            }
+            let fields: Vec<&str> = line.split(';').map(str::trim).collect();
+            match (section, &fields[..]) {
+                (1, [_, path, of, ..]) => {
+                    listed.programs.insert(in_c(path).0, (*of).to_owned());
+                }
+                (2, [_, class, name, path, of, ..]) => {
+                    let row = [class, path, of].map(|it| (*it).to_owned());
+                    listed.variables.insert((*name).to_owned(), row.into());
+                }
+                _ => {}
+            }
+        }
+        listed
+    }
+
+    fn find(&self, name: &str) -> Result<Variable, String> {
+        let Some((class, path, of)) = self.variables.get(name) else {
+            return Err(format!("is not in {VARIABLES}; {}", self.remedy(name)));
+        };
+        let located = "has an address, and lies where inputs and outputs do: copy it to a variable without AT, and retain that";
+        match class.as_str() {
+            "VAR" => {}
+            "IN" | "OUT" | "MEM" => return Err(located.into()),
+            "FB" => {
+                return Err(format!(
+                    "is an instance of {of}: name those of its variables that are to be retained"
+                ));
+            }
+            "EXT" => {
+                return Err("is VAR_EXTERNAL: name the global variable that it stands for".into());
+            }
+            other => {
+                return Err(format!(
+                    "is of the class {other}, which cannot be retained: name a variable (VAR)"
+                ));
+            }
+        }
+        let len = size(of).ok_or_else(|| {
+            format!(
+                "has the type {of}, which cannot be retained: only elementary numbers, bits, times and dates can; name its \
+                 elements one by one as variables of their own"
+            )
+        })?;
+        if name.len() > NAME {
+            return Err(format!(
+                "has a name of more than {NAME} bytes: name its instances shorter"
+            ));
+        }
+        let (symbol, member) = in_c(path);
+        let is_c =
+            |it: &str| !it.is_empty() && it.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric());
+        if !is_c(&symbol)
+            || !member
+                .split('.')
+                .all(|part| is_c(part) || member.is_empty())
+        {
+            return Err(format!("has the path {path:?}, which is no variable in C"));
+        }
+        let member = match (member.is_empty(), self.programs.get(&symbol)) {
+            (true, _) => None,
+            (false, Some(program)) if is_c(program) => Some((program.clone(), member)),
+            _ => {
+                return Err(format!(
+                    "lies in {symbol}, which is no instance of a program: retain a variable of a program, or a global one"
+                ));
+            }
+        };
+        Ok(Variable {
+            name: name.into(),
+            of: of.clone(),
+            len,
+            symbol,
+            member,
+        })
+    }
+
+    /// What to write in place of `name`.
+    fn remedy(&self, name: &str) -> String {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        let same = |it: &&String| {
+            it.rsplit('.')
+                .next()
+                .is_some_and(|it| it.eq_ignore_ascii_case(last))
+        };
+        let similar: Vec<&str> = self
+            .variables
+            .keys()
+            .filter(same)
+            .take(3)
+            .map(String::as_str)
+            .collect();
+        match similar.is_empty() {
+            true => "its third column has the names that can be retained".into(),
+            false => format!("is {} meant?", similar.join(" or ")),
+        }
+    }
+}
+
+/// From a path as `CONFIG0.RES0.TANK0.COUNTED.CV` to what MATIEC calls it in C: symbol and member.
+fn in_c(path: &str) -> (String, String) {
+    let mut parts = path.splitn(3, '.');
+    let first = parts.next().unwrap_or_default();
+    match (parts.next(), parts.next()) {
+        (Some(resource), Some(rest)) => {
+            let (instance, member) = rest.split_once('.').unwrap_or((rest, ""));
+            (format!("{resource}__{instance}"), member.to_owned())
+        }
+        (Some(global), None) => (format!("{first}__{global}"), String::new()),
+        _ => (first.to_owned(), String::new()),
+    }
+}
+
+/// The variables of `project` that its `io.toml` names.
+///
+/// # Errors
+/// All that is wrong with them.
+pub(super) fn find(project: &Path) -> Result<Vec<Variable>, BuildFault> {
+    let (names, place) = located::retain(project)?;
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let path = project.join(VARIABLES);
+    let text = fs::read_to_string(&path).map_err(|error| {
+        BuildFault::one(format!(
+            "{} cannot be read: {error}; the compiler of the editor generates it beside Config0.c, and \"retain\" in {place} \
+             names variables in it: put it in the folder, or leave \"retain\" out",
+            path.display()
+        ))
+    })?;
+    let listed = Listed::parse(&text);
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    for (index, name) in names.iter().enumerate() {
+        if names[..index].contains(name) {
+            problems.push(format!(
+                "{place}: {name} stands twice in \"retain\"; remove one"
+            ));
+            continue;
+        }
+        match listed.find(name) {
+            Ok(variable) => found.push(variable),
+            Err(problem) => problems.push(format!("{place}: {name} in \"retain\" {problem}")),
+        }
+    }
+    if found.len() > MOST {
+        problems.push(format!(
+            "{place}: \"retain\" has more than {MOST} variables; retain fewer"
+        ));
+    }
+    if !problems.is_empty() {
+        return Err(BuildFault(problems));
+    }
+    Ok(found)
+}
+
+/// The rows of the table in C.
+const ROWS: &str = "#include <stdint.h>
+struct bumpless_retained {
+	const volatile void *address;
+	uint32_t length;
+	char of[16], name[116];
+};
+";
+
+/// The table in C. The compiler checks that each variable has its type's length.
+pub(super) fn table(variables: &[Variable]) -> String {
+    let mut text = String::from(ROWS);
+    if variables.iter().any(|it| it.member.is_some()) {
+        text.push_str("#include \"POUS.h\"\n");
+    }
+    let mut declared = BTreeMap::new();
+    for it in variables {
+        declared.insert(&it.symbol, it.member.as_ref().map(|(program, _)| program));
+    }
+    for (symbol, program) in declared {
+        let _ = match program {
+            Some(program) => writeln!(text, "extern {program} {symbol};"),
+            None => writeln!(text, "extern char {symbol}[];"),
+        };
+    }
+    let mut rows = String::new();
+    for it in variables {
+        let (symbol, len) = (&it.symbol, it.len);
+        let address = match &it.member {
+            Some((_, member)) => {
+                let value = format!("{symbol}.{member}.value");
+                let _ = writeln!(
+                    text,
+                    "_Static_assert(sizeof {value} == {len}, \"{} is no {}\");",
+                    it.name, it.of
+                );
+                format!("&{value}")
+            }
+            // The value is the first thing in a global variable.
+            None => symbol.clone(),
+        };
+        let _ = writeln!(
+            rows,
+            "\t\t{{{address}, {len}, \"{}\", \"{}\"}},",
+            it.of, it.name
+        );
+    }
+    let _ = write!(
+        text,
+        "const volatile struct {{\n\tunsigned char mark[16];\n\tuint32_t version, count;\n\tstruct bumpless_retained of[{}];\n}} \
+         bumpless_retain = {{\n\t\"BUMPLESSRETAINED\", {VERSION}, {},\n\t{{\n{rows}\t}},\n}};\n",
+        variables.len().max(1),
+        variables.len(),
+    );
+    text
+}
+
+/// The variables that an executable of [`build`](super::build) retains; offsets are in what a
+/// [`Sidecar`](crate::Sidecar) saves (H-19).
+/// An executable of an older build has none.
+///
+/// # Errors
+/// The table in it is damaged.
+pub fn retained(binary: &[u8]) -> Result<Vec<Retained>, Damaged> {
+    let mut found = binary
+        .windows(MARK.len())
+        .enumerate()
+        .filter(|(_, it)| *it == MARK);
+    let Some((at, _)) = found.next() else {
+        return Ok(Vec::new());
+    };
+    if found.next().is_some() {
+        return Err(Damaged);
+    }
+    rows(&binary[at + MARK.len()..]).ok_or(Damaged)
+}
+
+/// The table of retained variables in an executable is not one that `program build` makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Damaged;
+
+impl std::fmt::Display for Damaged {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("its table of retained variables is damaged; build it again with bumpless program build")
+    }
+}
+
+impl std::error::Error for Damaged {}
+
+fn rows(table: &[u8]) -> Option<Vec<Retained>> {
+    let (version, rest) = table.split_first_chunk::<4>()?;
+    let (count, rest) = rest.split_first_chunk::<4>()?;
+    let count = usize::try_from(u32::from_le_bytes(*count)).ok()?;
+    if u32::from_le_bytes(*version) != VERSION || count > MOST {
+        return None;
+    }
+    let rows = rest.get(..count * ROW)?;
+    rows.chunks_exact(ROW).map(row).collect()
+}
+
+fn row(row: &[u8]) -> Option<Retained> {
+    let (address, rest) = row.split_first_chunk::<8>()?;
+    let (len, rest) = rest.split_first_chunk::<4>()?;
+    let (of, name) = rest.split_at_checked(OF)?;
+    let offset = u64::from_le_bytes(*address).checked_sub(STATE_ADDRESS)?;
+    let offset = offset.checked_add(HEAD as u64)?;
+    let len = u32::from_le_bytes(*len);
+    let of = text(of)?;
+    (size(&of) == Some(len)).then_some(())?;
+    Some(Retained {
+        name: text(name)?,
+        of,
+        offset: usize::try_from(offset).ok()?,
+        len: usize::try_from(len).ok()?,
+    })
+}
+
+/// A text that ends with its field, or with a zero before.
+fn text(field: &[u8]) -> Option<String> {
+    let len = field
+        .iter()
+        .position(|&byte| byte == 0)
+        .unwrap_or(field.len());
+    let text = std::str::from_utf8(&field[..len]).ok()?;
+    (!text.is_empty()).then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests;
