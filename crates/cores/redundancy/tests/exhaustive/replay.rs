@@ -28,6 +28,13 @@ fn walk<T>(
     seen
 }
 
+/// What is looked at of A.
+struct OfA {
+    role: Option<Role>,
+    undecided: bool,
+    writes: bool,
+}
+
 /// B is primary and goes on in simplex; it dies, and its next process knows nothing. A, whose state is old, takes the role in
 /// doubt and loses its right before the field device has answered.
 #[test]
@@ -43,17 +50,18 @@ fn a_role_in_doubt_in_which_nothing_was_made_leaves_what_was_held_in_doubt() {
         (110, 0, Action::ResumeTransfers),
         (110, 1, Action::Start),
     ];
-    let of_a = |world: &World| (world.role(0), world.nodes[0].undecided, world.permit(0));
+    let of_a = |world: &World| OfA {
+        role: world.role(0),
+        undecided: world.nodes[0].undecided,
+        writes: world.permit(0).is_some(),
+    };
     let seen = walk(&roles, b_is_primary, &script, 140, of_a);
-    let at = |wanted: &dyn Fn(&(Option<Role>, bool, _)) -> bool| seen.iter().position(wanted);
-    let begun = at(&|a| a.0 == Some(Role::Primary) && a.1).expect("begins in doubt");
-    let ended = begun
-        + seen[begun..]
-            .iter()
-            .position(|a| a.0 == Some(Role::Starting))
-            .expect("ends");
-    assert!(seen[begun..ended].iter().all(|a| a.1), "makes nothing");
-    let again = seen[ended..].iter().find(|a| a.0 == Some(Role::Primary));
-    assert!(again.is_some_and(|a| a.1), "begins in doubt again");
-    assert!(seen.last().is_some_and(|a| a.2.is_some()), "and writes");
+    let begun = seen.iter().position(|a| a.undecided).expect("begins");
+    let after = &seen[begun..];
+    let ended = after.iter().position(|a| a.role == Some(Role::Starting));
+    let (role, rest) = after.split_at(ended.expect("ends"));
+    assert!(role.iter().all(|a| a.undecided), "makes nothing");
+    let again = rest.iter().find(|a| a.role == Some(Role::Primary));
+    assert!(again.is_some_and(|a| a.undecided), "begins in doubt again");
+    assert!(rest.last().is_some_and(|a| a.writes), "and writes");
 }
