@@ -198,8 +198,8 @@ impl DataPlane {
             };
             match sender.replicate(now, &flow, parsed.payload, scratch, emit) {
                 Replication::Copies(_) if left > 0 => {
-                    let room = &mut buffers.packet;
-                    keep_for_own(now, members, attached, (&packet, &flow), room)
+                    let (room, host) = (&mut buffers.packet, (&*members, &**attached));
+                    keep_for_own(now, host, (&packet, &flow), room, passed)
                 }
                 // It is kept, and leaves again: as it was it would come twice.
                 Replication::Copies(_) if is_standby(modes, &flow) => Verdict::Drop,

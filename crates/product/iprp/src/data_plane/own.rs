@@ -8,6 +8,7 @@ use bumpless_iprp::Flow;
 
 use crate::exchange::Attached;
 use crate::members::Member;
+use crate::snapshot::Passed;
 
 /// How long after this host has become a member no packet is left that was sent before.
 const SETTLED: Duration = Duration::from_millis(200);
@@ -64,10 +65,10 @@ impl KnownMembers {
 /// IPv4 the packet itself, of IPv6, where that can leave, one that is made of it.
 pub fn keep_for_own(
     now: Instant,
-    members: &KnownMembers,
-    attached: &Attached,
+    (members, attached): (&KnownMembers, &Attached),
     (packet, flow): (&Queued<'_>, &Flow),
     room: &mut [u8],
+    passed: &mut Passed,
 ) -> Verdict {
     let card = attached.indexes.iter().position(|it| *it == packet.out);
     let (Some(card), Some(member)) = (card, members.of(flow.destination)) else {
@@ -84,8 +85,9 @@ pub fn keep_for_own(
     {
         made.copy_from_slice(packet.bytes);
         keep_on_host(made);
-        // It is a datagram: the members that have no room for it lose it, as they would by the kernel.
-        let _ = attached.injector.give(card, made, member.group);
+        if attached.injector.give(card, made, member.group).is_err() {
+            passed.not_given += 1;
+        }
     }
     Verdict::Drop
 }
