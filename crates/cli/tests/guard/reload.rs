@@ -51,6 +51,9 @@ fn changed(hosts: &Hosts) {
     write(&folder, &format!("{other}{REGISTRATION}"));
     assert_eq!(reload(&folder).0["changed"], true);
     assert!(guarded("na") && guarded("nb"));
+    wait_until("the added interface told", || {
+        guard.said().contains("nb: guarded (")
+    });
     for (port, name) in [(4713, "setpoints"), (9, "open")] {
         send(port, 8);
         let flow = folder.flow(name);

@@ -139,7 +139,7 @@ fn guard(file: &File, mut programs: Option<Programs>, options: &Options) {
         if options.reload.swap(false, Ordering::Relaxed) {
             file.reload();
         }
-        if Instant::now() >= due {
+        if Instant::now() >= due || shared.take_changed() {
             due = Instant::now() + ROUND;
             if let Some(programs) = &mut programs {
                 programs.look_after(&mut Admission(shared));

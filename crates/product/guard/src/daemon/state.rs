@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -20,6 +21,8 @@ pub struct Shared {
     /// Where programs may register; `None`: nowhere.
     pub registration: Option<Asked>,
     started: Instant,
+    /// The file was read again, and what is in force has not been told yet.
+    changed: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -60,6 +63,7 @@ impl Shared {
         Ok(Self {
             registration: config.registration.as_ref().map(asked),
             started: Instant::now(),
+            changed: AtomicBool::new(false),
             state: Mutex::new(State {
                 reception,
                 of_file: setup.flows.len(),
@@ -82,8 +86,14 @@ impl Shared {
         let changed = config != state.config;
         if changed {
             state.follow(config)?;
+            self.changed.store(true, Ordering::Relaxed);
         }
         Ok(changed)
+    }
+
+    /// Whether what is in force is another than when this was asked last.
+    pub fn take_changed(&self) -> bool {
+        self.changed.swap(false, Ordering::Relaxed)
     }
 
     /// The state, for as long as the answer is held.
