@@ -60,6 +60,12 @@ impl fmt::Display for KeyringError {
 
 impl core::error::Error for KeyringError {}
 
+/// The identifier of a secret (N-4).
+pub(crate) fn identifier<S: Suite>(secret: &[u8; 32]) -> u16 {
+    let derived = Zeroizing::new(S::derive(secret, &[b"bumpless identifier", S::NAME]));
+    u16::from_be_bytes([derived[0], derived[1]])
+}
+
 struct Entry {
     id: u16,
     secret: Secret,
@@ -80,8 +86,7 @@ impl<S: Suite> Keyring<S> {
     /// [`KeyringError`] says what is wrong with them.
     pub fn new(secrets: Vec<Secret>) -> Result<Self, KeyringError> {
         let with_id = |secret: Secret| {
-            let derived = Zeroizing::new(S::derive(&secret.0, &[b"bumpless identifier", S::NAME]));
-            let id = u16::from_be_bytes([derived[0], derived[1]]);
+            let id = identifier::<S>(&secret.0);
             Entry { id, secret }
         };
         let mut entries = secrets.into_iter().map(with_id);

@@ -11,6 +11,7 @@
 //! | `sealer` | making envelopes |
 //! | `opener` | opening them: keys of processes that are known, and how many unknown ones are tried |
 //! | `window` | which counters have been seen |
+//! | `group` | keys that a key server gives to many: which seals and which open when |
 //! | `state` | the same for whole states: sealed before they are sent, opened when they are read |
 //!
 //! No clock is read and no randomness drawn here: `now` and the origin come in. After start nothing is allocated.
@@ -19,6 +20,7 @@
 
 extern crate alloc;
 
+pub mod group;
 mod keys;
 mod opener;
 mod place;

@@ -1,0 +1,595 @@
+//! Keys of groups: which seals and which open when, at servers and at members, beside a timetable that is kept by hand.
+
+use bumpless_base::{Duration, Instant};
+use bumpless_secure::RingSuite;
+use bumpless_secure::group::{
+    FUTURE_MAX, Grant, GrantError, GroupKey, Issuer, KEYS_MAX, Numbers, Place, Schedule, Terms,
+};
+use proptest::prelude::*;
+use zeroize::Zeroizing;
+
+const START: u64 = 1_000_000;
+
+fn at(ms: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(START + ms)
+}
+
+fn terms(lifetime_ms: u64, future: usize) -> Terms {
+    Terms {
+        lifetime: Duration::from_millis(lifetime_ms),
+        future,
+    }
+}
+
+fn era(era: u64) -> Numbers {
+    Numbers {
+        era,
+        ..Numbers::default()
+    }
+}
+
+/// Keys that are all different, with identifiers that are all different.
+#[derive(Default)]
+struct Drawer {
+    drawn: u32,
+    ids: Vec<u16>,
+}
+
+impl Drawer {
+    fn draw(&mut self) -> Option<GroupKey> {
+        loop {
+            self.drawn += 1;
+            let mut bytes = Zeroizing::new([7; 32]);
+            bytes[..4].copy_from_slice(&self.drawn.to_be_bytes());
+            let key = GroupKey::new::<RingSuite>(bytes);
+            if !self.ids.contains(&key.id()) {
+                self.ids.push(key.id());
+                return Some(key);
+            }
+        }
+    }
+}
+
+/// A server that begins at 0, and has given its first keys.
+fn server(terms: Terms, drawer: &mut Drawer) -> Issuer {
+    let mut issuer = Issuer::new(terms, Schedule::default(), era(1));
+    assert!(issuer.refill(&mut || drawer.draw(), at(0)));
+    issuer
+}
+
+fn member(issuer: &Issuer, ms: u64) -> Schedule {
+    let mut member = Schedule::default();
+    let grant = issuer.grant(at(ms)).unwrap();
+    member.take(&grant, at(ms), at(ms)).unwrap();
+    member
+}
+
+fn token(schedule: &Schedule, ms: u64) -> Option<u64> {
+    schedule.place(at(ms)).map(|place| place.token)
+}
+
+fn opens(schedule: &Schedule, ms: u64) -> Vec<u64> {
+    let ring = schedule.ring(at(ms));
+    ring.iter().map(|key| key.place.token).collect()
+}
+
+#[test]
+fn members_go_on_without_a_server_until_the_stated_end_and_not_longer() {
+    let issuer = server(terms(1000, 3), &mut Drawer::default());
+    let mut member = member(&issuer, 0);
+    // The first key is waited for by those who have others. It and three more last for a second each.
+    let end = 3000 + 4 * 1000;
+    assert_eq!(member.ends_at(), Some(at(end)));
+    for ms in (0..end).step_by(10) {
+        member.handle_timeout(at(ms));
+        let expected = 1 + ms.saturating_sub(3000) / 1000;
+        assert_eq!(token(&member, ms), Some(expected), "{ms}");
+        assert_eq!(opens(&member, ms).first(), Some(&expected), "{ms}");
+    }
+    for ms in [end, end + 1, end + 100_000] {
+        member.handle_timeout(at(ms));
+        assert_eq!((token(&member, ms), opens(&member, ms)), (None, vec![]));
+    }
+}
+
+#[test]
+fn a_key_is_opened_with_from_when_it_is_known_until_a_lifetime_after_it_was_sealed_with() {
+    let issuer = server(terms(1000, 3), &mut Drawer::default());
+    let mut member = member(&issuer, 0);
+    assert_eq!(opens(&member, 0), [1, 2, 3, 4]);
+    member.handle_timeout(at(4000));
+    assert_eq!(opens(&member, 4000), [2, 3, 4, 1]);
+    member.handle_timeout(at(4999));
+    assert_eq!(opens(&member, 4999), [2, 3, 4, 1]);
+    member.handle_timeout(at(5000));
+    assert_eq!(opens(&member, 5000), [3, 4, 2]);
+}
+
+#[test]
+fn who_lives_long_has_long_overlaps_but_no_longer_than_half_a_minute() {
+    let day = 86_400_000;
+    let issuer = server(terms(day, 2), &mut Drawer::default());
+    let mut member = member(&issuer, 0);
+    let rolled = 3000 + day;
+    for (ms, expected) in [(rolled + 29_999, true), (rolled + 30_000, false)] {
+        member.handle_timeout(at(ms));
+        assert_eq!(opens(&member, ms).contains(&1), expected, "{ms}");
+    }
+}
+
+#[test]
+fn a_roll_is_told_before_it_is_sealed_with_and_what_is_replaced_opens_nothing_after_it() {
+    let mut drawer = Drawer::default();
+    let mut issuer = server(terms(60_000, 2), &mut drawer);
+    let mut told = member(&issuer, 0);
+    let mut untold = told.clone();
+    told.handle_timeout(at(10_000));
+    untold.handle_timeout(at(10_000));
+    assert!(issuer.roll(&mut || drawer.draw(), at(10_000)));
+    let grant = issuer.grant(at(10_000)).unwrap();
+    told.take(&grant, at(10_000), at(10_000)).unwrap();
+    let fresh = member(&issuer, 10_000);
+    // Both open what the other seals until the moment comes.
+    assert_eq!(token(&told, 10_499), Some(1));
+    assert_eq!(token(&fresh, 10_499), Some(1));
+    assert!(opens(&told, 10_999).contains(&2), "a moment longer");
+    for schedule in [&mut told, &mut fresh.clone()] {
+        schedule.handle_timeout(at(10_500));
+        assert_eq!(token(schedule, 10_500), Some(4));
+        assert!(opens(schedule, 10_500).contains(&1));
+    }
+    // Whoever was not told has nothing in common with them within a second.
+    told.handle_timeout(at(11_000));
+    untold.handle_timeout(at(11_000));
+    assert_eq!(opens(&told, 11_000), [4, 5]);
+    assert_eq!(opens(&untold, 11_000), [1, 2, 3]);
+    assert!(!opens(&fresh, 11_000).contains(&1));
+}
+
+#[test]
+fn a_member_never_goes_back_to_an_earlier_key() {
+    let issuer = server(terms(1000, 4), &mut Drawer::default());
+    let early = issuer.grant(at(0)).unwrap();
+    let mut member = member(&issuer, 0);
+    member.handle_timeout(at(5100));
+    assert_eq!(token(&member, 5100), Some(3));
+    // A server says what held long ago.
+    member.take(&early, at(5100), at(5100)).unwrap();
+    assert_eq!(token(&member, 5100), Some(3));
+    assert!(opens(&member, 5100).contains(&1) && opens(&member, 5100).contains(&5));
+}
+
+#[test]
+fn a_server_that_was_down_goes_on_where_it_would_be_or_where_its_members_are() {
+    let mut drawer = Drawer::default();
+    let issuer = server(terms(1000, 9), &mut drawer);
+    let (stored, numbers) = (issuer.grant(at(0)).unwrap(), issuer.numbers());
+    let terms = issuer.terms();
+    let mut member = member(&issuer, 0);
+    member.handle_timeout(at(6500));
+    let known = Issuer::restore(terms, &stored, numbers, Some(at(0)), at(6500)).unwrap();
+    assert_eq!(known.schedule().place(at(6500)), member.place(at(6500)));
+    // The computer was started anew, and its clock with it.
+    let mut unknown = Issuer::restore(terms, &stored, numbers, None, at(6500)).unwrap();
+    unknown.refill(&mut || drawer.draw(), at(6500));
+    assert_eq!(token(unknown.schedule(), 6500), Some(1));
+    let place = member.place(at(6500)).unwrap();
+    assert!(unknown.catch_up(place, at(6600)));
+    assert!(!unknown.catch_up(place, at(6600)), "it is there");
+    assert_eq!(unknown.schedule().place(at(6600)), Some(place));
+    let last = unknown.numbers().last;
+    assert!(unknown.refill(&mut || drawer.draw(), at(6600)));
+    assert_eq!(unknown.numbers().last, last + 3, "numbers go on");
+    // Later nobody rushes it through its keys.
+    let ahead = unknown.schedule().keys().last().unwrap().place;
+    assert!(!unknown.catch_up(ahead, at(6600 + 60_000)));
+    let (mut sure, invented) = (known, Place { era: 1, token: 999 });
+    assert!(!sure.catch_up(place, at(6600)) && !unknown.catch_up(invented, at(6600)));
+}
+
+#[test]
+fn a_follower_that_leads_goes_on_without_a_gap_and_who_led_before_is_believed_no_more() {
+    let mut drawer = Drawer::default();
+    let leader = server(terms(1000, 3), &mut drawer);
+    let (mut member, follower) = (member(&leader, 0), member(&leader, 0));
+    let before = opens(&member, 3500);
+    let mut heir = Issuer::new(leader.terms(), follower, era(2));
+    heir.refill(&mut || drawer.draw(), at(3500));
+    let grant = heir.grant(at(3500)).unwrap();
+    member.take(&grant, at(3500), at(3500)).unwrap();
+    assert_eq!(token(&member, 3500), Some(before[0]));
+    assert!(before.iter().all(|it| opens(&member, 3500).contains(it)));
+    let late = leader.grant(at(3600)).unwrap();
+    let refused = member.take(&late, at(3600), at(3600));
+    assert_eq!(refused, Err(GrantError::Earlier { said: 1, here: 2 }));
+    assert_eq!(member.era(), 2);
+}
+
+#[test]
+fn a_server_that_has_lost_everything_lets_members_come_one_after_the_other() {
+    let mut drawer = Drawer::default();
+    let lost = server(terms(60_000, 2), &mut drawer);
+    let (mut one, mut other) = (member(&lost, 0), member(&lost, 0));
+    let mut new = Issuer::new(lost.terms(), Schedule::default(), era(9));
+    new.refill(&mut || drawer.draw(), at(10_000));
+    for schedule in [&mut one, &mut other] {
+        schedule.handle_timeout(at(10_000));
+    }
+    let take = |schedule: &mut Schedule, ms| {
+        schedule
+            .take(&new.grant(at(ms)).unwrap(), at(ms), at(ms))
+            .unwrap();
+    };
+    take(&mut one, 10_000);
+    for ms in (10_000..15_000).step_by(50) {
+        if ms == 12_900 {
+            take(&mut other, ms);
+        }
+        for (one, other) in [(&one, &other), (&other, &one)] {
+            let id = one.sealing(at(ms)).unwrap().key.id();
+            let ring = other.ring(at(ms));
+            assert!(ring.iter().any(|key| key.key.id() == id), "{ms}");
+        }
+        one.handle_timeout(at(ms));
+        other.handle_timeout(at(ms));
+    }
+    assert_eq!(one.era(), 9);
+    assert_eq!(one.place(at(14_000)).unwrap().era, 9);
+}
+
+#[test]
+fn what_contradicts_itself_is_refused_and_changes_nothing() {
+    let mut drawer = Drawer::default();
+    let issuer = server(terms(1000, 3), &mut drawer);
+    let (good, known) = (issuer.grant(at(0)).unwrap(), member(&issuer, 0));
+    let bend = |bend: &dyn Fn(&mut Grant)| {
+        let mut grant = good.clone();
+        bend(&mut grant);
+        let mut member = known.clone();
+        let taken = member.take(&grant, at(10), at(10));
+        assert!(taken.is_err() && member.keys() == known.keys(), "{grant:?}");
+        taken.unwrap_err()
+    };
+    let far = Duration::MAX;
+    for malformed in [
+        &(|it: &mut Grant| it.keys.clear()) as &dyn Fn(&mut Grant),
+        &|it| it.keys.reverse(),
+        &|it| it.keys[1].place = it.keys[0].place,
+        &|it| it.keys[1].place.era = 0,
+        &|it| it.keys[1].seals_in = Duration::ZERO,
+        &|it| it.keys[1].seals_in = it.keys[1].seals_for,
+        &|it| it.keys[1].seals_for = it.keys[1].opens_for + Duration::from_nanos(1),
+        &|it| it.keys[3].opens_for = far,
+        &|it| it.withdrawn_for = far,
+        &|it| {
+            for token in 5..100 {
+                let mut key = it.keys[3].clone();
+                key.place.token = token;
+                key.key = GroupKey::new::<RingSuite>(Zeroizing::new([token as u8; 32]));
+                it.keys.push(key);
+            }
+        },
+    ] {
+        assert_eq!(bend(malformed), GrantError::Malformed);
+    }
+    let id = good.keys[0].key.id();
+    let twice = bend(&|it| it.keys[2].key = it.keys[0].key.clone());
+    assert_eq!(twice, GrantError::SameIdentifier(id));
+}
+
+#[test]
+fn no_more_keys_are_given_than_are_taken() {
+    let mut drawer = Drawer::default();
+    let mut issuer = server(terms(1000, usize::MAX), &mut drawer);
+    assert_eq!(issuer.schedule().keys().len(), FUTURE_MAX + 1);
+    for ms in (0..20_000).step_by(250) {
+        issuer.refill(&mut || drawer.draw(), at(ms));
+        if ms % 5000 == 2500 {
+            issuer.roll(&mut || drawer.draw(), at(ms));
+        }
+        let grant = issuer.grant(at(ms)).unwrap();
+        assert!(grant.keys.len() <= KEYS_MAX, "{}", grant.keys.len());
+        assert!(Schedule::default().take(&grant, at(ms), at(ms)).is_ok());
+    }
+}
+
+#[test]
+fn without_new_keys_the_old_ones_stay_as_they_are() {
+    let mut drawer = Drawer::default();
+    let mut issuer = server(terms(1000, 2), &mut drawer);
+    let before = issuer.schedule().clone();
+    assert!(!issuer.roll(&mut || None, at(100)));
+    assert!(!issuer.refill(&mut || None, at(100)));
+    assert_eq!(issuer.schedule().keys(), before.keys());
+}
+
+#[test]
+fn no_key_is_shown() {
+    let issuer = server(terms(1000, 2), &mut Drawer::default());
+    let shown = format!("{issuer:?} {:?}", issuer.grant(at(0)));
+    let bytes = issuer.schedule().keys()[0].key.bytes().clone();
+    let (list, hex) = (
+        format!("{:?}", &bytes[..8]),
+        bytes.map(|it| format!("{it:02x}")).concat(),
+    );
+    assert!(
+        !shown.contains(list.trim_matches(['[', ']'])) && !shown.contains(&hex),
+        "{shown}"
+    );
+}
+
+/// The keys that a server has said are sealed with, one entry each: from when, which number. What anybody would write on paper.
+struct Timetable {
+    entries: Vec<(u64, u64)>,
+    lifetime: u64,
+    last: u64,
+    /// When the first key of the last roll begins, and whether another roll waits for it.
+    over: u64,
+    again: bool,
+}
+
+impl Timetable {
+    fn new(lifetime: u64) -> Self {
+        Self {
+            entries: vec![(3000, 1)],
+            lifetime,
+            last: 1,
+            over: 0,
+            again: false,
+        }
+    }
+
+    /// So many keys that have not begun at `ms`.
+    fn fill(&mut self, future: usize, ms: u64) {
+        while self.entries.iter().filter(|(from, _)| *from > ms).count() < future.max(1)
+            || self.entries.len() < future + 1
+        {
+            self.last += 1;
+            let (from, _) = self.entries[self.entries.len() - 1];
+            // A server that was down for too long begins when it is there.
+            self.entries
+                .push(((from + self.lifetime).max(ms), self.last));
+        }
+    }
+
+    fn roll(&mut self, ms: u64) {
+        if ms < self.over {
+            self.again = true;
+            return;
+        }
+        // The first key may not have begun: it does then.
+        if self.entries[0].0 > ms {
+            self.entries[0].0 = ms;
+        }
+        self.entries.retain(|(from, _)| *from <= ms);
+        self.last += 1;
+        (self.over, self.again) = (ms + 500, false);
+        // Nobody waits for the end of what is over.
+        let (from, _) = self.entries[self.entries.len() - 1];
+        let is_over = from + self.lifetime <= ms;
+        let begins = if is_over { ms } else { self.over };
+        self.entries.push((begins, self.last));
+    }
+
+    /// Rolls what was to be rolled again.
+    fn follow(&mut self, ms: u64) -> bool {
+        let due = self.again && ms >= self.over;
+        if due {
+            self.roll(ms);
+        }
+        due
+    }
+
+    fn at(&self, ms: u64) -> u64 {
+        let begun = self.entries.iter().rev().find(|(from, _)| *from <= ms);
+        begun.unwrap_or(&self.entries[0]).1
+    }
+}
+
+/// What happens in a world of a server and its members, each after so many milliseconds.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    /// A member hears what the server said so much earlier.
+    Ask(usize, u64),
+    /// Keys are rolled, and members are told: those of the bits, after so long.
+    Roll(u8, u64),
+    /// The server is down for a while, and goes on.
+    Restart(u64),
+}
+
+fn step() -> impl Strategy<Value = (u64, Step)> {
+    let what = prop_oneof![
+        8 => (0..3usize, 0..400u64).prop_map(|(who, late)| Step::Ask(who, late)),
+        1 => (0..8u8, 0..200u64).prop_map(|(who, late)| Step::Roll(who, late)),
+        1 => (0..3000u64).prop_map(Step::Restart),
+    ];
+    (1..700u64, what)
+}
+
+struct Member {
+    schedule: Schedule,
+    /// When what it heard last was said.
+    said: u64,
+    /// The same at the last roll.
+    said_before: u64,
+    /// What it will hear, and when that was said and comes.
+    coming: Vec<(Grant, u64, u64)>,
+}
+
+struct World {
+    issuer: Issuer,
+    drawer: Drawer,
+    table: Timetable,
+    members: Vec<Member>,
+    lifetime: u64,
+    rolled: u64,
+    /// The roll before that one.
+    rolled_before: u64,
+    down_until: u64,
+    stored: (Grant, Numbers, u64),
+}
+
+impl World {
+    fn new(lifetime: u64, future: usize) -> Self {
+        let mut drawer = Drawer::default();
+        let issuer = server(terms(lifetime, future), &mut drawer);
+        let mut table = Timetable::new(lifetime);
+        table.fill(future, 0);
+        Self {
+            stored: (issuer.grant(at(0)).unwrap(), issuer.numbers(), 0),
+            members: (0..3)
+                .map(|_| Member {
+                    schedule: member(&issuer, 0),
+                    said: 0,
+                    said_before: 0,
+                    coming: Vec::new(),
+                })
+                .collect(),
+            issuer,
+            drawer,
+            table,
+            lifetime,
+            rolled: 0,
+            rolled_before: 0,
+            down_until: 0,
+        }
+    }
+
+    fn tell(&mut self, who: usize, late: u64, ms: u64) {
+        // As a server does: what is missing is made, and stored, before anything is said.
+        if self.issuer.refill(&mut || self.drawer.draw(), at(ms)) {
+            self.store(ms);
+        }
+        let grant = self.issuer.grant(at(ms)).unwrap();
+        self.members[who].coming.push((grant, ms, ms + late));
+    }
+
+    fn act(&mut self, step: Step, ms: u64) {
+        if ms < self.down_until {
+            return;
+        }
+        match step {
+            Step::Ask(who, late) => self.tell(who, late, ms),
+            Step::Roll(who, late) => {
+                let rolled = self.issuer.roll(&mut || self.drawer.draw(), at(ms));
+                assert_eq!(rolled, ms >= self.table.over);
+                self.table.roll(ms);
+                // A server that ends remembers that it was to roll.
+                self.store(ms);
+                if rolled {
+                    self.note_roll(ms);
+                }
+                for member in (0..3).filter(|member| who >> member & 1 == 1) {
+                    self.tell(member, late, ms);
+                }
+            }
+            Step::Restart(span) => self.down_until = ms + span,
+        }
+    }
+
+    fn note_roll(&mut self, ms: u64) {
+        (self.rolled_before, self.rolled) = (self.rolled, ms);
+        for member in &mut self.members {
+            member.said_before = member.said;
+        }
+    }
+
+    fn store(&mut self, ms: u64) {
+        let grant = self.issuer.grant(at(ms)).unwrap();
+        self.stored = (grant, self.issuer.numbers(), ms);
+    }
+
+    /// One millisecond.
+    fn pass(&mut self, ms: u64) {
+        if ms == self.down_until && ms > 0 {
+            let (grant, numbers, since) = &self.stored;
+            let (terms, since) = (self.issuer.terms(), Some(at(*since)));
+            self.issuer = Issuer::restore(terms, grant, *numbers, since, at(ms)).unwrap();
+            // What is to be rolled again need not wait any more.
+            self.table.over = 0;
+        }
+        if ms >= self.down_until {
+            let future = self.issuer.terms().future;
+            if self.table.follow(ms) {
+                self.note_roll(ms);
+            }
+            if self.issuer.refill(&mut || self.drawer.draw(), at(ms)) {
+                self.store(ms);
+            }
+            self.table.fill(future, ms);
+            let place = self.issuer.schedule().place(at(ms)).unwrap();
+            assert_eq!(place.token, self.table.at(ms), "the server at {ms}");
+        }
+        for member in &mut self.members {
+            member.schedule.handle_timeout(at(ms));
+            for (grant, said, _) in member.coming.extract_if(.., |(_, _, comes)| *comes <= ms) {
+                // What overtook it is later.
+                if said >= member.said {
+                    member.schedule.take(&grant, at(ms), at(ms)).unwrap();
+                    member.said = said;
+                }
+            }
+        }
+    }
+
+    /// Whoever has reached the server within the last lifetime, and since the last roll, opens what others of these seal, and
+    /// is where the timetable is.
+    fn check(&self, ms: u64) {
+        let reached = |it: &&Member| it.said + self.lifetime >= ms && it.said >= self.rolled;
+        for one in self.members.iter().filter(reached) {
+            let sealed = token(&one.schedule, ms).expect("it seals");
+            let table = [0, 400].map(|late| self.table.at(ms.saturating_sub(late)));
+            assert!(
+                table[1] <= sealed && sealed <= table[0],
+                "{sealed} {table:?} at {ms}"
+            );
+            for other in self.members.iter().filter(reached) {
+                let opened = opens(&other.schedule, ms);
+                assert!(opened.contains(&sealed), "{sealed} of {opened:?} at {ms}");
+            }
+        }
+        // Who was told of a roll and who was not have a key in common until it comes into force.
+        if ms < self.rolled + 500 {
+            let before = |it: &&Member| {
+                it.said_before + self.lifetime >= ms && it.said_before >= self.rolled_before
+            };
+            for one in self.members.iter().filter(before) {
+                // Keys of one that was not told may be over.
+                let sealed = token(&one.schedule, ms);
+                let Some(sealed) = sealed.filter(|it| *it < self.table.at(ms + 500)) else {
+                    continue;
+                };
+                for other in self.members.iter().filter(before) {
+                    let opened = opens(&other.schedule, ms);
+                    let is_over = opened.is_empty();
+                    assert!(
+                        is_over || opened.contains(&sealed),
+                        "{sealed} of {opened:?} at {ms}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn two_that_reached_a_server_within_the_last_lifetime_always_have_a_key_in_common(
+        lifetime in 1000..6000u64,
+        future in 1..6usize,
+        steps in proptest::collection::vec(step(), 1..60),
+    ) {
+        let mut world = World::new(lifetime, future);
+        let mut ms = 0;
+        for (wait, step) in steps {
+            for _ in 0..wait {
+                world.pass(ms);
+                world.check(ms);
+                ms += 1;
+            }
+            world.act(step, ms);
+        }
+    }
+}
