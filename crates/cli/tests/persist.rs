@@ -6,12 +6,13 @@ mod support;
 use std::fs;
 use std::path::PathBuf;
 
-use bumpless_node::persist::format::{StateFile, encode, parse};
+use bumpless_node::persist::format::parse;
 use bumpless_testing::need_root;
 use serde_json::Value;
 use support::plan::Plan;
 use support::process::outcome;
 use support::site::Site;
+use support::state_file::forge;
 use support::wait_until;
 
 const PERIOD_MS: u32 = 50;
@@ -93,16 +94,6 @@ fn says(site: &Site, node: &str, what: &str) -> bool {
     weaknesses(site, node)
         .iter()
         .any(|text| text.contains(what))
-}
-
-/// Writes the file of `node` anew, with something changed.
-fn forge(site: &Site, node: &str, change: impl FnOnce(&mut StateFile<'_>)) {
-    let bytes = fs::read(file(site, node)).unwrap();
-    let mut state = parse(&bytes).unwrap();
-    change(&mut state);
-    let mut forged = Vec::new();
-    encode(&state, &mut forged);
-    fs::write(file(site, node), forged).unwrap();
 }
 
 fn a_pair_killed_as_a_whole_goes_on_from_its_disks() {
@@ -198,25 +189,29 @@ fn a_file_with_one_flipped_bit_is_refused() {
 
 fn an_old_file_is_refused() {
     refused("too old: 12", |site, node| {
-        forge(site, node, |file| file.published_ns -= 120_000_000_000);
+        forge(&file(site, node), |file| {
+            file.published_ns -= 120_000_000_000
+        });
     });
 }
 
 fn a_file_from_the_future_is_refused() {
     refused("from the future", |site, node| {
-        forge(site, node, |file| file.published_ns += 3_600_000_000_000);
+        forge(&file(site, node), |file| {
+            file.published_ns += 3_600_000_000_000
+        });
     });
 }
 
 fn a_file_of_another_pair_is_refused() {
     refused("another pair", |site, node| {
-        forge(site, node, |file| file.pair += 1);
+        forge(&file(site, node), |file| file.pair += 1);
     });
 }
 
 fn a_file_of_another_program_is_refused() {
     refused("another program", |site, node| {
-        forge(site, node, |file| file.program += 1);
+        forge(&file(site, node), |file| file.program += 1);
     });
 }
 
@@ -230,7 +225,7 @@ fn a_file_of_another_version_is_refused() {
 
 fn a_file_with_a_state_that_does_not_load_is_refused() {
     refused("does not take it", |site, node| {
-        forge(site, node, |file| file.state = &[0; 40]);
+        forge(&file(site, node), |file| file.state = &[0; 40]);
     });
 }
 

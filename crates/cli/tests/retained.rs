@@ -8,11 +8,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bumpless_controller::retain::Record;
-use bumpless_node::persist::format::{StateFile, encode, parse};
+use bumpless_node::persist::format::parse;
 use serde_json::Value;
 use support::plc::{self, BATCHES, PHASE, build_project, need_compiler, rows, start_device};
 use support::process::{Process, said};
 use support::site::Site;
+use support::state_file::forge;
 use support::{json_lines, wait_for, wait_until};
 
 const NODES: [&str; 2] = ["left", "right"];
@@ -60,20 +61,12 @@ fn counted(site: &Site, node: &str) -> Option<u16> {
     ))
 }
 
-/// Writes the file of `node` anew, with something changed.
-fn forge(site: &Site, node: &str, change: impl FnOnce(&mut StateFile<'_>)) {
-    let bytes = fs::read(file(site, node)).unwrap();
-    let mut state = parse(&bytes).unwrap();
-    change(&mut state);
-    let mut forged = Vec::new();
-    encode(&state, &mut forged);
-    fs::write(file(site, node), forged).unwrap();
-}
-
 /// Both files are older than the process permits.
 fn age(site: &Site) {
     for node in NODES {
-        forge(site, node, |file| file.published_ns -= 3_600_000_000_000);
+        forge(&file(site, node), |file| {
+            file.published_ns -= 3_600_000_000_000
+        });
     }
 }
 
@@ -165,7 +158,7 @@ fn a_node_that_is_started_first_begins_with_its_own_record_and_the_other_follows
     bytes.extend(COUNT.as_bytes());
     bytes.extend(b"\x03INT\0\0\0\x02\x16\0");
     let record = Record::parse(bytes.leak()).unwrap();
-    forge(&site, other, |file| {
+    forge(&file(&site, other), |file| {
         // It has been primary since.
         file.progress.epoch.0 += 11;
         file.retained = record;

@@ -80,9 +80,10 @@ impl Shared {
     /// # Errors
     /// Everything that is against it; then all is as it was.
     pub fn reload(&self, path: &Path) -> Result<bool, Vec<String>> {
+        // Held from before the file is read: of two who ask, nobody brings into force what he has read before the other.
+        let mut state = self.state();
         let config = Config::load(path)
             .map_err(|problems| problems.iter().map(ToString::to_string).collect::<Vec<_>>())?;
-        let mut state = self.state();
         let changed = config != state.config;
         if changed {
             state.follow(config)?;

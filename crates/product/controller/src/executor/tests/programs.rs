@@ -2,19 +2,10 @@
 
 use std::sync::Arc;
 
-use super::world::{World, accumulator, at, fault, published, settings};
+use super::world::{World, accumulator, at, fault, published, settings, written};
 use crate::executor::*;
 use crate::{ProgramFault, ProgramFaultKind};
 use bumpless_base::{Counter, Counters, Epoch, Instant};
-
-/// When each output was written, of which cycle, and what it was.
-pub(super) fn written(world: &World) -> Vec<(Instant, u64, f64)> {
-    let state = world.lock();
-    let writes = state.writes.iter();
-    writes
-        .map(|write| (write.at, write.cycle, write.outputs[0]))
-        .collect()
-}
 
 /// A world whose program fails in its third cycle until somebody mends it.
 fn failing_in_the_third() -> World {

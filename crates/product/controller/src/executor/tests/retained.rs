@@ -1,14 +1,16 @@
 //! What a program that begins from its initial state keeps of an earlier one (K-17, K-18).
 
-use super::world::{World, at, ms, published, settings, sum_as};
+use super::world::{World, at, ms, published, settings, sum_as, written};
 use super::*;
 use crate::ProgramFaultKind;
 use crate::retain::OtherType;
 
-const PROGRESS: fn(u32, u64) -> Progress = |epoch, cycle| Progress {
-    epoch: Epoch(epoch),
-    cycle,
-};
+const fn up_to(epoch: u32, cycle: u64) -> Progress {
+    Progress {
+        epoch: Epoch(epoch),
+        cycle,
+    }
+}
 
 /// The record of a sum of `sum`, of the type `of`.
 fn record(of: &str, sum: f64) -> Vec<u8> {
@@ -41,6 +43,12 @@ fn begun(world: &World) -> ((u64, f64), Option<RetainedReport>) {
     ((first.cycle, first.outputs[0]), reports[0].retained.clone())
 }
 
+/// Cycles and outputs that were written.
+fn cycles(world: &World) -> Vec<(u64, f64)> {
+    let writes = written(world).into_iter();
+    writes.map(|(_, cycle, output)| (cycle, output)).collect()
+}
+
 fn all_of(from: RetainedFrom, progress: Progress) -> Option<RetainedReport> {
     let applied = crate::retain::Applied {
         taken: 1,
@@ -57,19 +65,19 @@ fn all_of(from: RetainedFrom, progress: Progress) -> Option<RetainedReport> {
 fn a_cold_start_takes_the_record_on_disk_over_and_counts_from_one() {
     let world = cold();
     world.lock().restored = Some((published(8, 50, 50.0), Instant::ZERO));
-    world.lock().record = Some((PROGRESS(8, 50), record("LREAL", 50.0)));
-    let kept = all_of(RetainedFrom::Disk, PROGRESS(8, 50));
+    world.lock().record = Some((up_to(8, 50), record("LREAL", 50.0)));
+    let kept = all_of(RetainedFrom::Disk, up_to(8, 50));
     assert_eq!(begun(&world), ((1, 51.0), kept));
 }
 
 #[test]
 fn of_memory_and_disk_the_one_that_has_come_further_counts() {
     for (disk, from, sum) in [
-        (PROGRESS(8, 59), RetainedFrom::Memory, 60.0),
-        (PROGRESS(8, 60), RetainedFrom::Memory, 60.0),
-        (PROGRESS(8, 61), RetainedFrom::Disk, 1000.0),
-        (PROGRESS(7, 99), RetainedFrom::Memory, 60.0),
-        (PROGRESS(9, 1), RetainedFrom::Disk, 1000.0),
+        (up_to(8, 59), RetainedFrom::Memory, 60.0),
+        (up_to(8, 60), RetainedFrom::Memory, 60.0),
+        (up_to(8, 61), RetainedFrom::Disk, 1000.0),
+        (up_to(7, 99), RetainedFrom::Memory, 60.0),
+        (up_to(9, 1), RetainedFrom::Disk, 1000.0),
     ] {
         let world = cold();
         // It lacks cycles that were written, so it is not gone on from.
@@ -78,7 +86,7 @@ fn of_memory_and_disk_the_one_that_has_come_further_counts() {
         let progress = if from == RetainedFrom::Disk {
             disk
         } else {
-            PROGRESS(8, 60)
+            up_to(8, 60)
         };
         assert_eq!(
             begun(&world),
@@ -91,7 +99,7 @@ fn of_memory_and_disk_the_one_that_has_come_further_counts() {
 #[test]
 fn what_does_not_fit_is_told_and_the_initial_value_holds() {
     let world = cold();
-    world.lock().record = Some((PROGRESS(8, 50), record("LINT", 50.0)));
+    world.lock().record = Some((up_to(8, 50), record("LINT", 50.0)));
     let (first, kept) = begun(&world);
     assert_eq!(first, (1, 1.0));
     let other = OtherType {
@@ -106,7 +114,7 @@ fn what_does_not_fit_is_told_and_the_initial_value_holds() {
 fn a_program_that_retains_nothing_begins_from_its_initial_state_alone() {
     let world = cold();
     world.lock().retains = false;
-    world.lock().record = Some((PROGRESS(8, 50), record("LREAL", 50.0)));
+    world.lock().record = Some((up_to(8, 50), record("LREAL", 50.0)));
     assert_eq!(begun(&world), ((1, 1.0), None));
 }
 
@@ -115,7 +123,7 @@ fn a_failure_in_the_first_cycle_after_a_cold_start_does_not_lose_what_was_kept()
     let world = cold();
     {
         let mut state = world.lock();
-        state.record = Some((PROGRESS(8, 50), record("LREAL", 50.0)));
+        state.record = Some((up_to(8, 50), record("LREAL", 50.0)));
         (state.failing, state.failing_how) = (vec![1], ProgramFaultKind::Starved);
     }
     world.schedule(at(5), |state| state.failing.clear());
@@ -134,7 +142,7 @@ fn a_program_that_begins_anew_after_a_failure_keeps_the_values_that_are_in_memor
         state.retains = true;
         (state.failing, state.failing_how) = (vec![3], ProgramFaultKind::Starved);
         state.usable_for = ms(60);
-        state.record = Some((PROGRESS(0, 9), record("LREAL", 1000.0)));
+        state.record = Some((up_to(0, 9), record("LREAL", 1000.0)));
     }
     world.schedule(at(45), |state| state.failing.clear());
     world.schedule(at(135), |state| {
@@ -150,12 +158,7 @@ fn a_program_that_begins_anew_after_a_failure_keeps_the_values_that_are_in_memor
         .rfind(|report| report.resumed == Some(Resumed::ColdStart));
     let kept = anew.unwrap().retained.clone().unwrap();
     assert_eq!((kept.from, kept.progress.cycle), (RetainedFrom::Memory, 2));
-    let state = world.lock();
-    let writes: Vec<_> = state
-        .writes
-        .iter()
-        .map(|it| (it.cycle, it.outputs[0]))
-        .collect();
+    let writes = cycles(&world);
     // The first start takes the record over, the second one what the first has come to.
     assert_eq!(
         writes[..4],
@@ -195,11 +198,6 @@ fn what_is_kept_survives_a_role_that_ends_before_its_first_cycle() {
     let reports = world.run(settings(), at(440));
     let begun: Vec<_> = reports.iter().filter_map(|report| report.resumed).collect();
     assert_eq!(begun, [Resumed::ColdStart; 3]);
-    let state = world.lock();
-    let writes: Vec<_> = state
-        .writes
-        .iter()
-        .map(|it| (it.cycle, it.outputs[0]))
-        .collect();
+    let writes = cycles(&world);
     assert_eq!(writes[..3], [(1, 1.0), (2, 2.0), (1, 3.0)]);
 }

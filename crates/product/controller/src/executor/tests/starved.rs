@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::programs::written;
-use super::world::{World, at, ms, published, settings};
+use super::world::{World, at, ms, published, settings, written};
 use crate::ProgramFaultKind;
 use crate::executor::*;
 use bumpless_base::{Duration, Epoch, Instant};

@@ -1,18 +1,9 @@
 //! Going on with other settings.
 
-use super::world::{World, accumulator, at, ms, published, settings};
+use super::world::{World, accumulator, at, ms, published, settings, written};
 use crate::executor::*;
 use crate::{Application, CycleContext, LoadError, NoField, ProgramFault};
 use bumpless_base::{Epoch, Instant};
-
-/// When each output was written, of which cycle, and what it was.
-fn written(world: &World) -> Vec<(Instant, u64, f64)> {
-    let state = world.lock();
-    let writes = state.writes.iter();
-    writes
-        .map(|write| (write.at, write.cycle, write.outputs[0]))
-        .collect()
-}
 
 /// Says no to every state.
 struct Refusing;

@@ -472,6 +472,15 @@ pub fn sum_as(of: &str) -> Table {
     Table::new(vec![sum], 8).unwrap()
 }
 
+/// When each output was written, of which cycle, and what it was.
+pub fn written(world: &World) -> Vec<(Instant, u64, f64)> {
+    let state = world.lock();
+    let writes = state.writes.iter();
+    writes
+        .map(|write| (write.at, write.cycle, write.outputs[0]))
+        .collect()
+}
+
 /// A published state of the [`Accumulator`].
 pub fn published(epoch: u32, cycle: u64, sum: f64) -> Vec<u8> {
     let mut state = vec![0; envelope_len(1)];
