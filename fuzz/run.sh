@@ -13,8 +13,15 @@ cd "$(dirname "$0")"
 
 seconds=${1:-60}
 shift || true
+all=(parse config transfer roles iprp guard open pem messages session state)
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(parse config transfer roles iprp guard open pem messages session state)
+[ ${#targets[@]} -gt 0 ] || targets=("${all[@]}")
+for target in "${targets[@]}"; do
+  [ -e "fuzz_targets/$target.rs" ] || {
+    echo "fuzz: there is no target $target; those that there are: ${all[*]}" >&2
+    exit 2
+  }
+done
 
 cannot() {
   echo "fuzz: NOT RUN: $*" >&2
