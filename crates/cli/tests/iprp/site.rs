@@ -4,7 +4,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -203,13 +203,16 @@ impl Site {
 /// Numbered datagrams at an even rate, from an ordinary socket.
 pub struct Stream {
     pub stop: Arc<AtomicBool>,
+    /// How many have been sent so far.
+    pub sent: Arc<AtomicU32>,
     pub sending: JoinHandle<u32>,
 }
 
 impl Stream {
     pub fn begin(socket: UdpSocket, to: SocketAddr, a_second: u32) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let stopping = Arc::clone(&stop);
+        let sent = Arc::new(AtomicU32::new(0));
+        let (stopping, counted) = (Arc::clone(&stop), Arc::clone(&sent));
         let sending = thread::spawn(move || {
             let (began, every) = (Instant::now(), Duration::from_secs(1) / a_second);
             let mut number = 0;
@@ -217,12 +220,17 @@ impl Stream {
                 // A network that is down for the host itself refuses; that loses nothing that was promised.
                 let _ = socket.send_to(&number.to_be_bytes(), to);
                 number += 1;
+                counted.store(number, Ordering::Relaxed);
                 let due = began + every * number;
                 thread::sleep(due.saturating_duration_since(Instant::now()));
             }
             number
         });
-        Self { stop, sending }
+        Self {
+            stop,
+            sent,
+            sending,
+        }
     }
 
     /// Ends it; how many were sent.
@@ -236,7 +244,7 @@ impl Stream {
 pub struct Sink {
     pub stop: Arc<AtomicBool>,
     pub receiving: JoinHandle<(Vec<u32>, Vec<SocketAddr>)>,
-    pub latest: Arc<std::sync::atomic::AtomicU32>,
+    pub latest: Arc<AtomicU32>,
 }
 
 impl Sink {
@@ -245,7 +253,7 @@ impl Sink {
             .set_read_timeout(Some(Duration::from_millis(50)))
             .unwrap();
         let stop = Arc::new(AtomicBool::new(false));
-        let latest = Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let latest = Arc::new(AtomicU32::new(0));
         let (stopping, noting) = (Arc::clone(&stop), Arc::clone(&latest));
         let receiving = thread::spawn(move || {
             let (mut counts, mut from) = (Vec::new(), Vec::new());
