@@ -24,12 +24,21 @@ fn is_failure(roles: &Roles, name: &str) -> bool {
         .any(|p| p.name == name && always(&p.expectation))
 }
 
-/// Explores every state; fails if one violates a property, with the way to it.
+/// Explores every state; fails if one violates a property, with the way to it. Breadth first, which finds the shortest
+/// way, or depth first, which keeps fewer worlds at a time.
 pub fn explore(exploration: Exploration) {
     let Exploration { name, roles, seen } = exploration;
-    let begin = Instant::now();
     let checker = roles.checker().finish_when(HasDiscoveries::AnyFailures);
-    let checker = checker.threads(threads()).spawn_bfs();
+    let checker = checker.threads(threads());
+    match std::env::var("BUMPLESS_EXPLORE_FIRST").as_deref() {
+        Err(_) | Ok("breadth") => judge(name, seen, checker.spawn_bfs()),
+        Ok("depth") => judge(name, seen, checker.spawn_dfs()),
+        Ok(other) => panic!("BUMPLESS_EXPLORE_FIRST is breadth or depth, not {other}"),
+    }
+}
+
+fn judge(name: &str, seen: &[&str], checker: impl Checker<Roles>) {
+    let begin = Instant::now();
     let mut told = begin;
     while !checker.is_done() {
         std::thread::sleep(Duration::from_millis(5));
