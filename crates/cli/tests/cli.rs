@@ -10,7 +10,7 @@ use support::process::{BUMPLESS, json, said};
 
 #[test]
 fn help_says_what_each_command_needs() {
-    let wanted: [(&str, &[&str]); 13] = [
+    let wanted: [(&str, &[&str]); 14] = [
         (
             "",
             &[
@@ -49,6 +49,16 @@ fn help_says_what_each_command_needs() {
         (
             "switchover",
             &["--node", "--group", "bumpless.switchover/1"],
+        ),
+        (
+            "program resume",
+            &[
+                "--node",
+                "--application",
+                "--from-initial",
+                "failed again",
+                "bumpless.resume/1",
+            ],
         ),
         (
             "witness",

@@ -4,6 +4,7 @@
 mod absent;
 mod build;
 mod figures;
+mod resume;
 #[cfg(feature = "wasm")]
 mod show;
 pub mod subject;
@@ -19,10 +20,10 @@ use clap::{Args, Subcommand};
 
 use crate::output::Outcome;
 
-/// Build a PLC program, test whether a program can be made redundant, or tell what it is
+/// Build a PLC program, test whether a program can be made redundant, tell what it is, or let one go on that is stopped
 ///
 /// `build` takes a PLC's generated C, `test` programs in processes of their own (spec/sidecar.md) and WebAssembly modules
-/// that export `cycle` (spec/program.md), `show` modules. Exit status: 0 done (of a test: the program can be made redundant), 1 not or refused, 2 wrong usage.
+/// that export `cycle` (spec/program.md), `show` modules; `resume` asks a running primary. Exit status: 0 done (of a test: the program can be made redundant), 1 not or refused, 2 wrong usage.
 #[derive(Debug, Args)]
 pub struct Program {
     #[command(subcommand)]
@@ -34,6 +35,7 @@ enum Action {
     Build(build::Build),
     Test(test::Test),
     Show(Show),
+    Resume(resume::Resume),
 }
 
 impl Program {
@@ -43,6 +45,7 @@ impl Program {
             Action::Build(it) => (it.execute(), it.json),
             Action::Test(it) => (it.execute(), it.json),
             Action::Show(it) => (it.execute(), it.json),
+            Action::Resume(it) => (it.execute(), it.json),
         };
         done.map_err(|failure| failure.in_json(json))
     }

@@ -29,7 +29,7 @@ pub use counter::{Counter, Counters};
 pub use distribution::Distribution;
 pub use heap::IndexedHeap;
 pub use id::{ChannelId, Epoch, LinkId, LinkSet, MAX_LINKS, NodeId, PeerId};
-pub use permit::{Permit, ProgramStanding, TransferOutcome};
+pub use permit::{Permit, ProgramStanding, ResumeFrom, TransferOutcome};
 pub use queue::BoundedQueue;
 pub use random::Random;
 pub use role::Role;

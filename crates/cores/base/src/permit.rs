@@ -23,6 +23,15 @@ pub enum ProgramStanding {
     Stopped,
 }
 
+/// From what a stopped program is to go on that an operator has ordered to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResumeFrom {
+    /// The state that it went back to when it was stopped, if that is young enough (`hot_restart_ms`).
+    State,
+    /// That state if it is young enough, else its initial one.
+    StateOrInitial,
+}
+
 /// What became of a published state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TransferOutcome {

@@ -16,7 +16,7 @@ mod tuning;
 pub use handover::published_size_max;
 pub use machine::{Answer, CycleMachine, Need};
 pub use ports::{
-    Clock, OutputGate, Permit, Ports, ProgramStanding, Replication, Role, StateInfo,
+    Clock, OutputGate, Permit, Ports, ProgramStanding, Replication, ResumeFrom, Role, StateInfo,
     TransferOutcome, Wake,
 };
 pub use report::{

@@ -6,6 +6,7 @@ use bumpless_atomic_box::DirtySet;
 use bumpless_base::{Epoch, Instant, ProgramStanding, TransferOutcome};
 
 use crate::PublishedPermit;
+use crate::resume_order::ResumeOrder;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, Thread, current, fence};
 
 /// For how long a state of an application counts.
@@ -96,6 +97,7 @@ pub struct ApplicationMailbox {
     unfit: AtomicBool,
     /// Whether the program may run: [`ProgramStanding`] as a number.
     program: AtomicU32,
+    resume_order: ResumeOrder,
     /// How many states have come.
     received: AtomicU64,
     /// How many of them had come when the executor last looked at the newest.
@@ -398,9 +400,17 @@ impl ApplicationMailbox {
         }
     }
 
-    /// Notes whether the program may run here, as far as its failures go.
+    /// An operator's order that the stopped program go on.
+    pub fn resume_order(&self) -> &ResumeOrder {
+        &self.resume_order
+    }
+
+    /// Notes whether the program may run here, as far as its failures go. If it does, an order to go on has no object.
     pub fn set_program(&self, standing: ProgramStanding) {
         self.program.store(standing as u32, Ordering::SeqCst);
+        if standing == ProgramStanding::Runs {
+            self.resume_order.take();
+        }
         self.mark();
     }
 

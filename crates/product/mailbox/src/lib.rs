@@ -13,9 +13,11 @@
 mod application_mailbox;
 mod published_permit;
 mod records;
+mod resume_order;
 mod sync;
 
 pub use application_mailbox::{ApplicationMailbox, MemberStatus, StateLife, end_simplex};
 pub use bumpless_base::{Permit, TransferOutcome};
 pub use published_permit::PublishedPermit;
 pub use records::{Entrance, Recorder, Records, Ring};
+pub use resume_order::ResumeOrder;

@@ -39,6 +39,14 @@ pub enum Request {
     },
     /// Give up the change that is prepared.
     Withdraw,
+    /// Let a program go on that has failed and is stopped on this node.
+    Resume {
+        /// Name of the application.
+        application: String,
+        /// Whether it may begin from its initial state where the one that it went back to is too old.
+        #[serde(default)]
+        from_initial: bool,
+    },
 }
 
 /// Answers requests; runs in the control thread and may block briefly.

@@ -32,6 +32,15 @@ impl Directory {
         }
     }
 
+    /// The number of the application `name`.
+    pub fn number_of(&self, name: &str) -> Option<u16> {
+        let mut applications = self.config.applications.iter();
+        let position = applications.position(|application| application.name == name)?;
+        let mut numbers = self.applications.iter();
+        let number = numbers.position(|at| *at == Some(position))?;
+        u16::try_from(number).ok()
+    }
+
     /// What weakens a node with this configuration, a sentence each.
     pub fn weaknesses(&self) -> Vec<String> {
         let permitted = self.config.weaknesses.iter().map(ToString::to_string);

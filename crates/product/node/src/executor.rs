@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use bumpless_base::{Counters, Duration, Epoch, Instant, ProgramStanding};
+use bumpless_base::{Counters, Duration, Epoch, Instant, ProgramStanding, ResumeFrom};
 use bumpless_controller::retain::Record;
 use bumpless_controller::state::Progress;
 use bumpless_controller::{
@@ -437,5 +437,9 @@ impl<E: Environment> OutputGate for GroupOutputGate<E> {
     fn program_changed(&mut self, standing: ProgramStanding) {
         self.mailbox.set_program(standing);
         self.environment.wake_data_plane();
+    }
+
+    fn resume_ordered(&mut self) -> Option<ResumeFrom> {
+        self.mailbox.resume_order().take()
     }
 }

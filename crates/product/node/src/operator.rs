@@ -1,12 +1,12 @@
 //! What the control socket's requests do.
 
 use std::path::Path;
-use std::sync::mpsc::{Sender, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use bumpless_base::Role;
+use bumpless_base::{ResumeFrom, Role};
 use bumpless_config::Config;
 use bumpless_management::Carried;
 use bumpless_net_linux::{Clock, Waker};
@@ -209,19 +209,47 @@ impl Operator {
             Some(role) => Command::TakeRole { group, role, reply },
             None => Command::Switchover { group, reply },
         };
-        if self
-            .orders
-            .lock()
-            .map_or(true, |mut orders| orders.push(order).is_err())
-        {
-            return refusal("too many orders are waiting; try again");
-        }
-        self.waker.wake();
-        match answer.recv_timeout(TIMEOUT) {
+        match self.give(order, &answer) {
             Ok(Ok(())) => json!({"schema": "bumpless.accepted/1", "accepted": "switchover"}),
             Ok(Err(refused)) => refusal(format_args!("no switchover: {refused}")),
-            Err(_) => refusal("the data plane does not answer; see the node's log"),
+            Err(refused) => refused,
         }
+    }
+
+    fn resume(&self, name: &str, from_initial: bool) -> Value {
+        let Some(application) = self.directory().number_of(name) else {
+            return refusal(format_args!("no application '{name}' is in force"));
+        };
+        let from = match from_initial {
+            true => ResumeFrom::StateOrInitial,
+            false => ResumeFrom::State,
+        };
+        let (reply, answer) = sync_channel(1);
+        let order = Command::Resume {
+            application,
+            from,
+            reply,
+        };
+        match self.give(order, &answer) {
+            Ok(Ok(())) => json!({"schema": "bumpless.accepted/1", "accepted": "resume"}),
+            Ok(Err(refused)) => refusal(format_args!("'{name}' is not resumed: {refused}")),
+            Err(refused) => refused,
+        }
+    }
+
+    /// Passes an order to the data plane and waits for its answer.
+    fn give<T>(&self, order: Command, answer: &Receiver<T>) -> Result<T, Value> {
+        let full = self
+            .orders
+            .lock()
+            .map_or(true, |mut orders| orders.push(order).is_err());
+        if full {
+            return Err(refusal("too many orders are waiting; try again"));
+        }
+        self.waker.wake();
+        answer
+            .recv_timeout(TIMEOUT)
+            .map_err(|_| refusal("the data plane does not answer; see the node's log"))
     }
 
     /// The role that this node has when the node `to` is primary of `group`.
@@ -285,6 +313,10 @@ impl Handler for Operator {
             Request::Switchover { group, to } => self.switchover(group.as_deref(), to.as_deref()),
             Request::Apply { file } => self.apply(&file),
             Request::Withdraw => self.withdraw(),
+            Request::Resume {
+                application,
+                from_initial,
+            } => self.resume(&application, from_initial),
         }
     }
 }

@@ -141,6 +141,7 @@ fn applications(
                     "sha256": program_of(settings).map(Program::sha256_hex),
                     "stopped": app.program_stopped,
                     "tried_again_after_ms": tried_again_after(app).map(|pause| pause.as_millis()),
+                    "too_old_to_resume": is_too_old(app),
                     "faults": app.program_faults,
                     "last_fault": app.program_fault.map(|fault| json!({
                         "cycle": fault.cycle,
@@ -267,6 +268,12 @@ pub fn silent_fields(snapshot: &Snapshot, directory: &Directory) -> Vec<String> 
     told.collect()
 }
 
+/// Whether a program that is stopped here was ordered to go on in vain, since its state is too old for that.
+fn is_too_old(application: &ApplicationSnapshot) -> bool {
+    let fault = application.program_fault;
+    application.program_stopped && fault.is_some_and(|fault| fault.then == Then::NotResumed)
+}
+
 /// How long after it was stopped a program that is stopped here is tried again; `None` if none is, or not at all.
 fn tried_again_after(application: &ApplicationSnapshot) -> Option<Duration> {
     let fault = application
@@ -274,7 +281,7 @@ fn tried_again_after(application: &ApplicationSnapshot) -> Option<Duration> {
         .filter(|_| application.program_stopped)?;
     match fault.then {
         Then::TriedAfter(pause) => Some(pause),
-        Then::TriedAtOnce | Then::Stopped => None,
+        Then::TriedAtOnce | Then::Stopped | Then::NotResumed => None,
     }
 }
 
@@ -294,7 +301,9 @@ pub fn stopped_programs(snapshot: &Snapshot, directory: &Directory) -> Vec<Strin
                  that it waits for nothing",
                 pause.as_millis()
             ),
-            _ => "mend the program, then apply it or restart the nodes".to_owned(),
+            _ => "mend the program, then apply it or restart the nodes; if it was not the program, order \
+                  `bumpless program resume`"
+                .to_owned(),
         };
         Some(format!(
             "the program of '{}' has failed in cycle {cycle} and is stopped on this node ({}); where no other node runs \

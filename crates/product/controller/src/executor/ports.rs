@@ -2,7 +2,7 @@
 
 pub use bumpless_base::Role;
 use bumpless_base::{Counters, Epoch, Instant};
-pub use bumpless_base::{Permit, ProgramStanding, TransferOutcome};
+pub use bumpless_base::{Permit, ProgramStanding, ResumeFrom, TransferOutcome};
 
 use crate::retain::Record;
 use crate::state::Progress;
@@ -129,6 +129,10 @@ pub trait OutputGate {
     fn fit_changed(&mut self, _fit: bool) {}
     /// The program has failed so often that this node stops it, or it may run here again. Called on changes.
     fn program_changed(&mut self, _standing: ProgramStanding) {}
+    /// Takes an operator's order that the program, which is stopped, go on. Asked for in each cycle in which it is.
+    fn resume_ordered(&mut self) -> Option<ResumeFrom> {
+        None
+    }
 }
 
 /// Everything around an executor.

@@ -125,6 +125,9 @@ pub enum Then {
     TriedAfter(Duration),
     /// It is stopped on this node, and not tried again by itself.
     Stopped,
+    /// It is not tried although that was ordered: what it would go on from is too old, and the order does not permit
+    /// the initial state.
+    NotResumed,
 }
 
 /// One cycle, as it was. Instants are this node's monotonic clock.

@@ -2,6 +2,7 @@
 
 mod commit;
 mod failures;
+mod ordered;
 mod programs;
 mod restored;
 mod retained;

@@ -290,6 +290,10 @@ impl std::fmt::Display for Describe<&FailedExecution> {
                 write!(f, "cycle {cycle}, stopped for {pause} ms: {fault}")
             }
             Then::Stopped => write!(f, "cycle {cycle}, stopped: {fault}"),
+            Then::NotResumed => write!(
+                f,
+                "cycle {cycle}, stopped, and not resumed from a state as old as hot_restart_ms: {fault}"
+            ),
         }
     }
 }

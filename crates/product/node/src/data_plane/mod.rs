@@ -24,6 +24,7 @@ pub mod members;
 mod notices;
 mod outbound;
 pub mod protection;
+mod resume;
 mod snapshot;
 mod turn;
 pub mod waiter;
@@ -32,7 +33,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
-use bumpless_base::{Duration, Instant, PeerId};
+use bumpless_base::{Duration, Instant, PeerId, ResumeFrom};
 use bumpless_config::{ApplicationKind, Config};
 use bumpless_mailbox::ApplicationMailbox;
 use bumpless_redundancy::{GroupId, MAX_MESSAGE_LEN, SwitchoverRefused};
@@ -47,6 +48,7 @@ use self::group::GroupRuntime;
 use self::inbound::Cores;
 use self::limits::{AllLimits, Limits};
 use self::protection::Use;
+pub use self::resume::ResumeRefused;
 use crate::counter_board::CounterBoard;
 use crate::event::NodeEvent;
 use crate::log::EventSink;
@@ -72,6 +74,15 @@ pub enum Command<S: Suite = RingSuite> {
         role: Role,
         /// Where the answer goes; has room for it.
         reply: SyncSender<Result<(), SwitchoverRefused>>,
+    },
+    /// Let the program of an application go on that has failed and is stopped here.
+    Resume {
+        /// The application's number.
+        application: u16,
+        /// From what.
+        from: ResumeFrom,
+        /// Where the answer goes; has room for it.
+        reply: SyncSender<Result<(), ResumeRefused>>,
     },
     /// Open with other keys what is exchanged with somebody, on every network, and seal with them if so ordered.
     SetKeys {

@@ -122,6 +122,13 @@ impl<D: Drivers> DataPlane<D> {
                 let wanted = answer == Err(SwitchoverRefused::InProgress);
                 let _ = reply.try_send(if wanted { Ok(()) } else { answer });
             }
+            Command::Resume {
+                application,
+                from,
+                reply,
+            } => {
+                let _ = reply.try_send(self.resume_program(application, from));
+            }
             Command::SetKeys {
                 with,
                 keys,

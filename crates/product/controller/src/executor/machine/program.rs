@@ -97,9 +97,13 @@ where
         self.fail(FailCause::Program(cause), now);
     }
 
-    /// Whether the program that has stopped for `fault` is to be tried again in the cycle that begins. It goes on from
-    /// the state that it went back to; where that may not be gone on from any more, from the initial one.
+    /// Whether the program that has stopped for `fault` is to be tried again in the cycle that begins, by itself or on
+    /// order. It goes on from the state that it went back to; where that may not be gone on from any more, from the
+    /// initial one.
     pub(super) fn is_tried_again(&mut self, fault: &ProgramFault, now: Instant) -> bool {
+        if let Some(from) = self.gate.resume_ordered() {
+            self.record.order(from);
+        }
         if !self.record.is_due(now) {
             return false;
         }
@@ -108,12 +112,15 @@ where
         };
         let cycle = self.progress.map_or(0, |progress| progress.cycle);
         if now >= self.record.usable_until && self.published.is_some() {
-            if !self.settings.begins_anew || self.record.has_begun_anew() {
-                self.record.give_up();
+            if !self.record.may_begin_anew(self.settings.begins_anew) {
+                let then = match self.record.give_up() {
+                    true => Then::NotResumed,
+                    false => Then::Stopped,
+                };
                 self.report.program_fault = Some(FailedExecution {
                     cycle: cycle + 1,
                     fault: fault.clone(),
-                    then: Then::Stopped,
+                    then,
                 });
                 return false;
             }

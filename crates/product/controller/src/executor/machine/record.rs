@@ -1,6 +1,6 @@
 //! How a program has done on this node: what stops it, and when it is tried again (F-29, F-38).
 
-use bumpless_base::{Duration, Instant};
+use bumpless_base::{Duration, Instant, ResumeFrom};
 
 use crate::ProgramFaultKind;
 use crate::executor::ProgramStanding;
@@ -50,6 +50,8 @@ pub(super) struct ProgramRecord {
     pause: Option<Duration>,
     /// It is being tried, and has not executed well since.
     trial: bool,
+    /// An operator has ordered that it go on, and it has not been tried since.
+    ordered: Option<ResumeFrom>,
     anew: Anew,
     /// What the data plane was told.
     pub standing: ProgramStanding,
@@ -97,15 +99,30 @@ impl ProgramRecord {
         self.pause
     }
 
+    /// An operator has ordered that it go on.
+    pub fn order(&mut self, from: ResumeFrom) {
+        self.ordered = Some(from);
+    }
+
     /// Whether it is to be tried again at `now`.
     pub fn is_due(&self, now: Instant) -> bool {
         let due = |pause| now >= self.stopped_at + pause;
-        self.pause.is_some_and(due)
+        self.ordered.is_some() || self.pause.is_some_and(due)
+    }
+
+    /// Whether it may be tried from its initial state, where nobody may go on from the one that it went back to;
+    /// `by_itself`: whether it may without an order.
+    pub fn may_begin_anew(&self, by_itself: bool) -> bool {
+        match self.ordered {
+            Some(from) => from == ResumeFrom::StateOrInitial,
+            None => by_itself && self.anew != Anew::Executed,
+        }
     }
 
     /// It is tried again.
     pub fn begin_trial(&mut self) {
         self.trial = true;
+        self.ordered = None;
     }
 
     /// Whether it is being tried and has not executed well since.
@@ -121,19 +138,15 @@ impl ProgramRecord {
         self.anew = Anew::Begun;
     }
 
-    /// Whether what it has executed since it began anew is not long enough to begin anew again.
-    pub fn has_begun_anew(&self) -> bool {
-        self.anew == Anew::Executed
-    }
-
-    /// It is not tried any more.
-    pub fn give_up(&mut self) {
+    /// It is not tried any more. Returns whether that had been ordered.
+    pub fn give_up(&mut self) -> bool {
         self.pause = None;
+        self.ordered.take().is_some()
     }
 
     /// An execution has ended well.
     pub fn executed(&mut self) {
-        self.trial = false;
+        (self.trial, self.ordered) = (false, None);
         if self.anew == Anew::Begun {
             self.anew = Anew::Executed;
         }

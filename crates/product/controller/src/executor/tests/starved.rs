@@ -8,7 +8,7 @@ use crate::executor::*;
 use bumpless_base::{Duration, Epoch, Instant};
 
 /// A world whose program fails in its third cycle in this way; its state may be used for `usable`.
-fn failing(how: ProgramFaultKind, usable: Duration) -> World {
+pub fn failing(how: ProgramFaultKind, usable: Duration) -> World {
     let world = World::new();
     {
         let mut state = world.lock();
@@ -22,10 +22,10 @@ fn starved(usable: Duration) -> World {
     failing(ProgramFaultKind::Starved, usable)
 }
 
-const HOUR: Duration = Duration::from_secs(3600);
+pub const HOUR: Duration = Duration::from_secs(3600);
 
 /// What was said to follow each failure.
-fn followed(reports: &[CycleReport]) -> Vec<(u64, Then)> {
+pub fn followed(reports: &[CycleReport]) -> Vec<(u64, Then)> {
     let failed = reports.iter().filter_map(|report| {
         let failed = report.program_fault.as_ref()?;
         Some((failed.cycle, failed.then))
@@ -33,7 +33,7 @@ fn followed(reports: &[CycleReport]) -> Vec<(u64, Then)> {
     failed.collect()
 }
 
-fn epoch_at(world: &World, when: u64, epoch: u32) {
+pub fn epoch_at(world: &World, when: u64, epoch: u32) {
     world.schedule(at(when), move |state| {
         state.permit = Some(Permit {
             epoch: Epoch(epoch),

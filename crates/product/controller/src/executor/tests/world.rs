@@ -74,6 +74,8 @@ pub struct State {
     pub executed: Vec<Instant>,
     pub epochs_seen: Vec<Epoch>,
     pub epochs_spent: Vec<Epoch>,
+    /// An order to go on that has not been taken.
+    pub ordered: Option<ResumeFrom>,
     pub fit: Vec<bool>,
     pub oversleep: Duration,
     /// The program fails in these cycles, when it has done its work, and how.
@@ -156,6 +158,7 @@ impl World {
             executed: Vec::new(),
             epochs_seen: Vec::new(),
             epochs_spent: Vec::new(),
+            ordered: None,
             fit: Vec::new(),
             oversleep: Duration::ZERO,
             failing: Vec::new(),
@@ -264,6 +267,9 @@ impl OutputGate for World {
     }
     fn program_changed(&mut self, standing: ProgramStanding) {
         self.lock().standings.push(standing);
+    }
+    fn resume_ordered(&mut self) -> Option<ResumeFrom> {
+        self.lock().ordered.take()
     }
 }
 

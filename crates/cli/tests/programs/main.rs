@@ -1,7 +1,10 @@
 //! Programs of users on a pair: the real program as separate processes on loopback addresses. The one in a process of its
 //! own is this file's binary, started again by the nodes.
 
+#[path = "../support/mod.rs"]
 mod support;
+
+mod stopped;
 
 use std::env;
 use std::fs;
@@ -13,10 +16,18 @@ use std::time::Duration;
 
 use bumpless_program::{Cycle, Program, layout, run, state};
 use serde_json::Value;
+#[cfg(feature = "wasm")]
+use stopped::a_module_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written;
+use stopped::{
+    LAST, MENDED, WAIT,
+    a_process_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written,
+    a_process_that_had_no_processor_on_both_nodes_goes_on_by_itself_when_it_has,
+    a_program_that_is_stopped_on_both_goes_on_from_its_state_when_that_is_ordered,
+};
 use support::plan::Plan;
 use support::process::said;
 use support::site::Site;
-use support::{json_lines, let_run, wait_until};
+use support::{json_lines, wait_until};
 
 const PERIOD_MS: u64 = 50;
 
@@ -33,6 +44,12 @@ fn step(memory: &mut Memory) -> [f64; 2] {
     [memory.sum, (memory.count % 10) as f64]
 }
 
+/// Whether there is a file of this name beside the program.
+fn is_beside(name: &str) -> Result<bool, String> {
+    let here = env::current_exe().map_err(|error| error.to_string())?;
+    Ok(here.with_file_name(name).exists())
+}
+
 /// The same as a process.
 struct Ramp;
 
@@ -44,13 +61,12 @@ impl Program for Ramp {
     fn step(_: Cycle, _: &[f64], outputs: &mut [f64], memory: &mut Memory) -> Result<(), String> {
         outputs.copy_from_slice(&step(memory));
         if env::args().any(|word| word == "waits") {
-            let here = env::current_exe().map_err(|error| error.to_string())?;
-            while here.with_file_name(WAIT).exists() {
+            while is_beside(WAIT)? {
                 thread::sleep(Duration::from_millis(1));
             }
         }
         let fails = env::args().any(|word| word == "fails");
-        match fails && memory.count > LAST {
+        match fails && memory.count > LAST && !is_beside(MENDED)? {
             true => Err("the valve is stuck".into()),
             false => Ok(()),
         }
@@ -114,12 +130,6 @@ fn plan(kind: &str, more: &str, safe: [&str; 2]) -> Plan {
     plan
 }
 
-/// As long as this file is beside it, a program that waits does not answer.
-const WAIT: &str = "wait";
-
-/// The last cycle in which a program that fails does not.
-const LAST: u64 = 60;
-
 /// Puts this file's binary where the configuration says.
 fn put_process(site: &Site, name: &str) {
     let file = site.path(name);
@@ -177,113 +187,6 @@ fn a_process_of_its_own_goes_on_from_its_last_state_when_its_computer_is_killed(
     let site = Site::new(plan("process", "arguments = [\"play\"]", ["", ""]));
     put_process(&site, "ramp");
     goes_on_from_its_last_state(site);
-}
-
-fn fails_on_both(mut site: Site) {
-    site.start_witnesses();
-    site.start_plant(&["--check-epoch"]);
-    site.start("left");
-    site.start("right");
-    let (first, second, epoch) = site.await_redundant("tank");
-    wait_until("the safe values", || {
-        written(&site)
-            .last()
-            .is_some_and(|(_, outputs)| *outputs == [1.5, 2.5])
-    });
-    let higher = site.await_primary(&second, "tank");
-    assert_eq!(higher, epoch + 1, "handed over once");
-    let_run(20 * PERIOD_MS);
-    for node in [&first, &second] {
-        assert_eq!(site.counter(node, "program_faults"), 2, "{node}");
-        let fault = site.await_event(node, "program_fault", |_| true);
-        assert_eq!(fault["application"], "ramp", "{fault}");
-        let cause = fault["cause"].as_str().unwrap();
-        assert!(
-            cause.starts_with("cycle 61") && cause.contains(": trap"),
-            "{cause}"
-        );
-        let status = site.status(node).unwrap();
-        let program = &status["applications"][0]["program"];
-        assert_eq!(
-            (&program["stopped"], &program["last_fault"]["cycle"]),
-            (&true.into(), &61.into())
-        );
-        let weaknesses = status["weaknesses"].to_string();
-        assert!(
-            weaknesses.contains("has failed in cycle 61"),
-            "{weaknesses}"
-        );
-    }
-    assert_eq!(
-        site.await_primary(&second, "tank"),
-        higher,
-        "nor to and fro"
-    );
-    for (cycle, outputs) in written(&site) {
-        assert!(cycle <= 60);
-        assert!(
-            outputs == [1.5, 2.5] || outputs == expected(cycle),
-            "cycle {cycle}: {outputs:?}"
-        );
-    }
-    // Who mends the program starts anew, and what was half made is nowhere.
-    site.writes().judge();
-}
-
-const SAFE: [&str; 2] = ["safe = 1.5", "safe = 2.5"];
-
-/// F-38: what kept it from computing is over, and nobody has to do anything.
-fn a_process_that_had_no_processor_on_both_nodes_goes_on_by_itself_when_it_has() {
-    let mut site = Site::new(plan("process", "arguments = [\"waits\"]", ["", ""]));
-    put_process(&site, "ramp");
-    site.start_surroundings();
-    site.start("left");
-    site.start("right");
-    site.await_redundant("tank");
-    site.await_writes(5);
-    fs::write(site.path(WAIT), "").unwrap();
-    let program = |node: &str| {
-        let status = site.status(node);
-        status.map_or(Value::Null, |it| it["applications"][0]["program"].clone())
-    };
-    let pauses = |node: &str| program(node)["tried_again_after_ms"].as_u64() >= Some(200);
-    wait_until("trials at growing intervals", || {
-        pauses("left") || pauses("right")
-    });
-    let node = if pauses("left") { "left" } else { "right" };
-    let status = site.status(node).unwrap();
-    let weaknesses = status["weaknesses"].to_string();
-    let told = ["(starved: ", "it is tried again by itself"];
-    assert!(
-        told.iter().all(|it| weaknesses.contains(it)),
-        "{weaknesses}"
-    );
-    let fault = site.await_event(node, "program_fault", |event| {
-        let cause = event["cause"].as_str().unwrap_or_default();
-        cause.contains("stopped for 200 ms: starved")
-    });
-    assert_eq!(fault["application"], "ramp");
-    fs::remove_file(site.path(WAIT)).unwrap();
-    site.await_writes(10);
-    site.await_redundant("tank");
-    for (cycle, outputs) in written(&site) {
-        assert_eq!(outputs, expected(cycle), "cycle {cycle}");
-    }
-    site.writes().judge();
-}
-
-fn a_process_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written() {
-    let more = "arguments = [\"fails\"]\non_program_fault = \"safe\"";
-    let site = Site::new(plan("process", more, SAFE));
-    put_process(&site, "ramp");
-    fails_on_both(site);
-}
-
-#[cfg(feature = "wasm")]
-fn a_module_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written() {
-    let site = Site::new(plan("wasm", "on_program_fault = \"safe\"", SAFE));
-    fs::write(site.path("ramp"), module(LAST)).unwrap();
-    fails_on_both(site);
 }
 
 fn a_node_with_another_program_is_refused_like_one_with_another_configuration() {
@@ -384,6 +287,7 @@ fn main() -> ExitCode {
         a_process_of_its_own_goes_on_from_its_last_state_when_its_computer_is_killed,
         a_process_that_had_no_processor_on_both_nodes_goes_on_by_itself_when_it_has,
         a_process_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written,
+        a_program_that_is_stopped_on_both_goes_on_from_its_state_when_that_is_ordered,
         a_node_with_another_program_is_refused_like_one_with_another_configuration,
         a_process_of_its_own_has_a_priority_below_that_of_who_stops_it,
         what_cannot_be_simulated_says_so,
