@@ -179,19 +179,11 @@ pub fn finish(status: ExitCode) -> ExitCode {
 
 /// Writes `text` to `path`: wholly, or not at all.
 pub fn write_whole(path: &Path, text: &str) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
+    bumpless_guarded_file::write_whole(path, text.as_bytes()).map_err(|error| {
         Failure::refused(format_args!(
             "cannot write {}: {error}; name a file in a directory that may be written to",
             path.display()
         ))
-    };
-    let name = path.file_name().map(|name| name.to_string_lossy());
-    let name = name.ok_or_else(|| failed(std::io::ErrorKind::IsADirectory.into()))?;
-    let part = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let written = std::fs::write(&part, text).and_then(|()| std::fs::rename(&part, path));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&part);
-        failed(error)
     })
 }
 

@@ -211,17 +211,12 @@ fn read(file: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    fs::write(file, text)
-        .map_err(|error| Failure::refused(format_args!("cannot write {}: {error}", file.display())))
-}
-
 impl Describe {
     fn run(self) -> Outcome {
         let topology = self.network.topology()?;
         let addresses = self.network.addresses(&topology)?;
         if let Some(file) = &self.html {
-            write(file, &picture::page(&topology, &addresses))?;
+            output::write_whole(file, &picture::page(&topology, &addresses))?;
         }
         if let Some(directory) = &self.containerlab {
             export(&topology, &addresses, directory)?;
@@ -304,11 +299,11 @@ fn export(topology: &Topology, addresses: &Addresses, directory: &Path) -> Resul
             "{place} is not empty; give a new or empty directory"
         )));
     }
-    write(
+    output::write_whole(
         &directory.join("wan.clab.yml"),
         &containerlab::file(topology, addresses, "wan"),
     )?;
-    write(
+    output::write_whole(
         &directory.join("delays.sh"),
         &containerlab::delays(topology, "wan"),
     )

@@ -1,11 +1,13 @@
 //! Files that security rests on: made whole or not at all, and refused if others than their owner had a way to them.
 //!
 //! Two guards: what is secret may be read by its owner alone; what others may know, such as a certificate, may be changed
-//! by its owner alone. What is read is overwritten in memory when it is dropped.
+//! by its owner alone. What is read is overwritten in memory when it is dropped. Besides, [`write_whole`] is for results that
+//! nothing rests on.
 #![forbid(unsafe_code)]
 
 mod cause;
 mod make;
+mod whole;
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -18,6 +20,7 @@ use zeroize::Zeroizing;
 
 pub use self::cause::Cause;
 pub use self::make::{create, create_folder, replace};
+pub use self::whole::write_whole;
 
 /// What others than the owner may not do with a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use tempfile::NamedTempFile;
 use crate::{Cause, Guard};
 
 /// What a file or folder is called until it is whole.
-const UNFINISHED: &str = ".unfinished-";
+pub(crate) const UNFINISHED: &str = ".unfinished-";
 
 /// Makes a file with `content` at `path`.
 ///
@@ -80,7 +80,7 @@ fn sync(folder: &Path) -> io::Result<()> {
 }
 
 /// The folder in which `path` stands.
-fn parent(path: &Path) -> &Path {
+pub(crate) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),

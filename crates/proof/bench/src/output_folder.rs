@@ -4,6 +4,8 @@ use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use bumpless_guarded_file::write_whole;
+
 /// What is written to try a folder, bytes: a disk that is full takes an empty file.
 const TRIED: usize = 64 << 10;
 
@@ -40,13 +42,8 @@ impl OutputFolder {
         files: impl IntoIterator<Item = (N, String)>,
     ) -> Result<(), String> {
         for (name, content) in files {
-            let part = self.0.join(format!("{name}.part"));
-            fs::write(&part, content)
-                .and_then(|()| fs::rename(&part, self.0.join(name.to_string())))
-                .map_err(|error| {
-                    let _ = fs::remove_file(&part);
-                    self.cannot(&error)
-                })?;
+            write_whole(&self.0.join(name.to_string()), content.as_bytes())
+                .map_err(|error| self.cannot(&error))?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use bumpless_guarded_file::write_whole;
 use bumpless_plan::cost::Costs;
 
 use super::end::{Outcome, Said};
@@ -136,11 +137,5 @@ pub fn keep(costs: &Costs, file: &Path) -> Result<(), String> {
     };
     let mut text = serde_json::to_string_pretty(costs).map_err(|error| error.to_string())?;
     text.push('\n');
-    let mut partial = file.as_os_str().to_owned();
-    partial.push(format!(".{}", std::process::id()));
-    let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, file));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&partial);
-        refused(error)
-    })
+    write_whole(file, text.as_bytes()).map_err(refused)
 }

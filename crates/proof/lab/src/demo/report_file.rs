@@ -4,6 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use bumpless_guarded_file::write_whole;
+
 use super::DemoError;
 
 /// Where the report goes.
@@ -41,12 +43,12 @@ impl ReportFile {
         &self.0
     }
 
-    /// Writes the report.
+    /// Writes the report, whole or not at all.
     ///
     /// # Errors
     /// What the system says.
     pub fn write(&self, page: &str) -> io::Result<()> {
-        fs::write(&self.0, page)
+        write_whole(&self.0, page.as_bytes())
     }
 }
 

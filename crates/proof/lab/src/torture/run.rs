@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use bumpless_base::Random;
 use bumpless_base::random::mix64;
+use bumpless_guarded_file::write_whole;
 
 use super::case::Case;
 use super::hosts::Hosts;
@@ -220,7 +221,7 @@ pub fn write(result: &TortureResult, directory: &Path) -> Result<(), TortureErro
     ];
     for (name, text) in files {
         let path = directory.join(name);
-        fs::write(&path, text + "\n")
+        write_whole(&path, (text + "\n").as_bytes())
             .map_err(|error| TortureError::system(path.display().to_string(), error))?;
     }
     Ok(())
