@@ -19,7 +19,7 @@ mod world;
 use bumpless_base::{Duration, Random};
 use bumpless_redundancy::ReferenceKind::{Ping, Witness};
 use explore::{Exploration, explore, first_counterexample};
-use model::{ONE_WRITER, Roles};
+use model::{Action, ONE_WRITER, Roles};
 use plan::{Budget, Fault, Plan, QUANTUM};
 use stateright::Model;
 use std::collections::HashMap;
@@ -161,6 +161,40 @@ fn worlds_that_are_folded_into_one_behave_alike() {
     }
     println!("{compared} pairs of {} worlds compared", known.len());
     assert!(compared > 300);
+}
+
+/// The same, one step far, with every choice that there is.
+#[test]
+fn worlds_that_are_folded_into_one_have_the_same_successors() {
+    let roles = Roles::cold(Plan::new(&[Witness], 1), Budget::any(1));
+    let mut random = Random::new(7);
+    let mut known: HashMap<Vec<u64>, World> = HashMap::new();
+    let mut compared = 0;
+    while compared < 40_000 {
+        let mut world = roles.first[random.below(roles.first.len() as u64) as usize].clone();
+        for _ in 0..300 {
+            [world] = random_steps(&roles, [world], &mut random, 1).unwrap();
+            let form = world.canonical();
+            let Some(twin) = known.get(&form) else {
+                known.insert(form, world.clone());
+                continue;
+            };
+            compared += 1;
+            assert_eq!(successors(&roles, twin), successors(&roles, &world));
+        }
+    }
+    println!("{compared} pairs of {} worlds compared", known.len());
+}
+
+/// What can follow, with its form, in the order of the choices.
+fn successors(roles: &Roles, world: &World) -> Vec<(Action, Option<Vec<u64>>)> {
+    let mut actions = Vec::new();
+    roles.actions(world, &mut actions);
+    let form = |action| {
+        let next = roles.next_state(world, action);
+        (action, next.map(|world| world.canonical()))
+    };
+    actions.into_iter().map(form).collect()
 }
 
 /// Lets all worlds take the same random steps; an error if they come to differ.

@@ -8,7 +8,7 @@
 //!   that are older than the longest span that the machines ever add to one keep only their order
 //!   and equality: they can still be compared with each other, but no deadline that derives from
 //!   one lies ahead.
-//! - *Identities* (sessions, challenges, secrets, states of generators). They are only compared for
+//! - *Identities* (sessions, challenges, secrets, states of generators, tags). They are only compared for
 //!   equality, so each becomes the place of its first occurrence.
 //! - *Epochs*. They are compared, and told apart by parity; so they become the distance to the last
 //!   one that was written in, with its parity beside it.
@@ -23,6 +23,9 @@ const CLOCK_SPAN: u64 = 1 << 36;
 const CLOCKS: u64 = 8;
 /// Random numbers lie above, but for one in a million: those that are seen are checked.
 pub const LOWEST_IDENTITY: u64 = 1 << 44;
+/// Tags of state transfer, which follow from sessions, lie above, but for one in 4,096, which stays as it is. Spans of time
+/// and rates that are kept in 32 bits lie below.
+const LOWEST_TAG: u32 = 1 << 20;
 /// The first epoch of a world lies here, far above all other numbers of 32 bits.
 pub const FIRST_EPOCH: u32 = 1 << 30;
 const EPOCH_SPAN: u32 = 1 << 16;
@@ -123,6 +126,7 @@ impl Hasher for Recorder {
     fn write_u32(&mut self, number: u32) {
         match number.checked_sub(FIRST_EPOCH) {
             Some(above) if above < EPOCH_SPAN => self.numbers.push(Number::Epoch(number)),
+            _ if number >= LOWEST_TAG => self.numbers.push(Number::Identity(number.into())),
             _ => self.plain(number.into()),
         }
     }
