@@ -164,9 +164,7 @@ impl Wan {
 impl Network {
     fn topology(&self) -> Result<Topology, Failure> {
         if let Some(file) = &self.file {
-            let text = read(file).map_err(Failure::usage)?;
-            return Topology::from_json(&text)
-                .map_err(|faults| Failure::usage(listed(&file.display().to_string(), &faults)));
+            return topology_in(file);
         }
         let shape = Shape {
             backbone_pairs: self.backbone_pairs,
@@ -188,6 +186,13 @@ impl Network {
     fn addresses(&self, topology: &Topology) -> Result<Addresses, Failure> {
         Addresses::new(topology, self.pool).map_err(Failure::usage)
     }
+}
+
+/// The network that the file tells of.
+pub fn topology_in(file: &Path) -> Result<Topology, Failure> {
+    let text = read(file).map_err(Failure::usage)?;
+    Topology::from_json(&text)
+        .map_err(|faults| Failure::usage(listed(&file.display().to_string(), &faults)))
 }
 
 fn listed(what: &str, faults: &[impl ToString]) -> String {

@@ -305,5 +305,10 @@ section! {
         /// slow server overruns the cycle.
         timeout: Duration = "timeout_ms", "milliseconds", Millis { min: 0.1, max: 60_000.0 },
             computed("a quarter of the period");
+        /// Plan: longest time of one request while the network to the devices is idle.
+        /// Cost: the plan counts it twice in each cycle, and in each failover.
+        /// Hazard: shorter than the true one, the plan promises what cannot be kept.
+        round_trip_max: Duration = "round_trip_max_ms", "milliseconds",
+            Millis { min: 0.001, max: 60_000.0 }, computed("timeout_ms");
     }
 }
