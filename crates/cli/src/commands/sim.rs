@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bumpless_config::Config;
 use bumpless_sim::check::{Exemption, Forgiven};
-use bumpless_sim::{Complaint, Report, Scenario, Settings, Size, Window};
+use bumpless_sim::{Complaint, Distances, Report, Scenario, Settings, Size, Window};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
@@ -182,6 +182,7 @@ impl Sim {
                 storm: scenario.storm,
                 trace: self.trace.clone(),
                 changes: self.changes,
+                distances: Distances::default(),
                 window: Window::default(),
             };
             return Ok((settings, scenario.pair));
@@ -195,6 +196,7 @@ impl Sim {
             storm: !self.calm,
             trace: self.trace.clone(),
             changes: self.changes,
+            distances: Distances::default(),
             window: Window::default(),
         };
         Ok((settings, pair))

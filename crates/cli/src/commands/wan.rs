@@ -1,6 +1,7 @@
 //! `bumpless wan`: a power grid's wide-area network.
 
 mod network;
+mod sites;
 mod study;
 
 use std::path::{Path, PathBuf};
@@ -44,6 +45,7 @@ enum Action {
     /// Make links carry everything again
     Heal(network::Links),
     Study(Box<study::Run>),
+    Sites(Box<sites::Run>),
     #[command(hide = true)]
     Keep(network::Keep),
 }
@@ -155,6 +157,10 @@ impl Wan {
             Action::Study(study) => {
                 let json = study.json;
                 study.run().map_err(|failure| failure.in_json(json))
+            }
+            Action::Sites(sites) => {
+                let json = sites.json;
+                sites.run().map_err(|failure| failure.in_json(json))
             }
             Action::Keep(keep) => keep.run(),
         }

@@ -73,6 +73,8 @@ fn us(micros: f64) -> Duration {
 
 #[test]
 fn a_lease_holds_what_the_partner_and_the_witness_take_to_answer() {
+    // With async no cycle waits for its right (P-89).
+    let of = |text: &str| of(&text.replace("before_output", "async"));
     let far = of(FAR);
     // Promise: 27/8 of 2 ms, 6 ms, 0.25 ms late: 13. Witness: 9/2 of 2 ms, 8 ms, 0.25 ms late: 17.25.
     assert_eq!(far.least_lease, us(17_250.0));
@@ -138,8 +140,8 @@ fn gaps_are_a_cycle_the_takeover_and_the_first_output() {
         gaps.ordered,
         us(60_250.0 + 2_250.0 + 3_000.0 + 250.0 + 3_000.0 + 20_000.0 + 3_000.0 + 500.0)
     );
-    // The backup's end: the output waits for its deadline and then for the witness.
-    assert_eq!(gaps.backup, us(60_000.0 + 8_500.0 + 250.0));
+    // The backup's end: the output waits for its deadline and then for the witness, twice: the right has ended meanwhile.
+    assert_eq!(gaps.backup, us(60_000.0 + 8_500.0 + 28_500.0 + 250.0));
     // With async no output waits for the backup, and the first one not for the witness.
     let far = of(&with(&[("before_output", "async")]));
     let gaps = far.applications[0].gaps;
@@ -164,6 +166,62 @@ fn an_application_must_have_time_for_the_ways_of_a_cycle() {
     assert_eq!(least.expiry, us(143_030.007_5));
     let least = of(&with(&[("before_output", "async")])).applications[0].least;
     assert_eq!(least.period, us(6_259.272));
+}
+
+#[test]
+fn a_right_outlasts_reading_and_the_way_of_the_state() {
+    let far = of(FAR);
+    // A promise 9/8 of 2 ms old, 6 ms on its way, 0.25 late: 8.5; read 3; acknowledged within 6.259272.
+    assert_eq!(far.applications[0].least.lease, us(17_759.272));
+    assert_eq!(far.least_lease, us(17_759.272));
+    let devices = of(&with(&[
+        ("round_trip_max_ms = 3\n", "round_trip_max_ms = 20\n"),
+        ("timeout_ms = 4", "timeout_ms = 20"),
+        (
+            "period_ms = 40\ndeadline_ms = 20",
+            "period_ms = 60\ndeadline_ms = 20",
+        ),
+    ]));
+    assert_eq!(devices.least_lease, us(34_759.272));
+    let refused = &devices.refusals[..];
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!((refused[0].clause, refused[0].field), ("P-89", "lease_ms"));
+    assert!(
+        refused[0].text.contains("at least 34.76, or commit"),
+        "{}",
+        refused[0].text
+    );
+}
+
+#[test]
+fn a_backup_that_ends_costs_a_second_wait_where_the_right_ends_meanwhile_and_cycles_that_are_passed_over()
+ {
+    // Right 8.5, read 3, the whole deadline of 20, the witness 8.5: 40. A lease that is as long waits once.
+    let once = of(&with(&[("lease_ms = 30", "lease_ms = 40")]));
+    assert_eq!(
+        once.applications[0].gaps.backup,
+        us(60_000.0 + 8_500.0 + 250.0)
+    );
+    // Read 3, wait 20 and 8.5 twice, write 3, late by 0.5: 63.5, so that a grid point is passed over; the cycle itself is longer.
+    let twice = of(FAR);
+    assert_eq!(
+        twice.applications[0].gaps.backup,
+        us(60_000.0 + 8_500.0 + 28_500.0 + 250.0)
+    );
+    // With a deadline of 39: read 3, wait 39 and 8.5, write 3, late by 0.5: 54 of 40; two periods, late by 0.25, is less than
+    // 40 + 39 + 8.5 + 0.25. With devices 30 away: 30, 39, 8.5, 30, 0.5: 108 of 70, so 140.25, beyond 70 + 39 + 8.5 + 0.25.
+    let passed = of(&with(&[
+        ("lease_ms = 30", "lease_ms = 100"),
+        (
+            "period_ms = 40\ndeadline_ms = 20",
+            "period_ms = 70\ndeadline_ms = 39",
+        ),
+        (
+            "timeout_ms = 4\nround_trip_max_ms = 3",
+            "timeout_ms = 30\nround_trip_max_ms = 30",
+        ),
+    ]));
+    assert_eq!(passed.applications[0].gaps.backup, us(140_250.0));
 }
 
 /// What is refused: clause and field.
@@ -192,6 +250,7 @@ fn all_that_the_distance_does_not_permit_is_told_at_once_with_what_would() {
         [
             ("P-81", "lease_ms"),
             ("P-82", "lease_ms"),
+            ("P-89", "lease_ms"),
             ("P-83", "deadline_ms"),
             ("P-84", "timeout_ms"),
             ("P-84", "period_ms"),
@@ -204,9 +263,9 @@ fn all_that_the_distance_does_not_permit_is_told_at_once_with_what_would() {
     };
     says(0, &["lease_ms = 10", "left and right, 6 ms", "at least 13"]);
     says(1, &["8 ms there and back (substation)", "at least 17.25"]);
-    says(2, &["deadline_ms = 5", "at least 6.26"]);
-    says(3, &["timeout_ms = 2", "at least 3"]);
-    says(4, &["period_ms = 10", "at least 12.26", "async"]);
+    says(3, &["deadline_ms = 5", "at least 6.26"]);
+    says(4, &["timeout_ms = 2", "at least 3"]);
+    says(5, &["period_ms = 10", "at least 12.26", "async"]);
     let config = config(&text);
     assert_eq!(pair::verdict(&config, Machine::default()), Verdict::No);
     let report = Report::new("far", plan(&config, None), |_, _| ());
@@ -226,8 +285,8 @@ fn what_it_asks_for_is_enough_and_a_microsecond_less_is_not() {
     for (from, enough, less, field) in [
         (
             "lease_ms = 30",
-            "lease_ms = 17.25",
-            "lease_ms = 17.249",
+            "lease_ms = 17.76",
+            "lease_ms = 17.759",
             "lease_ms",
         ),
         (

@@ -15,6 +15,7 @@
 //! | `script`, `shrink` | faults, drawn or written by hand; the few that a failure takes |
 //! | `check` | the invariants |
 //! | [`promise`] | what the plan promises of channel sets, and whether it is kept (`spec/plan.md`) |
+//! | [`sites`] | a pair across sites, of which one ends (`spec/plan.md`, P-90 to P-93) |
 //! | `trace`, `pcap` | digest, last events, files |
 #![forbid(unsafe_code)]
 
@@ -37,6 +38,7 @@ mod readable;
 mod run;
 mod script;
 mod shrink;
+pub mod sites;
 mod size;
 mod streams;
 mod trace;
@@ -53,7 +55,7 @@ pub fn runs(settings: &bumpless_config::Application) -> std::io::Result<()> {
 }
 
 pub use check::Window;
-pub use run::{Report, Settings, faults, run, run_unless, shortest_storm};
+pub use run::{Distances, Report, Settings, faults, run, run_unless, shortest_storm};
 pub use script::{
     Bursts, Class, Complaint, End, Fault, Field, Junk, PathFault, Paths, Scenario, Timed, Wrong,
     storm,

@@ -163,23 +163,9 @@ fn apply(map: &Map<'_>, config: &mut Config) {
         let near = reference.round_trip_max.unwrap_or(network.round_trip_max);
         reference.round_trip_max = Some(near + way);
     }
-    let turn = config
-        .networks
-        .iter()
-        .map(|network| network.round_trip_max)
-        .max()
-        .unwrap_or_default();
-    if map.at(FIELD).is_some() {
-        for (app, way) in config.applications.iter_mut().zip(fields) {
-            if let Some(field) = &mut app.field {
-                // What is said of devices near by, or what is said of the networks, is the device's own turn.
-                let near = if field.round_trip_max == field.timeout {
-                    turn
-                } else {
-                    field.round_trip_max
-                };
-                field.round_trip_max = near + way;
-            }
+    for (app, way) in config.applications.iter_mut().zip(fields) {
+        if let Some(field) = &mut app.field {
+            field.round_trip_max = field.round_trip_max + way;
         }
     }
     for network in &mut config.networks {

@@ -1,15 +1,17 @@
 //! What the way between the nodes, to their reference points and to their field devices permits, and how long a
-//! failover then takes (`spec/plan.md`, P-80 to P-87).
+//! failover then takes (`spec/plan.md`, P-80 to P-89).
 //!
 //! | module | owns |
 //! |---|---|
 //! | `limits` | the shortest times that a distance permits |
 //! | `gaps` | how long outputs may be missing |
 //! | `refusal` | what a configuration sets shorter |
+//! | `sizes` | times that fit |
 
 mod gaps;
 mod limits;
 mod refusal;
+mod sizes;
 
 use bumpless_base::{Duration, LinkId, NodeId};
 use bumpless_config::{
@@ -20,6 +22,7 @@ use serde::Serialize;
 pub use gaps::Gaps;
 pub use limits::Least;
 pub use refusal::Refusal;
+pub use sizes::Sizes;
 
 /// How far apart the two nodes of a group are from each other and from what they work with, and what follows.
 #[derive(Clone, Debug)]
@@ -119,11 +122,13 @@ fn distance(config: &Config, at: usize) -> Distance {
         Far {
             name: app.name.clone(),
             field: limits::field(app),
-            least: Least::of(app, &ways, (acknowledged, takeover)),
+            least: Least::of(app, (timing.heartbeat, &ways), (acknowledged, takeover)),
             gaps: Gaps::of(app, timing, &ways, takeover),
         }
     };
     let applications: Vec<Far> = members.clone().map(far).collect();
+    let each = applications.iter().map(|far| far.least.lease);
+    let least_lease = each.fold(limits::lease(timing.heartbeat, &ways), Duration::max);
     let mut distance = Distance {
         group: group.name.clone(),
         nodes: group
@@ -140,7 +145,7 @@ fn distance(config: &Config, at: usize) -> Distance {
             .map(|it| (it.name.clone(), round_trip(config, it)))
             .collect(),
         timing: timing.clone(),
-        least_lease: limits::lease(timing.heartbeat, &ways),
+        least_lease,
         detection: gaps::detection(timing, &ways),
         takeover,
         applications,
@@ -148,7 +153,9 @@ fn distance(config: &Config, at: usize) -> Distance {
     };
     distance.refusals = refusal::of_group(&distance, &ways);
     for (app, far) in members.zip(&distance.applications) {
-        distance.refusals.extend(refusal::of_application(app, far));
+        distance
+            .refusals
+            .extend(refusal::of_application(app, far, timing.lease));
     }
     distance
 }

@@ -26,6 +26,7 @@ use crate::host::{Host, draw_rate};
 use crate::network::Network;
 use crate::queue::{Queue, What};
 use crate::readable::{self, Readable};
+use crate::run::Distances;
 use crate::script::{Fault, Junk, Timed};
 use crate::streams::{Purpose, stream};
 use crate::trace::{Happening, Trace};
@@ -145,6 +146,13 @@ impl World {
         world.queue.push_all(faults.map(begins));
         world.queue.push(LOOK, What::Look);
         Ok(world)
+    }
+
+    /// Makes ways longer; before anything runs.
+    pub fn put_apart(&mut self, distances: &Distances) {
+        self.network.put_apart(distances);
+        let devices = self.devices.iter_mut().chain(&mut self.other_devices);
+        devices.for_each(|device| device.put_apart(distances.field));
     }
 
     /// Runs until true time `end`, or until an invariant is broken.

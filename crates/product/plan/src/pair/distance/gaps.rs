@@ -1,6 +1,6 @@
 //! How long outputs may be missing (P-85, P-86).
 
-use super::limits::{field, nanos};
+use super::limits::{self, field, nanos};
 use super::{Application, Commit, Duration, Serialize, Timing, Ways, part};
 
 /// Heartbeats of silence after which a partner is silent (R-11; `peer_timeout` of the driver).
@@ -35,19 +35,29 @@ impl Gaps {
             Commit::Async => (Duration::ZERO, request),
         };
         let before = app.period + waits + jitter;
+        // A right that ends before the witness has answered: the state is published under the next, and waited for again.
+        let right = limits::right(timing.heartbeat, ways) + request + app.deadline + certain;
+        let again = match app.commit {
+            Commit::BeforeOutput if timing.lease < right => app.deadline + certain,
+            _ => Duration::ZERO,
+        };
         let offered = timing.heartbeat + haste + half(ways.pair) + jitter;
+        // A cycle that takes longer than the period costs the grid points that it passes over.
+        let skips = |takes: Duration| {
+            let periods = (takes + jitter * 2)
+                .as_nanos()
+                .div_ceil(app.period.as_nanos().max(1));
+            app.period * periods + jitter
+        };
+        let unordered = before + takeover + first + request + jitter * 2;
+        // The last state is made safe, the role offered once more if that is lost, and the successor waits for its first state.
+        let handed = app.period + app.deadline + jitter + offered;
+        let ordered = handed + request + waits + request + jitter * 2;
+        let backup = app.period + app.deadline + certain + again + jitter;
         Self {
-            unordered: before + takeover + first + request + jitter * 2,
-            // The last state is made safe, the role offered once more if that is lost, and the successor waits for its first state.
-            ordered: app.period
-                + app.deadline
-                + jitter
-                + offered
-                + request
-                + waits
-                + request
-                + jitter * 2,
-            backup: app.period + app.deadline + certain + jitter,
+            unordered: unordered.max(skips(first + request)),
+            ordered: ordered.max(skips(request + waits + request)),
+            backup: backup.max(skips(request + app.deadline + certain + again + request)),
         }
     }
 }

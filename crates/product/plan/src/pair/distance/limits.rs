@@ -15,12 +15,18 @@ const RENEWAL: (u64, u64) = (9, 2);
 /// What is left of a shorter lease when it is renewed: two rounds, less that half.
 const LEFT: (u64, u64) = (3, 2);
 
+/// Between two answers of the backup, when one of its own rounds comes between.
+const AGE: (u64, u64) = (9, 8);
+
 /// The shortest times that the distance permits an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Least {
     /// From a state's publication to its acknowledgement.
     #[serde(rename = "deadline_ns", serialize_with = "super::limits::nanos")]
     pub deadline: Duration,
+    /// The lease, so that the right with which a cycle begins outlasts reading and the way of its state.
+    #[serde(rename = "lease_ns", serialize_with = "super::limits::nanos")]
+    pub lease: Duration,
     /// Of one request to the field.
     #[serde(rename = "timeout_ns", serialize_with = "super::limits::nanos")]
     pub timeout: Duration,
@@ -39,12 +45,17 @@ pub(super) fn nanos<S: serde::Serializer>(span: &Duration, to: S) -> Result<S::O
 impl Least {
     pub(super) fn of(
         app: &Application,
-        ways: &Ways,
+        (heartbeat, ways): (Duration, &Ways),
         (acknowledged, takeover): (Duration, Duration),
     ) -> Self {
         let deadline = acknowledged + ways.jitter;
         let requests = field(app) * 2;
+        let right = right(heartbeat, ways);
         Self {
+            lease: match app.commit {
+                Commit::BeforeOutput => right + field(app) + deadline,
+                Commit::Async => Duration::ZERO,
+            },
             deadline,
             timeout: field(app),
             period: match app.commit {
@@ -54,6 +65,11 @@ impl Least {
             expiry: app.period * 2 + app.deadline + takeover,
         }
     }
+}
+
+/// How old the promise is at most that a primary holds while nothing is lost.
+pub(super) fn right(heartbeat: Duration, ways: &Ways) -> Duration {
+    part(heartbeat, AGE.0, AGE.1) + ways.pair + ways.jitter
 }
 
 /// The shortest lease (P-81, P-82).

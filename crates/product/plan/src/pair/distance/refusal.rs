@@ -110,7 +110,7 @@ pub(super) fn of_group(distance: &Distance, ways: &Ways) -> Vec<Refusal> {
 }
 
 /// What the distance does not permit this application.
-pub(super) fn of_application(app: &Application, far: &Far) -> Vec<Refusal> {
+pub(super) fn of_application(app: &Application, far: &Far, lease: Duration) -> Vec<Refusal> {
     let least = &far.least;
     let draft = |clause, field, is, least| Draft {
         clause,
@@ -120,6 +120,11 @@ pub(super) fn of_application(app: &Application, far: &Far) -> Vec<Refusal> {
         least,
     };
     let state = || "its state takes on the wire and there and back between the nodes".to_owned();
+    let right = || {
+        "the age of the right that a cycle begins with, reading, and the way of its state and its answer together: outputs \
+         would leave without redundancy"
+            .to_owned()
+    };
     let request = || "a request to its field devices takes there and back".to_owned();
     let cycle = || match app.commit {
         Commit::BeforeOutput => {
@@ -140,6 +145,11 @@ pub(super) fn of_application(app: &Application, far: &Far) -> Vec<Refusal> {
             .to_owned()
     };
     [
+        draft("P-89", "lease_ms", lease, least.lease).judged(
+            "application",
+            right,
+            ", or commit = \"async\"",
+        ),
         draft("P-83", "deadline_ms", app.deadline, least.deadline).judged("application", state, ""),
         draft("P-84", "timeout_ms", timeout, least.timeout).judged("application", request, ""),
         draft("P-84", "period_ms", app.period, least.period).judged("application", cycle, other),
