@@ -8,7 +8,8 @@ use bumpless_config::{Config, Security};
 use serde_json::Value;
 
 use crate::check::{Forgiven, Seen, Violation, Window};
-use crate::script::{End, Timed, broken_assumptions, change_now_and_then, storm};
+use crate::distance::Distances;
+use crate::script::{Timed, broken_assumptions, change_now_and_then, storm};
 use crate::trace::Trace;
 use crate::variants::Everybody;
 use crate::world::{World, heal_within};
@@ -18,15 +19,6 @@ const SETTLING: u64 = 2_500_000_000;
 
 /// Simulated time between two questions whether to go on.
 const SLICE: u64 = 1_000_000_000;
-
-/// How much longer ways take than between neighbours, nanoseconds, each direction.
-#[derive(Clone, Debug, Default)]
-pub struct Distances {
-    /// Between two ends, on every network.
-    pub between: Vec<(End, End, u64)>,
-    /// Between any node and any field device.
-    pub field: u64,
-}
 
 /// What to run.
 #[derive(Clone, Debug)]

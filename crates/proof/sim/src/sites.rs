@@ -11,7 +11,8 @@ use bumpless_plan::distance::{Gaps, Sizes, distances};
 use serde::Serialize;
 
 use crate::check::Window;
-use crate::run::{Distances, Settings, run};
+use crate::distance::Distances;
+use crate::run::{Settings, run};
 use crate::script::{End, Fault, PathFault, Paths, Timed};
 use crate::world::heal_within;
 
@@ -33,6 +34,7 @@ const APPLICATIONS: [(&str, &str); 2] = [("careful", "before_output"), ("swift",
 /// The node that is primary once the pair has settled, and its backup.
 const PRIMARY: usize = 0;
 const BACKUP: usize = 1;
+const NODES: usize = 2;
 
 /// How a site ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -167,7 +169,7 @@ impl Drawn {
                 ms(sizes.period),
                 ms(sizes.deadline),
                 // Below the period, as long as that is not long enough for it.
-                timeout = round_trip(self.field).min(ms(sizes.period) * 0.9),
+                timeout = (round_trip(self.field) + 1.0).min(ms(sizes.period) * 0.9),
                 field = round_trip(self.field),
             );
         }
@@ -175,10 +177,10 @@ impl Drawn {
     }
 
     fn distances(&self) -> Distances {
-        let mut between = vec![(End::Node(PRIMARY), End::Node(BACKUP), self.pair)];
+        let mut between = vec![(PRIMARY, BACKUP, self.pair)];
         for (node, &way) in self.witness.iter().enumerate() {
             let witnesses = 0..self.networks;
-            between.extend(witnesses.map(|at| (End::Node(node), End::Reference(at), way)));
+            between.extend(witnesses.map(|at| (node, NODES + at, way)));
         }
         Distances {
             between,
@@ -259,15 +261,27 @@ pub struct Judged {
     pub broken: Vec<String>,
 }
 
+/// What the pair does with the times that the plan has for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obeyed {
+    /// They are its own.
+    Whole,
+    /// Its lease is shorter, by this share in percent.
+    Lease(u64),
+}
+
 /// Draws distances from `seed`, gives a pair the times that the plan has for them, ends one of its sites, and judges what comes
 /// of it by every checker and by what the plan promises.
 ///
 /// # Errors
 /// The plan has no times for what was drawn, or a core refuses them.
-pub fn judge(seed: u64) -> Result<Judged, String> {
+pub fn judge(seed: u64, obeyed: Obeyed) -> Result<Judged, String> {
     let drawn = Drawn::new(seed);
-    let (sizes, config) = Sizes::fit(drawn.heartbeat, drawn.period, |sizes| drawn.text(sizes))?;
+    let (sizes, mut config) = Sizes::fit(drawn.heartbeat, drawn.period, |sizes| drawn.text(sizes))?;
     let promised = promises(&config, drawn.ending);
+    if let Obeyed::Lease(percent) = obeyed {
+        config.timing.lease = (sizes.lease * (100 - percent) / 100).max(sizes.heartbeat * 3);
+    }
     let faults = drawn.faults();
     let last = faults.iter().map(|timed| timed.until).max().unwrap_or(0);
     let until = last + heal_within(&config).as_nanos() + 500 * MS;

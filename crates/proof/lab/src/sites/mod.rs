@@ -23,9 +23,9 @@ use bumpless_base::Duration;
 use bumpless_wan::emulation::Place;
 use bumpless_wan::{Kind, Topology};
 
-pub use result::{Ending, SitesResult, read, write};
+pub use result::{Ending, SitesResult, read};
 pub use run::run_sites;
-pub use table::text;
+pub use table::{text, write};
 
 /// Where everybody is.
 #[derive(Clone, Debug, PartialEq, Eq)]

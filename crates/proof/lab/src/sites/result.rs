@@ -3,7 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use bumpless_bench::output_folder::OutputFolder;
 use bumpless_bench::result::{Host, Run as BenchRun};
 use serde::{Deserialize, Serialize};
 
@@ -210,13 +209,4 @@ pub fn read(file: &Path) -> Result<SitesResult, String> {
             found.schema
         ))),
     }
-}
-
-/// Writes `sites.json` and `table.txt`.
-///
-/// # Errors
-/// A file cannot be written.
-pub fn write(result: &SitesResult, folder: &OutputFolder) -> Result<(), String> {
-    let json = serde_json::to_string(result).map_err(|error| error.to_string())?;
-    folder.write([("sites.json", json), ("table.txt", super::text(result))])
 }

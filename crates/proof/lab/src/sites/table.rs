@@ -1,6 +1,8 @@
-//! The result for people, on a terminal.
+//! The result for people, on a terminal and in files.
 
 use std::fmt::Write;
+
+use bumpless_bench::output_folder::OutputFolder;
 
 use super::result::{Ending, Failure, SitesResult};
 use crate::evaluate::statistics::OrderStatistics;
@@ -118,4 +120,13 @@ fn row(all: &[&Failure]) -> String {
         figure(gaps.max()),
         figure(healed.median()),
     )
+}
+
+/// Writes `sites.json` and `table.txt`.
+///
+/// # Errors
+/// A file cannot be written.
+pub fn write(result: &SitesResult, folder: &OutputFolder) -> Result<(), String> {
+    let json = serde_json::to_string(result).map_err(|error| error.to_string())?;
+    folder.write([("sites.json", json), ("table.txt", text(result))])
 }

@@ -15,9 +15,9 @@ pub use self::path::Path;
 use self::path::is_of;
 use self::record::Record;
 use crate::digest::digest;
+use crate::distance::Distances;
 use crate::echo::is_icmp;
 use crate::queue::{Queue, What};
-use crate::run::Distances;
 use crate::script::{End, Fault, Paths};
 use crate::streams::{Purpose, stream};
 
@@ -192,7 +192,6 @@ impl Network {
     pub fn put_apart(&mut self, distances: &Distances) {
         let square = self.ends * self.ends;
         for &(one, other, takes) in &distances.between {
-            let (one, other) = (self.directory.index(one), self.directory.index(other));
             let places = (0..self.networks).flat_map(|network| {
                 [(one, other), (other, one)]
                     .map(|(from, to)| network * square + from * self.ends + to)

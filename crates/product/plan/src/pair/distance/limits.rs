@@ -57,7 +57,7 @@ impl Least {
                 Commit::Async => Duration::ZERO,
             },
             deadline,
-            timeout: field(app),
+            timeout: timeout(field(app)),
             period: match app.commit {
                 Commit::BeforeOutput => requests + deadline,
                 Commit::Async => requests.max(deadline),
@@ -113,6 +113,15 @@ pub(super) fn acknowledged(config: &Config, group: &Group, app: &Application) ->
         link.round_trip.1 + Duration::from_nanos(u64::try_from(wire).unwrap_or(u64::MAX))
     };
     links.iter().map(on).max().unwrap_or_default()
+}
+
+/// The shortest timeout of a request that takes so long: the runtime's timer cuts waits of more than two milliseconds by one (F-9).
+fn timeout(request: Duration) -> Duration {
+    let tick = Duration::from_millis(1);
+    match request > tick {
+        true => request + tick,
+        false => request,
+    }
 }
 
 /// The longest time of a request to the devices of `app`; zero if it has none.
