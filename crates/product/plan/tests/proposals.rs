@@ -85,7 +85,7 @@ impl Pair {
             (false, false) => Verdict::Yes,
         };
         let refusals = plan.distances.iter().flat_map(|it| &it.refusals);
-        let late = refusals.filter(|it| it.clause == "P-83").next();
+        let late = refusals.clone().find(|it| it.clause == "P-83");
         // The admission test asks for more than a state's own way.
         assert!(
             verdict != Verdict::Yes || late.is_none(),
