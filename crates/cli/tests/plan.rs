@@ -73,6 +73,101 @@ fn every_example_is_a_yes_with_the_papers_load() {
     assert!(said.contains("74.3 %"), "{said}");
 }
 
+/// The tanks of `two-computers.toml` with times for a distance, and the paper's network in a file beside it.
+fn apart(lease_ms: u32) -> (Planned, String) {
+    let text = example("two-computers.toml")
+        .replace("lease_ms = 10", &format!("lease_ms = {lease_ms}"))
+        .replace("period_ms = 10", "period_ms = 100");
+    let text = text.split("# A load beside it").next().unwrap_or_default();
+    let planned = Planned::new(text);
+    let grid = planned.path.with_file_name("grid.json");
+    let (json, ..) = outcome(&bumpless(&["wan", "topology", "--json"]));
+    std::fs::write(&grid, json).unwrap();
+    (planned, grid.display().to_string())
+}
+
+#[test]
+fn sites_of_a_wide_area_network_are_apart_as_its_ways_are() {
+    let (planned, grid) = apart(30);
+    let sites = "north=centre-2,south=s10-1-1,witness-a=s05,witness-b=s15,field=s03";
+    let far = ["--wan", &grid, "--sites", sites];
+    let (said, errors, status) = planned.ask(&far);
+    assert_eq!(status, Some(0), "{said} {errors}");
+    // 5.5 ms over the paper's way, and the 0.25 that neighbours take.
+    assert!(
+        said.contains("there and back: 5.75 ms over A and B"),
+        "{said}"
+    );
+    let json: Value =
+        serde_json::from_str(&planned.ask(&[&far[..], &["--json"]].concat()).0).unwrap();
+    let distance = &json["distances"][0];
+    assert_eq!(distance["networks"][0]["round_trip_ns"], 5_750_000);
+    // Five pairs of the ring at 250 us, a loop's link and a chain's at 150 and 100: 1.5 ms each way from s10-1-1.
+    assert_eq!(
+        distance["references"][0]["round_trip_ns"], 3_250_000,
+        "{distance}"
+    );
+    assert!(distance["refusals"].as_array().unwrap().is_empty());
+    let near = planned.json();
+    assert_eq!(
+        near["distances"][0]["networks"][0]["round_trip_ns"],
+        250_000
+    );
+}
+
+#[test]
+fn what_a_distance_does_not_permit_is_refused_with_the_reason() {
+    let (planned, grid) = apart(10);
+    let sites = "north=centre-2,south=s10-1-1,witness-a=s05,witness-b=s15";
+    let (said, _, status) = planned.ask(&["--wan", &grid, "--sites", sites]);
+    assert_eq!(status, Some(1), "{said}");
+    for word in [
+        "no, the distance does not permit what is configured",
+        "lease_ms = 10 is less than",
+        "(P-81); give at least 12.65",
+    ] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+}
+
+#[test]
+fn sites_that_cannot_be_are_refused_all_at_once() {
+    let (planned, grid) = apart(30);
+    let sites = "north=centre-1,south=centre-1,witness-a=b05a,nobody=s05,witness-b=s99";
+    let (said, errors, status) = planned.ask(&["--wan", &grid, "--sites", sites]);
+    assert_eq!(status, Some(2), "{said} {errors}");
+    for word in [
+        "b05a is a router",
+        "has no nobody",
+        "\"s99\"",
+        "north and south of group",
+    ] {
+        assert!(errors.contains(word), "{word}: {errors}");
+    }
+    let (_, errors, status) = planned.ask(&["--wan", &grid, "--sites", "north=centre-1,north=s05"]);
+    assert_eq!(status, Some(2), "{errors}");
+    for word in [
+        "north is given twice",
+        "where south is, is missing",
+        "where witness-a is",
+    ] {
+        assert!(errors.contains(word), "{word}: {errors}");
+    }
+    for (arguments, word) in [
+        (
+            &["--wan", "/nowhere.json", "--sites", "north=s05"][..],
+            "/nowhere.json",
+        ),
+        (&["--wan", &grid][..], "--sites"),
+        (&["--sites", "north=s05"][..], "--wan"),
+        (&["--wan", &grid, "--sites", "left"][..], "NAME=SITE"),
+    ] {
+        let (_, errors, status) = planned.ask(arguments);
+        assert_eq!(status, Some(2), "{arguments:?}: {errors}");
+        assert!(errors.contains(word), "{arguments:?}: {errors}");
+    }
+}
+
 #[test]
 fn a_no_says_where_and_by_how_much_and_what_it_proposes_is_a_yes() {
     let text = refused();

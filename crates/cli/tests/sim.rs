@@ -289,6 +289,34 @@ fn a_kept_promise_is_told_by_fullness_and_the_same_with_any_jobs() {
 }
 
 #[test]
+fn sites_that_end_are_told_by_how_they_do_and_the_same_with_any_jobs() {
+    let result = |jobs| -> Value {
+        let output = sim(&["--site-failures", "--seeds", "10", "--jobs", jobs, "--json"]);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        serde_json::from_slice(&output.stdout).expect("one JSON object")
+    };
+    let (one, two) = (result("1"), result("2"));
+    assert_eq!(one["schema"], "bumpless.site-failures/1");
+    assert_eq!((&one["ok"], &one["replay"]), (&true.into(), &Value::Null));
+    assert_eq!(one["failures"].as_array().map(Vec::len), Some(10));
+    assert_eq!(one["failures"], two["failures"]);
+    for ending in one["endings"].as_array().expect("a list") {
+        assert_eq!(
+            (&ending["count"], &ending["broken"]),
+            (&2.into(), &0.into())
+        );
+    }
+    let output = sim(&["--site-failures", "--seeds", "5"]);
+    let text = String::from_utf8(output.stdout).expect("words");
+    assert!(
+        text.contains("primary-cut") && text.contains("no promise is broken"),
+        "{text}"
+    );
+    let output = sim(&["--site-failures", "--time", "5"]);
+    assert_eq!(output.status.code(), Some(2));
+}
+
+#[test]
 fn a_miss_is_found_for_what_the_plan_refuses() {
     let output = sim(&["--kept-promise", "--seed", "0", "--seeds", "3", "--json"]);
     let result: Value = serde_json::from_slice(&output.stdout).expect("one JSON object");

@@ -16,6 +16,7 @@ pub mod promise;
 mod reception;
 pub mod run;
 pub mod sim;
+mod site_failures;
 pub mod status;
 pub mod switchover;
 pub mod torture;

@@ -2,6 +2,7 @@
 
 pub mod calibrate;
 mod change;
+mod sites;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -43,6 +44,8 @@ pub struct Plan {
     #[arg(long, exclusive = true)]
     paper_figure_12: bool,
     #[command(flatten)]
+    sites: sites::Sites,
+    #[command(flatten)]
     calibration: calibrate::Calibrate,
 }
 
@@ -61,7 +64,8 @@ impl Plan {
         if let Some(new) = &self.new {
             return change::run(file, new, Machine::default(), self.json);
         }
-        let config = output::load_to_plan(file, self.json)?;
+        let mut config = output::load_to_plan(file, self.json)?;
+        self.sites.put_apart(&mut config)?;
         if self.calibration.calibrate {
             return self.calibration.run(file, config, self.json);
         }

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 
 use bumpless_config::Config;
 use bumpless_sim::check::{Exemption, Forgiven};
-use bumpless_sim::{Complaint, Report, Scenario, Settings, Size, Window};
+use bumpless_sim::{Complaint, Distances, Report, Scenario, Settings, Size, Window};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
 use self::runs::{Done, Runs};
 use super::promise::Promise;
+use super::site_failures::SiteFailures;
 use crate::output::{self, Failure, Outcome};
 use crate::stop;
 
@@ -28,7 +29,7 @@ const MS: f64 = 1e6;
 /// broken; what is printed then has the command that replays it.
 #[derive(Debug, Args)]
 pub struct Sim {
-    /// The first seed [default: 1, or what the scenario says; with --kept-promise 0]
+    /// The first seed [default: 1, or what the scenario says; with --kept-promise and --site-failures 0]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=Scenario::LARGEST_SEED))]
     seed: Option<u64>,
     /// How many seeds, one after the other
@@ -75,7 +76,12 @@ pub struct Sim {
     /// With --kept-promise: look for no misses of what the plan refuses, which takes most of the time
     #[arg(long, requires = "kept_promise")]
     no_search: bool,
-    /// Print the result as JSON (bumpless.sim/1; with --kept-promise bumpless.promise/1)
+    /// Judge the plan's distances instead: each seed spreads a pair over sites, with the times that the plan has for it, and ends
+    /// one; no promise of the plan may be broken (spec/plan.md, "Sites that end")
+    #[arg(long, conflicts_with_all = ["time", "size", "config", "calm", "scenario", "trace", "shrink", "until_failure", "changes", "cycles", "kept_promise"])]
+    site_failures: bool,
+    /// Print the result as JSON (bumpless.sim/1; with --kept-promise bumpless.promise/1; with --site-failures
+    /// bumpless.site-failures/1)
     #[arg(long)]
     json: bool,
 }
@@ -112,6 +118,15 @@ impl Sim {
                 count: self.seeds,
                 jobs: self.jobs,
                 search: !self.no_search,
+                json: self.json,
+            }
+            .run();
+        }
+        if self.site_failures {
+            return SiteFailures {
+                first: self.seed.unwrap_or(0),
+                count: self.seeds,
+                jobs: self.jobs,
                 json: self.json,
             }
             .run();
@@ -182,6 +197,7 @@ impl Sim {
                 storm: scenario.storm,
                 trace: self.trace.clone(),
                 changes: self.changes,
+                distances: Distances::default(),
                 window: Window::default(),
             };
             return Ok((settings, scenario.pair));
@@ -195,6 +211,7 @@ impl Sim {
             storm: !self.calm,
             trace: self.trace.clone(),
             changes: self.changes,
+            distances: Distances::default(),
             window: Window::default(),
         };
         Ok((settings, pair))

@@ -1,6 +1,7 @@
 //! `bumpless wan`: a power grid's wide-area network.
 
 mod network;
+mod sites;
 mod study;
 
 use std::path::{Path, PathBuf};
@@ -44,6 +45,7 @@ enum Action {
     /// Make links carry everything again
     Heal(network::Links),
     Study(Box<study::Run>),
+    Sites(Box<sites::Run>),
     #[command(hide = true)]
     Keep(network::Keep),
 }
@@ -156,6 +158,10 @@ impl Wan {
                 let json = study.json;
                 study.run().map_err(|failure| failure.in_json(json))
             }
+            Action::Sites(sites) => {
+                let json = sites.json;
+                sites.run().map_err(|failure| failure.in_json(json))
+            }
             Action::Keep(keep) => keep.run(),
         }
     }
@@ -164,9 +170,7 @@ impl Wan {
 impl Network {
     fn topology(&self) -> Result<Topology, Failure> {
         if let Some(file) = &self.file {
-            let text = read(file).map_err(Failure::usage)?;
-            return Topology::from_json(&text)
-                .map_err(|faults| Failure::usage(listed(&file.display().to_string(), &faults)));
+            return topology_in(file);
         }
         let shape = Shape {
             backbone_pairs: self.backbone_pairs,
@@ -188,6 +192,13 @@ impl Network {
     fn addresses(&self, topology: &Topology) -> Result<Addresses, Failure> {
         Addresses::new(topology, self.pool).map_err(Failure::usage)
     }
+}
+
+/// The network that the file tells of.
+pub fn topology_in(file: &Path) -> Result<Topology, Failure> {
+    let text = read(file).map_err(Failure::usage)?;
+    Topology::from_json(&text)
+        .map_err(|faults| Failure::usage(listed(&file.display().to_string(), &faults)))
 }
 
 fn listed(what: &str, faults: &[impl ToString]) -> String {

@@ -209,6 +209,7 @@ impl Canonical {
             name,
             kind,
             network,
+            round_trip_max: _,
         } = reference;
         self.line("reference.name", format_args!("{name:?}"));
         match kind {
@@ -434,6 +435,7 @@ impl Canonical {
             check_epoch,
             on_failure,
             timeout,
+            round_trip_max: _,
         } = field;
         match devices {
             FieldDevices::Tank(address) => self.line("field.address", format_args!("{address}")),

@@ -270,6 +270,8 @@ pub struct Reference {
     pub kind: ReferenceKind,
     /// The network through which it is reached.
     pub network: LinkId,
+    /// Longest time from a request to its answer while the network is idle, for the plan; `None`: that of the network.
+    pub round_trip_max: Option<Duration>,
 }
 
 /// What answers at a reference point.
@@ -422,6 +424,8 @@ pub struct FieldIo {
     pub on_failure: OnFailure,
     /// How long a request may take.
     pub timeout: Duration,
+    /// How long one takes at most while the network to the devices is idle, for the plan.
+    pub round_trip_max: Duration,
 }
 
 /// Where inputs and outputs are.

@@ -11,6 +11,7 @@
 //! - [`advice`]: for a no, the smallest single changes that would make it a yes.
 //! - [`headroom`]: for a yes, how far each channel may still go.
 //! - [`reception`]: what a node is sent by whom, and how many packets of it at most.
+//! - [`distance`]: what the way between nodes, reference points and devices permits, and how long a failover takes.
 //! - [`pair`]: from a pair's configuration to what each of its nodes may have to send.
 //!
 //! Nothing here reads a clock, a file or a random number. Times are whole nanoseconds and sums are
@@ -43,4 +44,5 @@ pub use evaluate::{Plan, evaluate};
 pub use input::{
     Background, Burst, Channel, Distribution, Fault, Link, Loss, Machine, Packets, Scenario,
 };
+pub use pair::distance;
 pub use pair::{PairPlan, Verdict, plan};

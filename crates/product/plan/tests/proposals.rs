@@ -71,8 +71,28 @@ impl Pair {
         Config::parse(&self.text(), "t").map_err(|problems| format!("{problems:#?}"))
     }
 
+    /// Of the states alone: what the distance does not permit, proposals do not change (P-80).
     fn verdict(&self) -> Result<Verdict, String> {
-        Ok(plan(&self.config()?, None).verdict)
+        let plan = plan(&self.config()?, None);
+        let is = |verdict| {
+            plan.senders
+                .iter()
+                .any(|sender| sender.verdict() == verdict)
+        };
+        let verdict = match (is(Verdict::No), is(Verdict::CannotSay)) {
+            (true, _) => Verdict::No,
+            (false, true) => Verdict::CannotSay,
+            (false, false) => Verdict::Yes,
+        };
+        let refusals = plan.distances.iter().flat_map(|it| &it.refusals);
+        let late = refusals.clone().find(|it| it.clause == "P-83");
+        // The admission test asks for more than a state's own way.
+        assert!(
+            verdict != Verdict::Yes || late.is_none(),
+            "{late:?}\n{}",
+            self.text()
+        );
+        Ok(verdict)
     }
 
     fn report(&self) -> Report {

@@ -52,6 +52,8 @@ pub struct Device {
     cycle: u64,
     checks: bool,
     random: Random,
+    /// One way to it, at least.
+    way: u64,
 }
 
 /// One way to the device, and its cycle.
@@ -65,12 +67,18 @@ impl Device {
             cycle: 0,
             checks,
             random,
+            way: WAY,
         }
+    }
+
+    /// Makes the way to it longer, nanoseconds.
+    pub fn put_apart(&mut self, takes: u64) {
+        self.way += takes;
     }
 
     /// How long a message takes.
     pub fn way(&mut self) -> u64 {
-        WAY + self.random.below(WAY)
+        self.way + self.random.below(WAY)
     }
 
     /// Does what is asked (F-5 to F-7).

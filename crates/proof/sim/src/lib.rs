@@ -10,11 +10,12 @@
 //! | `world` | what happens in which order |
 //! | `host`, `application`, `failing` | a computer with its process; an executor's thread; a program that fails |
 //! | `exchange`, `transits` | drivers' mailboxes; how long states were under way |
-//! | `echo`, `network` | ICMP echo; what becomes of a datagram |
+//! | `distance`, `echo`, `network` | how far apart everybody is; ICMP echo; what becomes of a datagram |
 //! | `device`, `clock` | field devices; clocks with offset and rate |
 //! | `script`, `shrink` | faults, drawn or written by hand; the few that a failure takes |
 //! | `check` | the invariants |
 //! | [`promise`] | what the plan promises of channel sets, and whether it is kept (`spec/plan.md`) |
+//! | [`sites`] | a pair across sites, of which one ends (`spec/plan.md`, P-90 to P-93) |
 //! | `trace`, `pcap` | digest, last events, files |
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ pub mod check;
 mod clock;
 mod device;
 mod digest;
+mod distance;
 mod echo;
 mod exchange;
 mod failing;
@@ -37,6 +39,7 @@ mod readable;
 mod run;
 mod script;
 mod shrink;
+pub mod sites;
 mod size;
 mod streams;
 mod trace;
@@ -53,6 +56,7 @@ pub fn runs(settings: &bumpless_config::Application) -> std::io::Result<()> {
 }
 
 pub use check::Window;
+pub use distance::Distances;
 pub use run::{Report, Settings, faults, run, run_unless, shortest_storm};
 pub use script::{
     Bursts, Class, Complaint, End, Fault, Field, Junk, PathFault, Paths, Scenario, Timed, Wrong,

@@ -8,6 +8,7 @@ use bumpless_config::{Config, Security};
 use serde_json::Value;
 
 use crate::check::{Forgiven, Seen, Violation, Window};
+use crate::distance::Distances;
 use crate::script::{Timed, broken_assumptions, change_now_and_then, storm};
 use crate::trace::Trace;
 use crate::variants::Everybody;
@@ -34,6 +35,8 @@ pub struct Settings {
     pub storm: bool,
     /// The storm's operator changes the configuration now and then.
     pub changes: bool,
+    /// How far apart everybody is.
+    pub distances: Distances,
     /// When outputs are counted.
     pub window: Window,
     /// Write a packet capture to this file and an event log beside it.
@@ -41,7 +44,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// A calm run of `config` over so many nanoseconds: no faults, no changes, no trace, all outputs counted.
+    /// A calm run of `config` over so many nanoseconds: no faults, no changes, no trace, neighbours, all outputs counted.
     pub fn new(config: Arc<Config>, seed: u64, time: u64) -> Self {
         Self {
             config,
@@ -50,6 +53,7 @@ impl Settings {
             script: Vec::new(),
             storm: false,
             changes: false,
+            distances: Distances::default(),
             window: Window::default(),
             trace: None,
         }
@@ -169,6 +173,7 @@ pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Rep
     let mut begun = faults.clone();
     let happens = (faults, settings.window);
     let mut world = World::new(&everybody, settings.seed, happens, trace)?;
+    world.put_apart(&settings.distances);
     while world.now() < settings.time && world.checks.violations.is_empty() && !stopped() {
         world.run(settings.time.min(world.now() + SLICE));
     }

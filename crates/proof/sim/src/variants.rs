@@ -144,6 +144,7 @@ pub fn wrong(config: &Config, all: &Config, what: Wrong) -> Config {
                     check_epoch: true,
                     on_failure: OnFailure::Hold,
                     timeout,
+                    round_trip_max: timeout,
                 });
                 field.devices = FieldDevices::Tank(ELSEWHERE);
             }

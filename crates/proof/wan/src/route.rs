@@ -54,6 +54,13 @@ impl<'a> Ways<'a> {
     }
 }
 
+/// What a packet takes from one node to another and its answer back, microseconds: there and back may be different ways.
+/// `None` if no way leads there.
+pub fn round_trip_us(topology: &Topology, from: NodeId, to: NodeId) -> Option<u64> {
+    let one_way = |from, to| Some(Ways::new(topology, to).way(from)?.delay_us(topology));
+    Some(one_way(from, to)? + one_way(to, from)?)
+}
+
 /// A way through the network.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Way {

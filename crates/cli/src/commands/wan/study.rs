@@ -139,7 +139,8 @@ impl Run {
     }
 }
 
-fn time_as_seed() -> u64 {
+/// A seed that nobody has given.
+pub fn time_as_seed() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     now.map_or(0, |now| now.as_secs() ^ u64::from(now.subsec_nanos()))
 }

@@ -171,6 +171,7 @@ fn of_reference(
         name: given.name.clone()?,
         kind: kind?,
         network: link(network?),
+        round_trip_max: given.round_trip_max?,
     })
 }
 

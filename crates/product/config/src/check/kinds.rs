@@ -185,6 +185,9 @@ fn set_points(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Vec<SetPo
     given.iter().map(point).collect()
 }
 
+/// What a request takes of devices that answer at once, a switch or two away.
+const NEAR_DEVICE: Duration = Duration::from_micros(500);
+
 /// Inputs and outputs of the application; `Some(None)`: it has none and needs none.
 pub(crate) fn field(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Option<FieldIo>> {
     let place = &entry.fields.place;
@@ -223,6 +226,7 @@ pub(crate) fn field(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Opt
         check_epoch: given.check_epoch?,
         on_failure: given.on_failure?,
         timeout: timeout?,
+        round_trip_max: given.round_trip_max?.unwrap_or(NEAR_DEVICE.min(timeout?)),
     }))
 }
 

@@ -150,6 +150,15 @@ fn what_is_local_does_not_change_the_fingerprint() {
         ("#bit_error_rate =", "bit_error_rate = 1e-12"),
         ("#frame_loss =", "frame_loss = 0.01"),
         ("#round_trip_max_ms = 0.5", "round_trip_max_ms = 2"),
+        // Of the witness, and of the field devices.
+        (
+            "#round_trip_max_ms =\n\n[[reference]]",
+            "round_trip_max_ms = 7\n\n[[reference]]",
+        ),
+        (
+            "#round_trip_max_ms =\n\n# ---- [[application.field.device]]",
+            "round_trip_max_ms = 2\n\n# ---- [[application.field.device]]",
+        ),
         ("#other_traffic_bytes =", "other_traffic_bytes = 0"),
         ("#retransmissions =", "retransmissions = 3"),
         ("#accepted_loss_per_year =", "accepted_loss_per_year = 0.1"),

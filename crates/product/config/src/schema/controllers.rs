@@ -305,5 +305,12 @@ section! {
         /// slow server overruns the cycle.
         timeout: Duration = "timeout_ms", "milliseconds", Millis { min: 0.1, max: 60_000.0 },
             computed("a quarter of the period");
+        /// Plan: longest time of one request while the network to the devices is idle, of several devices together. The
+        /// default is for devices that answer at once, a switch or two away.
+        /// Cost: the plan counts it twice in each cycle and in each failover, and asks for a lease that outlasts it.
+        /// Hazard: shorter than the true one, the plan promises what cannot be kept, and accepts a lease that ends
+        /// while inputs are read.
+        round_trip_max: Duration = "round_trip_max_ms", "milliseconds",
+            Millis { min: 0.001, max: 60_000.0 }, computed("0.5, or timeout_ms if that is less");
     }
 }

@@ -310,5 +310,12 @@ section! {
         /// Hazard: a witness that runs on one of the nodes fails together with it.
         address: String = "address", "IP address, port for a witness",
             Text { what: "an address", max: 64 }, required;
+        /// Plan: longest time from a request of any node to its answer while the network is idle. Give it for a
+        /// reference point that is farther away than the partner.
+        /// Cost: the lease that the plan asks for is longer by it, and so is a failover.
+        /// Hazard: shorter than the true one, a primary whose partner has died stops for a moment, and the plan
+        /// promises failovers that take longer.
+        round_trip_max: Duration = "round_trip_max_ms", "milliseconds",
+            Millis { min: 0.001, max: 10_000.0 }, computed("that of its network");
     }
 }

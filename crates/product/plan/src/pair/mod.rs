@@ -5,6 +5,7 @@
 
 pub(crate) mod background;
 mod change;
+pub mod distance;
 mod scenario;
 
 use bumpless_base::{Duration, NodeId};
@@ -14,6 +15,8 @@ use serde::Serialize;
 use crate::cost::Costs;
 use crate::evaluate::{Plan, evaluate, is_admitted};
 use crate::input::{Fault, Machine, Scenario};
+
+use distance::Distance;
 
 pub use change::{PairChange, change};
 pub use scenario::scenario;
@@ -33,12 +36,15 @@ pub enum Verdict {
 /// The plan of a whole configuration.
 #[derive(Clone, Debug)]
 pub struct PairPlan {
-    /// The worst of all senders' answers; a no counts as worse than what cannot be said.
+    /// The worst of all senders' answers, a no where the distance does not permit what is configured; a no counts as worse
+    /// than what cannot be said.
     pub verdict: Verdict,
     /// Each node that may have something else to send than the ones before it.
     pub senders: Vec<Sender>,
     /// Networks of the configuration, whether or not they carry states.
     pub networks: usize,
+    /// Of each group, how far apart its nodes are, and what follows.
+    pub distances: Vec<Distance>,
 }
 
 /// Nodes that may have the same to send.
@@ -77,6 +83,9 @@ impl Sender {
 
 /// The answer alone, as [`plan`] gives it, sooner.
 pub fn verdict(config: &Config, machine: Machine) -> Verdict {
+    if distance::is_refused(config) {
+        return Verdict::No;
+    }
     let nodes = (0..config.nodes.len()).map(|at| NodeId(at as u8));
     let mut verdict = Verdict::Yes;
     for scenario in nodes.map(|node| scenario(config, node, machine)) {
@@ -125,7 +134,9 @@ pub fn plan(config: &Config, costs: Option<&Costs>) -> PairPlan {
         });
     }
     let is = |verdict| senders.iter().any(|sender| sender.verdict() == verdict);
-    let verdict = if is(Verdict::No) {
+    let distances = distance::distances(config);
+    let too_far = distances.iter().any(|it| !it.refusals.is_empty());
+    let verdict = if is(Verdict::No) || too_far {
         Verdict::No
     } else if is(Verdict::CannotSay) {
         Verdict::CannotSay
@@ -136,5 +147,6 @@ pub fn plan(config: &Config, costs: Option<&Costs>) -> PairPlan {
         verdict,
         senders,
         networks: config.networks.len(),
+        distances,
     }
 }

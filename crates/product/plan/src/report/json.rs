@@ -32,6 +32,7 @@ pub fn render(report: &Report) -> Value {
         "reasons": words::reasons(&report.plan),
         "not_carried": not_carried,
         "senders": senders,
+        "distances": super::distance::json(&report.plan.distances),
     })
 }
 

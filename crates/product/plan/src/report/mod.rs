@@ -1,5 +1,6 @@
 //! A plan for people and programs: sentences, tables, JSON, pictures.
 
+mod distance;
 mod json;
 mod losses;
 mod networks;

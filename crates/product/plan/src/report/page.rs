@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use bumpless_svg::escape;
 
-use super::{Drawing, Report, losses, networks, tables, timeline, words};
+use super::{Drawing, Report, distance, losses, networks, tables, timeline, words};
 use crate::pair::{Sender, Verdict};
 
 const STYLE: &str = include_str!("page.css");
@@ -31,6 +31,16 @@ pub fn render(report: &Report) -> String {
     page.push_str("</section>\n");
     for (at, one) in report.plan.senders.iter().enumerate() {
         sender(&mut page, report, at, one);
+    }
+    for one in &report.plan.distances {
+        let (head, lease) = (distance::head(one), distance::lease(one));
+        let _ = writeln!(
+            page,
+            "<h2>{}</h2>\n<p>{}</p>",
+            escape(&head),
+            escape(&lease)
+        );
+        page.push_str(&distance::gaps(one).html());
     }
     let _ = write!(
         page,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::table::Table;
-use super::{Report, networks, schedule, units, words};
+use super::{Report, distance, networks, schedule, units, words};
 use crate::advice::Advice;
 use crate::evaluate::Plan;
 use crate::headroom::{ChannelHeadroom, Headroom};
@@ -43,7 +43,7 @@ pub fn text(report: &Report) -> String {
             let _ = write!(text, "{}", limits(&sender.scenario, room).text());
         }
     }
-    text
+    text + &distance::text(&report.plan.distances)
 }
 
 /// The nearest of `advice`, not too many of one kind.

@@ -25,6 +25,9 @@ pub fn verdict(pair: &str, plan: &PairPlan) -> String {
     match plan.verdict {
         Verdict::Yes if channels == 0 => format!("{pair}: yes, there is nothing to send"),
         Verdict::Yes => format!("{pair}: yes, every state is in time{}", alone(plan)),
+        Verdict::No if plan.senders.iter().all(|it| it.verdict() != Verdict::No) => {
+            format!("{pair}: no, the distance does not permit what is configured")
+        }
         Verdict::No => format!("{pair}: no, not every state can be in time and whole"),
         Verdict::CannotSay => format!("{pair}: cannot say whether every state is in time"),
     }
@@ -87,7 +90,9 @@ fn note(missed: &mut Vec<(String, String)>, (network, channel): (&str, &str)) {
 
 /// Why the answer is not a yes: a sentence each, those that differ only in what is out of service once.
 pub fn reasons(plan: &PairPlan) -> Vec<String> {
-    plan.senders.iter().flat_map(of_sender).collect()
+    let far = plan.distances.iter().flat_map(|it| &it.refusals);
+    let far = far.map(|refusal| refusal.text.clone());
+    plan.senders.iter().flat_map(of_sender).chain(far).collect()
 }
 
 /// Why the answer for these nodes is not a yes.

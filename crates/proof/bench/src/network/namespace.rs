@@ -34,6 +34,11 @@ impl Namespace {
         Ok(namespace)
     }
 
+    /// The one that this descriptor stands for.
+    pub fn of(descriptor: OwnedFd) -> Self {
+        Self(descriptor)
+    }
+
     /// The descriptor's path, for programs that take one.
     pub fn path(&self) -> String {
         format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())

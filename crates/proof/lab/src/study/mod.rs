@@ -110,13 +110,15 @@ pub fn run_study(
 
 /// Does `work` on a thread whose threads and processes go before those of others, where that is granted: what else runs on
 /// the machine is not what is measured.
-fn urgent<T: Send>(work: impl FnOnce() -> Result<T, String> + Send) -> Result<T, String> {
+pub(crate) fn urgent<T: Send>(
+    work: impl FnOnce() -> Result<T, String> + Send,
+) -> Result<T, String> {
     let all = || {
         let _ = realtime::set_fifo(PRIORITY);
         work()
     };
     let done = thread::scope(|scope| scope.spawn(all).join());
-    done.unwrap_or_else(|_| Err("a thread of the study ended by a panic".to_owned()))
+    done.unwrap_or_else(|_| Err("a thread ended by a panic".to_owned()))
 }
 
 /// Puts everything up, and makes all runs; gives when the first one could begin.

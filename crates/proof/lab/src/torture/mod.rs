@@ -4,18 +4,18 @@
 mod case;
 mod configuration;
 mod hosts;
-mod judge;
-mod ledger;
+pub(crate) mod judge;
+pub(crate) mod ledger;
 mod leftovers;
 mod page;
-mod pair;
-mod result;
+pub(crate) mod pair;
+pub(crate) mod result;
 mod run;
 mod soak;
 mod stage;
 mod switch;
 mod table;
-mod tail;
+pub(crate) mod tail;
 mod usage;
 mod watch;
 

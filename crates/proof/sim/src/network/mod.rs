@@ -15,6 +15,7 @@ pub use self::path::Path;
 use self::path::is_of;
 use self::record::Record;
 use crate::digest::digest;
+use crate::distance::Distances;
 use crate::echo::is_icmp;
 use crate::queue::{Queue, What};
 use crate::script::{End, Fault, Paths};
@@ -184,6 +185,21 @@ impl Network {
             vacant: Vec::new(),
             record: replays.then(|| Record::new(stream(seed, Purpose::Junk, 0))),
             datagrams: 0,
+        }
+    }
+
+    /// Makes ways of every network longer.
+    pub fn put_apart(&mut self, distances: &Distances) {
+        let square = self.ends * self.ends;
+        for &(one, other, takes) in &distances.between {
+            let places = (0..self.networks).flat_map(|network| {
+                [(one, other), (other, one)]
+                    .map(|(from, to)| network * square + from * self.ends + to)
+            });
+            for at in places {
+                self.paths[at].base += takes;
+                self.sound[at].base += takes;
+            }
         }
     }
 

@@ -21,6 +21,7 @@ use crate::changing::Disk;
 use crate::check::{Checks, Genuine, Names, Terms, Window};
 use crate::clock::LocalClock;
 use crate::device::{Device, Request};
+use crate::distance::Distances;
 use crate::exchange::{Exchange, Shared};
 use crate::host::{Host, draw_rate};
 use crate::network::Network;
@@ -145,6 +146,13 @@ impl World {
         world.queue.push_all(faults.map(begins));
         world.queue.push(LOOK, What::Look);
         Ok(world)
+    }
+
+    /// Makes ways longer; before anything runs.
+    pub fn put_apart(&mut self, distances: &Distances) {
+        self.network.put_apart(distances);
+        let devices = self.devices.iter_mut().chain(&mut self.other_devices);
+        devices.for_each(|device| device.put_apart(distances.field));
     }
 
     /// Runs until true time `end`, or until an invariant is broken.
