@@ -18,6 +18,7 @@ use crate::change::ChangeRequest;
 use crate::control::{Handler, Request, refusal};
 use crate::data_plane::Command;
 use crate::directory::Directory;
+use crate::key_service::KeyService;
 use crate::log::{LogHealth, Names, OutputState};
 use crate::management::Sessions;
 use crate::note::Note;
@@ -40,7 +41,7 @@ pub struct Operator {
     waker: Waker,
     notes: Arc<Mutex<Vec<Note>>>,
     log: LogHealth,
-    sessions: Sessions,
+    sessions: (Sessions, KeyService),
     states: Healths,
     guard: NetworkGuard,
 }
@@ -57,7 +58,7 @@ impl Operator {
         (notes, log, sessions, states, guard): (
             Arc<Mutex<Vec<Note>>>,
             LogHealth,
-            Sessions,
+            (Sessions, KeyService),
             Healths,
             NetworkGuard,
         ),
@@ -100,7 +101,8 @@ impl Operator {
         weaknesses.extend(status::stopped_programs(&snapshot, &directory));
         weaknesses.extend(status::refused_by_the_kernel(&snapshot, &self.names));
         let log = self.log();
-        weaknesses.extend(self.sessions.weaknesses());
+        weaknesses.extend(self.sessions.0.weaknesses());
+        weaknesses.extend(self.sessions.1.weaknesses());
         weaknesses.extend(self.states.weaknesses());
         weaknesses.extend(unguarded);
         weaknesses.extend(log.iter().filter_map(OutputState::weakness));
@@ -108,7 +110,8 @@ impl Operator {
         let mut status =
             status::render(&snapshot, &directory, &self.names, &weaknesses, Clock.now());
         status["plan"] = directory.admission.json();
-        status["sessions"] = self.sessions.json();
+        status["sessions"] = self.sessions.0.json();
+        status["key_servers"] = self.sessions.1.json();
         status["reception"] = reception;
         status["log"] = log.iter().map(OutputState::json).collect();
         status
@@ -151,7 +154,7 @@ impl Operator {
             return refusal(refused);
         }
         let left = until.saturating_duration_since(Instant::now());
-        let carried = self.sessions.propose(text, left);
+        let carried = self.sessions.0.propose(text, left);
         if let Some((partner, Carried::Refused(why))) = &carried {
             // What the partner has prepared otherwise, if anything, stays.
             let _ = self.withdraw_here();
@@ -171,7 +174,7 @@ impl Operator {
     fn withdraw(&self) -> Value {
         match self.withdraw_here() {
             Ok(()) => {
-                self.sessions.withdraw();
+                self.sessions.0.withdraw();
                 json!({"schema": "bumpless.accepted/1", "accepted": "withdraw"})
             }
             Err(refused) => refusal(refused),
