@@ -90,7 +90,15 @@ mod tests {
         let problems = Config::parse(text, "file").unwrap_err();
         let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
         let told = told.join("\n");
-        let words = ["name", "listen", "follow", "colour", "members", "lifetime_s", "in_advance"];
+        let words = [
+            "name",
+            "listen",
+            "follow",
+            "colour",
+            "members",
+            "lifetime_s",
+            "in_advance",
+        ];
         for words in words {
             assert!(told.contains(words), "{words} in {told}");
         }

@@ -97,7 +97,9 @@ impl std::error::Error for RunError {}
 /// It has none, or everything that is wrong with it.
 pub fn load_identity(config: &Config, file: &Path) -> Result<(Identity, IdentityPaths), RunError> {
     let name = format!("{}.{KEYS}", config.name).to_ascii_lowercase();
-    let folder = key_file::folder_of(Some(file)).join(&config.certificates).join(&name);
+    let folder = key_file::folder_of(Some(file))
+        .join(&config.certificates)
+        .join(&name);
     if folder.symlink_metadata().is_err() {
         return Err(RunError::NoFolder(folder, name));
     }
@@ -123,7 +125,12 @@ pub fn run(config: &Config, file: &Path, options: &Options) -> Result<(), RunErr
     }
     let events = Events::start(options.json).map_err(system("start the thread for events"))?;
     let (orders, ordered) = channel();
-    let mut server = Service::new(config, (identity, paths), (Store::new(path), events), listeners)?;
+    let mut server = Service::new(
+        config,
+        (identity, paths),
+        (Store::new(path), events),
+        listeners,
+    )?;
     server.begin()?;
     let socket = socket_path(config, folder);
     let _control = ControlServer::start(&socket, None, Asking(orders))
@@ -188,7 +195,10 @@ impl Service {
                 address: other.address,
             });
         }
-        let mut kept = store.load(now).map_err(RunError::Store)?.unwrap_or_default();
+        let mut kept = store
+            .load(now)
+            .map_err(RunError::Store)?
+            .unwrap_or_default();
         let mut groups = Vec::new();
         for settings in &config.groups {
             let Kept { groups: all, since } = &mut kept;
@@ -230,7 +240,12 @@ impl Service {
         }
         let addresses = self.listeners.iter().filter_map(|it| it.local_addr().ok());
         let addresses: Vec<_> = addresses.map(|it| it.to_string()).collect();
-        let words = format!("{} of site {} answers at {}", self.name, self.site, addresses.join(", "));
+        let words = format!(
+            "{} of site {} answers at {}",
+            self.name,
+            self.site,
+            addresses.join(", ")
+        );
         let about = json!({"name": self.name, "site": self.site, "listen": addresses});
         self.events.say("started", about, &words);
         Ok(())
@@ -251,7 +266,11 @@ impl Service {
         }
         self.callers.close();
         self.groups.iter_mut().for_each(Group::close);
-        self.events.say("stopped", json!({}), "stopped: members go on with the keys that they have");
+        self.events.say(
+            "stopped",
+            json!({}),
+            "stopped: members go on with the keys that they have",
+        );
     }
 
     fn wait(&self) {
@@ -265,7 +284,10 @@ impl Service {
         let listeners = self.listeners.iter();
         let listeners = listeners.map(|listener| PollFd::new(listener, PollFlags::IN));
         let groups = self.groups.iter().flat_map(Group::polls);
-        let mut files: Vec<_> = listeners.chain(self.callers.polls()).chain(groups).collect();
+        let mut files: Vec<_> = listeners
+            .chain(self.callers.polls())
+            .chain(groups)
+            .collect();
         // A signal ends it early, which does no harm.
         let _ = poll(&mut files, Some(&timeout));
     }
@@ -287,7 +309,9 @@ impl Service {
         match request {
             Request::Status => self.status(now),
             Request::Roll { group } => match self.roll(group.as_deref()) {
-                Ok(name) => json!({"schema": "bumpless.key-server.roll/1", "ok": true, "group": name}),
+                Ok(name) => {
+                    json!({"schema": "bumpless.key-server.roll/1", "ok": true, "group": name})
+                }
                 Err(why) => refusal(why),
             },
         }
@@ -300,7 +324,8 @@ impl Service {
             None => return Err(format!("name one of the groups: {}", names.join(", "))),
             Some(name) => names.iter().position(|it| it == name),
         };
-        let at = at.ok_or_else(|| format!("there is no such group; there are: {}", names.join(", ")))?;
+        let at =
+            at.ok_or_else(|| format!("there is no such group; there are: {}", names.join(", ")))?;
         self.groups[at].order_roll()?;
         Ok(names[at].clone())
     }
@@ -340,7 +365,8 @@ impl Service {
         self.groups[at].put_off(now);
         let words = not_kept(error);
         if self.problem.as_ref() != Some(&words) {
-            self.events.say("not_kept", json!({"problem": words}), &words);
+            self.events
+                .say("not_kept", json!({"problem": words}), &words);
         }
         self.problem = Some(words);
     }
@@ -367,7 +393,12 @@ impl Service {
         }
     }
 
-    fn answer(&mut self, session: &Session, message: &Message, now: Instant) -> (Option<usize>, Message) {
+    fn answer(
+        &mut self,
+        session: &Session,
+        message: &Message,
+        now: Instant,
+    ) -> (Option<usize>, Message) {
         let no_member = (None, Message::Refused(Refused::NoMember));
         let (Message::Ask { group, place }, Some(name)) = (message, session.other()) else {
             return no_member;
@@ -396,11 +427,13 @@ impl Service {
         match outcome {
             Outcome::Came(name) => {
                 let words = format!("{} is there", name.short());
-                self.events.say("came", json!({"member": name.short()}), &words);
+                self.events
+                    .say("came", json!({"member": name.short()}), &words);
             }
             Outcome::Left(name, why) => {
                 let words = format!("{} is not there any more: {why}", name.short());
-                self.events.say("left", json!({"member": name.short()}), &words);
+                self.events
+                    .say("left", json!({"member": name.short()}), &words);
             }
             Outcome::Refused(from, why) => {
                 let (count, last, tell_at) = &mut self.refused;

@@ -25,12 +25,14 @@ impl Events {
     /// There is no thread to be had.
     pub fn start(as_json: bool) -> io::Result<Self> {
         let (lines, said) = sync_channel::<String>(WAITING);
-        thread::Builder::new().name("events".into()).spawn(move || {
-            for line in said {
-                let mut out = io::stdout().lock();
-                let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-            }
-        })?;
+        thread::Builder::new()
+            .name("events".into())
+            .spawn(move || {
+                for line in said {
+                    let mut out = io::stdout().lock();
+                    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+                }
+            })?;
         Ok(Self { as_json, lines })
     }
 

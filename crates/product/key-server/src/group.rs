@@ -88,7 +88,9 @@ impl Group {
         if let Some(kept) = kept {
             group.holders = kept.holders;
             group.roll = kept.roll;
-            let led = (kept.leads && follow.is_empty()).then_some(kept.grant.as_ref()).flatten();
+            let led = (kept.leads && follow.is_empty())
+                .then_some(kept.grant.as_ref())
+                .flatten();
             if let Some(grant) = led {
                 let terms = group.settings.terms;
                 let issuer = Issuer::restore(terms, grant, kept.numbers, since, now);
@@ -250,7 +252,11 @@ impl Group {
             return None;
         }
         let mut next = self.same();
-        let earlier = next.holders.iter().filter(|it| it.name == holder.name).count();
+        let earlier = next
+            .holders
+            .iter()
+            .filter(|it| it.name == holder.name)
+            .count();
         if earlier >= CERTIFICATES
             && let Some(at) = next.holders.iter().position(|it| it.name == holder.name)
         {
@@ -377,7 +383,11 @@ fn seconds(span: Duration) -> f64 {
 
 /// The numbers of keys that another server made.
 fn seen(schedule: &Schedule) -> Numbers {
-    let last = schedule.keys().last().map(|it| it.place).unwrap_or_default();
+    let last = schedule
+        .keys()
+        .last()
+        .map(|it| it.place)
+        .unwrap_or_default();
     Numbers {
         era: last.era,
         last: last.token,
@@ -424,7 +434,11 @@ impl Drawer {
 
 fn is_revoked(holder: &Holder, identity: &Identity) -> bool {
     let shown: Option<Vec<_>> = holder.shown.iter().map(|it| unhex(it)).collect();
-    let shown: Vec<_> = shown.into_iter().flatten().map(CertificateDer::from).collect();
+    let shown: Vec<_> = shown
+        .into_iter()
+        .flatten()
+        .map(CertificateDer::from)
+        .collect();
     identity.judge(&shown) == Err(Refusal::Partner(CertificateFault::Revoked))
 }
 
@@ -440,5 +454,7 @@ pub fn expected(groups: &[Group], site: &str) -> Arc<[NodeName]> {
 
 /// That keys were not kept, in words.
 pub fn not_kept(error: &StoreError) -> String {
-    format!("{error}; until this is mended no other keys are made or given, and members go on with those that they have")
+    format!(
+        "{error}; until this is mended no other keys are made or given, and members go on with those that they have"
+    )
 }

@@ -68,7 +68,9 @@ impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let path = self.path.display();
         match &self.cause {
-            StoreCause::File(cause) => write!(f, "{path} {}; {}", cause.wrong(), cause.remedy(&self.path)),
+            StoreCause::File(cause) => {
+                write!(f, "{path} {}; {}", cause.wrong(), cause.remedy(&self.path))
+            }
             StoreCause::Garbled => write!(
                 f,
                 "{path} is no state of a key server, or damaged; bring back what it was, or move it away: then keys begin anew, and \
@@ -173,7 +175,11 @@ impl Store {
         // As long as it gets at once: growing would leave keys where they were.
         let holders = file.groups.iter().flat_map(|group| &group.holders);
         let certificates = holders.flat_map(|it| it.shown.iter().map(String::len));
-        let keys = file.groups.iter().filter_map(|it| it.keys.as_ref()).map(String::len);
+        let keys = file
+            .groups
+            .iter()
+            .filter_map(|it| it.keys.as_ref())
+            .map(String::len);
         let room = certificates.chain(keys).sum::<usize>() + file.groups.len() * 16_384 + 4096;
         let mut text = Zeroizing::new(Vec::with_capacity(room));
         // Writing to memory cannot fail, and neither can strings and numbers.
@@ -270,20 +276,37 @@ mod tests {
         let group = KeptGroup {
             name: "tank".into(),
             leads: true,
-            numbers: Numbers { era: 3, last: 9, rolls_again: true },
+            numbers: Numbers {
+                era: 3,
+                last: 9,
+                rolls_again: true,
+            },
             roll: false,
             grant: None,
-            holders: vec![Holder { name: "left.tank".into(), shown: vec![hex(&[0, 171, 255])] }],
+            holders: vec![Holder {
+                name: "left.tank".into(),
+                shown: vec![hex(&[0, 171, 255])],
+            }],
         };
         store.keep([group.clone()], at).unwrap();
         let mode = fs::metadata(store.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         let kept = store.load(at).unwrap().unwrap();
         assert_eq!(kept.since, Some(at));
-        assert_eq!((kept.groups[0].numbers, &kept.groups[0].holders), (group.numbers, &group.holders));
-        assert_eq!(unhex(&kept.groups[0].holders[0].shown[0]), Some(vec![0, 171, 255]));
+        assert_eq!(
+            (kept.groups[0].numbers, &kept.groups[0].holders),
+            (group.numbers, &group.holders)
+        );
+        assert_eq!(
+            unhex(&kept.groups[0].holders[0].shown[0]),
+            Some(vec![0, 171, 255])
+        );
         let earlier = Instant::from_nanos(4);
-        assert_eq!(store.load(earlier).unwrap().unwrap().since, None, "the clock went back");
+        assert_eq!(
+            store.load(earlier).unwrap().unwrap().since,
+            None,
+            "the clock went back"
+        );
         let text = fs::read_to_string(store.path()).unwrap();
         for len in 0..text.len() {
             fs::write(store.path(), &text[..len]).unwrap();

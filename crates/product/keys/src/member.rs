@@ -119,7 +119,10 @@ impl Member {
         // Who is about to show who it is shows it again, and is judged by the list.
         self.trying = None;
         let revoked = Err(Refusal::Partner(CertificateFault::Revoked));
-        let shown = self.current.as_ref().map(|it| it.connection.session().shown());
+        let shown = self
+            .current
+            .as_ref()
+            .map(|it| it.connection.session().shown());
         if shown.is_some_and(|shown| identity.judge(shown) == revoked)
             && let Some(asked) = self.current.take()
         {
@@ -161,7 +164,10 @@ impl Member {
 
     fn call_when_due(&mut self, identities: &mut Identities, now: Instant) {
         // Those before the one in use, or all.
-        let wanted = self.current.as_ref().map_or(self.servers.len(), |it| it.server);
+        let wanted = self
+            .current
+            .as_ref()
+            .map_or(self.servers.len(), |it| it.server);
         if self.trying.is_some() || wanted == 0 || now < self.call_at {
             return;
         }
@@ -211,7 +217,9 @@ impl Member {
         }
         driven.map_err(|why| why.to_string())?;
         if asked.asked.is_some_and(|at| now >= at + ANSWERED_WITHIN) {
-            return Err("it does not answer in time; look at its load and at the network to it".into());
+            return Err(
+                "it does not answer in time; look at its load and at the network to it".into(),
+            );
         }
         // What is said before the handshake is complete would wait for it, and its answer be late.
         let is_there = asked.connection.session().other().is_some();

@@ -35,6 +35,8 @@ pub struct Setup {
 pub struct State {
     /// The server whose session is in use.
     pub server: Option<String>,
+    /// How long they have been asked for.
+    pub asked_for: Duration,
     /// How long ago keys came last; `None`: never.
     pub answered_ago: Option<Duration>,
     /// Number and identifier of the key that is sealed with.
@@ -93,6 +95,7 @@ pub fn start(setup: Setup, identity: Identity, host: Box<dyn Host>) -> io::Resul
         ring: Vec::new(),
         sealing: None,
         rolled: 0,
+        began: now,
         tell_at: now,
     };
     let thread = thread::Builder::new()
@@ -113,6 +116,7 @@ struct Service {
     /// The one that is sealed with.
     sealing: Option<(u64, u16)>,
     rolled: u64,
+    began: Instant,
     tell_at: Instant,
 }
 
@@ -177,6 +181,7 @@ impl Service {
         let problems = self.member.problems();
         State {
             server: self.member.server().map(|it| it.name.short().to_owned()),
+            asked_for: now.since(self.began),
             answered_ago: self.member.answered().map(|at| now.since(at)),
             sealing: self.sealing,
             era: schedule.era(),

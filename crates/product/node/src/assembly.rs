@@ -175,7 +175,11 @@ fn start_threads(
     guard
         .look_after(Arc::clone(&shared.directory))
         .map_err(|error| system("start the thread for reception", error))?;
-    let told_by = ((sessions.clone(), key_service.clone()), guards.healths(), guard.clone());
+    let told_by = (
+        (sessions.clone(), key_service.clone()),
+        guards.healths(),
+        guard.clone(),
+    );
     let operator = shared.operator(wiring.names.clone(), &changes, told_by);
     let socket = config.control_socket(wiring.node);
     let group = config.nodes[usize::from(wiring.node.0)]

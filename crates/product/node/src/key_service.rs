@@ -27,6 +27,8 @@ use crate::wiring::Wiring;
 
 /// The data plane takes orders within a turn.
 const TAKEN: Duration = Duration::from_secs(1);
+/// After this without a first answer status warns.
+const FIRST: u64 = 2;
 /// After this without an answer of any server status warns.
 const MISSED: u64 = 10;
 
@@ -201,8 +203,11 @@ impl KeyService {
 
 /// Whether servers are missed; before they are, a restart of one is nobody's concern.
 fn is_missed(state: &State) -> bool {
-    let missed = bumpless_base::Duration::from_secs(MISSED);
-    state.answered_ago.is_none_or(|ago| ago >= missed)
+    let seconds = bumpless_base::Duration::from_secs;
+    match state.answered_ago {
+        Some(ago) => ago >= seconds(MISSED),
+        None => state.asked_for >= seconds(FIRST),
+    }
 }
 
 fn weaknesses(state: &State) -> Vec<String> {
@@ -216,8 +221,8 @@ fn weaknesses(state: &State) -> Vec<String> {
             None => "no key server has given keys: nothing is sent to other nodes; start one".into(),
         });
     }
-    // One that is not the first is in use, or none.
-    if state.server.is_none() == is_missed(state) {
+    // While a session begins anew after one has ended, there is nothing to tell yet.
+    if is_missed(state) || state.server.is_some() {
         let problems = state.problems.iter();
         lines.extend(problems.map(|(server, why)| format!("key server '{server}': {why}")));
     }

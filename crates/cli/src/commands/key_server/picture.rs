@@ -30,9 +30,15 @@ pub fn lines(status: &Value) -> Vec<String> {
             _ => lines.push(format!("group '{name}': has no keys")),
         }
         if group["leads"] != true {
-            let from = group["follows"]["server"].as_str().unwrap_or("nobody at present");
+            let from = group["follows"]["server"]
+                .as_str()
+                .unwrap_or("nobody at present");
             lines.push(format!("  takes them from {from}"));
-            for it in group["follows"]["problems"].as_array().into_iter().flatten() {
+            for it in group["follows"]["problems"]
+                .as_array()
+                .into_iter()
+                .flatten()
+            {
                 let (server, problem) = (text(&it["server"]), text(&it["problem"]));
                 lines.push(format!("  server {server}: {problem}"));
             }

@@ -98,15 +98,16 @@ pub(crate) fn of_states(
             "is \"none\", and a tag takes a secret".into(),
             "write \"file\", \"server\" or \"session\"",
         ),
-        KeyExchangeWord::File | KeyExchangeWord::Server | KeyExchangeWord::Session
-            if !tagged => wrong(
-            "key_exchange",
-            format!(
-                "gives a secret that nothing needs, since integrity is {:?}",
-                integrity.name()
-            ),
-            "leave it out, or write integrity = \"symmetric\" or \"certificate\"",
-        ),
+        KeyExchangeWord::File | KeyExchangeWord::Server | KeyExchangeWord::Session if !tagged => {
+            wrong(
+                "key_exchange",
+                format!(
+                    "gives a secret that nothing needs, since integrity is {:?}",
+                    integrity.name()
+                ),
+                "leave it out, or write integrity = \"symmetric\" or \"certificate\"",
+            )
+        }
         KeyExchangeWord::Session if !of_sessions => wrong(
             "key_exchange",
             "is \"session\", and [security] names no certificates with which nodes have sessions"
@@ -121,7 +122,8 @@ pub(crate) fn of_states(
         _ => {}
     }
     if exchange != KeyExchangeWord::Session {
-        let takes = "takes a secret of a session, and keys come from a file or a server or there are none";
+        let takes =
+            "takes a secret of a session, and keys come from a file or a server or there are none";
         let right = "name certificates in [security] and write key_exchange = \"session\", or choose another one";
         if integrity == Integrity::Certificate {
             wrong(

@@ -15,7 +15,9 @@ const GROUPS_MAX: usize = 64;
 pub fn resolve(reader: &mut Reader, file: File) -> Option<Config> {
     let groups = groups(reader, &file.groups, file.name.as_deref());
     if let (Some(name), Some(Some(follow))) = (&file.name, &file.follow)
-        && follow.iter().any(|other| other.name.eq_ignore_ascii_case(name))
+        && follow
+            .iter()
+            .any(|other| other.name.eq_ignore_ascii_case(name))
     {
         let right = "name other servers, or leave follow out";
         reader.wrong(&file.server, "follow", "names this server itself", right);
@@ -47,9 +49,17 @@ fn groups(reader: &mut Reader, entries: &[GroupEntry], own: Option<&str>) -> Vec
         let (Some(name), Some(members)) = (&entry.name, &entry.members) else {
             continue;
         };
-        if groups.iter().any(|known| known.name.eq_ignore_ascii_case(name)) {
+        if groups
+            .iter()
+            .any(|known| known.name.eq_ignore_ascii_case(name))
+        {
             let wrong = format!("names the group {name:?} again");
-            reader.wrong(&entry.place, "name", wrong, "give each group a name of its own");
+            reader.wrong(
+                &entry.place,
+                "name",
+                wrong,
+                "give each group a name of its own",
+            );
         }
         if own.as_ref().is_some_and(|own| members.contains(own)) {
             let right = "leave it out: this server has the keys";
