@@ -29,6 +29,9 @@ pub struct Caller {
     group: Option<usize>,
 }
 
+/// What a caller is told that has said something: the position of the group whose member it is, and the message.
+type Answer<'a> = dyn FnMut(&Session, &Message) -> (Option<usize>, Message) + 'a;
+
 /// What has come of a connection in a turn.
 pub enum Outcome {
     /// A member has shown who it is.
@@ -94,14 +97,8 @@ impl Callers {
         });
     }
 
-    /// Goes on with all. `answer` is asked what a member is told, which has asked for a group: the group's position if it is one
-    /// of its members, and the message. What has happened goes to `outcomes`.
-    pub fn drive(
-        &mut self,
-        answer: &mut dyn FnMut(&Session, &Message) -> (Option<usize>, Message),
-        outcomes: &mut Vec<Outcome>,
-        now: Instant,
-    ) {
+    /// Goes on with all. `answer` is asked what a caller is told. What has happened goes to `outcomes`.
+    pub fn drive(&mut self, answer: &mut Answer<'_>, outcomes: &mut Vec<Outcome>, now: Instant) {
         for mut caller in std::mem::take(&mut self.guests) {
             let ended = caller.drive(answer, now).err();
             match (caller.name(), ended) {
@@ -182,11 +179,7 @@ impl Caller {
         self.connection.session().other().cloned()
     }
 
-    fn drive(
-        &mut self,
-        answer: &mut dyn FnMut(&Session, &Message) -> (Option<usize>, Message),
-        now: Instant,
-    ) -> Result<(), Ended> {
+    fn drive(&mut self, answer: &mut Answer<'_>, now: Instant) -> Result<(), Ended> {
         let mut heard = Vec::new();
         self.connection.drive(now, &mut heard)?;
         // Who asks several times at once is told once.

@@ -32,6 +32,9 @@ const FIRST: u64 = 2;
 /// After this without an answer of any server status warns.
 const MISSED: u64 = 10;
 
+/// Where keys go: orders to the data plane, what wakes it, and where executors find the same.
+pub type KeyWays = (Arc<Mutex<Producer<Command>>>, Waker, StateRings);
+
 type Ring = Arc<Keyring<RingSuite>>;
 
 /// The group's keys for what is exchanged with partners. Both those who take them from servers and those who judge partners by
@@ -53,10 +56,7 @@ struct Given {
 
 impl GroupKeys {
     /// None yet, for so many partners.
-    pub fn new(
-        partners: usize,
-        (orders, waker, states): (Arc<Mutex<Producer<Command>>>, Waker, StateRings),
-    ) -> Self {
+    pub fn new(partners: usize, (orders, waker, states): KeyWays) -> Self {
         Self(Arc::new(Mutex::new(Given {
             ring: None,
             barred: vec![false; partners],

@@ -25,7 +25,7 @@ use crate::data_plane::Command;
 use crate::data_plane::addresses::Correspondent;
 use crate::data_plane::limits::Limits;
 use crate::data_plane::protection::Use;
-use crate::key_service::GroupKeys;
+use crate::key_service::{GroupKeys, KeyWays};
 use crate::log::LogRegistry;
 use crate::state_security::StateRings;
 use crate::wiring::Wiring;
@@ -200,10 +200,7 @@ fn weaknesses(name: &str, state: &PartnerState) -> Vec<String> {
 pub fn start(
     (config, wiring): (&Config, &Wiring),
     (certificates, identity, folder): (&Certificates, Identity, &Path),
-    ((orders, waker, states), group): (
-        (Arc<Mutex<Producer<Command>>>, Waker, StateRings),
-        Option<GroupKeys>,
-    ),
+    ((orders, waker, states), group): (KeyWays, Option<GroupKeys>),
     (sessions, log): (&Sessions, LogRegistry),
     changes: (Sender<ChangeRequest>, Thread),
 ) -> std::io::Result<management::Running> {

@@ -31,6 +31,9 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// Reading, planning and preparing a change.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(4);
 
+/// With partners and witnesses, and with key servers.
+type AllSessions = (Sessions, KeyService);
+
 /// Answers requests from the snapshot and passes orders to the data plane.
 pub struct Operator {
     directory: Arc<Mutex<Directory>>,
@@ -41,7 +44,7 @@ pub struct Operator {
     waker: Waker,
     notes: Arc<Mutex<Vec<Note>>>,
     log: LogHealth,
-    sessions: (Sessions, KeyService),
+    sessions: AllSessions,
     states: Healths,
     guard: NetworkGuard,
 }
@@ -58,7 +61,7 @@ impl Operator {
         (notes, log, sessions, states, guard): (
             Arc<Mutex<Vec<Note>>>,
             LogHealth,
-            (Sessions, KeyService),
+            AllSessions,
             Healths,
             NetworkGuard,
         ),
