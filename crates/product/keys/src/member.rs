@@ -48,6 +48,7 @@ pub struct Member {
     pause: Duration,
     /// When keys came last.
     answered: Option<Instant>,
+    pushes: u64,
 }
 
 /// A session with one server.
@@ -76,6 +77,7 @@ impl Member {
             call_at: now,
             pause: PAUSE.0,
             answered: None,
+            pushes: 0,
         }
     }
 
@@ -93,6 +95,11 @@ impl Member {
     /// When keys came last.
     pub const fn answered(&self) -> Option<Instant> {
         self.answered
+    }
+
+    /// How often a server told of keys unasked.
+    pub const fn pushes(&self) -> u64 {
+        self.pushes
     }
 
     /// What is wrong with servers, by name.
@@ -205,6 +212,7 @@ impl Member {
                 }
                 Message::Push(grant) if asked.told => {
                     self.take(&grant, now)?;
+                    self.pushes += 1;
                     taken = true;
                 }
                 Message::Refused(why) => return Err(why.to_string()),
