@@ -13,7 +13,7 @@ cd "$(dirname "$0")"
 
 seconds=${1:-60}
 shift || true
-all=(parse config transfer roles iprp guard open pem messages session state)
+all=(parse config transfer roles iprp guard open pem messages keys session state)
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=("${all[@]}")
 for target in "${targets[@]}"; do

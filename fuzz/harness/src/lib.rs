@@ -12,6 +12,7 @@
 //! | [`pem`] | a file with certificates, keys or revocation lists | read, or refused with a cause and a remedy |
 //! | [`state`] | a file of a state on disk | read and encoded back to the same bytes, or refused; of its record only what fits is taken over |
 //! | [`messages`] | what comes in a session, cut anywhere | read and written back alike, or refused for good |
+//! | [`keys`] | what comes in a session with a key server, cut anywhere | read and written back alike, or refused for good; the keys of a member always make a ring |
 //! | [`session`] | what somebody does to a session's bytes, or says in a session's place | both ends agree on one secret, or not at all |
 //! | [`transfer`] | calls and a network's doings between sender and receiver | whole, forward, fresh, bounded, kept promise, heals |
 //! | [`roles`] | the same between two nodes and their witnesses | one writer in true time, epochs grow, promises, bounded |
@@ -24,6 +25,7 @@ mod input;
 pub mod config;
 pub mod guard;
 pub mod iprp;
+pub mod keys;
 pub mod messages;
 pub mod open;
 pub mod parse;

@@ -57,6 +57,9 @@ fn every_kept_input_keeps_the_promises() {
     corpus("messages")
         .iter()
         .for_each(|bytes| bumpless_harness::messages::run(bytes));
+    corpus("keys")
+        .iter()
+        .for_each(|bytes| bumpless_harness::keys::run(bytes));
     corpus("state")
         .iter()
         .for_each(|bytes| bumpless_harness::state::run(bytes));
@@ -109,6 +112,13 @@ proptest! {
         bytes in prop_oneof![edited("state"), vec(any::<u8>(), 0..200)],
     ) {
         bumpless_harness::state::run(&bytes);
+    }
+
+    #[test]
+    fn any_keys_are_the_same_however_they_are_cut_and_make_a_ring(
+        bytes in prop_oneof![edited("keys"), vec(any::<u8>(), 0..200)],
+    ) {
+        bumpless_harness::keys::run(&bytes);
     }
 
     #[test]

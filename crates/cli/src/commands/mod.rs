@@ -8,6 +8,7 @@ pub mod guard;
 pub mod impact;
 pub mod iprp;
 pub mod key;
+pub mod key_server;
 pub mod pki;
 pub mod plan;
 pub mod plant;

@@ -69,6 +69,7 @@ impl Status {
             .for_each(print_application);
         list(&status["links"]).iter().for_each(print_link);
         list(&status["sessions"]).iter().for_each(print_session);
+        print_key_service(&status["key_servers"]);
         print_counters(status, self.all);
         for weakness in list(&status["weaknesses"]) {
             output::print_line(format_args!("  weakness: {}", text(weakness)));
@@ -161,6 +162,21 @@ fn print_link(link: &Value) {
         text(&link["partner"]),
         if link["up"] == true { "up" } else { "down" },
     ));
+}
+
+/// Where keys come from, and how long they last.
+fn print_key_service(service: &Value) {
+    if service.is_null() {
+        return;
+    }
+    let from = service["server"].as_str().unwrap_or("nobody at present");
+    match (service["key"].as_str(), service["ends_in_s"].as_f64()) {
+        (Some(key), Some(left)) => output::print_line(format_args!(
+            "  keys from {from}: {key} seals, number {}; those that are here last for {left:.0} s without a server",
+            service["number"]
+        )),
+        _ => output::print_line(format_args!("  keys from {from}: none")),
+    }
 }
 
 fn print_session(session: &Value) {

@@ -56,8 +56,9 @@ impl Config {
         let mut text = Canonical("bumpless configuration 4\n".into());
         text.line("pair", format_args!("{pair:?}"));
         text.timing(timing);
-        // Whoever has sessions is told of them, and the lower counts.
-        let are_exchanged = matches!(security, Security::Certificates(_));
+        // Whoever has sessions is told of them, and the lower counts. With keys from a server packets may come before that.
+        let are_exchanged =
+            matches!(security, Security::Certificates(_)) && !security.has_key_servers();
         text.transfer(transfer, are_exchanged);
         text.security(security);
         networks
@@ -158,6 +159,7 @@ impl Canonical {
     fn security(&mut self, security: &Security) {
         let packets = match security {
             Security::Protected(_) => "protected",
+            Security::Certificates(_) if security.has_key_servers() => "key servers",
             Security::Certificates(_) => "certificates",
             Security::Open => "open",
         };

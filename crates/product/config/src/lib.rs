@@ -34,7 +34,7 @@ pub use fingerprint::pair_id;
 pub use model::*;
 pub use problem::Problem;
 pub use security::{
-    Certificates, Encryption, Integrity, Replay, Security, StateKeys, StateSecurity,
+    Certificates, Encryption, Integrity, KeyServerAt, Replay, Security, StateKeys, StateSecurity,
 };
 pub use text::{Unreadable, read_configuration, read_text_file};
 pub use weakness::{Weakness, WeaknessCode};

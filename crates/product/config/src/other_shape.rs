@@ -1,9 +1,12 @@
 //! What the values of fields look like in the product's other files: interfaces, ports, lists.
 
+use std::net::SocketAddr;
+
 use toml_edit::Item;
 
 use crate::lines::Lines;
-use crate::shape::{Describe, Fault, Shape, fault, show};
+use crate::security::KeyServerAt;
+use crate::shape::{Describe, Fault, Name, Shape, fault, show};
 
 /// The name of an interface.
 pub struct InterfaceName;
@@ -26,6 +29,32 @@ impl Shape for InterfaceName {
                 Ok(text.to_owned())
             }
             _ => fault(show(item)),
+        }
+    }
+}
+
+/// A key server: its name and where it answers.
+pub struct ServerAt;
+
+impl Describe for ServerAt {
+    fn accepts(&self) -> String {
+        "a key server as NAME@ADDRESS:PORT, such as \"main@10.0.0.5:7300\"; its certificate is called NAME.keys".into()
+    }
+}
+
+impl Shape for ServerAt {
+    type Out = KeyServerAt;
+    fn read(&self, item: &Item, _: &Lines) -> Result<KeyServerAt, Vec<Fault>> {
+        let parts = item.as_str().and_then(|text| text.split_once('@'));
+        let read = parts.and_then(|(name, address)| {
+            let name = Name::check(name).ok()?;
+            let address: SocketAddr = address.parse().ok()?;
+            let usable = address.port() != 0 && !address.ip().is_unspecified();
+            usable.then_some(KeyServerAt { name, address })
+        });
+        match read {
+            Some(server) => Ok(server),
+            None => fault(show(item)),
         }
     }
 }

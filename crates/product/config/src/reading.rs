@@ -6,7 +6,7 @@ pub use toml_edit::{Document, Item, Table, TableLike};
 pub use crate::file::{document, entries, unknown_sections};
 pub use crate::lines::Lines;
 pub use crate::other_file::{Examples, many, once, sample};
-pub use crate::other_shape::{Each, InterfaceName, PortRange};
+pub use crate::other_shape::{Each, InterfaceName, PortRange, ServerAt};
 pub use crate::reader::{Place, Reader, TableReader};
 pub use crate::schema::Whole;
 pub use crate::section::{FieldInfo, Presence, SectionInfo, Times};

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use std::net::SocketAddr;
+
 use bumpless_base::Duration;
 use bumpless_secure::state::StateHeader;
 use bumpless_wire::EnvelopeHeader;
@@ -27,9 +29,26 @@ pub struct Certificates {
     pub folder: PathBuf,
     /// After this a key is replaced.
     pub key_lifetime: Duration,
+    /// Who gives nodes the keys for what they send each other, instead of their sessions; the first one is asked before the
+    /// others. Empty: nobody.
+    pub key_servers: Vec<KeyServerAt>,
+}
+
+/// Where a key server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyServerAt {
+    /// What it is called: its certificate has the name NAME.keys at the node's own site.
+    pub name: String,
+    /// Where it answers, by TCP.
+    pub address: SocketAddr,
 }
 
 impl Security {
+    /// Whether keys for what nodes send each other come from key servers.
+    pub const fn has_key_servers(&self) -> bool {
+        matches!(self, Self::Certificates(given) if !given.key_servers.is_empty())
+    }
+
     /// Bytes that it adds to each message.
     pub const fn overhead(&self) -> u16 {
         match self {
@@ -176,8 +195,10 @@ pub enum StateKeys {
     None,
     /// From these files. A path that is not absolute begins at the configuration's folder.
     Files(Vec<PathBuf>),
-    /// From the sessions in which nodes agree on the keys of messages.
+    /// From the sessions in which nodes agree on keys.
     Sessions,
+    /// From the key servers.
+    Servers,
 }
 
 impl StateKeys {
@@ -187,6 +208,7 @@ impl StateKeys {
             Self::None => "none",
             Self::Files(_) => "file",
             Self::Sessions => "session",
+            Self::Servers => "server",
         }
     }
 }

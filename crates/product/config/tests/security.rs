@@ -18,6 +18,7 @@ fn certified(folder: &str, seconds: u64) -> Security {
     Security::Certificates(Certificates {
         folder: folder.into(),
         key_lifetime: Duration::from_secs(seconds),
+        key_servers: Vec::new(),
     })
 }
 
@@ -39,6 +40,48 @@ fn keys_come_from_files_where_these_are_named() {
     let keys = ["a.key", "b.key"].map(PathBuf::from).to_vec();
     assert_eq!(config.security, Security::Protected(keys));
     assert!(!weak(&config));
+}
+
+#[test]
+fn key_servers_stand_beside_certificates_alone_and_are_no_matter_of_one_node() {
+    let with = |line: &str| changed("#key_servers =", line).0;
+    let config = parse(&with(
+        "key_servers = [\"main@10.0.0.5:7300\", \"second@[fd00::5]:1\"]",
+    ));
+    assert!(config.security.has_key_servers());
+    let Security::Certificates(given) = &config.security else {
+        panic!("{:?}", config.security);
+    };
+    let names: Vec<_> = given.key_servers.iter().map(|it| &it.name[..]).collect();
+    assert_eq!(names, ["main", "second"]);
+    assert_eq!(given.key_servers[1].address, "[fd00::5]:1".parse().unwrap());
+    // Which ones is local, whether there are any is not.
+    let other = parse(&with("key_servers = [\"third@10.0.0.6:1\"]"));
+    assert_eq!(config.fingerprint(), other.fingerprint());
+    assert_ne!(config.fingerprint(), parse(&sample()).fingerprint());
+    for wrong in [
+        "main@10.0.0.5",
+        "10.0.0.5:1",
+        "a b@10.0.0.5:1",
+        "main@0.0.0.0:1",
+        "main@10.0.0.5:0",
+        "",
+    ] {
+        let text = with(&format!("key_servers = [\"{wrong}\"]"));
+        let problems = Config::parse(&text, "t").unwrap_err();
+        assert!(
+            problems[0].to_string().contains("key_servers"),
+            "{problems:?}"
+        );
+    }
+    for beside in ["packets = \"open\"", "keys = [\"a.key\"]"] {
+        let text = with(&format!("key_servers = [\"main@10.0.0.5:1\"]\n{beside}"));
+        let problems = Config::parse(&text, "t").unwrap_err();
+        assert!(
+            problems[0].to_string().contains("key_servers"),
+            "{problems:?}"
+        );
+    }
 }
 
 #[test]

@@ -24,6 +24,7 @@ use crate::data_plane::waiter::Waiter;
 use crate::data_plane::{Command, DataPlane};
 use crate::directory::Directory;
 use crate::key_file;
+use crate::key_service::{self, GroupKeys, KeyService};
 use crate::log::{EventLog, EventSink, LogHealth, LogOutput, LogRegistry, Names};
 use crate::management::{self, Sessions};
 use crate::note::Note;
@@ -35,7 +36,7 @@ use crate::realtime::prepare_thread;
 use crate::reception::guard::NetworkGuard;
 use crate::running::{Common, Running};
 use crate::snapshot::Snapshot;
-use crate::state_security::{self, Healths, StateGuards, StateRings};
+use crate::state_security::{self, Healths, StateGuards};
 use crate::wiring::Wiring;
 use crate::{OpenLink, RunError, RunOptions};
 
@@ -170,11 +171,15 @@ fn start_threads(
     let changer = Changer::new((config, admission), parts, built.factories);
     let changes = RunningChanges::start(changer, tools)
         .map_err(|error| system("start the thread for changes", error))?;
-    let sessions = Sessions::default();
+    let (sessions, key_service) = (Sessions::default(), KeyService::default());
     guard
         .look_after(Arc::clone(&shared.directory))
         .map_err(|error| system("start the thread for reception", error))?;
-    let told_by = (sessions.clone(), guards.healths(), guard.clone());
+    let told_by = (
+        (sessions.clone(), key_service.clone()),
+        guards.healths(),
+        guard.clone(),
+    );
     let operator = shared.operator(wiring.names.clone(), &changes, told_by);
     let socket = config.control_socket(wiring.node);
     let group = config.nodes[usize::from(wiring.node.0)]
@@ -185,10 +190,10 @@ fn start_threads(
     let realtime = config.realtime.clone();
     let data_plane = start_data_plane(built.plane, &shared, realtime, weaknesses)
         .map_err(|error| system("start the data plane", error))?;
-    let _management = start_sessions(
+    let _sessions = start_sessions(
         (config, wiring),
         keys,
-        (&shared, &sessions, guards.rings()),
+        (&shared, (&sessions, &key_service), &guards),
         (&options, told),
         &changes,
     )?;
@@ -205,25 +210,42 @@ const fn listening(group: Option<&str>) -> &'static str {
     }
 }
 
-/// Sessions with partners and witnesses, if keys are agreed on.
+/// The threads of sessions, which end with this: with partners and witnesses, and with key servers.
+type RunningSessions = (bumpless_management::Running, Option<bumpless_keys::Running>);
+
+/// Sessions with partners and witnesses, and with key servers, if there are certificates.
 fn start_sessions(
     (config, wiring): (&Config, &Wiring),
     keys: Keys,
-    (shared, sessions, states): (&Shared, &Sessions, StateRings),
+    (shared, (sessions, key_service), guards): (&Shared, (&Sessions, &KeyService), &StateGuards),
     (options, log): (&RunOptions, LogRegistry),
     changes: &RunningChanges,
-) -> Result<Option<bumpless_management::Running>, RunError> {
+) -> Result<Option<RunningSessions>, RunError> {
     let (Keys::Sessions(identity), Security::Certificates(certificates)) = (keys, &config.security)
     else {
         return Ok(None);
     };
     let folder = key_file::folder_of(options.config_file.as_deref());
-    let orders = (Arc::clone(&shared.orders), shared.waker.clone(), states);
+    let ways = |rings| (Arc::clone(&shared.orders), shared.waker.clone(), rings);
+    let given = config.security.has_key_servers();
+    let group = GroupKeys::new(wiring.partners.len(), ways(guards.group_rings()));
+    let group = given.then_some(group);
+    let of_servers = match &group {
+        None => None,
+        Some(group) => {
+            let again = certificates::identity(certificates, (config, &wiring.names.node), folder);
+            let with = (certificates, again.map_err(RunError::Identity)?, folder);
+            let told = (group.clone(), key_service);
+            let started = key_service::start((config, wiring), with, told, log.clone());
+            Some(started.map_err(|error| system("start sessions with key servers", error))?)
+        }
+    };
     let with = (certificates, *identity, folder);
+    let orders = (ways(guards.rings()), group);
     let told = (sessions, log);
     let started = management::start((config, wiring), with, orders, told, changes.entrance());
     let started = started.map_err(|error| system("start sessions with partners", error))?;
-    Ok(Some(started))
+    Ok(Some((started, of_servers)))
 }
 
 /// Files that `wiring` takes, those included with which a process starts, and those that come and go: callers of the
@@ -236,8 +258,10 @@ fn files_needed(config: &Config, wiring: &Wiring) -> u64 {
     const FOR_A_WHILE: usize = 8;
     // Listeners, callers that have not shown who they are, two sessions with each partner and witness.
     let sessions = match &config.security {
-        Security::Certificates(_) => {
-            config.networks.len() + 8 + 2 * (wiring.partners.len() + config.references.len())
+        Security::Certificates(given) => {
+            let servers = 2 * given.key_servers.len().min(1);
+            let others = 2 * (wiring.partners.len() + config.references.len());
+            config.networks.len() + 8 + others + servers
         }
         _ => 0,
     };
@@ -305,7 +329,7 @@ impl Shared {
         &self,
         names: Names,
         changes: &RunningChanges,
-        (sessions, states, guard): (Sessions, Healths, NetworkGuard),
+        (sessions, states, guard): ((Sessions, KeyService), Healths, NetworkGuard),
     ) -> Operator {
         Operator::new(
             Arc::clone(&self.directory),

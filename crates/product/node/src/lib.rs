@@ -20,6 +20,7 @@ pub mod event;
 pub mod executor;
 mod instance_lock;
 pub mod key_file;
+pub mod key_service;
 pub mod log;
 pub mod management;
 pub mod note;

@@ -25,6 +25,7 @@ use crate::data_plane::Command;
 use crate::data_plane::addresses::Correspondent;
 use crate::data_plane::limits::Limits;
 use crate::data_plane::protection::Use;
+use crate::key_service::{GroupKeys, KeyWays};
 use crate::log::LogRegistry;
 use crate::state_security::StateRings;
 use crate::wiring::Wiring;
@@ -199,7 +200,7 @@ fn weaknesses(name: &str, state: &PartnerState) -> Vec<String> {
 pub fn start(
     (config, wiring): (&Config, &Wiring),
     (certificates, identity, folder): (&Certificates, Identity, &Path),
-    (orders, waker, states): (Arc<Mutex<Producer<Command>>>, Waker, StateRings),
+    ((orders, waker, states), group): (KeyWays, Option<GroupKeys>),
     (sessions, log): (&Sessions, LogRegistry),
     changes: (Sender<ChangeRequest>, Thread),
 ) -> std::io::Result<management::Running> {
@@ -229,6 +230,7 @@ pub fn start(
         orders,
         waker,
         states,
+        group,
         unanswered: Vec::new(),
         sessions: sessions.clone(),
         log,
@@ -267,6 +269,8 @@ struct DataPlaneKeys {
     waker: Waker,
     /// Where executors find the same.
     states: StateRings,
+    /// The keys of messages to partners, if those come from servers; the sessions' secrets are for states alone then.
+    group: Option<GroupKeys>,
     /// What the data plane has, held so that it frees nothing.
     held: Vec<Option<Keys>>,
     /// What it may have still, until it answers.
@@ -328,6 +332,12 @@ impl management::Host for DataPlaneKeys {
             false => Use::Open,
         };
         self.give_states(partner, &keys, ring.seals);
+        if let (Some(group), Correspondent::Partner(peer)) = (&self.group, self.with[partner]) {
+            // Who has a session is believed.
+            group.bar(peer, false);
+            self.held[partner] = Some(keys);
+            return true;
+        }
         let Some(answer) = self.order(partner, &keys, way) else {
             return false;
         };
@@ -348,6 +358,10 @@ impl management::Host for DataPlaneKeys {
             return;
         };
         self.give_states(partner, &keys, false);
+        if let (Some(group), Correspondent::Partner(peer)) = (&self.group, self.with[partner]) {
+            group.bar(peer, true);
+            return;
+        }
         // A full queue of orders empties within a turn of the data plane.
         let until = Instant::now() + TAKEN;
         while Instant::now() < until {

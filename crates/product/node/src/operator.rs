@@ -18,6 +18,7 @@ use crate::change::ChangeRequest;
 use crate::control::{Handler, Request, refusal};
 use crate::data_plane::Command;
 use crate::directory::Directory;
+use crate::key_service::KeyService;
 use crate::log::{LogHealth, Names, OutputState};
 use crate::management::Sessions;
 use crate::note::Note;
@@ -30,6 +31,9 @@ const TIMEOUT: Duration = Duration::from_secs(1);
 /// Reading, planning and preparing a change.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(4);
 
+/// With partners and witnesses, and with key servers.
+type AllSessions = (Sessions, KeyService);
+
 /// Answers requests from the snapshot and passes orders to the data plane.
 pub struct Operator {
     directory: Arc<Mutex<Directory>>,
@@ -40,7 +44,7 @@ pub struct Operator {
     waker: Waker,
     notes: Arc<Mutex<Vec<Note>>>,
     log: LogHealth,
-    sessions: Sessions,
+    sessions: AllSessions,
     states: Healths,
     guard: NetworkGuard,
 }
@@ -57,7 +61,7 @@ impl Operator {
         (notes, log, sessions, states, guard): (
             Arc<Mutex<Vec<Note>>>,
             LogHealth,
-            Sessions,
+            AllSessions,
             Healths,
             NetworkGuard,
         ),
@@ -100,7 +104,8 @@ impl Operator {
         weaknesses.extend(status::stopped_programs(&snapshot, &directory));
         weaknesses.extend(status::refused_by_the_kernel(&snapshot, &self.names));
         let log = self.log();
-        weaknesses.extend(self.sessions.weaknesses());
+        weaknesses.extend(self.sessions.0.weaknesses());
+        weaknesses.extend(self.sessions.1.weaknesses());
         weaknesses.extend(self.states.weaknesses());
         weaknesses.extend(unguarded);
         weaknesses.extend(log.iter().filter_map(OutputState::weakness));
@@ -108,7 +113,8 @@ impl Operator {
         let mut status =
             status::render(&snapshot, &directory, &self.names, &weaknesses, Clock.now());
         status["plan"] = directory.admission.json();
-        status["sessions"] = self.sessions.json();
+        status["sessions"] = self.sessions.0.json();
+        status["key_servers"] = self.sessions.1.json();
         status["reception"] = reception;
         status["log"] = log.iter().map(OutputState::json).collect();
         status
@@ -151,7 +157,7 @@ impl Operator {
             return refusal(refused);
         }
         let left = until.saturating_duration_since(Instant::now());
-        let carried = self.sessions.propose(text, left);
+        let carried = self.sessions.0.propose(text, left);
         if let Some((partner, Carried::Refused(why))) = &carried {
             // What the partner has prepared otherwise, if anything, stays.
             let _ = self.withdraw_here();
@@ -171,7 +177,7 @@ impl Operator {
     fn withdraw(&self) -> Value {
         match self.withdraw_here() {
             Ok(()) => {
-                self.sessions.withdraw();
+                self.sessions.0.withdraw();
                 json!({"schema": "bumpless.accepted/1", "accepted": "withdraw"})
             }
             Err(refused) => refusal(refused),

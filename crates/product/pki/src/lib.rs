@@ -31,5 +31,5 @@ pub use name::{BadName, NodeName};
 pub use partner::Expected;
 pub use problem::{Cause, Problem, Problems};
 pub use refusal::{Refusal, explain};
-pub use session::{PROTOCOL, admitted};
+pub use session::{PROTOCOL, admitted, admitted_by};
 pub use show::{Item, items, show};

@@ -31,7 +31,9 @@ impl Refusal {
             Self::Partner(fault) => format!("the partner's certificate {}", fault.wrong()),
             Self::NoCertificate => "the partner shows no certificate".into(),
             Self::ByPartner(why) => format!("the partner refuses this node's certificate: {why}"),
-            Self::Protocol => "the partner does not speak bumpless/1 over TLS 1.3".into(),
+            Self::Protocol => {
+                "the partner does not speak this protocol of bumpless over TLS 1.3".into()
+            }
             Self::Garbled(what) => {
                 format!("what came is no TLS 1.3, or was changed on its way ({what})")
             }

@@ -28,6 +28,18 @@ impl Identity {
         &self,
         expected: impl Into<Expected>,
     ) -> Result<Arc<ClientConfig>, rustls::Error> {
+        self.client_config_of(expected, PROTOCOL)
+    }
+
+    /// The same for sessions in which another `protocol` is spoken: what speaks one is refused by what speaks another.
+    ///
+    /// # Errors
+    /// As [`Identity::client_config`].
+    pub fn client_config_of(
+        &self,
+        expected: impl Into<Expected>,
+        protocol: &[u8],
+    ) -> Result<Arc<ClientConfig>, rustls::Error> {
         let verifier = Arc::new(self.partners(expected.into()));
         let builder = ClientConfig::builder_with_details(self.provider(), self.clock());
         let mut config = builder
@@ -35,7 +47,7 @@ impl Identity {
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_client_cert_resolver(self.shown());
-        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        config.alpn_protocols = vec![protocol.to_vec()];
         // Each session shows and checks certificates anew.
         config.resumption = Resumption::disabled();
         config.enable_sni = false;
@@ -50,12 +62,24 @@ impl Identity {
         &self,
         expected: impl Into<Expected>,
     ) -> Result<Arc<ServerConfig>, rustls::Error> {
+        self.server_config_of(expected, PROTOCOL)
+    }
+
+    /// The same for sessions in which another `protocol` is spoken. [`admitted_by`] tells who has begun one.
+    ///
+    /// # Errors
+    /// As [`Identity::client_config`].
+    pub fn server_config_of(
+        &self,
+        expected: impl Into<Expected>,
+        protocol: &[u8],
+    ) -> Result<Arc<ServerConfig>, rustls::Error> {
         let builder = ServerConfig::builder_with_details(self.provider(), self.clock());
         let mut config = builder
             .with_protocol_versions(&[&TLS13])?
             .with_client_cert_verifier(Arc::new(self.partners(expected.into())))
             .with_cert_resolver(self.shown());
-        config.alpn_protocols = vec![PROTOCOL.to_vec()];
+        config.alpn_protocols = vec![protocol.to_vec()];
         // Each session shows and checks certificates anew. Without tickets there is no early data either, which can be
         // repeated.
         config.send_tls13_tickets = 0;
@@ -92,8 +116,20 @@ impl Identity {
 /// # Errors
 /// The other end does not speak [`PROTOCOL`], or is none of them.
 pub fn admitted(session: &CommonState, expected: &Expected) -> Result<NodeName, Refusal> {
+    admitted_by(session, expected, PROTOCOL)
+}
+
+/// As [`admitted`], in a session in which another `protocol` is spoken.
+///
+/// # Errors
+/// The other end does not speak it, or is none of those expected.
+pub fn admitted_by(
+    session: &CommonState,
+    expected: &Expected,
+    protocol: &[u8],
+) -> Result<NodeName, Refusal> {
     // Who offers no protocol at all is not refused by rustls.
-    if session.alpn_protocol() != Some(PROTOCOL) {
+    if session.alpn_protocol() != Some(protocol) {
         return Err(Refusal::Protocol);
     }
     let shown = session.peer_certificates().and_then(<[_]>::first);

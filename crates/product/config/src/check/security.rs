@@ -14,7 +14,10 @@ pub(crate) fn check(reader: &mut Reader, file: &File) -> Option<Security> {
     let given = &file.security;
     let (packets, keys) = (given.packets?, given.keys.as_ref()?);
     let (folder, lifetime) = (given.certificates.as_ref()?, given.key_lifetime_s?);
+    let servers = given.key_servers.as_ref()?;
     let wrong = match (packets, keys, folder, lifetime) {
+        (PacketsWord::Open, ..) if servers.is_some() => ("key_servers", OPEN),
+        (_, Some(_), ..) if servers.is_some() => ("key_servers", BOTH),
         (PacketsWord::Open, Some(_), ..) => ("keys", OPEN),
         (PacketsWord::Open, _, Some(_), _) => ("certificates", OPEN),
         (PacketsWord::Open, .., Some(_)) => ("key_lifetime_s", OPEN),
@@ -28,6 +31,7 @@ pub(crate) fn check(reader: &mut Reader, file: &File) -> Option<Security> {
             return Some(Security::Certificates(Certificates {
                 folder: folder.as_deref().unwrap_or(FOLDER).into(),
                 key_lifetime: Duration::from_secs(lifetime.unwrap_or(KEY_LIFETIME_S)),
+                key_servers: servers.clone().unwrap_or_default(),
             }));
         }
     };
@@ -81,6 +85,7 @@ pub(crate) fn of_states(
     }
     let (exchange, files) = (given.key_exchange?, given.keys.as_ref()?);
     let of_sessions = matches!(packets?, Security::Certificates(_));
+    let of_server = packets?.has_key_servers();
     let usual = match (tagged, of_sessions && files.is_none()) {
         (false, _) => KeyExchangeWord::None,
         (true, true) => KeyExchangeWord::Session,
@@ -91,26 +96,34 @@ pub(crate) fn of_states(
         KeyExchangeWord::None if tagged => wrong(
             "key_exchange",
             "is \"none\", and a tag takes a secret".into(),
-            "write \"file\" or \"session\"",
+            "write \"file\", \"server\" or \"session\"",
         ),
-        KeyExchangeWord::File | KeyExchangeWord::Session if !tagged => wrong(
-            "key_exchange",
-            format!(
-                "gives a secret that nothing needs, since integrity is {:?}",
-                integrity.name()
-            ),
-            "leave it out, or write integrity = \"symmetric\" or \"certificate\"",
-        ),
+        KeyExchangeWord::File | KeyExchangeWord::Server | KeyExchangeWord::Session if !tagged => {
+            wrong(
+                "key_exchange",
+                format!(
+                    "gives a secret that nothing needs, since integrity is {:?}",
+                    integrity.name()
+                ),
+                "leave it out, or write integrity = \"symmetric\" or \"certificate\"",
+            )
+        }
         KeyExchangeWord::Session if !of_sessions => wrong(
             "key_exchange",
             "is \"session\", and [security] names no certificates with which nodes have sessions"
                 .into(),
             "name certificates in [security], or write \"file\"",
         ),
+        KeyExchangeWord::Server if !of_server => wrong(
+            "key_exchange",
+            "is \"server\", and [security] names no key servers".into(),
+            "name key_servers in [security], or write \"file\" or \"session\"",
+        ),
         _ => {}
     }
     if exchange != KeyExchangeWord::Session {
-        let takes = "takes a secret of a session, and keys come from a file or there are none";
+        let takes =
+            "takes a secret of a session, and keys come from a file or a server or there are none";
         let right = "name certificates in [security] and write key_exchange = \"session\", or choose another one";
         if integrity == Integrity::Certificate {
             wrong(
@@ -146,6 +159,7 @@ pub(crate) fn of_states(
             );
             StateKeys::None
         }
+        (KeyExchangeWord::Server, None, _) => StateKeys::Servers,
         (KeyExchangeWord::Session, None, _) => StateKeys::Sessions,
         (KeyExchangeWord::None, None, _) => StateKeys::None,
     };

@@ -5,7 +5,8 @@ use toml_edit::Item;
 use super::numbers::Whole;
 use super::section;
 use crate::lines::Lines;
-use crate::security::{Encryption, Integrity, Replay};
+use crate::other_shape::{Each, ServerAt};
+use crate::security::{Encryption, Integrity, KeyServerAt, Replay};
 use crate::shape::{Choice, Describe, Fault, Shape, Text, fault, show};
 
 /// The two ways as the file names them.
@@ -45,12 +46,27 @@ section! {
         /// Hazard: whoever reads such a file can read what was sent before, forge and take over. Only its owner may have the right to
         /// read it.
         keys: Vec<String> = "keys", "paths", Paths, computed("none: nodes agree on keys with certificates");
+        /// Key servers (`bumpless key-server`), besides certificates: the keys of what nodes send each other come from there,
+        /// those of the group with the pair's name. The first one that answers is asked, and the ones before it
+        /// are tried again. Witnesses agree on keys with each node all the same. Local: which ones is not compared between nodes, whether
+        /// there are any is.
+        /// Cost: a connection to a server.
+        /// Hazard: whoever has a server's state can read what is sent, forge and take over. When no server has answered for as long
+        /// as keys were given in advance, nothing is sent and nodes lose each other; status warns from the tenth second on.
+        key_servers: Vec<KeyServerAt> = "key_servers", "servers", KEY_SERVERS, computed("none: nodes agree on keys with each other");
         /// How long a key lasts that nodes agree on with certificates. Local.
         /// Cost: a handshake each time.
         /// Hazard: who gets hold of a node's memory can read what was sent for about as long.
         key_lifetime_s: u64 = "key_lifetime_s", "seconds", Whole { min: 1, max: 2_592_000 }, computed("3600");
     }
 }
+
+const KEY_SERVERS: Each<ServerAt> = Each {
+    of: ServerAt,
+    several: "key servers",
+    max: 4,
+    example: "[\"main@10.0.0.5:7300\"]",
+};
 
 const INTEGRITY_WORDS: Choice<Integrity> = Choice(&[
     (Integrity::None.name(), Integrity::None),
@@ -79,12 +95,14 @@ const REPLAY_WORDS: Choice<Replay> = Choice(&[
 pub(crate) enum KeyExchangeWord {
     None,
     File,
+    Server,
     Session,
 }
 
 const KEY_EXCHANGE_WORDS: Choice<KeyExchangeWord> = Choice(&[
     ("none", KeyExchangeWord::None),
     ("file", KeyExchangeWord::File),
+    ("server", KeyExchangeWord::Server),
     ("session", KeyExchangeWord::Session),
 ]);
 
@@ -112,8 +130,8 @@ section! {
         /// Hazard: `timestamp` takes clocks that agree to a second: a backup whose clock is wrong cannot use what it has,
         /// and says so.
         replay: Replay = "replay", "none", REPLAY_WORDS, default("\"none\"");
-        /// Where the secret comes from: `file`, from `keys`; `session`, from the sessions in which nodes agree on the
-        /// secrets of their messages.
+        /// Where the secret comes from: `file`, from `keys`; `session`, from the sessions in which nodes agree on
+        /// secrets; `server`, from the `key_servers` of `[security]`.
         /// Cost: none.
         /// Hazard: a secret from a file is shared with whoever has the file, such as witnesses.
         key_exchange: KeyExchangeWord = "key_exchange", "none", KEY_EXCHANGE_WORDS,

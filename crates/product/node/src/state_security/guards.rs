@@ -22,6 +22,7 @@ pub struct StateGuards {
     partners: Vec<Option<(PeerId, NodeId)>>,
     folder: PathBuf,
     rings: StateRings,
+    group_rings: StateRings,
     healths: Healths,
 }
 
@@ -37,6 +38,7 @@ impl StateGuards {
             partners: (0..config.groups.len()).map(partner).collect(),
             folder: folder.to_owned(),
             rings: StateRings::default(),
+            group_rings: StateRings::default(),
             healths: Healths::default(),
         }
     }
@@ -44,6 +46,11 @@ impl StateGuards {
     /// Where secrets of sessions go.
     pub fn rings(&self) -> StateRings {
         self.rings.clone()
+    }
+
+    /// Where secrets of key servers go.
+    pub fn group_rings(&self) -> StateRings {
+        self.group_rings.clone()
     }
 
     /// Whether states open.
@@ -64,6 +71,7 @@ impl StateGuards {
         let keys = match &settings.security.keys {
             StateKeys::None => ChannelKeys::None,
             StateKeys::Sessions => self.rings.channel(peer),
+            StateKeys::Servers => self.group_rings.channel(peer),
             StateKeys::Files(paths) => {
                 let keys = key_file::load(paths, &self.folder);
                 let keys = keys.map_err(|errors| io::Error::other(key_file::told(&errors)))?;

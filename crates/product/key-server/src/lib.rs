@@ -1,0 +1,24 @@
+//! The server of groups' keys: `bumpless key-server` (`spec/security.md`, N-87 and further).
+//!
+//! | module | owns |
+//! |---|---|
+//! | `config` | the server's file: where it answers, groups with their members |
+//! | `store` | what is kept on disk, so that a restart goes on |
+//! | `group` | one group: its keys, who has them, when they are rolled |
+//! | `callers` | connections: who has shown who it is, and who has not |
+//! | `daemon` | starting, one turn after the other, ending |
+//! | `request`, `event` | what can be asked of a running server, and what it says of what happens |
+#![forbid(unsafe_code)]
+
+mod callers;
+mod config;
+mod daemon;
+mod event;
+mod group;
+mod request;
+mod store;
+
+pub use config::{Config, Group, sample};
+pub use daemon::{Options, RunError, load_identity, run};
+pub use request::{Request, socket_path};
+pub use store::StoreError;
