@@ -48,7 +48,7 @@ deadline_ms = 20
 commit = "before_output"
 [application.field]
 address = "10.0.1.10:502"
-timeout_ms = 4
+timeout_ms = 7
 round_trip_max_ms = 3
 "#;
 
@@ -176,7 +176,7 @@ fn a_right_outlasts_reading_and_the_way_of_the_state() {
     assert_eq!(far.least_lease, us(17_759.272));
     let devices = of(&with(&[
         ("round_trip_max_ms = 3\n", "round_trip_max_ms = 20\n"),
-        ("timeout_ms = 4", "timeout_ms = 21"),
+        ("timeout_ms = 7", "timeout_ms = 41"),
         (
             "period_ms = 40\ndeadline_ms = 20",
             "period_ms = 60\ndeadline_ms = 20",
@@ -217,8 +217,8 @@ fn a_backup_that_ends_costs_a_second_wait_where_the_right_ends_meanwhile_and_cyc
             "period_ms = 70\ndeadline_ms = 39",
         ),
         (
-            "timeout_ms = 4\nround_trip_max_ms = 3",
-            "timeout_ms = 31\nround_trip_max_ms = 30",
+            "timeout_ms = 7\nround_trip_max_ms = 3",
+            "timeout_ms = 61\nround_trip_max_ms = 30",
         ),
     ]));
     assert_eq!(passed.applications[0].gaps.backup, us(140_250.0));
@@ -238,7 +238,7 @@ fn all_that_the_distance_does_not_permit_is_told_at_once_with_what_would() {
             "period_ms = 40\ndeadline_ms = 20",
             "period_ms = 10\ndeadline_ms = 5",
         ),
-        ("timeout_ms = 4", "timeout_ms = 2"),
+        ("timeout_ms = 7", "timeout_ms = 2"),
     ]);
     let all = refused(&text);
     let told: Vec<_> = all
@@ -264,7 +264,7 @@ fn all_that_the_distance_does_not_permit_is_told_at_once_with_what_would() {
     says(0, &["lease_ms = 10", "left and right, 6 ms", "at least 13"]);
     says(1, &["8 ms there and back (substation)", "at least 17.25"]);
     says(3, &["deadline_ms = 5", "at least 6.26"]);
-    says(4, &["timeout_ms = 2", "at least 4"]);
+    says(4, &["timeout_ms = 2", "at least 7"]);
     says(5, &["period_ms = 10", "at least 12.26", "async"]);
     let config = config(&text);
     assert_eq!(pair::verdict(&config, Machine::default()), Verdict::No);
@@ -296,9 +296,9 @@ fn what_it_asks_for_is_enough_and_a_microsecond_less_is_not() {
             "deadline_ms",
         ),
         (
-            "timeout_ms = 4",
-            "timeout_ms = 4 ",
-            "timeout_ms = 3.999",
+            "timeout_ms = 7",
+            "timeout_ms = 7 ",
+            "timeout_ms = 6.999",
             "timeout_ms",
         ),
         (

@@ -169,7 +169,7 @@ impl Drawn {
                 ms(sizes.period),
                 ms(sizes.deadline),
                 // Below the period, as long as that is not long enough for it.
-                timeout = (round_trip(self.field) + 1.0).min(ms(sizes.period) * 0.9),
+                timeout = (2.0 * round_trip(self.field) + 1.0).min(ms(sizes.period) * 0.9),
                 field = round_trip(self.field),
             );
         }

@@ -226,7 +226,9 @@ pub(crate) fn field(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Opt
         check_epoch: given.check_epoch?,
         on_failure: given.on_failure?,
         timeout: timeout?,
-        round_trip_max: given.round_trip_max?.unwrap_or(NEAR_DEVICE.min(timeout?)),
+        round_trip_max: given
+            .round_trip_max?
+            .unwrap_or(NEAR_DEVICE.min(timeout? / 2)),
     }))
 }
 

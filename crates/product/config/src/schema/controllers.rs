@@ -311,6 +311,6 @@ section! {
         /// Hazard: shorter than the true one, the plan promises what cannot be kept, and accepts a lease that ends
         /// while inputs are read.
         round_trip_max: Duration = "round_trip_max_ms", "milliseconds",
-            Millis { min: 0.001, max: 60_000.0 }, computed("0.5, or timeout_ms if that is less");
+            Millis { min: 0.001, max: 60_000.0 }, computed("0.5, or half of timeout_ms if that is less");
     }
 }

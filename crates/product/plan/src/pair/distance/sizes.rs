@@ -81,7 +81,10 @@ impl Sizes {
         self.start_wait = self.start_wait.max(whole(self.lease.stretched(drift) * 2));
         for far in &distance.applications {
             self.deadline = self.deadline.max(whole(far.least.deadline));
-            self.period = self.period.max(whole(far.least.period)).max(self.deadline);
+            // A timeout is shorter than the period.
+            let timeout = whole(far.least.timeout * 5 / 4);
+            let least = whole(far.least.period).max(timeout);
+            self.period = self.period.max(least).max(self.deadline);
         }
     }
 }
