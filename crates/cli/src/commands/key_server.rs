@@ -16,7 +16,7 @@ use crate::stop;
 
 /// Give the nodes of pairs their keys, and roll them: in time, on order, and when a certificate is revoked
 ///
-/// Nodes ask for keys that name it as key_servers in [security] of their configuration. `bumpless key-server check --sample`
+/// Nodes ask for keys that name it in `key_servers` of their configuration. `bumpless key-server check --sample`
 /// prints a file for the server in which every field is explained.
 #[derive(Debug, Args)]
 pub struct KeyServer {
