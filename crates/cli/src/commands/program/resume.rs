@@ -12,8 +12,10 @@ use serde_json::{Value, json};
 
 use crate::output::{self, Failure, Outcome};
 
-/// How long the order may be under way beyond two cycles, and the program may take to start again.
+/// How long the order may be under way.
 const ON_THE_WAY: Duration = Duration::from_secs(3);
+/// How long the program may take to start again (F-29).
+const START_MAX: Duration = Duration::from_secs(1);
 
 /// Let a program go on that has failed and is stopped
 ///
@@ -35,6 +37,19 @@ pub struct Resume {
     /// Print the result as JSON (schema bumpless.resume/1)
     #[arg(long)]
     pub json: bool,
+}
+
+/// Why an order came to nothing.
+fn not_resumed(name: &str, standing: &Standing, cause: &str) -> Failure {
+    match standing.too_old {
+        true => Failure::refused(format_args!(
+            "'{name}' is not resumed: the state before its failure is as old as hot_restart_ms, so nobody goes on from \
+             it; --from-initial has it begin from its initial state"
+        )),
+        false => Failure::refused(format_args!(
+            "'{name}' has failed again and is stopped: {cause}; mend the program, then apply it"
+        )),
+    }
 }
 
 /// How a program stands on the node that was asked.
@@ -77,7 +92,7 @@ impl Resume {
         if let Some(error) = reply["error"].as_str() {
             return Err(Failure::refused(error));
         }
-        self.await_result(&node, name, (ordered, period * 2 + ON_THE_WAY))
+        self.await_result(&node, name, (ordered, period * 3 + START_MAX))
     }
 
     /// The application's name and period.
@@ -110,8 +125,10 @@ impl Resume {
         &self,
         node: &Station,
         name: &str,
-        (ordered, timeout): (Instant, Duration),
+        (ordered, trial): (Instant, Duration),
     ) -> Outcome {
+        let timeout = trial + ON_THE_WAY;
+        let mut running_since = None;
         while ordered.elapsed() < timeout {
             thread::sleep(Duration::from_millis(5));
             // Before the answer: a failure that is as old happened before the order.
@@ -123,20 +140,15 @@ impl Resume {
                     self.node
                 )));
             };
-            if !standing.stopped {
-                return Ok(self.done(name, ordered.elapsed()));
-            }
-            let later = standing.fault.filter(|(ago, _)| *ago < since);
+            let later = standing.fault.as_ref().filter(|(ago, _)| *ago < since);
             if let Some((_, cause)) = later {
-                return Err(match standing.too_old {
-                    true => Failure::refused(format_args!(
-                        "'{name}' is not resumed: the state before its failure is as old as hot_restart_ms, so nobody \
-                         goes on from it; --from-initial has it begin from its initial state"
-                    )),
-                    false => Failure::refused(format_args!(
-                        "'{name}' has failed again and is stopped: {cause}; mend the program, then apply it"
-                    )),
-                });
+                return Err(not_resumed(name, &standing, cause));
+            }
+            // It is not stopped while it is being tried, either.
+            running_since = running_since.filter(|_| !standing.stopped);
+            if !standing.stopped && running_since.get_or_insert(since).saturating_add(trial) < since
+            {
+                return Ok(self.done(name, since));
             }
         }
         Err(Failure::refused(format_args!(
