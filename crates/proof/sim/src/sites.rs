@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bumpless_base::random::mix64;
 use bumpless_base::{Duration, Random};
 use bumpless_config::Config;
-use bumpless_plan::distance::{Gaps, Sizes, distances};
+pub use bumpless_plan::distance::Ending;
+use bumpless_plan::distance::{Sizes, distances};
 use serde::Serialize;
 
 use crate::check::Window;
@@ -35,50 +36,6 @@ const APPLICATIONS: [(&str, &str); 2] = [("careful", "before_output"), ("swift",
 const PRIMARY: usize = 0;
 const BACKUP: usize = 1;
 const NODES: usize = 2;
-
-/// How a site ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ending {
-    /// All processes of the primary's site.
-    PrimaryKilled,
-    /// All links of the primary's site; what it has asked of field devices is done when they are back.
-    PrimaryCut,
-    /// All processes of the primary's site, after an ordered switchover.
-    Ordered,
-    /// All processes of the backup's site.
-    BackupKilled,
-    /// All links of the backup's site.
-    BackupCut,
-}
-
-impl Ending {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::PrimaryKilled,
-        Self::PrimaryCut,
-        Self::Ordered,
-        Self::BackupKilled,
-        Self::BackupCut,
-    ];
-
-    /// What the plan promises for it.
-    pub fn promised(self, gaps: &Gaps) -> Duration {
-        match self {
-            Self::PrimaryKilled | Self::PrimaryCut => gaps.unordered,
-            // What has given the role away ends as a backup.
-            Self::Ordered => gaps.ordered.max(gaps.backup),
-            Self::BackupKilled | Self::BackupCut => gaps.backup,
-        }
-    }
-
-    fn node(self) -> usize {
-        match self {
-            Self::PrimaryKilled | Self::PrimaryCut | Self::Ordered => PRIMARY,
-            Self::BackupKilled | Self::BackupCut => BACKUP,
-        }
-    }
-}
 
 /// What a seed draws.
 #[derive(Clone, Copy, Debug)]
@@ -190,7 +147,10 @@ impl Drawn {
 
     /// The end of the site, and its return.
     fn faults(&self) -> Vec<Timed> {
-        let node = self.ending.node();
+        let node = match self.ending.is_of_primary() {
+            true => PRIMARY,
+            false => BACKUP,
+        };
         let timed = |at, fault| Timed {
             at,
             until: at + self.lasts,

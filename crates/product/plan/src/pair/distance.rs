@@ -5,9 +5,11 @@
 //! |---|---|
 //! | `limits` | the shortest times that a distance permits |
 //! | `gaps` | how long outputs may be missing |
+//! | `ending` | how a site ends, and which of the gaps is promised then |
 //! | `refusal` | what a configuration sets shorter |
 //! | `sizes` | times that fit |
 
+mod ending;
 mod gaps;
 mod limits;
 mod refusal;
@@ -19,6 +21,7 @@ use bumpless_config::{
 };
 use serde::Serialize;
 
+pub use ending::Ending;
 pub use gaps::Gaps;
 pub use limits::Least;
 pub use refusal::Refusal;

@@ -7,7 +7,8 @@ use crate::torture::ledger::Count;
 use crate::torture::pair::NodeEvent;
 use crate::torture::result::{Outcome, Want};
 
-use super::result::{Ending, Failure};
+use super::Ending;
+use super::result::Failure;
 
 /// What the end of a site left behind.
 pub struct Evidence {

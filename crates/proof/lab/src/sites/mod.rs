@@ -23,7 +23,8 @@ use bumpless_base::Duration;
 use bumpless_wan::emulation::Place;
 use bumpless_wan::{Kind, Topology};
 
-pub use result::{Ending, SitesResult, read};
+pub use bumpless_plan::distance::Ending;
+pub use result::{SitesResult, read};
 pub use run::run_sites;
 pub use table::{text, write};
 

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use bumpless_bench::result::{Host, Run as BenchRun};
+use bumpless_plan::distance::Ending;
 use serde::{Deserialize, Serialize};
 
 use crate::torture::ledger::Count;
@@ -11,49 +12,6 @@ use crate::torture::result::{Outcome, Want};
 
 /// The schema's name.
 pub const SCHEMA: &str = "bumpless.wan-sites/1";
-
-/// How a site ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ending {
-    /// All processes of the primary's site.
-    PrimaryKilled,
-    /// All links of the primary's site.
-    PrimaryCut,
-    /// All processes of the primary's site, after an ordered switchover.
-    Ordered,
-    /// All processes of the backup's site.
-    BackupKilled,
-    /// All links of the backup's site.
-    BackupCut,
-}
-
-impl Ending {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::PrimaryKilled,
-        Self::PrimaryCut,
-        Self::Ordered,
-        Self::BackupKilled,
-        Self::BackupCut,
-    ];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::PrimaryKilled => "primary-killed",
-            Self::PrimaryCut => "primary-cut",
-            Self::Ordered => "ordered",
-            Self::BackupKilled => "backup-killed",
-            Self::BackupCut => "backup-cut",
-        }
-    }
-
-    /// The one of this name.
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.name() == name)
-    }
-}
 
 /// Where everybody is, how far apart, and what the plan made of it. Times in milliseconds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

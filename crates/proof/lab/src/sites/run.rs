@@ -13,11 +13,12 @@ use bumpless_plan::distance::{Distance, Sizes};
 use bumpless_wan::address::{Addresses, Pool};
 use bumpless_wan::emulation::{self, Delays, Running};
 
+use super::Ending;
 use super::SitesOptions;
 use super::configuration::{self, Map, NODES};
 use super::judge::{Evidence, Limits, failure};
 use super::pair::Pair;
-use super::result::{Ending, Failure, Planned, SitesResult};
+use super::result::{Failure, Planned, SitesResult};
 use crate::demo::meter::Meter;
 use crate::runlog::{Run, Stall};
 use crate::study::urgent;
@@ -127,9 +128,7 @@ fn planned(
 ) -> Planned {
     let ms = |span: bumpless_base::Duration| span.as_millis_f64();
     let gaps = distance.applications.first().map(|far| far.gaps);
-    let gap = |of: fn(bumpless_plan::distance::Gaps) -> bumpless_base::Duration| {
-        gaps.map_or(0.0, |gaps| ms(of(gaps)))
-    };
+    let gap = |ending: Ending| gaps.map_or(0.0, |gaps| ms(ending.promised(&gaps)));
     let delays = match running.delays {
         Delays::Nothing => "nothing",
         Delays::Netem => "netem",
@@ -155,9 +154,9 @@ fn planned(
         period_ms: ms(sizes.period),
         deadline_ms: ms(sizes.deadline),
         takeover_ms: ms(distance.takeover),
-        unordered_ms: gap(|gaps| gaps.unordered),
-        ordered_ms: gap(|gaps| gaps.ordered.max(gaps.backup)),
-        backup_ms: gap(|gaps| gaps.backup),
+        unordered_ms: gap(Ending::PrimaryKilled),
+        ordered_ms: gap(Ending::Ordered),
+        backup_ms: gap(Ending::BackupKilled),
     }
 }
 
@@ -278,9 +277,10 @@ impl Stage<'_> {
         ending: Ending,
         primary: usize,
     ) -> Result<((u64, u64), Option<Result<(), String>>), String> {
-        let node = match ending {
-            Ending::PrimaryKilled | Ending::PrimaryCut | Ending::Ordered => primary,
-            Ending::BackupKilled | Ending::BackupCut => 1 - primary,
+        let node = if ending.is_of_primary() {
+            primary
+        } else {
+            1 - primary
         };
         let mut ordered = None;
         let mut from_ns = now_ns();
@@ -290,15 +290,14 @@ impl Stage<'_> {
         }
         let place = self.map.nodes[node].0;
         let links = self.options.topology.links_at(place).to_vec();
-        let is_cut = matches!(ending, Ending::PrimaryCut | Ending::BackupCut);
         let fail = |error: std::io::Error| format!("the kernel refuses: {error}");
-        if is_cut {
+        if ending.is_cut() {
             emulation::cut(self.running, &self.options.topology, &links).map_err(fail)?;
         } else if let Some(at) = self.pair.kill_node(node) {
             from_ns = if ordered.is_some() { from_ns } else { at };
         }
         self.until(now_ns() + GONE_NS);
-        if is_cut {
+        if ending.is_cut() {
             emulation::heal(self.running, &self.options.topology, &links).map_err(fail)?;
         } else {
             self.pair.start_node(node)?;

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use bumpless_bench::output_folder::OutputFolder;
 
-use super::result::{Ending, Failure, SitesResult};
+use super::Ending;
+use super::result::{Failure, SitesResult};
 use crate::evaluate::statistics::OrderStatistics;
 use crate::torture::result::Outcome;
 
