@@ -6,6 +6,7 @@ use std::time::Duration;
 use bumpless_management::{Event, Profile, Session};
 use bumpless_pki::rustls::pki_types::UnixTime;
 use bumpless_pki::{Authority, Identity, IdentityPaths, NodeName, system_clock};
+use bumpless_sessions::Conversation;
 
 use crate::input::Input;
 

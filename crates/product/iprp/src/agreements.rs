@@ -4,18 +4,17 @@
 mod host;
 
 use std::collections::VecDeque;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use bumpless_management::{
-    BACKLOG, Connection, Ended, Event, Identities, Profile, Ring, Session, listen,
-};
+use bumpless_management::{Connection, Event, Profile, Ring, Session};
 use bumpless_net_linux::Waker;
 use bumpless_pki::{CertificateFault, Expected, NodeName, Refusal, told};
+use bumpless_sessions::{BACKLOG, Ended, Identities, listen};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
@@ -268,13 +267,7 @@ impl Service {
         let mut files: Vec<_> = listeners
             .map(|(_, listener)| PollFd::new(listener, PollFlags::IN))
             .collect();
-        files.extend(connections.map(|connection| {
-            let flags = match connection.wants_write() {
-                true => PollFlags::IN | PollFlags::OUT,
-                false => PollFlags::IN,
-            };
-            PollFd::new(connection.stream(), flags)
-        }));
+        files.extend(connections.map(Connection::poll));
         let timeout = Timespec {
             tv_sec: 0,
             tv_nsec: LOOK.subsec_nanos().into(),
@@ -333,13 +326,9 @@ impl Service {
         if self.calls.len() >= CALLS_MAX || self.calls.iter().any(|it| it.at == to) {
             return;
         }
-        let any = match to {
-            IpAddr::V4(_) => IpAddr::from(Ipv4Addr::UNSPECIFIED),
-            IpAddr::V6(_) => IpAddr::from(Ipv6Addr::UNSPECIFIED),
-        };
         let identity = self.identities.fresh(now);
         let session = Session::call(&identity, self.expected.clone(), self.profile.clone());
-        let way = (from.unwrap_or(any), SocketAddr::new(to, self.port));
+        let way = (from, SocketAddr::new(to, self.port));
         let connection = session
             .map_err(Ended::from)
             .and_then(|session| Connection::call(session, way, now).map_err(Ended::from));

@@ -1,10 +1,11 @@
 //! Connections: those that have shown who they are, and those that have not yet.
 
 use std::net::{IpAddr, TcpListener, TcpStream};
+use std::time::Instant;
 
-use bumpless_base::Instant;
-use bumpless_keys::{Connection, Ended, Message, Session};
+use bumpless_keys::{Connection, Message, Session};
 use bumpless_pki::{CertificateFault, Identity, NodeName, Refusal};
+use bumpless_sessions::{Ended, SessionError};
 use rustix::event::PollFd;
 
 /// Most that have not shown who they are; of one address.
@@ -187,7 +188,7 @@ impl Caller {
             return Ok(());
         };
         if heard.iter().any(|it| !matches!(it, Message::Ask { .. })) {
-            return Err(bumpless_keys::SessionError::Malformed.into());
+            return Err(SessionError::Malformed.into());
         }
         let (group, told) = answer(self.connection.session(), message);
         self.group = group;

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use bumpless_base::{Duration, Instant};
-use bumpless_keys::{Ended, KEYS, Message, Refused, Server, Session};
-use bumpless_management::{Identities, listen};
+use bumpless_keys::{KEYS, Message, Refused, Server, Session};
 use bumpless_net_linux::Clock;
 use bumpless_node::control::{ControlServer, Handler, refusal};
 use bumpless_node::{InstanceLock, LockError, key_file};
 use bumpless_pki::{BadName, Identity, IdentityPaths, NodeName, Problems, system_clock};
 use bumpless_secure::group::Place;
+use bumpless_sessions::{Ended, Identities, listen};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
@@ -261,7 +261,7 @@ impl Service {
                 let _ = reply.try_send(self.obey(request, now));
             }
             self.turn(now);
-            self.accept(now);
+            self.accept();
             self.drive(now);
         }
         self.callers.close();
@@ -371,8 +371,9 @@ impl Service {
         self.problem = Some(words);
     }
 
-    fn accept(&mut self, now: Instant) {
-        let identity = self.identities.fresh(std::time::Instant::now());
+    fn accept(&mut self) {
+        let now = std::time::Instant::now();
+        let identity = self.identities.fresh(now);
         for listener in &self.listeners {
             let with = (&*identity, &*self.expected);
             if !self.callers.accept(listener, with, now) {
@@ -386,7 +387,7 @@ impl Service {
         let mut callers = std::mem::take(&mut self.callers);
         let mut outcomes = Vec::new();
         let mut answer = |session: &Session, message: &Message| self.answer(session, message, now);
-        callers.drive(&mut answer, &mut outcomes, now);
+        callers.drive(&mut answer, &mut outcomes, std::time::Instant::now());
         self.callers = callers;
         for outcome in outcomes {
             self.tell(outcome, now);

@@ -5,12 +5,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bumpless_base::{Duration, Instant};
 use bumpless_keys::{Member, Server};
-use bumpless_management::Identities;
 use bumpless_net_linux::random;
 use bumpless_pki::rustls::pki_types::CertificateDer;
 use bumpless_pki::{CertificateFault, Identity, NodeName, Refusal};
 use bumpless_secure::RingSuite;
 use bumpless_secure::group::{Grant, GroupKey, Issuer, Numbers, Place, Schedule};
+use bumpless_sessions::Identities;
 use rustix::event::PollFd;
 use serde_json::{Value, json};
 use zeroize::Zeroizing;

@@ -10,12 +10,13 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bumpless_key_server::{Config, Options, Request, run};
 use bumpless_keys::{Member, Server};
-use bumpless_management::{Connection, Identities, Profile, Session};
+use bumpless_management::{Connection, Profile, Session};
 use bumpless_net_linux::Clock;
 use bumpless_node::control;
 use bumpless_pki::rustls::pki_types::UnixTime;
 use bumpless_pki::{Authority, Identity, IdentityPaths, system_clock};
 use bumpless_secure::group::Schedule;
+use bumpless_sessions::Identities;
 use tempfile::TempDir;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -175,7 +176,7 @@ fn who_speaks_another_protocol_is_refused_before_anything_is_said() {
     let identity = identities.fresh(Instant::now());
     let server = site.authority.name("main.keys").unwrap();
     let session = Session::call(&identity, &server, Profile::default()).unwrap();
-    let way = ([127, 0, 0, 1].into(), site.address);
+    let way = (None, site.address);
     let mut management = Connection::call(session, way, Instant::now()).unwrap();
     let mut refused = None;
     wait("it is refused", || {

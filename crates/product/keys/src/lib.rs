@@ -4,23 +4,23 @@
 //! | module | owns |
 //! |---|---|
 //! | `message` | what is said, and how it is written |
-//! | `session` | TLS, and who is at the other end; no socket, no clock |
-//! | `connection` | a session on a TCP connection |
+//! | `session` | what is heard in a session; TLS and connections are those of `bumpless-sessions` |
 //! | `member` | which server is asked when, and what is taken over |
 //! | `service` | the thread of a node that asks |
 #![forbid(unsafe_code)]
 
-mod connection;
 mod member;
 mod message;
 mod service;
 mod session;
 
-pub use connection::{Connection, Ended};
 pub use member::{Member, Server};
 pub use message::{GROUP_MAX, LONGEST, Malformed, Message, Refused, take, write};
 pub use service::{Host, Running, Setup, State, start};
-pub use session::{PROTOCOL, Session, SessionError};
+pub use session::{PROTOCOL, Session};
+
+/// A session and its TCP connection.
+pub type Connection = bumpless_sessions::Connection<Session>;
 
 /// The second part of the name in a key server's certificate, in which a node has its pair.
 pub const KEYS: &str = "keys";

@@ -3,14 +3,14 @@
 use std::net::SocketAddr;
 
 use bumpless_base::{Duration, Instant};
-use bumpless_management::Identities;
 use bumpless_pki::{CertificateFault, Identity, NodeName, Refusal};
 use bumpless_secure::group::{Grant, Schedule};
+use bumpless_sessions::{Ended, Identities, SessionError};
 use rustix::event::PollFd;
 
-use crate::connection::{Connection, Ended};
+use crate::Connection;
 use crate::message::Message;
-use crate::session::{Session, SessionError};
+use crate::session::Session;
 
 /// Between two questions: what is pushed comes at once, this keeps clocks together and shows that both are there.
 const ASK_EVERY: Duration = Duration::from_secs(1);
@@ -179,12 +179,13 @@ impl Member {
             return;
         }
         let server = self.next % wanted;
-        let identity = identities.fresh(std::time::Instant::now());
+        let clock = std::time::Instant::now();
+        let identity = identities.fresh(clock);
         let there = &self.servers[server];
         let session = Session::call(&identity, &there.name);
         let called = session
             .map_err(Ended::from)
-            .and_then(|session| Ok(Connection::call(session, there.address, now)?));
+            .and_then(|session| Ok(Connection::call(session, (None, there.address), clock)?));
         match called {
             Ok(connection) => {
                 self.trying = Some(Asked {
@@ -202,7 +203,9 @@ impl Member {
     /// Goes on with a session; whether keys were taken over.
     fn go_on(&mut self, asked: &mut Asked, now: Instant) -> Result<bool, String> {
         let mut heard = Vec::new();
-        let driven = asked.connection.drive(now, &mut heard);
+        let driven = asked
+            .connection
+            .drive(std::time::Instant::now(), &mut heard);
         let mut taken = false;
         for message in heard {
             match message {

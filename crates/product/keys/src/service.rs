@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use bumpless_base::{Duration, Instant};
-use bumpless_management::Identities;
 use bumpless_net_linux::Clock;
 use bumpless_pki::{Identity, IdentityPaths};
 use bumpless_secure::group::{GroupKey, Schedule};
+use bumpless_sessions::Identities;
 use rustix::event::{Timespec, poll};
 
 use crate::member::{Member, Server};

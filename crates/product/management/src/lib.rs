@@ -7,25 +7,20 @@
 //! | module | owns |
 //! |---|---|
 //! | `message` | what is said in a session, and how it is written |
-//! | `session` | TLS, who is at the other end, the secret; no socket, no clock |
+//! | `session` | what happens by what is said, and the secret; TLS and connections are those of `bumpless-sessions` |
 //! | `keys` | which secrets open and seal when |
-//! | `connection`, `listen` | a session on a TCP connection; where others' are taken |
-//! | `identities` | certificate and revocation list, read again when they change |
 //! | `service` | the thread that calls and answers |
 #![forbid(unsafe_code)]
 
-mod connection;
-mod identities;
 mod keys;
-mod listen;
 mod message;
 mod service;
 mod session;
 
-pub use connection::{Connection, Ended};
-pub use identities::Identities;
 pub use keys::{Keys, RETIRED_AFTER, Ring};
-pub use listen::{BACKLOG, listen};
 pub use message::{LONGEST, LinkProfile, Malformed, Message, Profile, take, write};
 pub use service::{Carried, Errand, Host, Partner, PartnerState, Path, Running, Setup, start};
-pub use session::{Event, Session, SessionError, SessionSecret};
+pub use session::{Event, Session, SessionSecret};
+
+/// A session and its TCP connection.
+pub type Connection = bumpless_sessions::Connection<Session>;

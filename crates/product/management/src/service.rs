@@ -19,10 +19,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use self::guests::{Guests, Outcome};
 use self::peer::Peer;
 use self::proposal::Order;
-use crate::connection::{Connection, Ended};
-use crate::identities::Identities;
+use bumpless_sessions::{BACKLOG, Ended, Identities, listen};
+
+use crate::Connection;
 use crate::keys::Ring;
-use crate::listen::{BACKLOG, listen};
 use crate::message::Profile;
 
 pub use self::proposal::{Carried, Errand};
@@ -215,13 +215,7 @@ impl Service {
         let mut files: Vec<_> = listeners
             .map(|listener| PollFd::new(listener, PollFlags::IN))
             .collect();
-        files.extend(connections.map(|connection| {
-            let flags = match connection.wants_write() {
-                true => PollFlags::IN | PollFlags::OUT,
-                false => PollFlags::IN,
-            };
-            PollFd::new(connection.stream(), flags)
-        }));
+        files.extend(connections.map(Connection::poll));
         let timeout = Timespec {
             tv_sec: 0,
             tv_nsec: LOOK.subsec_nanos().into(),

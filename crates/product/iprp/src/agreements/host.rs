@@ -3,9 +3,10 @@
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
-use bumpless_management::{Connection, Ended, Event, Keys, Message, Ring, SessionError};
+use bumpless_management::{Connection, Event, Keys, Message, Ring};
 use bumpless_pki::rustls::pki_types::CertificateDer;
 use bumpless_pki::{CertificateFault, Identity, NodeName, Refusal};
+use bumpless_sessions::{Ended, SessionError};
 
 use crate::closed::HostId;
 
@@ -223,12 +224,7 @@ impl Host {
         };
         give.give(self.id, self.at, &ring);
         coming.connection.say(&Message::Sealing);
-        self.shown = coming
-            .connection
-            .session()
-            .shown()
-            .unwrap_or_default()
-            .to_vec();
+        self.shown = coming.connection.session().shown().to_vec();
         self.called = coming.called;
         if let Some(before) = self.session.replace(coming) {
             before.connection.close();

@@ -7,7 +7,9 @@ use std::time::Instant;
 use bumpless_pki::Identity;
 
 use super::{Partner, Setup, position};
-use crate::connection::{Connection, Ended};
+use bumpless_sessions::Ended;
+
+use crate::Connection;
 use crate::session::{Event, Session};
 
 /// Most at once: who connects and says nothing takes no more than these, each for seconds.
@@ -62,14 +64,14 @@ impl Guests {
         let mut outcomes = Vec::new();
         for mut connection in std::mem::take(&mut self.connections) {
             let mut events = Vec::new();
-            let from = connection.stream().peer_addr();
+            let from = connection.from();
             match (connection.drive(now, &mut events), from) {
                 (Ok(()), _) => {}
-                (Err(why), Ok(from)) => {
+                (Err(why), Some(from)) => {
                     outcomes.push(Outcome::Ended(from.ip(), why));
                     continue;
                 }
-                (Err(_), Err(_)) => continue,
+                (Err(_), None) => continue,
             }
             match position(partners, &connection) {
                 Some(at) if !events.is_empty() => {

@@ -9,10 +9,12 @@ use bumpless_pki::{CertificateFault, Identity, Refusal};
 
 use super::proposal::{Carried, Order};
 use super::{Host, Identities, PartnerState, Setup};
-use crate::connection::{Connection, Ended};
+use bumpless_sessions::{Ended, SessionError};
+
+use crate::Connection;
 use crate::keys::{Keys, Ring};
 use crate::message::Message;
-use crate::session::{Event, Session, SessionError};
+use crate::session::{Event, Session};
 
 /// Between two calls: at first, and at most.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(100), Duration::from_millis(500));
@@ -170,7 +172,7 @@ impl Peer {
         let identity = identity.fresh(now);
         let session = Session::call(&identity, &partner.name, setup.profile.clone());
         let called = session.map_err(Ended::from).and_then(|session| {
-            Connection::call(session, (path.from, path.to), now).map_err(Ended::from)
+            Connection::call(session, (Some(path.from), path.to), now).map_err(Ended::from)
         });
         match called {
             Ok(connection) => self.coming = Some(connection),
@@ -239,7 +241,7 @@ impl Peer {
                 if let Some(proposal) = self.proposal.as_ref().filter(|it| now < it.until) {
                     coming.say(&proposal.message());
                 }
-                self.shown = coming.session().shown().unwrap_or_default().to_vec();
+                self.shown = coming.session().shown().to_vec();
                 if let Some(before) = self.connection.replace(coming) {
                     before.close();
                 }
