@@ -4,7 +4,7 @@ use std::net::{IpAddr, TcpListener, TcpStream};
 use std::time::Instant;
 
 use bumpless_keys::{Connection, Message, Session};
-use bumpless_pki::{CertificateFault, Identity, NodeName, Refusal};
+use bumpless_pki::{Identity, NodeName};
 use bumpless_sessions::{Ended, SessionError};
 use rustix::event::PollFd;
 
@@ -145,9 +145,8 @@ impl Callers {
     /// judged by it.
     pub fn judge(&mut self, identity: &Identity) {
         self.guests.clear();
-        let revoked = Err(Refusal::Partner(CertificateFault::Revoked));
         for caller in std::mem::take(&mut self.known) {
-            match identity.judge(caller.connection.session().shown()) == revoked {
+            match identity.has_revoked(caller.connection.session().shown()) {
                 true => caller.connection.close(),
                 false => self.known.push(caller),
             }

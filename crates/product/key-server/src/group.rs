@@ -7,7 +7,7 @@ use bumpless_base::{Duration, Instant};
 use bumpless_keys::{Member, Server};
 use bumpless_net_linux::random;
 use bumpless_pki::rustls::pki_types::CertificateDer;
-use bumpless_pki::{CertificateFault, Identity, NodeName, Refusal};
+use bumpless_pki::{Identity, NodeName};
 use bumpless_secure::RingSuite;
 use bumpless_secure::group::{Grant, GroupKey, Issuer, Numbers, Place, Schedule};
 use bumpless_sessions::Identities;
@@ -439,7 +439,7 @@ fn is_revoked(holder: &Holder, identity: &Identity) -> bool {
         .flatten()
         .map(CertificateDer::from)
         .collect();
-    identity.judge(&shown) == Err(Refusal::Partner(CertificateFault::Revoked))
+    identity.has_revoked(&shown)
 }
 
 /// The whole names of all members of `groups` at `site`.

@@ -125,15 +125,15 @@ impl Member {
     pub fn judge(&mut self, identity: &Identity) {
         // Who is about to show who it is shows it again, and is judged by the list.
         self.trying = None;
-        let revoked = Err(Refusal::Partner(CertificateFault::Revoked));
         let shown = self
             .current
             .as_ref()
             .map(|it| it.connection.session().shown());
-        if shown.is_some_and(|shown| identity.judge(shown) == revoked)
+        if shown.is_some_and(|shown| identity.has_revoked(shown))
             && let Some(asked) = self.current.take()
         {
-            self.problems[asked.server] = revoked.err().map(|why| why.to_string());
+            let revoked = Refusal::Partner(CertificateFault::Revoked);
+            self.problems[asked.server] = Some(revoked.to_string());
             asked.connection.close();
         }
     }

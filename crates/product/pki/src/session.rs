@@ -8,7 +8,7 @@ use rustls::version::TLS13;
 use rustls::{ClientConfig, CommonState, ServerConfig};
 use rustls_pki_types::CertificateDer;
 
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, CertificateFault};
 use crate::clock::now;
 use crate::identity::Identity;
 use crate::name::NodeName;
@@ -86,15 +86,24 @@ impl Identity {
         Ok(Arc::new(config))
     }
 
-    /// Whether a certificate and those between it and its authority, shown in an earlier session, would be believed
-    /// at present: by the time, and by the authorities and revocation lists of this identity.
-    ///
-    /// # Errors
-    /// Why it would not.
-    pub fn judge(&self, shown: &[CertificateDer<'_>]) -> Result<(), Refusal> {
-        let (own, between) = shown.split_first().ok_or(Refusal::NoCertificate)?;
-        let judged = self.trust().check_calling(own, between, now(&self.clock()));
-        judged.map_err(|error| explain(&error))
+    /// Whether a certificate that was `shown` in an earlier session, or one between it and its authority, has been revoked
+    /// since, by the lists of this identity. The end of its time does not matter: who has ended and is revoked is revoked.
+    pub fn has_revoked(&self, shown: &[CertificateDer<'_>]) -> bool {
+        let Some((own, between)) = shown.split_first() else {
+            return false;
+        };
+        let mut at = now(&self.clock());
+        // Times are looked at before lists. So it is judged again at a moment at which it was valid; each has its own.
+        for _ in 0..=shown.len() {
+            let judged = self.trust().check_calling(own, between, at);
+            at = match judged.map_err(|error| explain(&error)) {
+                Err(Refusal::Partner(CertificateFault::Revoked)) => return true,
+                Err(Refusal::Partner(CertificateFault::Expired { ended, .. })) => ended,
+                Err(Refusal::Partner(CertificateFault::NotYet { begins, .. })) => begins,
+                _ => return false,
+            };
+        }
+        false
     }
 
     fn partners(&self, expected: Expected) -> Partners {

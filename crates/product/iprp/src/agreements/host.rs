@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bumpless_management::{Connection, Event, Keys, Message, Ring};
 use bumpless_pki::rustls::pki_types::CertificateDer;
-use bumpless_pki::{CertificateFault, Identity, NodeName, Refusal};
+use bumpless_pki::{Identity, NodeName};
 use bumpless_sessions::{Ended, SessionError};
 
 use crate::closed::HostId;
@@ -149,8 +149,7 @@ impl Host {
 
     /// Whether the certificate that it has shown has been revoked since.
     pub fn is_revoked(&self, identity: &Identity) -> bool {
-        let refused = Refusal::Partner(CertificateFault::Revoked);
-        !self.shown.is_empty() && identity.judge(&self.shown) == Err(refused)
+        identity.has_revoked(&self.shown)
     }
 
     pub fn close(&mut self) {

@@ -85,12 +85,12 @@ impl Peer {
 
     /// Whether the certificate that the partner has shown has been revoked since. Then its keys and sessions are over.
     pub fn is_revoked(&mut self, identity: &Identity) -> bool {
-        let refused = Refusal::Partner(CertificateFault::Revoked);
-        let revoked = !self.shown.is_empty() && identity.judge(&self.shown) == Err(refused.clone());
+        let revoked = identity.has_revoked(&self.shown);
         if revoked {
             self.close();
             self.keys = Keys::default();
             self.shown.clear();
+            let refused = Refusal::Partner(CertificateFault::Revoked);
             self.state.problem = Some(refused.to_string());
         }
         revoked
