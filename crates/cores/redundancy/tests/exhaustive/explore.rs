@@ -1,6 +1,6 @@
 //! Running the checker: what is explored, progress, and how a counterexample is told.
 
-use super::model::{Action, Roles};
+use super::model::{ANY_WAYS, Action, Roles};
 use super::plan::{Budget, Fault, Plan};
 use super::world::World;
 use bumpless_redundancy::ReferenceKind::Witness;
@@ -27,12 +27,21 @@ fn is_failure(roles: &Roles, name: &str) -> bool {
 /// Explores every state; fails if one violates a property, with the way to it. Breadth first, which finds the shortest
 /// way, or depth first, which keeps fewer worlds at a time.
 pub fn explore(exploration: Exploration) {
-    let Exploration { name, roles, seen } = exploration;
-    let checker = roles.checker().finish_when(HasDiscoveries::AnyFailures);
-    let checker = checker.threads(threads());
+    let Exploration {
+        name,
+        mut roles,
+        seen,
+    } = exploration;
+    let checker = |roles: Roles| {
+        let checker = roles.checker().finish_when(HasDiscoveries::AnyFailures);
+        checker.threads(threads())
+    };
     match std::env::var("BUMPLESS_EXPLORE_FIRST").as_deref() {
-        Err(_) | Ok("breadth") => judge(name, seen, checker.spawn_bfs()),
-        Ok("depth") => judge(name, seen, checker.spawn_dfs()),
+        Err(_) | Ok("breadth") => judge(name, seen, checker(roles).spawn_bfs()),
+        Ok("depth") => {
+            roles.settles_by = ANY_WAYS;
+            judge(name, seen, checker(roles).spawn_dfs());
+        }
         Ok(other) => panic!("BUMPLESS_EXPLORE_FIRST is breadth or depth, not {other}"),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::model::{Action, Roles};
 use super::plan::{Budget, Fault, Plan};
-use super::world::{End, World};
+use super::world::{End, World, path};
 use bumpless_redundancy::ReferenceKind::Witness;
 use bumpless_redundancy::Role;
 use stateright::Model;
@@ -64,4 +64,27 @@ fn a_role_in_doubt_in_which_nothing_was_made_leaves_what_was_held_in_doubt() {
     let again = rest.iter().find(|a| a.role == Some(Role::Primary));
     assert!(again.is_some_and(|a| a.undecided), "begins in doubt again");
     assert!(rest.last().is_some_and(|a| a.writes), "and writes");
+}
+
+/// With a long lease, a primary that stands still for 48 quanta after its partner could not hear it leads to a state that was
+/// there before only at quantum 258, by a way that the search takes depth first: nothing grows.
+#[test]
+fn a_long_pause_comes_back_to_a_state_that_was_there_before() {
+    let plan = Plan::new(&[Witness], 1).with_long_lease();
+    let kinds = [Fault::Cut, Fault::Pause];
+    let roles = Roles::settled(plan, Budget::only(2, &kinds));
+    let to_a = path(1, 0, 0);
+    let mut script = vec![
+        (101, 0, Action::Cut(to_a)),
+        (110, 0, Action::Mend(to_a)),
+        (111, 1, Action::Pause),
+    ];
+    script.extend((112..=158).map(|quantum| (quantum, 1, Action::StandStill)));
+    let form = |world: &World| (world.time, world.canonical());
+    let seen = walk(&roles, roles.first[1].clone(), &script, 300, form);
+    let again = seen.iter().enumerate().find_map(|(at, (time, form))| {
+        let earlier = seen[..at].iter().find(|(_, other)| other == form)?;
+        (*time > 160).then_some((earlier.0, *time))
+    });
+    assert_eq!(again, Some((238, 258)));
 }
