@@ -208,6 +208,32 @@ fn a_follower_that_leads_goes_on_without_a_gap_and_who_led_before_is_believed_no
 }
 
 #[test]
+fn a_server_with_an_earlier_copy_of_its_state_is_believed_no_more() {
+    let mut drawer = Drawer::default();
+    let mut issuer = server(terms(60_000, 2), &mut drawer);
+    let (stored, numbers) = (issuer.grant(at(0)).unwrap(), issuer.numbers());
+    let mut copy = Issuer::restore(issuer.terms(), &stored, numbers, Some(at(0)), at(0)).unwrap();
+    issuer.roll(&mut || drawer.draw(), at(1000));
+    let mut member = member(&issuer, 1000);
+    let known = member.clone();
+    let behind = copy.grant(at(2000)).unwrap();
+    let refused = member.take(&behind, at(2000), at(2000));
+    assert_eq!(refused, Err(GrantError::Behind { said: 3, here: 5 }));
+    // It gives the numbers anew, to other keys.
+    copy.roll(&mut || drawer.draw(), at(2000));
+    let anew = copy.grant(at(2000)).unwrap();
+    let refused = member.take(&anew, at(2000), at(2000));
+    let place = Place { era: 1, token: 4 };
+    assert_eq!(refused, Err(GrantError::OtherKey(place)));
+    assert!(known.keys().ends_with(member.keys()) && member.keys().len() == 2);
+    // In an era of its own it is believed.
+    let mut new = Issuer::new(issuer.terms(), Schedule::default(), era(2));
+    new.refill(&mut || drawer.draw(), at(2000));
+    let grant = new.grant(at(2000)).unwrap();
+    assert_eq!(member.take(&grant, at(2000), at(2000)), Ok(()));
+}
+
+#[test]
 fn a_server_that_has_lost_everything_lets_members_come_one_after_the_other() {
     let mut drawer = Drawer::default();
     let lost = server(terms(60_000, 2), &mut drawer);

@@ -1,29 +1,27 @@
 //! One group: its keys, who has them, and when they are rolled.
 
+mod drawer;
+mod kept;
+mod status;
+
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bumpless_base::{Duration, Instant};
-use bumpless_keys::{Member, Server};
-use bumpless_net_linux::random;
+use bumpless_keys::Member;
 use bumpless_pki::rustls::pki_types::CertificateDer;
 use bumpless_pki::{Identity, NodeName};
-use bumpless_secure::RingSuite;
-use bumpless_secure::group::{Grant, GroupKey, Issuer, Numbers, Place, Schedule};
+use bumpless_secure::group::{Grant, Issuer, Place, Schedule};
 use bumpless_sessions::Identities;
 use rustix::event::PollFd;
-use serde_json::{Value, json};
-use zeroize::Zeroizing;
 
 use crate::config;
-use crate::store::{Holder, KeptGroup, StoreError, hex, unhex};
+use crate::store::{Holder, StoreError, hex, unhex};
+use drawer::Drawer;
 
 /// Certificates of one member that are known; renewed ones take the places of the oldest.
 const CERTIFICATES: usize = 4;
 /// Between two tries to keep what is to hold.
 const RETRY: Duration = Duration::from_secs(1);
-/// Tries to draw a key with an identifier of its own: two in a row fail once in many thousands.
-const DRAWS: usize = 1000;
 
 /// A group of this server.
 #[derive(Debug)]
@@ -59,70 +57,6 @@ pub struct Next {
 }
 
 impl Group {
-    /// The group with these `settings`, which takes its keys from `follow` if any, and what was kept of it at `since`.
-    ///
-    /// # Errors
-    /// What was kept contradicts itself.
-    pub fn new(
-        settings: config::Group,
-        follow: Vec<Server>,
-        (kept, since): (Option<KeptGroup>, Option<Instant>),
-        now: Instant,
-    ) -> Result<Self, String> {
-        let name = settings.name.clone();
-        let mut group = Self {
-            source: Source::Leads(Box::new(Issuer::new(
-                settings.terms,
-                Schedule::default(),
-                fresh(None),
-            ))),
-            settings,
-            holders: Vec::new(),
-            roll: false,
-            rolls: 0,
-            told: Vec::new(),
-            due: now,
-        };
-        let mut numbers = None;
-        let mut schedule = Schedule::default();
-        if let Some(kept) = kept {
-            group.holders = kept.holders;
-            group.roll = kept.roll;
-            let led = (kept.leads && follow.is_empty())
-                .then_some(kept.grant.as_ref())
-                .flatten();
-            if let Some(grant) = led {
-                let terms = group.settings.terms;
-                let issuer = Issuer::restore(terms, grant, kept.numbers, since, now);
-                let issuer = issuer.map_err(|error| format!("group '{name}': {error}"))?;
-                group.source = Source::Leads(Box::new(issuer));
-                return Ok(group);
-            }
-            if let Some(grant) = &kept.grant {
-                let taken = schedule.take(grant, since.unwrap_or(now), now);
-                taken.map_err(|error| format!("group '{name}': {error}"))?;
-            }
-            numbers = Some((kept.numbers, kept.leads));
-        }
-        group.source = match follow.is_empty() {
-            false => {
-                let member = Member::new(name, follow, schedule, now);
-                Source::Follows(Box::new(member))
-            }
-            true => {
-                let numbers = match numbers {
-                    // All of its keys are over.
-                    Some((numbers, true)) => numbers,
-                    Some((numbers, false)) => fresh(Some((numbers, schedule.era()))),
-                    None => fresh(None),
-                };
-                let terms = group.settings.terms;
-                Source::Leads(Box::new(Issuer::new(terms, schedule, numbers)))
-            }
-        };
-        Ok(group)
-    }
-
     /// Its name.
     pub fn name(&self) -> &str {
         &self.settings.name
@@ -299,25 +233,6 @@ impl Group {
         }
     }
 
-    /// What is kept of it if `next` holds, or as it is.
-    pub fn kept(&self, next: Option<&Next>, now: Instant) -> KeptGroup {
-        let issuer = match (&self.source, next.and_then(|next| next.source.as_ref())) {
-            (_, Some(issuer)) => Some(issuer),
-            (Source::Leads(issuer), None) => Some(&**issuer),
-            (Source::Follows(_), None) => None,
-        };
-        let schedule = issuer.map_or(self.schedule(), Issuer::schedule);
-        let numbers = issuer.map_or_else(|| seen(schedule), Issuer::numbers);
-        KeptGroup {
-            name: self.settings.name.clone(),
-            leads: issuer.is_some(),
-            numbers,
-            roll: next.map_or(self.roll, |next| next.roll),
-            grant: schedule.grant(now),
-            holders: next.map_or(&self.holders, |next| &next.holders).clone(),
-        }
-    }
-
     /// What was kept holds.
     pub fn put_in_force(&mut self, next: Next) {
         if let Some(issuer) = next.source {
@@ -338,97 +253,6 @@ impl Group {
     pub fn sealing(&self, now: Instant) -> Option<(u64, u16)> {
         let sealing = self.schedule().sealing(now)?;
         Some((sealing.place.token, sealing.key.id()))
-    }
-
-    /// What status shows of it; `connected`: who is there, by short name.
-    pub fn status(&self, connected: &[String], now: Instant) -> Value {
-        let schedule = self.schedule();
-        let sealing = self.sealing(now);
-        let ends = schedule.sealing(now).and(schedule.ends_at());
-        let follows = match &self.source {
-            Source::Leads(_) => Value::Null,
-            Source::Follows(member) => json!({
-                "server": member.server().map(|it| it.name.short().to_owned()),
-                "answered_ago_s": member.answered().map(|at| seconds(now.since(at))),
-                "problems": member.problems().map(|(server, why)| json!({
-                    "server": server.name.short(), "problem": why,
-                })).collect::<Vec<_>>(),
-            }),
-        };
-        json!({
-            "group": self.name(),
-            "leads": matches!(self.source, Source::Leads(_)),
-            "follows": follows,
-            "lifetime_s": seconds(self.settings.terms.lifetime),
-            "in_advance": self.settings.terms.future,
-            "era": schedule.era(),
-            "number": sealing.map(|(number, _)| number),
-            "key": sealing.map(|(_, id)| format!("{id:04x}")),
-            "keys": schedule.keys().len(),
-            "ends_in_s": ends.map(|at| seconds(at.since(now))),
-            "rolls": self.rolls,
-            "roll_waits": self.roll,
-            "members": self.settings.members.iter().map(|name| json!({
-                "member": name,
-                "connected": connected.contains(name),
-                "has_keys": self.holders.iter().any(|it| it.name == *name),
-            })).collect::<Vec<_>>(),
-        })
-    }
-}
-
-fn seconds(span: Duration) -> f64 {
-    span.as_nanos() as f64 / 1e9
-}
-
-/// The numbers of keys that another server made.
-fn seen(schedule: &Schedule) -> Numbers {
-    let last = schedule
-        .keys()
-        .last()
-        .map(|it| it.place)
-        .unwrap_or_default();
-    Numbers {
-        era: last.era,
-        last: last.token,
-        rolls_again: false,
-    }
-}
-
-/// The numbers with which a server begins that did not make the keys before, of which it may know the numbers and the era.
-fn fresh(before: Option<(Numbers, u64)>) -> Numbers {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let seconds = since.map_or(1, |since| since.as_secs().max(1));
-    let (numbers, era) = before.unwrap_or_default();
-    let latest = numbers.era.max(era);
-    Numbers {
-        // Later than any that was begun before on a computer with the time; later than those that are known in any case.
-        era: seconds.max(latest + 1),
-        last: numbers.last,
-        rolls_again: false,
-    }
-}
-
-/// Draws keys, no two of which have one identifier.
-struct Drawer(Vec<u16>);
-
-impl Drawer {
-    /// For keys beside those of `schedule`.
-    fn new(schedule: &Schedule) -> Self {
-        Self(schedule.keys().iter().map(|it| it.key.id()).collect())
-    }
-
-    fn draw(&mut self) -> Option<GroupKey> {
-        for _ in 0..DRAWS {
-            let mut bytes = Zeroizing::new([0; 32]);
-            random::fill(&mut bytes).ok()?;
-            let key = GroupKey::new::<RingSuite>(bytes);
-            if !self.0.contains(&key.id()) {
-                self.0.push(key.id());
-                return Some(key);
-            }
-        }
-        None
     }
 }
 

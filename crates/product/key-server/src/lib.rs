@@ -6,19 +6,21 @@
 //! | `store` | what is kept on disk, so that a restart goes on |
 //! | `group` | one group: its keys, who has them, when they are rolled |
 //! | `callers` | connections: who has shown who it is, and who has not |
-//! | `daemon` | starting, one turn after the other, ending |
+//! | `start` | starting: certificate, state, sockets |
+//! | `service` | one turn after the other, and what is said of it |
 //! | `request`, `event` | what can be asked of a running server, and what it says of what happens |
 #![forbid(unsafe_code)]
 
 mod callers;
 mod config;
-mod daemon;
 mod event;
 mod group;
 mod request;
+mod service;
+mod start;
 mod store;
 
 pub use config::{Config, Group, sample};
-pub use daemon::{Options, RunError, load_identity, run};
 pub use request::{Request, socket_path};
+pub use start::{Options, RunError, load_identity, run};
 pub use store::StoreError;

@@ -73,7 +73,7 @@ impl fmt::Display for StoreError {
             }
             StoreCause::Garbled => write!(
                 f,
-                "{path} is no state of a key server, or damaged; bring back what it was, or move it away: then keys begin anew, and \
+                "{path} is no state of a key server, or damaged; move it away, and bring back no earlier one: then keys begin anew, and \
                  members that are not there within 3 s lose the others until they are"
             ),
         }

@@ -49,6 +49,16 @@ pub enum GrantError {
         /// The one here.
         here: u64,
     },
+    /// In one era numbers are only added, and its latest key has a lower number than the latest here. Taken over, it would have
+    /// those withdrawn that others use.
+    Behind {
+        /// The number of its latest key.
+        said: u64,
+        /// The one here.
+        here: u64,
+    },
+    /// A number is given to one key alone, and here another one has it.
+    OtherKey(Place),
 }
 
 impl fmt::Display for GrantError {
@@ -65,6 +75,18 @@ impl fmt::Display for GrantError {
                 f,
                 "the key server is of era {said}, and the keys here are of the later era {here}: it has begun to lead again with \
                  what it had before another one led; stop it, and start it as a follower of the one that leads"
+            ),
+            Self::Behind { said, here } => write!(
+                f,
+                "its latest key has the number {said}, and the latest here has {here}: it has not heard of what another server has \
+                 given, or goes on with an earlier copy of its state; see that it reaches the server that it follows, or, if it follows none, \
+                 stop it, move its state away and start it: then keys begin anew"
+            ),
+            Self::OtherKey(place) => write!(
+                f,
+                "its key number {} is another one than the one here: it goes on with an earlier copy of its state; stop it, move \
+                 its state away and start it: then keys begin anew",
+                place.token
             ),
         }
     }

@@ -110,14 +110,11 @@ impl Schedule {
     /// Takes over at `now` what a server said at `said`.
     ///
     /// # Errors
-    /// It is malformed, or of an earlier era.
+    /// It is malformed, or said by a server that does not know what is here: everything is as it was.
     pub fn take(&mut self, grant: &Grant, said: Instant, now: Instant) -> Result<(), GrantError> {
         grant.check()?;
         self.handle_timeout(now);
-        let (here, era) = (self.era(), grant.era());
-        if era < here {
-            return Err(GrantError::Earlier { said: era, here });
-        }
+        self.follows(grant)?;
         let kept_until = now + grant.withdrawn_for;
         let mut keys: Vec<Held> = grant.keys.iter().map(|key| held(key, said)).collect();
         let named = keys.len();
@@ -140,6 +137,33 @@ impl Schedule {
         self.keys = keys;
         self.handle_timeout(now);
         Ok(())
+    }
+
+    /// Whether `grant` is of a server that knows what is here, or of one that has begun an era since.
+    fn follows(&self, grant: &Grant) -> Result<(), GrantError> {
+        let place = |last: Option<Place>| last.unwrap_or_default();
+        let here = place(self.keys.last().map(|key| key.place));
+        let said = place(grant.keys.last().map(|key| key.place));
+        if said.era < here.era {
+            return Err(GrantError::Earlier {
+                said: said.era,
+                here: here.era,
+            });
+        }
+        if said.era == here.era && said.token < here.token {
+            return Err(GrantError::Behind {
+                said: said.token,
+                here: here.token,
+            });
+        }
+        let differs = |known: &&Held| {
+            let mut said = grant.keys.iter();
+            said.any(|key| key.place == known.place && key.key != known.key)
+        };
+        match self.keys.iter().find(differs) {
+            Some(known) => Err(GrantError::OtherKey(known.place)),
+            None => Ok(()),
+        }
     }
 
     /// The same for others, at `now`. `None`: there is nothing that is sealed with.

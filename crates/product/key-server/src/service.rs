@@ -1,166 +1,36 @@
-//! Starting, one turn after the other, ending.
+//! One turn after the other: files that change, orders, groups, connections.
 
-use std::fmt;
-use std::io;
+mod telling;
+
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::Receiver;
 
 use bumpless_base::{Duration, Instant};
 use bumpless_keys::{KEYS, Message, Refused, Server, Session};
 use bumpless_net_linux::Clock;
-use bumpless_node::control::{ControlServer, Handler, refusal};
-use bumpless_node::{InstanceLock, LockError, key_file};
-use bumpless_pki::{BadName, Identity, IdentityPaths, NodeName, Problems, system_clock};
+use bumpless_node::control::refusal;
+use bumpless_pki::{Identity, IdentityPaths, NodeName};
 use bumpless_secure::group::Place;
-use bumpless_sessions::{Ended, Identities, listen};
+use bumpless_sessions::Identities;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::{Value, json};
 
-use crate::callers::{Callers, Outcome};
+use crate::callers::Callers;
 use crate::config::Config;
 use crate::event::Events;
 use crate::group::{Group, Next, expected, not_kept};
-use crate::request::{Request, socket_path};
+use crate::request::Request;
+use crate::start::{Order, RunError};
 use crate::store::{Kept, Store, StoreError};
+use telling::Refusals;
 
 /// Longest wait, after which it is looked whether to end.
 const LOOK: Duration = Duration::from_millis(20);
-/// Who asks at the control socket is answered within a turn.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
-/// Of those that are refused one is told in so long.
-const TELL_REFUSED: Duration = Duration::from_secs(1);
 
-/// How a server is run.
-#[derive(Clone, Debug, Default)]
-pub struct Options {
-    /// Print events as JSON.
-    pub json: bool,
-    /// Set to end.
-    pub stop: Arc<AtomicBool>,
-}
-
-/// Why a server did not start.
-#[derive(Debug)]
-pub enum RunError {
-    /// There is no folder with its certificate.
-    NoFolder(PathBuf, String),
-    /// Everything that is wrong with the files in it.
-    Identity(Problems),
-    /// A name that no certificate can have.
-    Name(BadName),
-    /// It runs already.
-    Lock(LockError),
-    /// Its state cannot be read or kept.
-    Store(StoreError),
-    /// What was kept cannot be used.
-    State(PathBuf, String),
-    /// The system refuses something.
-    System(&'static str, io::Error),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoFolder(folder, name) => write!(
-                f,
-                "{}: there is no such folder, so this server has no certificate; make it where the authority is:\n    \
-                 bumpless pki issue {name}\nand bring the folder here",
-                folder.display()
-            ),
-            Self::Identity(problems) => problems.fmt(f),
-            Self::Name(error) => error.fmt(f),
-            Self::Lock(LockError::Running { path, .. }) => write!(
-                f,
-                "a key server with this state runs already on this computer; stop it first (lock {})",
-                path.display()
-            ),
-            Self::Lock(error) => error.fmt(f),
-            Self::Store(error) => error.fmt(f),
-            Self::State(path, why) => write!(
-                f,
-                "{}: {why}; bring back an earlier copy of it, or move it away: then keys begin anew",
-                path.display()
-            ),
-            Self::System(what, error) => write!(f, "cannot {what}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
-
-/// The certificate of the server with the file at `file`, whose content is `config`.
-///
-/// # Errors
-/// It has none, or everything that is wrong with it.
-pub fn load_identity(config: &Config, file: &Path) -> Result<(Identity, IdentityPaths), RunError> {
-    let name = format!("{}.{KEYS}", config.name).to_ascii_lowercase();
-    let folder = key_file::folder_of(Some(file))
-        .join(&config.certificates)
-        .join(&name);
-    if folder.symlink_metadata().is_err() {
-        return Err(RunError::NoFolder(folder, name));
-    }
-    let paths = IdentityPaths::in_folder(&folder);
-    let identity = Identity::load(&paths, &config.name, KEYS, system_clock());
-    Ok((identity.map_err(RunError::Identity)?, paths))
-}
-
-/// Serves with the file at `file`, whose content is `config`, until it is told to stop.
-///
-/// # Errors
-/// [`RunError`].
-pub fn run(config: &Config, file: &Path, options: &Options) -> Result<(), RunError> {
-    let (identity, paths) = load_identity(config, file)?;
-    let folder = key_file::folder_of(Some(file));
-    let path = folder.join(&config.state);
-    let lock = PathBuf::from(format!("{}.lock", path.display()));
-    let _lock = InstanceLock::take(&lock).map_err(RunError::Lock)?;
-    let system = |what| move |error| RunError::System(what, error);
-    let mut listeners = Vec::new();
-    for &address in &config.listen {
-        listeners.push(listen(address).map_err(system("listen for members"))?);
-    }
-    let events = Events::start(options.json).map_err(system("start the thread for events"))?;
-    let (orders, ordered) = channel();
-    let mut server = Service::new(
-        config,
-        (identity, paths),
-        (Store::new(path), events),
-        listeners,
-    )?;
-    server.begin()?;
-    let socket = socket_path(config, folder);
-    let _control = ControlServer::start(&socket, None, Asking(orders))
-        .map_err(system("open the control socket"))?;
-    server.serve(&ordered, options);
-    Ok(())
-}
-
-/// What is asked at the control socket, and where the answer goes.
-type Order = (Request, SyncSender<Value>);
-
-/// Answers at the control socket.
-struct Asking(Sender<Order>);
-
-impl Handler for Asking {
-    type Request = Request;
-
-    fn is_order(request: &Request) -> bool {
-        matches!(request, Request::Roll { .. })
-    }
-
-    fn handle(&mut self, request: Request) -> Value {
-        let (reply, answer) = sync_channel(1);
-        let asked = self.0.send((request, reply)).is_ok();
-        let answer = asked.then(|| answer.recv_timeout(PATIENCE).ok()).flatten();
-        answer.unwrap_or_else(|| refusal("the key server is busy or ends; ask again"))
-    }
-}
-
-struct Service {
+/// A server that runs.
+pub struct Service {
     name: String,
     site: String,
     identities: Identities,
@@ -172,14 +42,17 @@ struct Service {
     callers: Callers,
     /// Why what is to hold was not kept last.
     problem: Option<String>,
-    /// How many were refused, whom and why last, and when that is told again.
-    refused: (u64, Option<String>, Instant),
+    refusals: Refusals,
     /// What each group sealed with when that was told last.
     told: Vec<Option<(u64, u16)>>,
 }
 
 impl Service {
-    fn new(
+    /// With what was kept on disk.
+    ///
+    /// # Errors
+    /// What was kept cannot be read or used, or a server that is followed has no name that a certificate can have.
+    pub fn new(
         config: &Config,
         (identity, paths): (Identity, IdentityPaths),
         (store, events): (Store, Events),
@@ -220,17 +93,20 @@ impl Service {
             groups,
             callers: Callers::default(),
             problem: None,
-            refused: (0, None, now),
+            refusals: Refusals::default(),
         })
     }
 
     /// Judges by the list who was given keys before this process, and keeps the first keys: what cannot be kept now cannot be
     /// kept later either.
-    fn begin(&mut self) -> Result<(), RunError> {
+    ///
+    /// # Errors
+    /// They cannot be kept.
+    pub fn begin(&mut self) -> Result<(), RunError> {
         let now = Clock.now();
         for group in &mut self.groups {
             for (name, why) in group.judge(self.identities.loaded()) {
-                tell_given_up(&self.events, group.name(), &name, why);
+                telling::given_up(&self.events, group.name(), &name, why);
             }
         }
         for at in 0..self.groups.len() {
@@ -251,8 +127,9 @@ impl Service {
         Ok(())
     }
 
-    fn serve(&mut self, ordered: &Receiver<Order>, options: &Options) {
-        while !options.stop.load(Ordering::Relaxed) {
+    /// Until `stop` is set.
+    pub fn serve(&mut self, ordered: &Receiver<Order>, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
             self.wait();
             let now = Clock.now();
             self.judge_anew();
@@ -300,7 +177,7 @@ impl Service {
         self.callers.judge(&identity);
         for group in &mut self.groups {
             for (name, why) in group.judge(&identity) {
-                tell_given_up(&self.events, group.name(), &name, why);
+                telling::given_up(&self.events, group.name(), &name, why);
             }
         }
     }
@@ -423,71 +300,4 @@ impl Service {
             None => no_keys,
         }
     }
-
-    fn tell(&mut self, outcome: Outcome, now: Instant) {
-        match outcome {
-            Outcome::Came(name) => {
-                let words = format!("{} is there", name.short());
-                self.events
-                    .say("came", json!({"member": name.short()}), &words);
-            }
-            Outcome::Left(name, why) => {
-                let words = format!("{} is not there any more: {why}", name.short());
-                self.events
-                    .say("left", json!({"member": name.short()}), &words);
-            }
-            Outcome::Refused(from, why) => {
-                let (count, last, tell_at) = &mut self.refused;
-                *count += 1;
-                let words = format!("{from} was refused: {why}");
-                // Who connects and leaves again has only looked.
-                if now >= *tell_at && !matches!(why, Ended::System(_)) {
-                    *tell_at = now + TELL_REFUSED;
-                    let about = json!({"from": from.to_string(), "refused": *count});
-                    self.events.say("refused", about, &words);
-                }
-                *last = Some(words);
-            }
-        }
-    }
-
-    fn tell_sealing(&self, at: usize, sealing: Option<(u64, u16)>) {
-        let group = self.groups[at].name();
-        match sealing {
-            Some((number, id)) => self.events.say(
-                "sealing",
-                json!({"group": group, "number": number, "key": format!("{id:04x}")}),
-                &format!("group '{group}' seals with key {id:04x}, number {number}"),
-            ),
-            None => self.events.say(
-                "no_keys",
-                json!({"group": group}),
-                &format!("group '{group}' has no keys"),
-            ),
-        }
-    }
-
-    fn status(&self, now: Instant) -> Value {
-        let (members, guests) = self.callers.counts();
-        let groups = self.groups.iter().enumerate();
-        json!({
-            "schema": "bumpless.key-server.status/1",
-            "name": self.name,
-            "site": self.site,
-            "problem": self.problem,
-            "connections": members,
-            "unknown_connections": guests,
-            "refused": self.refused.0,
-            "refused_last": self.refused.1,
-            "groups": groups.map(|(at, group)| group.status(&self.callers.connected(at), now)).collect::<Vec<_>>(),
-        })
-    }
-}
-
-fn tell_given_up(events: &Events, group: &str, name: &str, why: &str) {
-    events.say(
-        "given_up",
-        json!({"group": group, "member": name, "why": why}),
-        &format!("{name} is {why}: the keys of group '{group}' are rolled, and it has none of the next ones"),
-    );
 }

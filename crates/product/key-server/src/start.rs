@@ -1,0 +1,151 @@
+//! Starting: the certificate, the state, sockets, and what runs then.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+
+use bumpless_keys::KEYS;
+use bumpless_node::control::{ControlServer, Handler, refusal};
+use bumpless_node::{InstanceLock, LockError, key_file};
+use bumpless_pki::{BadName, Identity, IdentityPaths, Problems, system_clock};
+use bumpless_sessions::listen;
+use serde_json::Value;
+
+use crate::config::Config;
+use crate::event::Events;
+use crate::request::{Request, socket_path};
+use crate::service::Service;
+use crate::store::{Store, StoreError};
+
+/// Who asks at the control socket is answered within a turn.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// How a server is run.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Print events as JSON.
+    pub json: bool,
+    /// Set to end.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// Why a server did not start.
+#[derive(Debug)]
+pub enum RunError {
+    /// There is no folder with its certificate.
+    NoFolder(PathBuf, String),
+    /// Everything that is wrong with the files in it.
+    Identity(Problems),
+    /// A name that no certificate can have.
+    Name(BadName),
+    /// It runs already.
+    Lock(LockError),
+    /// Its state cannot be read or kept.
+    Store(StoreError),
+    /// What was kept cannot be used.
+    State(PathBuf, String),
+    /// The system refuses something.
+    System(&'static str, io::Error),
+}
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoFolder(folder, name) => write!(
+                f,
+                "{}: there is no such folder, so this server has no certificate; make it where the authority is:\n    \
+                 bumpless pki issue {name}\nand bring the folder here",
+                folder.display()
+            ),
+            Self::Identity(problems) => problems.fmt(f),
+            Self::Name(error) => error.fmt(f),
+            Self::Lock(LockError::Running { path, .. }) => write!(
+                f,
+                "a key server with this state runs already on this computer; stop it first (lock {})",
+                path.display()
+            ),
+            Self::Lock(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+            Self::State(path, why) => write!(
+                f,
+                "{}: {why}; move it away: then keys begin anew",
+                path.display()
+            ),
+            Self::System(what, error) => write!(f, "cannot {what}: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// The certificate of the server with the file at `file`, whose content is `config`.
+///
+/// # Errors
+/// It has none, or everything that is wrong with it.
+pub fn load_identity(config: &Config, file: &Path) -> Result<(Identity, IdentityPaths), RunError> {
+    let name = format!("{}.{KEYS}", config.name).to_ascii_lowercase();
+    let folder = key_file::folder_of(Some(file))
+        .join(&config.certificates)
+        .join(&name);
+    if folder.symlink_metadata().is_err() {
+        return Err(RunError::NoFolder(folder, name));
+    }
+    let paths = IdentityPaths::in_folder(&folder);
+    let identity = Identity::load(&paths, &config.name, KEYS, system_clock());
+    Ok((identity.map_err(RunError::Identity)?, paths))
+}
+
+/// Serves with the file at `file`, whose content is `config`, until it is told to stop.
+///
+/// # Errors
+/// [`RunError`].
+pub fn run(config: &Config, file: &Path, options: &Options) -> Result<(), RunError> {
+    let (identity, paths) = load_identity(config, file)?;
+    let folder = key_file::folder_of(Some(file));
+    let path = folder.join(&config.state);
+    let lock = PathBuf::from(format!("{}.lock", path.display()));
+    let _lock = InstanceLock::take(&lock).map_err(RunError::Lock)?;
+    let system = |what| move |error| RunError::System(what, error);
+    let mut listeners = Vec::new();
+    for &address in &config.listen {
+        listeners.push(listen(address).map_err(system("listen for members"))?);
+    }
+    let events = Events::start(options.json).map_err(system("start the thread for events"))?;
+    let (orders, ordered) = channel();
+    let mut server = Service::new(
+        config,
+        (identity, paths),
+        (Store::new(path), events),
+        listeners,
+    )?;
+    server.begin()?;
+    let socket = socket_path(config, folder);
+    let _control = ControlServer::start(&socket, None, Asking(orders))
+        .map_err(system("open the control socket"))?;
+    server.serve(&ordered, &options.stop);
+    Ok(())
+}
+
+/// What is asked at the control socket, and where the answer goes.
+pub type Order = (Request, SyncSender<Value>);
+
+/// Answers at the control socket.
+struct Asking(Sender<Order>);
+
+impl Handler for Asking {
+    type Request = Request;
+
+    fn is_order(request: &Request) -> bool {
+        matches!(request, Request::Roll { .. })
+    }
+
+    fn handle(&mut self, request: Request) -> Value {
+        let (reply, answer) = sync_channel(1);
+        let asked = self.0.send((request, reply)).is_ok();
+        let answer = asked.then(|| answer.recv_timeout(PATIENCE).ok()).flatten();
+        answer.unwrap_or_else(|| refusal("the key server is busy or ends; ask again"))
+    }
+}
