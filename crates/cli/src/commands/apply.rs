@@ -22,7 +22,8 @@ const PROGRESS: Duration = Duration::from_secs(5);
 /// Change the applications of a running pair to those of another configuration
 ///
 /// Applications may come, go, and be tuned (period, deadline, expiry, commit, parameters, field I/O) without a
-/// missed cycle of those that stay; everything else takes a restart. Both nodes put the new configuration
+/// missed cycle of those that stay, and a program in a process of its own may go on in another version that has the
+/// same state_version; everything else takes a restart. Both nodes put the new configuration
 /// beside the old one first; then they change together, and it takes the old file's place. Until then the
 /// old one is in force on both: after a refusal, after Ctrl-C, and after --wait.
 ///

@@ -5,6 +5,7 @@
 mod support;
 
 mod stopped;
+mod versions;
 
 use std::env;
 use std::fs;
@@ -28,6 +29,11 @@ use support::plan::Plan;
 use support::process::said;
 use support::site::Site;
 use support::{json_lines, wait_until};
+use versions::{
+    MORE, a_program_that_is_stopped_on_both_goes_on_when_a_mended_version_is_applied,
+    a_version_with_states_of_its_own_is_refused_before_anything_changes,
+    another_version_of_a_program_goes_on_with_the_state_of_the_one_that_runs,
+};
 
 const PERIOD_MS: u64 = 50;
 
@@ -57,6 +63,7 @@ impl Program for Ramp {
     type State = Memory;
     const INPUTS: usize = 3;
     const OUTPUTS: usize = 2;
+    const STATE_VERSION: u64 = 1;
 
     fn step(_: Cycle, _: &[f64], outputs: &mut [f64], memory: &mut Memory) -> Result<(), String> {
         outputs.copy_from_slice(&step(memory));
@@ -65,11 +72,57 @@ impl Program for Ramp {
                 thread::sleep(Duration::from_millis(1));
             }
         }
+        if env::args().any(|word| word == "more") {
+            outputs[1] += MORE;
+        }
         let fails = env::args().any(|word| word == "fails");
         match fails && memory.count > LAST && !is_beside(MENDED)? {
             true => Err("the valve is stuck".into()),
             false => Ok(()),
         }
+    }
+}
+
+/// A build whose author says that its state has another layout.
+struct OtherLayout;
+
+impl Program for OtherLayout {
+    type State = Memory;
+    const INPUTS: usize = 3;
+    const OUTPUTS: usize = 2;
+    const STATE_VERSION: u64 = 2;
+
+    fn step(
+        cycle: Cycle,
+        inputs: &[f64],
+        outputs: &mut [f64],
+        memory: &mut Memory,
+    ) -> Result<(), String> {
+        Ramp::step(cycle, inputs, outputs, memory)
+    }
+}
+
+state! {
+    /// What a program remembers that has more to remember.
+    pub struct More { memory: Memory, trips: u64 }
+}
+
+/// One whose author has forgotten to say so.
+struct Longer;
+
+impl Program for Longer {
+    type State = More;
+    const INPUTS: usize = 3;
+    const OUTPUTS: usize = 2;
+    const STATE_VERSION: u64 = 1;
+
+    fn step(
+        cycle: Cycle,
+        inputs: &[f64],
+        outputs: &mut [f64],
+        more: &mut More,
+    ) -> Result<(), String> {
+        Ramp::step(cycle, inputs, outputs, &mut more.memory)
     }
 }
 
@@ -269,7 +322,15 @@ fn what_cannot_be_simulated_says_so() {
 /// What this process was started as, if it was as a program.
 fn played() -> Option<ExitCode> {
     env::var_os(layout::VARIABLE)?;
-    Some(run::<Ramp>())
+    let is = |word: &str| env::args().any(|other| other == word);
+    if is("ends at once") {
+        return Some(ExitCode::FAILURE);
+    }
+    Some(match (is("other layout"), is("longer")) {
+        (true, _) => run::<OtherLayout>(),
+        (_, true) => run::<Longer>(),
+        _ => run::<Ramp>(),
+    })
 }
 
 /// A test with its name.
@@ -288,6 +349,9 @@ fn main() -> ExitCode {
         a_process_that_had_no_processor_on_both_nodes_goes_on_by_itself_when_it_has,
         a_process_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written,
         a_program_that_is_stopped_on_both_goes_on_from_its_state_when_that_is_ordered,
+        another_version_of_a_program_goes_on_with_the_state_of_the_one_that_runs,
+        a_version_with_states_of_its_own_is_refused_before_anything_changes,
+        a_program_that_is_stopped_on_both_goes_on_when_a_mended_version_is_applied,
         a_node_with_another_program_is_refused_like_one_with_another_configuration,
         a_process_of_its_own_has_a_priority_below_that_of_who_stops_it,
         what_cannot_be_simulated_says_so,

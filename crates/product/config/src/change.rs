@@ -3,7 +3,7 @@
 
 use bumpless_base::NodeId;
 
-use crate::model::{Application, ApplicationKind, Config, Program};
+use crate::model::{Application, ApplicationKind, Config, Program, ProgramHost};
 use crate::problem::Problem;
 
 /// An application that stays.
@@ -227,7 +227,10 @@ fn stays(before: &Application, after: &Application, to: usize, problems: &mut Pr
         ("networks", *networks != after.networks),
         ("size", own_size(before) != own_size(after)),
         ("security", *security != after.security),
-        ("kind", !same_states(kind, &after.kind)),
+        (
+            differing(kind, &after.kind).unwrap_or("kind"),
+            differing(kind, &after.kind).is_some(),
+        ),
         // How often may change; the buffers that it takes are there from the start or not at all.
         ("persist", persist.is_some() != after.persist.is_some()),
     ];
@@ -247,25 +250,56 @@ fn own_size(application: &Application) -> u32 {
     application.state_max.saturating_sub(overhead)
 }
 
-/// Whether an application of one kind goes on from a state of the other.
-fn same_states(before: &ApplicationKind, after: &ApplicationKind) -> bool {
-    if let (ApplicationKind::Program(before), ApplicationKind::Program(after)) = (before, after) {
-        let names = |program: &Program| {
-            let inputs = program.inputs.iter().map(|input| input.name.clone());
-            let outputs = program.outputs.iter().map(|output| output.name.clone());
-            (inputs.collect::<Vec<_>>(), outputs.collect::<Vec<_>>())
-        };
-        let same_file = (&before.host, before.sha256) == (&after.host, after.sha256);
-        return same_file && names(before) == names(after);
+/// The field for whose sake an application of one kind does not go on from a state of the other; `None`: it does, or a process
+/// of its own says itself whether it does when it is started.
+fn differing(before: &ApplicationKind, after: &ApplicationKind) -> Option<&'static str> {
+    use ApplicationKind::{Program, QuadrupleTank, Synthetic};
+    match (before, after) {
+        (Program(before), Program(after)) => differing_program(before, after),
+        // A synthetic one's size is that of its state, which is compared for itself.
+        (QuadrupleTank(_), QuadrupleTank(_)) | (Synthetic(_), Synthetic(_)) => None,
+        _ => Some("kind"),
     }
-    // A synthetic one's size is that of its state, which is compared for itself.
-    matches!(
-        (before, after),
-        (
-            ApplicationKind::QuadrupleTank(_),
-            ApplicationKind::QuadrupleTank(_)
-        ) | (ApplicationKind::Synthetic(_), ApplicationKind::Synthetic(_))
-    )
+}
+
+fn differing_program(before: &Program, after: &Program) -> Option<&'static str> {
+    let inputs = |program: &Program| -> Vec<_> {
+        let inputs = program.inputs.iter();
+        inputs.map(|input| input.name.clone()).collect()
+    };
+    let outputs = |program: &Program| -> Vec<_> {
+        let outputs = program.outputs.iter();
+        outputs.map(|output| output.name.clone()).collect()
+    };
+    if before.host.name() != after.host.name() {
+        return Some("kind");
+    }
+    if inputs(before) != inputs(after) {
+        return Some("input");
+    }
+    if outputs(before) != outputs(after) {
+        return Some("output");
+    }
+    (!is_process(after) && is_another_version(before, after)).then_some("file")
+}
+
+fn is_process(program: &Program) -> bool {
+    matches!(program.host, ProgramHost::Process { .. })
+}
+
+/// Whether another file runs, or the same one with other words.
+fn is_another_version(before: &Program, after: &Program) -> bool {
+    (&before.host, before.sha256) != (&after.host, after.sha256)
+}
+
+/// Where `after` runs another version of the program of `before`.
+pub fn changes_program(before: &Application, after: &Application) -> bool {
+    match (&before.kind, &after.kind) {
+        (ApplicationKind::Program(before), ApplicationKind::Program(after)) => {
+            is_another_version(before, after)
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]

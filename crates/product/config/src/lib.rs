@@ -28,7 +28,7 @@ mod suggest;
 mod text;
 mod weakness;
 
-pub use change::{Change, Tuned, restart};
+pub use change::{Change, Tuned, changes_program, restart};
 pub use document::{reference, sample};
 pub use fingerprint::pair_id;
 pub use model::*;

@@ -55,6 +55,12 @@ pub trait Application: Send {
     /// Most bytes that [`save`](Self::save) ever writes.
     fn state_size_max(&self) -> usize;
 
+    /// Whose states it takes over, beside how long they are: a program goes on from those of another one that says the same.
+    /// `None`: from those of any application of its kind with its settings.
+    fn state_owner(&self) -> Option<u64> {
+        None
+    }
+
     /// Copies the state into the front of `into`, which has at least
     /// [`state_size_max`](Self::state_size_max) bytes, and returns its length.
     fn save(&self, into: &mut [u8]) -> usize;

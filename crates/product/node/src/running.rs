@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use bumpless_base::NodeId;
 use bumpless_config as config;
+use bumpless_controller::Application;
 use bumpless_mailbox::ApplicationMailbox;
 use bumpless_net_linux::Waker;
 use bumpless_transfer::{Publisher, Subscriber};
@@ -18,6 +19,7 @@ use crate::build::Shared;
 use crate::executor::{ChannelReplication, Threads};
 use crate::log::EventSink;
 use crate::persist::Keeping;
+use crate::program::build_at;
 use crate::state_security::StateGuards;
 
 /// Between two looks at whether a thread has taken its new settings.
@@ -48,6 +50,24 @@ struct RunningApplication {
     mailbox: Arc<ApplicationMailbox>,
     tuning: Arc<TuningSlots>,
     settings: config::Application,
+    /// Those that it takes over, with every version of its program.
+    states: States,
+}
+
+/// Which states an application takes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct States {
+    owner: Option<u64>,
+    size_max: usize,
+}
+
+impl States {
+    fn of(application: &dyn Application) -> Self {
+        Self {
+            owner: application.state_owner(),
+            size_max: application.state_size_max(),
+        }
+    }
 }
 
 /// The application threads, by place.
@@ -111,8 +131,11 @@ impl Running {
             tuning: Arc::clone(&tuning),
             newcomer,
         };
-        let thread = thread.start(settings, self.common.priority)?;
+        let application = build_at(settings, self.common.priority)?;
+        let states = States::of(application.as_ref());
+        let thread = thread.start(settings, application, self.common.priority)?;
         let running = RunningApplication {
+            states,
             thread,
             stop,
             mailbox,
@@ -128,6 +151,39 @@ impl Running {
         if let Some(running) = self.threads.remove(&place) {
             running.end();
         }
+    }
+
+    /// Whether what runs at `place` can go on as `settings` say, where these name another version of its program: that is started
+    /// to see which states it takes over (A-17).
+    ///
+    /// # Errors
+    /// Why it cannot, in words.
+    pub fn judge(&self, place: usize, settings: &config::Application) -> Result<(), String> {
+        let Some(running) = self.threads.get(&place) else {
+            return Ok(());
+        };
+        if !config::changes_program(&running.settings, settings) {
+            return Ok(());
+        }
+        let name = &settings.name;
+        let application =
+            build_at(settings, None).map_err(|error| format!("application '{name}': {error}"))?;
+        let (here, next) = (running.states, States::of(application.as_ref()));
+        if next == here {
+            return Ok(());
+        }
+        let differs = match next.owner == here.owner {
+            true => format!(
+                "has a state of {} bytes, and the one that runs has one of {}",
+                next.size_max, here.size_max
+            ),
+            false => "does not say that its state has the layout of the one that runs".into(),
+        };
+        Err(format!(
+            "application '{name}': this version of its program {differs}; build it with the state_version of the one that runs if \
+             its state is the same, or give it another name and a channel that was not used since the nodes started: it then \
+             begins anew, and the old one ends"
+        ))
     }
 
     /// Has the application at `place` go on with `settings` after its cycle.

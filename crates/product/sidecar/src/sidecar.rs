@@ -357,6 +357,10 @@ impl Application for Sidecar {
         HEAD + self.attached.state_len
     }
 
+    fn state_owner(&self) -> Option<u64> {
+        Some(self.owner())
+    }
+
     fn save(&self, into: &mut [u8]) -> usize {
         let state = self.committed.state();
         let len = HEAD + state.len();

@@ -1,6 +1,7 @@
 use bumpless_base::Duration;
 
 use super::*;
+use crate::programs::OnProgramFault;
 
 const OLD: &str = include_str!("../../../../../examples/table20.toml");
 
@@ -104,6 +105,57 @@ fn what_only_the_plan_reads_and_what_tunes_an_application_may_change() {
             .collect::<Vec<_>>(),
         [0, 1]
     );
+}
+
+/// `old` with a program in the place of its first application, and the same with what `change` makes of that.
+fn programs(host: ProgramHost, change: impl Fn(&mut Program)) -> [Config; 2] {
+    let mut program = Program {
+        host,
+        file: "tank".into(),
+        sha256: [1; 32],
+        state_max: 64,
+        execute_limit: Duration::from_millis(1),
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+        on_fault: OnProgramFault::Hold,
+    };
+    let with = |program: &Program| {
+        let mut config = parsed(OLD);
+        config.applications[0].kind = ApplicationKind::Program(Box::new(program.clone()));
+        config
+    };
+    let old = with(&program);
+    change(&mut program);
+    [old, with(&program)]
+}
+
+#[test]
+fn only_a_process_may_be_another_version_of_a_program() {
+    let process = |words: &[&str]| ProgramHost::Process {
+        command: Vec::new(),
+        arguments: words.iter().map(|&word| word.to_owned()).collect(),
+    };
+    let other_file = |program: &mut Program| program.sha256 = [2; 32];
+    let [old, new] = programs(process(&["a"]), |program| {
+        other_file(program);
+        program.host = process(&["b"]);
+    });
+    let change = Change::between(&old, &new, "new.toml").unwrap();
+    assert_eq!(change.tuned.len(), 1);
+    assert!(changes_program(&old.applications[0], &new.applications[0]));
+    assert!(!changes_program(&old.applications[0], &old.applications[0]));
+    let refused = |host: ProgramHost, change: &dyn Fn(&mut Program)| {
+        let [old, new] = programs(host, change);
+        let problems = Change::between(&old, &new, "new.toml").unwrap_err();
+        assert_eq!(problems.len(), 1);
+        problems[0].field.clone()
+    };
+    for host in [ProgramHost::Plc, ProgramHost::Wasm] {
+        assert_eq!(refused(host, &other_file), "application[1].file");
+    }
+    let becomes = |host: ProgramHost| move |program: &mut Program| program.host = host.clone();
+    let of_another_kind = refused(ProgramHost::Plc, &becomes(process(&[])));
+    assert_eq!(of_another_kind, "application[1].kind");
 }
 
 #[test]

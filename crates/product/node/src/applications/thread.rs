@@ -15,7 +15,7 @@ use super::tuning::TuningSlots;
 use crate::counter_board::CounterBoard;
 use crate::executor::{ChannelReplication, GroupOutputGate, ThreadClock, Threads};
 use crate::log::EventSink;
-use crate::program::{build_at, executor_settings, open_field};
+use crate::program::{executor_settings, open_field};
 use crate::realtime::prepare_executor_thread;
 use crate::warn;
 
@@ -46,13 +46,13 @@ pub struct ApplicationThread {
 }
 
 impl ApplicationThread {
-    /// Builds the application and starts its thread; `priority` is the data plane's.
+    /// Starts the thread of `application`; `priority` is the data plane's.
     pub fn start(
         self,
         settings: &config::Application,
+        application: Box<dyn Application>,
         priority: Option<u8>,
     ) -> io::Result<thread::JoinHandle<()>> {
-        let application = build_at(settings, priority)?;
         let field = open_field(settings)?;
         let executor = executor_settings(settings, self.node);
         let name = format!("app {}", settings.name);

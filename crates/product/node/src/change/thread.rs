@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use bumpless_config::Config;
+use bumpless_config::{Change, Config};
 use bumpless_net_linux::{Clock, Waker};
 use rtrb::Producer;
 
@@ -169,6 +169,7 @@ impl ChangeThread {
             Ok(None) => return,
             Ok(Some(text)) => read(&text, &file)
                 .and_then(|next| self.with_keys(next))
+                .and_then(|next| self.with_states(next, &file))
                 .and_then(|next| self.changer.resume((next, &text, &file), Clock.now())),
             Err(error) => Err(error.to_string()),
         };
@@ -187,6 +188,26 @@ impl ChangeThread {
         match problems.is_empty() {
             true => Ok(next),
             false => Err(key_file::told(&problems)),
+        }
+    }
+
+    /// `next`, if other versions of programs take over the states of those that run.
+    fn with_states(&self, next: Config, file: &str) -> Result<Config, String> {
+        let (config, _, places) = self.changer.in_force();
+        // What cannot change at all is told with its reasons later.
+        let Ok(change) = Change::between(config, &next, file) else {
+            return Ok(next);
+        };
+        let mut problems = Vec::new();
+        for tuned in &change.tuned {
+            let settings = &next.applications[tuned.to];
+            let place = places.of(&settings.name);
+            let judged = place.map_or(Ok(()), |place| self.tools.running.judge(place, settings));
+            problems.extend(judged.err());
+        }
+        match problems.is_empty() {
+            true => Ok(next),
+            false => Err(problems.join("\n")),
         }
     }
 
@@ -225,6 +246,7 @@ impl ChangeThread {
                 let result = match self.tools.store {
                     Some(_) => next
                         .and_then(|next| self.with_keys(next))
+                        .and_then(|next| self.with_states(next, &file))
                         .and_then(|next| self.changer.apply((next, &text, &file), Clock.now())),
                     None => Err("the node was started without a file to replace".into()),
                 };
