@@ -208,7 +208,8 @@ impl Apply {
             if waited.as_secs() >= self.wait {
                 return Err(Failure::refused(format_args!(
                     "after {} s the change on '{name}' is {doing}; it is withdrawn where that can be. The \
-                     other node must run, hear this one, and be asked for the same change",
+                     other node must run, hear this one, be asked for the same change, and have \
+                     the same files of programs (`bumpless check` shows their hashes)",
                     self.wait
                 )));
             }
