@@ -93,3 +93,31 @@ impl Group {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use bumpless_base::Duration;
+    use bumpless_secure::group::Terms;
+
+    use super::*;
+
+    /// A server may end between two groups: what is kept for the first one has what the second one waits for.
+    #[test]
+    fn a_roll_that_waits_is_kept_and_comes_back() {
+        let settings = config::Group {
+            name: "tank".into(),
+            members: vec!["left.tank".into()],
+            terms: Terms {
+                lifetime: Duration::from_secs(3600),
+                future: 2,
+            },
+        };
+        let now = Instant::ZERO;
+        let begin = |kept| Group::new(settings.clone(), Vec::new(), (kept, None), now).unwrap();
+        let mut group = begin(None);
+        assert!(!group.kept(None, now).roll);
+        group.order_roll().unwrap();
+        let kept = group.kept(None, now);
+        assert!(kept.roll && begin(Some(kept)).roll);
+    }
+}
