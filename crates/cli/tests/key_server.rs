@@ -8,12 +8,13 @@ use std::fs::{self, Permissions};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::Value;
 use servers::Keyed;
-use support::let_run;
-use support::process::{json, said};
+use support::process::{BUMPLESS, Process, json, outcome, said};
+use support::{let_run, wait_for};
 
 fn number(status: &Value) -> u64 {
     status["key_servers"]["number"].as_u64().unwrap_or_default()
@@ -233,4 +234,39 @@ fn files_that_cannot_be_used_are_told_and_nothing_starts() {
     assert!(!state.exists());
     let (_, errors, status) = said(&["key-server", "status", &file, "--json"]);
     assert_eq!(status, Some(2), "{errors}");
+}
+
+#[test]
+fn without_a_socket_of_its_own_a_server_is_asked_at_the_usual_one_and_a_second_is_refused() {
+    let keyed = Keyed::new(&["main", "second"], 3600, 24);
+    let site = &keyed.site;
+    for name in ["main", "second"] {
+        let file = keyed.file(name);
+        let text = fs::read_to_string(&file).unwrap();
+        let lines = text.lines().filter(|line| !line.starts_with("socket"));
+        fs::write(&file, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    }
+    let command = |arguments: &[&str]| {
+        let mut command = Command::new(BUMPLESS);
+        command
+            .current_dir(site.path("."))
+            .env("XDG_RUNTIME_DIR", site.path("runtime"))
+            .args(arguments);
+        command
+    };
+    let said = site.path("usual.said");
+    let mut first = command(&["key-server", "run", "main.toml"]);
+    first.stdin(Stdio::null()).stdout(Stdio::null());
+    let _running = Process::spawn(first, &said);
+    wait_for("it is asked at the usual socket", || {
+        let status = command(&["key-server", "status", "main.toml"]).output();
+        status.unwrap().status.success().then_some(())
+    });
+    let second = command(&["key-server", "run", "second.toml"]).output();
+    let (_, errors, status) = outcome(&second.unwrap());
+    assert_eq!(status, Some(1), "{errors}");
+    assert!(
+        errors.contains("`socket` of its own") && errors.contains("key-server.sock"),
+        "{errors}"
+    );
 }

@@ -1,13 +1,14 @@
 //! A pair with certificates, and key servers beside it.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::net::SocketAddr;
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::support::plan::Plan;
-use crate::support::process::{Process, json, said};
+use crate::support::process::{BUMPLESS, Process, json, said};
 use crate::support::site::Site;
 use crate::support::wait_for;
 
@@ -112,9 +113,16 @@ impl Keyed {
 
     pub fn start_server(&mut self, name: &'static str) {
         let output = self.site.path(&format!("{name}.keys.said"));
-        let arguments = ["key-server", "run", &self.file(name), "--json"];
-        self.running
-            .insert(name, Process::start(&arguments, &output));
+        let out = File::create(&output).unwrap();
+        let mut command = Command::new(BUMPLESS);
+        // As who follows the README does: where the file is.
+        command
+            .current_dir(self.site.path("."))
+            .args(["key-server", "run", &format!("{name}.toml"), "--json"])
+            .stdin(Stdio::null())
+            .stdout(out.try_clone().unwrap())
+            .stderr(out);
+        self.running.insert(name, Process::spawn(command, &output));
         wait_for("the key server answers", || {
             let (_, _, status) = said(&["key-server", "status", &self.file(name)]);
             (status == Some(0)).then_some(())

@@ -41,8 +41,10 @@ pub enum RunError {
     Identity(Problems),
     /// A name that no certificate can have.
     Name(BadName),
-    /// It runs already.
+    /// One runs already with its state, or that cannot be locked.
     Lock(LockError),
+    /// One runs already that is asked at its control socket, or that cannot be made.
+    Control(LockError),
     /// Its state cannot be read or kept.
     Store(StoreError),
     /// What was kept cannot be used.
@@ -67,7 +69,14 @@ impl fmt::Display for RunError {
                 "a key server with this state runs already on this computer; stop it first (lock {})",
                 path.display()
             ),
+            Self::Control(LockError::Running { path, .. }) => write!(
+                f,
+                "a key server that is asked at this one's control socket runs already on this computer; stop it first, or give \
+                 this one a `socket` of its own (lock {})",
+                path.display()
+            ),
             Self::Lock(error) => error.fmt(f),
+            Self::Control(error) => write!(f, "{error}: `socket` in its file"),
             Self::Store(error) => error.fmt(f),
             Self::State(path, why) => write!(
                 f,
@@ -108,6 +117,9 @@ pub fn run(config: &Config, file: &Path, options: &Options) -> Result<(), RunErr
     let path = folder.join(&config.state);
     let lock = PathBuf::from(format!("{}.lock", path.display()));
     let _lock = InstanceLock::take(&lock).map_err(RunError::Lock)?;
+    let socket = socket_path(config, folder);
+    let control = PathBuf::from(format!("{}.lock", socket.display()));
+    let _control_lock = InstanceLock::take(&control).map_err(RunError::Control)?;
     let system = |what| move |error| RunError::System(what, error);
     let mut listeners = Vec::new();
     for &address in &config.listen {
@@ -122,7 +134,6 @@ pub fn run(config: &Config, file: &Path, options: &Options) -> Result<(), RunErr
         listeners,
     )?;
     server.begin()?;
-    let socket = socket_path(config, folder);
     let _control = ControlServer::start(&socket, None, Asking(orders))
         .map_err(system("open the control socket"))?;
     server.serve(&ordered, &options.stop);

@@ -49,7 +49,7 @@ impl std::fmt::Display for LockError {
             }
             Self::Io { path, cause } => write!(
                 f,
-                "cannot lock {}: {cause}; make the directory writable or set another control path",
+                "cannot lock {}: {cause}; make its folder writable, or give a path in another one",
                 path.display()
             ),
         }
@@ -65,8 +65,13 @@ impl InstanceLock {
             path: path.to_owned(),
             cause,
         };
-        if let Some(directory) = path.parent() {
-            make_private(directory).map_err(io)?;
+        match path.parent() {
+            // It lies where the process is.
+            Some(directory) if directory.as_os_str().is_empty() => {
+                make_private(Path::new(".")).map_err(io)?;
+            }
+            Some(directory) => make_private(directory).map_err(io)?,
+            None => {}
         }
         let mut file = OpenOptions::new()
             .read(true)
