@@ -227,6 +227,27 @@ pub fn keep_rejected(files: &Path, der: &[u8]) {
     }
 }
 
+/// Takes away what is too much in the folder of refused certificates, the oldest first: the library keeps there whatever
+/// a client shows in a session besides its own.
+pub fn trim_rejected(files: &Path) {
+    let Ok(kept) = fs::read_dir(files.join(REJECTED)) else {
+        return;
+    };
+    let dated = kept.flatten().map(|kept| {
+        (
+            kept.metadata().and_then(|it| it.modified()).ok(),
+            kept.path(),
+        )
+    });
+    let mut dated: Vec<_> = dated.collect();
+    dated.sort();
+    let surplus = dated.len().saturating_sub(REJECTED_MAX);
+    for (_, path) in dated.into_iter().take(surplus) {
+        // What stays is tried again.
+        let _ = fs::remove_file(path);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -328,9 +349,14 @@ mod tests {
             fs::write(files.join(REJECTED).join(n.to_string()), "").unwrap();
         }
         keep_rejected(files, &fs::read(client.path().join(CERTIFICATE)).unwrap());
-        assert_eq!(
-            fs::read_dir(files.join(REJECTED)).unwrap().count(),
-            REJECTED_MAX
-        );
+        let kept = || fs::read_dir(files.join(REJECTED)).unwrap().count();
+        assert_eq!(kept(), REJECTED_MAX);
+        for n in 0..5 {
+            fs::write(files.join(REJECTED).join(format!("more-{n}")), "").unwrap();
+        }
+        trim_rejected(files);
+        assert_eq!(kept(), REJECTED_MAX);
+        trim_rejected(client.path());
+        trim_rejected(Path::new("/nowhere"));
     }
 }

@@ -16,6 +16,7 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::address_space::Nodes;
 use crate::gate::{self, Entry as Admitted};
+use crate::identity;
 use crate::level::{self, Steady};
 use crate::model::{Entry, Kind, Shown, entries};
 use crate::node;
@@ -25,6 +26,8 @@ use crate::server::{Setting, build};
 
 /// Between two looks at the node.
 const LOOK: Duration = Duration::from_millis(200);
+/// Between two looks at the refused certificates.
+const TIDY: Duration = Duration::from_secs(10);
 /// For clients to hear of the end.
 const FAREWELL: Duration = Duration::from_millis(300);
 /// For their connections to end.
@@ -76,6 +79,11 @@ pub async fn run(orders: Orders, report: Report) -> Result<ExitCode, Problem> {
         None => Admitted::Anybody,
     };
     let gate = tokio::spawn(gate::serve(listener, inner, admitted, report));
+    let tidying = orders
+        .setting
+        .files
+        .clone()
+        .map(|files| tokio::spawn(tidy(files)));
     tell_start(&orders, port, report);
     let mut shown = Bridge {
         insecure: orders.setting.files.is_none(),
@@ -100,6 +108,9 @@ pub async fn run(orders: Orders, report: Report) -> Result<ExitCode, Problem> {
     let end = async {
         sleep(FAREWELL).await;
         gate.abort();
+        if let Some(tidying) = &tidying {
+            tidying.abort();
+        }
         shown.handle.cancel();
         let _ = timeout(END_MAX, running).await;
     };
@@ -135,6 +146,14 @@ async fn start(
         .map_err(|_| "the server does not start")?;
     said.store(port, Ordering::Relaxed);
     Ok((address, running))
+}
+
+/// Keeps the folder of refused certificates small. Never ends.
+async fn tidy(files: PathBuf) {
+    loop {
+        sleep(TIDY).await;
+        identity::trim_rejected(&files);
+    }
 }
 
 fn tell_start(orders: &Orders, port: u16, report: Report) {
