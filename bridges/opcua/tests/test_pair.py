@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import logging
 import random
 import signal
@@ -171,7 +172,7 @@ class Strangers(Pair):
         self.node, _, self.clients = await self.redundant()
         for attempt in (self.writes, self.unknown_certificate, self.without_security, self.garbage,
                         self.bytes_changed_on_the_way, self.too_many_connections, self.too_many_subscriptions,
-                        self.foreign_key):
+                        self.foreign_key, self.trust_taken_back):
             with self.subTest(attempt.__name__):
                 await attempt()
                 async with self.site.session(self.node, policy=SecurityPolicyAes256Sha256RsaPss) as good:
@@ -304,8 +305,23 @@ class Strangers(Pair):
             for _ in range(12):
                 made.append(await client.create_subscription(1000, self))
         self.assertLessEqual(len(made), 10)
+        node = client.get_node("ns=2;s=UptimeS")
+        with self.assertRaises(ua.uaerrors.BadTooManyMonitoredItems):
+            for _ in range(3):
+                await made[0].subscribe_data_change([node] * 500)
         for subscription in made:
             await subscription.delete()
+
+    async def trust_taken_back(self):
+        client = await self.site.new_client("former")
+        self.site.run(BRIDGE, "trust", "--files", self.site.files(self.node), client / "certificate.der")
+        async with self.site.session(self.node, folder=client) as session:
+            self.assertEqual(await shown(session, "Node"), self.node)
+        kept = [it for it in (self.site.files(self.node) / "trusted").iterdir() if "former" in it.name]
+        self.assertEqual(len(kept), 1)
+        kept[0].unlink()
+        with self.assertRaises((ua.UaError, OSError, TimeoutError)):
+            await self.site.connect(self.site.url(self.node), folder=client)
 
     def datachange_notification(self, *_):
         pass
@@ -342,6 +358,45 @@ class Alone(unittest.IsolatedAsyncioTestCase):
         told = [it for it in self.site.events("bridge-left") if it["event"] == "insecure"]
         self.assertEqual(len(told), 1)
         self.assertIn("without security", told[0]["weakness"])
+
+    async def test_what_is_gone_from_the_status_is_gone_and_a_reply_that_is_none_is_no_data(self):
+        status = {"schema": "bumpless.status/1", "snapshot_age_ms": 5, "pair": "p", "weaknesses": [], "applications": [
+            {"name": name, "group": "g", "period_ms": 10} for name in ("stays", "goes")],
+            "groups": [{"name": "g", "role": "backup", "synced": True}]}
+        reply = [json.dumps(status)]
+
+        async def node(reader, writer):
+            await reader.readline()
+            writer.write(reply[0].encode() + b"\n")
+            writer.close()
+        server = await asyncio.start_unix_server(node, self.site.folder / "left.sock")
+        self.site.start("bridge-left", *self.site.bridge_command("left", "--insecure", "--listen",
+                                                                 f"{self.site.hosts['left']}:4840"))
+
+        async def connected():
+            with contextlib.suppress(OSError):
+                return await self.site.connect(self.site.url("left"), folder=False)
+        client = await until("the bridge", connected)
+
+        async def is_at(wanted):
+            return await level(client) == wanted
+        await until("a backup", lambda: is_at(220))
+        self.assertEqual(await shown(client, "Applications/goes/PeriodMs"), 10)
+        status["applications"].pop()
+        status["groups"][0]["role"] = "primary"
+        status["groups"][0]["writes_outputs"] = True
+        reply[0] = json.dumps(status)
+        await until("a primary", lambda: is_at(255))
+        self.assertEqual(await shown(client, "Applications/stays/PeriodMs"), 10)
+        with self.assertRaises(ua.uaerrors.BadNodeIdUnknown):
+            await shown(client, "Applications/goes/PeriodMs")
+        for broken in ("{}", "[]", "rubbish", '{"schema":"bumpless.error/1","error":"no"}', '{"schema":'):
+            reply[0] = broken
+            await until(f"no data from {broken}", lambda: is_at(NO_DATA))
+            reply[0] = json.dumps(status)
+            await until("a primary again", lambda: is_at(255))
+        await client.disconnect()
+        server.close()
 
     async def test_what_is_wrong_is_told_at_once_and_an_exposed_key_is_refused(self):
         await self.site.prepare()
