@@ -1,0 +1,49 @@
+//! What the bridge tells of itself, a line each: in words, or as `bumpless.opcua/1` (spec/opcua.md, O-60).
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use crate::problem::Problem;
+
+/// Schema name and version of every line in JSON.
+const SCHEMA: &str = "bumpless.opcua/1";
+
+/// How lines are told.
+#[derive(Clone, Copy, Debug)]
+pub struct Report {
+    /// As JSON.
+    pub json: bool,
+}
+
+impl Report {
+    /// Tells `event` in `words`; in JSON with `fields`. Who reads no longer keeps nothing from going on.
+    pub fn tell(self, event: &str, words: &str, fields: Value) {
+        let mut out = std::io::stdout().lock();
+        let line = match self.json {
+            true => with_head(event, fields).to_string(),
+            false => format!("bumpless-opcua: {words}"),
+        };
+        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    }
+
+    /// Tells what keeps the command from being done, all at once.
+    pub fn refuse(self, problems: &[Problem]) {
+        if self.json {
+            let list: Vec<_> = problems.iter().map(Problem::to_json).collect();
+            self.tell("refused", "", json!({"problems": list}));
+        } else {
+            for problem in problems {
+                eprintln!("bumpless-opcua: {problem}");
+            }
+        }
+    }
+}
+
+fn with_head(event: &str, fields: Value) -> Value {
+    let mut line = json!({"schema": SCHEMA, "event": event});
+    if let (Value::Object(line), Value::Object(fields)) = (&mut line, fields) {
+        line.extend(fields);
+    }
+    line
+}
