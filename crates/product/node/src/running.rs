@@ -16,6 +16,7 @@ use bumpless_transfer::{Publisher, Subscriber};
 use crate::applications::{ApplicationThread, Tuning, TuningSlots};
 use crate::build::Shared;
 use crate::executor::{ChannelReplication, Threads};
+use crate::field_identity::FieldIdentity;
 use crate::log::EventSink;
 use crate::persist::Keeping;
 use crate::state_security::StateGuards;
@@ -40,6 +41,8 @@ pub struct Common {
     pub keeping: Option<Keeping>,
     /// What seals and opens states.
     pub guards: StateGuards,
+    /// What it shows to field devices.
+    pub field: FieldIdentity,
 }
 
 struct RunningApplication {
@@ -111,7 +114,7 @@ impl Running {
             tuning: Arc::clone(&tuning),
             newcomer,
         };
-        let thread = thread.start(settings, self.common.priority)?;
+        let thread = thread.start(settings, &self.common.field, self.common.priority)?;
         let running = RunningApplication {
             thread,
             stop,
@@ -121,6 +124,11 @@ impl Running {
         };
         self.threads.insert(place, running);
         Ok(())
+    }
+
+    /// What the node shows to field devices.
+    pub const fn field(&self) -> &FieldIdentity {
+        &self.common.field
     }
 
     /// Ends the application at `place` after its cycle.
@@ -139,8 +147,12 @@ impl Running {
             return Err(format!("'{}' does not run here", settings.name));
         };
         let name = &settings.name;
-        let tuning = Tuning::new(settings, self.common.node, self.common.priority)
-            .map_err(|error| format!("'{name}' goes on as it was: {error}"))?;
+        let tuning = Tuning::new(
+            settings,
+            (self.common.node, &self.common.field),
+            self.common.priority,
+        )
+        .map_err(|error| format!("'{name}' goes on as it was: {error}"))?;
         running.tuning.ask(tuning);
         running.mailbox.wake();
         // It looks between two cycles.

@@ -19,7 +19,7 @@ use crate::name::{BadName, NodeName};
 use crate::pem;
 use crate::problem::{Cause, Problem};
 
-pub use issue::Issued;
+pub use issue::{Issued, Wanted};
 pub use revoke::Revoked;
 
 /// The folder's files: the authority's key and certificate, what it has revoked, and a folder with what it has issued.

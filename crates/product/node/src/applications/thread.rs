@@ -14,6 +14,7 @@ use super::follow_up::{FollowUp, Reporter};
 use super::tuning::TuningSlots;
 use crate::counter_board::CounterBoard;
 use crate::executor::{ChannelReplication, GroupOutputGate, ThreadClock, Threads};
+use crate::field_identity::FieldIdentity;
 use crate::log::EventSink;
 use crate::program::{build_at, executor_settings, open_field};
 use crate::realtime::prepare_executor_thread;
@@ -46,14 +47,15 @@ pub struct ApplicationThread {
 }
 
 impl ApplicationThread {
-    /// Builds the application and starts its thread; `priority` is the data plane's.
+    /// Builds the application and starts its thread; `own` is what it shows to field devices, `priority` the data plane's.
     pub fn start(
         self,
         settings: &config::Application,
+        own: &FieldIdentity,
         priority: Option<u8>,
     ) -> io::Result<thread::JoinHandle<()>> {
         let application = build_at(settings, priority)?;
-        let field = open_field(settings)?;
+        let field = open_field(settings, own)?;
         let executor = executor_settings(settings, self.node);
         let name = format!("app {}", settings.name);
         thread::Builder::new()

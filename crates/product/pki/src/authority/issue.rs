@@ -1,6 +1,7 @@
 //! Issuing a node's certificate.
 
 use std::fs;
+use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -18,6 +19,28 @@ use crate::partner::Trust;
 use crate::pem;
 use crate::problem::{Cause, Problem};
 use crate::refusal::explain;
+use crate::role::Role;
+
+/// What a certificate is to have.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    /// Whom it is for.
+    pub name: &'a NodeName,
+    /// What its holder is at field devices.
+    pub role: Option<&'a Role>,
+    /// Addresses by which others call its holder, if it is a field device.
+    pub addresses: &'a [IpAddr],
+}
+
+impl<'a> From<&'a NodeName> for Wanted<'a> {
+    fn from(name: &'a NodeName) -> Self {
+        Self {
+            name,
+            role: None,
+            addresses: &[],
+        }
+    }
+}
 
 /// A certificate that was issued.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,19 +54,21 @@ pub struct Issued {
 }
 
 impl Authority {
-    /// Issues a certificate with a new key for `name`, and makes the folder `out` with all that the node needs: its
+    /// Issues a certificate with a new key, and makes the folder `out` with all that the node needs: its
     /// certificate and key, the authority's certificate and what it has revoked.
     ///
     /// # Errors
     /// A name of another site, a lifetime beyond that of the authority, or a folder that cannot be made or is there
     /// already. No folder is made then.
-    pub fn issue(
+    pub fn issue<'a>(
         &self,
-        name: &NodeName,
+        wanted: impl Into<Wanted<'a>>,
         lifetime: Duration,
         now: UnixTime,
         out: &Path,
     ) -> Result<Issued, Problem> {
+        let wanted = wanted.into();
+        let name = wanted.name;
         let here = |cause: Cause| Problem::at(&self.folder, cause);
         let _lock = self.lock()?;
         let validity = self.within(lifetime, now).map_err(here)?;
@@ -55,7 +80,7 @@ impl Authority {
         let key = sign::new_key().map_err(here)?;
         let (serial, told) = sign::serial().map_err(here)?;
         let issuer = sign::issuer(&self.site, &self.called, &self.key);
-        let params = sign::node(name, serial, validity).map_err(here)?;
+        let params = sign::node(wanted, serial, validity).map_err(here)?;
         let made = params.signed_by(&*key, &issuer);
         let made = made.map_err(sign::failed).map_err(here)?;
         let ends = self.check(made.der(), name, now).map_err(here)?;

@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_config::{FieldDevice, Input, Output};
+use bumpless_pki::DeviceName;
 use tokio_modbus::{ExceptionCode, Request, Response};
 
-use super::super::connection::{Connection, Way};
+use super::super::SecureDialer;
+use super::super::connection::{Connection, SecureWay, Way};
 use super::super::registers::{OUTPUT_BLOCK, put_output_block};
 use super::super::requests::{Run, Told, reads, writes};
 use crate::{FieldErrorKind, OutputStamp, TimeSource};
@@ -46,8 +48,10 @@ impl<T: TimeSource> Device<T> {
         (at, settings): (usize, &FieldDevice),
         (inputs, outputs): (&[Input], &[Output]),
         check_epoch: bool,
+        secure: Option<(SecureDialer, DeviceName)>,
         clock: T,
     ) -> Self {
+        let place: Arc<str> = format!("{} ({})", settings.name, settings.address).into();
         let told = match check_epoch {
             true => (settings.epoch_register, settings.cycle_register),
             // Such a device may keep anything at the place where others keep the epoch.
@@ -77,9 +81,14 @@ impl<T: TimeSource> Device<T> {
                 || Request::ReadHoldingRegisters(0, 1),
                 |read| read.run.read(),
             )),
+            secure: secure.map(|(dialer, name)| SecureWay {
+                dialer,
+                name: Arc::new(name),
+                device: Arc::clone(&place),
+            }),
         };
         Self {
-            place: format!("{} ({})", settings.name, settings.address).into(),
+            place,
             required: settings.required,
             connection: Connection::new(way, clock),
             reads,
