@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
-use bumpless_base::Instant;
+use bumpless_base::{Duration, Instant};
 use bumpless_controller::plant::{DoorSettings, Plant as Process, PlantOptions, Refused, Rights};
 use bumpless_net_linux::{Clock, realtime};
 use bumpless_pki::{Identity, IdentityPaths, Role, system_clock};
@@ -85,7 +84,13 @@ impl Plant {
 
     fn execute(self) -> Outcome {
         let stop = stop::stop_flag()?;
-        let door = self.certificates.as_deref().map(|folder| self.door(folder));
+        let door = self.certificates.as_deref().map(|folder| {
+            let rights = Rights {
+                read: self.may_read.clone(),
+                write: self.may_write.clone(),
+            };
+            door(folder, rights)
+        });
         let door = door.transpose()?;
         let process = Process::bind(PlantOptions {
             time_scale: self.time_scale,
@@ -117,27 +122,24 @@ impl Plant {
         process.run(now, &stop).map_err(Failure::refused)?;
         Ok(ExitCode::SUCCESS)
     }
+}
 
-    /// Who is let in, by the certificates in `folder`.
-    fn door(&self, folder: &Path) -> Result<DoorSettings, Failure> {
-        let paths = IdentityPaths::in_folder(folder);
-        let identity = Identity::load_as_named(&paths, system_clock()).map_err(Failure::refused)?;
-        let told = Mutex::new(None::<std::time::Instant>);
-        Ok(DoorSettings {
-            paths,
-            identity,
-            rights: Rights {
-                read: self.may_read.clone(),
-                write: self.may_write.clone(),
-            },
-            // Whoever knocks often does not fill a log.
-            refused: Box::new(move |refused: &Refused| {
-                let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-                if told.is_none_or(|at| at.elapsed() >= REFUSALS_EVERY) {
-                    *told = Some(std::time::Instant::now());
-                    output::warn(refused);
-                }
-            }),
-        })
-    }
+/// Who is let in by the certificates in `folder`, and what they may do.
+pub fn door(folder: &Path, rights: Rights) -> Result<DoorSettings, Failure> {
+    let paths = IdentityPaths::in_folder(folder);
+    let identity = Identity::load_as_named(&paths, system_clock()).map_err(Failure::refused)?;
+    let told = Mutex::new(None::<Instant>);
+    Ok(DoorSettings {
+        paths,
+        identity,
+        rights,
+        // Whoever knocks often does not fill a log.
+        refused: Box::new(move |refused: &Refused| {
+            let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            if told.is_none_or(|at| now().since(at) >= REFUSALS_EVERY) {
+                *told = Some(now());
+                output::warn(refused);
+            }
+        }),
+    })
 }

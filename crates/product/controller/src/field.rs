@@ -100,6 +100,12 @@ impl fmt::Display for FieldError {
                 "outputs rejected, it has accepted epoch {seen}; another node is primary, \
                  nothing to do unless this repeats"
             ),
+            FieldErrorKind::NotConnected(
+                cause @ (std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset),
+            ) => write!(
+                f,
+                "not connected ({cause}); check that the device runs, and whether it has TLS at this port"
+            ),
             FieldErrorKind::NotConnected(cause) => write!(
                 f,
                 "not connected ({cause}); check address and port, and that the device runs"

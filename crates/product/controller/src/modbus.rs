@@ -259,4 +259,6 @@ fn runtime() -> io::Result<Runtime> {
 }
 
 #[cfg(test)]
+mod secure_tests;
+#[cfg(test)]
 pub(crate) mod tests;
