@@ -102,9 +102,14 @@ fn without_certificates_of_messages_those_for_devices_must_be_named() {
     assert_eq!(found.len(), 1, "{found:#?}");
     assert!(found[0].field.ends_with("field.certificates"), "{found:#?}");
     assert!(found[0].right.contains("pki issue"), "{found:#?}");
+    let address = "address = \"192.0.2.9\"
+";
     let named = open.replacen(
-        "security = \"tls\"",
-        "security = \"tls\"\ncertificates = \"own\"",
+        address,
+        &format!(
+            "{address}certificates = \"own\"
+"
+        ),
         1,
     );
     let config = Config::parse(&named, "t").unwrap();

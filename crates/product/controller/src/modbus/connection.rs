@@ -2,7 +2,7 @@
 
 use super::link::Link;
 use super::refused::{FieldNote, Own};
-use super::secure_dialer::{NotDialled, SecureDialer};
+use super::secure_dialer::{HANDSHAKE, NotDialled, SecureDialer};
 use crate::{FieldErrorKind, TimeSource};
 use bumpless_base::{Duration, Instant};
 use bumpless_pki::DeviceName;
@@ -268,7 +268,8 @@ fn time_left(
 
 /// Comes up within the time for that, an answer to `probe` included.
 async fn open(way: Way, probe: Option<Request<'static>>) -> Result<Up, NotDialled> {
-    let timeout = way.connect_timeout.to_std();
+    let handshake = way.secure.as_ref().map_or(Duration::ZERO, |_| HANDSHAKE);
+    let timeout = (way.connect_timeout + handshake).to_std();
     let attempt = tokio::time::timeout(timeout, async {
         let (link, own) = link(&way).await?;
         let mut context = tcp::attach_slave(link, Slave(way.unit));

@@ -47,7 +47,11 @@ impl Own {
         Some(self.refusal(&explain(inner)))
     }
 
-    /// The connection was closed, or nothing came, before the handshake was complete.
+    /// It takes connections and says nothing.
+    pub(super) const SILENT: &str = "it does not answer in the TLS handshake; look that it has Modbus/TCP Security at this \
+         port (802 as a rule), or write security = \"open\"";
+
+    /// The connection was closed before the handshake was complete.
     pub(super) fn unfinished(error: &io::Error) -> Option<&'static str> {
         match error.kind() {
             io::ErrorKind::UnexpectedEof

@@ -22,6 +22,8 @@ use super::{connection::dial, runtime};
 
 /// Orders that wait. A device has one at a time.
 const ORDERS: usize = 256;
+/// How long a handshake may take: small devices reckon for a second or two.
+pub(super) const HANDSHAKE: Duration = Duration::from_secs(3);
 /// How often the list of what is revoked is looked at.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -186,7 +188,9 @@ async fn connect(
     let stream = dial(address).await.map_err(NotDialled::System)?;
     let connector = TlsConnector::from(config);
     let made = connector.connect(name.server_name(), Portable::Here(stream));
-    let stream = made.await.map_err(|error| {
+    let made = tokio::time::timeout(HANDSHAKE.to_std(), made).await;
+    let made = made.map_err(|_elapsed| NotDialled::Refused(Own::SILENT.into()))?;
+    let stream = made.map_err(|error| {
         let unfinished = || Own::unfinished(&error).map(str::to_owned);
         match own.words(&error).or_else(unfinished) {
             Some(words) => NotDialled::Refused(words),

@@ -504,9 +504,10 @@ fn garbage_in_place_of_a_record_ends_a_handshake_and_a_connection_that_is_up() {
     let (mut field, notes) = works.client("left.tank", address, None);
     field.read(&mut [0.0; 3], later()).unwrap();
     add.store(true, Ordering::Release);
-    let (kind, _) = refusal(&mut field, &notes);
-    assert_eq!(kind, FieldErrorKind::Refused);
-    // The next connection is a new one.
+    let error = field.read(&mut [0.0; 3], later()).unwrap_err();
+    assert_eq!(error.kind, FieldErrorKind::Refused, "{error}");
+    said(&notes.recv().unwrap().refused.unwrap(), &["TLS"]);
+    // The next connection is another one.
     let give_up = later();
     while field.read(&mut [0.0; 3], later()).is_err() {
         assert!(clock() < give_up);
