@@ -118,6 +118,7 @@ impl<T: TimeSource> ModbusField<T> {
             dialer,
             name: Arc::new(name),
             device: settings.address.to_string().into(),
+            greeting: Request::ReadInputRegisters(settings.map.first, settings.map.count),
         };
         Self::by(settings, Some(secure), clock)
     }
@@ -258,7 +259,5 @@ fn runtime() -> io::Result<Runtime> {
         .build()
 }
 
-#[cfg(test)]
-mod secure_tests;
 #[cfg(test)]
 pub(crate) mod tests;

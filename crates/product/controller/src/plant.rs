@@ -162,7 +162,7 @@ impl Plant {
             }
         });
         // Ends the connections, which hold the bench and with it the log.
-        drop(runtime);
+        runtime.shutdown_background();
         bench.close()?;
         served.map_err(PlantError::System)
     }

@@ -37,6 +37,9 @@ pub(super) struct SecureWay {
     pub(super) name: Arc<DeviceName>,
     /// What messages call the device.
     pub(super) device: Arc<str>,
+    /// A connection counts as up when this has been answered: with TLS 1.3 the device judges this node's certificate after the
+    /// node's handshake is complete, for longer perhaps than a call waits.
+    pub(super) greeting: Request<'static>,
 }
 
 /// Where a connection leads, and how it comes up.
@@ -197,6 +200,8 @@ impl<T: TimeSource> Connection<T> {
                 return Err(cause);
             }
             let probe = self.way.probe.clone().filter(|_| self.suspect);
+            let secure = self.way.secure.as_ref();
+            let probe = probe.or_else(|| secure.map(|secure| secure.greeting.clone()));
             let attempt = open(self.way.clone(), probe);
             self.state = State::Connecting(tokio::spawn(attempt));
         }

@@ -15,9 +15,11 @@ use bumpless_pki::{Certificate, Identity, IdentityPaths, Refusal, Role, explain}
 use bumpless_sessions::Identities;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::{Instant, Sleep};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-use tokio_rustls::{Accept, TlsAcceptor};
 
 /// Who has not shown within this who it is, is given up.
 const HANDSHAKE: Duration = Duration::from_secs(3);
@@ -167,21 +169,28 @@ impl Door {
             told: AtomicBool::new(false),
         });
         let stranger = Stranger(Arc::clone(self));
-        let identity = { self.identities.lock() }
-            .unwrap_or_else(PoisonError::into_inner)
-            .fresh(now());
-        let config = identity.field_server_config().ok()?;
-        let accept = TlsAcceptor::from(config).accept(stream);
-        let knocking = Knocking {
-            accept,
-            limit: Box::pin(tokio::time::sleep(HANDSHAKE)),
-            identity,
-            _stranger: stranger,
-        };
+        // What a handshake reckons, others' requests do not wait for.
+        let (door, runtime) = (Arc::clone(self), Handle::current());
+        let accept = move || runtime.block_on(door.accept(stream, stranger));
         Some(Entry {
             guest,
-            state: State::Knocking(Box::new(knocking)),
+            state: State::Knocking(tokio::task::spawn_blocking(accept)),
         })
+    }
+
+    async fn accept(&self, stream: TcpStream, _stranger: Stranger) -> Accepted {
+        let identity = {
+            let mut identities = self
+                .identities
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            identities.fresh(now())
+        };
+        let config = identity.field_server_config().map_err(io::Error::other)?;
+        let accept = TlsAcceptor::from(config).accept(stream);
+        let accepted = tokio::time::timeout(HANDSHAKE, accept).await;
+        let accepted = accepted.map_err(|_elapsed| io::Error::from(io::ErrorKind::TimedOut))?;
+        Ok((Box::new(accepted?), identity))
     }
 
     /// Looks whether the certificate of somebody inside was revoked.
@@ -256,25 +265,20 @@ impl Drop for Stranger {
     }
 }
 
-/// A connection that is being let in, and carries requests afterwards. The handshake goes on when something is read from it, so
-/// that nobody else waits for it.
+/// A connection that is being let in, and carries requests afterwards. The handshake goes on in a thread of its
+/// own, so that nobody else waits for it.
 pub(super) struct Entry {
     guest: Arc<Guest>,
     state: State,
 }
 
+/// What became of a handshake, and by which identity the client was judged.
+type Accepted = io::Result<(Box<TlsStream<TcpStream>>, Arc<Identity>)>;
+
 enum State {
-    Knocking(Box<Knocking>),
+    Knocking(JoinHandle<Accepted>),
     Inside(Box<TlsStream<TcpStream>>),
     Refused,
-}
-
-struct Knocking {
-    accept: Accept<TcpStream>,
-    limit: Pin<Box<Sleep>>,
-    /// By which it is judged.
-    identity: Arc<Identity>,
-    _stranger: Stranger,
 }
 
 impl Entry {
@@ -288,18 +292,11 @@ impl Entry {
         context: &mut Context<'_>,
     ) -> Poll<io::Result<Pin<&mut TlsStream<TcpStream>>>> {
         if let State::Knocking(knocking) = &mut self.state {
-            let accepted = match Pin::new(&mut knocking.accept).poll(context) {
-                Poll::Ready(accepted) => accepted,
-                Poll::Pending => {
-                    ready!(knocking.limit.as_mut().poll(context));
-                    Err(io::ErrorKind::TimedOut.into())
-                }
-            };
-            let identity = Arc::clone(&knocking.identity);
-            self.state = match accepted {
-                Ok(stream) => {
+            let accepted = ready!(Pin::new(knocking).poll(context));
+            self.state = match accepted.unwrap_or_else(|ended| Err(io::Error::other(ended))) {
+                Ok((stream, identity)) => {
                     self.recognise(stream.get_ref().1, identity);
-                    State::Inside(Box::new(stream))
+                    State::Inside(stream)
                 }
                 Err(error) => {
                     self.guest.tell(self.guest.door.words(&error));

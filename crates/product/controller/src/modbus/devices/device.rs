@@ -71,20 +71,22 @@ impl<T: TimeSource> Device<T> {
         let asks = |(number, input): (usize, &Input)| {
             (input.device == at && input.point.is_none()).then_some(number)
         };
+        // A device that is only written is tried by a read all the same: an exception is an answer.
+        let probe = reads.first().map_or_else(
+            || Request::ReadHoldingRegisters(0, 1),
+            |read| read.run.read(),
+        );
         let way = Way {
             address: settings.address,
             unit: settings.unit,
             connect_timeout: CONNECT_TIMEOUT,
             reconnect_max: RECONNECT_MAX,
-            // A device that is only written is tried by a read all the same: an exception is an answer.
-            probe: Some(reads.first().map_or_else(
-                || Request::ReadHoldingRegisters(0, 1),
-                |read| read.run.read(),
-            )),
+            probe: Some(probe.clone()),
             secure: secure.map(|(dialer, name)| SecureWay {
                 dialer,
                 name: Arc::new(name),
                 device: Arc::clone(&place),
+                greeting: probe,
             }),
         };
         Self {

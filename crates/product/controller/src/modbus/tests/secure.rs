@@ -14,8 +14,8 @@ use bumpless_pki::rustls::time_provider::TimeProvider;
 use bumpless_pki::{Authority, Identity, IdentityPaths, Role, Wanted, system_clock};
 use tempfile::TempDir;
 
-use super::tests::clock;
-use super::*;
+use super::super::*;
+use super::clock;
 use crate::plant::{DoorSettings, Plant, PlantOptions, Refused, Rights};
 
 type Field = ModbusField<fn() -> Instant>;
