@@ -1,9 +1,11 @@
 //! Modbus/TCP Security in the file: half of it is refused, all of that at once, and what protects nothing is called weak.
 
-mod common;
+use bumpless_config::{Config, DeviceSecurity, FieldDevices, Problem, WeaknessCode, sample};
 
-use bumpless_config::{Config, DeviceSecurity, FieldDevices, WeaknessCode, sample};
-use common::problems;
+/// What is wrong with `text`; nothing if it is accepted.
+fn problems(text: &str) -> Vec<Problem> {
+    Config::parse(text, "test.toml").err().unwrap_or_default()
+}
 
 /// The sample with these lines in place of the address of its field.
 fn with_field(lines: &str) -> String {

@@ -1,6 +1,6 @@
 //! One Modbus TCP connection that comes and goes, driven by calls with a deadline. It needs a runtime around it.
 
-use super::link::Link;
+use super::link::{Link, dial};
 use super::refused::{FieldNote, Own};
 use super::secure_dialer::{HANDSHAKE, NotDialled, SecureDialer};
 use crate::{FieldErrorKind, TimeSource};
@@ -9,7 +9,6 @@ use bumpless_pki::DeviceName;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_modbus::client::{Client as _, Context, tcp};
 use tokio_modbus::{Error as ModbusError, ExceptionCode, Request, Response, Slave};
@@ -307,15 +306,6 @@ async fn link(way: &Way) -> Result<(Link, Option<Own>), NotDialled> {
     let (mut link, own) = dialled.await?;
     link.attach().map_err(NotDialled::System)?;
     Ok((Link::Secure(Box::new(link)), Some(own)))
-}
-
-pub(super) async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(address).await?;
-    stream.set_nodelay(true)?;
-    // Closing takes back what was not delivered. Else the kernel would go on sending a request that
-    // was given up, and a mended network would bring an output of long ago.
-    stream.set_zero_linger()?;
-    Ok(stream)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! What carries requests to a device and answers back: a TCP connection, or TLS over one.
 
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,16 @@ use tokio_rustls::client::TlsStream;
 pub(super) enum Link {
     Open(TcpStream),
     Secure(Box<Secure>),
+}
+
+/// Connects to the device at `address`.
+pub(super) async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    // Closing takes back what was not delivered. Else the kernel would go on sending a request that
+    // was given up, and a mended network would bring an output of long ago.
+    stream.set_zero_linger()?;
+    Ok(stream)
 }
 
 /// TLS over a connection. The handshake is made in another thread than the one that asks the device.

@@ -16,9 +16,9 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_rustls::TlsConnector;
 
-use super::link::{Portable, Secure};
+use super::link::{Portable, Secure, dial};
 use super::refused::{FieldNote, Own};
-use super::{connection::dial, runtime};
+use super::runtime;
 
 /// Orders that wait. A device has one at a time.
 const ORDERS: usize = 256;

@@ -1,7 +1,6 @@
 //! Issuing a node's certificate.
 
 use std::fs;
-use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use rustls::crypto::ring;
 use rustls_pki_types::{CertificateDer, UnixTime};
 use std::sync::Arc;
 
+use super::wanted::Wanted;
 use super::{Authority, ISSUED, REVOKED, sign};
 use crate::certificate::Certificate;
 use crate::identity::IdentityPaths;
@@ -19,28 +19,6 @@ use crate::partner::Trust;
 use crate::pem;
 use crate::problem::{Cause, Problem};
 use crate::refusal::explain;
-use crate::role::Role;
-
-/// What a certificate is to have.
-#[derive(Clone, Copy, Debug)]
-pub struct Wanted<'a> {
-    /// Whom it is for.
-    pub name: &'a NodeName,
-    /// What its holder is at field devices.
-    pub role: Option<&'a Role>,
-    /// Addresses by which others call its holder, if it is a field device.
-    pub addresses: &'a [IpAddr],
-}
-
-impl<'a> From<&'a NodeName> for Wanted<'a> {
-    fn from(name: &'a NodeName) -> Self {
-        Self {
-            name,
-            role: None,
-            addresses: &[],
-        }
-    }
-}
 
 /// A certificate that was issued.
 #[derive(Clone, Debug, PartialEq, Eq)]

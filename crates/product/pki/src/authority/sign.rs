@@ -15,7 +15,7 @@ use rcgen::{
 use rustls_pki_types::UnixTime;
 use zeroize::Zeroizing;
 
-use super::Wanted;
+use super::wanted::Wanted;
 use crate::certificate::hex;
 use crate::list::Entry;
 use crate::pem;
