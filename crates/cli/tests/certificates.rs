@@ -37,14 +37,16 @@ fn a_pair_agrees_on_keys_rolls_them_and_fails_over_and_nobody_needs_a_key_file()
     let (primary, backup, epoch) = site.await_redundant("tank");
     let rolled = |status: &Value| {
         let all = sessions(status);
-        all.len() == 3 && all.iter().all(|&(_, key, agreed)| key && agreed >= 4)
+        // The plant's Modbus TCP is open here; nothing else is weak.
+        let weaknesses = status["weaknesses"].as_array().unwrap();
+        let open = |it: &Value| it.as_str().unwrap().contains("is open, as Modbus TCP is");
+        weaknesses.len() == 1
+            && open(&weaknesses[0])
+            && all.len() == 3
+            && all.iter().all(|&(_, key, agreed)| key && agreed >= 4)
     };
     for node in ["left", "right"] {
-        let status = site.await_status("each key has been replaced thrice", node, rolled);
-        assert!(
-            status["weaknesses"].as_array().unwrap().is_empty(),
-            "{status}"
-        );
+        site.await_status("each key has been replaced thrice", node, rolled);
         for cause in [
             "discard_forged",
             "discard_unprotected",

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use bumpless_config::{Application, ApplicationKind, Config, Program, Security, Weakness};
 use bumpless_node::certificates::{self, IdentityError, Missing};
+use bumpless_node::field_identity;
 use bumpless_node::key_file::{self, KeyFileError};
 use bumpless_node::program::{retained, retains_in_memory_alone};
 use bumpless_node::state_security;
@@ -59,7 +60,13 @@ impl Check {
             }
             _ => None,
         };
-        let identities = found.as_deref().unwrap_or_default();
+        let folder = key_file::folder_of(Some(&path));
+        let of_fields = field_identity::folders(&config);
+        let of_fields = of_fields.iter();
+        let of_fields =
+            of_fields.flat_map(|given| certificates::identities(given, &config, folder));
+        let found: Vec<_> = found.into_iter().flatten().chain(of_fields).collect();
+        let identities = &found[..];
         if self.json {
             let problems: Vec<_> = problems.iter().map(problem).collect();
             output::print_line(json!({

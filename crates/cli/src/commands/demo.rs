@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use std::net::SocketAddr;
 
+use bumpless_controller::plant::Rights;
 use bumpless_host::kit::Inputs;
 use bumpless_lab::demo::{
     CannotShow, DemoError, DemoOptions, DemoProgram, DeviceOptions, FaultKind, SEED, run_demo,
@@ -13,8 +14,10 @@ use bumpless_lab::demo::{
 use bumpless_lab::fault::FaultBench;
 use bumpless_net_linux::realtime;
 use bumpless_node::{OpenedLink, RunOptions};
+use bumpless_pki::Role;
 use clap::Args;
 
+use super::plant::door;
 use super::program::subject::{How, refused, table};
 use crate::output::{self, Failure, Outcome};
 use crate::stop;
@@ -74,6 +77,10 @@ pub struct DemoDevice {
     #[arg(long)]
     data: Option<PathBuf>,
     #[arg(long)]
+    certificates: PathBuf,
+    #[arg(long = "may-write", value_parser = |text: &str| Role::new(text))]
+    may_write: Vec<Role>,
+    #[arg(long)]
     priority: u8,
 }
 
@@ -91,7 +98,12 @@ impl DemoDevice {
             inputs: self.inputs,
             outputs: self.outputs,
         };
-        run_device(device, &stop).map_err(Failure::refused)?;
+        let rights = Rights {
+            read: Vec::new(),
+            write: self.may_write,
+        };
+        let door = door(&self.certificates, rights)?;
+        run_device(device, door, &stop).map_err(Failure::refused)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -2,12 +2,13 @@
 
 mod show;
 
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use bumpless_pki::rustls::pki_types::UnixTime;
-use bumpless_pki::{Authority, Cause, NodeName, Problem, told};
+use bumpless_pki::{Authority, Cause, NodeName, Problem, Role, Wanted, told};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
@@ -55,7 +56,7 @@ struct Init {
 
 /// Issue a certificate with a new key to each of some nodes: a folder with all that it needs, to be brought to its computer
 ///
-/// A witness is the node NAME of the pair `witness`. A folder has certificate.pem, key.pem, authority.pem and revoked.pem. One that is there and not empty is never
+/// A witness is the node NAME of the pair `witness`, a field device with Modbus/TCP Security the node NAME of the pair `field`. A folder has certificate.pem, key.pem, authority.pem and revoked.pem. One that is there and not empty is never
 /// overwritten: to renew a certificate, give another folder with --out and put its files in the place of the old ones.
 #[derive(Debug, Args)]
 struct Issue {
@@ -67,6 +68,12 @@ struct Issue {
     out: Option<PathBuf>,
     #[command(flatten)]
     authority: From,
+    /// What the nodes are at field devices, such as operator: the devices say what that may do (Modbus/TCP Security)
+    #[arg(long, value_name = "ROLE", value_parser = |text: &str| Role::new(text))]
+    role: Option<Role>,
+    /// An address of the field device, by which controllers know it if they are not told its name; several times for several
+    #[arg(long = "address", value_name = "IP")]
+    addresses: Vec<IpAddr>,
     /// How long the certificate lasts
     #[arg(long, value_name = "N", default_value_t = 730, value_parser = clap::value_parser!(u32).range(1..=36_500))]
     days: u32,
@@ -149,7 +156,12 @@ impl Issue {
         let authority = self.authority.load()?;
         let wanted = self.wanted(&authority)?;
         for (name, out) in &wanted {
-            let issued = authority.issue(name, lifetime(self.days), UnixTime::now(), out);
+            let wanted = Wanted {
+                name,
+                role: self.role.as_ref(),
+                addresses: &self.addresses,
+            };
+            let issued = authority.issue(wanted, lifetime(self.days), UnixTime::now(), out);
             let issued = issued.map_err(|problem| failure(&problem))?;
             let (out, ends) = (out.display(), told(issued.ends));
             if self.json {
@@ -158,11 +170,15 @@ impl Issue {
                     "folder": out.to_string(),
                     "name": issued.name.as_str(),
                     "serial": issued.serial,
+                    "role": self.role.as_ref().map(Role::as_str),
+                    "addresses": self.addresses,
                     "ends": ends,
                 }));
             } else {
+                let role = self.role.as_ref();
+                let role = role.map_or_else(String::new, |role| format!(", role {role},"));
                 output::print_line(format_args!(
-                    "{out} has the certificate {} of {} until {ends}",
+                    "{out} has the certificate {} of {}{role} until {ends}",
                     issued.serial, issued.name
                 ));
             }
@@ -184,6 +200,11 @@ impl Issue {
         if self.out.is_some() && self.nodes.len() > 1 {
             return Err(Failure::usage(
                 "--out names the folder of one node; leave it out, or issue one certificate after the other",
+            ));
+        }
+        if !self.addresses.is_empty() && self.nodes.len() > 1 {
+            return Err(Failure::usage(
+                "--address is of one device; issue one certificate after the other",
             ));
         }
         let mut wanted = Vec::<(NodeName, PathBuf)>::new();

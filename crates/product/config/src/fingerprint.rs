@@ -11,9 +11,9 @@
 use std::fmt::Write;
 
 use crate::model::{
-    Application, ApplicationKind, Config, FieldDevice, FieldDevices, FieldIo, Group, Input,
-    Network, Node, OnProgramFault, Output, Point, Program, QuadrupleTank, Reference, Synthetic,
-    Timing, Transfer,
+    Application, ApplicationKind, Config, DeviceSecurity, FieldDevice, FieldDevices, FieldIo,
+    Group, Input, Network, Node, OnProgramFault, Output, Point, Program, QuadrupleTank, Reference,
+    Synthetic, Timing, Transfer,
 };
 use crate::security::{Security, StateSecurity};
 
@@ -419,16 +419,28 @@ impl Canonical {
             address,
             unit,
             required,
+            security,
             epoch_register,
             cycle_register,
         } = device;
         self.line("device.name", format_args!("{name:?}"));
         self.line("device.address", format_args!("{address} {unit}"));
+        self.device_security("device", security.as_ref());
         self.line("device.required", format_args!("{required}"));
         self.line(
             "device.tells",
             format_args!("{epoch_register:?} {cycle_register:?}"),
         );
+    }
+
+    /// An open connection has no line, so that files without a word of it keep their fingerprint.
+    fn device_security(&mut self, of: &str, security: Option<&DeviceSecurity>) {
+        if let Some(DeviceSecurity { server_name }) = security {
+            self.line(
+                &format!("{of}.security"),
+                format_args!("tls {server_name:?}"),
+            );
+        }
     }
 
     fn field(&mut self, field: &FieldIo) {
@@ -438,9 +450,13 @@ impl Canonical {
             on_failure,
             timeout,
             round_trip_max: _,
+            certificates: _,
         } = field;
         match devices {
-            FieldDevices::Tank(address) => self.line("field.address", format_args!("{address}")),
+            FieldDevices::Tank { address, security } => {
+                self.line("field.address", format_args!("{address}"));
+                self.device_security("field", security.as_ref());
+            }
             FieldDevices::Program(devices) => devices.iter().for_each(|device| self.device(device)),
         }
         self.line("field.check_epoch", format_args!("{check_epoch}"));

@@ -12,7 +12,8 @@ use bumpless_base::{ChannelId, Duration, LinkId, LinkSet, NodeId, frame};
 pub use bumpless_wire::WireVersion;
 
 pub use crate::programs::{
-    Area, FieldDevice, Input, OnProgramFault, Order, Output, Point, Program, ProgramHost, ValueType,
+    Area, DeviceSecurity, FieldDevice, Input, OnProgramFault, Order, Output, Point, Program,
+    ProgramHost, ValueType,
 };
 
 use crate::security::{Security, StateSecurity};
@@ -426,22 +427,45 @@ pub struct FieldIo {
     pub timeout: Duration,
     /// How long one takes at most while the network to the devices is idle, for the plan.
     pub round_trip_max: Duration,
+    /// A folder with the certificates of nodes, each in a folder NODE.PAIR, where connections to devices are protected. A path that
+    /// is not absolute begins at the configuration's folder.
+    pub certificates: Option<PathBuf>,
 }
 
 /// Where inputs and outputs are.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FieldDevices {
     /// All at one server, where the quadruple-tank process has them.
-    Tank(SocketAddr),
+    Tank {
+        /// The server.
+        address: SocketAddr,
+        /// What protects the connection to it; `None`: nothing.
+        security: Option<DeviceSecurity>,
+    },
     /// Where inputs and outputs of the program say.
     Program(Vec<FieldDevice>),
 }
 
 impl FieldIo {
+    /// The devices to which the connection is open, in words.
+    pub fn open_places(&self) -> Vec<String> {
+        match &self.devices {
+            FieldDevices::Tank { address, security } => {
+                let open = security.is_none();
+                open.then(|| address.to_string()).into_iter().collect()
+            }
+            FieldDevices::Program(devices) => {
+                let open = devices.iter().filter(|it| it.security.is_none());
+                open.map(|it| format!("{} ({})", it.name, it.address))
+                    .collect()
+            }
+        }
+    }
+
     /// The devices in words, for people.
     pub fn places(&self) -> String {
         match &self.devices {
-            FieldDevices::Tank(address) => address.to_string(),
+            FieldDevices::Tank { address, .. } => address.to_string(),
             FieldDevices::Program(devices) => {
                 let devices = devices.iter();
                 let words = devices.map(|device| format!("{} ({})", device.name, device.address));
@@ -453,7 +477,7 @@ impl FieldIo {
     /// How many there are.
     pub fn count(&self) -> usize {
         match &self.devices {
-            FieldDevices::Tank(_) => 1,
+            FieldDevices::Tank { .. } => 1,
             FieldDevices::Program(devices) => devices.len(),
         }
     }

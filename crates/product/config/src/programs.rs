@@ -176,8 +176,18 @@ pub struct FieldDevice {
     pub unit: u8,
     /// Whether the program cannot do without it.
     pub required: bool,
+    /// What protects the connection to it; `None`: nothing.
+    pub security: Option<DeviceSecurity>,
     /// First input register of the accepted epoch, if it tells.
     pub epoch_register: Option<u16>,
     /// First input register of the cycle of the last accepted write, if it tells.
     pub cycle_register: Option<u16>,
+}
+
+/// What protects the connection to a device: Modbus/TCP Security.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceSecurity {
+    /// The name in the device's certificate: one of DNS, `NAME.field` of the node's own site, or an address. `None`: the address at
+    /// which it is reached.
+    pub server_name: Option<String>,
 }

@@ -47,6 +47,8 @@ pub enum WeaknessCode {
     SharedAddress,
     /// The process does not check the epoch of a write.
     OutputsNotFenced,
+    /// The connection to a field device is open.
+    FieldOpen,
     /// States are enciphered, and lie on disk in the clear.
     StatesOnDiskInClear,
     /// A program retains variables, and its application keeps nothing on disk.

@@ -135,7 +135,10 @@ fn a_group_without_a_reference_point_must_say_so() {
     let (text, _) = changed(given, "without_reference = true");
     let config = Config::parse(&text, "t").unwrap();
     let codes: Vec<_> = config.weaknesses.iter().map(|it| it.code).collect();
-    assert_eq!(codes, [WeaknessCode::WithoutReference]);
+    assert_eq!(
+        codes,
+        [WeaknessCode::WithoutReference, WeaknessCode::FieldOpen]
+    );
     let unsafe_one = &config.weaknesses[0];
     assert!(unsafe_one.hazard.contains("UNSAFE"));
     one(

@@ -395,3 +395,47 @@ fn what_is_no_program_of_its_kind_is_refused() {
         "{problems:#?}"
     );
 }
+
+#[test]
+fn each_device_has_the_security_of_its_field_unless_it_says_otherwise() {
+    let text = PROGRAM
+        .replacen("on_failure = \"fail\"", "security = \"tls\"", 1)
+        .replacen(
+            "192.0.2.20:502\"",
+            "192.0.2.20\"\nserver_name = \"plc.field\"",
+            1,
+        )
+        .replacen("192.0.2.21:502\"", "192.0.2.21\"\nsecurity = \"open\"", 1);
+    let folder = folder();
+    let config = parse(folder.path(), &text).unwrap();
+    let field = config.applications[1].field.as_ref().unwrap();
+    let FieldDevices::Program(devices) = &field.devices else {
+        panic!("{field:?}");
+    };
+    let name = devices[0].security.as_ref().unwrap().server_name.as_deref();
+    assert_eq!((name, devices[0].address.port()), (Some("plc.field"), 802));
+    assert!(devices[1].security.is_none() && devices[1].address.port() == 502);
+    let open = { config.weaknesses.iter() }
+        .find(|it| it.code == WeaknessCode::FieldOpen && it.subject.contains("boiler"));
+    let open = open.unwrap();
+    assert!(open.hazard.contains("pump (192.0.2.21:502)"), "{open}");
+    assert!(!open.hazard.contains("plc"), "{open}");
+}
+
+#[test]
+fn a_name_belongs_to_a_device_and_units_of_one_gateway_have_one_security() {
+    one(
+        "on_failure = \"fail\"",
+        "security = \"tls\"\nserver_name = \"plc.field\"",
+        ".field.server_name",
+        "belongs to kind quadruple_tank",
+        "[[application.field.device]]",
+    );
+    one(
+        "192.0.2.21:502\"",
+        "192.0.2.20:502\"\nsecurity = \"tls\"",
+        ".field.device[2].security",
+        "is not that of the device on line",
+        "same security",
+    );
+}

@@ -79,6 +79,8 @@ pub enum FieldErrorKind {
     OutOfFiles,
     /// The answer does not fit the request.
     Malformed,
+    /// TLS with it fails (Modbus/TCP Security); what is told besides says why.
+    Refused,
 }
 
 impl fmt::Display for FieldError {
@@ -98,6 +100,12 @@ impl fmt::Display for FieldError {
                 "outputs rejected, it has accepted epoch {seen}; another node is primary, \
                  nothing to do unless this repeats"
             ),
+            FieldErrorKind::NotConnected(
+                cause @ (std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::ConnectionReset),
+            ) => write!(
+                f,
+                "not connected ({cause}); check that the device runs, and whether it has TLS at this port"
+            ),
             FieldErrorKind::NotConnected(cause) => write!(
                 f,
                 "not connected ({cause}); check address and port, and that the device runs"
@@ -106,8 +114,11 @@ impl fmt::Display for FieldError {
                 "not connected, this process has too many open files; raise their limit (`ulimit -n`)",
             ),
             FieldErrorKind::Malformed => f.write_str(
-                "the answer does not fit the request; check that it is a Modbus TCP device",
+                "the answer does not fit the request; check that it is a Modbus TCP device, and has no TLS at this port",
             ),
+            FieldErrorKind::Refused => {
+                f.write_str("not connected, TLS fails; status and log of this node say why")
+            }
         }
     }
 }

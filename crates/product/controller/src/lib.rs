@@ -30,7 +30,7 @@ pub use executor::{
 pub use fault::{ProgramFault, ProgramFaultKind, Unanswered};
 pub use field::{FieldError, FieldErrorKind, FieldIo, FieldSample, NoField, OutputStamp};
 pub use modbus::devices::ModbusDevices;
-pub use modbus::{ModbusField, ModbusMap, ModbusSettings};
+pub use modbus::{FieldNote, ModbusField, ModbusMap, ModbusSettings, SecureDialer};
 pub use quadruple_tank::{QuadrupleTank, QuadrupleTankParameters, SetPointStep};
 pub use synthetic::{Synthetic, SyntheticParameters};
 

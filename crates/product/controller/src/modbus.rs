@@ -9,19 +9,26 @@
 
 mod connection;
 pub mod devices;
+mod link;
+mod refused;
 pub mod registers;
 mod requests;
+mod secure_dialer;
 pub mod values;
 
 use crate::{FieldError, FieldErrorKind, FieldIo, FieldSample, OutputStamp, TimeSource};
 use bumpless_base::{Duration, Epoch, Instant};
-use connection::{Connection, Way};
+use bumpless_pki::DeviceName;
+use connection::{Connection, SecureWay, Way};
 use registers::{OUTPUT_BLOCK, OUTPUTS_MAX, READ_REGISTERS_MAX};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 use tokio_modbus::{ExceptionCode, Request, Response};
+
+pub use refused::FieldNote;
+pub use secure_dialer::SecureDialer;
 
 /// Where a device keeps its inputs: one block of input registers, read at once.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,6 +105,25 @@ impl<T: TimeSource> ModbusField<T> {
     /// A device that is connected to on first use. Fails if the register map is impossible or the
     /// system gives no event queue.
     pub fn new(settings: ModbusSettings, clock: T) -> io::Result<Self> {
+        Self::by(settings, None, clock)
+    }
+
+    /// The same over TLS (Modbus/TCP Security), with the device of this name.
+    pub fn secure(
+        settings: ModbusSettings,
+        (dialer, name): (SecureDialer, DeviceName),
+        clock: T,
+    ) -> io::Result<Self> {
+        let secure = SecureWay {
+            dialer,
+            name: Arc::new(name),
+            device: settings.address.to_string().into(),
+            greeting: Request::ReadInputRegisters(settings.map.first, settings.map.count),
+        };
+        Self::by(settings, Some(secure), clock)
+    }
+
+    fn by(settings: ModbusSettings, secure: Option<SecureWay>, clock: T) -> io::Result<Self> {
         settings.map.check()?;
         let way = Way {
             address: settings.address,
@@ -105,6 +131,7 @@ impl<T: TimeSource> ModbusField<T> {
             connect_timeout: settings.connect_timeout,
             reconnect_max: settings.reconnect_max,
             probe: None,
+            secure,
         };
         Ok(Self {
             place: settings.address.to_string().into(),

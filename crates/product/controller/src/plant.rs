@@ -5,6 +5,7 @@
 //! accepted or not, and the levels with it, as JSON lines; a thread of its own writes the file.
 
 pub mod baseline;
+mod door;
 pub mod log;
 mod server;
 
@@ -16,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fmt, io};
 
+pub use door::{DoorSettings, Refused, Rights};
 pub use server::{Simulated, input};
 
 /// Settings of a plant.
@@ -96,6 +98,7 @@ pub struct Plant {
     listener: std::net::TcpListener,
     address: SocketAddr,
     device: Option<Box<dyn Simulated>>,
+    door: Option<Arc<door::Door>>,
 }
 
 impl Plant {
@@ -110,6 +113,7 @@ impl Plant {
             listener,
             address,
             device: None,
+            door: None,
         })
     }
 
@@ -117,6 +121,13 @@ impl Plant {
     #[must_use]
     pub fn simulating(mut self, device: Box<dyn Simulated>) -> Self {
         self.device = Some(device);
+        self
+    }
+
+    /// Letting in only who shows a certificate (Modbus/TCP Security).
+    #[must_use]
+    pub fn behind(mut self, door: DoorSettings) -> Self {
+        self.door = Some(Arc::new(door::Door::new(door)));
         self
     }
 
@@ -146,25 +157,29 @@ impl Plant {
         let served = runtime.block_on(async {
             let listener = tokio::net::TcpListener::from_std(self.listener)?;
             tokio::select! {
-                served = server::serve(listener, bench.clone()) => served,
-                () = watch(&bench, self.options.log_interval, stop) => Ok(()),
+                served = server::serve(listener, bench.clone(), self.door.clone()) => served,
+                () = watch((&bench, self.door.as_deref()), self.options.log_interval, stop) => Ok(()),
             }
         });
         // Ends the connections, which hold the bench and with it the log.
-        drop(runtime);
+        runtime.shutdown_background();
         bench.close()?;
         served.map_err(PlantError::System)
     }
 }
 
 /// Logs the levels at each interval, until `stop` is set.
-async fn watch(bench: &server::Bench, interval: Duration, stop: &AtomicBool) {
+async fn watch(
+    (bench, door): (&server::Bench, Option<&door::Door>),
+    interval: Duration,
+    stop: &AtomicBool,
+) {
     let mut levels = ticks(interval.max(Duration::from_millis(1)));
     let mut looks = ticks(STOP_INTERVAL);
     while !stop.load(Ordering::Acquire) {
         tokio::select! {
             _ = levels.tick() => bench.log_levels(),
-            _ = looks.tick() => {}
+            _ = looks.tick() => door.into_iter().for_each(door::Door::look_again),
         }
     }
 }

@@ -23,6 +23,7 @@ use crate::data_plane::drivers::{Pingers, Ports, Sockets};
 use crate::data_plane::waiter::Waiter;
 use crate::data_plane::{Command, DataPlane};
 use crate::directory::Directory;
+use crate::field_identity::{self, FieldIdentity};
 use crate::key_file;
 use crate::key_service::{self, GroupKeys, KeyService};
 use crate::log::{EventLog, EventSink, LogHealth, LogOutput, LogRegistry, Names};
@@ -50,6 +51,8 @@ pub fn run(
     let admission = Admission::of(config).map_err(RunError::Refused)?;
     let folder = key_file::folder_of(options.config_file.as_deref());
     let keys = read_keys((config, node), folder)?;
+    let called = { config.nodes.get(usize::from(node.0)) }.map_or("", |node| &node.name);
+    field_identity::check((config, called), folder).map_err(RunError::Identity)?;
     let _lock = crate::lock(config, node).map_err(RunError::Lock)?;
     let wiring = Wiring::new(config, node);
     open_files::ensure(files_needed(config, &wiring)).map_err(RunError::OpenFiles)?;
@@ -138,6 +141,7 @@ fn start_threads(
     let (parts, mut log) = (built.parts, built.log);
     let ways = WaysIntoLog::new(&mut log, wiring);
     let directory = Directory::new(config, admission.clone());
+    let field_notes = directory.field.clone();
     let control = (built.orders, built.snapshot, built.board);
     let shared = Shared::new(directory, control, notes, log.health())?;
     let tellers = Tellers {
@@ -163,6 +167,7 @@ fn start_threads(
         priority: config.realtime.priority,
         keeping,
         guards: guards.clone(),
+        field: FieldIdentity::new((config, &wiring.names.node), folder, field_notes),
     };
     let (weaknesses, told) = (ways.registry.clone(), ways.registry.clone());
     let ends = (built.ends, ways.executors);
@@ -267,7 +272,13 @@ fn files_needed(config: &Config, wiring: &Wiring) -> u64 {
     };
     let fields = wiring.applications.iter();
     let fields = fields.filter_map(|&at| config.applications[at].field.as_ref());
-    let fields: usize = fields.map(|field| PER_FIELD + field.count()).sum();
+    let fields: usize = fields
+        .map(|field| match field_identity::secure_count(field) {
+            0 => PER_FIELD + field.count(),
+            // Connections are made by a thread of its own.
+            secure => 2 * PER_FIELD + field.count() + secure,
+        })
+        .sum();
     let networks = config.networks.len() + config.references.len();
     let needed = ALWAYS + networks + fields + CALLERS_MAX + FOR_A_WHILE + sessions;
     needed as u64

@@ -4,6 +4,7 @@ use bumpless_config::Config;
 
 use crate::admission::Admission;
 use crate::build::MemberSlot;
+use crate::field_identity::FieldNotes;
 
 /// The configuration in force, and which application has which number.
 pub struct Directory {
@@ -18,6 +19,8 @@ pub struct Directory {
     pub applications: Vec<Option<usize>>,
     /// What a change of the configuration is about, in words.
     pub change: Option<&'static str>,
+    /// What field devices are refused, or refuse.
+    pub field: FieldNotes,
 }
 
 impl Directory {
@@ -29,6 +32,7 @@ impl Directory {
             fingerprint: config.fingerprint(),
             admission,
             change: None,
+            field: FieldNotes::default(),
         }
     }
 
@@ -44,7 +48,8 @@ impl Directory {
     /// What weakens a node with this configuration, a sentence each.
     pub fn weaknesses(&self) -> Vec<String> {
         let permitted = self.config.weaknesses.iter().map(ToString::to_string);
-        permitted.chain(self.admission.weakness()).collect()
+        let permitted = permitted.chain(self.admission.weakness());
+        permitted.collect()
     }
 
     /// Takes over what is in force, with who has which place; returns whether it is another configuration.

@@ -18,6 +18,7 @@ pub mod data_plane;
 pub mod directory;
 pub mod event;
 pub mod executor;
+pub mod field_identity;
 mod instance_lock;
 pub mod key_file;
 pub mod key_service;

@@ -100,6 +100,7 @@ impl Operator {
         let mut weaknesses = directory.weaknesses();
         weaknesses.extend(notes.map(|note| note.text));
         weaknesses.extend(status::silent_fields(&snapshot, &directory));
+        weaknesses.extend(directory.field.weaknesses());
         weaknesses.extend(status::silent_devices(&snapshot, &directory));
         weaknesses.extend(status::stopped_programs(&snapshot, &directory));
         weaknesses.extend(status::refused_by_the_kernel(&snapshot, &self.names));

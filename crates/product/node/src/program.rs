@@ -20,6 +20,8 @@ use bumpless_controller::{
 use bumpless_net_linux::Clock;
 use bumpless_sidecar::{Command, Hash, Sidecar, plc};
 
+use crate::field_identity::FieldIdentity;
+
 /// How the application with these settings is executed on node `writer`.
 pub fn executor_settings(settings: &config::Application, writer: NodeId) -> ExecutorSettings {
     let on_failure = settings.field.as_ref().map(|field| field.on_failure);
@@ -273,16 +275,27 @@ fn tank_parameters(tank: &config::QuadrupleTank) -> QuadrupleTankParameters {
     parameters
 }
 
-pub(super) fn open_field(settings: &config::Application) -> io::Result<Box<dyn FieldIo>> {
+/// The field of an application, with what this node shows to devices.
+pub(super) fn open_field(
+    settings: &config::Application,
+    own: &FieldIdentity,
+) -> io::Result<Box<dyn FieldIo>> {
+    let dialer = own.dialer(settings)?;
     Ok(match &settings.field {
         Some(field) => match (&field.devices, &settings.kind) {
-            (FieldDevices::Tank(address), _) => {
+            (FieldDevices::Tank { address, security }, _) => {
                 let mut modbus = ModbusSettings::quadruple_tank(*address);
                 if !field.check_epoch {
                     // Such a device may keep anything at the place where others keep the epoch.
                     (modbus.map.epoch, modbus.map.cycle) = (None, None);
                 }
-                Box::new(ModbusField::new(modbus, || Clock.now())?)
+                match security.as_ref().zip(dialer) {
+                    None => Box::new(ModbusField::new(modbus, || Clock.now())?),
+                    Some((security, dialer)) => {
+                        let name = dialer.name_of(security, *address)?;
+                        Box::new(ModbusField::secure(modbus, (dialer, name), || Clock.now())?)
+                    }
+                }
             }
             (FieldDevices::Program(devices), ApplicationKind::Program(program)) => {
                 let values = (&program.inputs[..], &program.outputs[..]);
@@ -291,6 +304,7 @@ pub(super) fn open_field(settings: &config::Application) -> io::Result<Box<dyn F
                     devices,
                     values,
                     field.check_epoch,
+                    dialer.as_ref(),
                     clock,
                 )?)
             }

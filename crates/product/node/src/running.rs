@@ -17,6 +17,7 @@ use bumpless_transfer::{Publisher, Subscriber};
 use crate::applications::{ApplicationThread, Tuning, TuningSlots};
 use crate::build::Shared;
 use crate::executor::{ChannelReplication, Threads};
+use crate::field_identity::FieldIdentity;
 use crate::log::EventSink;
 use crate::persist::Keeping;
 use crate::program::build_at;
@@ -42,6 +43,8 @@ pub struct Common {
     pub keeping: Option<Keeping>,
     /// What seals and opens states.
     pub guards: StateGuards,
+    /// What it shows to field devices.
+    pub field: FieldIdentity,
 }
 
 struct RunningApplication {
@@ -133,7 +136,8 @@ impl Running {
         };
         let application = build_at(settings, self.common.priority)?;
         let states = States::of(application.as_ref());
-        let thread = thread.start(settings, application, self.common.priority)?;
+        let with = (application, &self.common.field);
+        let thread = thread.start(settings, with, self.common.priority)?;
         let running = RunningApplication {
             states,
             thread,
@@ -144,6 +148,11 @@ impl Running {
         };
         self.threads.insert(place, running);
         Ok(())
+    }
+
+    /// What the node shows to field devices.
+    pub const fn field(&self) -> &FieldIdentity {
+        &self.common.field
     }
 
     /// Ends the application at `place` after its cycle.
@@ -195,8 +204,12 @@ impl Running {
             return Err(format!("'{}' does not run here", settings.name));
         };
         let name = &settings.name;
-        let tuning = Tuning::new(settings, self.common.node, self.common.priority)
-            .map_err(|error| format!("'{name}' goes on as it was: {error}"))?;
+        let tuning = Tuning::new(
+            settings,
+            (self.common.node, &self.common.field),
+            self.common.priority,
+        )
+        .map_err(|error| format!("'{name}' goes on as it was: {error}"))?;
         running.tuning.ask(tuning);
         running.mailbox.wake();
         // It looks between two cycles.

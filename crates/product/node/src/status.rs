@@ -1,7 +1,9 @@
 //! What a node says of itself: its snapshot as `bumpless.status/1` (spec/status.md).
 
 use bumpless_base::{Counter, Counters, Duration, Instant};
-use bumpless_config::{ApplicationKind, Config, FieldDevices, FieldIo, Program, StateSecurity};
+use bumpless_config::{
+    ApplicationKind, Config, DeviceSecurity, FieldDevices, FieldIo, Program, StateSecurity,
+};
 use bumpless_controller::executor::Then;
 use serde_json::{Map, Value, json};
 
@@ -183,10 +185,19 @@ fn answers(app: &ApplicationSnapshot, at: usize) -> bool {
         .is_none_or(|rest| rest & 1 == 0)
 }
 
+/// What protects the connection to a device, as the configuration names it.
+const fn security_name(security: Option<&DeviceSecurity>) -> &'static str {
+    match security {
+        None => "open",
+        Some(_) => "tls",
+    }
+}
+
 fn field_io(field: &FieldIo, app: &ApplicationSnapshot) -> Value {
     match &field.devices {
-        FieldDevices::Tank(address) => json!({
+        FieldDevices::Tank { address, security } => json!({
             "address": address.to_string(),
+            "security": security_name(security.as_ref()),
             "answers": !app.field_silent,
         }),
         FieldDevices::Program(devices) => {
@@ -195,6 +206,7 @@ fn field_io(field: &FieldIo, app: &ApplicationSnapshot) -> Value {
                     "name": device.name,
                     "address": device.address.to_string(),
                     "unit": device.unit,
+                    "security": security_name(device.security.as_ref()),
                     "required": device.required,
                     "answers": answers(app, at),
                 })

@@ -3,6 +3,7 @@
 mod issue;
 mod revoke;
 mod sign;
+mod wanted;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use crate::problem::{Cause, Problem};
 
 pub use issue::Issued;
 pub use revoke::Revoked;
+pub use wanted::Wanted;
 
 /// The folder's files: the authority's key and certificate, what it has revoked, and a folder with what it has issued.
 const KEY: &str = "authority.key";

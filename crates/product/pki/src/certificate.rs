@@ -3,6 +3,7 @@
 mod fault;
 
 use rustls_pki_types::{CertificateDer, UnixTime};
+use std::net::IpAddr;
 use std::time::Duration;
 use x509_cert::der::{Decode, Encode};
 use x509_cert::ext::pkix::name::GeneralName;
@@ -13,6 +14,8 @@ use x509_cert::time::Time;
 use x509_cert::{Certificate as Parsed, TbsCertificate};
 
 pub use fault::CertificateFault;
+
+use crate::role::Role;
 
 /// What stands in a certificate. Whether it can be believed is another question.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +32,10 @@ pub struct Certificate {
     pub ends: UnixTime,
     /// Names of DNS that it is for, in small letters.
     pub names: Vec<String>,
+    /// Addresses that it is for.
+    pub addresses: Vec<IpAddr>,
+    /// What its holder is at field devices, if it says.
+    pub role: Option<Role>,
     /// Whether it may issue others.
     pub authority: bool,
     /// Whether it permits signatures, as in a TLS handshake.
@@ -84,6 +91,8 @@ fn read(der: &[u8]) -> x509_cert::der::Result<Certificate> {
         begins: unix(tbs.validity.not_before),
         ends: unix(tbs.validity.not_after),
         names: names(&tbs)?,
+        addresses: addresses(&tbs)?,
+        role: Role::read(&tbs),
         authority: basic.is_some_and(|(_, basic)| basic.ca) && may_certify,
         signs: usage.is_none_or(|usage| usage.digital_signature()),
         purposes: purposes(&tbs)?,
@@ -98,6 +107,12 @@ fn names(tbs: &TbsCertificate) -> x509_cert::der::Result<Vec<String>> {
     let names = tbs.get::<SubjectAltName>()?;
     let names = names.into_iter().flat_map(|(_, names)| names.0);
     Ok(names.filter_map(|name| dns(&name)).collect())
+}
+
+fn addresses(tbs: &TbsCertificate) -> x509_cert::der::Result<Vec<IpAddr>> {
+    let names = tbs.get::<SubjectAltName>()?;
+    let names = names.into_iter().flat_map(|(_, names)| names.0);
+    Ok(names.filter_map(|name| address(&name)).collect())
 }
 
 fn purposes(tbs: &TbsCertificate) -> x509_cert::der::Result<Option<Vec<String>>> {
@@ -120,6 +135,15 @@ fn dns(name: &GeneralName) -> Option<String> {
         GeneralName::DnsName(name) => Some(name.as_str().to_ascii_lowercase()),
         _ => None,
     }
+}
+
+fn address(name: &GeneralName) -> Option<IpAddr> {
+    let GeneralName::IpAddress(bytes) = name else {
+        return None;
+    };
+    let v4 = <[u8; 4]>::try_from(bytes.as_bytes()).map(IpAddr::from);
+    v4.or_else(|_| <[u8; 16]>::try_from(bytes.as_bytes()).map(IpAddr::from))
+        .ok()
 }
 
 pub(crate) fn unix(time: Time) -> UnixTime {

@@ -9,6 +9,7 @@
 mod authority;
 mod certificate;
 mod clock;
+mod device;
 mod identity;
 mod key;
 mod list;
@@ -17,19 +18,22 @@ mod partner;
 mod pem;
 mod problem;
 mod refusal;
+mod role;
 mod session;
 mod show;
 
 pub use rustls;
 
-pub use authority::{Authority, Issued, Revoked};
+pub use authority::{Authority, Issued, Revoked, Wanted};
 pub use certificate::{Certificate, CertificateFault};
 pub use clock::{Clock, system_clock, told};
+pub use device::{BadDeviceName, DeviceName, FIELD};
 pub use identity::{Identity, IdentityPaths};
 pub use list::{Entry, RevocationList};
 pub use name::{BadName, NodeName};
 pub use partner::Expected;
 pub use problem::{Cause, Problem, Problems};
 pub use refusal::{Refusal, explain};
+pub use role::{BadRole, ROLE, Role};
 pub use session::{PROTOCOL, admitted, admitted_by};
 pub use show::{Item, items, show};

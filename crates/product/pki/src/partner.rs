@@ -68,6 +68,16 @@ impl Trust {
         checked.map(|_| ())
     }
 
+    /// What judges signatures of who has been called.
+    pub(crate) fn server(&self) -> &dyn ServerCertVerifier {
+        &*self.server
+    }
+
+    /// What judges signatures of who calls.
+    pub(crate) fn client(&self) -> &dyn ClientCertVerifier {
+        &*self.client
+    }
+
     /// Whether the certificate can be believed as that of a node that calls.
     pub fn check_calling(
         &self,
@@ -180,7 +190,7 @@ impl Partners {
 }
 
 /// As rustls passes it through to [`crate::explain`].
-fn refused(fault: CertificateFault) -> Error {
+pub(crate) fn refused(fault: CertificateFault) -> Error {
     Error::InvalidCertificate(CertificateError::Other(OtherError(Arc::new(fault))))
 }
 

@@ -115,7 +115,7 @@ impl Identity {
         }
     }
 
-    fn shown(&self) -> Arc<SingleCertAndKey> {
+    pub(crate) fn shown(&self) -> Arc<SingleCertAndKey> {
         Arc::new(SingleCertAndKey::from(self.certified()))
     }
 }

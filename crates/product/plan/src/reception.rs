@@ -227,7 +227,7 @@ fn fields(all: &mut Collected, config: &Config, node: NodeId) {
         };
         let requests = (points as u64 + REQUESTS) * in_period(PERIOD, app.period);
         let addresses: Vec<_> = match &field.devices {
-            FieldDevices::Tank(address) => vec![*address],
+            FieldDevices::Tank { address, .. } => vec![*address],
             FieldDevices::Program(devices) => devices.iter().map(|it| it.address).collect(),
         };
         for address in addresses {

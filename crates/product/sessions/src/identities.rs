@@ -54,6 +54,11 @@ impl Identities {
         Some(self.fresh(now))
     }
 
+    /// What was loaded last, to be kept.
+    pub fn current(&self) -> Arc<Identity> {
+        Arc::clone(&self.loaded)
+    }
+
     /// What was loaded last.
     pub fn loaded(&self) -> &Identity {
         &self.loaded

@@ -19,6 +19,10 @@ const AT_A_TIME: usize = 2;
 const STRANGER: &str = "stranger";
 /// Another field device's address.
 const ELSEWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 77)), 502);
+const DEVICE_ELSEWHERE: FieldDevices = FieldDevices::Tank {
+    address: ELSEWHERE,
+    security: None,
+};
 /// The last number that a configuration has; 0 is the one with which nodes start.
 pub const LAST: usize = GUESTS - AT_A_TIME + 1;
 
@@ -140,13 +144,14 @@ pub fn wrong(config: &Config, all: &Config, what: Wrong) -> Config {
             for application in &mut wrong.applications {
                 let timeout = application.period;
                 let field = application.field.get_or_insert(FieldIo {
-                    devices: FieldDevices::Tank(ELSEWHERE),
+                    devices: DEVICE_ELSEWHERE,
                     check_epoch: true,
                     on_failure: OnFailure::Hold,
                     timeout,
                     round_trip_max: timeout,
+                    certificates: None,
                 });
-                field.devices = FieldDevices::Tank(ELSEWHERE);
+                field.devices = DEVICE_ELSEWHERE;
             }
         }
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bumpless_pki::rustls::pki_types::UnixTime;
-use bumpless_pki::{Certificate, Item, RevocationList, told};
+use bumpless_pki::{Certificate, Item, RevocationList, Role, told};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -84,8 +84,15 @@ fn node_text(it: &Certificate, now: UnixTime) -> String {
     } else {
         ", but not for signatures"
     };
+    let addresses: Vec<_> = it.addresses.iter().map(ToString::to_string).collect();
+    let addresses = match addresses.is_empty() {
+        true => String::new(),
+        false => format!("\n  at       {}", addresses.join(", ")),
+    };
+    let role = it.role.as_ref();
+    let role = role.map_or_else(String::new, |role| format!("\n  role     {role}"));
     format!(
-        "certificate of {names}\n{}\n  for      {purposes}{signs}\n  key      {}",
+        "certificate of {names}{addresses}\n{}\n  for      {purposes}{signs}{role}\n  key      {}",
         origin_text(it, now),
         it.key_id()
     )
@@ -140,6 +147,8 @@ fn item_json(item: &Item, now: UnixTime) -> Value {
             "kind": "certificate",
             "authority": it.authority,
             "names": it.names,
+            "addresses": it.addresses,
+            "role": it.role.as_ref().map(Role::as_str),
             "may_issue": it.may_issue,
             "subject": it.subject,
             "issuer": it.issuer,

@@ -92,7 +92,7 @@ fn application(
             kinds::state_max(kind).saturating_add(overhead)
         }),
         kind,
-        field: kinds::field(reader, entry),
+        field: kinds::field(reader, entry, packets),
         security,
     }
 }

@@ -2,6 +2,7 @@
 
 use bumpless_base::Duration;
 
+use super::field_security;
 use super::programs;
 use super::timing::ms;
 use crate::file::ApplicationEntry;
@@ -11,6 +12,7 @@ use crate::model::{
 };
 use crate::reader::Reader;
 use crate::schema::{self, KindWord};
+use crate::security::Security;
 
 use KindWord::{Plc, Process, Synthetic as Stand, Wasm};
 
@@ -189,7 +191,11 @@ fn set_points(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Vec<SetPo
 const NEAR_DEVICE: Duration = Duration::from_micros(500);
 
 /// Inputs and outputs of the application; `Some(None)`: it has none and needs none.
-pub(crate) fn field(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Option<FieldIo>> {
+pub(crate) fn field(
+    reader: &mut Reader,
+    entry: &ApplicationEntry,
+    packets: Option<&Security>,
+) -> Option<Option<FieldIo>> {
     let place = &entry.fields.place;
     let Some(given) = &entry.field else {
         let needed = entry.fields.kind? == KindWord::QuadrupleTank && !place.has("field");
@@ -220,6 +226,7 @@ pub(crate) fn field(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Opt
         );
     }
     given.kind?;
+    let certificates = field_security::certificates(reader, (entry, given), packets);
     let devices = field_devices(reader, entry, given);
     Some(Some(FieldIo {
         devices: devices?,
@@ -229,6 +236,7 @@ pub(crate) fn field(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Opt
         round_trip_max: given
             .round_trip_max?
             .unwrap_or(NEAR_DEVICE.min(timeout? / 2)),
+        certificates: certificates?,
     }))
 }
 
@@ -243,6 +251,7 @@ fn field_devices(
             reader.wrong(&given.place, "device", "belongs to programs", right);
         }
         let address = given.address?;
+        let secured = field_security::of_tank(reader, given);
         if address.is_none() && !reader.incomplete {
             let right = "give the address of the process";
             reader.wrong(
@@ -252,7 +261,9 @@ fn field_devices(
                 right,
             );
         }
-        return address.map(FieldDevices::Tank);
+        return address
+            .and(secured?)
+            .map(|(address, security)| FieldDevices::Tank { address, security });
     }
     if given.place.has("address") {
         let right = "remove it, and write [[application.field.device]] for each device";
@@ -263,5 +274,6 @@ fn field_devices(
             right,
         );
     }
-    programs::field_devices(entry).map(FieldDevices::Program)
+    let secured = field_security::of_devices(reader, (entry, given));
+    programs::field_devices(entry, secured?).map(FieldDevices::Program)
 }

@@ -8,6 +8,7 @@ mod addresses;
 mod applications;
 mod capacity;
 mod draft;
+mod field_security;
 mod groups;
 mod hot_restart;
 mod kinds;

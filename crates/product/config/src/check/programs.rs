@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use bumpless_base::Duration;
 
+use super::field_security::Secured;
 use super::names::devices;
 use super::program_file;
 use super::timing::ms;
@@ -359,18 +360,22 @@ fn on_fault(reader: &mut Reader, entry: &ApplicationEntry) -> Option<OnProgramFa
     Some(OnProgramFault::Safe(values?))
 }
 
-/// The devices of a program.
-pub(crate) fn field_devices(entry: &ApplicationEntry) -> Option<Vec<FieldDevice>> {
+/// The devices of a program, each with its address and what protects the connection to it.
+pub(crate) fn field_devices(
+    entry: &ApplicationEntry,
+    secured: Vec<Secured>,
+) -> Option<Vec<FieldDevice>> {
     let register = |given: Option<u64>| given.map(u16::try_from).transpose().ok();
-    let device = |given: &schema::Device| {
+    let device = |(given, (address, security)): (&schema::Device, Secured)| {
         Some(FieldDevice {
             name: given.name.clone()?,
-            address: given.address?,
+            address,
             unit: u8::try_from(given.unit?).ok()?,
             required: given.required?,
+            security,
             epoch_register: register(given.epoch_register?)?,
             cycle_register: register(given.cycle_register?)?,
         })
     };
-    entry.devices.iter().map(device).collect()
+    entry.devices.iter().zip(secured).map(device).collect()
 }

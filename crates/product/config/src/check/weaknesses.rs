@@ -1,7 +1,8 @@
 //! What a configuration permits although it is weaker than it could be: which of it is so.
 
 use crate::model::{
-    Application, ApplicationKind, Config, FieldDevices, Group, Output, ReferenceKind, WireVersion,
+    Application, ApplicationKind, Config, FieldDevices, FieldIo, Group, Output, ReferenceKind,
+    WireVersion,
 };
 use crate::security::{Encryption, Security};
 use crate::weakness::{Weakness, WeaknessCode};
@@ -117,6 +118,18 @@ fn of_group(config: &Config, group: &Group, all: &mut Vec<Weakness>) {
 
 fn of_application(application: &Application, all: &mut Vec<Weakness>) {
     let subject = || format!("application {:?}", application.name);
+    let open = application.field.as_ref().map(FieldIo::open_places);
+    if let Some(open) = open.filter(|open| !open.is_empty()) {
+        all.push(weakness(
+            WeaknessCode::FieldOpen,
+            subject(),
+            &format!(
+                "its connection to {} is open, as Modbus TCP is: whoever can send to that network can read and write there",
+                open.join(", ")
+            ),
+            "write security = \"tls\" for devices that have Modbus/TCP Security, or keep that network apart",
+        ));
+    }
     if application.networks.len() == 1 {
         all.push(weakness(
             WeaknessCode::SingleNetwork,

@@ -1,10 +1,8 @@
 //! Sections on groups, applications and their inputs and outputs.
 
-use std::net::SocketAddr;
-
 use bumpless_base::Duration;
 
-use super::addresses::Address;
+use super::addresses::{DeviceAddress, DeviceAt, ServerName};
 use super::numbers::{Bytes, Millis, Positive, Real, RealPair, Whole};
 use super::section;
 use crate::model::{AfterHotRestart, Commit, Distribution, ENVELOPE_MAX, OnFailure};
@@ -273,6 +271,18 @@ section! {
 
 const FIELD_KIND: Choice<()> = Choice(&[("modbus", ())]);
 
+/// What protects the connection to a device, as the file names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldSecurityWord {
+    Open,
+    Tls,
+}
+
+pub(super) const FIELD_SECURITY_WORDS: Choice<FieldSecurityWord> = Choice(&[
+    ("open", FieldSecurityWord::Open),
+    ("tls", FieldSecurityWord::Tls),
+]);
+
 section! {
     /// Inputs and outputs of an application, over Modbus TCP. Every node of the group keeps a
     /// connection, the backup too, so that takeover costs no connect.
@@ -281,12 +291,27 @@ section! {
         /// Cost: none.
         /// Hazard: none.
         kind: () = "kind", "none", FIELD_KIND, default("\"modbus\"");
-        /// Quadruple tank: address and TCP port of the Modbus server, reachable from every node of the group. Programs
+        /// Quadruple tank: address of the Modbus server, and TCP port if it is not the usual one, reachable from every node of the group. Programs
         /// have `[[application.field.device]]`.
         /// Cost: one connection from each node.
         /// Hazard: reached through one of the pair's networks, that network's failure takes the
         /// outputs with it.
-        address: SocketAddr = "address", "IP address and port", Address, computed("must be given for quadruple_tank");
+        address: DeviceAt = "address", "IP address and port", DeviceAddress, computed("must be given for quadruple_tank");
+        /// What protects the connections to devices that do not say otherwise: `open`, nothing, as Modbus TCP is; `tls`,
+        /// Modbus/TCP Security: node and device show each other certificates, and what they say is enciphered.
+        /// Cost: a handshake for each connection, in a thread of its own; some microseconds of processor time in each request.
+        /// Hazard: `open`, whoever can send to a device can write its outputs, and whoever is in between can change what is read.
+        security: FieldSecurityWord = "security", "none", FIELD_SECURITY_WORDS, default("\"open\"");
+        /// Quadruple tank with `tls`: the name in the device's certificate. `NAME.field` is the device NAME of the node's own
+        /// site, as `bumpless pki issue NAME.field` makes it.
+        /// Cost: none.
+        /// Hazard: none.
+        server_name: String = "server_name", "name or IP address", ServerName, computed("the IP address of address");
+        /// With `tls`: a folder with the certificates of nodes, each in a folder called NODE.PAIR as `bumpless pki issue` makes
+        /// it; a node shows its own to devices, and believes those of the authorities in there. Local: not compared between nodes.
+        /// Cost: none.
+        /// Hazard: certificates end. A connection goes on; none is made any more.
+        certificates: String = "certificates", "path", FILE, computed("that of [security]");
         /// Whether the device compares the epoch that each write carries, and rejects a write of an
         /// older one. Of several devices, of those whose outputs are in a `block`.
         /// Cost: none.

@@ -12,9 +12,9 @@ mod pair;
 mod programs;
 mod security;
 
-pub(crate) use addresses::{Address, unusable};
+pub(crate) use addresses::{Address, DeviceAt, unusable};
 pub(crate) use controllers::{Application, FieldIo, Group, SetPoint};
-pub(crate) use controllers::{FaultWord, KindWord, PersistWord};
+pub(crate) use controllers::{FaultWord, FieldSecurityWord, KindWord, PersistWord};
 pub use numbers::Whole;
 pub(crate) use pair::{
     Network, Node, Pair, PlanSettings, Realtime, Reception, Reference, ReferenceWord, Timing,

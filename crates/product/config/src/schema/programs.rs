@@ -1,8 +1,7 @@
 //! Sections on the programs of users: what they read, what they write, and the devices where that is.
 
-use std::net::SocketAddr;
-
-use super::addresses::Address;
+use super::addresses::{DeviceAddress, DeviceAt, ServerName};
+use super::controllers::{FIELD_SECURITY_WORDS, FieldSecurityWord};
 use super::numbers::{Real, Whole};
 use super::section;
 use crate::model::{Order, ValueType};
@@ -159,10 +158,19 @@ section! {
         /// Cost: none.
         /// Hazard: none.
         name: String = "name", "none", Name, required;
-        /// Address and TCP port of the Modbus server, reachable from every node of the group.
+        /// Address of the Modbus server, and TCP port if it is not the usual one, reachable from every node of the group.
         /// Cost: one connection from each node.
         /// Hazard: reached through one of the pair's networks, that network's failure takes it along.
-        address: SocketAddr = "address", "IP address and port", Address, required;
+        address: DeviceAt = "address", "IP address and port", DeviceAddress, required;
+        /// What protects the connection to it, as in `[application.field]`.
+        /// Cost: as there.
+        /// Hazard: as there.
+        security: FieldSecurityWord = "security", "none", FIELD_SECURITY_WORDS, computed("that of [application.field]");
+        /// With `tls`: the name in its certificate. `NAME.field` is the device NAME of the node's own site, as `bumpless pki
+        /// issue NAME.field` makes it.
+        /// Cost: none.
+        /// Hazard: none.
+        server_name: String = "server_name", "name or IP address", ServerName, computed("the IP address of address");
         /// Unit identifier; 255 for a device that is addressed by its IP address alone.
         /// Cost: none.
         /// Hazard: behind a gateway another unit's registers.

@@ -1,13 +1,17 @@
 //! One Modbus TCP connection that comes and goes, driven by calls with a deadline. It needs a runtime around it.
 
+use super::link::{Link, dial};
+use super::refused::{FieldNote, Own};
+use super::secure_dialer::{HANDSHAKE, NotDialled, SecureDialer};
 use crate::{FieldErrorKind, TimeSource};
 use bumpless_base::{Duration, Instant};
+use bumpless_pki::DeviceName;
 use std::io;
 use std::net::SocketAddr;
-use tokio::net::TcpStream;
+use std::sync::Arc;
 use tokio::task::JoinHandle;
 use tokio_modbus::client::{Client as _, Context, tcp};
-use tokio_modbus::{Error as ModbusError, Request, Response, Slave};
+use tokio_modbus::{Error as ModbusError, ExceptionCode, Request, Response, Slave};
 
 /// How often a call has the runtime look at its sockets for a device that it does not wait for.
 const LOOKS: usize = 4;
@@ -17,8 +21,24 @@ enum State {
     /// No attempt before this instant; what ended the last one.
     Waiting(Instant, FieldErrorKind),
     /// An attempt is under way. It goes on whenever the runtime runs, in any later call.
-    Connecting(JoinHandle<io::Result<Context>>),
+    Connecting(JoinHandle<Result<Up, NotDialled>>),
     Connected(Context),
+}
+
+/// A connection that has come up, and what this node shows on it.
+struct Up(Context, Option<Own>);
+
+/// By TLS, with whom.
+#[derive(Clone, Debug)]
+pub(super) struct SecureWay {
+    pub(super) dialer: SecureDialer,
+    /// What the device's certificate must say.
+    pub(super) name: Arc<DeviceName>,
+    /// What messages call the device.
+    pub(super) device: Arc<str>,
+    /// A connection counts as up when this has been answered: with TLS 1.3 the device judges this node's certificate after the
+    /// node's handshake is complete, for longer perhaps than a call waits.
+    pub(super) greeting: Request<'static>,
 }
 
 /// Where a connection leads, and how it comes up.
@@ -33,6 +53,8 @@ pub(super) struct Way {
     /// Once the device has not answered in time, no call waits for it any more: a connection counts as up when this
     /// request has been answered on it, beside the calls.
     pub(super) probe: Option<Request<'static>>,
+    /// Modbus/TCP Security; `None`: open.
+    pub(super) secure: Option<SecureWay>,
 }
 
 pub(super) struct Connection<T> {
@@ -42,6 +64,10 @@ pub(super) struct Connection<T> {
     wait: Duration,
     /// It did not come up, or did not answer, in the time of a call.
     suspect: bool,
+    /// What this node shows in TLS.
+    own: Option<Own>,
+    /// It was told that the device refuses something, or is refused.
+    told: bool,
     state: State,
 }
 
@@ -54,6 +80,8 @@ impl<T: TimeSource> Connection<T> {
             wait_min,
             wait: wait_min,
             suspect: false,
+            own: None,
+            told: false,
             state: State::Waiting(Instant::ZERO, NOT_CONNECTED),
         }
     }
@@ -78,10 +106,16 @@ impl<T: TimeSource> Connection<T> {
         match answer {
             Ok(Ok(Ok(response))) => {
                 self.wait = self.wait_min;
+                self.tell_well();
                 Ok(response)
             }
             Ok(Ok(Err(exception))) => {
                 self.wait = self.wait_min;
+                if exception == ExceptionCode::IllegalFunction
+                    && let Some(words) = self.own.as_ref().map(Own::without_right)
+                {
+                    self.tell(words);
+                }
                 Err(FieldErrorKind::Exception(exception.into()))
             }
             Ok(Err(ModbusError::Protocol(_))) => Err(self.distrust()),
@@ -100,7 +134,33 @@ impl<T: TimeSource> Connection<T> {
         FieldErrorKind::Malformed
     }
 
+    /// Says why TLS fails, or what it shows, once until it is well again.
+    fn tell(&mut self, words: String) {
+        let Some(secure) = self.way.secure.as_ref().filter(|_| !self.told) else {
+            return;
+        };
+        self.told = true;
+        secure.dialer.tell(FieldNote {
+            device: secure.device.to_string(),
+            refused: Some(words),
+        });
+    }
+
+    fn tell_well(&mut self) {
+        if let Some(secure) = self.way.secure.as_ref().filter(|_| self.told) {
+            self.told = false;
+            secure.dialer.tell(FieldNote {
+                device: secure.device.to_string(),
+                refused: None,
+            });
+        }
+    }
+
     fn broken(&mut self, error: &io::Error) -> FieldErrorKind {
+        if let Some(words) = self.own.as_ref().and_then(|own| own.words(error)) {
+            self.tell(words);
+            return self.give_up(FieldErrorKind::Refused);
+        }
         if error.kind() == io::ErrorKind::InvalidData {
             return self.distrust();
         }
@@ -139,6 +199,8 @@ impl<T: TimeSource> Connection<T> {
                 return Err(cause);
             }
             let probe = self.way.probe.clone().filter(|_| self.suspect);
+            let secure = self.way.secure.as_ref();
+            let probe = probe.or_else(|| secure.map(|secure| secure.greeting.clone()));
             let attempt = open(self.way.clone(), probe);
             self.state = State::Connecting(tokio::spawn(attempt));
         }
@@ -162,14 +224,19 @@ impl<T: TimeSource> Connection<T> {
                 self.suspect = true;
                 Err(FieldErrorKind::NotConnected(io::ErrorKind::TimedOut))
             }
-            Ok(Ok(Ok(context))) => {
+            Ok(Ok(Ok(Up(context, own)))) => {
                 self.suspect = false;
+                self.own = own;
                 self.state = State::Connected(context);
                 Ok(())
             }
             Ok(failed) => {
                 let cause = match failed {
-                    Ok(Err(error)) => cause_of(&error),
+                    Ok(Err(NotDialled::System(error))) => cause_of(&error),
+                    Ok(Err(NotDialled::Refused(words))) => {
+                        self.tell(words);
+                        FieldErrorKind::Refused
+                    }
                     _ => FieldErrorKind::NotConnected(io::ErrorKind::Other),
                 };
                 Err(self.give_up(cause))
@@ -204,28 +271,41 @@ fn time_left(
 }
 
 /// Comes up within the time for that, an answer to `probe` included.
-async fn open(way: Way, probe: Option<Request<'static>>) -> io::Result<Context> {
-    let timeout = way.connect_timeout.to_std();
+async fn open(way: Way, probe: Option<Request<'static>>) -> Result<Up, NotDialled> {
+    let handshake = way.secure.as_ref().map_or(Duration::ZERO, |_| HANDSHAKE);
+    let timeout = (way.connect_timeout + handshake).to_std();
     let attempt = tokio::time::timeout(timeout, async {
-        let mut context = tcp::attach_slave(dial(way.address).await?, Slave(way.unit));
+        let (link, own) = link(&way).await?;
+        let mut context = tcp::attach_slave(link, Slave(way.unit));
         if let Some(probe) = probe {
             // An exception is an answer, too.
-            let answered = context.call(probe).await;
-            answered.map(drop).map_err(io::Error::other)?;
+            match context.call(probe).await {
+                Err(ModbusError::Transport(error)) => {
+                    let words = own.as_ref().and_then(|own| own.words(&error));
+                    return Err(words.map_or(NotDialled::System(error), NotDialled::Refused));
+                }
+                answered => {
+                    let answered = answered.map(drop).map_err(io::Error::other);
+                    answered.map_err(NotDialled::System)?;
+                }
+            }
         }
-        Ok(context)
+        Ok(Up(context, own))
     });
     let opened = attempt.await;
-    opened.map_err(|_elapsed| io::Error::from(io::ErrorKind::TimedOut))?
+    opened.map_err(|_elapsed| NotDialled::System(io::ErrorKind::TimedOut.into()))?
 }
 
-async fn dial(address: SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect(address).await?;
-    stream.set_nodelay(true)?;
-    // Closing takes back what was not delivered. Else the kernel would go on sending a request that
-    // was given up, and a mended network would bring an output of long ago.
-    stream.set_zero_linger()?;
-    Ok(stream)
+/// A connection to the device, and what this node shows on it.
+async fn link(way: &Way) -> Result<(Link, Option<Own>), NotDialled> {
+    let Some(secure) = &way.secure else {
+        let stream = dial(way.address).await.map_err(NotDialled::System)?;
+        return Ok((Link::Open(stream), None));
+    };
+    let dialled = secure.dialer.dial(way.address, Arc::clone(&secure.name));
+    let (mut link, own) = dialled.await?;
+    link.attach().map_err(NotDialled::System)?;
+    Ok((Link::Secure(Box::new(link)), Some(own)))
 }
 
 #[cfg(test)]

@@ -10,15 +10,17 @@ mod tests;
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
 use bumpless_base::{Epoch, Instant};
-use bumpless_config::{FieldDevice, Input, Output};
+use bumpless_config::{DeviceSecurity, FieldDevice, Input, Output};
+use bumpless_pki::DeviceName;
 use tokio::runtime::Runtime;
 
-use super::runtime;
+use super::{SecureDialer, runtime};
 use crate::{FieldError, FieldErrorKind, FieldIo, FieldSample, OutputStamp, TimeSource};
 use device::Device;
 
@@ -34,31 +36,45 @@ pub struct ModbusDevices<T> {
 
 impl<T: TimeSource + Clone> ModbusDevices<T> {
     /// These devices, which are connected to on first use. With `check_epoch`, those that have their outputs in a block
-    /// compare the epoch.
+    /// compare the epoch. Those that the configuration has secure are connected to by `dialer`.
     ///
     /// # Errors
-    /// The system gives no event queue.
+    /// The system gives no event queue, or a secure device has no name, or there is no dialer for it.
     pub fn new(
         devices: &[FieldDevice],
         (inputs, outputs): (&[Input], &[Output]),
         check_epoch: bool,
+        dialer: Option<&SecureDialer>,
         clock: T,
     ) -> io::Result<Self> {
         let device = |(at, settings): (usize, &FieldDevice)| {
-            Device::new(
+            let secure = settings.security.as_ref();
+            let secure = secure.map(|it| by_tls(it, settings.address, dialer));
+            Ok(Device::new(
                 (at, settings),
                 (inputs, outputs),
                 check_epoch,
+                secure.transpose()?,
                 clock.clone(),
-            )
+            ))
         };
         Ok(Self {
             runtime: runtime()?,
-            devices: devices.iter().enumerate().map(device).collect(),
+            devices: { devices.iter().enumerate().map(device) }.collect::<io::Result<_>>()?,
             inputs: vec![0.0; inputs.len()],
             reads: 0,
         })
     }
+}
+
+/// How a device with this `security` is connected to.
+fn by_tls(
+    security: &DeviceSecurity,
+    address: SocketAddr,
+    dialer: Option<&SecureDialer>,
+) -> io::Result<(SecureDialer, DeviceName)> {
+    let dialer = dialer.ok_or_else(|| io::Error::other("no certificates for a secure device"))?;
+    Ok((dialer.clone(), dialer.name_of(security, address)?))
 }
 
 impl<T: TimeSource> ModbusDevices<T> {

@@ -1,6 +1,8 @@
 //! The client against servers that misbehave, on loopback. What a server does is scripted; how
 //! long things take decides nothing except that a silent server runs a call into its deadline.
 
+mod secure;
+
 use super::*;
 use bumpless_base::NodeId;
 use std::io::{Read, Write};

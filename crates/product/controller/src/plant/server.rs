@@ -2,6 +2,7 @@
 
 use super::PlantError;
 use super::PlantOptions;
+use super::door::{Door, Entry, Guest, Right};
 use super::log::{Line, Log, Rejection};
 use crate::modbus::registers::{
     OUTPUT_BLOCK, STAMP_REGISTERS, get_output_block, put_f32, put_u32, put_u64,
@@ -11,8 +12,11 @@ use crate::{OutputStamp, TimeSource};
 use bumpless_base::{Instant, Random};
 use std::future::{Ready, ready};
 use std::io;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_modbus::server::Service;
 use tokio_modbus::server::tcp::Server;
@@ -245,13 +249,17 @@ fn gaussian(random: &mut Random) -> f64 {
 }
 
 /// One client's connection; counted while it lives.
-struct Session(Arc<Bench>);
+struct Session {
+    bench: Arc<Bench>,
+    /// By TLS, with whom.
+    guest: Option<Arc<Guest>>,
+}
 
 impl Session {
-    fn open(bench: Arc<Bench>) -> Option<Self> {
+    fn open(bench: Arc<Bench>, guest: Option<Arc<Guest>>) -> Option<Self> {
         let count = &bench.connections;
         if count.fetch_add(1, Ordering::Relaxed) < CONNECTIONS_MAX {
-            return Some(Self(bench));
+            return Some(Self { bench, guest });
         }
         count.fetch_sub(1, Ordering::Relaxed);
         None
@@ -260,7 +268,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+        self.bench.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -272,23 +280,98 @@ impl Service for Session {
 
     fn call(&self, request: Self::Request) -> Self::Future {
         ready(match request {
-            Request::ReadInputRegisters(first, count) => self.0.read(first, count),
-            Request::WriteMultipleRegisters(first, registers) => self.0.write(first, &registers),
+            Request::ReadInputRegisters(first, count) => self
+                .permit(|right| right.read, "read")
+                .and_then(|()| self.bench.read(first, count)),
+            Request::WriteMultipleRegisters(first, registers) => self
+                .permit(|right| right.write, "write")
+                .and_then(|()| self.bench.write(first, &registers)),
             _ => Err(ExceptionCode::IllegalFunction),
         })
     }
 }
 
+impl Session {
+    /// Refuses what the client's role has no right to, with the exception that Modbus/TCP Security has for it.
+    fn permit(&self, of: impl Fn(Right) -> bool, what: &str) -> Result<(), ExceptionCode> {
+        match &self.guest {
+            Some(guest) if !of(guest.right()) => {
+                guest.note_without_right(what);
+                Err(ExceptionCode::IllegalFunction)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What carries a client's requests.
+enum Way {
+    Open(TcpStream),
+    Secure(Entry),
+}
+
+impl AsyncRead for Way {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Open(stream) => Pin::new(stream).poll_read(context, into),
+            Self::Secure(entry) => Pin::new(entry).poll_read(context, into),
+        }
+    }
+}
+
+impl AsyncWrite for Way {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Open(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Secure(entry) => Pin::new(entry).poll_write(context, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Open(stream) => Pin::new(stream).poll_flush(context),
+            Self::Secure(entry) => Pin::new(entry).poll_flush(context),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Open(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Secure(entry) => Pin::new(entry).poll_shutdown(context),
+        }
+    }
+}
+
 /// Accepts connections until the listening socket breaks.
-pub(super) async fn serve(listener: TcpListener, bench: Arc<Bench>) -> io::Result<()> {
+pub(super) async fn serve(
+    listener: TcpListener,
+    bench: Arc<Bench>,
+    door: Option<Arc<Door>>,
+) -> io::Result<()> {
     let server = Server::new(listener);
-    let on_connected = |stream: TcpStream, _| {
-        let bench = bench.clone();
+    let on_connected = |stream: TcpStream, from| {
+        let (bench, door) = (bench.clone(), door.clone());
         async move {
             if stream.set_nodelay(true).is_err() {
                 return Ok(None);
             }
-            Ok(Session::open(bench).map(|session| (session, stream)))
+            let Some(door) = door else {
+                let session = Session::open(bench, None);
+                return Ok(session.map(|session| (session, Way::Open(stream))));
+            };
+            let entered = door.open(stream, from).and_then(|entry| {
+                let session = Session::open(bench, Some(entry.guest()))?;
+                Some((session, Way::Secure(entry)))
+            });
+            Ok(entered)
         }
     };
     // A connection that breaks is the client's affair.

@@ -14,6 +14,7 @@ use super::follow_up::{FollowUp, Reporter};
 use super::tuning::TuningSlots;
 use crate::counter_board::CounterBoard;
 use crate::executor::{ChannelReplication, GroupOutputGate, ThreadClock, Threads};
+use crate::field_identity::FieldIdentity;
 use crate::log::EventSink;
 use crate::program::{executor_settings, open_field};
 use crate::realtime::prepare_executor_thread;
@@ -46,14 +47,14 @@ pub struct ApplicationThread {
 }
 
 impl ApplicationThread {
-    /// Starts the thread of `application`; `priority` is the data plane's.
+    /// Starts the thread of `application`; `own` is what it shows to field devices, `priority` the data plane's.
     pub fn start(
         self,
         settings: &config::Application,
-        application: Box<dyn Application>,
+        (application, own): (Box<dyn Application>, &FieldIdentity),
         priority: Option<u8>,
     ) -> io::Result<thread::JoinHandle<()>> {
-        let field = open_field(settings)?;
+        let field = open_field(settings, own)?;
         let executor = executor_settings(settings, self.node);
         let name = format!("app {}", settings.name);
         thread::Builder::new()

@@ -10,6 +10,7 @@ use bumpless_controller::{
 };
 
 use crate::executor::{ChannelReplication, Threads};
+use crate::field_identity::FieldIdentity;
 use crate::program::{build_at, executor_settings, open_field};
 
 /// Other settings for an application that runs.
@@ -26,19 +27,19 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// With what `settings` describe, on `node`; `priority` is the data plane's.
+    /// With what `settings` describe, on `node`, which is `own` to field devices; `priority` is the data plane's.
     ///
     /// # Errors
     /// What the system says of its field I/O.
     pub fn new(
         settings: &config::Application,
-        node: NodeId,
+        (node, own): (NodeId, &FieldIdentity),
         priority: Option<u8>,
     ) -> io::Result<Self> {
         Ok(Self {
             settings: executor_settings(settings, node),
             application: build_at(settings, priority)?,
-            field: open_field(settings)?,
+            field: open_field(settings, own)?,
             hot_restart: settings.hot_restart,
             persist: settings.persist,
             result: Ok(()),

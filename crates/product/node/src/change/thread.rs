@@ -182,9 +182,11 @@ impl ChangeThread {
         }
     }
 
-    /// `next`, if the keys are here with which its states are sealed.
+    /// `next`, if the keys are here with which its states are sealed, and the certificates for its field devices.
     fn with_keys(&self, next: Config) -> Result<Config, String> {
         let problems = state_security::key_problems(&next, &self.tools.keys_folder);
+        let field = self.tools.running.field().check(&next);
+        field.map_err(|error| error.to_string())?;
         match problems.is_empty() {
             true => Ok(next),
             false => Err(key_file::told(&problems)),

@@ -10,6 +10,7 @@ use rustls::crypto::ring;
 use rustls_pki_types::{CertificateDer, UnixTime};
 use std::sync::Arc;
 
+use super::wanted::Wanted;
 use super::{Authority, ISSUED, REVOKED, sign};
 use crate::certificate::Certificate;
 use crate::identity::IdentityPaths;
@@ -31,19 +32,21 @@ pub struct Issued {
 }
 
 impl Authority {
-    /// Issues a certificate with a new key for `name`, and makes the folder `out` with all that the node needs: its
+    /// Issues a certificate with a new key, and makes the folder `out` with all that the node needs: its
     /// certificate and key, the authority's certificate and what it has revoked.
     ///
     /// # Errors
     /// A name of another site, a lifetime beyond that of the authority, or a folder that cannot be made or is there
     /// already. No folder is made then.
-    pub fn issue(
+    pub fn issue<'a>(
         &self,
-        name: &NodeName,
+        wanted: impl Into<Wanted<'a>>,
         lifetime: Duration,
         now: UnixTime,
         out: &Path,
     ) -> Result<Issued, Problem> {
+        let wanted = wanted.into();
+        let name = wanted.name;
         let here = |cause: Cause| Problem::at(&self.folder, cause);
         let _lock = self.lock()?;
         let validity = self.within(lifetime, now).map_err(here)?;
@@ -55,7 +58,7 @@ impl Authority {
         let key = sign::new_key().map_err(here)?;
         let (serial, told) = sign::serial().map_err(here)?;
         let issuer = sign::issuer(&self.site, &self.called, &self.key);
-        let params = sign::node(name, serial, validity).map_err(here)?;
+        let params = sign::node(wanted, serial, validity).map_err(here)?;
         let made = params.signed_by(&*key, &issuer);
         let made = made.map_err(sign::failed).map_err(here)?;
         let ends = self.check(made.der(), name, now).map_err(here)?;

@@ -8,18 +8,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bumpless_net_linux::random;
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, DnType,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CustomExtension, DnType,
     ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, Issuer, KeyIdMethod, KeyPair, KeyUsagePurpose,
     NameConstraints, PKCS_ECDSA_P256_SHA256, RevokedCertParams, SanType, SerialNumber,
 };
 use rustls_pki_types::UnixTime;
 use zeroize::Zeroizing;
 
+use super::wanted::Wanted;
 use crate::certificate::hex;
 use crate::list::Entry;
-use crate::name::NodeName;
 use crate::pem;
 use crate::problem::Cause;
+use crate::role::ROLE_ARCS;
 
 /// How much earlier than it is made a certificate begins: the clocks of the computers that use it may be behind.
 const EARLIER: Duration = Duration::from_secs(3600);
@@ -85,7 +86,11 @@ pub fn issuer<'a>(site: &str, called: &str, key: &'a KeyPair) -> Issuer<'static,
 
 /// A node's certificate.
 pub fn node(
-    name: &NodeName,
+    Wanted {
+        name,
+        role,
+        addresses,
+    }: Wanted<'_>,
     serial: SerialNumber,
     (begins, ends): Validity,
 ) -> Result<CertificateParams, Cause> {
@@ -97,6 +102,14 @@ pub fn node(
         .push(DnType::CommonName, name.node());
     let dns = name.as_str().try_into().map_err(failed)?;
     params.subject_alt_names = vec![SanType::DnsName(dns)];
+    let addresses = addresses.iter().copied().map(SanType::IpAddress);
+    params.subject_alt_names.extend(addresses);
+    if let Some(role) = role {
+        let encoded = role.encoded();
+        let encoded = encoded.ok_or_else(|| Cause::NotSigned(format!("role {role}")))?;
+        let extension = CustomExtension::from_oid_content(&ROLE_ARCS, encoded);
+        params.custom_extensions.push(extension);
+    }
     params.serial_number = Some(serial);
     params.not_before = begins.into();
     params.not_after = ends.into();

@@ -44,6 +44,13 @@ pub fn controller(steps: &[(f64, [f64; 2])]) -> QuadrupleTankParameters {
 /// Real-time priority of everything that has deadlines, where it is permitted.
 pub const PRIORITY: u8 = 20;
 
+/// What the field device is called in its certificate.
+pub const DEVICE: &str = "plant.field";
+/// The role of everybody who may write its outputs.
+pub const ROLE: &str = "controller";
+/// What protects the connections to it.
+pub const FIELD_SECURITY: &str = "security = \"tls\"\nserver_name = \"plant.field\"\n";
+
 /// What the witness of `network` is called.
 pub fn witness(network: &str) -> String {
     format!("witness-{network}")
@@ -52,7 +59,8 @@ pub fn witness(network: &str) -> String {
 /// Everybody of the pair who has a certificate, as authorities name them.
 pub fn everybody() -> impl Iterator<Item = String> {
     let nodes = NODES.iter().map(|node| format!("{node}.{PAIR}"));
-    nodes.chain(NETWORKS.iter().map(|network| witness(network) + ".witness"))
+    let witnesses = NETWORKS.iter().map(|network| witness(network) + ".witness");
+    nodes.chain(witnesses).chain([DEVICE.to_owned()])
 }
 
 /// The file with this application, with control sockets in `directory`.
@@ -95,8 +103,8 @@ pub fn text(directory: &Path, addresses: &Addresses, application: &str) -> Strin
     file
 }
 
-/// The application that controls the tanks at `plant`.
-pub fn tank_text(plant: SocketAddr, tank: &QuadrupleTankParameters) -> String {
+/// The application that controls the tanks at `plant`; `more` are further lines of its field.
+pub fn tank_text(plant: SocketAddr, tank: &QuadrupleTankParameters, more: &str) -> String {
     let mut file = String::new();
     let _ = write!(
         file,
@@ -104,7 +112,7 @@ pub fn tank_text(plant: SocketAddr, tank: &QuadrupleTankParameters) -> String {
          channel = 1\nperiod_ms = {PERIOD_MS}\ncommit = \"before_output\"\n\
          time_scale = {TIME_SCALE:.1}\n\n\
          [application.field]\nkind = \"modbus\"\naddress = \"{}\"\ncheck_epoch = true\n\
-         timeout_ms = 4\n",
+         timeout_ms = 4\n{more}",
         plant
     );
     let first = SetPointStep {

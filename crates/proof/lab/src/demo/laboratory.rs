@@ -13,13 +13,15 @@ use bumpless_controller::QuadrupleTankParameters;
 use bumpless_net_linux::Clock;
 use bumpless_node::control::{self, Request};
 use bumpless_pki::rustls::pki_types::UnixTime;
-use bumpless_pki::{Authority, Problem};
+use bumpless_pki::{Authority, Problem, Role, Wanted};
 use serde_json::Value;
 
 pub use self::watch::Waiter;
 use super::DemoError;
 use super::addresses::Addresses;
-use super::configuration::{self, GROUP, NETWORKS, NODES, PAIR, PRIORITY};
+use super::configuration::{
+    self, DEVICE, FIELD_SECURITY, GROUP, NETWORKS, NODES, PAIR, PRIORITY, ROLE,
+};
 use super::follow::Follower;
 use super::meter::Meter;
 use super::processes::Process;
@@ -52,20 +54,21 @@ impl Load<'_> {
     /// What stands of it in the configuration.
     fn text(self, addresses: &Addresses) -> String {
         match self {
-            Self::Tank(tank) => configuration::tank_text(addresses.plant, tank),
+            Self::Tank(tank) => configuration::tank_text(addresses.plant, tank, FIELD_SECURITY),
             Self::Program(shown) => program::text(shown, GROUP, addresses.plant),
         }
     }
 
-    /// Arguments of the process of its field device, which listens on `listen` and writes `log`.
-    fn field(self, listen: String, log: String) -> Vec<String> {
+    /// Arguments of the process of its field device, which listens on `listen`, has `certificates` and writes `log`.
+    fn field(self, listen: String, certificates: String, log: String) -> Vec<String> {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         let mut arguments = match self {
             Self::Tank(_) => words("plant --check-epoch"),
             Self::Program(_) => words("demo-device"),
         };
         arguments.extend(["--listen".into(), listen, "--log".into(), log]);
-        arguments.extend(words(&format!("--priority {PRIORITY}")));
+        arguments.extend(words(&format!("--priority {PRIORITY} --may-write {ROLE}")));
+        arguments.extend(["--certificates".into(), certificates]);
         match self {
             Self::Tank(_) => {
                 arguments.extend(words(&format!(
@@ -130,12 +133,23 @@ pub fn now_ns() -> u64 {
 fn issue(directory: &Path) -> Result<(), Problem> {
     let (folder, now) = (directory.join("authority"), UnixTime::now());
     let authority = Authority::create(&folder, SITE, CERTIFICATES_LAST, now)?;
+    let role = Role::new(ROLE).ok();
     for text in configuration::everybody() {
         let name = authority.name(&text).map_err(|name| Problem {
             path: folder.clone(),
             cause: name.into(),
         })?;
-        authority.issue(&name, CERTIFICATES_LAST, now, &directory.join(name.short()))?;
+        let wanted = Wanted {
+            name: &name,
+            role: role.as_ref().filter(|_| name.pair() == PAIR),
+            addresses: &[],
+        };
+        authority.issue(
+            wanted,
+            CERTIFICATES_LAST,
+            now,
+            &directory.join(name.short()),
+        )?;
     }
     Ok(())
 }
@@ -197,7 +211,8 @@ impl Laboratory {
             self.witnesses.push(process);
         }
         let log = self.plant_log().display().to_string();
-        let arguments = load.field(addresses.plant.to_string(), log);
+        let certificates = self.directory.join(DEVICE).display().to_string();
+        let arguments = load.field(addresses.plant.to_string(), certificates, log);
         let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
         self.started_ns = now_ns();
         self.plant = Some(self.process("plant", &arguments)?);

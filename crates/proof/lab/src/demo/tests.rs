@@ -41,7 +41,7 @@ fn the_configuration_of_the_demonstration_is_accepted() {
     let text = configuration::text(
         Path::new("/tmp/demo"),
         &addresses,
-        &configuration::tank_text(addresses.plant, &tank),
+        &configuration::tank_text(addresses.plant, &tank, configuration::FIELD_SECURITY),
     );
     let config = bumpless_config::Config::parse(&text, "pair.toml")
         .unwrap_or_else(|problems| panic!("{text}\n{problems:#?}"));

@@ -16,7 +16,7 @@ pub fn right(directory: &Path) -> String {
 fn plain(directory: &Path) -> String {
     let tank = configuration::controller(&[]);
     let addresses = Hosts::addresses();
-    let application = configuration::tank_text(addresses.plant, &tank);
+    let application = configuration::tank_text(addresses.plant, &tank, "");
     configuration::text(directory, &addresses, &application)
 }
 

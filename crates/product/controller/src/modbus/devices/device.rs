@@ -4,9 +4,11 @@ use std::sync::Arc;
 
 use bumpless_base::{Duration, Epoch, Instant};
 use bumpless_config::{FieldDevice, Input, Output};
+use bumpless_pki::DeviceName;
 use tokio_modbus::{ExceptionCode, Request, Response};
 
-use super::super::connection::{Connection, Way};
+use super::super::SecureDialer;
+use super::super::connection::{Connection, SecureWay, Way};
 use super::super::registers::{OUTPUT_BLOCK, put_output_block};
 use super::super::requests::{Run, Told, reads, writes};
 use crate::{FieldErrorKind, OutputStamp, TimeSource};
@@ -46,8 +48,10 @@ impl<T: TimeSource> Device<T> {
         (at, settings): (usize, &FieldDevice),
         (inputs, outputs): (&[Input], &[Output]),
         check_epoch: bool,
+        secure: Option<(SecureDialer, DeviceName)>,
         clock: T,
     ) -> Self {
+        let place: Arc<str> = format!("{} ({})", settings.name, settings.address).into();
         let told = match check_epoch {
             true => (settings.epoch_register, settings.cycle_register),
             // Such a device may keep anything at the place where others keep the epoch.
@@ -67,19 +71,26 @@ impl<T: TimeSource> Device<T> {
         let asks = |(number, input): (usize, &Input)| {
             (input.device == at && input.point.is_none()).then_some(number)
         };
+        // A device that is only written is tried by a read all the same: an exception is an answer.
+        let probe = reads.first().map_or_else(
+            || Request::ReadHoldingRegisters(0, 1),
+            |read| read.run.read(),
+        );
         let way = Way {
             address: settings.address,
             unit: settings.unit,
             connect_timeout: CONNECT_TIMEOUT,
             reconnect_max: RECONNECT_MAX,
-            // A device that is only written is tried by a read all the same: an exception is an answer.
-            probe: Some(reads.first().map_or_else(
-                || Request::ReadHoldingRegisters(0, 1),
-                |read| read.run.read(),
-            )),
+            probe: Some(probe.clone()),
+            secure: secure.map(|(dialer, name)| SecureWay {
+                dialer,
+                name: Arc::new(name),
+                device: Arc::clone(&place),
+                greeting: probe,
+            }),
         };
         Self {
-            place: format!("{} ({})", settings.name, settings.address).into(),
+            place,
             required: settings.required,
             connection: Connection::new(way, clock),
             reads,

@@ -151,6 +151,7 @@ fn settings(name: &str, address: SocketAddr) -> FieldDevice {
         required: true,
         epoch_register: None,
         cycle_register: None,
+        security: None,
     }
 }
 
@@ -193,7 +194,13 @@ fn output(device: usize, area: Area, register: u16, value: ValueType) -> Output 
 type Field = ModbusDevices<fn() -> Instant>;
 
 fn field(devices: &[FieldDevice], inputs: &[Input], outputs: &[Output]) -> Field {
-    let field = ModbusDevices::new(devices, (inputs, outputs), true, clock as fn() -> Instant);
+    let field = ModbusDevices::new(
+        devices,
+        (inputs, outputs),
+        true,
+        None,
+        clock as fn() -> Instant,
+    );
     field.unwrap()
 }
 

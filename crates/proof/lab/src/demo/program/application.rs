@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use bumpless_host::subject::HostKind;
 
+use super::super::configuration::FIELD_SECURITY;
 use super::Shown;
 use super::device::{CYCLE, EPOCH, INPUTS, REGISTERS};
 
@@ -57,7 +58,7 @@ pub fn text(shown: &Shown, group: &str, device: SocketAddr) -> String {
         text,
         "\n[application.field]\ncheck_epoch = true\ntimeout_ms = {:.1}\n\n\
          [[application.field.device]]\nname = \"device\"\naddress = \"{device}\"\n\
-         epoch_register = {EPOCH}\ncycle_register = {CYCLE}\n",
+         {FIELD_SECURITY}epoch_register = {EPOCH}\ncycle_register = {CYCLE}\n",
         period_ms * 0.4
     );
     for input in 0..shape.inputs {

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use bumpless_controller::OutputStamp;
 use bumpless_controller::plant::log::Line;
-use bumpless_controller::plant::{Plant, PlantError, PlantOptions, Simulated};
+use bumpless_controller::plant::{DoorSettings, Plant, PlantError, PlantOptions, Simulated};
 use bumpless_host::kit::Inputs;
 use bumpless_net_linux::Clock;
 
@@ -38,11 +38,15 @@ pub struct DeviceOptions {
     pub outputs: usize,
 }
 
-/// Runs a device until `stop` is set.
+/// Runs a device behind `door` until `stop` is set.
 ///
 /// # Errors
 /// It cannot listen, or not write its log.
-pub fn run_device(options: DeviceOptions, stop: &AtomicBool) -> Result<(), PlantError> {
+pub fn run_device(
+    options: DeviceOptions,
+    door: DoorSettings,
+    stop: &AtomicBool,
+) -> Result<(), PlantError> {
     let device = Device {
         rows: Rows::new(options.given, options.inputs),
         outputs: options.outputs,
@@ -53,7 +57,8 @@ pub fn run_device(options: DeviceOptions, stop: &AtomicBool) -> Result<(), Plant
         ..PlantOptions::at(options.listen)
     })?;
     let clock = || Clock.now();
-    plant.simulating(Box::new(device)).run(clock, stop)
+    let plant = plant.simulating(Box::new(device)).behind(door);
+    plant.run(clock, stop)
 }
 
 struct Device {
