@@ -1,4 +1,4 @@
-//! What it costs a daemon of iPRP to send copies, by one or several builds of `bumpless` in turn (spec/iprp-daemon.md, L-75).
+//! What it costs a daemon of iPRP to send copies, by one or several builds of `bumpless` in turn (spec/iprp-daemon.md, L-78).
 //!
 //! ```text
 //! iprp_sending ROUNDS BINARY...
