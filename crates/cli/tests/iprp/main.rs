@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod bursts;
 mod certificates;
 mod demo;
 mod evaluate;
@@ -16,6 +17,7 @@ mod view;
 mod ways;
 mod wrong_input;
 
+use bursts::bursts_leave_in_segments_and_lose_nothing_when_a_network_shrinks_or_goes;
 use certificates::{
     a_host_of_another_authority_or_that_is_not_a_peer_causes_no_session,
     a_host_that_is_revoked_is_neither_heard_nor_sent_to_within_seconds,
@@ -59,6 +61,7 @@ bumpless_testing::tests!(
     a_tcp_connection_begun_before_the_daemons_goes_on_while_its_network_is_cut,
     a_killed_daemon_leaves_flows_as_they_were_and_comes_back_without_a_loss,
     a_stream_over_ipv6_survives_a_cut,
+    bursts_leave_in_segments_and_lose_nothing_when_a_network_shrinks_or_goes,
     ports_change_while_it_runs_and_a_ping_measures_each_network,
     a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_network_is_cut,
     a_stream_to_a_group_of_ipv6_loses_and_doubles_nothing_when_either_network_is_cut,

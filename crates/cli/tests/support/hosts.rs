@@ -143,6 +143,11 @@ impl Hosts {
         self.ip(host, &format!("link set dev nb mtu {mtu}\n"));
     }
 
+    /// Switches a host's own interface on network B `up` or `down`.
+    pub fn switch_b(&self, host: &str, to: &str) {
+        self.ip(host, &format!("link set dev nb {to}\n"));
+    }
+
     /// Takes `left` off network B and puts `twin` there, which has the same addresses.
     pub fn put_twin_on_b(&self) {
         let twin = format!("/proc/{}/fd/{}", std::process::id(), self.twin.as_raw_fd());

@@ -9,6 +9,7 @@
 //! | `injector` | packets given to the host as if they had arrived |
 //! | `groups` | of which groups programs of the host are members; being one for them; packets given to members |
 //! | `ports` | UDP sockets of one port on several networks, which know on which one a datagram came |
+//! | `departures` | copies that wait for the end of a turn, so that those that go the same way leave in one call |
 //! | `interfaces` | addresses and MTUs of the host |
 //! | `rights` | what the kernel permits, and how more is granted |
 //! | `netlink` | messages to the kernel, of any of its parts |
@@ -18,6 +19,7 @@
 //! no descriptor to poll and lets children inherit the queue, which would then be a hole for packets when its owner dies.
 #![forbid(unsafe_code)]
 
+mod departures;
 mod firewall;
 mod groups;
 mod injector;
@@ -30,6 +32,7 @@ mod rights;
 mod sighting;
 
 pub use bumpless_net_linux::capabilities::Missing;
+pub use departures::{Departed, Departures};
 pub use firewall::{
     Captured, Firewall, FirewallError, Mss, Rules, Side, Watched, queue_forwarded, queue_incoming,
     tables,
@@ -38,7 +41,7 @@ pub use groups::{Joins, MemberInjector, Membership, Wanted, memberships};
 pub use injector::Injector;
 pub use interfaces::{Interface, interfaces};
 pub use packet::{Parsed, build, hops_of, keep_on_host, parse, parse_head};
-pub use ports::{Arrived, Card, Ports};
-pub use queue::{Queue, Queued, Verdict};
+pub use ports::{Arrived, Card, Ports, Segmentation};
+pub use queue::{Decide, Held, Queue, Queued, Verdict};
 pub use rights::{missing, remedy};
 pub use sighting::Sightings;

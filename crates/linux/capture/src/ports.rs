@@ -9,8 +9,9 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 
+use bumpless_net_linux::{Errno, Rejected, Segment, SendBatch, Taken, can_segment};
 use rustix::net::RecvFlags;
 use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use rustix::net::sockopt::{
@@ -41,12 +42,26 @@ pub struct Arrived {
     pub on: usize,
 }
 
+/// Whether copies leave on a network in segments ([`crate::Departures`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Segmentation {
+    /// They do.
+    Used,
+    /// The kernel cannot cut segments (before Linux 4.18).
+    Unknown,
+    /// The network has refused segments and then taken the same copies one by one. It is asked again when its sockets are
+    /// opened again.
+    Refused,
+}
+
 /// The sockets.
 #[derive(Debug)]
 pub struct Ports {
     /// By address, and for each by interface.
     sockets: Vec<Socket>,
     count: usize,
+    /// By network.
+    segmentation: Vec<Segmentation>,
     /// How far packets to groups go.
     hops: u8,
 }
@@ -68,7 +83,12 @@ impl Ports {
             let socket = open_for_groups(card, port);
             sockets.push(socket.map_err(|error| (number, error))?);
         }
+        let of_network = |on: usize| match can_segment(sockets[on * cards.len() + on].as_fd()) {
+            true => Segmentation::Used,
+            false => Segmentation::Unknown,
+        };
         Ok(Self {
+            segmentation: (0..cards.len()).map(of_network).collect(),
             sockets,
             count: cards.len(),
             hops: 1,
@@ -113,6 +133,38 @@ impl Ports {
         let socket = socket.ok_or(io::ErrorKind::NotFound)?;
         socket.send_to(bytes, &to.into())?;
         Ok(())
+    }
+
+    /// Sends the first of `copies` on the network `on`, as segments if that is wished for.
+    pub(crate) fn send_all(
+        &self,
+        on: usize,
+        batch: &mut SendBatch,
+        to: SocketAddr,
+        (copies, segmentation): (&[Segment<'_>], bool),
+    ) -> Result<Taken, Rejected> {
+        match self.sockets.get(on * self.count + on) {
+            Some(socket) => batch.send(socket.as_fd(), to, copies, segmentation),
+            None => Err(Rejected {
+                errno: Errno(rustix::io::Errno::NODEV.raw_os_error()),
+                run: 1,
+            }),
+        }
+    }
+
+    /// Whether copies leave in segments, by network.
+    pub fn segmentations(&self) -> &[Segmentation] {
+        &self.segmentation
+    }
+
+    pub(crate) fn segmentation(&self, on: usize) -> bool {
+        self.segmentation.get(on) == Some(&Segmentation::Used)
+    }
+
+    pub(crate) fn give_up_segmentation(&mut self, on: usize) {
+        if let Some(of_network) = self.segmentation.get_mut(on) {
+            *of_network = Segmentation::Refused;
+        }
     }
 
     /// What has come at the socket in this place, if anything has.

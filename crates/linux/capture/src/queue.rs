@@ -59,10 +59,46 @@ pub enum Verdict {
 /// A packet that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queued<'a> {
+    /// Its number in the queue.
+    pub id: u32,
     /// All of it.
     pub bytes: &'a [u8],
     /// The kernel's number of the interface by which it would leave; 0 for one that comes in.
     pub out: u32,
+}
+
+/// What decides on packets that wait.
+pub trait Decide {
+    /// On one packet. Of those before it whose verdict was [`Verdict::Drop`], `held` can still let some go on.
+    fn decide(&mut self, packet: Queued<'_>, held: Held<'_>) -> Verdict;
+
+    /// All that were there have been decided on, and what is not let go on after all is dropped when this returns.
+    fn end(&mut self, held: Held<'_>);
+}
+
+/// One packet after the other.
+struct Each<F>(F);
+
+impl<F: FnMut(Queued<'_>) -> Verdict> Decide for Each<F> {
+    fn decide(&mut self, packet: Queued<'_>, _: Held<'_>) -> Verdict {
+        self.0(packet)
+    }
+
+    fn end(&mut self, _: Held<'_>) {}
+}
+
+/// Packets of a turn that are to be dropped at its end.
+#[derive(Clone, Copy, Debug)]
+pub struct Held<'a> {
+    netlink: &'a Netlink,
+    queue: u16,
+}
+
+impl Held<'_> {
+    /// Lets a packet go on after all.
+    pub fn release(&self, id: u32) {
+        tell(self.netlink, VERDICT, (self.queue, 1), id);
+    }
 }
 
 /// A queue of the kernel's. When this is dropped, or the process ends however, packets pass it by.
@@ -130,9 +166,9 @@ impl Queue {
                 break;
             };
             let packets = messages(answers).filter(|(kind, _)| *kind == PACKET);
-            for (id, head) in packets.filter_map(|(_, body)| read(body)) {
+            for head in packets.filter_map(|(_, body)| read(body)) {
                 count += 1;
-                take(id, head.bytes);
+                take(head.id, head.bytes);
             }
         }
         Ok(())
@@ -151,8 +187,20 @@ impl Queue {
     pub fn drain(
         &mut self,
         max: usize,
-        mut decide: impl FnMut(Queued<'_>) -> Verdict,
+        decide: impl FnMut(Queued<'_>) -> Verdict,
     ) -> io::Result<usize> {
+        self.drain_by(max, Each(decide))
+    }
+
+    /// The same for one that decides on some packets only after it has seen others.
+    ///
+    /// # Errors
+    /// As [`Self::drain`].
+    pub fn drain_by(&mut self, max: usize, mut decide: impl Decide) -> io::Result<usize> {
+        let held = Held {
+            netlink: &self.netlink,
+            queue: self.number,
+        };
         let (mut count, mut dropped) = (0, None);
         let result = loop {
             if count >= max {
@@ -167,13 +215,14 @@ impl Queue {
                 if kind != PACKET {
                     continue;
                 }
-                let Some((id, packet)) = read(body) else {
+                let Some(packet) = read(body) else {
                     continue;
                 };
+                let id = packet.id;
                 count += 1;
-                match decide(packet) {
+                match decide.decide(packet, held) {
                     Verdict::Drop => dropped = Some(id),
-                    Verdict::Accept => tell(&self.netlink, VERDICT, (self.number, 1), id),
+                    Verdict::Accept => held.release(id),
                     Verdict::Keep => {
                         let room = &mut self.verdict;
                         if !keep(&self.netlink, self.number, id, packet.bytes, room) {
@@ -183,6 +232,7 @@ impl Queue {
                 }
             }
         };
+        decide.end(held);
         // Those that were accepted are not in the queue any more: what is left up to here is dropped in one go.
         if let Some(id) = dropped {
             tell(&self.netlink, VERDICT_BATCH, (self.number, 0), id);
@@ -240,8 +290,8 @@ fn verdict_on(kind: u16, (queue, verdict): (u16, u32), id: u32, len: usize) -> [
     bytes
 }
 
-/// Number of a queued packet, and the packet.
-fn read(body: &[u8]) -> Option<(u32, Queued<'_>)> {
+/// A queued packet.
+fn read(body: &[u8]) -> Option<Queued<'_>> {
     let (mut id, mut bytes, mut out) = (None, &[][..], 0);
     for (kind, value) in attributes(body, NETFILTER_LEN) {
         match kind {
@@ -251,7 +301,8 @@ fn read(body: &[u8]) -> Option<(u32, Queued<'_>)> {
             _ => {}
         }
     }
-    Some((id?, Queued { bytes, out }))
+    let id = id?;
+    Some(Queued { id, bytes, out })
 }
 
 impl AsRawFd for Queue {

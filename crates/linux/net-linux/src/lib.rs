@@ -32,4 +32,6 @@ pub use link::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
 pub use pace::Pacer;
 pub use ping::{Echo, EchoReply, PassedOver, PingError, Pinger};
 pub use poll::{Poller, Ready, Waker};
-pub use udp::{OpenCause, OpenError, UdpConfig, UdpLink, UdpReport};
+pub use udp::{
+    OpenCause, OpenError, Rejected, SendBatch, Taken, UdpConfig, UdpLink, UdpReport, can_segment,
+};

@@ -3,7 +3,7 @@
 use crate::errno::Errno;
 use libc::c_int;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
 
 /// A system call's result: a negative one becomes the error number.
 pub(crate) fn check(result: c_int) -> Result<c_int, Errno> {
@@ -36,7 +36,7 @@ pub(crate) fn socket(family: c_int, kind: c_int, protocol: c_int) -> Result<Owne
 
 /// Sets an integer socket option.
 pub(crate) fn set_option(
-    fd: &OwnedFd,
+    fd: impl AsFd,
     level: c_int,
     name: c_int,
     value: c_int,
@@ -44,7 +44,7 @@ pub(crate) fn set_option(
     let value = &raw const value;
     let len = size_of::<c_int>() as libc::socklen_t;
     // SAFETY: `value` points to a c_int that lives through the call, and `len` is its size.
-    check(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value.cast(), len) })?;
+    check(unsafe { libc::setsockopt(fd.as_fd().as_raw_fd(), level, name, value.cast(), len) })?;
     Ok(())
 }
 

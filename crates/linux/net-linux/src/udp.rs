@@ -8,11 +8,11 @@ use crate::errno::Errno;
 use crate::link::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
 use crate::sys::{self, RawAddress};
 use receive::ReceiveBatch;
-use send::{Rejected, SendBatch};
 use std::net::SocketAddr;
-use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 pub use open::{OpenCause, OpenError, UdpConfig, UdpReport};
+pub use send::{Rejected, SendBatch, Taken, can_segment};
 
 /// A [`Link`] over one non-blocking UDP socket, IPv4 or IPv6, bound to one local address.
 ///
@@ -45,9 +45,9 @@ impl UdpLink {
             cause: OpenCause::Refused("getsockname", errno),
         })?;
         Ok(Self {
-            socket,
             local,
-            segmentation: config.segmentation,
+            segmentation: config.segmentation && can_segment(socket.as_fd()),
+            socket,
             report,
             outgoing: SendBatch::new(),
             incoming: ReceiveBatch::new(),
@@ -74,22 +74,18 @@ impl UdpLink {
         let Rejected { errno, run } = rejected;
         // The refusal is about an earlier packet, and reporting it has cleared it.
         let stale = errno.0 == libc::ECONNREFUSED;
-        // These have other causes too (EINVAL: the local address is gone), so offload is only
-        // given up when the same packets pass without it.
-        let doubtful = matches!(
-            errno.0,
-            libc::EIO | libc::EINVAL | libc::ENOPROTOOPT | libc::EOPNOTSUPP
-        ) && run > 1;
+        // Offload is only given up when the same packets pass without it.
+        let doubtful = rejected.may_be_offload();
         if !stale && !doubtful {
             return Err(errno);
         }
         let segmentation = self.segmentation && !doubtful;
         let again = self
             .outgoing
-            .transmit(&self.socket, to, &packets[..run], segmentation);
-        let sent = again.map_err(|rejected| rejected.errno)?;
+            .transmit(self.socket.as_fd(), to, &packets[..run], segmentation);
+        let taken = again.map_err(|rejected| rejected.errno)?;
         self.segmentation = segmentation;
-        Ok(sent)
+        Ok(taken.packets)
     }
 }
 
@@ -105,7 +101,8 @@ impl Link for UdpLink {
             let rest = &packets[sent..];
             let result = self
                 .outgoing
-                .transmit(&self.socket, &to, rest, self.segmentation)
+                .transmit(self.socket.as_fd(), &to, rest, self.segmentation)
+                .map(|taken| taken.packets)
                 .or_else(|rejected| self.recover(&to, rest, rejected));
             match result {
                 Ok(taken) => sent += taken,

@@ -28,7 +28,7 @@ use crate::agreements::{self, Agreements};
 use crate::closed::{Channels, Closed};
 use crate::config::Config;
 use crate::control_plane::{Asked, ControlPlane, Signals, State};
-use crate::data_plane::{Buffers, DataPlane, KnownMembers};
+use crate::data_plane::{Buffers, DataPlane, KnownMembers, Outgoing};
 use crate::event::Log;
 use crate::exchange::LENGTH;
 use crate::groups::{GroupChannels, GroupKeys};
@@ -210,6 +210,7 @@ pub fn run(config: Config, file: &Path, options: Options) -> Result<(), RunError
         waker: waker.clone(),
         control: control.clone(),
         buffers: Buffers::default(),
+        outgoing: Outgoing::default(),
         passed: Passed::default(),
         backlog: VecDeque::new(),
         members: KnownMembers::default(),

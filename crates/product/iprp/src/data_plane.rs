@@ -4,6 +4,7 @@
 //! failed call. Of each source a bounded number of packets is taken in a turn.
 
 mod modes;
+mod outgoing;
 mod own;
 
 use std::collections::VecDeque;
@@ -12,10 +13,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 
 use bumpless_base::{Duration, Instant};
-use bumpless_capture::{Injector, Parsed, Queue, Sightings, Verdict, build, hops_of, parse};
+use bumpless_capture::{Injector, Parsed, Queue, Sightings, build};
 use bumpless_iprp::{
     Copy, FEEDBACK_LEN, Flow, MAX_MESSAGE, MessageError, Mode, Monitored, Origin, PeerId, Receiver,
-    Replication, Scope, Sender, SenderEvent, group_of_message, is_feedback,
+    Scope, Sender, SenderEvent, group_of_message, is_feedback,
 };
 use bumpless_net_linux::{Clock, Poller, Waker};
 use bumpless_secure::RingSuite;
@@ -25,9 +26,10 @@ use crate::closed::Kind;
 use crate::exchange::{Attached, ToControl, ToData};
 use crate::groups::MEMBER;
 use crate::snapshot::{Passed, Snapshot};
-use modes::{is_standby, mode_of};
-use own::keep_for_own;
+use modes::mode_of;
+use outgoing::Turn;
 
+pub use outgoing::Outgoing;
 pub use own::KnownMembers;
 
 /// Packets of one source in one turn.
@@ -56,6 +58,7 @@ pub struct DataPlane {
     pub waker: Waker,
     pub control: Waker,
     pub buffers: Buffers,
+    pub outgoing: Outgoing,
     pub passed: Passed,
     /// What is to be captured or not, for which the other thread had no room.
     pub backlog: VecDeque<(Scope, bool)>,
@@ -144,8 +147,14 @@ impl DataPlane {
 
     fn size_counters(&mut self) {
         let cards = self.attached.inds.len();
-        self.passed.not_taken.resize(cards, 0);
-        self.passed.came.resize(cards, 0);
+        for of_cards in [
+            &mut self.passed.not_taken,
+            &mut self.passed.came,
+            &mut self.passed.in_segments,
+            &mut self.passed.runs_refused,
+        ] {
+            of_cards.resize(cards, 0);
+        }
     }
 
     fn tell(&mut self, it: ToControl) {
@@ -169,51 +178,24 @@ impl DataPlane {
 
     /// Captured packets leave as copies.
     fn send_captured(&mut self, now: Instant) {
-        let Self {
-            sender,
-            queue,
-            attached,
-            buffers,
-            passed,
-            data_port,
-            modes,
-            members,
-            ..
-        } = self;
-        let room = attached.room.min(buffers.copy.len());
-        let scratch = &mut buffers.copy[..room];
-        let result = queue.drain(BURST, |packet| {
-            passed.captured += 1;
-            let Some(parsed) = parse(packet.bytes) else {
-                passed.unreadable += 1;
-                return Verdict::Accept;
-            };
-            let flow = flow(&parsed);
-            if flow.destination.is_multicast() {
-                attached.ports.set_group_hops(hops_of(packet.bytes));
-            }
-            let mut left = 0;
-            let emit = |copy: Copy<'_>| {
-                left += usize::from(send(attached, passed, *data_port, &copy));
-            };
-            match sender.replicate(now, &flow, parsed.payload, scratch, emit) {
-                Replication::Copies(_) if left > 0 => {
-                    let (room, host) = (&mut buffers.packet, (&*members, &**attached));
-                    keep_for_own(now, host, (&packet, &flow), room, passed)
-                }
-                // It is kept, and leaves again: as it was it would come twice.
-                Replication::Copies(_) if is_standby(modes, &flow) => Verdict::Drop,
-                Replication::Copies(_) => {
-                    passed.no_copy_left += 1;
-                    Verdict::Accept
-                }
-                Replication::Unreplicated => Verdict::Accept,
-            }
-        });
+        let room = self.attached.room.min(self.buffers.copy.len());
+        let turn = Turn {
+            now,
+            sender: &mut self.sender,
+            attached: &mut self.attached,
+            outgoing: &mut self.outgoing,
+            passed: &mut self.passed,
+            members: &self.members,
+            modes: &self.modes,
+            data_port: self.data_port,
+            copy: &mut self.buffers.copy[..room],
+            packet: &mut self.buffers.packet,
+        };
+        let result = self.queue.drain_by(BURST, turn);
         match result {
-            Ok(count) if count < BURST => members.drained(now),
+            Ok(count) if count < BURST => self.members.drained(now),
             Ok(_) => {}
-            Err(_) => passed.overrun += 1,
+            Err(_) => self.passed.overrun += 1,
         }
     }
 
@@ -326,7 +308,7 @@ impl DataPlane {
             }
             ToData::Snapshot => {
                 let cores = (&self.sender, &self.receiver);
-                let taken = Snapshot::take(now, cores, &self.passed, self.attached.room);
+                let taken = Snapshot::take(now, cores, &self.passed, &self.attached);
                 self.tell(ToControl::Snapshot(Box::new(taken)));
             }
             ToData::Stop | ToData::Attached(_) => {}

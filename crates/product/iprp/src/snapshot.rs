@@ -3,10 +3,13 @@
 use std::net::IpAddr;
 
 use bumpless_base::{Duration, Instant};
+use bumpless_capture::{Departed, Segmentation};
 use bumpless_iprp::{
     Arrivals, Ind, Mode, PathStatus, Receiver, ReceiverTotals, Scope, Sender, SenderTotals,
 };
 use bumpless_secure::RingSuite;
+
+use crate::exchange::Attached;
 
 /// What is counted where packets pass, beside the cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +22,10 @@ pub struct Passed {
     pub unreadable: u64,
     /// Copies that a network did not take, by number of the card.
     pub not_taken: Vec<u64>,
+    /// Copies that left with others in one message, by number of the card.
+    pub in_segments: Vec<u64>,
+    /// Messages with several copies that a network refused, by number of the card.
+    pub runs_refused: Vec<u64>,
     /// Datagrams that came at the data port, by number of the card.
     pub came: Vec<u64>,
     /// Packets that the host did not take back.
@@ -29,6 +36,21 @@ pub struct Passed {
     pub overrun: u64,
     /// Messages to the control plane for which there was no room.
     pub untold: u64,
+}
+
+impl Passed {
+    /// Counts what has become of copies.
+    pub fn count(&mut self, it: Departed) {
+        let (all, on, more) = match it {
+            Departed::Left { .. } => return,
+            Departed::NotTaken { on, .. } => (&mut self.not_taken, on, 1),
+            Departed::InSegments { on, copies } => (&mut self.in_segments, on, copies as u64),
+            Departed::RunRefused { on } => (&mut self.runs_refused, on, 1),
+        };
+        if let Some(count) = all.get_mut(on) {
+            *count += more;
+        }
+    }
 }
 
 /// A session in which this host sends.
@@ -64,6 +86,8 @@ pub struct Receiving {
 pub struct Snapshot {
     /// Longest copy that leaves whole.
     pub room: usize,
+    /// Whether copies leave in segments, by number of the card.
+    pub segmentation: Vec<Segmentation>,
     /// Sessions of the sender.
     pub sending: Vec<Sending>,
     /// Sessions of the receiver.
@@ -82,7 +106,7 @@ impl Snapshot {
         now: Instant,
         (sender, receiver): (&Sender<RingSuite>, &Receiver<RingSuite>),
         passed: &Passed,
-        room: usize,
+        attached: &Attached,
     ) -> Self {
         let sending = sender.sessions().map(|session| Sending {
             scope: session.scope(),
@@ -98,7 +122,8 @@ impl Snapshot {
             arrivals: session.arrivals().map(|(ind, it)| (ind, *it)).collect(),
         });
         Self {
-            room,
+            room: attached.room,
+            segmentation: attached.ports.segmentations().to_vec(),
             sending: sending.collect(),
             receiving: receiving.collect(),
             sender: *sender.totals(),

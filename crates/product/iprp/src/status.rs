@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use bumpless_capture::Segmentation;
 use bumpless_iprp::{Discard, Ind, Mode, PathStatus, Side, TCP};
 use serde_json::{Value, json};
 
@@ -78,9 +79,20 @@ fn networks(snapshot: &Snapshot, around: &Surroundings<'_>) -> Vec<Value> {
             "mtu": it.mtu,
             "came": count(&snapshot.passed.came, at),
             "not_taken": count(&snapshot.passed.not_taken, at),
+            "segments": snapshot.segmentation.get(at).copied().map(segments),
+            "in_segments": count(&snapshot.passed.in_segments, at),
+            "runs_refused": count(&snapshot.passed.runs_refused, at),
         })
     };
     around.attachments.iter().enumerate().map(one).collect()
+}
+
+const fn segments(it: Segmentation) -> &'static str {
+    match it {
+        Segmentation::Used => "used",
+        Segmentation::Unknown => "unknown",
+        Segmentation::Refused => "refused",
+    }
 }
 
 fn protocol(number: u8) -> &'static str {

@@ -11,12 +11,16 @@ pub fn status(status: &Value, all: bool) -> Vec<String> {
     )];
     for it in list(&status["networks"]) {
         lines.push(format!(
-            "  network {}: {} on {}; {} datagrams came, {} not taken by the system",
+            "  network {}: {} on {}; {} datagrams came, {} not taken by the system{}",
             it["ind"],
             text(&it["address"]),
             text(&it["interface"]),
             count(it, "came"),
-            count(it, "not_taken")
+            count(it, "not_taken"),
+            match it["segments"].as_str() {
+                Some("refused") => "; refuses segments, so copies leave one by one",
+                _ => "",
+            }
         ));
     }
     lines.extend(security(&status["security"]));

@@ -3,7 +3,9 @@
 use crate::errno::Errno;
 use crate::link::Segment;
 use crate::sys::{self, Control, RawAddress};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::fmt;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Most packets in one system call.
 const MAX_PACKETS: usize = 128;
@@ -12,14 +14,45 @@ const MAX_RUN: usize = 64;
 /// Most bytes in one message, a little below what a UDP datagram over IPv4 may carry.
 const MAX_RUN_BYTES: usize = 65_000;
 
-/// Why the first message of a batch was not taken, and how many packets were in it.
-pub(super) struct Rejected {
-    pub(super) errno: Errno,
-    pub(super) run: usize,
+/// Why the first message of a batch was not taken, and how many packets were in it. Nothing was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rejected {
+    /// What the kernel said.
+    pub errno: Errno,
+    /// Packets in the message: above one, they were to leave as segments.
+    pub run: usize,
 }
 
-/// The kernel's view of a batch, in memory taken once.
-pub(super) struct SendBatch {
+impl Rejected {
+    /// Whether segmentation offload may be the cause. These numbers have other causes, too (EINVAL: the local address is
+    /// gone), so it is the cause only if the same packets pass one by one.
+    pub const fn may_be_offload(self) -> bool {
+        self.run > 1
+            && matches!(
+                self.errno.0,
+                libc::EIO | libc::EINVAL | libc::ENOPROTOOPT | libc::EOPNOTSUPP
+            )
+    }
+}
+
+/// What the kernel has taken of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Packets, from the first; at least one.
+    pub packets: usize,
+    /// Those among them that left as segments of a message with others.
+    pub in_runs: usize,
+}
+
+/// Whether the kernel can cut what a UDP socket sends into segments (Linux 4.18). One that cannot must not be asked to:
+/// it would send all packets of a run as one datagram.
+pub fn can_segment(socket: BorrowedFd<'_>) -> bool {
+    sys::set_option(socket, libc::SOL_UDP, libc::UDP_SEGMENT, 0).is_ok()
+}
+
+/// Sends runs of packets of equal size as one message each, which kernel or network card cut apart again (UDP_SEGMENT,
+/// udp(7)). All memory is taken by [`SendBatch::new`]; no call blocks.
+pub struct SendBatch {
     /// Two per packet: header and payload.
     vectors: Box<[libc::iovec]>,
     messages: Box<[libc::mmsghdr]>,
@@ -32,8 +65,21 @@ pub(super) struct SendBatch {
 // and read only by the system call within it; between calls they are never followed.
 unsafe impl Send for SendBatch {}
 
+impl Default for SendBatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for SendBatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendBatch").finish_non_exhaustive()
+    }
+}
+
 impl SendBatch {
-    pub(super) fn new() -> Self {
+    /// Takes the memory.
+    pub fn new() -> Self {
         let vector = libc::iovec {
             iov_base: std::ptr::null_mut(),
             iov_len: 0,
@@ -52,15 +98,29 @@ impl SendBatch {
         }
     }
 
-    /// Sends the first packets of `packets` (not empty) in one system call and returns how many
-    /// were taken, at least one. With `segmentation`, runs of equal size travel as one message.
+    /// Sends the first packets of `packets` (not empty) to `to` by a non-blocking UDP socket, in one system call, and tells
+    /// how many were taken. With `segmentation`, runs of equal size travel as one message.
+    ///
+    /// # Errors
+    /// The first message was refused.
+    pub fn send(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        to: SocketAddr,
+        packets: &[Segment<'_>],
+        segmentation: bool,
+    ) -> Result<Taken, Rejected> {
+        self.transmit(socket, &RawAddress::new(to), packets, segmentation)
+    }
+
+    /// The same to an address in the kernel's layout.
     pub(super) fn transmit(
         &mut self,
-        fd: &OwnedFd,
+        fd: BorrowedFd<'_>,
         to: &RawAddress,
         packets: &[Segment<'_>],
         segmentation: bool,
-    ) -> Result<usize, Rejected> {
+    ) -> Result<Taken, Rejected> {
         let messages = self.gather(to, &packets[..packets.len().min(MAX_PACKETS)], segmentation);
         let taken = loop {
             // SAFETY: the first `messages` headers were just filled with pointers into `to`,
@@ -85,7 +145,11 @@ impl SendBatch {
                 }
             }
         };
-        Ok(self.runs[..taken].iter().sum())
+        let runs = &self.runs[..taken];
+        Ok(Taken {
+            packets: runs.iter().sum(),
+            in_runs: runs.iter().filter(|run| **run > 1).sum(),
+        })
     }
 
     /// Fills the headers and returns how many.
