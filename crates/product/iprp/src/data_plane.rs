@@ -308,7 +308,9 @@ impl DataPlane {
             }
             ToData::Snapshot => {
                 let cores = (&self.sender, &self.receiver);
-                let taken = Snapshot::take(now, cores, &self.passed, &self.attached);
+                let attached = &self.attached;
+                let ways = (attached.room, attached.ports.segmentations());
+                let taken = Snapshot::take(now, cores, &self.passed, ways);
                 self.tell(ToControl::Snapshot(Box::new(taken)));
             }
             ToData::Stop | ToData::Attached(_) => {}

@@ -9,8 +9,6 @@ use bumpless_iprp::{
 };
 use bumpless_secure::RingSuite;
 
-use crate::exchange::Attached;
-
 /// What is counted where packets pass, beside the cores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Passed {
@@ -106,7 +104,7 @@ impl Snapshot {
         now: Instant,
         (sender, receiver): (&Sender<RingSuite>, &Receiver<RingSuite>),
         passed: &Passed,
-        attached: &Attached,
+        (room, segmentation): (usize, &[Segmentation]),
     ) -> Self {
         let sending = sender.sessions().map(|session| Sending {
             scope: session.scope(),
@@ -122,8 +120,8 @@ impl Snapshot {
             arrivals: session.arrivals().map(|(ind, it)| (ind, *it)).collect(),
         });
         Self {
-            room: attached.room,
-            segmentation: attached.ports.segmentations().to_vec(),
+            room,
+            segmentation: segmentation.to_vec(),
             sending: sending.collect(),
             receiving: receiving.collect(),
             sender: *sender.totals(),

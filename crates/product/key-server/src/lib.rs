@@ -6,6 +6,7 @@
 //! | `store` | what is kept on disk, so that a restart goes on |
 //! | `group` | one group: its keys, who has them, when they are rolled |
 //! | `callers` | connections: who has shown who it is, and who has not |
+//! | `error` | why it does not start, in words |
 //! | `start` | starting: certificate, state, sockets |
 //! | `service` | one turn after the other, and what is said of it |
 //! | `request`, `event` | what can be asked of a running server, and what it says of what happens |
@@ -13,6 +14,7 @@
 
 mod callers;
 mod config;
+mod error;
 mod event;
 mod group;
 mod request;
@@ -21,6 +23,7 @@ mod start;
 mod store;
 
 pub use config::{Config, Group, sample};
+pub use error::RunError;
 pub use request::{Request, socket_path};
-pub use start::{Options, RunError, load_identity, run};
+pub use start::{Options, load_identity, run};
 pub use store::StoreError;

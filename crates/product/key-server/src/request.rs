@@ -1,9 +1,11 @@
 //! What can be asked of a running server, at its control socket: one JSON request per line, one JSON reply per line.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::SyncSender;
 
 use bumpless_node::control::socket_of_host;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::config::Config;
 
@@ -25,3 +27,6 @@ pub enum Request {
 pub fn socket_path(config: &Config, folder: &Path) -> PathBuf {
     socket_of_host(config.socket.as_deref(), folder, "key-server")
 }
+
+/// What somebody asks for, and where the answer goes.
+pub type Order = (Request, SyncSender<Value>);

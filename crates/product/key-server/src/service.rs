@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 
 use crate::callers::Callers;
 use crate::config::Config;
+use crate::error::RunError;
 use crate::event::Events;
 use crate::group::{Group, Next, expected, not_kept};
-use crate::request::Request;
-use crate::start::{Order, RunError};
+use crate::request::{Order, Request};
 use crate::store::{Kept, Store, StoreError};
 use telling::Refusals;
 

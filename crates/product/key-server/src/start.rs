@@ -1,24 +1,23 @@
 //! Starting: the certificate, the state, sockets, and what runs then.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Sender, channel, sync_channel};
 
 use bumpless_keys::KEYS;
 use bumpless_node::control::{ControlServer, Handler, refusal};
-use bumpless_node::{InstanceLock, LockError, key_file};
-use bumpless_pki::{BadName, Identity, IdentityPaths, Problems, system_clock};
+use bumpless_node::{InstanceLock, key_file};
+use bumpless_pki::{Identity, IdentityPaths, system_clock};
 use bumpless_sessions::listen;
 use serde_json::Value;
 
 use crate::config::Config;
+use crate::error::RunError;
 use crate::event::Events;
-use crate::request::{Request, socket_path};
+use crate::request::{Order, Request, socket_path};
 use crate::service::Service;
-use crate::store::{Store, StoreError};
+use crate::store::Store;
 
 /// Who asks at the control socket is answered within a turn.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
@@ -31,64 +30,6 @@ pub struct Options {
     /// Set to end.
     pub stop: Arc<AtomicBool>,
 }
-
-/// Why a server did not start.
-#[derive(Debug)]
-pub enum RunError {
-    /// There is no folder with its certificate.
-    NoFolder(PathBuf, String),
-    /// Everything that is wrong with the files in it.
-    Identity(Problems),
-    /// A name that no certificate can have.
-    Name(BadName),
-    /// One runs already with its state, or that cannot be locked.
-    Lock(LockError),
-    /// One runs already that is asked at its control socket, or that cannot be made.
-    Control(LockError),
-    /// Its state cannot be read or kept.
-    Store(StoreError),
-    /// What was kept cannot be used.
-    State(PathBuf, String),
-    /// The system refuses something.
-    System(&'static str, io::Error),
-}
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoFolder(folder, name) => write!(
-                f,
-                "{}: there is no such folder, so this server has no certificate; make it where the authority is:\n    \
-                 bumpless pki issue {name}\nand bring the folder here",
-                folder.display()
-            ),
-            Self::Identity(problems) => problems.fmt(f),
-            Self::Name(error) => error.fmt(f),
-            Self::Lock(LockError::Running { path, .. }) => write!(
-                f,
-                "a key server with this state runs already on this computer; stop it first (lock {})",
-                path.display()
-            ),
-            Self::Control(LockError::Running { path, .. }) => write!(
-                f,
-                "a key server that is asked at this one's control socket runs already on this computer; stop it first, or give \
-                 this one a `socket` of its own (lock {})",
-                path.display()
-            ),
-            Self::Lock(error) => error.fmt(f),
-            Self::Control(error) => write!(f, "{error}: `socket` in its file"),
-            Self::Store(error) => error.fmt(f),
-            Self::State(path, why) => write!(
-                f,
-                "{}: {why}; move it away: then keys begin anew",
-                path.display()
-            ),
-            Self::System(what, error) => write!(f, "cannot {what}: {error}"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
 
 /// The certificate of the server with the file at `file`, whose content is `config`.
 ///
@@ -139,9 +80,6 @@ pub fn run(config: &Config, file: &Path, options: &Options) -> Result<(), RunErr
     server.serve(&ordered, &options.stop);
     Ok(())
 }
-
-/// What is asked at the control socket, and where the answer goes.
-pub type Order = (Request, SyncSender<Value>);
 
 /// Answers at the control socket.
 struct Asking(Sender<Order>);
