@@ -38,13 +38,13 @@ pub struct DeviceOptions {
     pub outputs: usize,
 }
 
-/// Runs a device behind `door` until `stop` is set.
+/// Runs a device, behind `door` if there is one, until `stop` is set.
 ///
 /// # Errors
 /// It cannot listen, or not write its log.
 pub fn run_device(
     options: DeviceOptions,
-    door: DoorSettings,
+    door: Option<DoorSettings>,
     stop: &AtomicBool,
 ) -> Result<(), PlantError> {
     let device = Device {
@@ -57,7 +57,10 @@ pub fn run_device(
         ..PlantOptions::at(options.listen)
     })?;
     let clock = || Clock.now();
-    let plant = plant.simulating(Box::new(device)).behind(door);
+    let mut plant = plant.simulating(Box::new(device));
+    if let Some(door) = door {
+        plant = plant.behind(door);
+    }
     plant.run(clock, stop)
 }
 
