@@ -5,18 +5,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::version::{TLS12, TLS13};
-use rustls::{
-    ClientConfig, DigitallySignedStruct, DistinguishedName, Error, ServerConfig, SignatureScheme,
-    SupportedProtocolVersion,
-};
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, Error, ServerConfig, SupportedProtocolVersion};
+use rustls_pki_types::ServerName;
 
 use crate::certificate::{Certificate, CertificateFault};
 use crate::identity::Identity;
-use crate::partner::{Trust, refused};
+use crate::trust::{Called, Judge, Verifier};
 
 /// The second part of the name in the certificate of a field device that the site's authority issued, where a node has its
 /// pair.
@@ -98,9 +93,9 @@ impl Identity {
         let mut config = builder
             .with_protocol_versions(&VERSIONS)?
             .dangerous()
-            .with_custom_certificate_verifier(Arc::new(Device {
+            .with_custom_certificate_verifier(Arc::new(Verifier {
                 trust: self.trust(),
-                expected: device.clone(),
+                who: device.clone(),
             }))
             .with_client_cert_resolver(self.shown());
         // Each connection shows and checks certificates anew; those that a takeover needs are there before it.
@@ -117,7 +112,10 @@ impl Identity {
         let builder = ServerConfig::builder_with_details(self.provider(), self.clock());
         let mut config = builder
             .with_protocol_versions(&VERSIONS)?
-            .with_client_cert_verifier(Arc::new(Clients(self.trust())))
+            .with_client_cert_verifier(Arc::new(Verifier {
+                trust: self.trust(),
+                who: Clients,
+            }))
             .with_cert_resolver(self.shown());
         config.send_tls13_tickets = 0;
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
@@ -125,107 +123,32 @@ impl Identity {
     }
 }
 
-/// Believes one field device.
-#[derive(Debug)]
-struct Device {
-    trust: Arc<Trust>,
-    expected: DeviceName,
-}
-
-impl ServerCertVerifier for Device {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let name = &self.expected.text;
-        self.trust
-            .check_called(end_entity, intermediates, name, now)?;
-        let read = Certificate::read(end_entity).map_err(refused)?;
-        // rustls would take a wildcard for the name.
-        if !self.expected.is_in(&read) {
-            let addresses = read.addresses.iter().map(ToString::to_string);
-            let found = read.names.iter().cloned().chain(addresses).collect();
-            let expected = vec![name.clone()];
-            return Err(refused(CertificateFault::OtherName { expected, found }));
+impl Judge for DeviceName {
+    /// Letter by letter: rustls would take a wildcard for the name.
+    fn judge(&self, read: &Certificate) -> Result<(), CertificateFault> {
+        if self.is_in(read) {
+            return Ok(());
         }
-        match read.signs {
-            true => Ok(ServerCertVerified::assertion()),
-            false => Err(refused(CertificateFault::Usage("digital signatures"))),
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.trust
-            .server()
-            .verify_tls12_signature(message, cert, dss)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.trust
-            .server()
-            .verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.trust.server().supported_verify_schemes()
+        let addresses = read.addresses.iter().map(ToString::to_string);
+        Err(CertificateFault::OtherName {
+            expected: vec![self.text.clone()],
+            found: read.names.iter().cloned().chain(addresses).collect(),
+        })
     }
 }
 
-/// Lets in whoever shows a certificate of the authorities; what it may do hangs on its [`Role`](crate::Role).
+impl Called for DeviceName {
+    fn name(&self, _: &Certificate) -> Result<String, CertificateFault> {
+        Ok(self.text.clone())
+    }
+}
+
+/// Whoever shows a certificate of the authorities; what it may do hangs on its [`Role`](crate::Role).
 #[derive(Debug)]
-struct Clients(Arc<Trust>);
+struct Clients;
 
-impl ClientCertVerifier for Clients {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.0.client().root_hint_subjects()
-    }
-
-    fn verify_client_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        now: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        self.0.check_calling(end_entity, intermediates, now)?;
-        match Certificate::read(end_entity).map_err(refused)?.signs {
-            true => Ok(ClientCertVerified::assertion()),
-            false => Err(refused(CertificateFault::Usage("digital signatures"))),
-        }
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.client().verify_tls12_signature(message, cert, dss)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.client().verify_tls13_signature(message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.client().supported_verify_schemes()
+impl Judge for Clients {
+    fn judge(&self, _: &Certificate) -> Result<(), CertificateFault> {
+        Ok(())
     }
 }

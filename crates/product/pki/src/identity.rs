@@ -14,10 +14,10 @@ use crate::clock::{Clock, now, told};
 use crate::key;
 use crate::list::RevocationList;
 use crate::name::NodeName;
-use crate::partner::Trust;
 use crate::pem;
 use crate::problem::{Cause, Problem, Problems};
 use crate::refusal::{Refusal, explain};
+use crate::trust::Trust;
 
 /// Where a node's certificate, key and authorities are, each in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]

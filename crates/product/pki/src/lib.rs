@@ -21,6 +21,7 @@ mod refusal;
 mod role;
 mod session;
 mod show;
+mod trust;
 
 pub use rustls;
 

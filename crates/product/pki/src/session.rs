@@ -14,6 +14,7 @@ use crate::identity::Identity;
 use crate::name::NodeName;
 use crate::partner::{Expected, Partners};
 use crate::refusal::{Refusal, explain};
+use crate::trust::Verifier;
 
 /// The protocol over TLS, as ALPN names it (RFC 7301). Its number is the version.
 pub const PROTOCOL: &[u8] = b"bumpless/1";
@@ -106,12 +107,14 @@ impl Identity {
         false
     }
 
-    fn partners(&self, expected: Expected) -> Partners {
-        Partners {
+    fn partners(&self, expected: Expected) -> Verifier<Partners> {
+        Verifier {
             trust: self.trust(),
-            own: self.name().clone(),
-            own_key: self.certificate().key.clone(),
-            expected,
+            who: Partners {
+                own: self.name().clone(),
+                own_key: self.certificate().key.clone(),
+                expected,
+            },
         }
     }
 

@@ -7,61 +7,27 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bumpless_pki::rustls::client::ResolvesClientCert;
-use bumpless_pki::rustls::client::danger::{
-    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
-};
-use bumpless_pki::rustls::crypto::ring;
-use bumpless_pki::rustls::pki_types::pem::PemObject;
-use bumpless_pki::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use bumpless_pki::rustls::pki_types::ServerName;
 use bumpless_pki::rustls::sign::CertifiedKey;
 use bumpless_pki::rustls::version::TLS13;
 use bumpless_pki::rustls::{
-    self, ClientConfig, ClientConnection, Connection, DigitallySignedStruct, HandshakeKind,
-    ProtocolVersion, ServerConfig, ServerConnection, SignatureScheme,
+    self, ClientConfig, ClientConnection, Connection, HandshakeKind, ProtocolVersion, ServerConfig,
+    ServerConnection, SignatureScheme,
 };
 use bumpless_pki::{
     CertificateFault, Expected, Identity, IdentityPaths, NodeName, PROTOCOL, Refusal, admitted,
     explain,
 };
 use rcgen::{ExtendedKeyUsagePurpose, KeyPair, KeyUsagePurpose, SerialNumber};
+use support::handshake::{
+    Shown, connect, files, impostor as impostor_with, intruder as intruder_with, talk,
+};
 use support::{DAY, Foreign, NOW, Site, load, load_at, node_params, time};
 
 const DAY_LONG: Duration = Duration::from_secs(DAY);
 
 /// What both ends come to: who is at the other end, or why not.
 type Ends = [Result<NodeName, Refusal>; 2];
-
-/// Passes what each side has to say to the other until both are silent.
-fn talk(caller: &mut Connection, called: &mut Connection) -> [Option<rustls::Error>; 2] {
-    let mut errors = [None, None];
-    for _ in 0..20 {
-        let moved = pass(caller, called, &mut errors[1]) | pass(called, caller, &mut errors[0]);
-        if !moved {
-            return errors;
-        }
-    }
-    panic!("a handshake without an end");
-}
-
-fn pass(from: &mut Connection, to: &mut Connection, error: &mut Option<rustls::Error>) -> bool {
-    let mut bytes = Vec::new();
-    while from.wants_write() {
-        from.write_tls(&mut bytes).unwrap();
-    }
-    let mut rest = &bytes[..];
-    while !rest.is_empty() && error.is_none() {
-        to.read_tls(&mut rest).unwrap();
-        *error = to.process_new_packets().err();
-    }
-    !bytes.is_empty()
-}
-
-fn connect(client: Arc<ClientConfig>, server: Arc<ServerConfig>) -> (Connection, Connection) {
-    let anything = ServerName::try_from("node").unwrap();
-    let client = ClientConnection::new(client, anything).unwrap();
-    let server = ServerConnection::new(server).unwrap();
-    (client.into(), server.into())
-}
 
 /// `caller` calls whom it takes for `wanted`, and `called` lets `expected` in.
 fn meet(caller: &Identity, wanted: &NodeName, called: &Identity, expected: &[NodeName]) -> Ends {
@@ -155,46 +121,6 @@ fn both(site: &Site) -> [Identity; 2] {
     })
 }
 
-/// Whatever calls `called` without being a node: its certificate is not looked at before it is shown.
-#[derive(Debug)]
-struct Anyone;
-
-impl ServerCertVerifier for Anyone {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        let all = ring::default_provider().signature_verification_algorithms;
-        all.supported_schemes()
-    }
-}
-
 /// Shows nothing, and keeps which authorities it was told to show something of.
 #[derive(Debug, Default)]
 struct Asked(Mutex<Vec<usize>>);
@@ -210,38 +136,14 @@ impl ResolvesClientCert for Asked {
     }
 }
 
-type Shown = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
-
-fn files(paths: &IdentityPaths) -> Shown {
-    let chain = CertificateDer::pem_file_iter(&paths.certificate).unwrap();
-    let key = PrivateKeyDer::from_pem_file(&paths.key).unwrap();
-    (chain.collect::<Result<_, _>>().unwrap(), key)
-}
-
 /// Who shows what nothing has checked, or nothing at all, and speaks `protocols`.
 fn intruder(shown: Option<Shown>, protocols: &[&[u8]]) -> ClientConfig {
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(&[&TLS13])
-        .unwrap()
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Anyone));
-    let mut config = match shown {
-        Some((chain, key)) => builder.with_client_auth_cert(chain, key).unwrap(),
-        None => builder.with_no_client_auth(),
-    };
-    config.alpn_protocols = protocols.iter().map(|it| it.to_vec()).collect();
-    config
+    intruder_with(shown, protocols, &TLS13)
 }
 
 /// The same, where a partner is expected to answer.
-fn impostor((chain, key): Shown) -> Arc<ServerConfig> {
-    let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_protocol_versions(&[&TLS13])
-        .unwrap()
-        .with_no_client_auth();
-    let mut config = builder.with_single_cert(chain, key).unwrap();
-    config.alpn_protocols = vec![PROTOCOL.to_vec()];
-    Arc::new(config)
+fn impostor(shown: Shown) -> Arc<ServerConfig> {
+    impostor_with(shown, &[PROTOCOL])
 }
 
 /// Why `node` refuses what an intruder shows.

@@ -11,6 +11,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::client::TlsStream;
 
+/// Kilobytes that are looked at of what a device said before it ended a connection: an alert stands in the first.
+const LAST_WORDS: usize = 20;
+
 /// A connection to a device.
 #[derive(Debug)]
 pub(super) enum Link {
@@ -62,7 +65,11 @@ impl Secure {
     fn last_words(&mut self, error: io::Error) -> io::Error {
         let (socket, session) = self.stream.get_mut();
         let mut chunk = [0; 1024];
-        while let Some(read @ 1..) = socket.try_read(&mut chunk) {
+        // The executor's thread is in here: who goes on talking is not listened to.
+        for _ in 0..LAST_WORDS {
+            let Some(read @ 1..) = socket.try_read(&mut chunk) else {
+                break;
+            };
             let fed = session.read_tls(&mut &chunk[..read]);
             match session.process_new_packets() {
                 Err(said) => return io::Error::new(io::ErrorKind::InvalidData, said),

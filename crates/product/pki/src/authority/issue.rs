@@ -15,10 +15,10 @@ use super::{Authority, ISSUED, REVOKED, sign};
 use crate::certificate::Certificate;
 use crate::identity::IdentityPaths;
 use crate::name::NodeName;
-use crate::partner::Trust;
 use crate::pem;
 use crate::problem::{Cause, Problem};
 use crate::refusal::explain;
+use crate::trust::Trust;
 
 /// A certificate that was issued.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 //! A site with an authority and nodes, at a time that the test sets; and certificates such as other authorities make.
 #![allow(dead_code, reason = "each test file takes what it needs")]
 
+pub mod handshake;
+
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
