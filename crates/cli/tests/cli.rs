@@ -10,7 +10,7 @@ use support::process::{BUMPLESS, json, said};
 
 #[test]
 fn help_says_what_each_command_needs() {
-    let wanted: [(&str, &[&str]); 14] = [
+    let wanted: [(&str, &[&str]); 15] = [
         (
             "",
             &[
@@ -46,6 +46,15 @@ fn help_says_what_each_command_needs() {
             ],
         ),
         ("status", &["--node", "Exit status 1", "bumpless.status/1"]),
+        (
+            "values",
+            &[
+                "--node",
+                "--application",
+                "backup reads no inputs",
+                "bumpless.values/1",
+            ],
+        ),
         (
             "switchover",
             &["--node", "--group", "bumpless.switchover/1"],

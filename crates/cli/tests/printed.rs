@@ -81,6 +81,79 @@ fn status_and_switchover_speak_to_people_and_to_programs() {
     );
 }
 
+/// The values of the one application, as its node tells programs.
+fn values_of(site: &Site, node: &str) -> Value {
+    let config = site.config();
+    let arguments = ["values", config.to_str().unwrap(), "--node", node, "--json"];
+    let (report, status) = json(&arguments, "bumpless.values/1");
+    assert_eq!(status, Some(0), "{report}");
+    report["applications"][0].clone()
+}
+
+fn names_of(side: &Value) -> Vec<&str> {
+    let values = side["values"].as_array().unwrap().iter();
+    values.map(|it| it["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn inputs_and_outputs_are_shown_where_they_pass_and_as_old_where_they_passed() {
+    let site = running();
+    let (primary, backup, _) = site.await_redundant("tank");
+    wait_until("the primary has written", || {
+        values_of(&site, &primary)["outputs"]["fresh"] == true
+    });
+    let shown = values_of(&site, &primary);
+    let (inputs, outputs) = (&shown["inputs"], &shown["outputs"]);
+    assert_eq!(names_of(inputs), ["level_1", "level_2", "process_time"]);
+    assert_eq!(names_of(outputs), ["pump_1", "pump_2"]);
+    assert_eq!(inputs["fresh"], true, "{shown}");
+    // Both tanks of the plant have something in them, and the pumps run.
+    for value in [&inputs["values"][0], &outputs["values"][0]] {
+        assert!(value["value"].as_f64() > Some(0.0), "{shown}");
+    }
+    assert_eq!(inputs["values"][0]["answers"], true);
+    assert!(outputs["cycle"].as_u64() > Some(0), "{shown}");
+    let never = values_of(&site, &backup);
+    for side in ["inputs", "outputs"] {
+        let side = &never[side];
+        assert_eq!(
+            (&side["age_ms"], &side["fresh"]),
+            (&Value::Null, &false.into())
+        );
+        assert_eq!(side["values"][0]["value"], Value::Null, "{never}");
+    }
+    let config = site.config();
+    let config = config.to_str().unwrap();
+    let (words, errors, status) = said(&["values", config, "--node", &primary]);
+    assert_eq!((status, &*errors), (Some(0), ""));
+    for word in [
+        "primary of group tank",
+        "inputs, read ",
+        " ms ago",
+        "pump_2",
+        "of epoch",
+    ] {
+        assert!(words.contains(word), "{word} is not in {words}");
+    }
+    let (words, ..) = said(&["values", config, "--node", &backup]);
+    assert!(words.contains("never read by this process"), "{words}");
+    let unknown = ["values", config, "--node", &backup, "--application", "tnak"];
+    let (_, errors, status) = said(&unknown);
+    assert_eq!(status, Some(1));
+    assert!(errors.contains("no application 'tnak'"), "{errors}");
+    let (_, errors, status) = said(&["switchover", config, "--node", &backup]);
+    assert_eq!(status, Some(0), "{errors}");
+    wait_until("the one that was primary tells them as old", || {
+        let before = values_of(&site, &primary);
+        before["role"] == "backup" && before["inputs"]["fresh"] == false
+    });
+    let before = values_of(&site, &primary);
+    assert!(before["inputs"]["age_ms"].as_f64() > Some(0.0), "{before}");
+    assert!(before["inputs"]["values"][0]["value"].as_f64() > Some(0.0));
+    let (words, ..) = said(&["values", config, "--node", &primary]);
+    assert!(words.contains("no longer of use"), "{words}");
+}
+
 #[test]
 fn the_first_answer_of_a_node_tells_of_its_groups() {
     let mut site = Site::new(Plan::pair(2).tank(50, ""));

@@ -21,5 +21,6 @@ mod site_failures;
 pub mod status;
 pub mod switchover;
 pub mod torture;
+pub mod values;
 pub mod wan;
 pub mod witness;

@@ -19,6 +19,11 @@ use crate::pid::{PidParameters, PidState};
 use crate::tanks;
 use crate::{Application, CycleContext, LoadError, ProgramFault};
 
+/// What its inputs are called: levels in cm, process time in s.
+pub const INPUTS: [&str; 3] = ["level_1", "level_2", "process_time"];
+/// What its outputs are called: pump voltages in V.
+pub const OUTPUTS: [&str; LOOPS] = ["pump_1", "pump_2"];
+
 const VERSION: u8 = 1;
 const LOOPS: usize = 2;
 const LOOP_LEN: usize = 25;
@@ -96,11 +101,11 @@ impl QuadrupleTank {
 
 impl Application for QuadrupleTank {
     fn inputs(&self) -> usize {
-        3
+        INPUTS.len()
     }
 
     fn outputs(&self) -> usize {
-        LOOPS
+        OUTPUTS.len()
     }
 
     fn can_fail(&self) -> bool {

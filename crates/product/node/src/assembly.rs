@@ -141,7 +141,7 @@ fn start_threads(
     let (parts, mut log) = (built.parts, built.log);
     let ways = WaysIntoLog::new(&mut log, wiring);
     let directory = Directory::new(config, admission.clone());
-    let field_notes = directory.field.clone();
+    let field_boards = directory.field.clone();
     let control = (built.orders, built.snapshot, built.board);
     let shared = Shared::new(directory, control, notes, log.health())?;
     let tellers = Tellers {
@@ -167,7 +167,7 @@ fn start_threads(
         priority: config.realtime.priority,
         keeping,
         guards: guards.clone(),
-        field: FieldIdentity::new((config, &wiring.names.node), folder, field_notes),
+        field: FieldIdentity::new((config, &wiring.names.node), folder, field_boards),
     };
     let (weaknesses, told) = (ways.registry.clone(), ways.registry.clone());
     let ends = (built.ends, ways.executors);

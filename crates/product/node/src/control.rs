@@ -22,6 +22,12 @@ pub use self::server::{CALLERS_MAX, ControlServer, put_socket};
 pub enum Request {
     /// The node's state, as `bumpless.status/1`.
     Status,
+    /// What applications have read and written last, as `bumpless.values/1`.
+    Values {
+        /// Name of one; left out: all that run here.
+        #[serde(default)]
+        application: Option<String>,
+    },
     /// Hand the primary role of `group` over.
     Switchover {
         /// Name of the group; may be left out where the configuration has only one.

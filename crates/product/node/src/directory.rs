@@ -4,7 +4,7 @@ use bumpless_config::Config;
 
 use crate::admission::Admission;
 use crate::build::MemberSlot;
-use crate::field_identity::FieldNotes;
+use crate::field_identity::FieldBoards;
 
 /// The configuration in force, and which application has which number.
 pub struct Directory {
@@ -19,8 +19,8 @@ pub struct Directory {
     pub applications: Vec<Option<usize>>,
     /// What a change of the configuration is about, in words.
     pub change: Option<&'static str>,
-    /// What field devices are refused, or refuse.
-    pub field: FieldNotes,
+    /// What field I/O has to tell.
+    pub field: FieldBoards,
 }
 
 impl Directory {
@@ -32,7 +32,7 @@ impl Directory {
             fingerprint: config.fingerprint(),
             admission,
             change: None,
-            field: FieldNotes::default(),
+            field: FieldBoards::default(),
         }
     }
 

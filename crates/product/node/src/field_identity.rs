@@ -10,6 +10,7 @@ use bumpless_controller::{FieldNote, SecureDialer};
 use bumpless_pki::Identity;
 
 use crate::certificates::{self, IdentityError};
+use crate::field_values::FieldValues;
 use crate::warn;
 
 /// What devices are refused, or refuse, by device; shared between those that hear of it and those that show it.
@@ -36,6 +37,15 @@ impl FieldNotes {
     }
 }
 
+/// What field I/O has to tell people: refusals, and values.
+#[derive(Clone, Debug, Default)]
+pub struct FieldBoards {
+    /// What devices are refused, or refuse.
+    pub notes: FieldNotes,
+    /// What was read and written.
+    pub values: FieldValues,
+}
+
 /// This node, as devices see it.
 #[derive(Clone, Debug)]
 pub struct FieldIdentity {
@@ -43,18 +53,23 @@ pub struct FieldIdentity {
     folder: PathBuf,
     node: String,
     pair: String,
-    notes: FieldNotes,
+    boards: FieldBoards,
 }
 
 impl FieldIdentity {
     /// Of the node `node` of `config`, a configuration in `folder`.
-    pub fn new((config, node): (&Config, &str), folder: &Path, notes: FieldNotes) -> Self {
+    pub fn new((config, node): (&Config, &str), folder: &Path, boards: FieldBoards) -> Self {
         Self {
             folder: folder.to_owned(),
             node: node.to_owned(),
             pair: config.pair.clone(),
-            notes,
+            boards,
         }
+    }
+
+    /// Where what is read and written is left.
+    pub const fn values(&self) -> &FieldValues {
+        &self.boards.values
     }
 
     /// What makes the protected connections of an application; `None`: it has none.
@@ -73,7 +88,7 @@ impl FieldIdentity {
         let paths = certificates::paths(&folder, &self.node, &self.pair);
         let identity = Identity::load(&paths, &self.node, &self.pair, bumpless_pki::system_clock());
         let identity = identity.map_err(|problems| io::Error::other(problems.to_string()))?;
-        let notes = self.notes.clone();
+        let notes = self.boards.notes.clone();
         let dialer = SecureDialer::start(paths, identity, move |note| notes.take(note))?;
         Ok(Some(dialer))
     }

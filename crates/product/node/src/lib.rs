@@ -19,6 +19,7 @@ pub mod directory;
 pub mod event;
 pub mod executor;
 pub mod field_identity;
+pub mod field_values;
 mod instance_lock;
 pub mod key_file;
 pub mod key_service;
@@ -36,6 +37,7 @@ pub mod short_text;
 pub mod snapshot;
 pub mod state_security;
 pub mod status;
+pub mod values;
 pub mod wiring;
 pub mod witness;
 

@@ -25,7 +25,7 @@ use crate::note::Note;
 use crate::reception::guard::NetworkGuard;
 use crate::snapshot::Snapshot;
 use crate::state_security::Healths;
-use crate::status;
+use crate::{status, values};
 
 const TIMEOUT: Duration = Duration::from_secs(1);
 /// Reading, planning and preparing a change.
@@ -81,12 +81,23 @@ impl Operator {
         }
     }
 
-    fn status(&self) -> Value {
-        // Held only for the copy, so that the data plane's next refresh finds it free.
-        let snapshot = match self.snapshot.lock() {
+    /// A copy of what the data plane shows: held only for that, so that its next refresh finds it free.
+    fn snapshot(&self) -> Snapshot {
+        match self.snapshot.lock() {
             Ok(snapshot) => snapshot.clone(),
             Err(poisoned) => poisoned.into_inner().clone(),
-        };
+        }
+    }
+
+    fn values(&self, application: Option<&str>) -> Value {
+        let (snapshot, directory) = (self.snapshot(), self.directory());
+        let shown = (&snapshot, &directory.field.values);
+        let known = (&*directory, &self.names);
+        values::render(shown, known, application, Clock.now()).unwrap_or_else(refusal)
+    }
+
+    fn status(&self) -> Value {
+        let snapshot = self.snapshot();
         let networks = self.names.links.len();
         let notes = self
             .notes
@@ -100,7 +111,7 @@ impl Operator {
         let mut weaknesses = directory.weaknesses();
         weaknesses.extend(notes.map(|note| note.text));
         weaknesses.extend(status::silent_fields(&snapshot, &directory));
-        weaknesses.extend(directory.field.weaknesses());
+        weaknesses.extend(directory.field.notes.weaknesses());
         weaknesses.extend(status::silent_devices(&snapshot, &directory));
         weaknesses.extend(status::stopped_programs(&snapshot, &directory));
         weaknesses.extend(status::refused_by_the_kernel(&snapshot, &self.names));
@@ -312,11 +323,12 @@ impl Operator {
 impl Handler for Operator {
     type Request = Request;
     fn is_order(request: &Request) -> bool {
-        *request != Request::Status
+        !matches!(request, Request::Status | Request::Values { .. })
     }
     fn handle(&mut self, request: Request) -> Value {
         match request {
             Request::Status => self.status(),
+            Request::Values { application } => self.values(application.as_deref()),
             Request::Switchover { group, to } => self.switchover(group.as_deref(), to.as_deref()),
             Request::Apply { file } => self.apply(&file),
             Request::Withdraw => self.withdraw(),

@@ -275,43 +275,40 @@ fn tank_parameters(tank: &config::QuadrupleTank) -> QuadrupleTankParameters {
     parameters
 }
 
-/// The field of an application, with what this node shows to devices.
+/// The field of an application, with what this node shows to devices and of their values.
 pub(super) fn open_field(
     settings: &config::Application,
     own: &FieldIdentity,
 ) -> io::Result<Box<dyn FieldIo>> {
+    let Some(field) = &settings.field else {
+        return Ok(Box::new(NoField));
+    };
     let dialer = own.dialer(settings)?;
-    Ok(match &settings.field {
-        Some(field) => match (&field.devices, &settings.kind) {
-            (FieldDevices::Tank { address, security }, _) => {
-                let mut modbus = ModbusSettings::quadruple_tank(*address);
-                if !field.check_epoch {
-                    // Such a device may keep anything at the place where others keep the epoch.
-                    (modbus.map.epoch, modbus.map.cycle) = (None, None);
-                }
-                match security.as_ref().zip(dialer) {
-                    None => Box::new(ModbusField::new(modbus, || Clock.now())?),
-                    Some((security, dialer)) => {
-                        let name = dialer.name_of(security, *address)?;
-                        Box::new(ModbusField::secure(modbus, (dialer, name), || Clock.now())?)
-                    }
+    let opened: Box<dyn FieldIo> = match (&field.devices, &settings.kind) {
+        (FieldDevices::Tank { address, security }, _) => {
+            let mut modbus = ModbusSettings::quadruple_tank(*address);
+            if !field.check_epoch {
+                // Such a device may keep anything at the place where others keep the epoch.
+                (modbus.map.epoch, modbus.map.cycle) = (None, None);
+            }
+            match security.as_ref().zip(dialer) {
+                None => Box::new(ModbusField::new(modbus, || Clock.now())?),
+                Some((security, dialer)) => {
+                    let name = dialer.name_of(security, *address)?;
+                    Box::new(ModbusField::secure(modbus, (dialer, name), || Clock.now())?)
                 }
             }
-            (FieldDevices::Program(devices), ApplicationKind::Program(program)) => {
-                let values = (&program.inputs[..], &program.outputs[..]);
-                let clock = || Clock.now();
-                Box::new(ModbusDevices::new(
-                    devices,
-                    values,
-                    field.check_epoch,
-                    dialer.as_ref(),
-                    clock,
-                )?)
-            }
-            (FieldDevices::Program(_), _) => Box::new(NoField),
-        },
-        None => Box::new(NoField),
-    })
+        }
+        (FieldDevices::Program(devices), ApplicationKind::Program(program)) => {
+            let values = (&program.inputs[..], &program.outputs[..]);
+            let (check_epoch, dialer) = (field.check_epoch, dialer.as_ref());
+            let clock = || Clock.now();
+            let devices = ModbusDevices::new(devices, values, check_epoch, dialer, clock)?;
+            Box::new(devices)
+        }
+        (FieldDevices::Program(_), _) => Box::new(NoField),
+    };
+    Ok(own.values().shown(opened, settings))
 }
 
 #[cfg(test)]
