@@ -12,7 +12,7 @@ use opcua::types::{
     VariableTypeId, Variant,
 };
 
-use crate::model::{Entry, Kind, Shown};
+use crate::model::{Entry, Kind, Quality, Shown};
 
 /// Namespace of all that is not the standard's.
 pub const NAMESPACE: &str = "urn:bumpless:opcua:1";
@@ -25,7 +25,7 @@ pub struct Nodes {
     subscriptions: Arc<SubscriptionCache>,
     namespace: u16,
     /// By identifier; `None`: the node does not say it.
-    values: BTreeMap<String, Option<Shown>>,
+    values: BTreeMap<String, Option<(Shown, Quality)>>,
 }
 
 impl Nodes {
@@ -58,10 +58,13 @@ impl Nodes {
             if before.is_none() {
                 self.make(&id, entry);
             }
-            if before.flatten().as_ref() != Some(&entry.value) {
-                changed.push((self.node_id(&id), DataValue::new_now(variant(&entry.value))));
+            let told = (entry.value.clone(), entry.quality);
+            if before.flatten().as_ref() != Some(&told) {
+                let value = variant(&entry.value);
+                let value = DataValue::new_now_status(value, status(entry.quality));
+                changed.push((self.node_id(&id), value));
             }
-            self.values.insert(id, Some(entry.value.clone()));
+            self.values.insert(id, Some(told));
         }
         self.set(changed);
         // Told first, since who has subscribed to it hears nothing more of a node that is gone.
@@ -133,6 +136,16 @@ fn identifier(folders: &[String], name: &str) -> String {
     match folders {
         [] => name.into(),
         _ => format!("{}/{name}", folders.join("/")),
+    }
+}
+
+/// OPC 10000-4, 7.39.2.
+const fn status(quality: Quality) -> StatusCode {
+    match quality {
+        Quality::Good => StatusCode::Good,
+        Quality::LastUsable => StatusCode::UncertainLastUsableValue,
+        Quality::Silent => StatusCode::UncertainNoCommunicationLastUsableValue,
+        Quality::Awaited => StatusCode::BadWaitingForInitialData,
     }
 }
 

@@ -1,4 +1,5 @@
-//! What of a node's status (`bumpless.status/1`) is shown, and under which name: tables, without anything of OPC UA.
+//! What of a node's status (`bumpless.status/1`) and values (`bumpless.values/1`) is shown, and under which name: tables,
+//! without anything of OPC UA.
 
 use serde_json::Value;
 
@@ -34,6 +35,19 @@ pub enum Shown {
     Real(f64),
 }
 
+/// How far a shown value is to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quality {
+    /// It is what holds.
+    Good,
+    /// It is what held when this node had the process in hand.
+    LastUsable,
+    /// It is what the device said before it fell silent.
+    Silent,
+    /// There has been none yet.
+    Awaited,
+}
+
 /// One variable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
@@ -45,9 +59,11 @@ pub struct Entry {
     pub kind: Kind,
     /// Its value.
     pub value: Shown,
+    /// How far that is to be trusted.
+    pub quality: Quality,
 }
 
-/// No status makes more variables than these: of a longer one the rest is not shown.
+/// A node makes no more variables than these: of a longer list the rest is not shown, values of inputs and outputs first.
 pub const ENTRIES_MAX: usize = 4096;
 
 /// Name, place in the status (JSON pointer), type.
@@ -105,14 +121,15 @@ const LINK: Table = &[
     ("SendFailures", "/send_failures", Kind::Count),
 ];
 
-/// All that is shown of a node with this status.
-pub fn entries(status: &Value) -> Vec<Entry> {
+/// All that is shown of a node with this status and these values.
+pub fn entries(status: &Value, values: &Value) -> Vec<Entry> {
     let mut entries = from_table(NODE, &[], status);
     entries.push(Entry {
         folders: Vec::new(),
         name: "Weaknesses".into(),
         kind: Kind::Texts,
         value: value(Kind::Texts, status.get("weaknesses")),
+        quality: Quality::Good,
     });
     for group in list(status, "groups") {
         entries.extend(from_table(GROUP, &["Groups", name(group)], group));
@@ -125,6 +142,7 @@ pub fn entries(status: &Value) -> Vec<Entry> {
             name: "Role".into(),
             kind: Kind::Text,
             value: value(Kind::Text, role_of(application, status)),
+            quality: Quality::Good,
         });
     }
     let links = list(status, "links");
@@ -138,10 +156,38 @@ pub fn entries(status: &Value) -> Vec<Entry> {
             name: name.clone(),
             kind: Kind::Count,
             value: value(Kind::Count, Some(count)),
+            quality: Quality::Good,
         }));
+    }
+    for application in list(values, "applications") {
+        for (folder, side) in [("Inputs", "inputs"), ("Outputs", "outputs")] {
+            let folders = ["Applications", name(application), folder];
+            entries.extend(signals(&folders, &application[side]));
+        }
     }
     entries.truncate(ENTRIES_MAX);
     entries
+}
+
+/// The inputs or the outputs of an application.
+fn signals(folders: &[&str], side: &Value) -> Vec<Entry> {
+    let entry = |signal: &Value| Entry {
+        folders: folders.iter().map(|&it| it.into()).collect(),
+        name: name(signal).into(),
+        kind: Kind::Real,
+        value: value(Kind::Real, signal.get("value")),
+        quality: quality(side, signal),
+    };
+    list(side, "values").iter().map(entry).collect()
+}
+
+fn quality(side: &Value, signal: &Value) -> Quality {
+    match (side["age_ms"].is_number(), side["fresh"] == true) {
+        (false, _) => Quality::Awaited,
+        (true, false) => Quality::LastUsable,
+        (true, true) if signal["answers"] == false => Quality::Silent,
+        (true, true) => Quality::Good,
+    }
 }
 
 fn list<'a>(status: &'a Value, field: &str) -> &'a [Value] {
@@ -179,6 +225,7 @@ fn from_table(table: Table, folders: &[&str], of: &Value) -> Vec<Entry> {
         name: name.into(),
         kind,
         value: value(kind, of.pointer(place)),
+        quality: Quality::Good,
     };
     table.iter().map(entry).collect()
 }
@@ -223,9 +270,39 @@ mod tests {
         })
     }
 
+    fn values(fresh: bool, answers: bool) -> Value {
+        let level = json!({"name": "level", "value": 1.5, "answers": answers});
+        let pump = json!({"name": "pump", "value": null});
+        json!({"applications": [{
+            "name": "levels",
+            "inputs": {"age_ms": 3.0, "fresh": fresh, "values": [level]},
+            "outputs": {"age_ms": null, "fresh": false, "values": [pump]},
+        }]})
+    }
+
+    #[test]
+    fn a_value_is_as_good_as_what_the_node_says_of_it() {
+        let told = |fresh, answers| {
+            let entries = entries(&status("right"), &values(fresh, answers));
+            let is_input = |entry: &&Entry| entry.folders.ends_with(&["Inputs".into()]);
+            let level = entries.iter().find(is_input).unwrap().clone();
+            assert_eq!(level.folders, ["Applications", "levels", "Inputs"]);
+            assert_eq!((&*level.name, level.value), ("level", Shown::Real(1.5)));
+            level.quality
+        };
+        assert_eq!(told(true, true), Quality::Good);
+        assert_eq!(told(true, false), Quality::Silent);
+        assert_eq!(told(false, true), Quality::LastUsable);
+        assert_eq!(told(false, false), Quality::LastUsable);
+        let entries = entries(&status("right"), &values(true, true));
+        let pump = entries.last().unwrap();
+        assert_eq!((&*pump.name, &pump.value), ("pump", &Shown::Nothing));
+        assert_eq!(pump.quality, Quality::Awaited);
+    }
+
     #[test]
     fn what_the_status_says_is_shown_with_its_type() {
-        let entries = entries(&status("right"));
+        let entries = entries(&status("right"), &Value::Null);
         assert_eq!(find(&entries, "Groups/tank/Epoch"), &Shown::Count(3));
         assert_eq!(
             find(&entries, "Applications/levels/Role"),
@@ -249,14 +326,14 @@ mod tests {
     #[test]
     fn both_nodes_of_a_pair_have_the_same_variables() {
         let paths = |partner| {
-            let entries = entries(&status(partner));
+            let entries = entries(&status(partner), &values(true, true));
             let paths = entries.into_iter().map(|it| (it.folders, it.name));
             paths.collect::<BTreeSet<_>>()
         };
         assert_eq!(paths("left"), paths("right"));
         let mut of_a_pool = status("left");
         of_a_pool["links"][1] = json!({"partner": "right", "network": "A"});
-        let names = entries(&of_a_pool);
+        let names = entries(&of_a_pool, &Value::Null);
         assert_eq!(
             find(&names, "Links/A right/Partner"),
             &Shown::Text("right".into())
@@ -271,12 +348,15 @@ mod tests {
             json!({"groups": 3, "links": [null, 4], "applications": [[]], "counters": []}),
             json!({"weaknesses": [1, "x"], "pair": 4}),
         ] {
-            let values = entries(&odd);
+            let values = entries(&odd, &odd);
             assert_eq!(find(&values, "Pair"), &Shown::Nothing);
         }
         let many: Vec<_> = (0..10_000)
             .map(|n| json!({"name": n.to_string()}))
             .collect();
-        assert_eq!(entries(&json!({"groups": many})).len(), ENTRIES_MAX);
+        assert_eq!(
+            entries(&json!({"groups": many}), &values(true, true)).len(),
+            ENTRIES_MAX
+        );
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use opcua::server::{Server, ServerHandle};
 use opcua::types::ServerState;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -18,8 +18,8 @@ use crate::address_space::Nodes;
 use crate::gate::{self, Entry as Admitted};
 use crate::identity;
 use crate::level::{self, Steady};
-use crate::model::{Entry, Kind, Shown, entries};
-use crate::node;
+use crate::model::{Entry, Kind, Quality, Shown, entries};
+use crate::node::{self, Said};
 use crate::problem::Problem;
 use crate::report::Report;
 use crate::server::{Setting, build};
@@ -187,12 +187,12 @@ async fn until_told(shown: &mut Bridge, control: &Path) -> std::io::Result<&'sta
     let told = told_to_end();
     tokio::pin!(told);
     loop {
-        let status = async {
+        let said = async {
             looks.tick().await;
-            node::status(control).await
+            node::said(control).await
         };
         tokio::select! {
-            status = status => shown.show(status),
+            said = said => shown.show(said),
             name = &mut told => return name,
         }
     }
@@ -225,10 +225,10 @@ struct Bridge {
 }
 
 impl Bridge {
-    fn show(&mut self, status: Result<Value, String>) {
-        match status {
-            Ok(status) => {
-                let mut entries = entries(&status);
+    fn show(&mut self, said: Result<Said, String>) {
+        match said {
+            Ok(Said { status, values }) => {
+                let mut entries = entries(&status, &values);
                 self.add_own(&mut entries);
                 self.nodes.show(&entries);
                 let level = self.steady.see(level::of(&status));
@@ -265,6 +265,7 @@ impl Bridge {
             name: "BridgeSecurity".into(),
             kind: Kind::Text,
             value: Shown::Text(security.into()),
+            quality: Quality::Good,
         });
         let weaknesses = entries.iter_mut().find(|entry| entry.kind == Kind::Texts);
         if let (

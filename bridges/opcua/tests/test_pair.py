@@ -13,7 +13,7 @@ import unittest
 from asyncua import Client, ua
 from asyncua.crypto.security_policies import SecurityPolicyAes256Sha256RsaPss, SecurityPolicyBasic256Sha256
 
-from site_of_pair import BRIDGE, NODES, PATIENCE_S, Site, all_below, level, shown, until
+from site_of_pair import BRIDGE, BUMPLESS, NODES, PATIENCE_S, Site, all_below, level, shown, until
 
 HEALTHY, NO_DATA = 200, 1
 # What the client says of refusals is what the tests are about.
@@ -88,6 +88,34 @@ class Redundancy(Pair):
         below = [await all_below(await clients[node].nodes.objects.get_child("2:Bumpless")) for node in NODES]
         self.assertGreater(len(below[0]), 80)
         self.assertEqual(below[0], below[1], "both servers have the same nodes (OPC 10000-4, 6.6.2.2)")
+
+    async def test_inputs_and_outputs_are_good_at_the_primary_alone(self):
+        primary, backup, clients = await self.redundant()
+        level_1, pump_1 = "Applications/levels/Inputs/level_1", "Applications/levels/Outputs/pump_1"
+
+        async def has(node, path, status):
+            node = clients[node].get_node(f"ns=2;s={path}")
+            value = await node.read_data_value(raise_on_bad_status=False)
+            return value if value.StatusCode.value == status else None
+
+        for path in (level_1, pump_1):
+            good = await until(f"{path} of {primary}", lambda: has(primary, path, ua.StatusCodes.Good))
+            self.assertGreater(good.Value.Value, 0)
+            self.assertEqual(good.Value.VariantType, ua.VariantType.Double)
+            never = await has(backup, path, ua.StatusCodes.BadWaitingForInitialData)
+            self.assertIsNotNone(never, "a backup reads no inputs and writes no outputs")
+        self.site.run(BUMPLESS, "switchover", self.site.folder / "pair.toml", "--node", primary)
+        for path in (level_1, pump_1):
+            await until(f"{path} of {backup}", lambda: has(backup, path, ua.StatusCodes.Good))
+            old = await until(f"{path} of {primary} as old",
+                              lambda: has(primary, path, ua.StatusCodes.UncertainLastUsableValue))
+            self.assertGreater(old.Value.Value, 0)
+        self.site.kill("plant")
+        for path in (level_1, pump_1):
+            await until(f"{path} of {backup} as old",
+                        lambda: has(backup, path, ua.StatusCodes.UncertainLastUsableValue))
+        with self.assertRaises(ua.uaerrors.BadUserAccessDenied):
+            await clients[backup].get_node(f"ns=2;s={pump_1}").write_value(1.0)
 
     async def test_a_killed_primary_falls_to_no_data_and_the_backup_rises_above(self):
         primary, backup, clients = await self.redundant()

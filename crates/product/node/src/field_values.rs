@@ -2,7 +2,7 @@
 //!
 //! An executor leaves them in passing; it never waits for who looks, and who looks finds values of one moment.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, TryLockError, Weak};
 
 use bumpless_base::Instant;
 use bumpless_config::{self as config, ApplicationKind};
@@ -48,8 +48,10 @@ impl ValueBoard {
 
     /// Changes the values unless somebody looks at them: the next cycle has newer ones.
     fn leave(&self, change: impl FnOnce(&mut Values)) {
-        if let Ok(mut values) = self.0.try_lock() {
-            change(&mut values);
+        match self.0.try_lock() {
+            Ok(mut values) => change(&mut values),
+            Err(TryLockError::Poisoned(values)) => change(&mut values.into_inner()),
+            Err(TryLockError::WouldBlock) => {}
         }
     }
 

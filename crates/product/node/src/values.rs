@@ -140,3 +140,72 @@ fn is_fresh(settings: &Application, role: Role, at: Option<Instant>, now: Instan
 fn millis(span: Duration) -> f64 {
     (span.as_nanos() as f64 / 1e3).round() / 1e3
 }
+
+#[cfg(test)]
+mod tests {
+    use bumpless_config::Config;
+
+    use super::*;
+
+    /// The application of the example, whose period is given in the file.
+    fn settings() -> Application {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../../examples/own-program.toml"
+        );
+        let config = Config::load(path.as_ref()).unwrap();
+        config.applications[0].clone()
+    }
+
+    const NOW: Instant = Instant::from_nanos(10_000_000_000);
+
+    fn values() -> Values {
+        Values {
+            inputs: [1.5, f64::NAN, 2.0][..].into(),
+            read_at: Some(NOW),
+            silent: 1,
+            outputs: [3.0, f64::INFINITY][..].into(),
+            written: None,
+        }
+    }
+
+    #[test]
+    fn values_are_fresh_at_the_primary_alone_and_not_for_long() {
+        let settings = settings();
+        let limit = (settings.period * 3).max(FRESH_MIN);
+        assert!(is_fresh(&settings, Role::Primary, Some(NOW), NOW));
+        assert!(is_fresh(&settings, Role::Primary, Some(NOW), NOW + limit));
+        let late = NOW + limit + Duration::from_nanos(1);
+        assert!(!is_fresh(&settings, Role::Primary, Some(NOW), late));
+        for role in [Role::Backup, Role::Starting, Role::Stopped] {
+            assert!(!is_fresh(&settings, role, Some(NOW), NOW), "{role:?}");
+        }
+        assert!(!is_fresh(&settings, Role::Primary, None, NOW));
+    }
+
+    #[test]
+    fn inputs_of_a_silent_device_are_told_as_such() {
+        let told = inputs(&settings(), Role::Primary, Some(&values()), NOW);
+        assert_eq!(told["values"][0]["value"], 1.5);
+        assert_eq!(told["values"][0]["answers"], false);
+        let heard = Values {
+            silent: 2,
+            ..values()
+        };
+        let told = inputs(&settings(), Role::Primary, Some(&heard), NOW);
+        assert_eq!(told["values"][0]["answers"], true);
+    }
+
+    #[test]
+    fn what_is_no_number_and_what_was_never_written_has_no_value() {
+        let told = inputs(&settings(), Role::Primary, Some(&values()), NOW);
+        assert_eq!(told["values"][1]["value"], Value::Null);
+        for looked in [Some(&values()), None] {
+            let told = outputs(&settings(), Role::Primary, looked, NOW);
+            assert_eq!(told["age_ms"], Value::Null);
+            assert_eq!(told["cycle"], Value::Null);
+            assert_eq!(told["values"][0]["value"], Value::Null, "{told}");
+            assert!(told["values"][0]["name"].is_string());
+        }
+    }
+}
