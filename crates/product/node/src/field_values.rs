@@ -8,8 +8,7 @@ use bumpless_base::Instant;
 use bumpless_config::{self as config, ApplicationKind};
 use bumpless_controller::quadruple_tank::{INPUTS, OUTPUTS};
 use bumpless_controller::{FieldError, FieldIo, FieldSample, OutputStamp};
-
-use crate::executor::now;
+use bumpless_net_linux::Clock;
 
 /// What one application has read and written last.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,7 +113,7 @@ impl FieldIo for Shown {
         let silent = self.field.silent();
         self.board.leave(|values| {
             take(&mut values.inputs, inputs);
-            (values.read_at, values.silent) = (Some(now()), silent);
+            (values.read_at, values.silent) = (Some(Clock.now()), silent);
         });
         Ok(sample)
     }
@@ -128,7 +127,7 @@ impl FieldIo for Shown {
         self.field.write(outputs, stamp, until)?;
         self.board.leave(|values| {
             take(&mut values.outputs, outputs);
-            values.written = Some((stamp, now()));
+            values.written = Some((stamp, Clock.now()));
         });
         Ok(())
     }
