@@ -3,7 +3,7 @@
 mod common;
 
 use bumpless_config::{Config, sample};
-use common::{one, problems};
+use common::{changed, one, problems};
 
 #[test]
 fn a_misspelt_field_is_named_with_the_right_one() {
@@ -256,6 +256,19 @@ fn one_wrong_name_is_one_problem() {
         "is 1",
         right,
     );
+}
+
+#[test]
+fn a_pair_has_no_name_that_makes_its_nodes_pass_for_others() {
+    let sample = sample();
+    let line = sample.lines().find(|line| line.starts_with("name = "));
+    let line = line.unwrap();
+    for name in ["witness", "keys", "field", "Field"] {
+        let to = format!("name = \"{name}\"");
+        one(line, &to, "pair.name", name, "another name");
+    }
+    let (near, _) = changed(line, "name = \"fields\"");
+    assert_eq!(Config::parse(&near, "t").unwrap().pair, "fields");
 }
 
 #[test]

@@ -51,6 +51,7 @@ pub fn expected(config: &Config, node: NodeId) -> Vec<Expected> {
     partners(&mut all, config, node);
     references(&mut all, config, node);
     fields(&mut all, config, node);
+    key_servers(&mut all, config);
     let ports = config.nodes[usize::from(node.0)].addresses.iter().flatten();
     for address in ports {
         let port = address.port();
@@ -240,6 +241,21 @@ fn fields(all: &mut Collected, config: &Config, node: NodeId) {
     }
 }
 
+/// Without answers of key servers for long, nodes lose each other (N-97): no flood may keep them away.
+fn key_servers(all: &mut Collected, config: &Config) {
+    let Security::Certificates(given) = &config.security else {
+        return;
+    };
+    for server in &given.key_servers {
+        let address = server.address;
+        all.add(
+            format!("key server {}", server.name),
+            &[Match::Answers(Transport::Tcp, address.ip(), address.port())],
+            LEAST,
+        );
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,6 +299,25 @@ mod tests {
         };
         let guard = bumpless_guard::Guard::<()>::new(&setup, bumpless_base::Instant::ZERO);
         assert!(guard.is_ok(), "no two flows claim the same packets");
+    }
+
+    #[test]
+    fn answers_of_each_key_server_have_a_budget_of_their_own() {
+        let section =
+            "[security]\nkey_servers = [\"main@10.0.0.9:4720\", \"spare@10.0.0.10:4720\"]\n";
+        let text = PAIR.replace(
+            "[[network]]\nname = \"A\"",
+            &format!("{section}[[network]]\nname = \"A\""),
+        );
+        let config = Config::parse(&text, "keyed.toml").expect("a configuration");
+        let all = expected(&config, NodeId(0));
+        for (name, address) in [("main", [10, 0, 0, 9]), ("spare", [10, 0, 0, 10])] {
+            let of_it = Match::Answers(Transport::Tcp, address.into(), 4720);
+            let flow = all.iter().find(|it| it.matches == [of_it]);
+            let flow = flow.unwrap_or_else(|| panic!("{name} in {all:#?}"));
+            assert_eq!(flow.name, format!("key server {name}"));
+            assert!(u64::from(flow.packets) >= LEAST);
+        }
     }
 
     #[test]

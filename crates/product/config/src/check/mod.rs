@@ -54,6 +54,7 @@ pub(crate) fn resolve(reader: &mut Reader, file: &File, room: Room) -> Option<Co
         references: names::references(reader, file),
         groups: names::groups(reader, file),
     };
+    names::pair(reader, file);
     names::applications(reader, file);
     let timing = timing::check(reader, &file.timing);
     let map = addresses::check(reader, file, &known);

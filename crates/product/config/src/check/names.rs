@@ -89,6 +89,27 @@ pub(crate) fn networks(reader: &mut Reader, file: &File) -> Index {
     index(reader, "network", (1, MAX_LINKS), list)
 }
 
+/// What stands in the place of the pair in the certificate of a witness, a key server and a field device (N-40, N-88, M-30).
+const NOT_OF_A_PAIR: [(&str, &str); 3] = [
+    ("witness", "witness"),
+    ("keys", "key server"),
+    ("field", "field device"),
+];
+
+/// The pair's own name.
+pub(crate) fn pair(reader: &mut Reader, file: &File) {
+    let given = &file.pair;
+    let Some(name) = &given.name else { return };
+    let taken = NOT_OF_A_PAIR.iter();
+    let mut taken = taken.filter(|(word, _)| name.eq_ignore_ascii_case(word));
+    if let Some((_, whose)) = taken.next() {
+        let wrong = format!(
+            "{name:?} would make certificates of this pair's nodes pass for those of a {whose}"
+        );
+        reader.wrong(&given.place, "name", wrong, "give the pair another name");
+    }
+}
+
 pub(crate) fn nodes(reader: &mut Reader, file: &File) -> Index {
     let list = file.nodes.iter().map(|s| (&s.place, s.name.as_ref()));
     index(reader, "node", (2, MAX_NODES), list)

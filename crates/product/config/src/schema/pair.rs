@@ -10,7 +10,9 @@ use bumpless_base::Duration;
 section! {
     /// The pair, or pool, as a whole.
     Pair = "pair", Once, [] {
-        /// Name of the pair. Messages of a pair with another name are not listened to.
+        /// Name of the pair, other than `witness`, `keys` and `field`: certificates of witnesses, key servers and field
+        /// devices have these where those of nodes have the pair's name. Messages of a pair with another name are not
+        /// listened to.
         /// Cost: none.
         /// Hazard: two pairs of the same name on the same networks report each other as wrongly
         /// configured, and neither writes outputs.
