@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use servers::Keyed;
+use support::plan::Plan;
 use support::process::{BUMPLESS, Process, json, outcome, said};
 use support::{let_run, wait_for};
 
@@ -66,6 +67,40 @@ fn keys_roll_while_states_flow_and_nothing_is_lost_and_a_killed_server_goes_on()
     site.await_status("keys roll still", "left", |it| number(it) >= at + 2);
     assert_eq!(keyed.losses(), before);
     keyed.keys_are_nowhere();
+}
+
+#[test]
+fn states_sealed_with_a_groups_keys_survive_kills_while_these_roll() {
+    let lines = "[application.security]\nintegrity = \"symmetric\"\nencryption = \"symmetric\"\nreplay = \"counter\"\n\
+                 key_exchange = \"server\"\n";
+    let plan = Plan::pair(2).synthetic("tank", 20_000, 50, lines);
+    let mut keyed = Keyed::of(plan, &["main"], (1, 60));
+    keyed.start_server("main");
+    keyed.start_pair();
+    let site = &mut keyed.site;
+    for _ in 0..2 {
+        let (primary, backup, epoch) = site.await_redundant("tank");
+        let at = number(&site.status(&backup).unwrap());
+        site.await_status("keys have rolled", &backup, |it| number(it) >= at + 3);
+        let status = site.await_status("states are here", &backup, |it| {
+            it["counters"]["states_delivered"].as_u64() >= Some(20)
+        });
+        let told = &status["applications"][0]["state_security"];
+        assert_eq!(told["key_exchange"], "server", "{told}");
+        for node in [&primary, &backup] {
+            assert_eq!(site.counter(node, "states_unopened"), 0);
+            assert_eq!(site.counter(node, "states_withheld"), 0);
+        }
+        site.kill(&primary);
+        assert!(site.await_primary(&backup, "tank") > epoch);
+        // It may have begun anew when it was primary before.
+        let told = format!("of epoch {epoch}, received from the partner");
+        site.await_event(&backup, "resumed", |event| {
+            event["cause"].as_str().unwrap().ends_with(&told)
+        });
+        site.start(&primary);
+    }
+    site.await_redundant("tank");
 }
 
 #[test]

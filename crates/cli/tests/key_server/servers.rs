@@ -36,7 +36,16 @@ pub fn named(names: &[String]) -> String {
 impl Keyed {
     /// With `servers`, of which the first one makes the keys and the others follow it. Nothing is started.
     pub fn new(servers: &[&'static str], lifetime_s: u32, in_advance: u32) -> Self {
-        let mut plan = Plan::pair(2).tank(50, "");
+        let plan = Plan::pair(2).tank(50, "");
+        Self::of(plan, servers, (lifetime_s, in_advance))
+    }
+
+    /// The same of a pair with this `plan`.
+    pub fn of(
+        mut plan: Plan,
+        servers: &[&'static str],
+        (lifetime_s, in_advance): (u32, u32),
+    ) -> Self {
         plan.key_lifetime_s = Some(3600);
         let keyed = Self {
             site: Site::new(plan),
