@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bumpless_pki::rustls::pki_types::UnixTime;
+use bumpless_pki::rustls::{self, pki_types::UnixTime};
 use bumpless_pki::{Identity, Role, Wanted};
 
 use super::super::*;
@@ -403,4 +403,66 @@ fn a_device_that_is_silent_in_the_handshake_delays_one_call_and_no_other_device(
     }
     assert!(values[1] > 12.0, "{values:?}");
     assert_eq!(field.silent(), 1);
+}
+
+#[test]
+fn a_device_that_lets_in_and_never_answers_has_not_come_up() {
+    let works = Works::new();
+    works
+        .issue("left.tank", None, 20)
+        .issue("plant.field", None, 20);
+    let config = works.identity("plant.field").field_server_config().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let let_in = Arc::new(AtomicBool::new(false));
+    let seen = let_in.clone();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut session = rustls::ServerConnection::new(config).unwrap();
+        while session.is_handshaking() {
+            session.complete_io(&mut stream).unwrap();
+        }
+        seen.store(true, Ordering::Release);
+        while matches!(stream.read(&mut [0; 1024]), Ok(1..)) {}
+    });
+    let (mut field, _notes) = works.client("left.tank", address, None);
+    let give_up = later();
+    let mut reads_after = 0;
+    // With TLS 1.3 the client's half is over before the device has judged its certificate (RFC 8446, 4.4.4).
+    while reads_after < 10 {
+        assert!(clock() < give_up);
+        reads_after += u32::from(let_in.load(Ordering::Acquire));
+        let error = field.read(&mut [0.0; 3], clock() + Duration::from_millis(20));
+        let kind = error.unwrap_err().kind;
+        assert!(matches!(kind, FieldErrorKind::NotConnected(_)), "{kind:?}");
+    }
+}
+
+#[test]
+fn strangers_take_as_many_places_of_a_device_as_there_are_and_give_them_back() {
+    let works = Works::new();
+    works
+        .issue("left.tank", None, 20)
+        .issue("plant.field", None, 20);
+    let plant = works.plant("plant.field", (&[], &[]));
+    let knock = || TcpStream::connect(plant.address).unwrap();
+    // Somebody who waits for a word is not told that he may not; who is turned away hears the end at once.
+    let waits = |mut stranger: &TcpStream| {
+        stranger.set_nonblocking(true).unwrap();
+        matches!(stranger.read(&mut [0; 1]), Err(error) if error.kind() == std::io::ErrorKind::WouldBlock)
+    };
+    let strangers: Vec<_> = (0..40).map(|_| knock()).collect();
+    let give_up = clock() + Duration::from_secs(2);
+    let waiting = || strangers.iter().filter(|it| waits(it)).count();
+    while waiting() > 32 {
+        assert!(clock() < give_up, "{} wait", waiting());
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+    assert_eq!(waiting(), 32);
+    drop(strangers);
+    let (mut field, _notes) = works.client("left.tank", plant.address, None);
+    let give_up = later();
+    while field.read(&mut [0.0; 3], later()).is_err() {
+        assert!(clock() < give_up, "places are not given back");
+    }
 }
