@@ -12,7 +12,7 @@ use opcua::types::{
     VariableTypeId, Variant,
 };
 
-use crate::model::{Entry, Kind, Quality, Shown};
+use bumpless_bridge::model::{Entry, Kind, Quality, Shown};
 
 /// Namespace of all that is not the standard's.
 pub const NAMESPACE: &str = "urn:bumpless:opcua:1";

@@ -22,7 +22,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use self::message::{FIND_SERVERS, GET_ENDPOINTS, Kind, Malformed};
 use crate::identity;
-use crate::report::Report;
+use bumpless_bridge::Report;
 
 /// So many connections at a time.
 pub const CONNECTIONS_MAX: usize = 64;

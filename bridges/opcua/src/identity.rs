@@ -9,7 +9,7 @@ use opcua::crypto::{CertificateStore, PrivateKey, X509, X509Data};
 use opcua::types::DateTime;
 use zeroize::Zeroizing;
 
-use crate::problem::Problem;
+use bumpless_bridge::Problem;
 
 /// The application certificate, in DER.
 pub const CERTIFICATE: &str = "certificate.der";

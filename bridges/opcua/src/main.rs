@@ -9,10 +9,6 @@ mod address_space;
 mod gate;
 mod identity;
 mod level;
-mod model;
-mod node;
-mod problem;
-mod report;
 mod run;
 mod server;
 
@@ -20,11 +16,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use bumpless_bridge::{Problem, Report};
 use clap::{Args, Parser, Subcommand};
 use serde_json::json;
 
-use problem::Problem;
-use report::Report;
 use run::Orders;
 use server::Setting;
 
@@ -106,7 +101,11 @@ struct TrustArgs {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let report = Report { json: cli.json };
+    let report = Report {
+        program: "bumpless-opcua",
+        schema: "bumpless.opcua/1",
+        json: cli.json,
+    };
     let done = match cli.command {
         Command::Run(args) => run_bridge(args, report),
         Command::Certificate(args) => make_certificate(&args, report),

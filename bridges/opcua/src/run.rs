@@ -18,11 +18,11 @@ use crate::address_space::Nodes;
 use crate::gate::{self, Entry as Admitted};
 use crate::identity;
 use crate::level::{self, Steady};
-use crate::model::{Entry, Kind, Quality, Shown, entries};
-use crate::node::{self, Said};
-use crate::problem::Problem;
-use crate::report::Report;
 use crate::server::{Setting, build};
+use bumpless_bridge::Problem;
+use bumpless_bridge::Report;
+use bumpless_bridge::model::{Entry, Kind, Quality, Shown, entries};
+use bumpless_bridge::node::{self, Said};
 
 /// Between two looks at the node.
 const LOOK: Duration = Duration::from_millis(200);

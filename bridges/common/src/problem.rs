@@ -18,7 +18,7 @@ impl Problem {
         }
     }
 
-    /// As one element of `problems` in `bumpless.opcua/1`.
+    /// As one element of `problems` where a bridge refuses.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({"wrong": self.wrong, "right": self.right})
     }

@@ -1,4 +1,4 @@
-//! What the bridge tells of itself, a line each: in words, or as `bumpless.opcua/1` (spec/opcua.md, O-60).
+//! What a bridge tells of itself, a line each: in words, or as JSON.
 
 use std::io::Write;
 
@@ -6,12 +6,13 @@ use serde_json::{Value, json};
 
 use crate::problem::Problem;
 
-/// Schema name and version of every line in JSON.
-const SCHEMA: &str = "bumpless.opcua/1";
-
 /// How lines are told.
 #[derive(Clone, Copy, Debug)]
 pub struct Report {
+    /// The program that tells.
+    pub program: &'static str,
+    /// Schema name and version of every line in JSON.
+    pub schema: &'static str,
     /// As JSON.
     pub json: bool,
 }
@@ -21,8 +22,8 @@ impl Report {
     pub fn tell(self, event: &str, words: &str, fields: Value) {
         let mut out = std::io::stdout().lock();
         let line = match self.json {
-            true => with_head(event, fields).to_string(),
-            false => format!("bumpless-opcua: {words}"),
+            true => self.with_head(event, fields).to_string(),
+            false => format!("{}: {words}", self.program),
         };
         let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
@@ -34,16 +35,16 @@ impl Report {
             self.tell("refused", "", json!({"problems": list}));
         } else {
             for problem in problems {
-                eprintln!("bumpless-opcua: {problem}");
+                eprintln!("{}: {problem}", self.program);
             }
         }
     }
-}
 
-fn with_head(event: &str, fields: Value) -> Value {
-    let mut line = json!({"schema": SCHEMA, "event": event});
-    if let (Value::Object(line), Value::Object(fields)) = (&mut line, fields) {
-        line.extend(fields);
+    fn with_head(self, event: &str, fields: Value) -> Value {
+        let mut line = json!({"schema": self.schema, "event": event});
+        if let (Value::Object(line), Value::Object(fields)) = (&mut line, fields) {
+            line.extend(fields);
+        }
+        line
     }
-    line
 }

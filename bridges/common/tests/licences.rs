@@ -1,4 +1,4 @@
-//! What is shipped with the bridge may be: the licences of all that it is built of.
+//! What is shipped with the bridges may be: the licences of all that they are built of.
 
 use std::process::Command;
 
