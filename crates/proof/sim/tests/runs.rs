@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bumpless_base::Counter;
-use bumpless_sim::{Report, Scenario, Settings, Size, Window, run, run_unless};
+use bumpless_sim::{
+    Fault, Junk, Report, Scenario, Settings, Size, Window, faults, run, run_unless,
+};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -18,6 +20,36 @@ fn settings(size: Size, seed: u64, seconds: u64) -> Settings {
 
 fn simulate(settings: &Settings) -> Report {
     run(settings).expect("the configuration is sound")
+}
+
+/// Kinds of attack on protected messages in the storm of a seed of a minute.
+fn attacks(seed: u64) -> BTreeSet<&'static str> {
+    let faults = faults(&settings(Size::Small, seed, 60));
+    let kinds = faults.iter().filter_map(|timed| match timed.fault {
+        Fault::Junk { kind, .. } => Some(match kind {
+            Junk::Noise => return None,
+            Junk::Replay => "replay",
+            Junk::Forged => "forged",
+            Junk::Redirected => "redirected",
+            Junk::Stripped => "stripped",
+        }),
+        _ => None,
+    });
+    kinds.collect()
+}
+
+#[test]
+fn most_storms_of_a_protected_pair_have_an_attacker_of_several_kinds() {
+    // Of four seeds one is of a pair whose messages are open.
+    let protected = (0..400).filter(|seed| seed % 4 != 3).map(attacks);
+    let protected: Vec<_> = protected.collect();
+    let with = |kinds: usize| protected.iter().filter(|it| it.len() >= kinds).count();
+    assert!(with(1) * 5 >= protected.len() * 4, "{}", with(1));
+    assert!(with(3) * 5 >= protected.len() * 2, "{}", with(3));
+    for kind in ["replay", "forged", "redirected", "stripped"] {
+        let seeds = protected.iter().filter(|it| it.contains(kind)).count();
+        assert!(seeds * 3 >= protected.len(), "{kind}: {seeds}");
+    }
 }
 
 #[test]
