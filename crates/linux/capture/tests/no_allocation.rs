@@ -1,4 +1,4 @@
-//! Copies leave, and come, without memory being taken: a counting allocator watches real sockets on the loopback device.
+//! Copies leave, and come, without memory being taken (L-75): a counting allocator watches real sockets on the loopback device.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
