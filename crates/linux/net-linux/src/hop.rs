@@ -4,6 +4,7 @@
 use crate::errno::Errno;
 use crate::sys::{self, RawAddress};
 use libc::c_int;
+use std::mem::offset_of;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -11,9 +12,11 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 const PROBE_LEN: usize = 32;
 /// A failed call may tell of an earlier probe, and is then worth making again.
 const TRIES: usize = 4;
-/// Length, level and kind of a control message (cmsg(3)), and what its length is rounded up to.
-const CONTROL_HEADER: usize = 16;
-const CONTROL_ALIGN: usize = 8;
+/// Length, level and kind of a control message (cmsg(3)), where the latter two lie, and what its length is rounded up to.
+const CONTROL_HEADER: usize = size_of::<libc::cmsghdr>();
+const LEVEL_AT: usize = offset_of!(libc::cmsghdr, cmsg_level);
+const TYPE_AT: usize = offset_of!(libc::cmsghdr, cmsg_type);
+const CONTROL_ALIGN: usize = size_of::<usize>();
 /// Bytes of `sock_extended_err`; the address of who has found the error follows.
 const ERROR_LEN: usize = 16;
 /// Values of its `ee_origin` (linux/errqueue.h).
@@ -203,7 +206,7 @@ fn answer(port: u16, mut control: &[u8]) -> Option<HopAnswer> {
             (libc::IPPROTO_IP, libc::IP_RECVERR),
             (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
         ];
-        if wanted.contains(&(word(8), word(12))) {
+        if wanted.contains(&(word(LEVEL_AT), word(TYPE_AT))) {
             let error: &[u8; ERROR_LEN] = body.first_chunk()?;
             let fate = fate(error[4], error[5], error[6])?;
             let mut from = RawAddress::EMPTY;
@@ -290,9 +293,10 @@ mod tests {
         assert_eq!(fate(1, 0, 0), None);
         assert_eq!(answer(1, &[]), None);
         let mut control = [0; 40];
-        control[..8].copy_from_slice(&200usize.to_ne_bytes());
+        let length = size_of::<usize>();
+        control[..length].copy_from_slice(&200usize.to_ne_bytes());
         assert_eq!(answer(1, &control), None, "longer than what there is");
-        control[..8].copy_from_slice(&0usize.to_ne_bytes());
+        control[..length].copy_from_slice(&0usize.to_ne_bytes());
         assert_eq!(answer(1, &control), None, "shorter than its own head");
     }
 }
