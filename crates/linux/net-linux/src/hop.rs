@@ -284,6 +284,27 @@ mod tests {
     }
 
     #[test]
+    fn an_error_is_read_where_this_processors_kernel_writes_it() {
+        let length = (CONTROL_HEADER + ERROR_LEN + 16).to_ne_bytes();
+        let [level, kind] = [libc::IPPROTO_IP, libc::IP_RECVERR].map(c_int::to_ne_bytes);
+        let error = [0, 0, 0, 0, ORIGIN_ICMP, 11, 0, 0];
+        let family = (libc::AF_INET as u16).to_ne_bytes();
+        let from = [family.as_slice(), &[0; 2], &[10, 0, 0, 1], &[0; 8]].concat();
+        let message = [&length[..], &level, &kind, &error, &[0; 8], &from].concat();
+        let expected = HopAnswer {
+            port: 7,
+            from: "10.0.0.1".parse().unwrap(),
+            fate: HopFate::Exceeded,
+        };
+        assert_eq!(answer(7, &message), Some(expected));
+        // Behind another one.
+        let other = (CONTROL_HEADER + CONTROL_ALIGN).to_ne_bytes();
+        let room = [0; CONTROL_ALIGN];
+        let both = [&other[..], &[0; 4], &[0; 4], &room, &message].concat();
+        assert_eq!(answer(7, &both), Some(expected));
+    }
+
+    #[test]
     fn what_icmp_says_is_told_apart_and_what_is_cut_is_nothing() {
         assert_eq!(fate(ORIGIN_ICMP, 11, 0), Some(HopFate::Exceeded));
         assert_eq!(fate(ORIGIN_ICMP6, 3, 0), Some(HopFate::Exceeded));

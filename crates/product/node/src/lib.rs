@@ -190,15 +190,6 @@ fn warn(message: impl fmt::Display) {
     let _ = writeln!(io::stderr(), "bumpless: {message}");
 }
 
-/// Bytes of a full window of every partner, which must fit into the kernel's buffer while the thread is away; more than 32 bits
-/// hold counts as all that they do.
-fn windows(settings: &LinkSettings) -> usize {
-    let each = usize::from(settings.message_max) + 1024;
-    (settings.in_flight_max as usize)
-        .saturating_mul(each)
-        .saturating_mul(2)
-}
-
 /// Opens a UDP socket for `settings`: what the product passes to [`run`]. An address that is not on
 /// this machine yet is waited for.
 ///
@@ -209,7 +200,7 @@ pub fn open_udp(_link: LinkId, settings: &LinkSettings) -> Result<OpenedLink, Op
     config.dscp = settings.dscp;
     config.priority = settings.priority;
     config.may_be_absent = true;
-    config.receive_buffer = config.receive_buffer.max(windows(settings));
+    config.receive_buffer = config.receive_buffer.max(settings.windows());
     let link = UdpLink::open(&config)?;
     let report = link.report();
     let (notes, present) = (report.notes.clone(), report.address_present);
