@@ -56,6 +56,7 @@ bumpless-net-linux|bumpless_net_linux|hop::tests::a_port_that_nobody_has_is_told
 bumpless-net-linux|bumpless_net_linux|multicast::tests::a_membership_is_held_until_it_is_left_and_of_one_source_beside_another|never|QEMU has no MCAST_JOIN_SOURCE_GROUP
 bumpless-net-linux|loopback|what_the_kernel_drops_for_want_of_room_is_told|never|QEMU tells the first number of SO_MEMINFO alone
 bumpless-net-linux|loopback|what_the_kernel_did_not_grant_is_said_in_one_line_each|never|QEMU tells the first number of SO_MEMINFO alone
+bumpless-controller|bumpless_controller|modbus::tests::secure::|never|handshakes of TLS, built for tests and emulated, exceed their time beside other work
 bumpless-node|telling|log_and_status_tell_the_wires_session_and_what_weakens_the_node|never|QEMU tells the first number of SO_MEMINFO alone
 bumpless-node|refused|*|never|it lists threads, of which QEMU has some that are over
 bumpless-node|allocation|*|never|its pair, built for tests and emulated, does not keep leases of 100 ms
