@@ -13,14 +13,14 @@ use support::site::Site;
 fn limited(arguments: &[&str], now: u64, most: u64) -> Command {
     let mut command = Command::new(BUMPLESS);
     command.args(arguments).stdin(Stdio::null());
-    let limits = libc::rlimit {
+    let limits = libc::rlimit64 {
         rlim_cur: now,
         rlim_max: most,
     };
     // SAFETY: between fork and exec only setrlimit() is called, which is async-signal-safe and reads `limits`.
     unsafe {
         command.pre_exec(
-            move || match libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limits) {
+            move || match libc::setrlimit64(libc::RLIMIT_NOFILE, &raw const limits) {
                 0 => Ok(()),
                 _ => Err(std::io::Error::last_os_error()),
             },

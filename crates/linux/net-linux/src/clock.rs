@@ -50,10 +50,10 @@ fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Nanoseconds in the kernel's layout.
+/// Nanoseconds in the kernel's layout; where its seconds have 32 bits, at most what they hold, which is 68 years.
 pub(crate) fn timespec(nanos: u64) -> libc::timespec {
     libc::timespec {
-        tv_sec: (nanos / 1_000_000_000) as libc::time_t,
+        tv_sec: libc::time_t::try_from(nanos / 1_000_000_000).unwrap_or(libc::time_t::MAX),
         tv_nsec: (nanos % 1_000_000_000) as _,
     }
 }
@@ -61,6 +61,12 @@ pub(crate) fn timespec(nanos: u64) -> libc::timespec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_beyond_the_seconds_of_the_kernel_is_the_latest_one() {
+        let seconds = |many: u64| timespec(many * 1_000_000_000).tv_sec;
+        assert!(seconds(4_000_000_000) > seconds(2_000_000_000));
+    }
 
     #[test]
     fn a_sleep_never_ends_early_and_one_into_the_past_returns() {

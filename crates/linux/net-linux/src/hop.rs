@@ -4,6 +4,7 @@
 use crate::errno::Errno;
 use crate::sys::{self, RawAddress};
 use libc::c_int;
+use std::mem::offset_of;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
@@ -11,9 +12,11 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 const PROBE_LEN: usize = 32;
 /// A failed call may tell of an earlier probe, and is then worth making again.
 const TRIES: usize = 4;
-/// Length, level and kind of a control message (cmsg(3)), and what its length is rounded up to.
-const CONTROL_HEADER: usize = 16;
-const CONTROL_ALIGN: usize = 8;
+/// Length, level and kind of a control message (cmsg(3)), where the latter two lie, and what its length is rounded up to.
+const CONTROL_HEADER: usize = size_of::<libc::cmsghdr>();
+const LEVEL_AT: usize = offset_of!(libc::cmsghdr, cmsg_level);
+const TYPE_AT: usize = offset_of!(libc::cmsghdr, cmsg_type);
+const CONTROL_ALIGN: usize = size_of::<usize>();
 /// Bytes of `sock_extended_err`; the address of who has found the error follows.
 const ERROR_LEN: usize = 16;
 /// Values of its `ee_origin` (linux/errqueue.h).
@@ -203,7 +206,7 @@ fn answer(port: u16, mut control: &[u8]) -> Option<HopAnswer> {
             (libc::IPPROTO_IP, libc::IP_RECVERR),
             (libc::IPPROTO_IPV6, libc::IPV6_RECVERR),
         ];
-        if wanted.contains(&(word(8), word(12))) {
+        if wanted.contains(&(word(LEVEL_AT), word(TYPE_AT))) {
             let error: &[u8; ERROR_LEN] = body.first_chunk()?;
             let fate = fate(error[4], error[5], error[6])?;
             let mut from = RawAddress::EMPTY;
@@ -281,6 +284,27 @@ mod tests {
     }
 
     #[test]
+    fn an_error_is_read_where_this_processors_kernel_writes_it() {
+        let length = (CONTROL_HEADER + ERROR_LEN + 16).to_ne_bytes();
+        let [level, kind] = [libc::IPPROTO_IP, libc::IP_RECVERR].map(c_int::to_ne_bytes);
+        let error = [0, 0, 0, 0, ORIGIN_ICMP, 11, 0, 0];
+        let family = (libc::AF_INET as u16).to_ne_bytes();
+        let from = [family.as_slice(), &[0; 2], &[10, 0, 0, 1], &[0; 8]].concat();
+        let message = [&length[..], &level, &kind, &error, &[0; 8], &from].concat();
+        let expected = HopAnswer {
+            port: 7,
+            from: "10.0.0.1".parse().unwrap(),
+            fate: HopFate::Exceeded,
+        };
+        assert_eq!(answer(7, &message), Some(expected));
+        // Behind another one.
+        let other = (CONTROL_HEADER + CONTROL_ALIGN).to_ne_bytes();
+        let room = [0; CONTROL_ALIGN];
+        let both = [&other[..], &[0; 4], &[0; 4], &room, &message].concat();
+        assert_eq!(answer(7, &both), Some(expected));
+    }
+
+    #[test]
     fn what_icmp_says_is_told_apart_and_what_is_cut_is_nothing() {
         assert_eq!(fate(ORIGIN_ICMP, 11, 0), Some(HopFate::Exceeded));
         assert_eq!(fate(ORIGIN_ICMP6, 3, 0), Some(HopFate::Exceeded));
@@ -290,9 +314,10 @@ mod tests {
         assert_eq!(fate(1, 0, 0), None);
         assert_eq!(answer(1, &[]), None);
         let mut control = [0; 40];
-        control[..8].copy_from_slice(&200usize.to_ne_bytes());
+        let length = size_of::<usize>();
+        control[..length].copy_from_slice(&200usize.to_ne_bytes());
         assert_eq!(answer(1, &control), None, "longer than what there is");
-        control[..8].copy_from_slice(&0usize.to_ne_bytes());
+        control[..length].copy_from_slice(&0usize.to_ne_bytes());
         assert_eq!(answer(1, &control), None, "shorter than its own head");
     }
 }

@@ -14,9 +14,10 @@ const LEAVE: c_int = 45;
 const JOIN_SOURCE: c_int = 46;
 const LEAVE_SOURCE: c_int = 47;
 
-/// `struct sockaddr_storage`.
+/// `struct sockaddr_storage` as the kernel has it, aligned as an address is.
 #[derive(Clone, Copy)]
-#[repr(C, align(8))]
+#[cfg_attr(target_pointer_width = "64", repr(C, align(8)))]
+#[cfg_attr(target_pointer_width = "32", repr(C, align(4)))]
 struct Storage([u8; 128]);
 
 /// `struct group_source_req`, of which `struct group_req` is the beginning.
@@ -88,8 +89,10 @@ mod tests {
 
     #[test]
     fn the_request_has_the_kernels_layout() {
-        assert_eq!(std::mem::offset_of!(Request, group), 8);
-        assert_eq!((WITHOUT_SOURCE, size_of::<Request>()), (136, 264));
+        let aligned = size_of::<usize>();
+        assert_eq!(std::mem::offset_of!(Request, group), aligned);
+        let lengths = (aligned + 128, aligned + 256);
+        assert_eq!((WITHOUT_SOURCE, size_of::<Request>()), lengths);
     }
 
     #[test]

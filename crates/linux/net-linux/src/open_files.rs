@@ -25,13 +25,15 @@ impl fmt::Display for TooFew {
 impl std::error::Error for TooFew {}
 
 /// The limit that counts, and the one up to which this process may raise it; `None` if the kernel does not tell.
-fn limits() -> Option<libc::rlimit> {
-    let mut limits = libc::rlimit {
+///
+/// In 64 bits on every machine: what a 32-bit `rlimit` cannot hold, it calls unlimited.
+fn limits() -> Option<libc::rlimit64> {
+    let mut limits = libc::rlimit64 {
         rlim_cur: 0,
         rlim_max: 0,
     };
     // SAFETY: `limits` is what the call fills.
-    let answer = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limits) };
+    let answer = unsafe { libc::getrlimit64(libc::RLIMIT_NOFILE, &raw mut limits) };
     (answer == 0).then_some(limits)
 }
 
@@ -52,12 +54,12 @@ pub fn ensure(needed: u64) -> Result<(), TooFew> {
     if limits.rlim_cur >= needed {
         return Ok(());
     }
-    let raised = libc::rlimit {
+    let raised = libc::rlimit64 {
         rlim_cur: needed,
         ..limits
     };
     // SAFETY: the call reads `raised`.
-    let answer = unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) };
+    let answer = unsafe { libc::setrlimit64(libc::RLIMIT_NOFILE, &raw const raised) };
     let permitted = limits.rlim_max;
     match answer {
         0 => Ok(()),

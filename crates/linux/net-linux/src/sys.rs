@@ -69,7 +69,11 @@ pub(crate) fn receive_drops(fd: &OwnedFd) -> Result<u32, Errno> {
     let out = values.as_mut_ptr().cast();
     // SAFETY: `out` has room for `len` bytes, and both live through the call.
     check(unsafe { libc::getsockopt(fd.as_raw_fd(), level, name, out, &raw mut len) })?;
-    Ok(values[SK_MEMINFO_DROPS])
+    // An emulator of the kernel may know less of the option.
+    match len as usize == size_of_val(&values) {
+        true => Ok(values[SK_MEMINFO_DROPS]),
+        false => Err(Errno(libc::ENOPROTOOPT)),
+    }
 }
 
 /// The address family's number of an address.

@@ -170,13 +170,13 @@ fn memory(old: &Config, new: &Config, removed: &[usize], problems: &mut Problems
     both.applications.extend(leavers);
     let needed = (0..both.nodes.len()).map(|node| both.state_memory(NodeId(node as u8)));
     let needed = needed.max().unwrap_or_default();
-    if needed > new.transfer.memory_max && problems.found.is_empty() {
+    if needed > new.buffers_max() && problems.found.is_empty() {
         problems.add(
             "transfer.memory_max".into(),
             format!(
                 "while it changes, applications that go and applications that come take {needed} bytes of \
                  state buffers together; at most {} are allowed",
-                new.transfer.memory_max
+                new.buffers_max()
             ),
             "let those that go end with one change, and let the others come with the next",
         );

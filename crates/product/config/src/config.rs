@@ -73,12 +73,18 @@ impl Config {
         u64::try_from(bytes).unwrap_or(u64::MAX)
     }
 
+    /// Most bytes that the state buffers of a node may take: what the file permits, of what this program has addresses for.
+    pub(crate) fn buffers_max(&self) -> u64 {
+        let addressable = check::ADDRESSABLE.unwrap_or(u64::MAX);
+        self.transfer.memory_max.min(addressable)
+    }
+
     /// The largest state that `application` may have, bytes, while all others stay as they are: what the wire version can number,
     /// and the nodes that hold it have memory for.
     pub fn largest_state(&self, application: &crate::Application) -> u32 {
         let candidates = &self.groups[application.group].candidates;
         let used = candidates.iter().map(|node| self.state_memory(*node)).max();
-        let free = self.transfer.memory_max.saturating_sub(used.unwrap_or(0));
+        let free = self.buffers_max().saturating_sub(used.unwrap_or(0));
         let more =
             u128::from(free) / check::buffers(1, candidates.len(), kinds(application)).max(1);
         let payload = u128::from(self.transfer.payload_size);

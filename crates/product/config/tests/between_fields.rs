@@ -262,6 +262,26 @@ fn memory_is_bounded() {
 }
 
 #[test]
+fn states_beyond_the_addresses_of_a_32_bit_program_are_refused_by_it() {
+    let text = include_str!("../../../../examples/table20.toml");
+    // Six buffers of 400 MB are more than 2 GiB, which the file permits.
+    let large =
+        text.replacen("\"800 B\"", "\"400 MB\"", 1) + "\n[transfer]\nmemory_max = \"3 GiB\"\n";
+    let read = Config::parse_to_plan(&large, "test");
+    if cfg!(target_pointer_width = "32") {
+        let found = read.unwrap_err();
+        let refused = found
+            .iter()
+            .find(|problem| problem.field == "transfer.memory_max");
+        let said = format!("{refused:?}");
+        assert!(said.contains("addresses for 2147483648"), "{found:?}");
+        assert!(said.contains("64-bit computers"), "{found:?}");
+    } else {
+        assert!(read.is_ok(), "{read:?}");
+    }
+}
+
+#[test]
 fn fields_of_another_kind_are_refused() {
     one(
         "period_ms = 10",

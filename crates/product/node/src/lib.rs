@@ -202,9 +202,7 @@ pub fn open_udp(_link: LinkId, settings: &LinkSettings) -> Result<OpenedLink, Op
     config.dscp = settings.dscp;
     config.priority = settings.priority;
     config.may_be_absent = true;
-    // A full window of every partner must fit while this thread is away.
-    let window = settings.in_flight_max as usize * (usize::from(settings.message_max) + 1024);
-    config.receive_buffer = config.receive_buffer.max(2 * window);
+    config.receive_buffer = config.receive_buffer.max(settings.windows());
     let link = UdpLink::open(&config)?;
     let report = link.report();
     let (notes, present) = (report.notes.clone(), report.address_present);

@@ -32,6 +32,17 @@ pub struct LinkSettings {
     pub in_flight_max: u32,
 }
 
+impl LinkSettings {
+    /// Bytes of twice a full window of every partner, which the kernel's buffer must hold while the thread is away; what 32 bits
+    /// cannot hold is as much as they can.
+    pub(crate) fn windows(&self) -> usize {
+        let each = usize::from(self.message_max) + 1024;
+        (self.in_flight_max as usize)
+            .saturating_mul(each)
+            .saturating_mul(2)
+    }
+}
+
 /// One node's view of the configuration.
 #[derive(Clone, Debug)]
 pub struct Wiring {
@@ -244,4 +255,25 @@ fn usable(config: &Config, node: NodeId, app: &Application) -> LinkSet {
         .iter()
         .filter(|link| addresses[usize::from(link.0)].is_some())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_beyond_32_bits_are_the_most_that_a_buffer_can_be() {
+        let settings = LinkSettings {
+            name: "A".into(),
+            local: "127.0.0.1:4700".parse().unwrap(),
+            message_max: 65_507,
+            bandwidth: 0,
+            frame_overhead: 0,
+            dscp: 0,
+            priority: 0,
+            in_flight_max: 32_768,
+        };
+        let bytes = 2 * 32_768 * (65_507 + 1024_u64);
+        assert_eq!(settings.windows() as u64, bytes.min(usize::MAX as u64));
+    }
 }

@@ -37,6 +37,14 @@ pub(crate) struct Kinds {
     pub(crate) sealed: bool,
 }
 
+/// Bytes of state buffers that a process can have at all; `None`: more than any `memory_max`. The kernel leaves it 2 to 4 GiB of
+/// its 32-bit addresses, and program, stacks and what is not one piece take theirs.
+pub(crate) const ADDRESSABLE: Option<u64> = if cfg!(target_pointer_width = "32") {
+    Some(1 << 31)
+} else {
+    None
+};
+
 /// Bytes of all buffers on one node for states of `size` bytes that it exchanges with the other of so many
 /// `candidates`, with what its `kinds` of buffers add.
 pub(crate) fn buffers(size: u32, candidates: usize, kinds: Kinds) -> u128 {
@@ -338,6 +346,12 @@ fn memory(reader: &mut Reader, file: &File, drafts: &[Draft], groups: &[groups::
     if needed > u128::from(most) {
         let wrong = format!("the states need {needed} bytes of buffers, the limit is {most}");
         let right = "raise it if the computers have that memory free, or shrink the states";
+        reader.wrong(&file.transfer.place, "memory_max", wrong, right);
+    } else if let Some(most) = ADDRESSABLE.filter(|&most| needed > u128::from(most)) {
+        let wrong = format!(
+            "the states need {needed} bytes of buffers, and this is the 32-bit program, which has addresses for {most}"
+        );
+        let right = "shrink the states, or run the pair on 64-bit computers";
         reader.wrong(&file.transfer.place, "memory_max", wrong, right);
     }
 }

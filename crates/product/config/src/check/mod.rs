@@ -22,7 +22,7 @@ mod weaknesses;
 
 use bumpless_base::{LinkId, NodeId};
 
-pub(crate) use capacity::{Kinds, buffers};
+pub(crate) use capacity::{ADDRESSABLE, Kinds, buffers};
 
 use crate::file::File;
 use crate::model::{Config, PlanSettings, Realtime, Reception};
