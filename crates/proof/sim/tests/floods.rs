@@ -22,6 +22,8 @@ fn pair(changed: impl FnOnce(&mut Config)) -> Arc<Config> {
     config.reception.packet_ns = 12_100;
     config.reception.dropped_ns = 1_620;
     config.reception.other_per_s = 500;
+    // Budgets take 77 % of such a processor if all of them are used up.
+    config.reception.reserve_percent = 95;
     changed(&mut config);
     Arc::new(config)
 }
@@ -56,7 +58,7 @@ fn flooded(config: &Arc<Config>, aim: Aim, forged: bool, rate: u64, seed: u64) -
 fn as_much_of_any_flood_as_a_node_bears_by_plan_moves_no_role_and_misses_nothing() {
     let config = pair(|_| ());
     let rate = borne(&config);
-    assert!(rate > 100_000, "{rate}");
+    assert!(rate > 100_000, "{:?}", guard::load(&config, bumpless_base::NodeId(0)));
     for (aim, seed) in AIMS.into_iter().zip([1, 2, 3, 4, 5]) {
         let report = flooded(&config, aim, false, rate, seed);
         assert_eq!(report.violations, [], "{aim:?}");
@@ -84,7 +86,7 @@ fn the_same_flood_does_damage_where_nothing_is_guarded_and_that_is_declared() {
 #[test]
 fn who_forges_a_partners_address_takes_its_budget_on_that_network_alone() {
     let config = pair(|_| ());
-    let report = flooded(&config, Aim::DataPort, true, borne(&config) / 2, 1);
+    let report = flooded(&config, Aim::DataPort, true, borne(&config), 1);
     assert_eq!(report.violations, []);
     assert!(
         report.flood_counts.own_lost > 0,
