@@ -58,7 +58,11 @@ fn flooded(config: &Arc<Config>, aim: Aim, forged: bool, rate: u64, seed: u64) -
 fn as_much_of_any_flood_as_a_node_bears_by_plan_moves_no_role_and_misses_nothing() {
     let config = pair(|_| ());
     let rate = borne(&config);
-    assert!(rate > 100_000, "{:?}", guard::load(&config, bumpless_base::NodeId(0)));
+    assert!(
+        rate > 100_000,
+        "{:?}",
+        guard::load(&config, bumpless_base::NodeId(0))
+    );
     for (aim, seed) in AIMS.into_iter().zip([1, 2, 3, 4, 5]) {
         let report = flooded(&config, aim, false, rate, seed);
         assert_eq!(report.violations, [], "{aim:?}");
