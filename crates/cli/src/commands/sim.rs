@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bumpless_config::Config;
 use bumpless_sim::check::{Exemption, Forgiven};
-use bumpless_sim::{Complaint, Distances, Report, Scenario, Settings, Size, Window};
+use bumpless_sim::{Complaint, Distances, FloodCounts, Report, Scenario, Settings, Size, Window};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
@@ -50,6 +50,9 @@ pub struct Sim {
     /// Besides, an operator changes the configuration now and then (spec/apply.md), and processes die at its steps
     #[arg(long, conflicts_with_all = ["scenario", "calm"])]
     changes: bool,
+    /// Besides, nodes are flooded with packets, as many as they bear by plan (spec/simulation.md, S-18)
+    #[arg(long, conflicts_with = "scenario")]
+    floods: bool,
     /// No faults drawn by the seed
     #[arg(long)]
     calm: bool,
@@ -71,14 +74,14 @@ pub struct Sim {
     shrink: bool,
     /// Judge the plan instead: each seed draws a set of channels; a yes of the plan must not miss a deadline,
     /// and for a no a miss is looked for (spec/plan.md, "Kept promise")
-    #[arg(long, conflicts_with_all = ["time", "size", "config", "calm", "scenario", "trace", "shrink", "until_failure", "changes", "cycles"])]
+    #[arg(long, conflicts_with_all = ["time", "size", "config", "calm", "scenario", "trace", "shrink", "until_failure", "changes", "floods", "cycles"])]
     kept_promise: bool,
     /// With --kept-promise: look for no misses of what the plan refuses, which takes most of the time
     #[arg(long, requires = "kept_promise")]
     no_search: bool,
     /// Judge the plan's distances instead: each seed spreads a pair over sites, with the times that the plan has for it, and ends
     /// one; no promise of the plan may be broken (spec/plan.md, "Sites that end")
-    #[arg(long, conflicts_with_all = ["time", "size", "config", "calm", "scenario", "trace", "shrink", "until_failure", "changes", "cycles", "kept_promise"])]
+    #[arg(long, conflicts_with_all = ["time", "size", "config", "calm", "scenario", "trace", "shrink", "until_failure", "changes", "floods", "cycles", "kept_promise"])]
     site_failures: bool,
     /// Print the result as JSON (bumpless.sim/1; with --kept-promise bumpless.promise/1; with --site-failures
     /// bumpless.site-failures/1)
@@ -197,6 +200,7 @@ impl Sim {
                 storm: scenario.storm,
                 trace: self.trace.clone(),
                 changes: self.changes,
+                floods: self.floods,
                 distances: Distances::default(),
                 window: Window::default(),
             };
@@ -211,6 +215,7 @@ impl Sim {
             storm: !self.calm,
             trace: self.trace.clone(),
             changes: self.changes,
+            floods: self.floods,
             distances: Distances::default(),
             window: Window::default(),
         };
@@ -263,6 +268,7 @@ impl Sim {
         }
         tell_forgiven(&done.forgiven);
         tell_outputs(done, &settings.config);
+        tell_floods(&done.floods);
         let seeds = if done.runs == 1 { "seed" } else { "seeds" };
         output::print_line(format_args!(
             "{} {seeds}, {simulated:.1} simulated seconds in {:.1} s ({speed:.0} times real time), {} faults, \
@@ -325,6 +331,9 @@ impl Sim {
         if self.changes {
             command.push_str(" --changes");
         }
+        if self.floods {
+            command.push_str(" --floods");
+        }
         command
     }
 
@@ -350,6 +359,7 @@ impl Sim {
             "faults": done.faults,
             "datagrams": done.datagrams,
             "lost": done.lost,
+            "floods": floods_in_json(&done.floods),
             "trace_hash": format!("{:016x}", done.trace_hash),
             "violations": violations,
             "broken_assumptions": done.broken_assumptions,
@@ -383,6 +393,32 @@ fn tell_outputs(done: &Done, config: &Config) {
         gaps.join(", "),
         done.cold_starts
     ));
+}
+
+/// What became of the packets of floods, if there were any.
+fn tell_floods(floods: &FloodCounts) {
+    if floods.came > 0 {
+        output::print_line(format_args!(
+            "floods: {} packets: {} discarded by full rings, {} beyond budgets, {} closed, {} that nobody asked for, {} handed on; \
+             {} of the pair's own lost in reception",
+            floods.came,
+            floods.ring,
+            floods.capacity,
+            floods.closed,
+            floods.nobody,
+            floods.handed_on,
+            floods.own_lost
+        ));
+    }
+}
+
+fn floods_in_json(floods: &FloodCounts) -> Value {
+    let named = floods.named().into_iter();
+    Value::Object(
+        named
+            .map(|(name, count)| (name.to_owned(), json!(count)))
+            .collect(),
+    )
 }
 
 fn forgiven_in_json(forgiven: &Forgiven) -> Vec<Value> {

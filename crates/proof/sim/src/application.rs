@@ -134,6 +134,8 @@ pub struct App {
     pub run_at: u64,
     /// It executes until then, whatever happens.
     pub busy_until: u64,
+    /// While it executes: what reception had taken of the processor until it was last looked at.
+    pub executes_since: Option<u64>,
     /// Serial of what is scheduled: an event that bears an earlier one is void.
     pub serial: u32,
     /// An execution takes this much longer.
@@ -216,6 +218,7 @@ impl App {
             waiting: Waiting::Nothing,
             run_at: u64::MAX,
             busy_until: 0,
+            executes_since: None,
             serial: 0,
             slow: 0,
             jumps: false,

@@ -29,10 +29,12 @@ mod distance;
 mod echo;
 mod exchange;
 mod failing;
+mod frame;
 mod host;
 mod kept;
 mod network;
 mod pcap;
+mod processor;
 pub mod promise;
 mod queue;
 mod readable;
@@ -57,10 +59,11 @@ pub fn runs(settings: &bumpless_config::Application) -> std::io::Result<()> {
 
 pub use check::Window;
 pub use distance::Distances;
+pub use processor::FloodCounts;
 pub use run::{Report, Settings, faults, run, run_unless, shortest_storm};
 pub use script::{
-    Bursts, Class, Complaint, End, Fault, Field, Junk, PathFault, Paths, Scenario, Timed, Wrong,
-    storm,
+    Aim, Bursts, Class, Complaint, End, Fault, Field, Junk, PathFault, Paths, Scenario, Timed,
+    Wrong, storm,
 };
 pub use shrink::{as_scenario, shrink};
 pub use size::Size;

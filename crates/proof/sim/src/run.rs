@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::check::{Forgiven, Seen, Violation, Window};
 use crate::distance::Distances;
-use crate::script::{Timed, broken_assumptions, change_now_and_then, storm};
+use crate::processor::FloodCounts;
+use crate::script::{Timed, broken_assumptions, change_now_and_then, flood_now_and_then, storm};
 use crate::trace::Trace;
 use crate::variants::Everybody;
 use crate::world::{World, heal_within};
@@ -35,6 +36,8 @@ pub struct Settings {
     pub storm: bool,
     /// The storm's operator changes the configuration now and then.
     pub changes: bool,
+    /// Floods that the nodes bear by plan come besides.
+    pub floods: bool,
     /// How far apart everybody is.
     pub distances: Distances,
     /// When outputs are counted.
@@ -53,6 +56,7 @@ impl Settings {
             script: Vec::new(),
             storm: false,
             changes: false,
+            floods: false,
             distances: Distances::default(),
             window: Window::default(),
             trace: None,
@@ -93,6 +97,8 @@ pub struct Report {
     pub datagrams: u64,
     /// How many of them were lost.
     pub lost: u64,
+    /// What became of the packets of floods.
+    pub flood_counts: FloodCounts,
     /// Why the trace is not whole.
     pub trace_error: Option<String>,
 }
@@ -122,6 +128,10 @@ pub fn faults(settings: &Settings) -> Vec<Timed> {
         if settings.changes {
             change_now_and_then(settings.seed, (SETTLING, until), &mut faults);
         }
+    }
+    if settings.floods {
+        let span = (SETTLING, settings.time);
+        flood_now_and_then(&settings.config, settings.seed, span, &mut faults);
     }
     faults.sort_by_key(|timed| (timed.at, timed.until));
     faults
@@ -212,5 +222,6 @@ pub fn run_unless(settings: &Settings, stopped: impl Fn() -> bool) -> Result<Rep
         forgiven: world.checks.forgiven(),
         datagrams: world.network.datagrams,
         lost: world.trace.lost,
+        flood_counts: world.floods,
     })
 }

@@ -16,6 +16,7 @@ pub fn shrink(settings: &Settings) -> Result<Option<(Settings, Report)>, String>
         storm: false,
         trace: None,
         changes: false,
+        floods: false,
         ..settings.clone()
     };
     let mut report = run(&kept)?;

@@ -31,6 +31,8 @@ pub enum Purpose {
     Changes,
     /// What tells apart the envelopes of processes.
     Envelopes,
+    /// Between two packets of a flood.
+    Floods,
 }
 
 /// The stream of `seed` for `purpose`, the `index`-th of its kind.

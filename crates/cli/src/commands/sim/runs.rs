@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bumpless_bench::run::progress::{ProgressLine, left};
 use bumpless_sim::check::Forgiven;
-use bumpless_sim::{Report, Settings};
+use bumpless_sim::{FloodCounts, Report, Settings};
 
 use super::SECOND;
 
@@ -38,6 +38,8 @@ struct Run {
     faults: usize,
     datagrams: u64,
     lost: u64,
+    /// What became of the packets of floods.
+    floods: FloodCounts,
     trace_hash: u64,
     /// By application, nanoseconds.
     longest_gaps: Vec<u64>,
@@ -58,6 +60,8 @@ pub struct Done {
     pub datagrams: u64,
     /// Of them.
     pub lost: u64,
+    /// What became of the packets of floods.
+    pub floods: FloodCounts,
     /// All runs' digests combined by exclusive or.
     pub trace_hash: u64,
     /// By application: the longest time between two outputs of a run, nanoseconds.
@@ -177,6 +181,7 @@ impl Ended {
             faults: report.faults,
             datagrams: report.datagrams,
             lost: report.lost,
+            floods: report.flood_counts,
             trace_hash: report.trace_hash,
             longest_gaps: report.outputs.iter().map(|seen| seen.longest_gap).collect(),
             cold_starts: report.cold_starts,
@@ -207,6 +212,7 @@ impl Ended {
             done.faults += run.faults;
             done.datagrams += run.datagrams;
             done.lost += run.lost;
+            done.floods.merge(&run.floods);
             done.trace_hash ^= run.trace_hash;
             done.cold_starts += run.cold_starts;
             done.forgiven.merge(&run.forgiven);

@@ -160,6 +160,11 @@ fn interfaces_of(config: &Config, node: NodeId) -> Vec<String> {
     mine.map(|it| it.name).collect()
 }
 
+/// What is asked of the guard of `node` with this configuration.
+pub fn setup_of(config: &Config, node: NodeId) -> Setup {
+    asked(config, node).0
+}
+
 /// What is asked of the guard, and the names of its flows.
 fn asked(config: &Config, node: NodeId) -> (Setup, Vec<String>) {
     let (flows, rest) = planned(config, node);

@@ -35,6 +35,16 @@ impl Bounded {
         }
         Ok(())
     }
+
+    /// So many packets wait in the ring of an interface of `node`, which has `room`.
+    pub fn ring(&self, node: usize, waiting: usize, room: usize) -> Verdict {
+        if waiting > room {
+            return Err(format!(
+                "node {node} has {waiting} packets in an interface's ring, {room} are allowed"
+            ));
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -52,6 +62,7 @@ mod tests {
             })
         };
         assert!(load(8, 0).is_ok());
+        assert!(Bounded.ring(0, 8, 8).is_ok() && Bounded.ring(0, 9, 8).is_err());
         assert!(load(9, 0).is_err() && load(0, 1).is_err());
     }
 }

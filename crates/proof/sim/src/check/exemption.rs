@@ -100,6 +100,8 @@ exemptions! {
         "datagrams from a partner's address that it did not send";
     Bent, "assumption: checksums find it", "T-37",
         "bits that turn over in states or acknowledgements where no checksum notices";
+    Flooded, "assumption: floods are borne", "V-90",
+        "a flood of more packets than the node bears by plan, or at a node that is not guarded";
     NoLease, "assumption: somebody grants a lease", "R-46",
         "a group without a witness, in which nobody decides between two sides of a split";
 }

@@ -4,6 +4,7 @@
 //! backup, what field devices accepted, and until when, in true time, each node had the right to
 //! write. A checker answers each observation; [`Checks`] gives an answer its invariant's name.
 
+mod bears_floods;
 mod bounded;
 mod channel;
 mod continues;
@@ -22,6 +23,7 @@ mod one_writer;
 mod outputs;
 mod whole;
 
+pub use self::bears_floods::{BearsFloods, Place};
 pub use self::bounded::{Bounded, Load};
 pub use self::channel::{
     ChannelTerms, Channels, Message, Passed, State, TransferTurn, full_payload,
@@ -55,7 +57,7 @@ const PAUSE: u64 = 20_000_000;
 pub type Verdict = Result<(), String>;
 
 /// The names of all invariants, as failures have them (spec/simulation.md).
-pub const INVARIANTS: [&str; 14] = [
+pub const INVARIANTS: [&str; 15] = [
     "whole",
     "forward",
     "never apart",
@@ -70,6 +72,7 @@ pub const INVARIANTS: [&str; 14] = [
     "genuine",
     "heals",
     "hands over",
+    "bears floods",
 ];
 
 /// A broken invariant.
@@ -101,6 +104,7 @@ pub struct Checks {
     tally: Tally,
     restored: u64,
     bounded: Bounded,
+    bears_floods: BearsFloods,
     heals: Heals,
     hands_over: HandsOver,
     channels: Channels,
@@ -178,6 +182,7 @@ impl Checks {
             one_writer: OneWriter::new(groups, nodes),
             no_bump: NoBump::new(terms.behind.clone(), &tally),
             bounded: Bounded,
+            bears_floods: BearsFloods::new(nodes, terms.heal_within),
             heals: Heals::new(
                 terms.heal_within,
                 terms.period.clone(),
@@ -327,6 +332,8 @@ impl Checks {
     /// A node becomes primary.
     pub fn takes_role(&mut self, node: usize, at: u64) {
         self.continues.takes_role(node);
+        let verdict = self.bears_floods.takes_role(node, at);
+        self.note("bears floods", at, verdict);
         let verdict = self.one_configuration.takes_role(node, at);
         self.note("one configuration", at, verdict);
     }
@@ -421,15 +428,52 @@ impl Checks {
         self.note("bounded", at, verdict);
     }
 
+    /// So many packets wait in the ring of an interface of `node`, which has `room`.
+    pub fn waits_in_ring(&mut self, node: usize, waiting: usize, room: usize, at: u64) {
+        let verdict = self.bounded.ring(node, waiting, room);
+        self.note("bounded", at, verdict);
+    }
+
+    /// A flood begins that lasts until `until`.
+    pub fn flood(&mut self, from: u64, until: u64) {
+        self.bears_floods.flood(from, until);
+    }
+
+    /// See [`BearsFloods::missed`].
+    pub fn missed(&mut self, node: usize, missed: u64, at: u64) {
+        let verdict = self.bears_floods.missed(node, missed, at);
+        self.note("bears floods", at, verdict);
+    }
+
+    /// See [`BearsFloods::own_lost`].
+    pub fn own_lost(&mut self, node: usize, at: u64) {
+        let verdict = self.bears_floods.own_lost(node, at);
+        self.note("bears floods", at, verdict);
+    }
+
+    /// See [`BearsFloods::let_in`].
+    pub fn let_in(&mut self, place: Place, rate: bumpless_guard::Rate, at: u64) {
+        let verdict = self.bears_floods.let_in(place, rate, at);
+        self.note("bears floods", at, verdict);
+    }
+
+    /// See [`BearsFloods::through`].
+    pub fn through(&mut self, node: usize, came: u64, done: u64, at: u64) {
+        let verdict = self.bears_floods.through(node, came, done);
+        self.note("bears floods", at, verdict);
+    }
+
     /// The last fault has ended at `at`, as far as is known; `network`: it is one of this network alone.
     pub fn faults_end(&mut self, network: Option<usize>, at: u64) {
         self.heals.faults_end(network, at);
+        self.bears_floods.faults_end(at);
         self.hands_over.faults_end(at);
     }
 
     /// Somebody orders a switchover, after which the pair may take its time to be redundant again.
     pub fn ordered(&mut self, at: u64) {
         self.heals.faults_end(None, at);
+        self.bears_floods.faults_end(at);
         self.hands_over.ordered(at);
     }
 
@@ -438,6 +482,7 @@ impl Checks {
         let verdict = self.heals.process_ended(node, at, again);
         self.note("heals", at, verdict);
         self.hands_over.faults_end(again);
+        self.bears_floods.faults_end(again);
         self.another_fault(again);
     }
 

@@ -409,15 +409,17 @@ impl Network {
             .draw(|it| it.network != network || it.to != Some(to))
     }
 
-    /// Takes what has arrived at `node` by `now`: each network's in the order of arrival.
-    pub fn arrived(&mut self, node: usize, now: u64, mut take: impl FnMut(Parcel)) {
+    /// Takes what has arrived at `node` by `now`: each network's in the order of arrival, with when that was.
+    pub fn arrived(&mut self, node: usize, now: u64, mut take: impl FnMut(u64, Parcel)) {
         if now < self.next[node] {
             return;
         }
         let mut next = u64::MAX;
         for coming in &mut self.coming[node * self.networks..][..self.networks] {
-            while let Some((_, datagram)) = coming.pop_front_if(|(arrival, _)| *arrival <= now) {
-                take(datagram);
+            while let Some((arrival, datagram)) =
+                coming.pop_front_if(|(arrival, _)| *arrival <= now)
+            {
+                take(arrival, datagram);
             }
             next = coming.front().map_or(next, |front| next.min(front.0));
         }

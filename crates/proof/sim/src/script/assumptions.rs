@@ -1,7 +1,9 @@
 //! What a script breaks of the assumptions on which the invariants rest (spec/redundancy.md R-1,
 //! a violation under it is no fault of the pair.
 
-use bumpless_config::{Config, ReferenceKind, Security};
+use bumpless_base::NodeId;
+use bumpless_config::{Config, ReceptionGuard, ReferenceKind, Security};
+use bumpless_node::reception::guard;
 
 use super::{Class, End, Fault, Junk, PathFault, Timed};
 use crate::check::Exemption;
@@ -12,10 +14,49 @@ pub fn broken_assumptions(config: &Config, faults: &[Timed]) -> Vec<(Exemption, 
     let breaking = faults
         .iter()
         .filter_map(|timed| breaks(config, &timed.fault));
-    let mut broken: Vec<_> = breaking.chain(without_lease(config)).collect();
+    let mut broken: Vec<_> = breaking
+        .chain(without_lease(config))
+        .chain(beyond_the_plan(config, faults))
+        .collect();
     broken.sort();
     broken.dedup();
     broken
+}
+
+/// So many packets of floods a second `node` bears by plan (V-90).
+pub fn borne(config: &Config, node: usize) -> u64 {
+    match config.reception.guard {
+        ReceptionGuard::Off => 0,
+        ReceptionGuard::Auto => guard::load(config, NodeId(node as u8)).flood_per_s,
+    }
+}
+
+/// Floods of more packets than a node bears by plan, all together that it meets at a time.
+fn beyond_the_plan(config: &Config, faults: &[Timed]) -> Vec<(Exemption, String)> {
+    let flood = |timed: &Timed| match timed.fault {
+        Fault::Flood { node, rate, .. } => Some((timed.at, timed.until, node, rate)),
+        _ => None,
+    };
+    let floods: Vec<_> = faults.iter().filter_map(flood).collect();
+    let mut found = Vec::new();
+    for &(at, _, node, _) in &floods {
+        let meets = |it: &&(u64, u64, usize, u64)| it.2 == node && it.0 <= at && at < it.1;
+        let rate: u64 = floods.iter().filter(meets).map(|it| it.3).sum();
+        let borne = borne(config, node);
+        if rate > borne {
+            let name = &config.nodes[node].name;
+            let what = match config.reception.guard {
+                ReceptionGuard::Off => format!(
+                    "V-73, guard: {name} is flooded with {rate} packets a second and not guarded"
+                ),
+                ReceptionGuard::Auto => format!(
+                    "V-90, reserve: {name} is flooded with {rate} packets a second and bears {borne}"
+                ),
+            };
+            found.push((Exemption::Flooded, what));
+        }
+    }
+    found
 }
 
 /// Groups for whose role nobody grants a lease.

@@ -169,6 +169,21 @@ pub enum Junk {
     Stripped,
 }
 
+/// What the packets of a flood are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Aim {
+    /// The node's own port.
+    DataPort,
+    /// A port at which nobody listens.
+    ClosedPort,
+    /// Nothing that is known before it is put together: pieces of IP packets.
+    Fragments,
+    /// Echo replies that nobody asked for.
+    Icmp,
+    /// Whoever is on the network: broadcasts of address resolution.
+    Resolution,
+}
+
 /// In what a configuration differs from the partner's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
@@ -202,6 +217,21 @@ pub enum Fault {
         rate: u64,
         /// Of which kind.
         kind: Junk,
+    },
+    /// Packets without end at an interface of a node, of which the node's process need not see any.
+    Flood {
+        /// Through which network.
+        network: usize,
+        /// To which node.
+        node: usize,
+        /// What for.
+        aim: Aim,
+        /// From the partner's address in place of a stranger's.
+        forged: bool,
+        /// Packets in a second.
+        rate: u64,
+        /// Bytes of each behind its headers.
+        bytes: usize,
     },
     /// A node's receive buffers hold no more than this.
     Buffer {
@@ -339,14 +369,19 @@ impl Fault {
 
     /// Whether the pair must bear it for ever: datagrams that nobody sent, unless they are forged.
     pub fn must_do_no_harm(&self) -> bool {
-        matches!(self, Self::Junk { kind: _, .. })
+        matches!(
+            self,
+            Self::Junk { kind: _, .. } | Self::Flood { forged: false, .. }
+        )
     }
 
     /// The network, if it is a fault of one network alone.
     pub fn network(&self) -> Option<usize> {
         match self {
             Self::Path { paths, .. } => paths.network,
-            Self::Unreachable { network, .. } | Self::Junk { network, .. } => Some(*network),
+            Self::Unreachable { network, .. }
+            | Self::Junk { network, .. }
+            | Self::Flood { network, .. } => Some(*network),
             _ => None,
         }
     }

@@ -7,7 +7,7 @@ use super::entry::Entry;
 use super::forms::{EndName, Form, Name, SHARE, SPAN, Truth, Word, number, whole};
 use super::places::{Names, ends_on, is_among, real_paths};
 use super::scenario::Reader;
-use super::{Bursts, Class, Fault, Field, Junk, PathFault, Paths, Timed, Wrong};
+use super::{Aim, Bursts, Class, End, Fault, Field, Junk, PathFault, Paths, Timed, Wrong};
 use crate::variants::LAST;
 
 const NODE: Name = Name(|names| &names.nodes);
@@ -25,6 +25,23 @@ const JUNK: Word<Junk> = Word {
         ("stripped", Junk::Stripped),
     ],
     otherwise: None,
+};
+
+const AIM: Word<Aim> = Word {
+    words: &[
+        ("data_port", Aim::DataPort),
+        ("closed_port", Aim::ClosedPort),
+        ("fragments", Aim::Fragments),
+        ("icmp", Aim::Icmp),
+        ("resolution", Aim::Resolution),
+    ],
+    otherwise: None,
+};
+
+/// Whether the source is forged.
+const SOURCE: Word<bool> = Word {
+    words: &[("stranger", false), ("partner", true)],
+    otherwise: Some(false),
 };
 
 const WRONG: Word<Wrong> = Word {
@@ -148,6 +165,10 @@ kinds! { PathFault, PATH_KINDS, read_path_fault, write_path_fault, [],
 kinds! { Fault, KINDS, read_fault, write_fault, [Fault::Path { .. }],
     "junk" [Fault::Junk { network, to: end, rate, kind }] {
         network: "network" NETWORK, end: "to" EndName, rate: "rate" whole(1, 10_000_000), kind: "what" JUNK
+    }
+    "flood" [Fault::Flood { network, node, aim, forged, rate, bytes }] {
+        network: "network" NETWORK, node: "to" NODE, aim: "at" AIM, forged: "from" SOURCE,
+        rate: "rate" whole(1, 10_000_000), bytes: "bytes" whole(0, 1400).or(18.0)
     }
     "buffer" [Fault::Buffer { node, bytes }] { node: "node" NODE, bytes: "bytes" whole(0, 1_000_000_000) }
     "unreachable" [Fault::Unreachable { node, network }] { node: "node" NODE, network: "network" NETWORK }
@@ -296,6 +317,11 @@ fn make_sense(entry: &mut Entry<'_, '_>, config: &Config, fault: &Fault) {
                 "to",
                 "it is not on this network; no datagram reaches it here",
             );
+        }
+        Fault::Flood { network, node, .. }
+            if !ends_on(config, network).contains(&End::Node(node)) =>
+        {
+            entry.wrong("to", "it is not on this network; no packet reaches it here");
         }
         Fault::Path { paths, fault } => {
             lead_somewhere(entry, config, &paths);

@@ -11,8 +11,10 @@ mod places;
 mod scenario;
 mod storm;
 
-pub use self::assumptions::broken_assumptions;
-pub use self::fault::{Bursts, Class, End, Fault, Field, Junk, PathFault, Paths, Timed, Wrong};
+pub use self::assumptions::{borne, broken_assumptions};
+pub use self::fault::{
+    Aim, Bursts, Class, End, Fault, Field, Junk, PathFault, Paths, Timed, Wrong,
+};
 pub use self::kinds::words;
 pub use self::scenario::{Complaint, Scenario};
-pub use self::storm::{change_now_and_then, storm};
+pub use self::storm::{change_now_and_then, flood_now_and_then, storm};

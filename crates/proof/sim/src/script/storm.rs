@@ -3,7 +3,7 @@
 use bumpless_base::Random;
 use bumpless_config::{Config, ReferenceKind, Security};
 
-use super::{Bursts, Class, End, Fault, Junk, PathFault, Paths, Timed};
+use super::{Aim, Bursts, Class, End, Fault, Junk, PathFault, Paths, Timed, borne};
 use crate::streams::{Purpose, stream};
 use crate::variants::LAST;
 
@@ -110,6 +110,56 @@ pub fn change_now_and_then(seed: u64, (from, until): (u64, u64), faults: &mut Ve
                 faults.push(Timed { at, until, fault });
             }
         }
+    }
+}
+
+/// A node is flooded now and then with as much as it bears by plan at most, from strangers and sometimes, with two networks or more, from its
+/// partner's address; the last floods of strangers go on until the end.
+pub fn flood_now_and_then(
+    config: &Config,
+    seed: u64,
+    (from, end): (u64, u64),
+    faults: &mut Vec<Timed>,
+) {
+    /// What a run of many seeds has time for.
+    const MOST: u64 = 200_000;
+    let random = stream(seed, Purpose::Storm, 4);
+    let mut draw = Draw { config, random };
+    let mut at = from;
+    loop {
+        at += MS + draw.random.below(SECOND);
+        let until = (at + draw.span(SECOND)).min(end);
+        if at + MS >= end {
+            return;
+        }
+        let node = draw.node();
+        let network = draw.network();
+        let aim = draw.one_of(&[
+            Aim::DataPort,
+            Aim::ClosedPort,
+            Aim::Fragments,
+            Aim::Icmp,
+            Aim::Resolution,
+        ]);
+        let forged = config.networks.len() > 1 && draw.random.chance(0.2);
+        let bears = borne(config, node).min(MOST);
+        let rate = draw.one_of(&[bears / 100, bears / 10, bears]);
+        let bytes = draw.one_of(&[0, 18, 1400]);
+        let is_there = config.nodes[node].addresses[network].is_some();
+        // Who forges must leave the pair the time to heal at the end.
+        let heals = end.saturating_sub(crate::heal_within(config).as_nanos() + SECOND);
+        if rate > 0 && is_there && (!forged || until < heals) {
+            let fault = Fault::Flood {
+                network,
+                node,
+                aim,
+                forged,
+                rate,
+                bytes,
+            };
+            faults.push(Timed { at, until, fault });
+        }
+        at = until;
     }
 }
 

@@ -57,6 +57,7 @@ impl World {
 
     pub(super) fn application_is_due(&mut self, node: usize, app: usize, serial: u32) {
         let now = self.queue.now();
+        let (free_at, taken) = (self.free_at(node), self.taken(node));
         let host = &mut self.hosts[node];
         let Some(process) = host.process.as_mut() else {
             return;
@@ -70,6 +71,16 @@ impl World {
         thread.run_at = u64::MAX;
         if host.paused_until > now {
             return self.plan_application(node, app, now);
+        }
+        if free_at > now {
+            return self.plan_application(node, app, free_at);
+        }
+        // What reception took of the processor meanwhile is missing from the execution.
+        if let Some(before) = thread.executes_since.take()
+            && taken > before
+        {
+            thread.executes_since = Some(taken);
+            return self.plan_application(node, app, now + taken - before);
         }
         let local = host.clock.local(now);
         host.environment.now.set(local);
@@ -90,6 +101,7 @@ impl World {
     /// Goes on with `answer`, if one was awaited, until the thread waits again.
     pub(super) fn go_on(&mut self, node: usize, app: usize, answer: Option<Answer>) {
         let now = self.queue.now();
+        let taken = self.taken(node);
         let host = &mut self.hosts[node];
         let local = host.clock.local(now);
         host.environment.now.set(local);
@@ -111,6 +123,7 @@ impl World {
                 // What it waited for has come: when it would have given up does not count any more.
                 thread.run_at = u64::MAX;
                 thread.busy_until = now.saturating_add(takes);
+                thread.executes_since = Some(taken);
                 return self.plan_application(node, app, now);
             }
         }

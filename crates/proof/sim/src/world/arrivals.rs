@@ -24,10 +24,13 @@ impl World {
 
     /// Puts what has arrived at `node` into the receive buffers of its process.
     pub(super) fn take_in(&mut self, node: usize) {
+        if !self.processors.is_empty() {
+            return self.take_in_through_processor(node);
+        }
         let now = self.queue.now();
         let runs = self.hosts[node].process.is_some();
         let (exchange, trace) = (&mut *self.exchange.get(), &mut self.trace);
-        self.network.arrived(node, now, |parcel| {
+        self.network.arrived(node, now, |_, parcel| {
             if !runs {
                 return exchange.recycle(parcel);
             }
@@ -50,7 +53,7 @@ impl World {
     /// Has each node wake when the first of what is on its way arrives.
     pub(super) fn announce(&mut self) {
         for node in 0..self.hosts.len() {
-            let arrival = self.network.next_arrival(node);
+            let arrival = self.next_arrival(node);
             if arrival < self.hosts[node].ready_at {
                 self.wake_at(node, arrival);
             }
@@ -58,7 +61,7 @@ impl World {
     }
 
     fn echo_at_node(&mut self, node: usize, parcel: Parcel) {
-        if self.hosts[node].process.is_none() {
+        if self.hosts[node].process.is_none() || !self.takes_echo(node, &parcel) {
             return self.exchange.get().recycle(parcel);
         }
         let sequence = replied(&parcel.bytes);

@@ -45,6 +45,10 @@ impl World {
         match timed.fault {
             Fault::Path { .. } => self.refresh_paths(),
             Fault::Junk { .. } => self.fault_acts(at),
+            Fault::Flood { .. } => {
+                self.checks.flood(timed.at, timed.until);
+                self.flood_acts(at);
+            }
             Fault::Pause { node, in_turn } => self.pause(node, in_turn, timed.until),
             Fault::Crash { node, reboot } => {
                 self.kill(node);
@@ -249,6 +253,9 @@ impl World {
     /// Junk comes one datagram after the other.
     pub(super) fn fault_acts(&mut self, at: usize) {
         let timed = self.script[at];
+        if let Fault::Flood { .. } = timed.fault {
+            return self.flood_acts(at);
+        }
         let Fault::Junk {
             network,
             to,
@@ -315,7 +322,7 @@ impl World {
     }
 
     /// Who sends to `to`, in good faith.
-    fn partner_of(&self, to: End) -> Option<End> {
+    pub(super) fn partner_of(&self, to: End) -> Option<End> {
         match to {
             End::Node(node) => {
                 let partner = *self.config.partners(NodeId(node as u8)).first()?;

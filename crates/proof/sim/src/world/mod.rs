@@ -5,6 +5,7 @@ mod arrivals;
 mod changes;
 mod faults;
 mod field;
+mod floods;
 mod health;
 mod transfers;
 mod turns;
@@ -24,7 +25,8 @@ use crate::device::{Device, Request};
 use crate::distance::Distances;
 use crate::exchange::{Exchange, Shared};
 use crate::host::{Host, draw_rate};
-use crate::network::Network;
+use crate::network::{Network, Parcel};
+use crate::processor::{FloodCounts, Processor};
 use crate::queue::{Queue, What};
 use crate::readable::{self, Readable};
 use crate::script::{Fault, Junk, Timed};
@@ -83,6 +85,14 @@ pub struct World {
     /// Positions in it of the faults that are on, in ascending order.
     active: Vec<usize>,
     junk: bumpless_base::Random,
+    /// By node; none if the script has no flood.
+    processors: Vec<Processor>,
+    flood_gaps: bumpless_base::Random,
+    /// What became of floods.
+    pub floods: FloodCounts,
+    /// Room for what has arrived, and for a header.
+    arrived: Vec<(u64, Parcel)>,
+    header: Vec<u8>,
     /// What judges it.
     pub checks: Checks,
     /// What is told of it.
@@ -105,6 +115,7 @@ impl World {
         let (config, stay) = (Arc::clone(&everybody.config), everybody.stay);
         let nodes = config.nodes.len();
         let exchange = Exchange::shared(&config, RECEIVE_BUFFER);
+        let processors = floods::processors(&config, &script)?;
         let mut world = Self {
             queue: Queue::default(),
             network: Network::new(&config, seed, script.iter().any(replays)),
@@ -120,6 +131,11 @@ impl World {
             active: Vec::new(),
             script,
             junk: stream(seed, Purpose::Junk, 1),
+            processors,
+            flood_gaps: stream(seed, Purpose::Floods, 0),
+            floods: FloodCounts::default(),
+            arrived: Vec::new(),
+            header: Vec::new(),
             checks: Checks::new(&terms(&config), window),
             trace,
             exchange,
@@ -199,6 +215,7 @@ impl World {
             What::Look => {
                 self.take_in_where_nobody_looks();
                 self.look();
+                self.look_at_deadlines();
                 self.queue.push(self.now() + LOOK, What::Look);
             }
         }
@@ -265,6 +282,11 @@ impl World {
         (host.paused_until, host.stalled_until) = (0, 0);
         let groups = host.permits.len();
         self.exchange.get().clear(node);
+        if let Some(processor) = self.processors.get_mut(node) {
+            let mut exchange = self.exchange.get();
+            let passed = processor.passed.drain(..);
+            passed.for_each(|(_, parcel)| exchange.recycle(parcel));
+        }
         // It takes its rights along: nobody else's fault.
         self.checks.ended(node);
         for group in 0..groups {

@@ -58,8 +58,12 @@ impl World {
     /// The data plane of `node` takes its turn.
     pub(super) fn turn_is_due(&mut self, node: usize) {
         self.turns[node] = u64::MAX;
-        let host = &mut self.hosts[node];
         let now = self.queue.now();
+        let free_at = self.free_at(node);
+        if free_at > now {
+            return self.plan_turn(node, free_at);
+        }
+        let host = &mut self.hosts[node];
         if host.paused_until > now {
             return self.plan_turn(node, now);
         }
@@ -69,8 +73,9 @@ impl World {
         let turn = self.take_turn(node);
         match turn {
             Turn::Wait(until) => {
+                let arrival = self.next_arrival(node);
                 let host = &mut self.hosts[node];
-                let wake = host.wakes(until).min(self.network.next_arrival(node));
+                let wake = host.wakes(until).min(arrival);
                 host.ready_at = wake;
                 let latency = host.latency();
                 let next = wake.saturating_add(latency).max(now + TURN);
