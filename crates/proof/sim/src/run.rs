@@ -130,7 +130,7 @@ pub fn faults(settings: &Settings) -> Vec<Timed> {
         }
     }
     if settings.floods {
-        let span = (SETTLING, settings.time);
+        let span = (SETTLING, settings.time, until);
         flood_now_and_then(&settings.config, settings.seed, span, &mut faults);
     }
     faults.sort_by_key(|timed| (timed.at, timed.until));

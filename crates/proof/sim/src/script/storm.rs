@@ -114,11 +114,11 @@ pub fn change_now_and_then(seed: u64, (from, until): (u64, u64), faults: &mut Ve
 }
 
 /// A node is flooded now and then with as much as it bears by plan at most, from strangers and sometimes, with two networks or more, from its
-/// partner's address; the last floods of strangers go on until the end.
+/// partner's address; the last floods of strangers go on until the `end`, those of a forger until `heals`, which leaves the pair the time to heal.
 pub fn flood_now_and_then(
     config: &Config,
     seed: u64,
-    (from, end): (u64, u64),
+    (from, end, heals): (u64, u64, u64),
     faults: &mut Vec<Timed>,
 ) {
     /// What a run of many seeds has time for.
@@ -147,7 +147,6 @@ pub fn flood_now_and_then(
         let bytes = draw.one_of(&[0, 18, 1400]);
         let is_there = config.nodes[node].addresses[network].is_some();
         // Who forges must leave the pair the time to heal at the end.
-        let heals = end.saturating_sub(crate::heal_within(config).as_nanos() + SECOND);
         if rate > 0 && is_there && (!forged || until < heals) {
             let fault = Fault::Flood {
                 network,
