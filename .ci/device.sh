@@ -120,11 +120,13 @@ run_tests() {
 
 # Seeds of the small pair and scenarios, whose traces are those of x86-64.
 traces() {
-  local program=$1 kept=crates/proof/sim/traces.tsv hash world same=0 all=0
+  local program=$1 kept=crates/proof/sim/traces.tsv hash world seen same=0 all=0
   while IFS=$'\t' read -r hash world; do
     all=$((all + 1))
+    # Exit status 1 is a violation, which some scenarios are there to show: its trace counts all the same.
     # shellcheck disable=SC2086 # words of our own
-    if "${emulated[@]}" "$program" sim --json $world </dev/null | grep -q "\"trace_hash\": *\"$hash\""; then
+    seen=$("${emulated[@]}" "$program" sim --json $world </dev/null || true)
+    if grep -q "\"trace_hash\": *\"$hash\"" <<<"$seen"; then
       same=$((same + 1))
     else
       echo "device: another trace than on x86-64: bumpless sim $world" >&2
