@@ -5,6 +5,8 @@ pub mod model;
 pub mod node;
 mod problem;
 mod report;
+mod signals;
 
 pub use problem::Problem;
 pub use report::Report;
+pub use signals::told_to_end;

@@ -10,7 +10,6 @@ use opcua::server::{Server, ServerHandle};
 use opcua::types::ServerState;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
@@ -19,10 +18,9 @@ use crate::gate::{self, Entry as Admitted};
 use crate::identity;
 use crate::level::{self, Steady};
 use crate::server::{Setting, build};
-use bumpless_bridge::Problem;
-use bumpless_bridge::Report;
 use bumpless_bridge::model::{Entry, Kind, Quality, Shown, entries};
 use bumpless_bridge::node::{self, Said};
+use bumpless_bridge::{Problem, Report, told_to_end};
 
 /// Between two looks at the node.
 const LOOK: Duration = Duration::from_millis(200);
@@ -196,19 +194,6 @@ async fn until_told(shown: &mut Bridge, control: &Path) -> std::io::Result<&'sta
             name = &mut told => return name,
         }
     }
-}
-
-async fn told_to_end() -> std::io::Result<&'static str> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut quit = signal(SignalKind::quit())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    Ok(tokio::select! {
-        _ = interrupt.recv() => "SIGINT",
-        _ = terminate.recv() => "SIGTERM",
-        _ = quit.recv() => "SIGQUIT",
-        _ = hangup.recv() => "SIGHUP",
-    })
 }
 
 /// What clients see, and what they were told last.

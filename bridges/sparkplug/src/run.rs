@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use bumpless_bridge::model::Shown;
 use bumpless_bridge::node::{self, Said};
-use bumpless_bridge::{Problem, Report};
+use bumpless_bridge::{Problem, Report, told_to_end};
 use serde_json::json;
-use srad_eon::{DeviceHandle, EoNBuilder, MetricPublisher, NodeHandle};
-use tokio::signal::unix::{SignalKind, signal};
+use srad_eon::{DeviceHandle, EoNBuilder, MetricPublisher, NodeHandle, PublishError};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::broker::{Way, connect};
@@ -125,19 +124,6 @@ async fn until_told(shown: &mut Edge, orders: &Orders) -> std::io::Result<&'stat
     }
 }
 
-async fn told_to_end() -> std::io::Result<&'static str> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut quit = signal(SignalKind::quit())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    Ok(tokio::select! {
-        _ = interrupt.recv() => "SIGINT",
-        _ = terminate.recv() => "SIGTERM",
-        _ = quit.recv() => "SIGQUIT",
-        _ = hangup.recv() => "SIGHUP",
-    })
-}
-
 /// What hosts see.
 struct Edge {
     handle: NodeHandle,
@@ -203,8 +189,10 @@ impl Edge {
                 self.born = now;
                 self.handle.rebirth();
             }
-            // Who has no connection is born with all of it when there is one.
-            Change::Data(changed) => drop(self.handle.try_publish_metrics(changed).await),
+            Change::Data(changed) => {
+                let sent = self.handle.try_publish_metrics_unsorted(changed).await;
+                self.sent(sent);
+            }
         }
     }
 
@@ -230,9 +218,18 @@ impl Edge {
         match device.metrics.update(values, |_, _| false) {
             Change::Birth if device.is_enabled => device.handle.rebirth(),
             Change::Data(changed) if device.is_enabled => {
-                drop(device.handle.try_publish_metrics(changed).await);
+                let sent = device.handle.try_publish_metrics_unsorted(changed).await;
+                self.sent(sent);
             }
             _ => self.set_enabled(&name, true),
+        }
+    }
+
+    /// What did not find room on its way to the broker has used up a sequence number, and nobody hears of it again: all
+    /// are born anew. Who has no connection is, when there is one.
+    fn sent(&self, sent: Result<(), PublishError>) {
+        if sent.is_err() {
+            self.handle.rebirth();
         }
     }
 
