@@ -420,16 +420,29 @@ fn it_says_what_reception_costs_each_node_and_how_much_of_a_flood_it_bears() {
         (&"north".into(), &true.into())
     );
     let number = |node: &Value, field: &str| node[field].as_u64().unwrap();
-    // Of 50 % of a processor, what all budgets take is missing; each packet of a flood is 150 ns.
-    let left = 500_000_000 - number(north, "budgets_per_s") * 2000;
-    assert_eq!(number(north, "flood_per_s"), left / 150);
+    // A ring of 256 is full when so many have come in a burst's time; flows of the known take their part of the processor.
+    let until_ring = |node: &Value, packet_ns: u64| {
+        let burst = number(node, "burst");
+        let free = 1_000_000_000 - number(node, "known_flows_per_s") * packet_ns;
+        (burst + number(node, "ring")) * free / (burst * packet_ns)
+    };
+    assert_eq!(
+        (&north["ring"], &north["ring_ends_it"]),
+        (&256.into(), &true.into())
+    );
+    assert_eq!(number(north, "flood_per_s"), until_ring(north, 2000));
+    // Of other ports, ICMP, fragments and the unknown in 10 ms, addresses in 100 ms, of ssh, of strangers at both ports; twice, on two networks.
+    assert_eq!(
+        number(north, "burst"),
+        2 * 2 * (100 + 3 * 5 + 50 + 50 + 2 * 10)
+    );
     let flows = number(north, "flows_per_s");
     assert_eq!(
         number(north, "flood_unguarded_per_s"),
         (500_000_000 - flows * 2000) / 2000
     );
-    // 10,000 of other ports and 2,000 of what else there is, on each of two networks, echoes of reference points besides.
-    assert!(number(north, "budgets_per_s") >= flows + 24_000);
+    // 10,000 of other ports and 2,000 of what else there is, on each of two networks.
+    assert_eq!(number(north, "budgets_per_s"), flows + 24_000);
     for part in [
         format!(
             "Reception of north:\n  all budgets let in {} packets",
@@ -439,14 +452,21 @@ fn it_says_what_reception_costs_each_node_and_how_much_of_a_flood_it_bears() {
             "{} packets of a flood a second are borne",
             number(north, "flood_per_s")
         ),
+        format!(
+            "more would fill a ring of 256 while {} packets are worked off",
+            number(north, "burst")
+        ),
         "let in takes 2000 ns (an estimate)".to_owned(),
     ] {
         assert!(words.contains(&part), "{part} in {words}");
     }
-    let changed = "[reception]\nguard = \"off\"\npacket_ns = 3000\ndropped_ns = 300\nprocessor_percent = 80\n";
+    let changed = "[reception]\nguard = \"off\"\npacket_ns = 3000\ndropped_ns = 300\nprocessor_percent = 80\nring = 8192\n";
     let (changed, words) = told(changed, "check");
     let north = &changed[0];
     assert_eq!(north["guarded"], false);
+    // Of 80 % of a processor, what all budgets take is missing; each packet of a flood is 300 ns.
+    assert!(until_ring(north, 3000) > number(north, "flood_per_s"));
+    assert_eq!(north["ring_ends_it"], false);
     let left = 800_000_000 - number(north, "budgets_per_s") * 3000;
     assert_eq!(number(north, "flood_per_s"), left / 300);
     assert!(

@@ -60,9 +60,10 @@ fn setup(input: &mut Input<'_>) -> Setup {
     let flow = |input: &mut Input<'_>| {
         let (transport, port) = (input.one_of(&transport), input.u16() % 4);
         let from = [10, 0, 0, input.u8() % 4].into();
-        let pattern = match input.below(3) {
+        let pattern = match input.below(4) {
             0 => Match::Port(transport, port),
             1 => Match::PortFrom(transport, port, from),
+            2 => Match::EchoReplies(from),
             _ => Match::Answers(transport, from, port),
         };
         Flow {
@@ -153,8 +154,11 @@ impl World {
 fn check_cut(frame: &[u8], at: usize) {
     let whole = classify(frame, frame.len());
     let begun = classify(&frame[..at.min(frame.len())], frame.len());
-    let less =
-        begun == Purpose::Unknown || (begun == Purpose::Icmp && whole == Purpose::Resolution);
+    let less = match begun {
+        Purpose::Unknown => true,
+        Purpose::Icmp => matches!(whole, Purpose::Resolution | Purpose::EchoReply { .. }),
+        _ => false,
+    };
     assert!(
         begun == whole || less,
         "{begun:?} of {whole:?}: {frame:02x?}"

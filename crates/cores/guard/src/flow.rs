@@ -20,7 +20,7 @@ pub enum FlowId {
     Registered(u16),
     /// Finding link-layer addresses.
     Resolution,
-    /// ICMP.
+    /// ICMP, but for echo replies that are registered.
     Icmp,
     /// Pieces of IP packets.
     Fragments,
@@ -50,6 +50,8 @@ pub enum Match {
     Answers(Transport, IpAddr, u16),
     /// To this port here, from anywhere.
     Port(Transport, u16),
+    /// What this address answers to echo requests.
+    EchoReplies(IpAddr),
 }
 
 /// At most so many frames in a period.

@@ -32,6 +32,11 @@ pub enum Purpose {
     /// Finding link-layer addresses: ARP, and IPv6's neighbour discovery, without which nobody reaches this node. The
     /// latter is ICMPv6 of the types 133 to 137 with the hop limit 255, which no router lets through (RFC 4861).
     Resolution,
+    /// What answers an echo request (ICMP type 0, RFC 792; ICMPv6 type 129, RFC 4443).
+    EchoReply {
+        /// The sender's address.
+        remote: IpAddr,
+    },
     /// The rest of ICMP and ICMPv6.
     Icmp,
     /// A piece of an IP packet. Which one it belongs to is not known without putting it together (5.4.7).
@@ -111,7 +116,7 @@ impl Frame<'_> {
         }
         let remote = Ipv4Addr::new(header[12], header[13], header[14], header[15]).into();
         match header[9] {
-            1 => Some(Purpose::Icmp),
+            1 => Some(self.icmp(remote, (at + header_len, at + total))),
             protocol => self.ports(protocol, remote, (at + header_len, at + total)),
         }
     }
@@ -121,7 +126,7 @@ impl Frame<'_> {
         if self.byte(at)? >> 4 != 6 || end > self.len {
             return None;
         }
-        let remote = Ipv6Addr::from(self.array::<16>(at + 8)?).into();
+        let remote: IpAddr = Ipv6Addr::from(self.array::<16>(at + 8)?).into();
         let mut next = self.byte(at + 6)?;
         let mut start = at + IPV6;
         for place in 0..=MAX_EXTENSIONS {
@@ -139,7 +144,7 @@ impl Frame<'_> {
                     }
                     8
                 }
-                58 => return Some(self.icmpv6(at, (start, end))),
+                58 => return Some(self.icmpv6((at, remote), (start, end))),
                 _ => return self.ports(next, remote, (start, end)),
             };
             if start + extension_len > end {
@@ -155,11 +160,23 @@ impl Frame<'_> {
         Some((usize::from(self.byte(at + 1)?) + 1) * 8)
     }
 
-    fn icmpv6(&self, ip: usize, (start, end): (usize, usize)) -> Purpose {
-        let discovery = start < end && matches!(self.byte(start), Some(133..=137));
-        match discovery && self.byte(ip + 7) == Some(255) {
-            true => Purpose::Resolution,
-            false => Purpose::Icmp,
+    /// The type of a message that reaches from `start` to `end`.
+    fn icmp_type(&self, (start, end): (usize, usize)) -> Option<u8> {
+        self.byte(start).filter(|_| start < end)
+    }
+
+    fn icmp(&self, remote: IpAddr, message: (usize, usize)) -> Purpose {
+        match self.icmp_type(message) {
+            Some(0) => Purpose::EchoReply { remote },
+            _ => Purpose::Icmp,
+        }
+    }
+
+    fn icmpv6(&self, (ip, remote): (usize, IpAddr), message: (usize, usize)) -> Purpose {
+        match self.icmp_type(message) {
+            Some(129) => Purpose::EchoReply { remote },
+            Some(133..=137) if self.byte(ip + 7) == Some(255) => Purpose::Resolution,
+            _ => Purpose::Icmp,
         }
     }
 

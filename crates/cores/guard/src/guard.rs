@@ -224,6 +224,10 @@ impl<T: Copy> Guard<T> {
     fn flow_of(&self, purpose: Purpose) -> usize {
         let built_in = match purpose {
             Purpose::Resolution => 0,
+            Purpose::EchoReply { remote } => match self.table.find_echo(remote) {
+                Some(flow) => return usize::from(flow),
+                None => 1,
+            },
             Purpose::Icmp => 1,
             Purpose::Fragment => 2,
             Purpose::Port {

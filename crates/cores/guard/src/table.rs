@@ -12,7 +12,7 @@ use crate::frame::Transport;
 /// A key is this far from its place at most, so that no sender can choose ports or addresses that take longer.
 const REACH: usize = 4;
 
-/// A pattern as words: shape, transport and port, which is never zero; address.
+/// A pattern as words: shape, transport and port, which are never zero together; address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     what: u64,
@@ -33,6 +33,7 @@ pub struct Table {
     /// Shapes of pattern that occur, so that others are not looked for.
     port_from: bool,
     answers: bool,
+    echo: bool,
 }
 
 /// An address as two words; its family is in [`what`].
@@ -65,6 +66,8 @@ fn family(address: IpAddr) -> u64 {
 const PORT_FROM: u64 = 1;
 const ANSWERS: u64 = 2;
 const PORT: u64 = 3;
+/// A shape of its own, without transport and port.
+const ECHO: u64 = 1 << 20;
 /// In place of an address for patterns without.
 const ANYBODY: [u64; 2] = [0, 0];
 
@@ -85,6 +88,13 @@ impl Match {
                 what: what(PORT, transport, port),
                 address: ANYBODY,
             },
+            Self::EchoReplies(address) => {
+                let address = address.to_canonical();
+                Key {
+                    what: ECHO | family(address),
+                    address: words(address),
+                }
+            }
         }
     }
 }
@@ -109,6 +119,7 @@ impl Table {
                     spread: [1, 2, 3].map(|word| mix64(seed * 4 + word) | 1),
                     port_from: all().any(|(_, it)| matches!(it, Match::PortFrom(..))),
                     answers: all().any(|(_, it)| matches!(it, Match::Answers(..))),
+                    echo: all().any(|(_, it)| matches!(it, Match::EchoReplies(..))),
                 };
                 let mut fits = true;
                 for (flow, pattern) in all() {
@@ -171,6 +182,15 @@ impl Table {
             }
         }
         None
+    }
+
+    /// The flow of what `remote` answers to echo requests.
+    pub fn find_echo(&self, remote: IpAddr) -> Option<u16> {
+        if !self.echo {
+            return None;
+        }
+        let address = words(remote);
+        self.get(ECHO | family(remote), address, self.mixed(address))
     }
 
     /// The flow of a packet from `remote` and its `remote_port` to `port` here.

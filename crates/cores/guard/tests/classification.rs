@@ -41,7 +41,12 @@ fn slow_ipv4(packet: &[u8]) -> Option<Purpose> {
         return Some(Purpose::Fragment);
     }
     match header.protocol().0 {
-        1 => Some(Purpose::Icmp),
+        1 => match payload.first() {
+            Some(0) => Some(Purpose::EchoReply {
+                remote: header.source_addr().into(),
+            }),
+            _ => Some(Purpose::Icmp),
+        },
         protocol => slow_ports(protocol, header.source_addr().into(), payload),
     }
 }
@@ -75,6 +80,9 @@ fn slow_ipv6(packet: &[u8]) -> Option<Purpose> {
     }
     match next {
         58 => match rest.first() {
+            Some(129) => Some(Purpose::EchoReply {
+                remote: header.source_addr().into(),
+            }),
             Some(133..=137) if header.hop_limit() == 255 => Some(Purpose::Resolution),
             _ => Some(Purpose::Icmp),
         },
@@ -216,6 +224,8 @@ fn recipes() -> impl Strategy<Value = Recipe> {
             bytes
         }),
         vec(133u8..138, 1..9),
+        // Echo requests and replies of both families.
+        prop_oneof![Just(0u8), Just(8), Just(128), Just(129)].prop_map(|kind| vec![kind, 0, 0, 0]),
     ];
     let hop_limit = prop_oneof![Just(255u8), any::<u8>()];
     (
@@ -290,8 +300,8 @@ proptest! {
         let whole = classify(&frame, frame.len());
         let begun = classify(&frame[..at.min(frame.len())], frame.len());
         prop_assert!(begun == whole || begun == Purpose::Unknown || {
-            // The type of an ICMPv6 message lies beyond the cut.
-            whole == Purpose::Resolution && begun == Purpose::Icmp
+            // The type of an ICMP message lies beyond the cut.
+            matches!(whole, Purpose::Resolution | Purpose::EchoReply { .. }) && begun == Purpose::Icmp
         }, "{:?} {:?}", begun, whole);
         if at >= 128 && recipe.extensions.is_empty() {
             prop_assert_eq!(begun, whole);

@@ -26,6 +26,14 @@ fn arp() -> Vec<u8> {
     [vec![0; 12], vec![8, 6], vec![0; 28]].concat()
 }
 
+/// A message of ICMP from the address that ends so.
+fn echo(from: u8, kind: u8) -> Vec<u8> {
+    let mut frame = datagram(from, 0, 0);
+    frame[23] = 1;
+    frame[34] = kind;
+    frame
+}
+
 fn fragment() -> Vec<u8> {
     let mut frame = datagram(1, 1, 1);
     frame[20] = 0x20;
@@ -131,13 +139,14 @@ fn terms() -> impl Strategy<Value = Terms> {
 
 fn setups() -> impl Strategy<Value = Setup> {
     let overall = option::weighted(0.3, (1u32..6, 1u64..60));
-    (vec(terms(), 9), overall, 1u32..10, 0u32..9).prop_map(|(terms, overall, room, reserve)| {
+    (vec(terms(), 10), overall, 1u32..10, 0u32..9).prop_map(|(terms, overall, room, reserve)| {
         let udp = Transport::Udp;
         let patterns = [
             Match::Port(udp, 1),
             Match::PortFrom(udp, 1, [10, 0, 0, 2].into()),
             Match::Answers(udp, [10, 0, 0, 3].into(), 502),
             Match::Port(udp, 2),
+            Match::EchoReplies([10, 0, 0, 2].into()),
         ];
         let flow = |(pattern, &terms): (&Match, &Terms)| Flow {
             matches: vec![*pattern],
@@ -145,11 +154,11 @@ fn setups() -> impl Strategy<Value = Setup> {
         };
         Setup {
             flows: patterns.iter().zip(&terms).map(flow).collect(),
-            resolution: terms[4],
-            icmp: terms[5],
-            fragments: terms[6],
-            unregistered: terms[7],
-            unknown: terms[8],
+            resolution: terms[5],
+            icmp: terms[6],
+            fragments: terms[7],
+            unregistered: terms[8],
+            unknown: terms[9],
             overall: overall.map(|(capacity, period)| Rate {
                 capacity,
                 period: Duration::from_nanos(period),
@@ -160,7 +169,7 @@ fn setups() -> impl Strategy<Value = Setup> {
     })
 }
 
-fn frames() -> [(Vec<u8>, FlowId); 8] {
+fn frames() -> [(Vec<u8>, FlowId); 11] {
     [
         (datagram(1, 9, 1), FlowId::Registered(0)),
         (datagram(2, 9, 1), FlowId::Registered(1)),
@@ -170,6 +179,10 @@ fn frames() -> [(Vec<u8>, FlowId); 8] {
         (fragment(), FlowId::Fragments),
         (datagram(1, 502, 3), FlowId::Unregistered),
         (vec![0; 60], FlowId::Unknown),
+        (echo(2, 0), FlowId::Registered(4)),
+        // A request of who has a flow for its replies, and a reply of another one.
+        (echo(2, 8), FlowId::Icmp),
+        (echo(3, 0), FlowId::Icmp),
     ]
 }
 
@@ -179,7 +192,7 @@ proptest! {
     #[test]
     fn a_guard_decides_as_a_list_of_all_frames_would(
         setup in setups(),
-        steps in vec((0u64..20, 0usize..14), 0..120),
+        steps in vec((0u64..20, 0usize..17), 0..120),
     ) {
         let mut guard = Guard::new(&setup, START).expect("a sound setup");
         let frames = frames();
@@ -190,14 +203,14 @@ proptest! {
         for (token, (later, what)) in (0u32..).zip(steps) {
             now += Duration::from_nanos(later);
             match what {
-                0..8 => {
+                0..11 => {
                     let (frame, flow) = &frames[what];
                     prop_assert_eq!(guard.flow(classify(frame, frame.len())), *flow);
                     let judged = guard.handle_frame(now, frame, frame.len(), token);
                     prop_assert_eq!(judged, twin.frame(now, *flow, token));
                 }
-                8..11 => prop_assert_eq!(guard.poll_frame(), twin.poll()),
-                11 => {
+                11..14 => prop_assert_eq!(guard.poll_frame(), twin.poll()),
+                14 => {
                     guard.handle_processed();
                     twin.processing = None;
                 }
@@ -303,6 +316,12 @@ fn an_ipv6_address_with_the_bits_of_an_ipv4_one_is_another_sender() {
     assert_eq!(from(known, 9, 5), FlowId::Registered(0));
     assert_eq!(from(strange, 5, 7), FlowId::Unregistered);
     assert_eq!(from(strange, 9, 5), FlowId::Unregistered);
+
+    setup.flows[0].matches = vec![Match::EchoReplies(known)];
+    let guard = Guard::<u32>::new(&setup, START).expect("a sound setup");
+    let from = |remote| guard.flow(Purpose::EchoReply { remote });
+    assert_eq!(from(known), FlowId::Registered(0));
+    assert_eq!(from(strange), FlowId::Icmp);
 }
 
 /// The three ways of figure 5.14, one after the other.

@@ -10,7 +10,8 @@ use bumpless_guard::{Flow, FlowId, Guard, Rate, Setup, SetupError, Terms};
 use crate::assembler::Instruction;
 use crate::kernel::{self, Link, Map, MapKind, Mode, Program};
 use crate::layout::{
-    BUDGET_LEN, CAPACITY_MAX, COUNTS_LEN, Cause, KEY_LEN, Layout, PERIOD_MIN, PORTS_LEN, budget,
+    BUDGET_LEN, CAPACITY_MAX, COUNTS_LEN, Cause, KEY_LEN, Layout, PERIOD_MIN, PORTS_LEN, Shapes,
+    budget,
 };
 use crate::program::{Maps, drop_all, pass_all, program};
 
@@ -122,9 +123,11 @@ impl Filter {
         let maps = MapSet::new(&layout, room).map_err(|error| classified("make a map", error))?;
         maps.fill(&layout)
             .map_err(|error| classified("fill a map", error))?;
-        let mut shapes = layout.shapes;
-        shapes.port_from |= room > 0;
-        shapes.answers |= room > 0;
+        // A flow that comes later may have patterns of any shape.
+        let shapes = match room {
+            0 => layout.shapes,
+            _ => Shapes::ALL,
+        };
         let code = program(layout.registered, shapes, maps.numbers());
         let program =
             Program::load(&code).map_err(|error| classified("load the program", error))?;

@@ -62,6 +62,8 @@ pub const KEY_LEN: usize = 24;
 pub const PORT_FROM: i32 = 1 << 17;
 /// Shape "from this address and port".
 pub const ANSWERS: i32 = 1 << 18;
+/// Shape "echo replies from this address", without a port.
+pub const ECHO: i32 = 1 << 19;
 /// Marks TCP beside a port.
 pub const TCP_BIT: i32 = 1 << 16;
 /// Marks an IPv6 address in a key's first word.
@@ -82,12 +84,21 @@ pub struct Shapes {
     pub port_from: bool,
     /// The sender's address and port.
     pub answers: bool,
+    /// The address of who sends echo replies.
+    pub echo: bool,
 }
 
 impl Shapes {
+    /// Every shape.
+    pub const ALL: Self = Self {
+        port_from: true,
+        answers: true,
+        echo: true,
+    };
+
     /// Whether any does.
     pub const fn with_addresses(self) -> bool {
-        self.port_from || self.answers
+        self.port_from || self.answers || self.echo
     }
 }
 
@@ -130,6 +141,10 @@ impl Layout {
                         shapes.answers = true;
                         ports[place(transport, port)] |= HAS_ANSWERS as u16;
                         senders.insert(key(ANSWERS, transport, port, address), u32::from(at));
+                    }
+                    Match::EchoReplies(address) => {
+                        shapes.echo = true;
+                        senders.insert(key(ECHO, Transport::Udp, 0, address), u32::from(at));
                     }
                 }
             }

@@ -14,6 +14,20 @@ pub struct NamedFlow {
     pub rate: Rate,
 }
 
+impl NamedFlow {
+    /// Whether it may come from any address.
+    pub fn is_from_anywhere(&self) -> bool {
+        self.matches.iter().any(|it| matches!(it, Match::Port(..)))
+    }
+}
+
+/// Rates of flows that may come from anywhere, and of those from known addresses.
+pub fn rates(flows: &[NamedFlow]) -> (Vec<Rate>, Vec<Rate>) {
+    let (anywhere, known): (Vec<_>, Vec<_>) = flows.iter().partition(|it| it.is_from_anywhere());
+    let rates = |of: Vec<&NamedFlow>| of.into_iter().map(|flow| flow.rate).collect();
+    (rates(anywhere), rates(known))
+}
+
 /// Budgets of what belongs to no flow, in packets a second on each interface; none: nothing of it is received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rest {
@@ -46,29 +60,31 @@ impl Rest {
     /// As rates, those that are not closed.
     pub fn rates(&self) -> Vec<Rate> {
         let all = [
-            self.resolution,
-            self.icmp,
-            self.fragments,
-            self.unregistered,
-            self.unknown,
+            per_second(self.resolution, RESOLUTION_PERIOD),
+            per_second(self.icmp, REST_PERIOD),
+            per_second(self.fragments, REST_PERIOD),
+            per_second(self.unregistered, REST_PERIOD),
+            per_second(self.unknown, REST_PERIOD),
         ];
-        all.into_iter()
-            .filter_map(|it| per_second(it).rate)
-            .collect()
+        all.into_iter().filter_map(|it| it.rate).collect()
     }
 }
 
-/// Budgets of the rest are given for a second, and renewed ten times in it.
-pub const REST_PERIOD: Duration = Duration::from_millis(100);
+/// Budgets of the rest are given for a second, and renewed a hundred times in it: anybody can use one up in one go, and while that is worked
+/// off, what comes waits in the interface's ring (V-90).
+const REST_PERIOD: Duration = Duration::from_millis(10);
+/// That of finding addresses is renewed ten times: a host that starts asks for all its partners' at once, and waits a second where
+/// an answer is lost.
+const RESOLUTION_PERIOD: Duration = Duration::from_millis(100);
 
 /// The terms of so many packets a second.
-fn per_second(packets: u32) -> Terms {
-    let share = (1_000_000_000 / REST_PERIOD.as_nanos()) as u32;
+fn per_second(packets: u32, period: Duration) -> Terms {
+    let share = (1_000_000_000 / period.as_nanos()) as u32;
     match packets {
         0 => Terms::CLOSED,
         _ => terms(Rate {
             capacity: packets.div_ceil(share),
-            period: REST_PERIOD,
+            period,
         }),
     }
 }
@@ -92,11 +108,11 @@ pub fn setup(flows: &[NamedFlow], rest: &Rest) -> Setup {
     };
     Setup {
         flows: flows.iter().map(one).collect(),
-        resolution: per_second(rest.resolution),
-        icmp: per_second(rest.icmp),
-        fragments: per_second(rest.fragments),
-        unregistered: per_second(rest.unregistered),
-        unknown: per_second(rest.unknown),
+        resolution: per_second(rest.resolution, RESOLUTION_PERIOD),
+        icmp: per_second(rest.icmp, REST_PERIOD),
+        fragments: per_second(rest.fragments, REST_PERIOD),
+        unregistered: per_second(rest.unregistered, REST_PERIOD),
+        unknown: per_second(rest.unknown, REST_PERIOD),
         // Queues are the sockets'.
         ..Setup::closed(2)
     }
@@ -147,7 +163,8 @@ mod tests {
                 .map(|rate| (rate.capacity, rate.period.as_millis()))
         };
         assert_eq!(setup.icmp, Terms::CLOSED);
-        assert_eq!(rate(setup.fragments), Some((2, 100)));
-        assert_eq!(rate(setup.unregistered), Some((1000, 100)));
+        assert_eq!(rate(setup.fragments), Some((1, 10)));
+        assert_eq!(rate(setup.unregistered), Some((100, 10)));
+        assert_eq!(rate(setup.resolution), Some((50, 100)));
     }
 }

@@ -83,10 +83,7 @@ mod tests {
 
     #[test]
     fn no_frame_takes_more_instructions_than_the_specification_says_however_many_flows_there_are() {
-        let all = Shapes {
-            port_from: true,
-            answers: true,
-        };
+        let all = Shapes::ALL;
         for (registered, shapes) in [(0, Shapes::default()), (4, all), (4096, all)] {
             let longest = longest_way(&program(registered, shapes, MAPS));
             assert!(longest <= LONGEST, "{longest} with {registered} flows");

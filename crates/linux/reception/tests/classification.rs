@@ -89,6 +89,8 @@ fn setup() -> Setup {
             flow(&[Match::Port(Udp, 4700), Match::Port(Tcp, 22)], terms(200)),
             flow(&[Match::Answers(Tcp, PARTNER.into(), 502)], terms(100)),
             flow(&[Match::Answers(Udp, partner_v6().into(), 53)], open()),
+            flow(&[Match::EchoReplies(PARTNER.into())], terms(40)),
+            flow(&[Match::EchoReplies(partner_v6().into())], open()),
             flow(&[Match::Port(Udp, 9)], Terms::CLOSED),
             flow(&[Match::Port(Udp, 0), Match::Port(Tcp, 65_535)], open()),
         ],
@@ -142,6 +144,9 @@ fn transport(draw: &mut Draw) -> (u8, Vec<u8>) {
     let protocol = draw.one(&[17u8, 17, 17, 6, 6, 6, 1, 58, 58, 59, 51, 2]);
     if protocol == 6 && packet.len() > 12 {
         packet[12] = draw.one(&[0x50, 0x50, 0x50, 0x60, 0x40, 0xf0]);
+    }
+    if protocol == 1 {
+        packet[0] = draw.one(&[0, 0, 3, 8]);
     }
     if protocol == 58 {
         packet[0] = draw.one(&[128, 129, 132, 133, 135, 137, 138]);
@@ -276,6 +281,8 @@ fn a_setup_without_addresses_is_decided_on_as_by_the_core() {
         open(),
     );
     compare(&setup, 4, 5_000);
+    setup.flows[3] = flow(&[Match::EchoReplies(IpAddr::from(PARTNER))], open());
+    compare(&setup, 5, 5_000);
 }
 
 /// V-81: a filter in which flows came and went decides as one that had those that stay from the start.
@@ -295,11 +302,11 @@ fn flows_that_come_and_go_are_decided_on_as_by_the_core_and_cost_no_other_its_bu
         terms: terms(5),
     };
     // All places are taken and given back, once with the port of a flow that stays.
-    for (at, port) in (2u16..).zip([53, 502, 4700, 9, 22, 0]) {
+    for (at, port) in (2u16..).zip([53, 502, 4700, 9, 22, 0, 7, 8]) {
         let flow = guest([10, 0, 0, 9], port);
         filter.set_flow(at, flow).expect("a place");
     }
-    assert_eq!(filter.counts().expect("counts").len(), 2 + 6 + 5);
+    assert_eq!(filter.counts().expect("counts").len(), 2 + 8 + 5);
     // What is counted of a guest is not its successor's.
     let mut to_guest = vec![0x11; 12];
     to_guest.extend([8, 0, 0x45, 0, 0, 28, 0, 1, 0, 0, 64, 17, 0, 0, 10, 0, 0, 9]);
@@ -308,14 +315,14 @@ fn flows_that_come_and_go_are_decided_on_as_by_the_core_and_cost_no_other_its_bu
     assert!(filter.passes(&to_guest, 5).expect("a run"));
     assert!(!filter.passes(&to_guest, 1).expect("a run"));
     let taken = filter
-        .set_flow(7, guest(PARTNER, 4700))
+        .set_flow(9, guest(PARTNER, 4700))
         .expect_err("its port is another's");
     assert!(taken.to_string().contains("both claim"), "{taken}");
     assert!(
-        filter.set_flow(8, guest(PARTNER, 7)).is_err(),
+        filter.set_flow(10, guest(PARTNER, 7)).is_err(),
         "there is no such place"
     );
-    for at in 2..8 {
+    for at in 2..10 {
         filter.set_flow(at, Flow::NONE).expect("the place again");
     }
     for (at, flow) in (2u16..).zip(later) {
@@ -325,7 +332,7 @@ fn flows_that_come_and_go_are_decided_on_as_by_the_core_and_cost_no_other_its_bu
     assert!(filter.passes(&junk, 1).expect("a run"));
     assert!(!filter.passes(&junk, 1).expect("a run"));
     let told = filter.counts().expect("counts");
-    assert!(told[2..7].iter().all(|(_, it)| *it == Counts::default()));
+    assert!(told[2..9].iter().all(|(_, it)| *it == Counts::default()));
     let unknown = Counts {
         passed: 600,
         capacity: 1,

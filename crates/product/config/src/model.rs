@@ -141,6 +141,8 @@ pub struct Reception {
     pub packet_ns: u64,
     /// What a packet that is dropped at the driver costs, nanoseconds.
     pub dropped_ns: u64,
+    /// Packets that wait in an interface's ring at most.
+    pub ring: u64,
 }
 
 /// Whether the interfaces of a node's networks are guarded against floods of packets.

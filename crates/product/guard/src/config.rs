@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use bumpless_config::reading::Reader;
 use bumpless_config::{Problem, read_configuration};
 use bumpless_guard::Setup;
-use bumpless_plan::reception::cost::{Costs, Load};
-use bumpless_reception::{NamedFlow, Rest, setup};
+use bumpless_plan::reception::cost::{Budgets, Costs, Load};
+use bumpless_reception::{NamedFlow, Rest, rates, setup};
 
 pub use check::in_words;
 pub use schema::sample;
@@ -65,6 +65,8 @@ pub struct Host {
     pub packet_ns: u64,
     /// What a packet that is dropped at the driver costs, nanoseconds.
     pub dropped_ns: u64,
+    /// Packets that wait in an interface's ring at most.
+    pub ring: u64,
 }
 
 impl Config {
@@ -98,14 +100,20 @@ impl Config {
             packet_ns: self.host.packet_ns,
             dropped_ns: self.host.dropped_ns,
             reserve_percent: self.host.processor_percent,
+            ring: self.host.ring,
         }
     }
 
     /// What the file's budgets cost on all interfaces together.
     pub fn cost(&self) -> Load {
-        let flows: Vec<_> = self.flows.iter().map(|flow| flow.rate).collect();
-        let interfaces = self.host.interfaces.len();
-        Load::new(&self.costs(), interfaces, &flows, &self.rest.rates())
+        let (from_anywhere, from_known) = rates(&self.flows);
+        let budgets = Budgets {
+            interfaces: self.host.interfaces.len(),
+            from_known: &from_known,
+            from_anywhere: &from_anywhere,
+            rest: &self.rest.rates(),
+        };
+        Load::new(&self.costs(), &budgets)
     }
 
     /// The share of a processor that programs may register, percent.

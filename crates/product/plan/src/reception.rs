@@ -6,20 +6,22 @@
 pub mod cost;
 
 use std::collections::HashMap;
+use std::net::IpAddr;
 
 use bumpless_base::{Duration, LinkId, NodeId};
 use bumpless_config::{
     Application, ApplicationKind, Config, FieldDevices, ReferenceKind, Security,
 };
-use bumpless_guard::{Match, Transport};
+use bumpless_guard::{Match, Rate, Transport};
 
 use crate::acknowledgements;
 use crate::input::{Machine, Scenario};
 use crate::pair::{background, scenario};
 
-/// Budgets hold for this long: long enough that a burst after a stall of the sender fits, short enough that a flood which uses one up
-/// has no long turn.
-pub const PERIOD: Duration = Duration::from_millis(100);
+/// Budgets of who is known hold for this long: long enough that a burst after a stall of the sender fits.
+const PERIOD: Duration = Duration::from_millis(100);
+/// A budget that anybody can use up in one go holds for this long: while that burst is worked off, a ring must not fill (V-90).
+const SHORT: Duration = Duration::from_millis(10);
 
 /// What is planned may come twice: a stalled sender makes up for it, and a new session sends states and heartbeats at once.
 const HEADROOM: u64 = 2;
@@ -27,8 +29,10 @@ const HEADROOM: u64 = 2;
 const LEAST: u64 = 100;
 /// Of senders that are none of the pair's: enough for status to say who sends to the node's port.
 const STRANGERS: u64 = 10;
-/// Of secure shell.
-const SSH: u64 = 500;
+/// Of secure shell in a [`SHORT`] period.
+const SSH: u64 = 50;
+/// The smallest budget for the echo replies of a reference point: somebody on this computer may ping it, too.
+const ECHOES: u64 = 10;
 /// Packets for each request to a field device: its answer, acknowledgements, one again.
 const PER_REQUEST: u64 = 4;
 /// Requests of the quadruple tank in a cycle, and those that each cycle of a program has besides its points.
@@ -41,8 +45,8 @@ pub struct Expected {
     pub name: String,
     /// What belongs to it.
     pub matches: Vec<Match>,
-    /// Packets in a [`PERIOD`] at most, on each network.
-    pub packets: u32,
+    /// How many packets at most, on each network.
+    pub rate: Rate,
 }
 
 /// Everything that `node` expects.
@@ -52,9 +56,12 @@ pub fn expected(config: &Config, node: NodeId) -> Vec<Expected> {
     references(&mut all, config, node);
     fields(&mut all, config, node);
     key_servers(&mut all, config);
-    let ports = config.nodes[usize::from(node.0)].addresses.iter().flatten();
-    for address in ports {
-        let port = address.port();
+    let addresses = config.nodes[usize::from(node.0)].addresses.iter().flatten();
+    let mut ports: Vec<_> = addresses.map(|address| address.port()).collect();
+    ports.sort_unstable();
+    // Every interface has each budget for itself: the same port on two networks is one flow.
+    ports.dedup();
+    for port in ports {
         let strangers = format!("strangers at port {port}");
         all.add(strangers, &[Match::Port(Transport::Udp, port)], STRANGERS);
         if agrees_on_keys(config) {
@@ -62,18 +69,9 @@ pub fn expected(config: &Config, node: NodeId) -> Vec<Expected> {
             all.add(name, &[Match::Port(Transport::Tcp, port)], STRANGERS);
         }
     }
-    all.add("ssh".to_owned(), &[Match::Port(Transport::Tcp, 22)], SSH);
+    let ssh = [Match::Port(Transport::Tcp, 22)];
+    all.add_rate("ssh".to_owned(), &ssh, (SSH, SHORT));
     all.flows
-}
-
-/// Answers to echo requests in a second, for the budget of ICMP.
-pub fn echoes_per_s(config: &Config) -> u32 {
-    let pings = config.references.iter();
-    let pings = pings
-        .filter(|it| matches!(it.kind, ReferenceKind::Ping(_)))
-        .count() as u64;
-    let each = in_period(Duration::from_secs(1), config.timing.lease / 2);
-    saturating(pings * each * HEADROOM)
 }
 
 const fn agrees_on_keys(config: &Config) -> bool {
@@ -89,18 +87,25 @@ struct Collected {
 
 impl Collected {
     fn add(&mut self, name: String, matches: &[Match], packets: u64) {
-        let packets = saturating(packets);
+        self.add_rate(name, matches, (packets, PERIOD));
+    }
+
+    fn add_rate(&mut self, name: String, matches: &[Match], (packets, period): (u64, Duration)) {
+        let capacity = saturating(packets);
         let known = matches.iter().find_map(|it| self.claimed.get(it).copied());
         let at = known.unwrap_or(self.flows.len());
         if known.is_none() {
             self.flows.push(Expected {
                 name,
                 matches: Vec::new(),
-                packets: 0,
+                rate: Rate {
+                    capacity: 0,
+                    period,
+                },
             });
         }
         let flow = &mut self.flows[at];
-        flow.packets = flow.packets.saturating_add(packets);
+        flow.rate.capacity = flow.rate.capacity.saturating_add(capacity);
         for pattern in matches {
             if self.claimed.insert(*pattern, at).is_none() {
                 flow.matches.push(*pattern);
@@ -201,8 +206,12 @@ fn references(all: &mut Collected, config: &Config, node: NodeId) {
     used.dedup();
     for at in used {
         let reference = &config.references[at];
-        let ReferenceKind::Witness(address) = reference.kind else {
-            continue;
+        let address = match reference.kind {
+            ReferenceKind::Witness(address) => address,
+            ReferenceKind::Ping(address) => {
+                echo_replies(all, config, (&reference.name, address));
+                continue;
+            }
         };
         // For each group of this node, as often as heartbeats at most.
         let grants = in_period(PERIOD, config.timing.heartbeat) * config.groups.len() as u64;
@@ -216,6 +225,16 @@ fn references(all: &mut Collected, config: &Config, node: NodeId) {
             (grants * HEADROOM).max(LEAST),
         );
     }
+}
+
+/// Of a pinged reference point: without its answers a node that is alone loses its role, so that no flood of ICMP may use up their budget.
+fn echo_replies(all: &mut Collected, config: &Config, (name, address): (&str, IpAddr)) {
+    let replies = in_period(PERIOD, config.timing.lease / 2);
+    all.add(
+        format!("echo replies of {name}"),
+        &[Match::EchoReplies(address)],
+        (replies * HEADROOM).max(ECHOES),
+    );
 }
 
 fn fields(all: &mut Collected, config: &Config, node: NodeId) {
@@ -268,7 +287,10 @@ mod tests {
 
     fn packets(of: &[Expected], name: &str) -> u32 {
         let found = of.iter().find(|it| it.name == name);
-        found.unwrap_or_else(|| panic!("{name} in {of:#?}")).packets
+        found
+            .unwrap_or_else(|| panic!("{name} in {of:#?}"))
+            .rate
+            .capacity
     }
 
     #[test]
@@ -316,7 +338,7 @@ mod tests {
             let flow = all.iter().find(|it| it.matches == [of_it]);
             let flow = flow.unwrap_or_else(|| panic!("{name} in {all:#?}"));
             assert_eq!(flow.name, format!("key server {name}"));
-            assert!(u64::from(flow.packets) >= LEAST);
+            assert!(u64::from(flow.rate.capacity) >= LEAST);
         }
     }
 
@@ -347,7 +369,7 @@ mod tests {
         all.add("b".into(), &[pattern, more], 7);
         assert_eq!(all.flows.len(), 1);
         let flow = &all.flows[0];
-        assert_eq!((flow.name.as_str(), flow.packets), ("a", 12));
+        assert_eq!((flow.name.as_str(), flow.rate.capacity), ("a", 12));
         assert_eq!(flow.matches, [pattern, more]);
     }
 }

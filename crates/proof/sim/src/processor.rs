@@ -12,9 +12,6 @@ use bumpless_node::reception::guard;
 
 use crate::network::Parcel;
 
-/// Packets that wait in an interface's ring at most: what common drivers have unless somebody sets another number.
-pub const RING: usize = 256;
-
 /// What became of the packets of floods, and which of the pair's own were lost because of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FloodCounts {
@@ -90,6 +87,8 @@ struct Interface {
 pub struct Processor {
     packet: u64,
     dropped: u64,
+    /// Packets that wait in an interface's ring at most.
+    ring: usize,
     setup: Setup,
     interfaces: Vec<Interface>,
     busy_until: u64,
@@ -107,19 +106,21 @@ impl Processor {
     pub fn new(config: &Config, node: usize) -> Result<Self, String> {
         let setup = guard::setup_of(config, bumpless_base::NodeId(node as u8));
         let guarded = config.reception.guard != ReceptionGuard::Off;
+        let ring = config.reception.ring as usize;
         let interface = |_| {
             let guard = guarded
                 .then(|| Guard::new(&setup, Instant::ZERO))
                 .transpose();
             Ok(Interface {
                 guard: guard.map_err(|error| error.to_string())?,
-                ring: VecDeque::with_capacity(RING),
+                ring: VecDeque::with_capacity(ring),
             })
         };
         let interfaces = (0..config.networks.len()).map(interface);
         Ok(Self {
             packet: config.reception.packet_ns,
             dropped: config.reception.dropped_ns,
+            ring,
             interfaces: interfaces.collect::<Result<_, String>>()?,
             setup,
             busy_until: 0,
@@ -140,7 +141,7 @@ impl Processor {
     ) -> Result<Through, Loss> {
         let interface = &mut self.interfaces[network];
         while interface.ring.pop_front_if(|done| *done <= now).is_some() {}
-        if interface.ring.len() >= RING {
+        if interface.ring.len() >= self.ring {
             return Err(Loss::Ring);
         }
         let guard = interface.guard.as_mut().filter(|_| runs);
@@ -156,6 +157,11 @@ impl Processor {
         let flow = decided?;
         let budget = flow.and_then(|flow| Some((flow, rate_of(&self.setup, flow)?)));
         Ok(Through { done, budget })
+    }
+
+    /// Packets that wait in a ring at most.
+    pub const fn ring(&self) -> usize {
+        self.ring
     }
 
     /// Packets that wait in the ring of `network`, or are worked off.
@@ -219,15 +225,16 @@ mod tests {
     #[test]
     fn a_full_ring_discards_and_what_waits_is_done_one_after_the_other() {
         let mut processor = unguarded();
-        for at in 1..=RING as u64 {
+        let ring = processor.ring();
+        for at in 1..=ring as u64 {
             let through = processor.receive(0, (0, true), &[]).expect("room");
             assert_eq!(through.done, at * processor.packet);
         }
         assert_eq!(processor.receive(0, (0, true), &[]), Err(Loss::Ring));
-        assert_eq!(processor.waiting(0), RING);
+        assert_eq!(processor.waiting(0), ring);
         // The other interface has a ring of its own, and waits for the same processor.
         let other = processor.receive(0, (1, true), &[]).expect("room");
-        assert_eq!(other.done, (RING as u64 + 1) * processor.packet);
+        assert_eq!(other.done, (ring as u64 + 1) * processor.packet);
         let first = processor.packet;
         assert!(
             processor.receive(first, (0, true), &[]).is_ok(),

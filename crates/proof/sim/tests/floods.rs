@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bumpless_config::{Config, ReceptionGuard};
+use bumpless_config::{Config, ReceptionGuard, ReferenceKind};
 use bumpless_node::reception::guard;
 use bumpless_sim::{Aim, Fault, Report, Scenario, Settings, Size, Timed, as_scenario, run, shrink};
 
@@ -24,6 +24,8 @@ fn pair(changed: impl FnOnce(&mut Config)) -> Arc<Config> {
     config.reception.other_per_s = 500;
     // Budgets take 77 % of such a processor if all of them are used up.
     config.reception.reserve_percent = 95;
+    // Large enough that it is not a burst that ends what is borne.
+    config.reception.ring = 4096;
     changed(&mut config);
     Arc::new(config)
 }
@@ -75,6 +77,49 @@ fn as_much_of_any_flood_as_a_node_bears_by_plan_moves_no_role_and_misses_nothing
     }
 }
 
+/// V-90: what budgets let in comes in bursts, from every kind and on every network at once.
+#[test]
+fn bursts_of_all_budgets_at_once_fill_no_ring_at_the_rate_that_a_node_bears_by_plan() {
+    let config = Size::Small.config();
+    let load = guard::load(&config, bumpless_base::NodeId(0));
+    assert!(load.ring_ends_it, "{load:?}");
+    let flood = |config: &Arc<Config>, rate: u64, seed| {
+        let networks = config.networks.len();
+        let each = rate / (AIMS.len() * networks) as u64;
+        let one = |(network, aim)| Timed {
+            at: 4_500_000_000,
+            until: 4_750_000_000,
+            fault: Fault::Flood {
+                network,
+                node: 0,
+                aim,
+                forged: false,
+                rate: each,
+                bytes: 18,
+            },
+        };
+        let all = (0..networks).flat_map(|network| AIMS.map(|aim| (network, aim)));
+        run(&Settings {
+            script: all.map(one).collect(),
+            ..Settings::new(Arc::clone(config), seed, 7 * SECOND)
+        })
+        .expect("a sound configuration")
+    };
+    for seed in 1..4 {
+        let report = flood(&config, load.flood_per_s, seed);
+        assert_eq!(report.violations, []);
+        assert_eq!(report.flood_counts.own_lost, 0, "{:?}", report.flood_counts);
+        assert!(report.flood_counts.came > load.flood_per_s / 5);
+    }
+    // The test can fail: as many as a processor bears that has no bursts.
+    let mut large = Config::clone(&config);
+    large.reception.ring = 65_536;
+    let average = guard::load(&large, bumpless_base::NodeId(0));
+    assert!(!average.ring_ends_it);
+    let report = flood(&config, average.flood_per_s, 1);
+    assert!(report.flood_counts.ring > 0, "{:?}", report.flood_counts);
+}
+
 #[test]
 fn the_same_flood_does_damage_where_nothing_is_guarded_and_that_is_declared() {
     let rate = borne(&pair(|_| ()));
@@ -84,6 +129,25 @@ fn the_same_flood_does_damage_where_nothing_is_guarded_and_that_is_declared() {
         let first = report.violations.first().expect("damage");
         assert_eq!(first.invariant, "bears floods", "{aim:?}: {first:?}");
         assert!(report.broken_assumptions[0].starts_with("V-73"));
+    }
+}
+
+/// V-70: echo replies have a budget of their own, which no other ICMP uses up.
+#[test]
+fn a_flood_of_echo_replies_keeps_none_of_a_reference_point_from_a_node() {
+    let config = pair(|config| {
+        for reference in &mut config.references {
+            if let ReferenceKind::Witness(address) = reference.kind {
+                reference.kind = ReferenceKind::Ping(address.ip());
+            }
+        }
+    });
+    for seed in 1..4 {
+        let report = flooded(&config, Aim::Icmp, false, borne(&config), seed);
+        assert_eq!(report.violations, []);
+        let counts = report.flood_counts;
+        assert!(counts.capacity > counts.came / 2, "{counts:?}");
+        assert_eq!(counts.own_lost, 0, "{counts:?}");
     }
 }
 

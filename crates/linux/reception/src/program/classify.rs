@@ -11,7 +11,7 @@ use crate::assembler::{
     Register, STACK, Size,
 };
 use crate::layout::{
-    ANSWERS, FLOW, HAS_ANSWERS, HAS_PORT_FROM, KEY_LEN, PORT_FROM, Shapes, TCP_BIT, V6_BIT,
+    ANSWERS, ECHO, FLOW, HAS_ANSWERS, HAS_PORT_FROM, KEY_LEN, PORT_FROM, Shapes, TCP_BIT, V6_BIT,
 };
 
 /// The frame's first byte.
@@ -45,6 +45,8 @@ pub fn classify(code: &mut Assembler, ways: &Ways, shapes: Shapes, maps: Maps) {
         ipv4: code.label(),
         ipv6: code.label(),
         ports: code.label(),
+        icmp: code.label(),
+        echo: code.label(),
         none: ways.unknown,
     };
     code.load(Size::Word, DATA, R1, 0);
@@ -57,12 +59,21 @@ pub fn classify(code: &mut Assembler, ways: &Ways, shapes: Shapes, maps: Maps) {
     code.here(labels.ports);
     ports(code, &labels);
     find(code, ways, shapes, maps);
+    if shapes.echo {
+        code.here(labels.icmp);
+        icmp(code, ways, &labels);
+        echo(code, ways, maps);
+    }
 }
 
 struct Labels {
     ipv4: Label,
     ipv6: Label,
     ports: Label,
+    /// A message of ICMP at `AT`, if echo replies are told apart.
+    icmp: Label,
+    /// An echo reply, if these are told apart.
+    echo: Label,
     none: Label,
 }
 
@@ -123,7 +134,9 @@ fn ipv4(code: &mut Assembler, ways: &Ways, labels: &Labels, shapes: Shapes) {
     code.number(And, R2, 0x3fff);
     code.jump_if(R2, NotEqual, 0, ways.fragment);
     code.load(Size::Byte, NEXT, R1, 9);
-    code.jump_if(NEXT, Equal, 1, ways.icmp);
+    if !shapes.echo {
+        code.jump_if(NEXT, Equal, 1, ways.icmp);
+    }
     if shapes.with_addresses() {
         code.load(Size::Word, R2, R1, 12);
         code.store_number(Size::Word, STACK, KEY, 0);
@@ -132,6 +145,9 @@ fn ipv4(code: &mut Assembler, ways: &Ways, labels: &Labels, shapes: Shapes) {
         code.store(Size::Word, STACK, ADDRESS + 12, R2);
     }
     code.register(Add, AT, R3);
+    if shapes.echo {
+        code.jump_if(NEXT, Equal, 1, labels.icmp);
+    }
     code.jump(labels.ports);
 }
 
@@ -158,13 +174,13 @@ fn ipv6(code: &mut Assembler, ways: &Ways, labels: &Labels, shapes: Shapes) {
     }
     code.number(Add, AT, IPV6);
     for place in 0..=MAX_EXTENSIONS {
-        extension(code, ways, labels, place);
+        extension(code, ways, labels, (place, shapes));
     }
     code.jump(labels.none);
 }
 
 /// One extension header; goes on behind it, or elsewhere if there is none.
-fn extension(code: &mut Assembler, ways: &Ways, labels: &Labels, place: usize) {
+fn extension(code: &mut Assembler, ways: &Ways, labels: &Labels, (place, shapes): (usize, Shapes)) {
     let (long, fragment, icmp) = (code.label(), code.label(), code.label());
     let advance = code.label();
     // Options for every hop stand first or nowhere.
@@ -178,10 +194,11 @@ fn extension(code: &mut Assembler, ways: &Ways, labels: &Labels, place: usize) {
     code.jump(labels.ports);
 
     code.here(icmp);
+    message_type(code, ways);
+    if shapes.echo {
+        code.jump_if(R2, Equal, 129, labels.echo);
+    }
     code.jump_if(R3, NotEqual, 255, ways.icmp);
-    code.jump_if_register(AT, NotLess, END, ways.icmp);
-    reach(code, R1, AT, 1, ways.icmp);
-    code.load(Size::Byte, R2, R1, 0);
     code.jump_if(R2, Less, 133, ways.icmp);
     code.jump_if(R2, Greater, 137, ways.icmp);
     code.jump(ways.resolution);
@@ -264,7 +281,7 @@ fn find(code: &mut Assembler, ways: &Ways, shapes: Shapes, maps: Maps) {
     }
     code.jump(everybody);
     code.here(of_sender);
-    if shapes.with_addresses() {
+    if shapes.port_from || shapes.answers {
         code.load(Size::Word, R8, R0, 0);
         code.jump(ways.found);
     }
@@ -272,6 +289,32 @@ fn find(code: &mut Assembler, ways: &Ways, shapes: Shapes, maps: Maps) {
     entry(code, R8, maps);
     code.number(And, R1, FLOW);
     code.register(Move, R8, R1);
+    code.jump(ways.found);
+}
+
+/// `R2` becomes the type of the message at `AT`; goes to the rest of ICMP if it is not there.
+fn message_type(code: &mut Assembler, ways: &Ways) {
+    code.jump_if_register(AT, NotLess, END, ways.icmp);
+    reach(code, R1, AT, 1, ways.icmp);
+    code.load(Size::Byte, R2, R1, 0);
+}
+
+/// IPv4's ICMP: an echo reply goes on behind this.
+fn icmp(code: &mut Assembler, ways: &Ways, labels: &Labels) {
+    message_type(code, ways);
+    code.jump_if(R2, NotEqual, 0, ways.icmp);
+    code.here(labels.echo);
+}
+
+/// From the address, which is in the key already, to the flow of its echo replies.
+fn echo(code: &mut Assembler, ways: &Ways, maps: Maps) {
+    code.store_number(Size::Word, STACK, KEY + 4, ECHO);
+    code.map(R1, maps.senders);
+    code.register(Move, R2, STACK);
+    code.number(Add, R2, KEY.into());
+    code.call(Helper::LookUp);
+    code.jump_if(R0, Equal, 0, ways.icmp);
+    code.load(Size::Word, R8, R0, 0);
     code.jump(ways.found);
 }
 

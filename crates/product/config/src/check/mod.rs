@@ -112,6 +112,7 @@ fn reception(given: &crate::schema::Reception) -> Option<Reception> {
         reserve_percent: given.reserve?,
         packet_ns: given.packet?,
         dropped_ns: given.dropped?,
+        ring: given.ring?,
     })
 }
 

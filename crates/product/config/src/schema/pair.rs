@@ -163,6 +163,10 @@ section! {
         /// Cost: none.
         /// Hazard: as of `packet_ns`; drivers without XDP of their own (generic mode) take several times as long.
         dropped: u64 = "dropped_ns", "nanoseconds", Whole { min: 1, max: 1_000_000 }, default("150");
+        /// Packets that wait in an interface's ring at most (`ethtool -g` shows it, `ethtool -G` sets it). It is only reckoned with.
+        /// Cost: none.
+        /// Hazard: more than it holds promises that more of a flood is borne than is.
+        ring: u64 = "ring", "packets", Whole { min: 16, max: 65_536 }, default("256");
     }
 }
 

@@ -30,6 +30,7 @@ pub fn resolve(reader: &mut Reader, file: &File) -> Option<Config> {
             processor_percent: file.processor_percent?,
             packet_ns: file.packet_ns?,
             dropped_ns: file.dropped_ns?,
+            ring: file.ring?,
         },
         rest: Rest {
             resolution: resolution?,
@@ -175,6 +176,7 @@ pub fn in_words(pattern: &Match) -> String {
         Match::Answers(transport, from, port) => {
             format!("answers from {} {port} of {from}", name(transport))
         }
+        Match::EchoReplies(from) => format!("echo replies from {from}"),
     }
 }
 

@@ -17,6 +17,10 @@ const PERCENT: Whole = Whole {
     min: 1,
     max: 10_000,
 };
+const RING: Whole = Whole {
+    min: 16,
+    max: 65_536,
+};
 const PACKET: Whole = Whole {
     min: 1,
     max: 1_000_000,
@@ -141,6 +145,13 @@ const GUARD: SectionInfo = SectionInfo {
             Presence::Default("150"),
             "What a packet that is dropped at the driver costs. It is only reckoned with: `check` says how much of a flood is borne until \
              `processor_percent` are used."
+        ),
+        field!(
+            "ring",
+            "packets",
+            RING,
+            Presence::Default("256"),
+            "Packets that wait in an interface's ring at most (`ethtool -g` shows it, `ethtool -G` sets it). It is only reckoned with."
         ),
     ],
     parts: &[],
@@ -307,6 +318,7 @@ pub struct File {
     pub processor_percent: Option<u64>,
     pub packet_ns: Option<u64>,
     pub dropped_ns: Option<u64>,
+    pub ring: Option<u64>,
     /// In the order of the section.
     pub rest: [Option<u64>; 5],
     pub registration: RegistrationEntry,
@@ -346,6 +358,7 @@ pub fn read(reader: &mut Reader, text: &str) -> Option<File> {
     let processor_percent = guard.or_default("processor_percent", &PERCENT, "50");
     let packet_ns = guard.or_default("packet_ns", &PACKET, "2000");
     let dropped_ns = guard.or_default("dropped_ns", &PACKET, "150");
+    let ring = guard.or_default("ring", &RING, "256");
     let place = guard.finish(&GUARD, &SECTIONS);
     let mut rest = once(reader, root, &REST);
     let budgets = [
@@ -364,6 +377,7 @@ pub fn read(reader: &mut Reader, text: &str) -> Option<File> {
         processor_percent,
         packet_ns,
         dropped_ns,
+        ring,
         rest: budgets,
         registration: registration(once(reader, root, &REGISTRATION)),
         flows: many(reader, root, &FLOW, flow),

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use bumpless_base::NodeId;
 use bumpless_capture::interfaces;
 use bumpless_config::{Config, ReceptionGuard};
-use bumpless_guard::{Match, Rate, Setup};
-use bumpless_plan::reception::cost::{Costs, Load};
-use bumpless_plan::reception::{self as plan, PERIOD};
-use bumpless_reception::{Filter, NamedFlow, Reception, Rest, StartError, setup};
+use bumpless_guard::Setup;
+use bumpless_plan::reception as plan;
+use bumpless_plan::reception::cost::{Budgets, Costs, Load};
+use bumpless_reception::{Filter, NamedFlow, Reception, Rest, StartError, rates, setup};
 use serde_json::{Value, json};
 
 use super::{interfaces as interfaces_json, weaknesses};
@@ -177,14 +177,10 @@ fn planned(config: &Config, node: NodeId) -> (Vec<NamedFlow>, Rest) {
     let flow = |it: plan::Expected| NamedFlow {
         name: it.name,
         matches: it.matches,
-        rate: Rate {
-            capacity: it.packets,
-            period: PERIOD,
-        },
+        rate: it.rate,
     };
     let flows: Vec<_> = plan::expected(config, node).into_iter().map(flow).collect();
     let rest = Rest {
-        icmp: Rest::USUAL.icmp + plan::echoes_per_s(config),
         unregistered: config.reception.other_per_s,
         ..Rest::USUAL
     };
@@ -197,6 +193,7 @@ pub const fn costs(config: &Config) -> Costs {
         packet_ns: config.reception.packet_ns,
         dropped_ns: config.reception.dropped_ns,
         reserve_percent: config.reception.reserve_percent,
+        ring: config.reception.ring,
     }
 }
 
@@ -206,17 +203,14 @@ pub fn load(config: &Config, node: NodeId) -> Load {
     let (flows, rest) = planned(config, node);
     let addresses = config.nodes[usize::from(node.0)].addresses.iter();
     let networks = addresses.flatten().count();
-    let is_from_anywhere = |it: &Match| matches!(it, Match::Port(..));
-    let rates = flows.iter().flat_map(|flow| {
-        let times = match flow.matches.iter().any(is_from_anywhere) {
-            true => networks,
-            false => 1,
-        };
-        std::iter::repeat_n(flow.rate, times)
-    });
-    let rates: Vec<_> = rates.collect();
-    let rest = rest.rates().repeat(networks);
-    Load::new(&costs(config), 1, &rates, &rest)
+    let (from_anywhere, from_known) = rates(&flows);
+    let budgets = Budgets {
+        interfaces: 1,
+        from_known: &from_known,
+        from_anywhere: &from_anywhere.repeat(networks),
+        rest: &rest.rates().repeat(networks),
+    };
+    Load::new(&costs(config), &budgets)
 }
 
 fn watch(held: &Weak<Mutex<State>>, directory: &Mutex<Directory>) {

@@ -9,6 +9,8 @@ use bumpless_guard::Rate;
 pub const PACKET_NS: u64 = 2000;
 /// What a packet that is dropped at the driver costs unless something else is said, nanoseconds. See V-91.
 pub const DROPPED_NS: u64 = 150;
+/// So many packets wait in an interface's ring unless something else is said. See V-91.
+pub const RING: u64 = 256;
 const SECOND: u128 = 1_000_000_000;
 
 /// What packets cost, and how much of a processor they may take together.
@@ -20,6 +22,21 @@ pub struct Costs {
     pub dropped_ns: u64,
     /// The reserve: what share of one processor reception may take, percent.
     pub reserve_percent: u64,
+    /// So many packets wait in an interface's ring at most.
+    pub ring: u64,
+}
+
+/// Budgets by who can use them up. Each of the interfaces has every one of them for itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Budgets<'a> {
+    /// How many interfaces.
+    pub interfaces: usize,
+    /// Of flows from known addresses.
+    pub from_known: &'a [Rate],
+    /// Of flows from anywhere.
+    pub from_anywhere: &'a [Rate],
+    /// Of what belongs to no flow.
+    pub rest: &'a [Rate],
 }
 
 /// What is reckoned of one node or host.
@@ -27,32 +44,50 @@ pub struct Costs {
 pub struct Load {
     /// What budgets of flows let in at most, packets a second, rounded up.
     pub flows_per_s: u64,
+    /// Those of them from known addresses, packets a second, rounded up.
+    pub known_per_s: u64,
     /// What all budgets let in at most, those of the rest among them, packets a second, rounded up.
     pub budgets_per_s: u64,
     /// What that takes, millionths of a processor, rounded up.
     pub budgets_millionths: u64,
-    /// So many packets a second beyond all budgets until the reserve is used up; the budgets are then used up, too.
+    /// What anybody can have let in one packet right after the other: the end of a period's budgets and the beginning of the next one's.
+    pub burst: u64,
+    /// So many packets a second beyond all budgets until the reserve is used up, with the budgets used up, too, or until a burst fills a
+    /// ring, whichever comes first.
     pub flood_per_s: u64,
+    /// Whether it is a ring that ends it.
+    pub ring_ends_it: bool,
     /// So many packets a second, beside what the flows bring, if nothing is dropped at the driver.
     pub flood_unguarded_per_s: u64,
 }
 
 impl Load {
-    /// Of these budgets, of flows and of the rest, each of which every one of `interfaces` has for itself.
-    pub fn new(costs: &Costs, interfaces: usize, flows: &[Rate], rest: &[Rate]) -> Self {
-        let per_s = |rates: &[Rate]| interfaces as u128 * rates.iter().map(in_second).sum::<u128>();
-        let (of_flows, of_rest) = (per_s(flows), per_s(rest));
-        let all = of_flows + of_rest;
+    /// Of these budgets.
+    pub fn new(costs: &Costs, budgets: &Budgets<'_>) -> Self {
+        let interfaces = budgets.interfaces as u128;
+        let per_s = |rates: &[Rate]| interfaces * rates.iter().map(in_second).sum::<u128>();
+        let of_known = per_s(budgets.from_known);
+        let of_flows = of_known + per_s(budgets.from_anywhere);
+        let all = of_flows + per_s(budgets.rest);
+        let of_anybody = [budgets.from_anywhere, budgets.rest];
+        let at_once = of_anybody.into_iter().flatten();
+        let at_once = at_once.map(|rate| u128::from(rate.capacity)).sum::<u128>();
+        let burst = 2 * interfaces * at_once;
         // Nanoseconds a second.
         let taken = |packets: u128| packets * u128::from(costs.packet_ns);
         let reserve = u128::from(costs.reserve_percent) * SECOND / 100;
         let left =
             |let_in, each: u64| reserve.saturating_sub(taken(let_in)) / u128::from(each.max(1));
+        let until_reserve = left(all, costs.dropped_ns);
+        let until_ring = until_ring(costs, burst, SECOND.saturating_sub(taken(of_known)));
         Self {
             flows_per_s: saturating(of_flows),
+            known_per_s: saturating(of_known),
             budgets_per_s: saturating(all),
             budgets_millionths: saturating(taken(all).div_ceil(SECOND / 1_000_000)),
-            flood_per_s: saturating(left(all, costs.dropped_ns)),
+            burst: saturating(burst),
+            flood_per_s: saturating(until_reserve.min(until_ring)),
+            ring_ends_it: until_ring < until_reserve,
             flood_unguarded_per_s: saturating(left(of_flows, costs.packet_ns)),
         }
     }
@@ -63,7 +98,7 @@ impl Load {
     }
 
     /// In lines for a terminal.
-    pub fn lines(&self, costs: &Costs) -> [String; 2] {
+    pub fn lines(&self, costs: &Costs) -> [String; 3] {
         [
             format!(
                 "all budgets let in {} packets a second, {} of them of named flows: {:.2} % of a processor",
@@ -72,10 +107,33 @@ impl Load {
                 self.budgets_percent()
             ),
             format!(
-                "until {} % are used, {} packets of a flood a second are borne besides; without the guard {}",
-                costs.reserve_percent, self.flood_per_s, self.flood_unguarded_per_s
+                "{} packets of a flood a second are borne besides; without the guard {}",
+                self.flood_per_s, self.flood_unguarded_per_s
             ),
+            self.limit(costs),
         ]
+    }
+
+    /// Why no more of a flood is borne.
+    fn limit(&self, costs: &Costs) -> String {
+        match self.ring_ends_it {
+            true => format!(
+                "more would fill a ring of {1} while {0} packets are worked off that budgets let in at once",
+                self.burst, costs.ring
+            ),
+            false => format!("more would take more than {} % of it", costs.reserve_percent),
+        }
+    }
+}
+
+/// Packets of a flood a second at which a ring is full once the processor has worked off a burst, of which every packet is let in.
+///
+/// `free` is what flows from known addresses leave of the processor, nanoseconds a second. The burst takes burst * packet / free of a
+/// second; meanwhile the flood brings so many packets that the burst itself and as many as the ring holds are used up.
+fn until_ring(costs: &Costs, burst: u128, free: u128) -> u128 {
+    match burst {
+        0 => u128::MAX,
+        _ => (burst + u128::from(costs.ring)) * free / (burst * u128::from(costs.packet_ns.max(1))),
     }
 }
 
@@ -98,12 +156,12 @@ mod tests {
 
     /// The same by counting: each budget's packets one period after the other, over so long that all periods end together; then
     /// packets of a flood one by one until there is no time left for another one.
-    fn slow(costs: &Costs, interfaces: usize, flows: &[Rate], rest: &[Rate]) -> Load {
+    fn slow(costs: &Costs, budgets: &Budgets<'_>) -> Load {
         // 2520 s: every period of whole seconds up to ten.
         const SPAN: u64 = 2520 * 1_000_000_000;
         let count = |rates: &[Rate]| {
             let mut packets = 0;
-            for _ in 0..interfaces {
+            for _ in 0..budgets.interfaces {
                 for rate in rates {
                     let (mut at, mut of_budget) = (0, 0u64);
                     while at < SPAN {
@@ -115,7 +173,9 @@ mod tests {
             }
             packets
         };
-        let (of_flows, all) = (count(flows), count(&[flows, rest].concat()));
+        let of_known = count(budgets.from_known);
+        let of_flows = of_known + count(budgets.from_anywhere);
+        let all = of_flows + count(budgets.rest);
         let bear = |let_in: u64, each: u64| {
             let (mut spent, mut flood) = (let_in * costs.packet_ns, 0);
             let reserve = costs.reserve_percent * 10_000_000;
@@ -124,13 +184,45 @@ mod tests {
             }
             flood
         };
+        let mut burst = 0;
+        for _ in 0..budgets.interfaces {
+            for rate in [budgets.from_anywhere, budgets.rest].concat() {
+                burst += u64::from(rate.capacity) * 2;
+            }
+        }
+        let (reserve, ring) = (bear(all, costs.dropped_ns), filling(costs, burst, of_known));
         Load {
             flows_per_s: of_flows,
+            known_per_s: of_known,
             budgets_per_s: all,
             budgets_millionths: (all * costs.packet_ns).div_ceil(1000),
-            flood_per_s: bear(all, costs.dropped_ns),
+            burst,
+            flood_per_s: reserve.min(ring),
+            ring_ends_it: ring < reserve,
             flood_unguarded_per_s: bear(of_flows, costs.packet_ns),
         }
+    }
+
+    /// The largest flood that leaves no more than a ring's packets waiting after a burst, by halving.
+    fn filling(costs: &Costs, burst: u64, of_known: u64) -> u64 {
+        let free = 1_000_000_000u128.saturating_sub(u128::from(of_known * costs.packet_ns));
+        if burst == 0 {
+            return u64::MAX;
+        }
+        let fits = |flood: u64| {
+            // In units that need no fraction: what comes in the burst's time, and what leaves the ring in it.
+            let comes = u128::from(flood) * u128::from(burst) * u128::from(costs.packet_ns);
+            comes <= u128::from(burst + costs.ring) * free
+        };
+        let (mut low, mut high) = (0, 1u64 << 40);
+        while low + 1 < high {
+            let middle = low.midpoint(high);
+            match fits(middle) {
+                true => low = middle,
+                false => high = middle,
+            }
+        }
+        low
     }
 
     fn rates() -> impl Strategy<Value = Vec<Rate>> {
@@ -147,33 +239,86 @@ mod tests {
         /// V-90: what is told is what counting comes to.
         #[test]
         fn the_load_is_that_of_packets_counted_one_by_one(
-            flows in rates(), rest in rates(), interfaces in 1usize..4,
+            from_known in rates(), from_anywhere in rates(), rest in rates(), interfaces in 1usize..4,
             packet_ns in 1_000u64..200_000, dropped_ns in 1_000u64..50_000, reserve_percent in 0u64..120,
+            ring in 1u64..5000,
         ) {
-            let costs = Costs { packet_ns, dropped_ns, reserve_percent };
-            prop_assert_eq!(Load::new(&costs, interfaces, &flows, &rest), slow(&costs, interfaces, &flows, &rest));
+            let costs = Costs { packet_ns, dropped_ns, reserve_percent, ring };
+            let budgets = Budgets { interfaces, from_known: &from_known, from_anywhere: &from_anywhere, rest: &rest };
+            prop_assert_eq!(Load::new(&costs, &budgets), slow(&costs, &budgets));
         }
+    }
+
+    const COSTS: Costs = Costs {
+        packet_ns: PACKET_NS,
+        dropped_ns: DROPPED_NS,
+        reserve_percent: 50,
+        ring: RING,
+    };
+
+    fn load(interfaces: usize, from_known: &[Rate], rest: &[Rate]) -> Load {
+        let budgets = Budgets {
+            interfaces,
+            from_known,
+            from_anywhere: &[],
+            rest,
+        };
+        Load::new(&COSTS, &budgets)
     }
 
     #[test]
     fn a_budget_of_less_than_a_packet_a_second_counts_as_one_and_none_costs_nothing() {
-        let costs = Costs {
-            packet_ns: PACKET_NS,
-            dropped_ns: DROPPED_NS,
-            reserve_percent: 50,
-        };
         let third = Rate {
             capacity: 1,
             period: Duration::from_secs(3),
         };
-        assert_eq!(Load::new(&costs, 3, &[third; 2], &[]).flows_per_s, 6);
-        let none = Load::new(&costs, 2, &[], &[]);
+        assert_eq!(load(3, &[third; 2], &[]).flows_per_s, 6);
+        let none = load(2, &[], &[]);
         assert_eq!((none.budgets_per_s, none.budgets_millionths), (0, 0));
         assert_eq!(none.flood_per_s, 500_000_000 / 150);
         let beyond = Rate {
             capacity: 8_388_608,
             period: Duration::from_millis(1),
         };
-        assert_eq!(Load::new(&costs, 1, &[], &[beyond]).flood_per_s, 0);
+        assert_eq!(load(1, &[], &[beyond]).flood_per_s, 0);
+    }
+
+    #[test]
+    fn a_flood_that_fills_a_ring_while_a_burst_is_worked_off_is_not_borne() {
+        let slow = Rate {
+            capacity: 128,
+            period: Duration::from_millis(10),
+        };
+        // 256 packets at once take 512 us, in which 512 come: half of them are the burst, half are a ring full.
+        let bursts = load(1, &[], &[slow]);
+        assert_eq!(
+            (bursts.burst, bursts.flood_per_s, bursts.ring_ends_it),
+            (256, 1_000_000, true)
+        );
+        // Half of the processor is for who is known.
+        let known = Rate {
+            capacity: 250,
+            period: Duration::from_millis(1),
+        };
+        let busy = load(
+            1,
+            &[known],
+            &[Rate {
+                capacity: 1,
+                ..slow
+            }],
+        );
+        assert!(!busy.ring_ends_it, "{busy:?}");
+        let costs = Costs {
+            reserve_percent: 100,
+            ..COSTS
+        };
+        let budgets = Budgets {
+            interfaces: 1,
+            from_known: &[known],
+            from_anywhere: &[slow],
+            rest: &[],
+        };
+        assert_eq!(Load::new(&costs, &budgets).flood_per_s, 500_000);
     }
 }

@@ -4,7 +4,7 @@ use bumpless_base::{Counter, Counters};
 
 use super::World;
 use crate::frame::{frame, stranger};
-use crate::processor::{Loss, Processor, RING, Through};
+use crate::processor::{Loss, Processor, Through};
 use crate::queue::What;
 use crate::script::{Aim, End, Fault};
 use crate::trace::Happening;
@@ -76,7 +76,7 @@ impl World {
         let received = processor.receive(came, (network, runs), header);
         let now = self.queue.now();
         self.checks
-            .waits_in_ring(node, processor.waiting(network), RING, now);
+            .waits_in_ring(node, processor.waiting(network), processor.ring(), now);
         if let Ok(through) = received {
             self.checks.through(node, came, through.done, now);
             if let Some((flow, rate)) = through.budget {
@@ -138,9 +138,13 @@ impl World {
         let mut header = std::mem::take(&mut self.header);
         let (source, target) = (parcel.source, parcel.target);
         frame(source, target, Aim::Icmp, parcel.bytes.len(), &mut header);
-        let received = self.receive(node, (self.queue.now(), parcel.network), &header);
+        let now = self.queue.now();
+        let received = self.receive(node, (now, parcel.network), &header);
         self.header = header;
-        self.floods.own_lost += u64::from(received.is_err());
+        if received.is_err() {
+            self.floods.own_lost += 1;
+            self.checks.own_lost(node, now);
+        }
         received.is_ok()
     }
 
