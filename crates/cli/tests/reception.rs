@@ -18,6 +18,7 @@ bumpless_testing::tests!(
     with_the_guard_a_seventh_of_a_flood_at_most_comes_as_far_as_the_nodes,
     sessions_and_a_change_of_the_applications_pass_the_guard,
     a_node_without_the_rights_runs_on_and_says_what_it_lacks,
+    without_the_rights_a_sixteenth_of_a_flood_at_most_comes_as_far_as_the_nodes,
     a_guard_that_is_switched_off_is_a_weakness,
 );
 
@@ -339,11 +340,7 @@ fn a_node_without_the_rights_runs_on_and_says_what_it_lacks() {
         let mut site = Site::new(pair_on_hosts().tank(50, "")).on(hosts);
         site.start_surroundings();
         site.start("right");
-        let mut command = Command::new("setpriv");
-        command.args(["--bounding-set=-all", "--inh-caps=-all", BUMPLESS, "run"]);
-        command.arg(site.config()).args(["--node", "left"]);
-        let said = site.path("left.said");
-        let _left = site.hosts().at("left", || Process::spawn(command, &said));
+        let _left = without_rights(&site, "left");
         site.await_redundant("tank");
         let status = site.status("left").unwrap();
         let weaknesses = status["weaknesses"].to_string();
@@ -356,6 +353,57 @@ fn a_node_without_the_rights_runs_on_and_says_what_it_lacks() {
             assert!(weaknesses.contains(part), "{part} in {weaknesses}");
         }
         assert!(status["reception"].is_null(), "{status}");
+    });
+}
+
+/// Starts a node that may do nothing with the host's networks.
+fn without_rights(site: &Site, node: &str) -> Process {
+    let mut command = Command::new("setpriv");
+    command.args(["--bounding-set=-all", "--inh-caps=-all", BUMPLESS, "run"]);
+    command.arg(site.config()).args(["--node", node]);
+    let said = site.path(&format!("{node}.said"));
+    site.hosts().at(node, || Process::spawn(command, &said))
+}
+
+/// V-76: the sockets drop what they can.
+fn without_the_rights_a_sixteenth_of_a_flood_at_most_comes_as_far_as_the_nodes() {
+    with_hosts(|hosts| {
+        hosts.put_stranger_on_both();
+        let mut site = Site::new(pair_on_hosts().tank(50, "")).on(hosts);
+        site.start_surroundings();
+        let _nodes = ["left", "right"].map(|node| without_rights(&site, node));
+        let (primary, _, epoch) = site.await_redundant("tank");
+        let counted = |cause| site.counter("left", cause) + site.counter("right", cause);
+        let seen = ["discard_unknown_source", "discard_socket_full"];
+        let all_seen = || seen.map(counted).iter().sum::<u64>();
+        let before = (all_seen(), counted("discard_screened"));
+        let is_screened = |status: &Value| {
+            let links = status["links"].as_array().unwrap();
+            let told = links.iter().all(|it| it["strangers_screened"] == true);
+            let said = status["weaknesses"].to_string();
+            assert_eq!(
+                said.contains("strangers flood"),
+                links.iter().any(|it| it["strangers_screened"] == true)
+            );
+            told
+        };
+        assert!(!is_screened(&site.status(&primary).unwrap()));
+        let (sent, _) = flood(site.hosts(), 1, 4 * EACH);
+        assert!(is_screened(&site.status(&primary).unwrap()));
+        // What waits in sockets is worked off.
+        let_run(300);
+        let (seen, screened) = (
+            all_seen() - before.0,
+            counted("discard_screened") - before.1,
+        );
+        println!("{sent} sent, {seen} came to the nodes, {screened} were dropped by their sockets");
+        assert!(seen * 16 < sent as u64 && screened > 0, "{seen} of {sent}");
+        assert!(seen + screened <= sent as u64, "{seen} {screened}");
+        let status = site.status(&primary).unwrap();
+        assert_eq!(status["groups"][0]["epoch"], epoch, "the role moved");
+        site.await_status("the flood is over", &primary, |status| !is_screened(status));
+        none_failed(&site);
+        site.await_redundant("tank");
     });
 }
 

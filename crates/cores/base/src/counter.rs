@@ -38,6 +38,7 @@ catalogue! {
     SendNoKey, "send_no_key", "datagrams", "Datagrams that did not leave: no key is agreed upon yet with whom they are for.";
     ReceiveFailures, "receive_failures", "calls", "Receive calls that a link or an ICMP echo socket failed.";
     DiscardSocketFull, "discard_socket_full", "datagrams", "Discarded by the kernel, unseen: the receive buffer of a link's socket was full (seldom: a wrong checksum).";
+    DiscardScreened, "discard_screened", "datagrams", "Discarded by the kernel, unseen, while a socket's screen let one of 64 datagrams of strangers pass; with what found its receive buffer full meanwhile.";
     PingFailures, "ping_failures", "requests", "ICMP echo requests to reference points that the system refused to send.";
     DiscardTruncated, "discard_truncated", "datagrams", "Discarded: shorter than its header says or than any header.";
     DiscardUnknownType, "discard_unknown_type", "datagrams", "Discarded: unknown message type.";

@@ -19,6 +19,7 @@ pub mod ping;
 pub mod poll;
 pub mod random;
 pub mod realtime;
+mod screen;
 pub mod sockets;
 mod sys;
 pub mod terminal;
@@ -32,6 +33,7 @@ pub use link::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
 pub use pace::Pacer;
 pub use ping::{Echo, EchoReply, PassedOver, PingError, Pinger};
 pub use poll::{Poller, Ready, Waker};
+pub use screen::Screen;
 pub use udp::{
     OpenCause, OpenError, Rejected, SendBatch, Taken, UdpConfig, UdpLink, UdpReport, can_segment,
 };

@@ -4,6 +4,7 @@
 //! that lose, delay or cut stand behind the same trait, and product code does not know them.
 
 use crate::errno::Errno;
+use crate::screen::Screen;
 use std::fmt;
 use std::net::SocketAddr;
 use std::os::fd::RawFd;
@@ -35,6 +36,13 @@ pub trait Link {
         None
     }
 
+    /// From here on, until asked again, lets pass what `screen` does, or everything. Returns whether it is so. A link
+    /// that has no such means lets everything pass; one around another passes the request on. What is dropped for it counts in
+    /// [`receive_drops`](Self::receive_drops).
+    fn screen(&mut self, screen: Option<&Screen>) -> bool {
+        screen.is_none()
+    }
+
     /// The descriptor that becomes readable when something arrives; the same for the link's whole
     /// life. `None` if the link has to be asked at intervals.
     fn descriptor(&self) -> Option<RawFd>;
@@ -52,6 +60,9 @@ impl<L: Link + ?Sized> Link for Box<L> {
     }
     fn receive_drops(&self) -> Option<u32> {
         (**self).receive_drops()
+    }
+    fn screen(&mut self, screen: Option<&Screen>) -> bool {
+        (**self).screen(screen)
     }
     fn descriptor(&self) -> Option<RawFd> {
         (**self).descriptor()

@@ -76,6 +76,36 @@ pub(crate) fn receive_drops(fd: &OwnedFd) -> Result<u32, Errno> {
     }
 }
 
+/// Has what arrives pass a program of classic BPF, in place of the one before.
+pub(crate) fn attach_filter(fd: &OwnedFd, program: &[libc::sock_filter]) -> Result<(), Errno> {
+    let program = libc::sock_fprog {
+        len: u16::try_from(program.len()).map_err(|_| Errno(libc::EINVAL))?,
+        filter: program.as_ptr().cast_mut(),
+    };
+    let (level, name) = (libc::SOL_SOCKET, libc::SO_ATTACH_FILTER);
+    let len = size_of_val(&program) as libc::socklen_t;
+    // SAFETY: `program` lives through the call, `len` is its size, and it points to as many steps as it says, which the kernel
+    // copies and does not change.
+    let result = unsafe {
+        libc::setsockopt(
+            fd.as_raw_fd(),
+            level,
+            name,
+            (&raw const program).cast(),
+            len,
+        )
+    };
+    check(result).map(drop)
+}
+
+/// Has everything pass; that nothing is attached is no failure.
+pub(crate) fn detach_filter(fd: &OwnedFd) -> Result<(), Errno> {
+    match set_option(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, 0) {
+        Err(Errno(libc::ENOENT)) => Ok(()),
+        other => other,
+    }
+}
+
 /// The address family's number of an address.
 pub(crate) const fn family(ip: &IpAddr) -> c_int {
     match ip {

@@ -6,6 +6,7 @@ mod send;
 
 use crate::errno::Errno;
 use crate::link::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
+use crate::screen::Screen;
 use crate::sys::{self, RawAddress};
 use receive::ReceiveBatch;
 use std::net::SocketAddr;
@@ -125,6 +126,14 @@ impl Link for UdpLink {
     /// `None` where the kernel does not tell (before Linux 4.12).
     fn receive_drops(&self) -> Option<u32> {
         sys::receive_drops(&self.socket).ok()
+    }
+
+    fn screen(&mut self, screen: Option<&Screen>) -> bool {
+        let set = match screen {
+            Some(screen) => sys::attach_filter(&self.socket, screen.program()),
+            None => sys::detach_filter(&self.socket),
+        };
+        set.is_ok()
     }
 
     fn descriptor(&self) -> Option<RawFd> {

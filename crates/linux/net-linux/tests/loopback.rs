@@ -3,7 +3,7 @@
 mod support;
 
 use bumpless_net_linux::{
-    Clock, Link, OpenCause, Poller, Segment, SendFailure, UdpConfig, UdpLink, Waker,
+    Clock, Link, OpenCause, Poller, Screen, Segment, SendFailure, UdpConfig, UdpLink, Waker,
 };
 use std::net::SocketAddr;
 use support::{content, drain, open, receive, send};
@@ -295,4 +295,46 @@ fn what_the_kernel_drops_for_want_of_room_is_told() {
     while link.receive(&mut |_, _| received += 1).more {}
     assert!(0 < received && received < sent, "{received}");
     assert_eq!(link.receive_drops(), Some(sent - received));
+}
+
+/// Datagrams of a byte each that pass from `from` to `link`, and what the kernel says that it has dropped.
+fn passed(from: &std::net::UdpSocket, link: &mut UdpLink, count: usize) -> (usize, u32) {
+    let before = link.receive_drops().unwrap();
+    for _ in 0..count {
+        from.send_to(&[7], link.local_address()).unwrap();
+    }
+    let mut passed = 0;
+    while link.receive(&mut |_, _| passed += 1).more {}
+    (passed, link.receive_drops().unwrap().wrapping_sub(before))
+}
+
+#[test]
+fn a_screen_passes_all_of_the_known_and_few_of_others_until_it_is_gone() {
+    const SENT: usize = 3000;
+    for host in HOSTS {
+        let mut link = open(host, true);
+        let socket = || std::net::UdpSocket::bind((host, 0)).unwrap();
+        let (stranger, known, other) = (socket(), socket(), socket());
+        let address = |of: &std::net::UdpSocket| of.local_addr().unwrap();
+        // Of another address, and of the other family.
+        let elsewhere = |ip: &str| SocketAddr::new(ip.parse().unwrap(), address(&stranger).port());
+        let screen = Screen::new([
+            elsewhere("127.0.0.9"),
+            elsewhere("::2"),
+            address(&known),
+            address(&other),
+        ]);
+        assert!(link.screen(Some(&screen)));
+        for partner in [&known, &other] {
+            assert_eq!(passed(partner, &mut link, SENT), (SENT, 0), "{host}");
+        }
+        let (seen, dropped) = passed(&stranger, &mut link, SENT);
+        // Of 3,000 some 47: more than a hundred is as unlikely as none.
+        assert!((1..120).contains(&seen), "{host}: {seen}");
+        assert_eq!(seen + dropped as usize, SENT);
+        for _ in 0..2 {
+            assert!(link.screen(None));
+            assert_eq!(passed(&stranger, &mut link, SENT), (SENT, 0), "{host}");
+        }
+    }
 }

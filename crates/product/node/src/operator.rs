@@ -115,6 +115,7 @@ impl Operator {
         weaknesses.extend(status::silent_devices(&snapshot, &directory));
         weaknesses.extend(status::stopped_programs(&snapshot, &directory));
         weaknesses.extend(status::refused_by_the_kernel(&snapshot, &self.names));
+        weaknesses.extend(status::flooded(&snapshot, &self.names));
         let log = self.log();
         weaknesses.extend(self.sessions.0.weaknesses());
         weaknesses.extend(self.sessions.1.weaknesses());

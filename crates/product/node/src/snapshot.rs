@@ -83,6 +83,8 @@ pub struct LinkSnapshot {
     pub round_trip: Option<Duration>,
     /// Datagrams of the network, whoever sent them, that the kernel dropped for want of room.
     pub receive_drops: Option<u64>,
+    /// Whether most of what strangers send on the network is dropped before this process sees it.
+    pub screened: bool,
     /// Datagrams of the network, whoever they were for, that the kernel did not take.
     pub send_failures: SendFailures,
 }

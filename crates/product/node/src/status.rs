@@ -5,6 +5,7 @@ use bumpless_config::{
     ApplicationKind, Config, DeviceSecurity, FieldDevices, FieldIo, Program, StateSecurity,
 };
 use bumpless_controller::executor::Then;
+use bumpless_net_linux::Screen;
 use serde_json::{Map, Value, json};
 
 use crate::directory::Directory;
@@ -341,6 +342,18 @@ pub fn refused_by_the_kernel(snapshot: &Snapshot, names: &Names) -> Vec<String> 
     told.collect()
 }
 
+/// Networks on which strangers send so much that most of that is dropped unseen.
+pub fn flooded(snapshot: &Snapshot, names: &Names) -> Vec<String> {
+    let networks = snapshot.links.iter().zip(&names.links);
+    let told = networks.filter(|(link, _)| link.screened).map(|(_, name)| {
+        format!(
+            "network '{name}': strangers flood this node's port; of {} of their datagrams one is looked at until that is over",
+            Screen::ONE_IN
+        )
+    });
+    told.collect()
+}
+
 fn links(snapshot: &Snapshot, names: &Names, now: Instant) -> Vec<Value> {
     let pairs = names
         .partners
@@ -359,6 +372,7 @@ fn links(snapshot: &Snapshot, names: &Names, now: Instant) -> Vec<Value> {
                 "carries_states": state.carries,
                 "round_trip_us": state.round_trip.map(|span| span.as_nanos() as f64 / 1e3),
                 "receive_drops": state.receive_drops,
+                "strangers_screened": state.screened,
                 "send_failures": state.send_failures.count,
                 "last_send_failure": state.send_failures.last.map(|(at, failure)| json!({
                     "cause": failure.to_string(),

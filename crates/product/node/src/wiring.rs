@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use bumpless_base::{Duration, LinkId, LinkSet, NodeId, PeerId};
-use bumpless_config::{Application, Config, ReferenceKind};
+use bumpless_config::{Application, Config, ReceptionGuard, ReferenceKind};
 use bumpless_transfer as transfer;
 
 use crate::log::Names;
@@ -30,6 +30,8 @@ pub struct LinkSettings {
     pub priority: u8,
     /// Datagrams that the receive buffer must hold: the in-flight limit of every partner.
     pub in_flight_max: u32,
+    /// Whether a flood of strangers is kept from the process, as far as its sockets can.
+    pub screens: bool,
 }
 
 impl LinkSettings {
@@ -127,6 +129,7 @@ impl Wiring {
                     priority: network.priority,
                     in_flight_max: config.transfer.in_flight_max
                         * u32::try_from(self.partners.len()).unwrap_or(u32::MAX),
+                    screens: config.reception.guard != ReceptionGuard::Off,
                 })
             })
             .collect()
@@ -272,6 +275,7 @@ mod tests {
             dscp: 0,
             priority: 0,
             in_flight_max: 32_768,
+            screens: false,
         };
         let bytes = 2 * 32_768 * (65_507 + 1024_u64);
         assert_eq!(settings.windows() as u64, bytes.min(usize::MAX as u64));

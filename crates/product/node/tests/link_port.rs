@@ -73,6 +73,7 @@ fn port(driver: Swallow, bandwidth: u64) -> LinkPort<Swallow> {
         dscp: 0,
         priority: 0,
         in_flight_max: 512,
+        screens: false,
     };
     let addresses = Addresses {
         nodes: vec![NodeId(1)],

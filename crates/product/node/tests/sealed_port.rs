@@ -89,6 +89,7 @@ fn port(bandwidth: u64) -> (LinkPort<Keep>, Sent) {
         dscp: 0,
         priority: 0,
         in_flight_max: 512,
+        screens: false,
     };
     let sent = Sent::default();
     let driver = Keep(Rc::clone(&sent));

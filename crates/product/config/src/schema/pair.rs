@@ -139,7 +139,8 @@ section! {
     /// Networks on the loopback interface are left alone. This is local: nodes may differ in it. spec/reception.md says what is promised.
     Reception = "reception", Once, [] {
         /// Whether the interfaces of the networks are guarded: `auto`, where the system permits it (CAP_NET_ADMIN, CAP_BPF and
-        /// CAP_PERFMON); `off`, nowhere. Status says where they are not.
+        /// CAP_PERFMON), and where it does not, the node's sockets drop most of a flood of strangers' datagrams; `off`, nowhere, and by
+        /// no means. Status says where they are not.
         /// Cost: some 50 ns of a processor's time for each packet.
         /// Hazard: `off`, and without the permission, a flood at any port takes the processor from the
         /// application.

@@ -30,11 +30,13 @@ impl Cores {
     pub fn receive<L: Link, S: Suite>(&mut self, port: &mut LinkPort<L, S>, now: Instant) -> bool {
         let link = port.id();
         let (driver, addresses, protection) = port.receiving();
+        let mut strangers = 0;
         let outcome = driver.receive(&mut |from, datagram| {
             self.counters.count(Counter::DatagramsReceived);
             let bytes = datagram.len() as u64;
             self.counters.add(Counter::BytesReceived, bytes);
             let Some(source) = addresses.who(from) else {
+                strangers += 1;
                 return self.counters.count(Counter::DiscardUnknownSource);
             };
             match protection.open(source, datagram, now) {
@@ -46,6 +48,9 @@ impl Cores {
                 Err(cause) => self.counters.count(cause),
             }
         });
+        if strangers > 0 {
+            port.handle_strangers(strangers, now);
+        }
         if outcome.without_source > 0 {
             let count = outcome.without_source as u64;
             self.counters.add(Counter::DatagramsReceived, count);

@@ -4,13 +4,14 @@ use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use bumpless_base::{Counter, Counters, Instant, LinkId, PeerId};
-use bumpless_net_linux::{Errno, Link, Pacer, Segment, SendFailure, SendOutcome};
+use bumpless_net_linux::{Errno, Link, Pacer, Screen, Segment, SendFailure, SendOutcome};
 use bumpless_secure::{Keyring, RingSuite, SealError, Suite};
 use bumpless_transfer::{Sender, Transmit};
 use bumpless_wire::EnvelopeHeader;
 
 use super::addresses::{Addresses, Correspondent};
 use super::protection::{BURST, Protection, Unsealed, Use};
+use super::strangers::Strangers;
 use crate::snapshot::SendFailures;
 use crate::wiring::LinkSettings;
 
@@ -30,6 +31,11 @@ pub struct LinkPort<L = Box<dyn Link + Send>, S: Suite = RingSuite> {
     burst: Vec<Transmit>,
     /// What the driver said last of datagrams lost before it could receive them, and their sum.
     drops: (u32, Option<u64>),
+    /// What keeps most datagrams of strangers from this process; `None`: nothing does.
+    screen: Option<Screen>,
+    strangers: Strangers,
+    /// Datagrams lost while it did.
+    screened: u64,
     failures: SendFailures,
     /// Set when the kernel's queue was full; cleared when it can take more.
     pub full: bool,
@@ -61,10 +67,17 @@ impl<L: Link, S: Suite> LinkPort<L, S> {
             settings.message_max,
             now,
         );
+        let known = || {
+            let all = addresses.partners.iter().chain(&addresses.references);
+            Screen::new(all.flatten().copied())
+        };
         Self {
             id,
             driver,
             pacer,
+            screen: settings.screens.then(known),
+            strangers: Strangers::new(now),
+            screened: 0,
             addresses,
             protection,
             zeros: vec![0; settings.message_max.into()].into_boxed_slice(),
@@ -111,8 +124,41 @@ impl<L: Link, S: Suite> LinkPort<L, S> {
             return;
         };
         let (before, sum) = self.drops;
-        let more = count.wrapping_sub(before);
-        self.drops = (count, Some(sum.unwrap_or(0) + u64::from(more)));
+        let (more, sum) = (u64::from(count.wrapping_sub(before)), sum.unwrap_or(0));
+        self.drops = match self.strangers.is_screened() {
+            true => {
+                self.screened += more;
+                (count, Some(sum))
+            }
+            false => (count, Some(sum + more)),
+        };
+    }
+
+    /// So many datagrams of strangers have come since the last call.
+    pub fn handle_strangers(&mut self, count: u32, now: Instant) {
+        if let (Some(up), true) = (self.strangers.handle(count, now), self.screen.is_some()) {
+            self.set_screen(up);
+        }
+    }
+
+    /// Puts the screen up or takes it away. What was lost before is counted as it was then.
+    #[cold]
+    fn set_screen(&mut self, up: bool) {
+        self.measure_drops();
+        let screen = self.screen.as_ref().filter(|_| up);
+        if self.driver.screen(screen) {
+            self.strangers.screened(up);
+        }
+    }
+
+    /// Whether most of what strangers send is dropped before this process sees it.
+    pub const fn is_screened(&self) -> bool {
+        self.strangers.is_screened()
+    }
+
+    /// Datagrams lost while that was so, when last asked for.
+    pub const fn screened(&self) -> u64 {
+        self.screened
     }
 
     /// Datagrams of this network lost before they could be received, when last asked for; `None` if

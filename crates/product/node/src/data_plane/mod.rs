@@ -26,6 +26,7 @@ mod outbound;
 pub mod protection;
 mod resume;
 mod snapshot;
+mod strangers;
 mod turn;
 pub mod waiter;
 

@@ -21,7 +21,7 @@ impl<D: Drivers> DataPlane<D> {
             self.renew_causes(now);
         }
         self.measure_round_trips();
-        self.measure_drops();
+        self.measure_drops(now);
         self.show(now);
         self.groups
             .iter()
@@ -70,13 +70,16 @@ impl<D: Drivers> DataPlane<D> {
         }
     }
 
-    fn measure_drops(&mut self) {
+    fn measure_drops(&mut self, now: Instant) {
         let links = self.ports.len().max(1);
         for (at, port) in self.ports.iter_mut().enumerate() {
             let Some(port) = port else { continue };
             port.measure_drops();
+            // With none for long, a screen is taken away.
+            port.handle_strangers(0, now);
             for snapshot in self.link_snapshots.iter_mut().skip(at).step_by(links) {
                 snapshot.receive_drops = port.receive_drops();
+                snapshot.screened = port.is_screened();
                 snapshot.send_failures = port.send_failures();
             }
         }
@@ -89,6 +92,7 @@ impl<D: Drivers> DataPlane<D> {
                 Counter::DiscardSocketFull,
                 port.receive_drops().unwrap_or(0),
             );
+            counters.add(Counter::DiscardScreened, port.screened());
         }
         for pinger in self.pingers.iter().flatten() {
             let passed_over = pinger.passed_over();

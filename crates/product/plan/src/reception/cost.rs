@@ -121,7 +121,10 @@ impl Load {
                 "more would fill a ring of {1} while {0} packets are worked off that budgets let in at once",
                 self.burst, costs.ring
             ),
-            false => format!("more would take more than {} % of it", costs.reserve_percent),
+            false => format!(
+                "more would take more than {} % of it",
+                costs.reserve_percent
+            ),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use bumpless_base::Random;
-use bumpless_net_linux::{Link, ReceiveOutcome, Segment, SendFailure, SendOutcome};
+use bumpless_net_linux::{Link, ReceiveOutcome, Screen, Segment, SendFailure, SendOutcome};
 
 use super::plan::Cut;
 use super::state::{LinkState, PacketState};
@@ -218,6 +218,10 @@ impl<L: Link> Link for FaultyLink<L> {
 
     fn receive_drops(&self) -> Option<u32> {
         self.inner.receive_drops()
+    }
+
+    fn screen(&mut self, screen: Option<&Screen>) -> bool {
+        self.inner.screen(screen)
     }
 
     fn descriptor(&self) -> Option<RawFd> {

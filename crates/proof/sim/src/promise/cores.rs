@@ -84,6 +84,7 @@ pub(super) fn ports(scenario: &Scenario, begin: Instant) -> Vec<LinkPort<Outbox>
             dscp: 0,
             priority: 0,
             in_flight_max: scenario.packets.in_flight_max,
+            screens: false,
         };
         let addresses = Addresses {
             nodes: vec![NodeId(1)],
