@@ -3,9 +3,10 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-const CAPACITY: usize = 118;
+/// Room for any cause with names of ordinary length; a length of one byte says no more than 255.
+const CAPACITY: usize = 246;
 
-/// Up to 118 bytes of UTF-8; longer text is cut at a character boundary and marked with `…`.
+/// Up to 246 bytes of UTF-8; longer text is cut at a character boundary and marked with `…`.
 #[derive(Clone, Copy)]
 pub struct ShortText {
     length: u8,
@@ -94,7 +95,7 @@ mod tests {
         assert_eq!(ShortText::of("no answer").as_str(), "no answer");
         for filler in ["a", "ä", "–", "🦀"] {
             for offset in 0..4 {
-                let text = format!("{}{}", "x".repeat(offset), filler.repeat(200));
+                let text = format!("{}{}", "x".repeat(offset), filler.repeat(300));
                 let short = ShortText::of(&text);
                 assert!(short.as_str().ends_with('…') && short.as_str().len() <= CAPACITY);
                 assert!(text.starts_with(short.as_str().trim_end_matches('…')));
