@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use wasmi::{Error, Func, Global, Memory, Nullable, Store, Table, TypedFunc};
 
-use super::interface::{Io, linker};
+use super::interface::{Io, Shown, linker};
+use super::layout::to_bits;
 use super::module::Module;
 use super::rewrite::name;
 use super::scan::Content;
@@ -58,6 +59,21 @@ impl Instance {
             functions,
             instance,
         })
+    }
+
+    /// What a version shows of its state to the next one.
+    pub(super) fn shown(&self, module: &Module) -> Shown {
+        let exported = module.parts().exports.iter();
+        let global = |index| self.instance.get_global(&self.store, &name::global(index));
+        let globals = exported.filter_map(|export| {
+            let value = global(export.global?)?.get(&self.store);
+            Some((export.name.clone(), to_bits(&value, &self.functions)))
+        });
+        let memory = self.memories.first();
+        Shown {
+            globals: globals.collect(),
+            memory: memory.map_or_else(Vec::new, |memory| memory.data(&self.store).to_vec()),
+        }
     }
 
     /// A function of the host's choice that takes and gives nothing.
