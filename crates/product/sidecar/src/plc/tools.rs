@@ -189,7 +189,8 @@ impl<'a> Tools<'a> {
         for self_contained in [true, false] {
             let mut command = Command::new(&self.options.compiler);
             command.args(self_contained.then_some("-static"));
-            command.arg("-no-pie");
+            // A build-id would hash what a debugger uses, and so the folder.
+            command.args(["-no-pie", "-Wl,--build-id=none"]);
             command.arg(format!(
                 "-Wl,--section-start=.bumpless_state={STATE_ADDRESS:#x}"
             ));

@@ -7,7 +7,8 @@ mod dies;
 mod layout;
 
 use super::BuildFault;
-use super::tools::Tools;
+use super::tools::{STATE_ADDRESS, Tools};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// What stands in front of the table.
@@ -49,7 +50,11 @@ pub(super) fn find(
     state_len: usize,
 ) -> Result<Vec<StateVariable>, BuildFault> {
     let said = tools.inspect("readelf", &["--debug-dump=info", "-W"], executable)?;
-    let mut found = layout::variables(&dies::parse(&said), state_len as u64);
+    let dies = dies::parse(&said);
+    if !all_are_described(tools, executable, &dies, state_len)? {
+        return Ok(Vec::new());
+    }
+    let mut found = layout::variables(&dies, state_len as u64);
     found.retain(|it| !CONSTANTS.contains(&it.name.as_str()));
     found.sort();
     // Two functions of one name in two files: nobody could tell their variables apart.
@@ -66,6 +71,27 @@ pub(super) fn find(
         // Then it is built, and no version goes on with another one's state.
         false => Ok(Vec::new()),
     }
+}
+
+/// Whether the compiler describes each variable in the state: what it does not would begin anew, and nobody would know.
+fn all_are_described(
+    tools: &Tools<'_>,
+    executable: &Path,
+    dies: &dies::Dies,
+    state_len: usize,
+) -> Result<bool, BuildFault> {
+    let said = tools.inspect("nm", &["-P", "-t", "x"], executable)?;
+    let state = STATE_ADDRESS..STATE_ADDRESS + state_len as u64;
+    let described: BTreeSet<u64> = dies.values().filter_map(|die| die.address).collect();
+    let mut symbols = said.lines().filter_map(|line| {
+        let mut fields = line.split(' ').skip(1);
+        let kind = fields.next()?;
+        let [address, size] =
+            [fields.next()?, fields.next()?].map(|it| u64::from_str_radix(it, 16));
+        let is_data = matches!(kind, "d" | "D" | "b" | "B") && size.ok()? > 0;
+        address.ok().filter(|at| is_data && state.contains(at))
+    });
+    Ok(symbols.all(|address| described.contains(&address)))
 }
 
 /// The table as it stands in the executable.
