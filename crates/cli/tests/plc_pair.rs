@@ -150,7 +150,10 @@ fn a_plc_program_is_changed_while_it_runs_and_keeps_timers_counters_and_sequence
     for part in ["keep their values", "RES0__TANK0.SOAK.LONGEST", "BEFORE"] {
         assert!(stdout.contains(part), "{part:?} in {stdout}");
     }
-    let change = Process::start(&["apply", &config, &next], &site.path("apply.said"));
+    let change = Process::start(
+        &["apply", &config, &next, "--wait", "3"],
+        &site.path("apply.said"),
+    );
     site.await_status("it is on its way", &primary, |status| {
         !status["configuration"]["change"].is_null() || is_changed(&site)
     });

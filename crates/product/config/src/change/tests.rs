@@ -1,7 +1,8 @@
 use bumpless_base::Duration;
 
 use super::*;
-use crate::programs::OnProgramFault;
+use crate::model::ProgramHost;
+use crate::programs::{OnProgramFault, StateOnChange};
 
 const OLD: &str = include_str!("../../../../../examples/table20.toml");
 
