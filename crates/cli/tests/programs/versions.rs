@@ -96,7 +96,7 @@ pub fn a_version_that_converts_goes_on_with_what_it_makes_of_the_state_through_a
     site.await_writes(5);
     for (how, why) in [
         ("refuses", "the count is odd"),
-        ("loops", "20 ms"),
+        ("loops", "20"),
         ("dies", "signal 6"),
     ] {
         let (stdout, stderr, status) = apply(

@@ -5,6 +5,7 @@ use bumpless_controller::successor::{Before, Conversion};
 use bumpless_controller::{Application, LoadError};
 
 use super::interface::Shown;
+use super::layout::to_bits;
 use super::rewrite::name;
 use super::run::{Budget, run};
 use super::{Cause, WASM_OWNER_AT, Wasm};
@@ -36,7 +37,7 @@ impl Conversion<Wasm> for ByModule {
 
     fn convert(&mut self, state: &[u8], application: &mut Wasm) -> Result<(), LoadError> {
         self.old.load(state)?;
-        let shown = self.old.instance.shown(&self.old.module);
+        let shown = self.old.shown();
         let converted = application.convert(shown);
         converted.map_err(|cause| LoadError::Conversion {
             reason: reason(&cause),
@@ -65,6 +66,21 @@ impl Wasm {
     /// Whether it makes something of states of other versions.
     pub fn converts(&self) -> bool {
         self.module.exports("bumpless_convert")
+    }
+
+    /// What it shows of its state to the next version.
+    fn shown(&self) -> Shown {
+        let instance = &self.instance;
+        let exported = self.module.parts().exports.iter();
+        let globals = exported.filter_map(|export| {
+            let value = instance.global(export.global?)?.get(&instance.store);
+            Some((export.name.clone(), to_bits(&value, &instance.functions)))
+        });
+        let memory = instance.memories.first();
+        Shown {
+            globals: globals.collect(),
+            memory: memory.map_or_else(Vec::new, |memory| memory.data(&instance.store).to_vec()),
+        }
     }
 
     /// Goes on from its initial state with what it makes of `old`, within the limits of a cycle. A state that it fails at is torn.

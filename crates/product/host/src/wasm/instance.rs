@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use wasmi::{Error, Func, Global, Memory, Nullable, Store, Table, TypedFunc};
 
-use super::interface::{Io, Shown, linker};
-use super::layout::to_bits;
+use super::interface::{Io, linker};
 use super::module::Module;
 use super::rewrite::name;
 use super::scan::Content;
@@ -61,19 +60,9 @@ impl Instance {
         })
     }
 
-    /// What a version shows of its state to the next one.
-    pub(super) fn shown(&self, module: &Module) -> Shown {
-        let exported = module.parts().exports.iter();
-        let global = |index| self.instance.get_global(&self.store, &name::global(index));
-        let globals = exported.filter_map(|export| {
-            let value = global(export.global?)?.get(&self.store);
-            Some((export.name.clone(), to_bits(&value, &self.functions)))
-        });
-        let memory = self.memories.first();
-        Shown {
-            globals: globals.collect(),
-            memory: memory.map_or_else(Vec::new, |memory| memory.data(&self.store).to_vec()),
-        }
+    /// A global that the module changes or exports, by number.
+    pub(super) fn global(&self, index: u32) -> Option<Global> {
+        self.instance.get_global(&self.store, &name::global(index))
     }
 
     /// A function of the host's choice that takes and gives nothing.
