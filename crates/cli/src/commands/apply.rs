@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bumpless_config::{Change, Config};
+use bumpless_config::{Change, Config, Tuned};
 use bumpless_node::control::{Request, Station};
+use bumpless_node::succession::{Fate, fate};
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::program::compare::variables;
 use crate::output::{self, Failure, Outcome};
 use crate::stop;
 
@@ -22,8 +24,9 @@ const PROGRESS: Duration = Duration::from_secs(5);
 /// Change the applications of a running pair to those of another configuration
 ///
 /// Applications may come, go, and be tuned (period, deadline, expiry, commit, parameters, field I/O) without a
-/// missed cycle of those that stay, and a program in a process of its own may go on in another version that has the
-/// same state_version; everything else takes a restart. Both nodes put the new configuration
+/// missed cycle of those that stay, and a program may go on in another version with its state: by names and types of variables
+/// (PLC), by a function of its own (others); what becomes of it is told before anything is changed, and --dry-run tells
+/// that alone. Everything else takes a restart. Both nodes put the new configuration
 /// beside the old one first; then they change together, and it takes the old file's place. Until then the
 /// old one is in force on both: after a refusal, after Ctrl-C, and after --wait.
 ///
@@ -43,6 +46,9 @@ pub struct Apply {
     /// Give up what is prepared and not made yet
     #[arg(long, conflicts_with = "new")]
     withdraw: bool,
+    /// Only tell what would change, and what would become of the states of programs
+    #[arg(long, conflicts_with = "withdraw")]
+    dry_run: bool,
     /// Seconds to wait for both nodes; then the change is withdrawn
     // A node withdraws by itself after 60 s.
     #[arg(long, value_name = "S", default_value_t = 50, value_parser = clap::value_parser!(u64).range(..=55))]
@@ -96,9 +102,8 @@ impl Apply {
 
     fn execute(self) -> Outcome {
         let old = output::load(&self.config, self.json)?;
-        let nodes = self.nodes(&old)?;
         let Some(new) = &self.new else {
-            return self.give_up(&nodes);
+            return self.give_up(&self.nodes(&old)?);
         };
         let next = output::load(new, self.json).map_err(Failure::of_a_running_pair)?;
         let file = absolute(new)?;
@@ -111,6 +116,14 @@ impl Apply {
         }
         let change = Change::between(&old, &next, &new.display().to_string())
             .map_err(|problems| Failure::configuration_change(&problems, self.json))?;
+        let fates = Fates::of(&old, &next, &change);
+        if self.dry_run {
+            return self.told_alone((&old, &next, &change), &fates);
+        }
+        if !self.json {
+            fates.lines().iter().for_each(output::warn);
+        }
+        let nodes = self.nodes(&old)?;
         let stop = stop::stop_flag()?;
         let began = Instant::now();
         let fingerprint = format!("{:016x}", next.fingerprint());
@@ -138,8 +151,31 @@ impl Apply {
         }
         let mut names: Vec<_> = nodes.iter().map(|node| node.name.clone()).collect();
         names.extend(carried_to.filter(|name| !names.contains(name)));
-        self.done((&old, &next, &change), &names, began.elapsed());
+        self.done((&old, &next, &change), &fates, &names, began.elapsed());
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// What would change; nothing does.
+    fn told_alone(&self, all: (&Config, &Config, &Change), fates: &Fates) -> Outcome {
+        if self.json {
+            let mut line =
+                json!({"schema": "bumpless.apply/1", "pair": all.1.pair, "dry_run": true});
+            for (what, names) in lists(all) {
+                line[what] = names.into();
+            }
+            line["states"] = fates.as_json();
+            output::print_line(line);
+        } else {
+            for (what, names) in lists(all).iter().filter(|(_, names)| !names.is_empty()) {
+                output::print_line(format_args!("{what}: {}", names.join(", ")));
+            }
+            fates.lines().iter().for_each(output::print_line);
+        }
+        let refused: Vec<String> = fates.refused().collect();
+        match refused.is_empty() {
+            true => Ok(ExitCode::SUCCESS),
+            false => Err(Failure::refused(refused.join("\n"))),
+        }
     }
 
     /// The named node, or all that run on this machine.
@@ -255,19 +291,11 @@ impl Apply {
     fn done(
         &self,
         (old, new, change): (&Config, &Config, &Change),
+        fates: &Fates,
         nodes: &[String],
         took: Duration,
     ) {
-        let names = |config: &Config, positions: &[usize]| -> Vec<String> {
-            let name = |&at: &usize| config.applications[at].name.clone();
-            positions.iter().map(name).collect()
-        };
-        let tuned: Vec<usize> = change.tuned.iter().map(|tuned| tuned.to).collect();
-        let lists = [
-            ("removed", names(old, &change.removed)),
-            ("tuned", names(new, &tuned)),
-            ("added", names(new, &change.added)),
-        ];
+        let lists = lists((old, new, change));
         if self.json {
             let mut line = json!({
                 "schema": "bumpless.apply/1",
@@ -279,6 +307,7 @@ impl Apply {
             for (what, names) in lists {
                 line[what] = names.into();
             }
+            line["states"] = fates.as_json();
             output::print_line(line);
             return;
         }
@@ -291,6 +320,60 @@ impl Apply {
             took.as_secs_f64() * 1e3,
             self.config.display()
         ));
+    }
+}
+
+/// Names of the applications that go, go on with other settings, and come.
+fn lists((old, new, change): (&Config, &Config, &Change)) -> [(&'static str, Vec<String>); 3] {
+    let names = |config: &Config, positions: &[usize]| -> Vec<String> {
+        let name = |&at: &usize| config.applications[at].name.clone();
+        positions.iter().map(name).collect()
+    };
+    let tuned: Vec<usize> = change.tuned.iter().map(|tuned| tuned.to).collect();
+    [
+        ("removed", names(old, &change.removed)),
+        ("tuned", names(new, &tuned)),
+        ("added", names(new, &change.added)),
+    ]
+}
+
+/// What becomes of the states of the programs of which another version is to run, by application.
+struct Fates(Vec<(String, Result<Fate, String>)>);
+
+impl Fates {
+    fn of(old: &Config, new: &Config, change: &Change) -> Self {
+        let fate = |tuned: &Tuned| {
+            let (before, next) = (&old.applications[tuned.from], &new.applications[tuned.to]);
+            Some((next.name.clone(), fate(before, next)?))
+        };
+        Self(change.tuned.iter().filter_map(fate).collect())
+    }
+
+    fn refused(&self) -> impl Iterator<Item = String> {
+        let refused = self.0.iter();
+        refused.filter_map(|(name, fate)| {
+            Some(format!("application '{name}': {}", fate.as_ref().err()?))
+        })
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let told = self.0.iter();
+        let told =
+            told.filter_map(|(name, fate)| Some(format!("'{name}': {}", fate.as_ref().ok()?)));
+        told.collect()
+    }
+
+    fn as_json(&self) -> Value {
+        let of = |(name, fate): &(String, Result<Fate, String>)| {
+            let (word, more) = match fate {
+                Ok(Fate::Variables(succession)) => ("by_variables", variables(succession)),
+                Ok(Fate::Fresh) => ("fresh", Value::Null),
+                Ok(Fate::ByStart) => ("by_start", Value::Null),
+                Err(why) => ("refused", json!({ "why": why })),
+            };
+            json!({"application": name, "state": word, "variables": more})
+        };
+        self.0.iter().map(of).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 #[cfg(not(feature = "wasm"))]
 mod absent;
 mod build;
+pub mod compare;
 mod figures;
 mod resume;
 #[cfg(feature = "wasm")]
@@ -20,10 +21,10 @@ use clap::{Args, Subcommand};
 
 use crate::output::Outcome;
 
-/// Build a PLC program, test whether a program can be made redundant, tell what it is, or let one go on that is stopped
+/// Build a PLC program, test whether a program can be made redundant, tell what it is or what its next version makes of its state, or let one go on that is stopped
 ///
 /// `build` takes a PLC's generated C, `test` programs in processes of their own (spec/sidecar.md) and WebAssembly modules
-/// that export `cycle` (spec/program.md), `show` modules; `resume` asks a running primary. Exit status: 0 done (of a test: the program can be made redundant), 1 not or refused, 2 wrong usage.
+/// that export `cycle` (spec/program.md), `show` modules, `compare` two versions of any; `resume` asks a running primary. Exit status: 0 done (of a test: the program can be made redundant), 1 not or refused, 2 wrong usage.
 #[derive(Debug, Args)]
 pub struct Program {
     #[command(subcommand)]
@@ -35,6 +36,7 @@ enum Action {
     Build(build::Build),
     Test(test::Test),
     Show(Show),
+    Compare(compare::Compare),
     Resume(resume::Resume),
 }
 
@@ -45,6 +47,7 @@ impl Program {
             Action::Build(it) => (it.execute(), it.json),
             Action::Test(it) => (it.execute(), it.json),
             Action::Show(it) => (it.execute(), it.json),
+            Action::Compare(it) => (it.execute(), it.json),
             Action::Resume(it) => (it.execute(), it.json),
         };
         done.map_err(|failure| failure.in_json(json))

@@ -31,6 +31,8 @@ use support::site::Site;
 use support::{json_lines, wait_until};
 use versions::{
     MORE, a_program_that_is_stopped_on_both_goes_on_when_a_mended_version_is_applied,
+    a_program_whose_file_says_fresh_begins_anew,
+    a_version_that_converts_goes_on_with_what_it_makes_of_the_state_through_a_kill,
     a_version_with_states_of_its_own_is_refused_before_anything_changes,
     another_version_of_a_program_goes_on_with_the_state_of_the_one_that_runs,
 };
@@ -104,6 +106,47 @@ impl Program for Longer {
         more: &mut More,
     ) -> Result<(), String> {
         Build::<1>::step(cycle, inputs, outputs, &mut more.memory)
+    }
+}
+
+/// The next version, which remembers more, and converts; in the word's way.
+struct Wider;
+
+impl Program for Wider {
+    type State = More;
+    const INPUTS: usize = 3;
+    const OUTPUTS: usize = 2;
+    const STATE_VERSION: u64 = 3;
+    const CONVERTS: bool = true;
+
+    fn step(
+        cycle: Cycle,
+        inputs: &[f64],
+        outputs: &mut [f64],
+        more: &mut More,
+    ) -> Result<(), String> {
+        more.trips += 1;
+        Build::<1>::step(cycle, inputs, outputs, &mut more.memory)
+    }
+
+    fn convert(version: u64, old: &[u8], more: &mut More) -> Result<(), String> {
+        let word = |wanted: &str| env::args().any(|word| word == wanted);
+        let Some((sum, count)) = old.split_first_chunk::<8>().filter(|_| version == 1) else {
+            return Err(format!("version {version} is none that it knows"));
+        };
+        more.memory.sum = f64::from_ne_bytes(*sum);
+        if word("refuses") {
+            return Err("the count is odd".into());
+        }
+        while word("loops") {
+            std::hint::black_box(&more);
+        }
+        if word("dies") {
+            std::process::abort();
+        }
+        let count = count.first_chunk::<8>().ok_or("too short")?;
+        more.memory.count = u64::from_ne_bytes(*count);
+        Ok(())
     }
 }
 
@@ -307,6 +350,9 @@ fn played() -> Option<ExitCode> {
     if is("ends at once") {
         return Some(ExitCode::FAILURE);
     }
+    if is("wider") {
+        return Some(run::<Wider>());
+    }
     Some(match (is("other layout"), is("longer")) {
         (true, _) => run::<Build<2>>(),
         (_, true) => run::<Longer>(),
@@ -326,6 +372,8 @@ fn main() -> ExitCode {
         return code;
     }
     let tests = named![
+        a_program_whose_file_says_fresh_begins_anew,
+        a_version_that_converts_goes_on_with_what_it_makes_of_the_state_through_a_kill,
         a_process_of_its_own_goes_on_from_its_last_state_when_its_computer_is_killed,
         a_process_that_had_no_processor_on_both_nodes_goes_on_by_itself_when_it_has,
         a_process_that_fails_on_both_is_handed_over_once_and_its_safe_values_are_written,

@@ -90,6 +90,90 @@ pub fn another_version_of_a_program_goes_on_with_the_state_of_the_one_that_runs(
     );
 }
 
+/// A conversion that fails is refused before anything changes, and one that does not is gone on with.
+pub fn a_version_that_converts_goes_on_with_what_it_makes_of_the_state_through_a_kill() {
+    let mut site = running("\"play\"");
+    site.await_writes(5);
+    for (how, why) in [
+        ("refuses", "the count is odd"),
+        ("loops", "20"),
+        ("dies", "signal 6"),
+    ] {
+        let (stdout, stderr, status) = apply(
+            &site,
+            &next(&site, &format!("\"wider\", \"{how}\""), "ramp"),
+        );
+        assert_eq!(status, Some(1), "{how}: {stdout}{stderr}");
+        let said = "cannot convert the state of the one that runs";
+        assert!(
+            stderr.contains(said) && stderr.contains(why),
+            "{how}: {stderr}"
+        );
+    }
+    let next = next(&site, "\"wider\", \"more\"", "ramp");
+    let (stdout, stderr, status) = apply(&site, &next);
+    assert_eq!(status, Some(0), "{stdout}{stderr}");
+    site.await_writes(5);
+    let (primary, backup, _) = site.await_redundant("tank");
+    site.kill(&primary);
+    let higher = site.await_primary(&backup, "tank");
+    site.await_write_in(higher);
+    site.await_writes(5);
+    site.writes().judge();
+    let of_the_next = |(cycle, [sum, count]): &(u64, [f32; 2])| {
+        let [expected_sum, expected_count] = expected(*cycle);
+        assert_eq!(
+            *sum, expected_sum,
+            "cycle {cycle} goes on from the one before"
+        );
+        f64::from(count - expected_count) == MORE
+    };
+    let versions: Vec<_> = written(&site).iter().map(of_the_next).collect();
+    assert!(versions.is_sorted(), "nobody goes back: {versions:?}");
+    assert_eq!(
+        (versions.first(), versions.last()),
+        (Some(&false), Some(&true))
+    );
+}
+
+pub fn a_program_whose_file_says_fresh_begins_anew() {
+    let site = running("\"play\"");
+    site.await_writes(5);
+    let path = next(&site, "\"other layout\", \"more\"", "ramp");
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        text.replace("arguments = ", "state = \"fresh\"\narguments = "),
+    )
+    .unwrap();
+    let config = site.config().display().to_string();
+    let (stdout, stderr, status) = said(&["apply", &config, &path, "--dry-run"]);
+    assert_eq!(status, Some(0), "{stderr}");
+    assert!(
+        stdout.contains("begins anew (state = \"fresh\")"),
+        "{stdout}"
+    );
+    let (stdout, stderr, status) = apply(&site, &path);
+    assert_eq!(status, Some(0), "{stdout}{stderr}");
+    site.await_writes(10);
+    site.writes().judge();
+    let written = written(&site);
+    let count = |(cycle, [_, count]): &(u64, [f32; 2])| (*cycle, f64::from(*count));
+    let since = written.iter().map(count).find(|(_, count)| *count >= MORE);
+    let (since, first) = since.expect("the next version has written");
+    let began = since - (first - MORE) as u64;
+    for (cycle, [sum, count]) in written {
+        let is_next = f64::from(count) >= MORE;
+        let [expected_sum, expected_count] = expected(if is_next { cycle - began } else { cycle });
+        let more = if is_next { MORE as f32 } else { 0.0 };
+        assert_eq!(
+            [sum, count],
+            [expected_sum, expected_count + more],
+            "cycle {cycle}, anew after {began}"
+        );
+    }
+}
+
 pub fn a_version_with_states_of_its_own_is_refused_before_anything_changes() {
     let site = running("\"play\"");
     for (words, why) in [

@@ -3,7 +3,7 @@
 
 use bumpless_base::NodeId;
 
-use crate::model::{Application, ApplicationKind, Config, Program, ProgramHost};
+use crate::model::{Application, ApplicationKind, Config, Program};
 use crate::problem::Problem;
 
 /// An application that stays.
@@ -250,8 +250,8 @@ fn own_size(application: &Application) -> u32 {
     application.state_max.saturating_sub(overhead)
 }
 
-/// The field for whose sake an application of one kind does not go on from a state of the other; `None`: it does, or a process
-/// of its own says itself whether it does when it is started.
+/// The field for whose sake an application of one kind does not go on from a state of the other; `None`: it does, or it turns out
+/// when the next version of a program is started whether it does.
 fn differing(before: &ApplicationKind, after: &ApplicationKind) -> Option<&'static str> {
     use ApplicationKind::{Program, QuadrupleTank, Synthetic};
     match (before, after) {
@@ -280,11 +280,7 @@ fn differing_program(before: &Program, after: &Program) -> Option<&'static str> 
     if outputs(before) != outputs(after) {
         return Some("output");
     }
-    (!is_process(after) && is_another_version(before, after)).then_some("file")
-}
-
-fn is_process(program: &Program) -> bool {
-    matches!(program.host, ProgramHost::Process { .. })
+    None
 }
 
 /// Whether another file runs, or the same one with other words.

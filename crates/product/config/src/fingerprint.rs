@@ -13,7 +13,7 @@ use std::fmt::Write;
 use crate::model::{
     Application, ApplicationKind, Config, DeviceSecurity, FieldDevice, FieldDevices, FieldIo,
     Group, Input, Network, Node, OnProgramFault, Output, Point, Program, QuadrupleTank, Reference,
-    Synthetic, Timing, Transfer,
+    StateOnChange, Synthetic, Timing, Transfer,
 };
 use crate::security::{Security, StateSecurity};
 
@@ -351,6 +351,7 @@ impl Canonical {
             inputs,
             outputs,
             on_fault,
+            state,
         } = program;
         self.line("program.host", format_args!("{host:?}"));
         self.line("program.sha256", format_args!("{}", program.sha256_hex()));
@@ -384,6 +385,10 @@ impl Canonical {
                 Some(point) => self.point(point),
                 None => self.line("output.block", format_args!("true")),
             }
+        }
+        // As long as it says nothing, a node of an earlier release has the same.
+        if *state != StateOnChange::Kept {
+            self.line("program.state", format_args!("{state:?}"));
         }
         match on_fault {
             OnProgramFault::Hold => self.line("program.on_fault", format_args!("hold")),

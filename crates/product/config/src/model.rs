@@ -13,7 +13,7 @@ pub use bumpless_wire::WireVersion;
 
 pub use crate::programs::{
     Area, DeviceSecurity, FieldDevice, Input, OnProgramFault, Order, Output, Point, Program,
-    ProgramHost, ValueType,
+    ProgramHost, StateOnChange, ValueType,
 };
 
 use crate::security::{Security, StateSecurity};

@@ -24,6 +24,8 @@ pub struct Program {
     pub outputs: Vec<Output>,
     /// What holds when it has stopped.
     pub on_fault: OnProgramFault,
+    /// What it does with the state of the version before, when it takes that one's place.
+    pub state: StateOnChange,
 }
 
 impl Program {
@@ -61,6 +63,18 @@ impl ProgramHost {
             Self::Plc => "plc",
         }
     }
+}
+
+/// What the next version of a program does with the state of the one that runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StateOnChange {
+    /// It goes on with all of it that it has a place for; where a variable has another type, the change is refused.
+    #[default]
+    Kept,
+    /// It goes on with what it can; a variable of another type begins with its initial value.
+    Partly,
+    /// It begins from its initial state.
+    Fresh,
 }
 
 /// What becomes of the outputs of a program that has stopped.

@@ -96,6 +96,11 @@ pub enum LoadError {
         /// The field's name in the layout.
         field: &'static str,
     },
+    /// It is of the version before, and nothing could be made of it.
+    Conversion {
+        /// Why, with what to do about it.
+        reason: &'static str,
+    },
     /// The program does not run, for this reason, and so has nothing that could take a state.
     NotRunning {
         /// Why, with what to do about it.
@@ -116,6 +121,12 @@ impl fmt::Display for LoadError {
                 )?;
             }
             Self::Value { field } => write!(f, "the state's field {field:?} is impossible")?,
+            Self::Conversion { reason } => {
+                return write!(
+                    f,
+                    "the state of the version before cannot be converted: {reason}"
+                );
+            }
             Self::NotRunning { reason } => return write!(f, "the program does not run: {reason}"),
         }
         f.write_str("; run the same program with the same configuration on both nodes")

@@ -101,6 +101,11 @@ where
         }
     }
 
+    /// See [`CycleMachine::newest_state`].
+    pub fn newest_state(&mut self, into: &mut Vec<u8>) {
+        self.machine.newest_state(into);
+    }
+
     /// See [`CycleMachine::comes_late`].
     pub fn comes_late(&mut self) {
         self.machine.comes_late();

@@ -19,6 +19,7 @@ pub mod plant;
 pub mod quadruple_tank;
 pub mod retain;
 pub mod state;
+pub mod successor;
 pub mod synthetic;
 pub mod tanks;
 

@@ -4,6 +4,7 @@
 //! is deterministic, NaNs included, and counts steps.
 
 mod blocks;
+mod conversion;
 mod counts;
 mod fault;
 mod instance;
@@ -27,9 +28,13 @@ use layout::Saved;
 use rewrite::name;
 use run::{Budget, run};
 
+pub use conversion::ByModule;
 pub use counts::Counts;
 pub use fault::{Cause, Feature, LoadFault, Misuse, Problem, TrapKind};
 pub use module::Module;
+
+/// Where in a state it stands whose it is, bytes from the beginning: 8, big endian.
+pub const WASM_OWNER_AT: usize = layout::IDENTITY_AT;
 
 /// Why a cycle of a program failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,6 +211,13 @@ impl Wasm {
             time: self.time.as_deref().map(|time| (self.limits.execute, time)),
         };
         ((), self.steps) = run(store, self.instance.cycle, &budget)?;
+        self.look()?;
+        outputs.copy_from_slice(&self.instance.store.data().outputs);
+        Ok(())
+    }
+
+    /// Looks at what has changed in its memories.
+    fn look(&mut self) -> Result<(), Cause> {
         for (memory, blocks) in self.instance.memories.iter().zip(&mut self.blocks) {
             blocks.scan(memory.data(&self.instance.store));
         }
@@ -216,7 +228,6 @@ impl Wasm {
                 limit: self.size_max,
             });
         }
-        outputs.copy_from_slice(&self.instance.store.data().outputs);
         Ok(())
     }
 
@@ -270,6 +281,11 @@ impl Application for Wasm {
 
     fn state_size_max(&self) -> usize {
         self.size_max
+    }
+
+    fn state_owner(&self) -> Option<u64> {
+        let [a, b, c, d, e, f, g, h, ..] = self.module.sha256();
+        Some(u64::from_be_bytes([a, b, c, d, e, f, g, h]))
     }
 
     fn save(&self, into: &mut [u8]) -> usize {

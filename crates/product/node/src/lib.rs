@@ -37,6 +37,7 @@ pub mod short_text;
 pub mod snapshot;
 pub mod state_security;
 pub mod status;
+pub mod succession;
 pub mod values;
 pub mod wiring;
 pub mod witness;

@@ -1,7 +1,6 @@
 //! From an application's settings to what runs it.
 
 use std::io;
-use std::path::Path;
 
 use bumpless_base::{Duration, NodeId};
 use bumpless_config::{
@@ -70,10 +69,7 @@ pub fn build_at(
     settings: &config::Application,
     priority: Option<u8>,
 ) -> io::Result<Box<dyn Application>> {
-    let realtime = priority
-        .and_then(|it| it.checked_sub(2))
-        .filter(|&it| it > 0);
-    made(settings, StoppedBy::ClockAndSteps, realtime)
+    made(settings, StoppedBy::ClockAndSteps, below(priority))
 }
 
 /// The same, where a WebAssembly program is stopped by its steps alone, so that a run can be repeated to the bit.
@@ -119,14 +115,30 @@ fn hosted(
     realtime: Option<u8>,
     period: Duration,
 ) -> io::Result<Box<dyn Application>> {
-    let (inputs, outputs) = (program.inputs.len(), program.outputs.len());
-    let state_max = program.state_max as usize;
+    if program.host == ProgramHost::Wasm {
+        return wasm(program, by);
+    }
+    Ok(Box::new(sidecar(program, realtime, period)?))
+}
+
+/// Priority of a program in a process of its own, where the data plane has this `priority`.
+pub(super) fn below(priority: Option<u8>) -> Option<u8> {
+    priority
+        .and_then(|it| it.checked_sub(2))
+        .filter(|&it| it > 0)
+}
+
+/// The program of a user that runs in a process of its own.
+pub(super) fn sidecar(
+    program: &config::Program,
+    realtime: Option<u8>,
+    period: Duration,
+) -> io::Result<Sidecar> {
     // A name without a folder would be looked for in PATH.
     let file = std::path::absolute(&program.file)?;
     let first = match &program.host {
-        ProgramHost::Wasm => return wasm(program, &file, by),
         ProgramHost::Process { command, .. } => command.split_first(),
-        ProgramHost::Plc => None,
+        ProgramHost::Wasm | ProgramHost::Plc => None,
     };
     let mut command = match first {
         Some((first, more)) => {
@@ -141,9 +153,9 @@ fn hosted(
     command.realtime = realtime;
     command.hash = Some((file, Hash(program.sha256)));
     let shape = bumpless_sidecar::Shape {
-        inputs,
-        outputs,
-        state_max,
+        inputs: program.inputs.len(),
+        outputs: program.outputs.len(),
+        state_max: program.state_max as usize,
     };
     let limits = bumpless_sidecar::Limits {
         execute: program.execute_limit,
@@ -158,13 +170,13 @@ fn hosted(
             sidecar.name()
         )));
     }
-    Ok(match &program.host {
+    match &program.host {
         ProgramHost::Plc => {
             let variables = variables(program)?;
-            Box::new(sidecar.retaining(variables).map_err(io::Error::other)?)
+            sidecar.retaining(variables).map_err(io::Error::other)
         }
-        _ => Box::new(sidecar),
-    })
+        _ => Ok(sidecar),
+    }
 }
 
 /// The variables that the program of an application retains; none, if it is no PLC program.
@@ -198,44 +210,65 @@ pub fn retains_in_memory_alone(settings: &config::Application) -> Option<Weaknes
     })
 }
 
-fn variables(program: &config::Program) -> io::Result<Vec<Retained>> {
-    let bytes = std::fs::read(&program.file)?;
+/// The bytes of a program's file.
+///
+/// # Errors
+/// It cannot be read, or is another one by now.
+pub(super) fn file_of(program: &config::Program) -> io::Result<Vec<u8>> {
+    let bytes = std::fs::read(&program.file).map_err(|error| {
+        io::Error::new(error.kind(), format!("{}: {error}", program.file.display()))
+    })?;
     if Hash::of(&bytes) != Hash(program.sha256) {
         return Err(io::Error::other(format!(
             "{}: it has changed since the configuration was read",
             program.file.display()
         )));
     }
+    Ok(bytes)
+}
+
+fn variables(program: &config::Program) -> io::Result<Vec<Retained>> {
+    let bytes = file_of(program)?;
     let name = |error| io::Error::other(format!("{}: {error}", program.file.display()));
     plc::retained(&bytes).map_err(name)
 }
 
 #[cfg(feature = "wasm")]
-fn wasm(program: &config::Program, file: &Path, by: StoppedBy) -> io::Result<Box<dyn Application>> {
-    let shape = bumpless_host::Shape {
-        inputs: program.inputs.len(),
-        outputs: program.outputs.len(),
-        state_max: program.state_max as usize,
-    };
-    let limits = bumpless_host::Limits::within(program.execute_limit);
-    let loaded = bumpless_host::wasm::Wasm::load(file, shape, limits);
-    let loaded = loaded.map_err(io::Error::other)?;
+fn wasm(program: &config::Program, by: StoppedBy) -> io::Result<Box<dyn Application>> {
+    let loaded = loaded(program)?;
     Ok(Box::new(match by {
         StoppedBy::ClockAndSteps => loaded,
         StoppedBy::Steps => loaded.timed_by(None),
     }))
 }
 
+/// The WebAssembly program of a user.
+#[cfg(feature = "wasm")]
+pub(super) fn loaded(program: &config::Program) -> io::Result<bumpless_host::wasm::Wasm> {
+    let file = std::path::absolute(&program.file)?;
+    let shape = bumpless_host::Shape {
+        inputs: program.inputs.len(),
+        outputs: program.outputs.len(),
+        state_max: program.state_max as usize,
+    };
+    let limits = bumpless_host::Limits::within(program.execute_limit);
+    let loaded = bumpless_host::wasm::Wasm::load(&file, shape, limits);
+    loaded.map_err(io::Error::other)
+}
+
 #[cfg(not(feature = "wasm"))]
-fn wasm(_: &config::Program, file: &Path, _: StoppedBy) -> io::Result<Box<dyn Application>> {
+fn wasm(program: &config::Program, _: StoppedBy) -> io::Result<Box<dyn Application>> {
     Err(io::Error::other(format!(
         "{}: this program was built without WebAssembly; build it with `cargo build --features wasm`",
-        file.display()
+        program.file.display()
     )))
 }
 
 /// Whether the channel can carry the states of `application`: one that it cannot would never reach the backup.
-fn fits(settings: &config::Application, application: &dyn Application) -> io::Result<()> {
+pub(super) fn fits(
+    settings: &config::Application,
+    application: &dyn Application,
+) -> io::Result<()> {
     let needed = published_size_max(application);
     if needed > settings.state_max as usize {
         return Err(io::Error::other(format!(

@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use bumpless_base::NodeId;
 use bumpless_config as config;
-use bumpless_controller::Application;
 use bumpless_mailbox::ApplicationMailbox;
 use bumpless_net_linux::Waker;
 use bumpless_transfer::{Publisher, Subscriber};
@@ -22,6 +21,7 @@ use crate::log::EventSink;
 use crate::persist::Keeping;
 use crate::program::build_at;
 use crate::state_security::StateGuards;
+use crate::succession::{self, Version};
 
 /// Between two looks at whether a thread has taken its new settings.
 const LOOK: Duration = Duration::from_millis(1);
@@ -52,25 +52,7 @@ struct RunningApplication {
     stop: Arc<AtomicBool>,
     mailbox: Arc<ApplicationMailbox>,
     tuning: Arc<TuningSlots>,
-    settings: config::Application,
-    /// Those that it takes over, with every version of its program.
-    states: States,
-}
-
-/// Which states an application takes over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct States {
-    owner: Option<u64>,
-    size_max: usize,
-}
-
-impl States {
-    fn of(application: &dyn Application) -> Self {
-        Self {
-            owner: application.state_owner(),
-            size_max: application.state_size_max(),
-        }
-    }
+    version: Version,
 }
 
 /// The application threads, by place.
@@ -135,16 +117,15 @@ impl Running {
             newcomer,
         };
         let application = build_at(settings, self.common.priority)?;
-        let states = States::of(application.as_ref());
+        let version = Version::of(settings, application.as_ref());
         let with = (application, &self.common.field);
         let thread = thread.start(settings, with, self.common.priority)?;
         let running = RunningApplication {
-            states,
             thread,
             stop,
             mailbox,
             tuning,
-            settings: settings.clone(),
+            version,
         };
         self.threads.insert(place, running);
         Ok(())
@@ -162,8 +143,8 @@ impl Running {
         }
     }
 
-    /// Whether what runs at `place` can go on as `settings` say, where these name another version of its program: that is started
-    /// to see which states it takes over (A-17).
+    /// Whether what runs at `place` can go on as `settings` say, where these name another version of its program: that is started,
+    /// and takes over a copy of the newest state (A-17).
     ///
     /// # Errors
     /// Why it cannot, in words.
@@ -171,28 +152,11 @@ impl Running {
         let Some(running) = self.threads.get(&place) else {
             return Ok(());
         };
-        if !config::changes_program(&running.settings, settings) {
+        if !running.version.is_another(settings) {
             return Ok(());
         }
-        let name = &settings.name;
-        let application =
-            build_at(settings, None).map_err(|error| format!("application '{name}': {error}"))?;
-        let (here, next) = (running.states, States::of(application.as_ref()));
-        if next == here {
-            return Ok(());
-        }
-        let differs = match next.owner == here.owner {
-            true => format!(
-                "has a state of {} bytes, and the one that runs has one of {}",
-                next.size_max, here.size_max
-            ),
-            false => "does not say that its state has the layout of the one that runs".into(),
-        };
-        Err(format!(
-            "application '{name}': this version of its program {differs}; build it with the state_version of the one that runs if \
-             its state is the same, or give it another name and a channel that was not used since the nodes started: it then \
-             begins anew, and the old one ends"
-        ))
+        let state = running.newest_state();
+        succession::build(settings, &running.version, None, state.as_deref()).map(drop)
     }
 
     /// Has the application at `place` go on with `settings` after its cycle.
@@ -204,26 +168,24 @@ impl Running {
             return Err(format!("'{}' does not run here", settings.name));
         };
         let name = &settings.name;
+        let as_it_was = |error: String| format!("'{name}' goes on as it was: {error}");
         let tuning = Tuning::new(
-            settings,
+            (settings, &running.version),
             (self.common.node, &self.common.field),
             self.common.priority,
         )
-        .map_err(|error| format!("'{name}' goes on as it was: {error}"))?;
+        .map_err(|error| as_it_was(error.to_string()))?;
+        let next = tuning.version(settings);
         running.tuning.ask(tuning);
         running.mailbox.wake();
-        // It looks between two cycles.
-        let before = &running.settings;
-        let cycle = before.period * 2 + before.deadline;
-        let until = Instant::now() + cycle.to_std() + TIMEOUT;
-        while Instant::now() < until {
-            if let Some(result) = running.tuning.answer() {
-                running.settings = settings.clone();
-                return result.map_err(|error| format!("'{name}' goes on as it was: {error}"));
+        match running.answered(TuningSlots::answer) {
+            Some(Ok(())) => {
+                running.version = next;
+                Ok(())
             }
-            std::thread::sleep(LOOK);
+            Some(Err(error)) => Err(as_it_was(error)),
+            None => Err(format!("'{name}' has not ended its cycle; see its log")),
         }
-        Err(format!("'{name}' has not ended its cycle; see its log"))
     }
 
     /// Ends all, at once.
@@ -245,6 +207,28 @@ impl Drop for Running {
 }
 
 impl RunningApplication {
+    /// A copy of the newest state, if its thread gives one in time.
+    fn newest_state(&self) -> Option<Vec<u8>> {
+        self.tuning.ask_for_state(self.version.size_max());
+        self.mailbox.wake();
+        let state = self.answered(TuningSlots::state)?;
+        (!state.is_empty()).then_some(state)
+    }
+
+    /// What its thread says between two cycles.
+    fn answered<T>(&self, answer: impl Fn(&TuningSlots) -> Option<T>) -> Option<T> {
+        let settings = &self.version.settings;
+        let cycle = settings.period * 2 + settings.deadline;
+        let until = Instant::now() + cycle.to_std() + TIMEOUT;
+        while Instant::now() < until {
+            if let Some(answer) = answer(&self.tuning) {
+                return Some(answer);
+            }
+            std::thread::sleep(LOOK);
+        }
+        None
+    }
+
     fn end(self) {
         self.stop.store(true, Ordering::Release);
         self.mailbox.wake();

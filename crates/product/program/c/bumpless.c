@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum { CANNOT_BEGIN = 64, HEADER_SIZE = 4096, STATE_ALIGNMENT = 65536, MESSAGE_MAX = 320 };
-enum command { ATTACH = 1, EXECUTE = 2, END = 3 };
+enum command { ATTACH = 1, EXECUTE = 2, END = 3, CONVERT = 4 };
 enum { RANGES_MAX = 448 };
 #define ALL UINT32_MAX
 enum result { DONE = 0, FAILED = 1, OTHER_VERSION = 2, MISFIT = 3 };
@@ -41,7 +41,10 @@ struct header {
 	uint64_t cycle;
 	uint64_t period;
 	uint32_t track;
-	uint32_t unused_host[9];
+	uint32_t unused_host;
+	uint64_t old_version;
+	uint64_t old_len;
+	uint32_t unused_host_end[4];
 	uint32_t answer;
 	uint32_t result;
 	uint64_t state_len;
@@ -52,7 +55,8 @@ struct header {
 	uint64_t tracked;
 	uint32_t message_len;
 	uint32_t changes;
-	uint32_t unused_program[2];
+	uint32_t converts;
+	uint32_t unused_program;
 	char message[MESSAGE_MAX];
 	struct {
 		uint32_t first, count;
@@ -66,10 +70,13 @@ AT(inputs_at, 32);
 AT(request, 64);
 AT(cycle, 72);
 AT(track, 88);
+AT(old_version, 96);
+AT(old_len, 104);
 AT(answer, 128);
 AT(state_len, 136);
 AT(program_period, 160);
 AT(message_len, 176);
+AT(converts, 184);
 AT(message, 192);
 AT(ranges, 512);
 
@@ -249,6 +256,33 @@ static enum result execute(const struct bumpless_program *program, void *state)
 	               : DONE;
 }
 
+/* Makes the state from one of another version, which stands in its place. */
+static enum result convert(const struct bumpless_program *program, void *state)
+{
+	char *there = (char *)shared + shared->state_at;
+	size_t length = shared->old_len;
+	enum result result;
+	void *old;
+
+	shared->message_len = 0;
+	if (!program->convert) {
+		bumpless_say("it converts no states of other versions");
+		return FAILED;
+	}
+	old = length > shared->state_max ? NULL : malloc(length ? length : 1);
+	if (!old) {
+		bumpless_say("the state to be converted is longer than any may be, or there is no memory for it");
+		return FAILED;
+	}
+	memcpy(old, there, length);
+	memset(there, 0, program->state_size);
+	if (program->start)
+		program->start(state);
+	result = program->convert(shared->old_version, old, length, state) ? FAILED : DONE;
+	free(old);
+	return result;
+}
+
 int bumpless_run(const struct bumpless_program *program)
 {
 	char too_large[120];
@@ -266,6 +300,7 @@ int bumpless_run(const struct bumpless_program *program)
 	shared->program_inputs = program->inputs;
 	shared->program_outputs = program->outputs;
 	shared->program_period = program->period_ns;
+	shared->converts = program->convert != NULL;
 	if (program->state_size > shared->state_max) {
 		snprintf(too_large, sizeof too_large, "its state has %zu bytes, and the configuration allows %llu",
 		         program->state_size, (unsigned long long)shared->state_max);
@@ -291,6 +326,11 @@ int bumpless_run(const struct bumpless_program *program)
 		switch (shared->command) {
 		case EXECUTE:
 			result = execute(program, state);
+			tell_changes(state, length);
+			answer(result);
+			break;
+		case CONVERT:
+			result = convert(program, state);
 			tell_changes(state, length);
 			answer(result);
 			break;

@@ -43,6 +43,11 @@ struct bumpless_program {
 	/* NULL: the library finds a place for the state. Else where state_size bytes of the program's own are to become
 	 * the state, with what they hold: at the beginning of a page, and alone in their pages. */
 	void *state;
+
+	/* Makes the state, which is an initial one, from the size bytes of old, a state of another version of this program;
+	 * version is the state_version of that one. It has as long as a cycle may take. Returns 0; anything else says that
+	 * nothing can be made of it: then the other version goes on. NULL: it converts none. */
+	int (*convert)(uint64_t version, const void *old, size_t size, void *state);
 };
 
 /* Serves the host that started this process until that ends it. Returns what main() should: 0, or 64 with a word on

@@ -31,6 +31,8 @@ pub mod command {
     pub const EXECUTE: u32 = 2;
     /// Leave.
     pub const END: u32 = 3;
+    /// Make the state from one of another version of the program, which stands in its place.
+    pub const CONVERT: u32 = 4;
 }
 
 /// The results of the program.
@@ -79,7 +81,12 @@ pub struct Header {
     pub period: AtomicU64,
     /// Whether changes of the state are to be tracked.
     pub track: AtomicU32,
-    unused_host: [AtomicU32; 9],
+    unused_host: AtomicU32,
+    /// Version of the layout of the state that is to be converted, as the program that made it gives it.
+    pub old_version: AtomicU64,
+    /// Bytes of that state.
+    pub old_len: AtomicU64,
+    unused_host_end: [AtomicU32; 4],
     /// Number of the command that was answered last.
     pub answer: AtomicU32,
     /// What came of it.
@@ -100,7 +107,9 @@ pub struct Header {
     pub message_len: AtomicU32,
     /// Number of ranges that were written since they were told last, [`ALL`] if it is not told.
     pub changes: AtomicU32,
-    unused_program: [AtomicU32; 2],
+    /// 1 if the program converts states of other versions.
+    pub converts: AtomicU32,
+    unused_program: AtomicU32,
     /// Why it failed.
     pub message: [AtomicU8; MESSAGE_MAX],
     /// The ranges: number of the first page of the state, and how many pages.
@@ -126,11 +135,14 @@ const _: () = {
     assert!(offset_of!(Header, request) == 64);
     assert!(offset_of!(Header, cycle) == 72);
     assert!(offset_of!(Header, track) == 88);
+    assert!(offset_of!(Header, old_version) == 96);
+    assert!(offset_of!(Header, old_len) == 104);
     assert!(offset_of!(Header, answer) == 128);
     assert!(offset_of!(Header, state_len) == 136);
     assert!(offset_of!(Header, program_inputs) == 152);
     assert!(offset_of!(Header, tracked) == 168);
     assert!(offset_of!(Header, message_len) == 176);
+    assert!(offset_of!(Header, converts) == 184);
     assert!(offset_of!(Header, message) == 192);
     assert!(offset_of!(Header, ranges) == 512);
     assert!(size_of::<Header>() == HEADER_SIZE);

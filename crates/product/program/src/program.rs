@@ -42,6 +42,18 @@ pub trait Program {
     /// Makes the initial state, from one that is all zeros.
     fn start(_state: &mut Self::State) {}
 
+    /// Whether [`convert`](Self::convert) makes anything of states of other versions.
+    const CONVERTS: bool = false;
+
+    /// Makes the state, which is an initial one, from `old`, the bytes of a state of another version of this program; `version`
+    /// is that one's [`STATE_VERSION`](Self::STATE_VERSION). It has as long as a cycle may take.
+    ///
+    /// # Errors
+    /// Why nothing can be made of it. Then the other version goes on.
+    fn convert(_version: u64, _old: &[u8], _state: &mut Self::State) -> Result<(), String> {
+        Err("it converts no states of other versions".into())
+    }
+
     /// Runs one cycle. `outputs` holds those of the cycle before, zeros in the very first.
     ///
     /// # Errors

@@ -95,6 +95,7 @@ fn serve<P: Program>(shared: &Shared) -> Result<(), String> {
                 }
                 outcome
             }
+            command::CONVERT => convert::<P>(shared, state),
             other => Err(format!("the host's command {other} is unknown")),
         };
         let result = match outcome {
@@ -113,11 +114,26 @@ fn serve<P: Program>(shared: &Shared) -> Result<(), String> {
     }
 }
 
+/// Makes the state from the one of another version that stands in its place.
+fn convert<P: Program>(shared: &Shared, state: &mut P::State) -> Result<(), String> {
+    let header = shared.header();
+    let len = header.old_len.load(Ordering::Relaxed) as usize;
+    if len > shared.areas().state_max {
+        return Err("the state to be converted is longer than any may be".into());
+    }
+    let mut old = vec![0; len];
+    shared.copy_state(0, &mut old);
+    shared.write_state(&vec![0; size_of::<P::State>()]);
+    P::start(state);
+    P::convert(header.old_version.load(Ordering::Relaxed), &old, state)
+}
+
 fn describe<P: Program>(header: &Header) {
     let len = size_of::<P::State>() as u64;
     header.state_len.store(len, Ordering::Relaxed);
     let version = P::STATE_VERSION;
     header.state_version.store(version, Ordering::Relaxed);
+    header.converts.store(P::CONVERTS.into(), Ordering::Relaxed);
     let counts = [
         (&header.program_inputs, P::INPUTS),
         (&header.program_outputs, P::OUTPUTS),

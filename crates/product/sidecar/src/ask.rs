@@ -18,6 +18,10 @@ pub struct Told {
     pub state_len: usize,
     /// The only period with which it can run, if it cannot with any.
     pub period: Option<Duration>,
+    /// Version of its state's layout; 0: none.
+    pub state_version: u64,
+    /// Whether it converts states of other versions.
+    pub converts: bool,
 }
 
 /// Starts the program without inputs and outputs, reads what it tells, and ends it; `wanted` says whether anybody still
@@ -72,6 +76,8 @@ fn tells(
             0 => None,
             nanos => Some(Duration::from_nanos(nanos)),
         },
+        state_version: header.state_version.load(Ordering::Relaxed),
+        converts: header.converts.load(Ordering::Relaxed) == 1,
     };
     process.kill();
     process.watch_to_the_end();

@@ -148,7 +148,7 @@ impl Hash {
     }
 
     /// The first 8 bytes, little endian.
-    pub(crate) fn short(&self) -> u64 {
+    pub fn short(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_le_bytes([a, b, c, d, e, f, g, h])
     }

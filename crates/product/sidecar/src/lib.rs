@@ -10,6 +10,7 @@
 mod ask;
 mod command;
 mod committed;
+mod conversion;
 mod fault;
 mod keeper;
 pub mod plc;
@@ -19,5 +20,6 @@ mod sidecar;
 
 pub use ask::{Told, ask};
 pub use command::{Command, Hash, Limits, Shape};
+pub use conversion::{ByProgram, ByVariables};
 pub use fault::{Cause, Fault, HowItEnded, StartCause, StartFault};
 pub use sidecar::{Counts, Sidecar};

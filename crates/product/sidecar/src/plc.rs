@@ -9,10 +9,12 @@ mod identity;
 mod located;
 mod retained;
 mod sources;
+mod succession;
 mod symbols;
 mod tasks;
 mod tools;
 mod undefined;
+mod variables;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -27,7 +29,9 @@ use tools::Tools;
 pub use identity::is_built;
 pub use located::{Located, Type};
 pub use retained::{Damaged, Variable, retained};
+pub use succession::{OtherType, Succession};
 pub use tasks::Task;
+pub use variables::{StateVariable, Unreadable, variables};
 
 /// What is built how.
 #[derive(Clone, Debug)]
@@ -51,6 +55,8 @@ pub struct Built {
     pub owner: u64,
     /// Bytes of its state.
     pub state_len: usize,
+    /// Its variables, by which the next version goes on with its state.
+    pub variables: Vec<StateVariable>,
     /// The period that it needs.
     pub period: Duration,
     /// Its inputs in their order.
@@ -132,6 +138,8 @@ pub fn build(
     progress("the executable");
     let (executable, self_contained) = tools.link(&[gathered, retained_table])?;
     let state_len = symbols::state_len(&tools, &executable)?;
+    let variables = variables::find(&tools, &executable, state_len)?;
+    tools.add_table(&executable, &variables::table(&variables))?;
     identity::put(&executable)?;
     let (period, owner) = try_out(&executable, &table, state_len)?;
     tools.put_in_place(&executable, &options.output)?;
@@ -146,6 +154,7 @@ pub fn build(
         hash,
         owner,
         state_len,
+        variables,
         period,
         inputs: table.inputs,
         outputs: table.outputs,

@@ -34,6 +34,8 @@ pub(crate) struct Attached {
     pub owner: u64,
     /// Zero if it can run with any.
     pub period: Duration,
+    /// Whether it converts states of other versions.
+    pub converts: bool,
 }
 
 /// How waiting for an answer ended.
@@ -265,6 +267,7 @@ impl Process {
                 version => version,
             },
             period: Duration::from_nanos(header.program_period.load(Ordering::Relaxed)),
+            converts: header.converts.load(Ordering::Relaxed) == 1,
         })
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use bumpless_base::Duration;
+use bumpless_base::{Duration, Instant};
 use bumpless_controller::retain::{Retained, Table, TableError};
 use bumpless_controller::{Application, CycleContext, LoadError, ProgramFault, Unanswered};
 use bumpless_program::layout::{command, result};
@@ -123,6 +123,16 @@ impl Sidecar {
         (period != Duration::from_nanos(0)).then_some(period)
     }
 
+    /// The version of its state's layout, as it gives it; 0: none.
+    pub fn state_version(&self) -> u64 {
+        self.attached.state_version
+    }
+
+    /// Whether it converts states of other versions (H-36).
+    pub fn converts(&self) -> bool {
+        self.attached.converts
+    }
+
     /// Whether only what changed of the state is copied after a cycle.
     pub fn is_tracked(&self) -> bool {
         self.committed.is_tracked()
@@ -206,6 +216,39 @@ impl Sidecar {
         Ok(())
     }
 
+    /// Has the program make its state from `old`, one of another version of it, whose layout has the version `version`; it has
+    /// as long as for a cycle.
+    ///
+    /// # Errors
+    /// It has not, and the state is as it was.
+    pub fn convert(&mut self, version: u64, old: &[u8]) -> Result<(), Cause> {
+        self.find_process()?;
+        let Some(running) = &mut self.running else {
+            return Err(Cause::NotRunning("it was stopped".into()));
+        };
+        if old.len() > self.shape.state_max {
+            return Err(Cause::WrongAnswer {
+                field: "bytes of the state before",
+                expected: self.shape.state_max as u64,
+                found: old.len() as u64,
+            });
+        }
+        let converted = running.convert((version, old), self.limits.execute);
+        let judged = converted.and_then(|()| running.judge(self.shape, &self.attached));
+        if let Err(cause) = judged {
+            // What it has left in its memory is of neither version.
+            running.process.kill();
+            self.running = None;
+            return Err(cause);
+        }
+        let shared = running.process.shared();
+        let mut state = vec![0; self.attached.state_len];
+        shared.copy_state(0, &mut state);
+        self.committed.replace(&state);
+        self.committed.follow(shared);
+        Ok(())
+    }
+
     /// Sees to it that there is a process, if one is ready.
     fn find_process(&mut self) -> Result<(), Cause> {
         let ended = match &self.running {
@@ -269,8 +312,27 @@ impl Running {
         header
             .period
             .store(context.period.as_nanos(), Ordering::Relaxed);
+        self.ask(command::EXECUTE, limit, (began, before))
+    }
+
+    fn convert(&mut self, (version, old): (u64, &[u8]), limit: Duration) -> Result<(), Cause> {
+        let began = (now(), self.process.computed());
+        let header = self.process.shared().header();
+        header.old_version.store(version, Ordering::Relaxed);
+        header.old_len.store(old.len() as u64, Ordering::Relaxed);
+        self.process.shared().write_state(old);
+        self.ask(command::CONVERT, limit, began)
+    }
+
+    /// Gives it a command and waits for the answer, from when and with what processor time it `began`.
+    fn ask(
+        &mut self,
+        command: u32,
+        limit: Duration,
+        (began, before): (Instant, Option<Duration>),
+    ) -> Result<(), Cause> {
         self.request = self.request.wrapping_add(1);
-        self.process.request(self.request, command::EXECUTE);
+        self.process.request(self.request, command);
         match self.process.wait(self.request, began + limit) {
             Waited::Answered => Ok(()),
             Waited::Gone => Err(Cause::Died(self.process.how())),

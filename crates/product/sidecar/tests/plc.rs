@@ -8,9 +8,10 @@ use std::process::Command as Tool;
 use std::sync::OnceLock;
 
 use bumpless_controller::retain::{Record, Table};
+use bumpless_controller::successor::Successor;
 use bumpless_controller::{Application, CycleContext};
-use bumpless_sidecar::plc::{BuildFault, Built, Options, build, retained};
-use bumpless_sidecar::{Cause, Command, Hash, Shape, Sidecar};
+use bumpless_sidecar::plc::{BuildFault, Built, Options, Succession, build, retained, variables};
+use bumpless_sidecar::{ByVariables, Cause, Command, Hash, Shape, Sidecar};
 use common::{need_compiler, patient, saved, started, workspace};
 use tempfile::TempDir;
 
@@ -507,6 +508,152 @@ fn another_version_goes_on_with_what_is_retained_and_begins_the_rest_anew() {
     );
 }
 
+/// The next version of the example: variables come and go, and all others lie elsewhere.
+fn next_version(project: &Project) {
+    project.replace(
+        "POUS.h",
+        "__DECLARE_VAR(BOOL,RUNNING)",
+        "__DECLARE_VAR(TIME,LONGEST) __DECLARE_VAR(BOOL,RUNNING)",
+    );
+    project.replace(
+        "POUS.h",
+        "  TON SOAK;\n  CTU COUNTED;",
+        "  __DECLARE_VAR(INT,SHIFT)\n  CTU COUNTED;\n  TON SOAK;",
+    );
+    project.replace(
+        "POUS.c",
+        "  TON_init__(&data__->SOAK,retain);",
+        "  __INIT_VAR(data__->SHIFT,7,retain);\n  TON_init__(&data__->SOAK,retain);",
+    );
+    project.replace("Res0.c", "BOOL FAST;", "DINT SHIFTS = 12;\nBOOL FAST;");
+    project.replace(
+        "lib/iec_std_lib.h",
+        "typedef float REAL",
+        "typedef int32_t DINT;\ntypedef float REAL",
+    );
+}
+
+fn told(built: &Built) -> Vec<bumpless_sidecar::plc::StateVariable> {
+    let found = variables(&fs::read(&built.output).expect("a file")).expect("a table");
+    assert_eq!(found, built.variables);
+    found
+}
+
+/// H-34: at each of these moments timer, counter, controller and sequence are somewhere else.
+fn the_next_version_goes_on_with_timers_counters_and_controllers_wherever_they_lie() {
+    let (first, project) = (example(), Project::new());
+    next_version(&project);
+    let next = built(&project);
+    assert_ne!(first.owner, next.owner);
+    let succession = Succession::between(&told(first), &told(&next));
+    assert_eq!(succession.other_type, []);
+    assert_eq!(succession.lost, [""; 0]);
+    let added = ["RES0__TANK0.SHIFT", "RES0__TANK0.SOAK.LONGEST", "SHIFTS"];
+    assert_eq!(succession.added, added);
+    for part in ["SOAK.SINCE", "COUNTED.CV", "CONTROL.INTEGRAL", "STEP"] {
+        let name = format!("RES0__TANK0.{part}");
+        assert!(succession.kept.contains(&name), "{name}: {succession}");
+    }
+    let inputs = |number: u64| {
+        let level = if number % 160 < 30 { 90.0 } else { 3.0 };
+        [1.0, level, 20.0 + (number * 7 % 50) as f64]
+    };
+    let mut stays = runs(first);
+    let mut followers = Vec::new();
+    let (mut soaks, mut counts) = (0, 0.0);
+    for number in 1..=400 {
+        let outputs = cycle(first, &mut stays, number, &inputs(number));
+        soaks += u64::from(outputs[5] == 2.0);
+        counts = outputs[4];
+        for (since, follower) in &mut followers {
+            let mut own = outputs.clone();
+            own.fill(0.0);
+            let context = CycleContext {
+                cycle: number,
+                period: next.period,
+            };
+            let follower: &mut Successor<Sidecar, ByVariables> = follower;
+            follower
+                .execute(&context, &inputs(number), &mut own)
+                .unwrap_or_else(|fault| panic!("{fault}"));
+            assert_eq!(
+                own, outputs,
+                "cycle {number} of the one that follows since {since}"
+            );
+        }
+        if [1, 20, 45, 77, 100, 180, 250].contains(&number) {
+            let sidecar = runs(&next);
+            let conversion = ByVariables::new(first.owner, succession.clone(), &sidecar);
+            let mut follower = Successor::new(sidecar, conversion);
+            follower
+                .load(&saved(&stays))
+                .expect("a state of the version before");
+            followers.push((number, follower));
+        }
+    }
+    assert!(
+        soaks > 100 && counts >= 2.0,
+        "{soaks} cycles of the timer, {counts} batches"
+    );
+    // What came has its initial value, and what is its own is taken as ever.
+    let (_, follower) = &mut followers[0];
+    let mut state = vec![0; follower.state_size_max()];
+    let len = follower.save(&mut state);
+    let at = |name: &str| {
+        told(&next)
+            .iter()
+            .find(|it| it.name == name)
+            .map(|it| it.offset as usize + 8)
+    };
+    let shift = at("RES0__TANK0.SHIFT").expect("a place");
+    assert_eq!(state[shift..shift + 2], 7i16.to_le_bytes());
+    follower.load(&state[..len]).expect("its own state");
+}
+
+/// H-34: such a variable is named, and nothing of it is taken for what it is not.
+fn a_variable_of_another_type_in_the_next_version_is_named_and_begins_anew() {
+    let (first, project) = (example(), Project::new());
+    project.replace(
+        "lib/iec_std_lib.h",
+        "typedef float REAL",
+        "typedef int32_t DINT;\ntypedef float REAL",
+    );
+    project.replace("POUS.h", "__DECLARE_VAR(INT,CV)", "__DECLARE_VAR(DINT,CV)");
+    project.replace("io.toml", "retain = [", "# retain = [");
+    let next = built(&project);
+    let succession = Succession::between(&told(first), &told(&next));
+    let other: Vec<_> = succession
+        .other_type
+        .iter()
+        .map(|it| (&*it.name, &*it.was, &*it.is))
+        .collect();
+    assert_eq!(other, [("RES0__TANK0.COUNTED.CV", "INT", "DINT")]);
+    let mut before = runs(first);
+    for number in 1..=300 {
+        let level = if number % 160 < 30 { 90.0 } else { 3.0 };
+        cycle(first, &mut before, number, &[1.0, level, 20.0]);
+    }
+    let sidecar = runs(&next);
+    let conversion = ByVariables::new(first.owner, succession, &sidecar);
+    let mut next_one = Successor::new(sidecar, conversion);
+    next_one.load(&saved(&before)).expect("what fits");
+    let mut outputs = [0.0; 6];
+    let context = CycleContext {
+        cycle: 301,
+        period: next.period,
+    };
+    next_one
+        .execute(&context, &[0.0, 3.0, 20.0], &mut outputs)
+        .unwrap_or_else(|fault| panic!("{fault}"));
+    assert_eq!(outputs[4], 0.0, "the batches are counted anew");
+}
+
+/// H-33: folders and what a debugger would use are not in it.
+fn the_same_sources_give_the_same_file_in_another_folder() {
+    let (project, other) = (Project::new(), Project::new());
+    assert_eq!(built(&project).hash, built(&other).hash);
+}
+
 fn what_cannot_be_retained_is_refused_with_everything_else_at_once() {
     let project = Project::new();
     project.write(
@@ -568,6 +715,9 @@ tests_and_programs!(
     a_folder_that_is_no_project_is_refused_with_what_it_lacks,
     located_variables_without_a_place_or_with_two_are_refused,
     another_version_goes_on_with_what_is_retained_and_begins_the_rest_anew,
+    the_next_version_goes_on_with_timers_counters_and_controllers_wherever_they_lie,
+    a_variable_of_another_type_in_the_next_version_is_named_and_begins_anew,
+    the_same_sources_give_the_same_file_in_another_folder,
     what_cannot_be_retained_is_refused_with_everything_else_at_once,
     a_variable_that_is_not_what_the_list_says_is_found_by_the_compiler,
     an_older_executable_stays_if_the_new_one_cannot_be_built,

@@ -1,7 +1,8 @@
 use bumpless_base::Duration;
 
 use super::*;
-use crate::programs::OnProgramFault;
+use crate::model::ProgramHost;
+use crate::programs::{OnProgramFault, StateOnChange};
 
 const OLD: &str = include_str!("../../../../../examples/table20.toml");
 
@@ -118,6 +119,7 @@ fn programs(host: ProgramHost, change: impl Fn(&mut Program)) -> [Config; 2] {
         inputs: Vec::new(),
         outputs: Vec::new(),
         on_fault: OnProgramFault::Hold,
+        state: StateOnChange::Kept,
     };
     let with = |program: &Program| {
         let mut config = parsed(OLD);
@@ -130,7 +132,7 @@ fn programs(host: ProgramHost, change: impl Fn(&mut Program)) -> [Config; 2] {
 }
 
 #[test]
-fn only_a_process_may_be_another_version_of_a_program() {
+fn a_program_of_any_kind_may_be_another_version_and_none_may_be_of_another_kind() {
     let process = |words: &[&str]| ProgramHost::Process {
         command: Vec::new(),
         arguments: words.iter().map(|&word| word.to_owned()).collect(),
@@ -151,7 +153,11 @@ fn only_a_process_may_be_another_version_of_a_program() {
         problems[0].field.clone()
     };
     for host in [ProgramHost::Plc, ProgramHost::Wasm] {
-        assert_eq!(refused(host, &other_file), "application[1].file");
+        let [old, new] = programs(host, other_file);
+        assert_eq!(
+            Change::between(&old, &new, "new.toml").unwrap().tuned.len(),
+            1
+        );
     }
     let becomes = |host: ProgramHost| move |program: &mut Program| program.host = host.clone();
     let of_another_kind = refused(ProgramHost::Plc, &becomes(process(&[])));

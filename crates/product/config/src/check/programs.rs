@@ -37,6 +37,7 @@ pub(crate) fn check(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Pro
     let inputs = inputs(reader, entry);
     let outputs = outputs(reader, entry);
     let on_fault = on_fault(reader, entry);
+    let state = fields.state?.unwrap_or_default();
     let (file, sha256) = file?;
     Some(Program {
         host,
@@ -47,6 +48,7 @@ pub(crate) fn check(reader: &mut Reader, entry: &ApplicationEntry) -> Option<Pro
         inputs: inputs?,
         outputs: outputs?,
         on_fault: on_fault?,
+        state,
     })
 }
 

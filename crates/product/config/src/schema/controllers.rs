@@ -5,7 +5,7 @@ use bumpless_base::Duration;
 use super::addresses::{DeviceAddress, DeviceAt, ServerName};
 use super::numbers::{Bytes, Millis, Positive, Real, RealPair, Whole};
 use super::section;
-use crate::model::{AfterHotRestart, Commit, Distribution, ENVELOPE_MAX, OnFailure};
+use crate::model::{AfterHotRestart, Commit, Distribution, ENVELOPE_MAX, OnFailure, StateOnChange};
 use crate::shape::{Choice, Flag, Mention, Name, Names, Text, Texts};
 
 const FILE: Text = Text {
@@ -79,6 +79,11 @@ const KIND_WORDS: Choice<KindWord> = Choice(&[
 ]);
 const FAULT_WORDS: Choice<FaultWord> =
     Choice(&[("hold", FaultWord::Hold), ("safe", FaultWord::Safe)]);
+const STATE_WORDS: Choice<StateOnChange> = Choice(&[
+    ("kept", StateOnChange::Kept),
+    ("partly", StateOnChange::Partly),
+    ("fresh", StateOnChange::Fresh),
+]);
 const COMMIT_WORDS: Choice<Commit> = Choice(&[
     ("before_output", Commit::BeforeOutput),
     ("async", Commit::Async),
@@ -219,6 +224,13 @@ section! {
         /// Cost: none.
         /// Hazard: with `hold` a valve stays as it was however long.
         on_program_fault: FaultWord = "on_program_fault", "none", FAULT_WORDS, computed("hold");
+        /// wasm, process, plc: what this version of the program does with the state of the one that runs when it takes that one's
+        /// place (`bumpless apply`): `kept`, it goes on with it, and the change is refused where a variable of a PLC program has
+        /// another type; `partly`, such a variable begins with its initial value; `fresh`, all begins anew but what both
+        /// retain. `bumpless program compare OLD NEW` tells what becomes of which variable.
+        /// Cost: none.
+        /// Hazard: with `fresh` the outputs move to what the initial state gives, with each version until the line is removed.
+        state: StateOnChange = "state", "none", STATE_WORDS, computed("kept");
         /// Synthetic: bytes of state; 0 is allowed.
         /// Cost: as many bytes on the networks in each period.
         /// Hazard: none.

@@ -2,8 +2,9 @@
 
 use super::machine::CycleMachine;
 use super::{CycleReport, ExecutorSettings, OutputGate, Replication};
+use crate::state::Envelope;
 use crate::{Application, LoadError};
-use bumpless_base::Counters;
+use bumpless_base::{Counters, Instant};
 
 impl<R, G, O> CycleMachine<R, G, O>
 where
@@ -15,6 +16,26 @@ where
     /// otherwise do not, since a successor that has nothing of it would begin anew after that output.
     pub fn comes_late(&mut self) {
         self.newcomer = true;
+    }
+
+    /// Puts the newest state that is here into `into`, without what executors add: the application's own, or one of the
+    /// partner's that has come further; nothing, if there is none.
+    pub fn newest_state(&mut self, into: &mut Vec<u8>) {
+        let own = self.progress();
+        into.clear();
+        self.replication()
+            .read_latest(Instant::ZERO, &mut |state, _| {
+                if let Ok(envelope) = Envelope::parse(state)
+                    && Some(envelope.progress) > own
+                {
+                    into.extend_from_slice(envelope.application);
+                }
+            });
+        if into.is_empty() && own.is_some() {
+            into.resize(self.application.state_size_max(), 0);
+            let len = self.save_whole(into);
+            into.truncate(len);
+        }
     }
 
     /// Goes on with `settings`, and with `application`, which takes over the state of the one before;

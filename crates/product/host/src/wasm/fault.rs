@@ -301,6 +301,8 @@ pub enum Cause {
         /// The limit.
         limit: usize,
     },
+    /// It says by this number that it makes nothing of the state of the version before.
+    NotConverted(i32),
     /// An earlier cycle failed, and neither was a state loaded since nor was it reset.
     Torn,
 }
@@ -313,7 +315,7 @@ impl Cause {
                 ProgramFaultKind::Memory
             }
             Self::Trap(_) => ProgramFaultKind::Trap,
-            Self::Misuse(_) => ProgramFaultKind::WrongAnswer,
+            Self::Misuse(_) | Self::NotConverted(_) => ProgramFaultKind::WrongAnswer,
             Self::Time(unanswered) => unanswered.kind(),
             Self::Steps { .. } => ProgramFaultKind::Overrun,
             Self::Torn => ProgramFaultKind::NotRunning,
@@ -387,6 +389,16 @@ pub enum Misuse {
         /// Number of bytes.
         length: u64,
     },
+    /// It asked for the state of the version before where there is none.
+    NoOld {
+        /// The import that was called.
+        import: &'static str,
+    },
+    /// It asked for a value that the version before does not export.
+    NoName {
+        /// The import that was called.
+        import: &'static str,
+    },
 }
 
 impl fmt::Display for Cause {
@@ -409,6 +421,9 @@ impl fmt::Display for Cause {
                 f,
                 "its state has {bytes} bytes, and {limit} are allowed; raise state_max, or let it change less of its memory"
             ),
+            Self::NotConverted(number) => {
+                write!(f, "its bumpless_convert returned {number} instead of 0")
+            }
             Self::Torn => f.write_str(
                 "an earlier cycle failed; it goes on only from a state that is loaded, or from the beginning",
             ),
@@ -456,6 +471,14 @@ impl fmt::Display for Misuse {
                 f,
                 "it called {import} with {length} bytes at {address}, which are not all in its first memory; correct the \
                  address or the count"
+            ),
+            Self::NoOld { import } => write!(
+                f,
+                "it called {import}, and there is no state of a version before but in bumpless_convert; call it there only"
+            ),
+            Self::NoName { import } => write!(
+                f,
+                "it called {import} with a name under which the version before exports no global; ask old_has first"
             ),
         }
     }

@@ -60,6 +60,11 @@ impl Instance {
         })
     }
 
+    /// A global that the module changes or exports, by number.
+    pub(super) fn global(&self, index: u32) -> Option<Global> {
+        self.instance.get_global(&self.store, &name::global(index))
+    }
+
     /// A function of the host's choice that takes and gives nothing.
     pub(super) fn procedure(&self, name: &str) -> Option<TypedFunc<(), ()>> {
         self.instance.get_typed_func(&self.store, name).ok()

@@ -11,7 +11,7 @@ use super::fault::Misuse;
 pub(super) const MODULE: &str = "bumpless";
 
 /// Name and type of each import, in words.
-pub(super) const IMPORTS: [(&str, &str); 8] = [
+pub(super) const IMPORTS: [(&str, &str); 11] = [
     ("input", "(i32) -> (f64)"),
     ("output", "(i32, f64) -> ()"),
     ("last_output", "(i32) -> (f64)"),
@@ -20,6 +20,9 @@ pub(super) const IMPORTS: [(&str, &str); 8] = [
     ("cycle_number", "() -> (i64)"),
     ("period_ns", "() -> (i64)"),
     ("log", "(i32, i32) -> ()"),
+    ("old_has", "(i32, i32) -> (i32)"),
+    ("old_global", "(i32, i32) -> (i64)"),
+    ("old_memory", "(i32, i32, i32) -> ()"),
 ];
 
 /// Bytes of a message that are kept.
@@ -36,7 +39,17 @@ pub(super) struct Io {
     pub(super) bounds: Bounds,
     /// The first memory, once there is one.
     pub(super) memory: Option<Memory>,
+    /// The state of the version before, while it is converted.
+    pub(super) old: Option<Shown>,
     message: Message,
+}
+
+/// What a version shows of its state to the next one.
+pub(super) struct Shown {
+    /// The globals that it exports: name, and the bits of the value.
+    pub(super) globals: Vec<(String, u64)>,
+    /// Its first memory.
+    pub(super) memory: Vec<u8>,
 }
 
 impl Io {
@@ -48,6 +61,7 @@ impl Io {
             period: Duration::ZERO,
             bounds: Bounds::new(memory_limit),
             memory: None,
+            old: None,
             message: Message::default(),
         }
     }
@@ -181,7 +195,10 @@ pub(super) fn linker(engine: &Engine) -> Result<Linker<Io>, Error> {
         .func_wrap(MODULE, "period_ns", |caller: Caller<'_, Io>| {
             caller.data().period.as_nanos()
         })?
-        .func_wrap(MODULE, "log", log)?;
+        .func_wrap(MODULE, "log", log)?
+        .func_wrap(MODULE, "old_has", old_has)?
+        .func_wrap(MODULE, "old_global", old_global)?
+        .func_wrap(MODULE, "old_memory", old_memory)?;
     Ok(linker)
 }
 
@@ -256,6 +273,56 @@ fn log(mut caller: Caller<'_, Io>, address: u32, length: u32) -> Result<(), Erro
     let kept = memory.len().min(MESSAGE);
     io.message.bytes[..kept].copy_from_slice(&memory[..kept]);
     io.message.length = kept;
+    Ok(())
+}
+
+/// The value that the version before exports under a name in the first memory; `None`: it exports none.
+fn shown(
+    caller: &mut Caller<'_, Io>,
+    import: &'static str,
+    address: u32,
+    length: u32,
+) -> Result<Option<u64>, Error> {
+    let (name, io) = range(caller, import, address, length.into())?;
+    let old = io
+        .old
+        .as_ref()
+        .ok_or_else(|| Error::host(Misuse::NoOld { import }))?;
+    let found = old.globals.iter().find(|(of, _)| of.as_bytes() == &*name);
+    Ok(found.map(|(_, bits)| *bits))
+}
+
+fn old_has(mut caller: Caller<'_, Io>, address: u32, length: u32) -> Result<u32, Error> {
+    Ok(shown(&mut caller, "old_has", address, length)?
+        .is_some()
+        .into())
+}
+
+fn old_global(mut caller: Caller<'_, Io>, address: u32, length: u32) -> Result<u64, Error> {
+    let import = "old_global";
+    let found = shown(&mut caller, import, address, length)?;
+    found.ok_or_else(|| Error::host(Misuse::NoName { import }))
+}
+
+fn old_memory(mut caller: Caller<'_, Io>, from: u32, into: u32, count: u32) -> Result<(), Error> {
+    let import = "old_memory";
+    let (memory, io) = range(&mut caller, import, into, count.into())?;
+    let old = io
+        .old
+        .as_ref()
+        .ok_or_else(|| Error::host(Misuse::NoOld { import }))?;
+    let range = old
+        .memory
+        .get(from as usize..)
+        .and_then(|rest| rest.get(..count as usize));
+    let range = range.ok_or_else(|| {
+        Error::host(Misuse::Address {
+            import,
+            address: from,
+            length: count.into(),
+        })
+    })?;
+    memory.copy_from_slice(range);
     Ok(())
 }
 

@@ -18,6 +18,8 @@ const ELEMENT: usize = 4;
 
 /// Bytes of the module's identity in a state.
 const IDENTITY: usize = 8;
+/// Where in a state the module's identity stands.
+pub(super) const IDENTITY_AT: usize = 8;
 
 /// Bytes of the state of `instance`, whose memories have `blocks`.
 pub(super) fn size(instance: &Instance, blocks: &[Blocks]) -> usize {
@@ -97,7 +99,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn to_bits(value: &Val, functions: &Functions) -> u64 {
+pub(super) fn to_bits(value: &Val, functions: &Functions) -> u64 {
     match value {
         Val::I32(value) => u64::from(*value as u32),
         Val::I64(value) => *value as u64,

@@ -218,6 +218,7 @@ fn problems(parts: &Parts) -> Vec<Problem> {
         ("_initialize", "() -> ()", false),
         ("bumpless_inputs", "() -> (i32)", false),
         ("bumpless_outputs", "() -> (i32)", false),
+        ("bumpless_convert", "() -> (i32)", false),
     ] {
         let there = parts.exports.iter().any(|export| export.name == name);
         match parts.exported_function(name) {

@@ -16,6 +16,7 @@ pub(super) mod name {
     pub(in crate::wasm) const INITIALIZE: &str = "initialize";
     pub(in crate::wasm) const INPUTS: &str = "inputs";
     pub(in crate::wasm) const OUTPUTS: &str = "outputs";
+    pub(in crate::wasm) const CONVERT: &str = "convert";
 
     pub(in crate::wasm) fn memory(index: u32) -> String {
         format!("m{index}")
@@ -82,6 +83,7 @@ fn export_section(parts: &Parts) -> Vec<u8> {
         ("_initialize", name::INITIALIZE),
         ("bumpless_inputs", name::INPUTS),
         ("bumpless_outputs", name::OUTPUTS),
+        ("bumpless_convert", name::CONVERT),
     ] {
         if let Some((index, _)) = parts.exported_function(of_module) {
             exports.add(of_host, kind::FUNCTION, index);
@@ -93,7 +95,7 @@ fn export_section(parts: &Parts) -> Vec<u8> {
     for index in 0..parts.memories.len() as u32 {
         exports.add(&name::memory(index), kind::MEMORY, index);
     }
-    for (index, _) in parts.mutable_globals() {
+    for index in shown_globals(parts) {
         exports.add(&name::global(index), kind::GLOBAL, index);
     }
     for &index in &parts.changed_tables {
@@ -103,6 +105,17 @@ fn export_section(parts: &Parts) -> Vec<u8> {
         exports.add(&name::function(index), kind::FUNCTION, index);
     }
     exports.section()
+}
+
+/// Globals that are exported by number: those that change, and those whose values the next version may ask for.
+fn shown_globals(parts: &Parts) -> Vec<u32> {
+    let exported = parts.exports.iter().filter_map(|export| export.global);
+    let mut shown: Vec<u32> = exported
+        .chain(parts.mutable_globals().map(|(index, _)| index))
+        .collect();
+    shown.sort_unstable();
+    shown.dedup();
+    shown
 }
 
 /// Functions that are exported by number: all if the state holds references to functions, else those that the module

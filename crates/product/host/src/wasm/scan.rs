@@ -59,6 +59,8 @@ pub(super) struct Export {
     pub(super) name: String,
     /// The function, if it is one.
     pub(super) function: Option<u32>,
+    /// The global, if it is one.
+    pub(super) global: Option<u32>,
 }
 
 /// Pages of 64 KiB.
@@ -177,9 +179,11 @@ impl Parts {
                 for export in exports {
                     let export = export?;
                     let function = (export.kind == ExternalKind::Func).then_some(export.index);
+                    let global = (export.kind == ExternalKind::Global).then_some(export.index);
                     self.exports.push(Export {
                         name: export.name.to_owned(),
                         function,
+                        global,
                     });
                 }
             }

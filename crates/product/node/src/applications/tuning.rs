@@ -12,6 +12,7 @@ use bumpless_controller::{
 use crate::executor::{ChannelReplication, Threads};
 use crate::field_identity::FieldIdentity;
 use crate::program::{build_at, executor_settings, open_field};
+use crate::succession::{self, Version};
 
 /// Other settings for an application that runs.
 pub struct Tuning {
@@ -27,29 +28,43 @@ pub struct Tuning {
 }
 
 impl Tuning {
-    /// With what `settings` describe, on `node`, which is `own` to field devices; `priority` is the data plane's.
+    /// With what `settings` describe, on `node`, which is `own` to field devices; `priority` is the data plane's. It takes the place of
+    /// `before`.
     ///
     /// # Errors
-    /// What the system says of its field I/O.
+    /// What the system says of its field I/O, or why its program does not take the place of the one before.
     pub fn new(
-        settings: &config::Application,
+        (settings, before): (&config::Application, &Version),
         (node, own): (NodeId, &FieldIdentity),
         priority: Option<u8>,
     ) -> io::Result<Self> {
         Ok(Self {
             settings: executor_settings(settings, node),
-            application: build_at(settings, priority)?,
+            application: match before.is_another(settings) {
+                true => {
+                    succession::build(settings, before, priority, None).map_err(io::Error::other)?
+                }
+                false => build_at(settings, priority)?,
+            },
             field: open_field(settings, own)?,
             hot_restart: settings.hot_restart,
             persist: settings.persist,
             result: Ok(()),
         })
     }
+
+    /// What goes on with `settings`, from which this was made, to its own successors.
+    pub fn version(&self, settings: &config::Application) -> Version {
+        Version::of(settings, self.application.as_ref())
+    }
 }
 
 /// Where an application's thread finds other settings, and leaves what it had.
 #[derive(Default)]
 pub struct TuningSlots {
+    /// Room for a copy of the newest state, and the copy.
+    room: AtomicBox<Vec<u8>>,
+    copied: AtomicBox<Vec<u8>>,
     asked: AtomicBox<Tuning>,
     done: AtomicBox<Tuning>,
 }
@@ -61,6 +76,18 @@ impl TuningSlots {
         self.asked.swap(Some(Box::new(tuning)));
     }
 
+    /// Asks the thread for a copy of the newest state, which has at most `size_max` bytes.
+    pub fn ask_for_state(&self, size_max: usize) {
+        self.copied.swap(None);
+        let room = Vec::with_capacity(size_max);
+        self.room.swap(Some(Box::new(room)));
+    }
+
+    /// The copy; `None`: not yet.
+    pub fn state(&self) -> Option<Vec<u8>> {
+        self.copied.swap(None).map(|state| *state)
+    }
+
     /// Between two cycles: has `executor` go on with what was asked for, if anything.
     pub(super) fn follow<G, C, O>(
         &self,
@@ -70,6 +97,10 @@ impl TuningSlots {
         C: Clock,
         O: FnMut(&CycleReport, &Counters),
     {
+        if let Some(mut room) = self.room.swap(None) {
+            executor.newest_state(&mut room);
+            self.copied.swap(Some(room));
+        }
         if let Some(tuning) = self.asked.swap(None) {
             self.done.swap(Some(tune(executor, tuning)));
         }

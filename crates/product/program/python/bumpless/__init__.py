@@ -29,7 +29,7 @@ __all__ = ["Cycle", "numpy_view", "run"]
 
 PROTOCOL = 1
 _HEADER_SIZE, _STATE_ALIGNMENT, _MESSAGE_MAX = 4096, 65536, 320
-_EXECUTE, _END = 2, 3
+_EXECUTE, _END, _CONVERT = 2, 3, 4
 _DONE, _FAILED, _OTHER_VERSION, _MISFIT = 0, 1, 2, 3
 _CANNOT_BEGIN = 64
 
@@ -56,7 +56,10 @@ class _Header(ctypes.Structure):
         ("cycle", ctypes.c_uint64),
         ("period", ctypes.c_uint64),
         ("track", ctypes.c_uint32),
-        ("unused_host", ctypes.c_uint32 * 9),
+        ("unused_host", ctypes.c_uint32),
+        ("old_version", ctypes.c_uint64),
+        ("old_len", ctypes.c_uint64),
+        ("unused_host_end", ctypes.c_uint32 * 4),
         ("answer", ctypes.c_uint32),
         ("result", ctypes.c_uint32),
         ("state_len", ctypes.c_uint64),
@@ -67,7 +70,8 @@ class _Header(ctypes.Structure):
         ("tracked", ctypes.c_uint64),
         ("message_len", ctypes.c_uint32),
         ("changes", ctypes.c_uint32),
-        ("unused_program", ctypes.c_uint32 * 2),
+        ("converts", ctypes.c_uint32),
+        ("unused_program", ctypes.c_uint32),
         ("message", ctypes.c_char * _MESSAGE_MAX),
     ]
 
@@ -196,7 +200,7 @@ def numpy_view(values):
     return numpy.frombuffer(values, dtype=numpy.uint8)
 
 
-def run(step, *, inputs, outputs, state, start=None, state_version=0, period_ns=0):
+def run(step, *, inputs, outputs, state, start=None, convert=None, state_version=0, period_ns=0):
     """Serves the host that started this process until that ends it; then leaves with the right exit status.
 
     step(cycle, inputs, outputs, state) runs one cycle: it fills `outputs`, which hold those of the cycle before, or
@@ -207,20 +211,25 @@ def run(step, *, inputs, outputs, state, start=None, state_version=0, period_ns=
     pointers, or the number of bytes; the step then gets a writable memoryview. `state_version` is to be changed
     whenever the layout of the state changes: scripts with the same one take over each other's states; 0: only the same
     file does. `period_ns`: the only period with which it can run, 0 if any.
+
+    convert(version, old, state) makes the state, which is an initial one, from `old`, the bytes of a state of another
+    version of this program, whose `state_version` is `version`. It has as long as a cycle may take. An exception says
+    that nothing can be made of it: then the other version goes on.
     """
     try:
         host = _Host()
     except _CannotBegin as why:
         print(f"bumpless: {why}", file=sys.stderr)
         sys.exit(_CANNOT_BEGIN)
-    sys.exit(_serve(host, step, inputs, outputs, state, start, (state_version, period_ns)))
+    sys.exit(_serve(host, step, inputs, outputs, state, (start, convert), (state_version, period_ns)))
 
 
-def _serve(host, step, inputs, outputs, state, start, told):
-    header = host.header
+def _serve(host, step, inputs, outputs, state, others, told):
+    header, (start, convert) = host.header, others
     size = state if isinstance(state, int) else ctypes.sizeof(state)
     header.state_len, header.program_inputs, header.program_outputs = size, inputs, outputs
     header.state_version, header.program_period = told
+    header.converts = convert is not None
     if size > header.state_max:
         return _refuse(host, f"its state has {size} bytes, and the configuration allows {header.state_max}")
     if (inputs, outputs) != (header.inputs, header.outputs):
@@ -240,6 +249,9 @@ def _serve(host, step, inputs, outputs, state, start, told):
             return _refuse(host, _told(error))
     host.answer(_DONE)
     while (command := host.next_command()) != _END:
+        if command == _CONVERT and convert is not None:
+            host.answer(_converted(host, held, size, others))
+            continue
         if command != _EXECUTE:
             host.say(f"the host's command {command} is unknown")
             host.answer(_FAILED)
@@ -259,6 +271,22 @@ def _serve(host, step, inputs, outputs, state, start, told):
             host.answer(_DONE)
     host.answer(_DONE)
     return 0
+
+
+def _converted(host, held, size, others):
+    """Makes the state from one of another version, which stands in its place."""
+    header, (start, convert) = host.header, others
+    host.header.message_len = 0
+    old = bytes(host.memory[header.state_at : header.state_at + min(header.old_len, header.state_max)])
+    host.memory[header.state_at : header.state_at + size] = bytes(size)
+    try:
+        if start is not None:
+            start(held)
+        convert(header.old_version, old, held)
+    except Exception as error:
+        host.say(_told(error))
+        return _FAILED
+    return _DONE
 
 
 def _refuse(host, why):

@@ -25,8 +25,11 @@ SECTIONS {
 ";
 
 /// For all that is compiled: addresses are fixed, and arithmetic is the same everywhere.
-const ALWAYS: [&str; 5] = [
+const ALWAYS: [&str; 7] = [
     "-O2",
+    // What variables there are, and where (H-33). It changes nothing of the code.
+    "-g",
+    "-gdwarf-4",
     "-fno-pic",
     "-fno-pie",
     "-fno-common",
@@ -61,6 +64,7 @@ impl<'a> Tools<'a> {
             ),
             (Path::new("nm"), "binutils", "which a compiler needs"),
             (Path::new("readelf"), "binutils", "which a compiler needs"),
+            (Path::new("objcopy"), "binutils", "which a compiler needs"),
         ]
         .into_iter()
         .filter(|(tool, ..)| !is_there(tool))
@@ -185,7 +189,8 @@ impl<'a> Tools<'a> {
         for self_contained in [true, false] {
             let mut command = Command::new(&self.options.compiler);
             command.args(self_contained.then_some("-static"));
-            command.arg("-no-pie");
+            // A build-id would hash what a debugger uses, and so the folder.
+            command.args(["-no-pie", "-Wl,--build-id=none"]);
             command.arg(format!(
                 "-Wl,--section-start=.bumpless_state={STATE_ADDRESS:#x}"
             ));
@@ -207,6 +212,27 @@ impl<'a> Tools<'a> {
             }
         }
         unreachable!("the second attempt returns")
+    }
+
+    /// Adds the table of variables, and takes away what a debugger would use: it names folders of this computer.
+    pub fn add_table(&self, executable: &Path, table: &[u8]) -> Result<(), BuildFault> {
+        let file = self.place.join("variables");
+        fs::write(&file, table).map_err(|error| {
+            BuildFault::one(format!("{} cannot be written: {error}", file.display()))
+        })?;
+        let mut command = Command::new("objcopy");
+        let section = ".bumpless_variables";
+        command.arg("--strip-debug");
+        command.arg(format!("--add-section={section}={}", file.display()));
+        command.arg(format!("--set-section-flags={section}=noload,readonly"));
+        let output = self.run(command.arg(executable))?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(BuildFault::one(format!(
+            "objcopy cannot add the table of variables: {}",
+            String::from_utf8_lossy(&output.stderr).trim_end()
+        )))
     }
 
     /// What `nm` or `readelf` says of a file.

@@ -276,7 +276,10 @@ where
         }
         self.may_run();
         self.record = ProgramRecord::default();
-        if matches!(self.tenure, Tenure::Failed(FailCause::Program(_))) {
+        // Also where the one before did not take the state that came: this one may.
+        let failed =
+            |cause: &FailCause| matches!(cause, FailCause::Program(_) | FailCause::State(_));
+        if matches!(&self.tenure, Tenure::Failed(cause) if failed(cause)) {
             self.tenure = Tenure::Standby;
         }
     }

@@ -136,3 +136,54 @@ fn a_tuned_backup_goes_on_from_the_state_that_it_received() {
     world.run_until(at(60), &mut executor);
     assert_eq!(written(&world), [(at(24), 42, 42.0), (at(44), 43, 43.0)]);
 }
+
+/// the partner has made the change already, and has died since.
+#[test]
+fn a_state_that_a_version_does_not_take_is_gone_on_from_by_the_next_one() {
+    let world = World::new();
+    {
+        let mut state = world.lock();
+        state.role = Role::Backup;
+        state.received = Some(published(1, 41, 41.0));
+    }
+    let mut executor = world.executor(settings(), |_, _| {});
+    let before = (Box::new(Refusing), Box::new(world.clone()));
+    assert!(executor.tune(settings(), before.0, before.1).is_ok());
+    world.schedule(at(24), |state| {
+        state.role = Role::Primary;
+        state.permit = Some(Permit {
+            epoch: Epoch(2),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    world.run_until(at(50), &mut executor);
+    assert_eq!(written(&world), [], "it writes nothing");
+    let next = (Box::new(accumulator(&world)), Box::new(world.clone()));
+    assert!(executor.tune(settings(), next.0, next.1).is_ok());
+    world.run_until(at(70), &mut executor);
+    let cycles: Vec<_> = written(&world)
+        .iter()
+        .map(|(_, cycle, sum)| (*cycle, *sum))
+        .collect();
+    assert_eq!(cycles[..2], [(42, 42.0), (43, 43.0)]);
+}
+
+/// what the next version is tried with.
+#[test]
+fn the_newest_state_is_the_own_one_or_one_of_the_partners_that_has_come_further() {
+    let world = World::new();
+    let mut executor = world.executor(settings(), |_, _| {});
+    let mut state = Vec::with_capacity(64);
+    executor.newest_state(&mut state);
+    assert!(state.is_empty(), "there is none");
+    world.run_until(at(30), &mut executor);
+    executor.newest_state(&mut state);
+    let of = |sum: f64| published(1, 1, sum)[published(1, 1, sum).len() - 8..].to_vec();
+    assert_eq!(state, of(3.0));
+    world.lock().received = Some(published(1, 2, 41.0));
+    executor.newest_state(&mut state);
+    assert_eq!(state, of(3.0), "that is older");
+    world.lock().received = Some(published(1, 90, 41.0));
+    executor.newest_state(&mut state);
+    assert_eq!(state, of(41.0));
+}

@@ -1,0 +1,116 @@
+//! The state of another version of a module, made into one of this by the module itself (G-31).
+
+use bumpless_base::Duration;
+use bumpless_controller::successor::{Before, Conversion};
+use bumpless_controller::{Application, LoadError};
+
+use super::interface::Shown;
+use super::layout::to_bits;
+use super::rewrite::name;
+use super::run::{Budget, run};
+use super::{Cause, WASM_OWNER_AT, Wasm};
+
+/// By `bumpless_convert` of the next version, which the version before shows its state.
+pub struct ByModule {
+    before: Before,
+    old: Wasm,
+}
+
+impl ByModule {
+    /// From states of `old`.
+    pub fn new(old: Wasm) -> Self {
+        let owner = old.state_owner().unwrap_or_default().to_be_bytes();
+        Self {
+            before: Before {
+                at: WASM_OWNER_AT,
+                owner,
+            },
+            old,
+        }
+    }
+}
+
+impl Conversion<Wasm> for ByModule {
+    fn is_before(&self, state: &[u8]) -> bool {
+        self.before.has_saved(state)
+    }
+
+    fn convert(&mut self, state: &[u8], application: &mut Wasm) -> Result<(), LoadError> {
+        self.old.load(state)?;
+        let shown = self.old.shown();
+        let converted = application.convert(shown);
+        converted.map_err(|cause| LoadError::Conversion {
+            reason: reason(&cause),
+        })
+    }
+}
+
+fn reason(cause: &Cause) -> &'static str {
+    match cause {
+        Cause::Trap(_) => "its bumpless_convert stopped by itself, as a panic does",
+        Cause::Misuse(_) => {
+            "its bumpless_convert used an index, an address or a name that is not there (old_has tells which names are)"
+        }
+        Cause::Time(_) | Cause::Steps { .. } => {
+            "its bumpless_convert was not ready within execute_limit_ms, and was stopped"
+        }
+        Cause::Memory { .. } | Cause::State { .. } => {
+            "its bumpless_convert makes a state that is larger than allowed (state_max)"
+        }
+        Cause::NotConverted(_) => "its bumpless_convert says so by a number other than 0",
+        Cause::Torn => "it has failed before",
+    }
+}
+
+impl Wasm {
+    /// Whether it makes something of states of other versions.
+    pub fn converts(&self) -> bool {
+        self.module.exports("bumpless_convert")
+    }
+
+    /// What it shows of its state to the next version.
+    fn shown(&self) -> Shown {
+        let instance = &self.instance;
+        let exported = self.module.parts().exports.iter();
+        let globals = exported.filter_map(|export| {
+            let value = instance.global(export.global?)?.get(&instance.store);
+            Some((export.name.clone(), to_bits(&value, &instance.functions)))
+        });
+        let memory = instance.memories.first();
+        Shown {
+            globals: globals.collect(),
+            memory: memory.map_or_else(Vec::new, |memory| memory.data(&instance.store).to_vec()),
+        }
+    }
+
+    /// Goes on from its initial state with what it makes of `old`, within the limits of a cycle. A state that it fails at is torn.
+    fn convert(&mut self, old: Shown) -> Result<(), Cause> {
+        self.reset();
+        let converted = self.convert_within_limits(old);
+        self.instance.store.data_mut().old = None;
+        self.torn |= converted.is_err();
+        converted
+    }
+
+    fn convert_within_limits(&mut self, old: Shown) -> Result<(), Cause> {
+        let Some(function) = self.instance.number(name::CONVERT) else {
+            return Err(Cause::NotConverted(-1));
+        };
+        let store = &mut self.instance.store;
+        let io = store.data_mut();
+        io.inputs.fill(0.0);
+        io.outputs.fill(0.0);
+        (io.cycle, io.period) = (0, Duration::ZERO);
+        io.old = Some(old);
+        let budget = Budget {
+            steps: self.limits.steps(),
+            memory: self.limits.memory,
+            time: self.time.as_deref().map(|time| (self.limits.execute, time)),
+        };
+        let (said, _) = run(store, function, &budget)?;
+        if said != 0 {
+            return Err(Cause::NotConverted(said));
+        }
+        self.look()
+    }
+}

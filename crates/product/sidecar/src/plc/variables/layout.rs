@@ -1,0 +1,284 @@
+//! From types and addresses to variables with one value each.
+
+use super::StateVariable;
+use super::dies::{Die, Dies};
+use crate::plc::tools::STATE_ADDRESS;
+
+/// What the type of an address begins with.
+pub(super) const ADDRESS: &str = "address";
+
+/// Types deeper in one another than this are no program's.
+const DEPTH: usize = 40;
+/// Most rows that are made of one program.
+const MOST: usize = 200_000;
+
+/// Structures that are one value: what is in them means nothing by itself.
+const VALUES: [&str; 10] = [
+    "TIME", "DATE", "TOD", "DT", "TIMESPEC", "STRING", "WSTRING", "LTIME", "LDATE", "LTOD",
+];
+
+/// All variables that lie in the state of `state_len` bytes.
+pub(super) fn variables(dies: &Dies, state_len: u64) -> Vec<StateVariable> {
+    let mut flat = Flat {
+        dies,
+        found: Vec::new(),
+    };
+    let end = STATE_ADDRESS + state_len;
+    for die in dies.values().filter(|die| die.tag == "variable") {
+        let Some(address) = die.address.filter(|at| (STATE_ADDRESS..end).contains(at)) else {
+            continue;
+        };
+        let (Some(name), Some(of)) = (flat.name(die), flat.type_of(die)) else {
+            continue;
+        };
+        let name = match flat.function(die) {
+            Some(function) => format!("{function}.{name}"),
+            None => name.to_owned(),
+        };
+        flat.put(name, of, address - STATE_ADDRESS, 0);
+    }
+    let inside = |it: &StateVariable| u64::from(it.offset) + u64::from(it.len) <= state_len;
+    flat.found.retain(inside);
+    flat.found
+}
+
+struct Flat<'a> {
+    dies: &'a Dies,
+    found: Vec<StateVariable>,
+}
+
+impl<'a> Flat<'a> {
+    fn origin(&self, die: &Die) -> Option<&'a Die> {
+        self.dies.get(&die.origin?)
+    }
+
+    fn name(&self, die: &'a Die) -> Option<&'a str> {
+        let own = die.name.as_deref();
+        own.or_else(|| self.origin(die)?.name.as_deref())
+    }
+
+    fn type_of(&self, die: &Die) -> Option<u64> {
+        die.of.or_else(|| self.origin(die)?.of)
+    }
+
+    /// The function in which a variable is.
+    fn function(&self, die: &'a Die) -> Option<&'a str> {
+        let mut above = die.parent;
+        while let Some(die) = above.and_then(|at| self.dies.get(&at)) {
+            if die.tag == "subprogram" || die.tag == "inlined_subroutine" {
+                return self.name(die);
+            }
+            above = die.parent;
+        }
+        None
+    }
+
+    fn row(&mut self, name: String, of: String, offset: u64, len: u64) {
+        let (Ok(offset), Ok(len)) = (offset.try_into(), len.try_into()) else {
+            return;
+        };
+        if self.found.len() < MOST {
+            self.found.push(StateVariable {
+                name,
+                of,
+                offset,
+                len,
+            });
+        }
+    }
+
+    /// Rows for the variable `name` of the type at `of`.
+    fn put(&mut self, name: String, of: u64, offset: u64, depth: usize) {
+        let (names, of) = self.resolved(of);
+        let Some(die) = self.dies.get(&of).filter(|_| depth < DEPTH) else {
+            return;
+        };
+        if let Some((of, len)) = self.value(die, &names) {
+            return self.row(name, of, offset, len);
+        }
+        let named = names.first().copied().or(die.name.as_deref());
+        match die.tag.as_str() {
+            // One that the program has a type for may be changed by it; the others are set at the beginning.
+            "pointer_type" if named.is_some_and(|it| it.contains("REF")) => {
+                self.row(
+                    name,
+                    format!("{ADDRESS} {}", named.unwrap_or_default()),
+                    offset,
+                    0,
+                );
+            }
+            "structure_type" => self.structure(&name, (die, named), offset, depth),
+            "array_type" => self.array(&name, (die, named), offset, depth),
+            _ => {}
+        }
+    }
+
+    /// Names of the type at `of`, the outermost first, and what it is under them.
+    fn resolved(&self, mut of: u64) -> (Vec<&'a str>, u64) {
+        let mut names = Vec::new();
+        for _ in 0..DEPTH {
+            let Some(die) = self.dies.get(&of) else { break };
+            match (die.tag.as_str(), die.of) {
+                ("typedef", Some(next)) => {
+                    names.extend(die.name.as_deref());
+                    of = next;
+                }
+                ("const_type" | "volatile_type" | "atomic_type", Some(next)) => of = next,
+                _ => break,
+            }
+        }
+        (names, of)
+    }
+
+    /// Type and length of what is one value.
+    fn value(&self, die: &Die, names: &[&str]) -> Option<(String, u64)> {
+        let named = names.first().map(|name| iec(name).to_owned());
+        let size = die.byte_size;
+        match die.tag.as_str() {
+            "base_type" => {
+                let plain = || format!("number of kind {}", die.encoding.unwrap_or_default());
+                Some((named.unwrap_or_else(plain), size?))
+            }
+            "enumeration_type" => {
+                let name = named.or_else(|| die.name.clone()).unwrap_or_default();
+                let values = die.children.iter().filter_map(|at| self.dies.get(at));
+                let values: Vec<String> = values
+                    .filter_map(|it| {
+                        Some(format!("{}={}", it.name.as_ref()?, it.constant.as_ref()?))
+                    })
+                    .collect();
+                Some((
+                    format!("{name} ({})", fingerprint(&values.join(","))),
+                    size?,
+                ))
+            }
+            "union_type" => Some((named.or_else(|| die.name.clone())?, size?)),
+            "structure_type" => {
+                let known = names.iter().map(|name| iec(name));
+                let known = known
+                    .filter(|name| VALUES.contains(name))
+                    .collect::<Vec<_>>();
+                let bits = self.members(die).any(|member| member.is_bits);
+                match (known.first(), bits) {
+                    (Some(name), _) => Some(((*name).to_owned(), size?)),
+                    (None, true) => Some((named.or_else(|| die.name.clone())?, size?)),
+                    (None, false) => None,
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn members(&self, die: &'a Die) -> impl Iterator<Item = &'a Die> {
+        let dies = self.dies;
+        let children = die.children.iter().filter_map(move |at| dies.get(at));
+        children.filter(|it| it.tag == "member")
+    }
+
+    fn structure(
+        &mut self,
+        name: &str,
+        (die, named): (&'a Die, Option<&str>),
+        offset: u64,
+        depth: usize,
+    ) {
+        let member = |wanted: &str| {
+            let mut members = self.members(die);
+            members.find(|it| it.name.as_deref() == Some(wanted))
+        };
+        // What MATIEC declares: a value with flags for its debugger.
+        if let (Some(value), Some(_)) = (member("value"), member("flags")) {
+            if let Some(of) = value.of {
+                let at = offset + value.member_at.unwrap_or_default();
+                self.put(name.to_owned(), of, at, depth + 1);
+            }
+            return;
+        }
+        let of = format!("structure {}", named.unwrap_or_default());
+        self.row(name.to_owned(), of, offset, 0);
+        for member in self.members(die).collect::<Vec<_>>() {
+            if let (Some(field), Some(of)) = (&member.name, member.of) {
+                let at = offset + member.member_at.unwrap_or_default();
+                self.put(format!("{name}.{field}"), of, at, depth + 1);
+            }
+        }
+    }
+
+    fn array(
+        &mut self,
+        name: &str,
+        (die, named): (&'a Die, Option<&str>),
+        offset: u64,
+        depth: usize,
+    ) {
+        let ranges = die.children.iter().filter_map(|at| self.dies.get(at));
+        let lengths: Option<Vec<u64>> = ranges
+            .filter(|it| it.tag == "subrange_type")
+            .map(|it| it.upper_bound?.checked_add(1))
+            .collect();
+        let (Some(lengths), Some(of)) = (lengths, die.of) else {
+            return;
+        };
+        let count = lengths
+            .iter()
+            .try_fold(1u64, |all, len| all.checked_mul(*len));
+        let Some(count) = count.filter(|&count| count > 0) else {
+            return;
+        };
+        let sizes: String = lengths.iter().map(|len| format!("[{len}]")).collect();
+        let (names, element) = self.resolved(of);
+        let Some(element) = self.dies.get(&element) else {
+            return;
+        };
+        if let Some((of, len)) = self.value(element, &names) {
+            return self.row(name.to_owned(), format!("{of}{sizes}"), offset, len * count);
+        }
+        let Some(size) = self.size(of, 0) else { return };
+        let of_elements = names.first().copied().or(named).unwrap_or_default();
+        self.row(
+            name.to_owned(),
+            format!("array {of_elements}{sizes}"),
+            offset,
+            0,
+        );
+        for index in 0..count.min(MOST as u64) {
+            self.put(
+                format!("{name}[{index}]"),
+                of,
+                offset + index * size,
+                depth + 1,
+            );
+        }
+    }
+
+    /// Bytes of the type at `of`.
+    fn size(&self, of: u64, depth: usize) -> Option<u64> {
+        let (_, of) = self.resolved(of);
+        let die = self.dies.get(&of).filter(|_| depth < DEPTH)?;
+        if die.byte_size.is_some() || die.tag != "array_type" {
+            return die.byte_size;
+        }
+        let ranges = die.children.iter().filter_map(|at| self.dies.get(at));
+        let ranges = ranges.filter(|it| it.tag == "subrange_type");
+        ranges
+            .map(|it| it.upper_bound?.checked_add(1))
+            .try_fold(self.size(die.of?, depth + 1)?, |all, len| {
+                all.checked_mul(len?)
+            })
+    }
+}
+
+/// MATIEC has two names for each type.
+fn iec(name: &str) -> &str {
+    match name.strip_prefix("IEC_").unwrap_or(name) {
+        "TIME_OF_DAY" => "TOD",
+        "DATE_AND_TIME" => "DT",
+        name => name,
+    }
+}
+
+/// FNV-1a, 32 bits.
+fn fingerprint(text: &str) -> String {
+    let step = |hash: u32, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    format!("{:08x}", text.bytes().fold(0x811c_9dc5, step))
+}
