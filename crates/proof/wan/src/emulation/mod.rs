@@ -13,7 +13,9 @@
 //! | `up` | that process started, and its answer |
 //! | `processes` | programs that run in a network |
 //! | `outage` | links and nodes that carry nothing |
-//! | `backup` | a second way from one host to others, with delays of its own |
+//! | `cables` | the cables of a second way |
+//! | `backup` | a second way from some hosts to others, with delays of its own |
+//! | `source` | from which address a host speaks |
 //! | `down` | the end of a network |
 //!
 //! Nothing of a network is in the namespace of the machine itself, and nothing has a name: the kernel removes all of it when
@@ -21,6 +23,7 @@
 
 mod backup;
 mod build;
+mod cables;
 mod delay;
 mod down;
 mod keeper;
@@ -31,10 +34,12 @@ mod outage;
 mod place;
 mod processes;
 mod routes;
+mod source;
 mod up;
 
 pub use backup::{Backup, Line, Lines};
 pub use build::Delays;
+pub use cables::Cables;
 pub use down::down;
 pub use keeper::keep;
 pub use namespace::enter;
@@ -42,4 +47,5 @@ pub use needs::lacking;
 pub use outage::{cut, ends_of, heal, outages};
 pub use place::{Place, PlaceError, Running};
 pub use processes::{Process, processes};
+pub use source::speak_from_link;
 pub use up::{Tie, UpError, answer, end_with_starter, order, up, up_tied};
