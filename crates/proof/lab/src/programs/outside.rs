@@ -107,10 +107,13 @@ impl Outside {
             command.arg(format!("{what}-{name}")).arg(&table);
             Process::spawn(command, &self.folder, &named)
         };
+        // Who is started is where this thread is: all within the network.
+        if let Some(centre) = centres.first() {
+            centre.enter().map_err(refused)?;
+        }
         let servers = start("serve", format!("serve-{name}")).map_err(refused)?;
         let mut callers = Vec::new();
         for centre in centres {
-            // Who is started is where this thread is.
             centre.enter().map_err(refused)?;
             let named = format!("call-{name}-{}", centre.name);
             let file = self.folder.join(format!("{named}.out"));

@@ -14,6 +14,8 @@ const TOP: f64 = 34.0;
 const TALL: f64 = 80.0;
 /// What is between two of them, for a name and an axis.
 const BETWEEN: f64 = 52.0;
+/// What is below the last one, for its axis.
+const AXIS: f64 = 20.0;
 const SECOND_MS: u64 = 1_000;
 
 /// A drawing.
@@ -60,7 +62,7 @@ fn figure(programs: &Programs, protocol: Protocol) -> Option<Figure> {
         );
     }
     Some(Figure {
-        svg: svg.finish(WIDTH, TOP + 2.0 * (TALL + BETWEEN), &title),
+        svg: svg.finish(WIDTH, TOP + 2.0 * TALL + BETWEEN + AXIS, &title),
         title,
     })
 }

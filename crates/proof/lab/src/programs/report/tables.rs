@@ -57,11 +57,11 @@ fn seen(programs: &Programs, outage: Outage) -> Table {
         true => String::new(),
         false => format!(" ({})", it.nodes.join(", ")),
     });
-    let caption = format!(
-        "For {} s {} dies{names}",
-        programs.settings.seconds,
-        outage.title()
-    );
+    let seconds_long = programs.settings.seconds;
+    let caption = match outage {
+        Outage::None => format!("Nothing dies: {seconds_long} s as they are"),
+        _ => format!("For {seconds_long} s {} dies{names}", outage.title()),
+    };
     let one = ["lost", "median", "99 %", "silence", "ended", "back"];
     let head: Vec<&str> = ["protocol", "centre", "substations", "sent"]
         .into_iter()
@@ -69,21 +69,24 @@ fn seen(programs: &Programs, outage: Outage) -> Table {
         .chain(one)
         .collect();
     let mut table = Table::new(caption, &head);
-    table.note = format!(
-        "Sent, lost: orders, questions and frames while it was dead, lost without an answer within {} s or, of frames, at all. Median, 99 %: round \
-         trips [ms], of frames one way. Silence: the longest for which one of the substations was not heard. Ended: connections. Back: from the end of \
-         the outage until each was heard.",
-        TIMEOUT_MS / 1000
-    );
+    // What columns are is said once, at the first of these tables.
+    if outage == Outage::None {
+        table.note = format!(
+            "Sent, lost: orders, questions and frames while it is dead, lost without an answer within {} s or, of frames, at all. Median, 99 %: round \
+             trips [ms], of frames one way. Silence: the longest for which one of the substations is not heard, until the next one dies. Ended: \
+             connections. Back: from the end of the outage until each is heard. Reached: those that have the outage on their way there or back.",
+            TIMEOUT_MS / 1000
+        );
+    }
     table.groups = vec![
         (String::new(), 4),
         ("without iPRP".to_owned(), 6),
         ("under iPRP".to_owned(), 6),
     ];
+    if programs.rows.iter().all(|row| row.outage != outage) {
+        return table;
+    }
     for protocol in Protocol::ALL {
-        if programs.rows.is_empty() {
-            break;
-        }
         let ran = programs.software.iter().find(|it| it.protocol == protocol);
         if ran.is_some_and(|it| it.program.is_none()) {
             let cells = [protocol.to_string(), "not run".to_owned()];
@@ -129,7 +132,11 @@ fn table_row(table: &mut Table, (protocol, centre): (Protocol, &str), rows: [Opt
         let ms = |us: Option<u64>| {
             us.map_or_else(|| "-".to_owned(), |us| format!("{:.1}", us as f64 / 1e3))
         };
-        let back = row.back_ms.map_or_else(|| "not yet".to_owned(), seconds);
+        let back = match (row.outage, row.back_ms) {
+            (Outage::None, _) => "-".to_owned(),
+            (_, None) => "not yet".to_owned(),
+            (_, Some(ms)) => seconds(ms),
+        };
         vec![
             row.lost.to_string(),
             ms(row.p50_us),

@@ -24,7 +24,8 @@ pub fn about(programs: &Programs) -> String {
     };
     let each_second = |of: u64| settings.substations as u64 * of * programs.centres.len() as u64;
     format!(
-        "Bumpless {} ({commit}), {} x {}, {}, load at the beginning {}. {} nodes and {} links, delays: {delays}; a second way of \
+        "Bumpless {} ({commit}), {} x {}, {}, load at the beginning {}; threads of real-time priority waited for a processor {} times for half a \
+         millisecond or more, {:.0} ms at most, and messages that were under way then took longer. {} nodes and {} links, delays: {delays}; a second way of \
          each host, {backup}. {} substations at once to {} control centres: {:.0} orders and as many questions and reports, and {} frames \
          in a second; outages of {} s, seed {}; {:.0} s{complete}",
         programs.version,
@@ -32,6 +33,8 @@ pub fn about(programs: &Programs) -> String {
         host.processor,
         host.kernel,
         host.load,
+        programs.jitter.stalled,
+        programs.jitter.longest_ns as f64 / 1e6,
         network.nodes,
         network.links,
         settings.substations,
