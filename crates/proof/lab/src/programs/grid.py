@@ -207,9 +207,6 @@ def main():
     what, *files = sys.argv[1:]
     if not files:
         return {"have-104": have_104, "have-modbus": have_modbus}[what]()
-    # After the network and the daemons, which have real-time priority: on this machine, and not in a grid, they share processors.
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    os.setpriority(os.PRIO_PROCESS, 0, -20)
     with open(files[0], encoding="utf-8") as file:
         given = json.load(file)
     {"serve-104": serve_104, "call-104": call_104, "serve-modbus": serve_modbus, "call-modbus": call_modbus}[what](given)

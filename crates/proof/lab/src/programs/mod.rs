@@ -103,6 +103,7 @@ fn measure(
 ) -> Result<Instant, String> {
     let topology = &options.topology;
     let plan = Plan::new(topology, options.substations, options.backbone_pairs)?;
+    run::urgent(run::NETWORK);
     let (binary, place) = (&options.binary, &options.place);
     let second = (options.backup, options.seed);
     let stage = Stage::new(binary, place, (topology, &plan), second)?;

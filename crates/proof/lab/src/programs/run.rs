@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use bumpless_base::Duration;
-use bumpless_net_linux::Clock;
+use bumpless_net_linux::{Clock, realtime};
 
 use super::ProgramsOptions;
 use super::analysis::{self, Dead, View};
@@ -21,6 +21,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const PATIENCE_EACH: Duration = Duration::from_millis(300);
 /// From when all are connected until it begins.
 const SETTLE: Duration = Duration::from_secs(3);
+
+/// The real-time priority of programs that are not ours: the lowest.
+const PROGRAMS: u8 = 1;
+/// That of the network, of daemons and of what measures: in a grid, programs take no processor from them.
+pub const NETWORK: u8 = 2;
+
+/// Gives the calling thread a real-time priority, and what it starts from here on, where that is granted.
+pub fn urgent(priority: u8) {
+    let _ = realtime::set_fifo(priority);
+}
 
 /// What a pass came to.
 #[derive(Debug, Default)]
@@ -57,6 +67,7 @@ impl Scene<'_> {
         if self.stopped() {
             return Ok(Passed::default());
         }
+        urgent(NETWORK);
         let daemons = match pass {
             Pass::Plain => None,
             Pass::Protected => Some(
@@ -64,6 +75,7 @@ impl Scene<'_> {
                     .protect(&self.options.binary, &self.options.stop)?,
             ),
         };
+        urgent(PROGRAMS);
         let ends = (&self.stage.centres[..], &self.stage.sites[..]);
         let others = self.protocols.iter().filter(|it| it.module().is_some());
         let mut conversations = Vec::new();
@@ -73,6 +85,7 @@ impl Scene<'_> {
         }
         self.connected(&mut conversations)?;
         let rate = self.options.frames_each_second;
+        urgent(NETWORK);
         let streams = Streams::begin(ends.0, ends.1, rate)
             .map_err(|error| format!("cannot have a port for phasors: {error}"))?;
         self.wait(SETTLE, &mut conversations)?;

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `needs` | what this machine may lack for it |
 //! | `routes` | the routing table of a node |
+//! | `ospf` | who decides where packets go: a routing daemon on each router, if not fixed routes |
 //! | `link` | messages to the kernel of interfaces, addresses, routes and queues |
 //! | `namespace` | namespaces, entered and made |
 //! | `build` | the whole network from its topology |
@@ -30,6 +31,7 @@ mod keeper;
 mod link;
 mod namespace;
 mod needs;
+mod ospf;
 mod outage;
 mod place;
 mod processes;
@@ -44,6 +46,7 @@ pub use down::down;
 pub use keeper::keep;
 pub use namespace::enter;
 pub use needs::lacking;
+pub use ospf::Routing;
 pub use outage::{cut, ends_of, heal, outages};
 pub use place::{Place, PlaceError, Running};
 pub use processes::{Process, processes};

@@ -41,7 +41,7 @@ impl Namespaces {
     }
 }
 
-/// Programs that run in a network, but for the process that holds it.
+/// Programs that run in a network, but for the process that holds it and routing daemons, which are its own.
 pub fn processes(running: &Running) -> Vec<Process> {
     listed(running, &Namespaces::of(running))
 }
@@ -52,6 +52,9 @@ fn listed(running: &Running, namespaces: &Namespaces) -> Vec<Process> {
     pids.filter(|&pid| pid != running.pid)
         .filter_map(|pid| {
             let node = namespaces.node(pid)?;
+            if parent(pid) == Some(running.pid) {
+                return None;
+            }
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
             Some(Process {
                 pid,
@@ -60,6 +63,13 @@ fn listed(running: &Running, namespaces: &Namespaces) -> Vec<Process> {
             })
         })
         .collect()
+}
+
+/// Who started a process.
+fn parent(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    line.trim().parse().ok()
 }
 
 /// Ends all of them: those that go on after `grace`, at once. Gives who they were.
