@@ -1,4 +1,4 @@
-//! Routes by a routing daemon: BIRD on each router, OSPF with BFD (`spec/wan.md`, U-15 and further).
+//! Routes by a routing daemon: BIRD on each router, OSPF with BFD (`spec/wan.md`, U-12).
 
 use std::fmt::Write;
 use std::fs::{self, File};

@@ -47,14 +47,31 @@ pub fn processes(running: &Running) -> Vec<Process> {
 }
 
 fn listed(running: &Running, namespaces: &Namespaces) -> Vec<Process> {
+    let mut all = all(running, namespaces);
+    all.retain(|process| parent(process.pid) != Some(running.pid));
+    all
+}
+
+/// The routing daemons of a network, held: their numbers may go to others.
+pub fn daemons(running: &Running) -> Vec<OwnedFd> {
+    let namespaces = Namespaces::of(running);
+    let own = |process: &Process| parent(process.pid) == Some(running.pid);
+    let daemons = all(running, &namespaces).into_iter().filter(own);
+    let held = daemons.filter_map(|process| {
+        let pid = Pid::from_raw(process.pid as i32)?;
+        let held = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        (parent(process.pid) == Some(running.pid)).then_some(held)
+    });
+    held.collect()
+}
+
+/// All of them, routing daemons included.
+fn all(running: &Running, namespaces: &Namespaces) -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|&pid| pid != running.pid)
         .filter_map(|pid| {
             let node = namespaces.node(pid)?;
-            if parent(pid) == Some(running.pid) {
-                return None;
-            }
             let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
             Some(Process {
                 pid,
