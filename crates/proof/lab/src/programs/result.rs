@@ -194,7 +194,11 @@ pub fn read(file: &Path) -> Result<Programs, String> {
     File::open(file)
         .and_then(|it| it.take(FILE_MAX).read_to_string(&mut text))
         .map_err(|error: io::Error| format!("cannot read {name}: {error}"))?;
-    let wrong = |why: String| format!("{name} is no kept result of this version ({SCHEMA}): {why}");
+    let wrong = |why: String| {
+        format!(
+            "{name} is no kept result of this version ({SCHEMA}): {why}; unpack it with `xz -d` if it is packed"
+        )
+    };
     let programs: Programs =
         serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
     match programs.schema == SCHEMA {
