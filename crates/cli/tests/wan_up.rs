@@ -62,7 +62,7 @@ impl Grid {
     }
 
     fn nothing_is_left(&self) {
-        for ending in ["lock", "json", "part"] {
+        for ending in ["lock", "json", "part", "d"] {
             let file = format!("/run/bumpless-wan-{}.{ending}", self.0);
             assert!(!Path::new(&file).exists(), "{file}");
         }
@@ -86,6 +86,15 @@ fn kill(pid: u64) {
 
 fn runs(pid: u64) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// The processes that a process has started.
+fn children(pid: u64) -> Vec<u64> {
+    let tasks = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    tasks
+        .split_whitespace()
+        .filter_map(|it| it.parse().ok())
+        .collect()
 }
 
 fn until(what: &str, condition: impl Fn() -> bool) {
@@ -195,8 +204,35 @@ fn what_is_killed_in_the_middle_leaves_nothing_that_hurts_the_next_one() {
     grid.up(&[]);
 }
 
+fn routing_daemons_find_another_way_and_end_with_the_network() {
+    let grid = Grid::new("ospf");
+    need_program("bird", "bird2");
+    let status = grid.up(&["--routing", "ospf"]);
+    assert_eq!(status["routing"], "ospf");
+    assert_eq!(status["programs"].as_array().unwrap().len(), 0, "{status}");
+    let pid = status["pid"].as_u64().unwrap();
+    let daemons = children(pid);
+    assert_eq!(daemons.len(), 51, "one on each router");
+    // There is another way around the ring.
+    let far = grid.address("s01-1-1");
+    assert!(grid.answers(&far));
+    grid.done("cut", &["b00b:b01a"]);
+    until("another way", || grid.answers(&far));
+    grid.done("heal", &["b00b:b01a"]);
+    kill(pid);
+    until("daemons are gone", || daemons.iter().all(|&it| !runs(it)));
+    assert_eq!(grid.wan("status", &[]).status.code(), Some(1));
+    grid.nothing_is_left();
+    let refused = grid.wan(
+        "up",
+        &["--routing", "ospf", "--pool", "fd42:7761:6e00::/48"],
+    );
+    assert!(said(&refused).contains("IPv4"), "{}", said(&refused));
+}
+
 bumpless_testing::tests!(
     a_network_carries_packets_is_cut_and_healed_and_goes,
     addresses_of_version_6_are_reached_too,
     what_is_killed_in_the_middle_leaves_nothing_that_hurts_the_next_one,
+    routing_daemons_find_another_way_and_end_with_the_network,
 );

@@ -1,6 +1,7 @@
 //! `bumpless wan`: a power grid's wide-area network.
 
 mod network;
+mod programs;
 mod sites;
 mod study;
 
@@ -45,6 +46,7 @@ enum Action {
     /// Make links carry everything again
     Heal(network::Links),
     Study(Box<study::Run>),
+    Programs(Box<programs::Run>),
     Sites(Box<sites::Run>),
     #[command(hide = true)]
     Keep(network::Keep),
@@ -157,6 +159,10 @@ impl Wan {
             Action::Study(study) => {
                 let json = study.json;
                 study.run().map_err(|failure| failure.in_json(json))
+            }
+            Action::Programs(programs) => {
+                let json = programs.json;
+                programs.run().map_err(|failure| failure.in_json(json))
             }
             Action::Sites(sites) => {
                 let json = sites.json;

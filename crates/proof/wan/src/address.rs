@@ -28,6 +28,11 @@ impl Pool {
         prefix: 48,
     };
 
+    /// Whether it is of IPv6.
+    pub fn is_v6(self) -> bool {
+        self.first.is_ipv6()
+    }
+
     fn bits(self) -> u8 {
         if self.first.is_ipv4() { 32 } else { 128 }
     }

@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};
 
 use bumpless_wan::Topology;
-use bumpless_wan::emulation::{self, Delays, Place, Running};
+use bumpless_wan::emulation::{self, Delays, Place, Routing, Running};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -52,9 +52,16 @@ pub struct Up {
     network: Network,
     #[command(flatten)]
     name: Name,
+    /// Who decides where packets go: fixed routes with the fewest hops, or ospf, the daemon BIRD on each router with BFD
+    #[arg(long, value_name = "WHO", default_value = "fixed", value_parser = routing)]
+    routing: Routing,
     /// Print the result as JSON (schema bumpless.wan-status/1)
     #[arg(long)]
     pub json: bool,
+}
+
+fn routing(text: &str) -> Result<Routing, String> {
+    Routing::named(text).ok_or_else(|| "give fixed or ospf".to_owned())
 }
 
 impl Up {
@@ -66,8 +73,9 @@ impl Up {
         let program = env::current_exe().map_err(Failure::refused)?;
         let mut keeper = Command::new(program);
         keeper.args(["wan", "keep", "--name", place.name()]);
-        let running = emulation::up(&place, &topology, self.network.pool, &mut keeper)
-            .map_err(Failure::refused)?;
+        let settings = (self.network.pool, self.routing);
+        let running =
+            emulation::up(&place, &topology, settings, &mut keeper).map_err(Failure::refused)?;
         show(&self.name.name, &running, &topology, self.json)
     }
 }
@@ -86,8 +94,8 @@ impl Keep {
     /// Runs the command.
     pub fn run(self) -> Outcome {
         let place = self.name.place()?;
-        let kept = emulation::order().and_then(|(topology, pool, abandoned)| {
-            emulation::keep(&place, &topology, pool, &abandoned, || {
+        let kept = emulation::order().and_then(|(topology, settings, abandoned)| {
+            emulation::keep(&place, &topology, settings, &abandoned, || {
                 emulation::answer(None);
                 if self.tied {
                     emulation::end_with_starter();
@@ -291,6 +299,7 @@ fn show(name: &str, running: &Running, topology: &Topology, as_json: bool) -> Ou
             "nodes": topology.nodes().len(),
             "links": topology.links().len(),
             "pool": running.pool,
+            "routing": running.routing,
             "took_ms": running.took_ms,
             "delays": running.delays,
             "cut": cut,
@@ -306,6 +315,9 @@ fn show(name: &str, running: &Running, topology: &Topology, as_json: bool) -> Ou
         running.pid,
         running.took_ms
     ));
+    if running.routing == Routing::Ospf {
+        output::print_line("routes: BIRD on each router, by OSPF with BFD");
+    }
     output::print_line(delays_told(&running.delays));
     if !cut.is_empty() {
         output::print_line(format_args!("cut: {}", cut.join(", ")));

@@ -70,7 +70,8 @@ fn transport(text: &str) -> Result<String, String> {
     }
 }
 
-fn line(text: &str) -> Result<Line, String> {
+/// A kind of backup.
+pub fn line(text: &str) -> Result<Line, String> {
     match text {
         "ethernet" => Ok(Line::Ethernet),
         "lte" => Ok(Line::Lte),

@@ -1,6 +1,5 @@
 //! The daemons of iPRP, one at each host: the shipped program, in a process of its own.
 
-use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +12,6 @@ use bumpless_node::key_file;
 use bumpless_wan::emulation::Backup;
 
 use super::host::Host;
-use super::transport::{ALL, Protection, Socket};
 use crate::demo::processes::Process;
 
 /// How long daemons have to start.
@@ -28,21 +26,22 @@ pub struct Daemons {
 }
 
 impl Daemons {
-    /// Starts one at each host, with files in `folder`.
+    /// Starts one at each host, with files in `folder`; `monitors` is the part of the configuration that says what is
+    /// protected.
     ///
     /// # Errors
     /// What one says that does not start.
     pub fn start(
         binary: &Path,
         folder: &Path,
-        hosts: Vec<Host>,
+        (hosts, monitors): (Vec<Host>, &str),
         stop: &AtomicBool,
     ) -> Result<Self, String> {
         let refused = |error: std::io::Error| format!("cannot write a file: {error}");
         key_file::create(&folder.join("group.key")).map_err(|error| error.to_string())?;
         for host in &hosts {
             let file = folder.join(format!("{}.toml", host.name));
-            fs::write(file, configuration(&host.name)).map_err(refused)?;
+            fs::write(file, configuration(&host.name, monitors)).map_err(refused)?;
         }
         let sockets: Vec<PathBuf> = hosts
             .iter()
@@ -69,7 +68,12 @@ impl Daemons {
                 return Err(why);
             }
             if Instant::now() > until {
-                return Err("daemons of iPRP did not start within 30 s".to_owned());
+                let there = sockets.iter().filter(|socket| socket.exists()).count();
+                return Err(format!(
+                    "{there} of {} daemons of iPRP started within {} s",
+                    sockets.len(),
+                    PATIENCE.as_secs()
+                ));
             }
             thread::sleep(LOOK);
         }
@@ -131,27 +135,15 @@ fn socket(folder: &Path, host: &str) -> PathBuf {
 }
 
 /// What the daemon of a host is told.
-fn configuration(host: &str) -> String {
+fn configuration(host: &str, monitors: &str) -> String {
     let (first, prefix) = Backup::network();
-    let mut text = format!(
+    format!(
         "[host]\nsocket = \"{host}.sock\"\n\n[security]\nkeys = [\"group.key\"]\n\n[limits]\nsessions = 1024\n\n\
-         [[network]]\nind = 10\ninterface = \"eth1\"\n\n[[network]]\nind = 11\nprefix = \"{first}/{prefix}\"\n"
-    );
-    for transport in &ALL {
-        let mode = match transport.protection {
-            None => continue,
-            Some(Protection::Redundant) => "redundant",
-            Some(Protection::Standby) => "standby",
-        };
-        let protocol = match transport.socket {
-            Socket::Udp | Socket::Quic => "udp",
-            Socket::Tcp | Socket::Mptcp => "tcp",
-        };
-        let port = transport.port;
-        let _ = write!(
-            text,
-            "\n[[monitor]]\nprotocol = \"{protocol}\"\nport = {port}\nmode = \"{mode}\"\n"
-        );
-    }
-    text
+         [[network]]\nind = 10\ninterface = \"eth1\"\n\n[[network]]\nind = 11\nprefix = \"{first}/{prefix}\"\n{monitors}"
+    )
+}
+
+/// What is said of one port.
+pub fn monitor(protocol: &str, port: u16, mode: &str) -> String {
+    format!("\n[[monitor]]\nprotocol = \"{protocol}\"\nport = {port}\nmode = \"{mode}\"\n")
 }

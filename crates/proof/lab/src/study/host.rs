@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
@@ -46,6 +46,11 @@ impl Host {
             network,
             backup: Backup::address(place),
         }
+    }
+
+    /// The file of its namespace.
+    pub fn namespace(&self) -> &Path {
+        &self.namespace
     }
 
     /// Does `work` at this host, on a thread of its own.

@@ -14,10 +14,10 @@
 //! | `report` | tables, drawings, answers and the page |
 
 mod analysis;
-mod daemons;
+pub(crate) mod daemons;
 mod end;
-mod host;
-mod needs;
+pub(crate) mod host;
+pub(crate) mod needs;
 mod paper;
 mod plan;
 mod report;
@@ -35,7 +35,7 @@ use bumpless_base::Instant;
 use bumpless_bench::run::meter;
 use bumpless_net_linux::{Clock, realtime};
 use bumpless_wan::Topology;
-use bumpless_wan::emulation::{Delays, Line, Place};
+use bumpless_wan::emulation::{Delays, Line, Place, Running};
 
 pub use report::{text, write};
 pub use result::{Network, NotMeasured, Promise, Run, Settings, Study, read};
@@ -43,6 +43,7 @@ pub use result::{Network, NotMeasured, Promise, Run, Settings, Study, read};
 use plan::Case;
 use stage::{Setting, Stage};
 use transport::Transport;
+pub(crate) use transport::line_name;
 
 /// What a study is to be.
 #[derive(Debug)]
@@ -142,7 +143,7 @@ fn measure(
         stop: &options.stop,
     })?;
     study.settings.side_by_side = stage.sites.len();
-    study.network = network(&stage);
+    study.network = network(&stage.running, &stage.topology, &stage.centre.name);
     study.not_measured = not_measured(&stage);
     let lacks = |it: &&'static Transport| stage.lacking.iter().any(|(other, _)| other == it);
     let present = transports.into_iter().filter(|it| !lacks(it));
@@ -160,8 +161,9 @@ fn measure(
     Ok(began)
 }
 
-fn network(stage: &Stage) -> Network {
-    let delays = match &stage.running.delays {
+/// What is kept of the network that a study is made on.
+pub(crate) fn network(running: &Running, topology: &Topology, centre: &str) -> Network {
+    let delays = match &running.delays {
         Delays::Nothing => "nothing",
         Delays::Netem => "netem",
         Delays::Held => "held",
@@ -169,11 +171,11 @@ fn network(stage: &Stage) -> Network {
     };
     let congestion = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control");
     Network {
-        nodes: stage.topology.nodes().len(),
-        links: stage.topology.links().len(),
-        router_us: stage.topology.router_us(),
+        nodes: topology.nodes().len(),
+        links: topology.links().len(),
+        router_us: topology.router_us(),
         delays: delays.to_owned(),
-        centre: stage.centre.name.clone(),
+        centre: centre.to_owned(),
         congestion: congestion.unwrap_or_default().trim().to_owned(),
     }
 }

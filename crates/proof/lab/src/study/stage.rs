@@ -9,12 +9,12 @@ use bumpless_wan::Topology;
 use bumpless_wan::address::{Addresses, Pool};
 use bumpless_wan::emulation::{self, Backup, Lines, Place, Running, Tie, UpError};
 
-use super::daemons::Daemons;
+use super::daemons::{Daemons, monitor};
 use super::end::{Certificate, Foreign, Ports, Server, serve};
 use super::host::Host;
 use super::needs;
 use super::plan::{self, Site};
-use super::transport::{Socket, Transport};
+use super::transport::{ALL, Protection, Socket, Transport};
 
 /// The program that speaks QUIC.
 const QUIC: &str = "echo-quinn";
@@ -80,9 +80,13 @@ impl Stage {
         let protected = setting.transports.iter().any(|it| it.protection.is_some());
         let mut lacking = emulation::lacking(topology);
         lacking.extend(needs::lacking(
-            topology.nodes().len(),
-            sites.len(),
-            protected,
+            (topology.nodes().len(), sites.len()),
+            &needs::Each {
+                what: "runs side by side",
+                option: "--side-by-side",
+                bytes: needs::RUN_BYTES,
+                protected,
+            },
         ));
         if !lacking.is_empty() {
             return Err(UpError::Lacking(lacking).to_string());
@@ -95,7 +99,7 @@ impl Stage {
             .map_err(|error| error.to_string())?;
         let nodes = [centre].into_iter().chain(sites.iter().map(|it| it.node));
         let nodes: Vec<_> = nodes.collect();
-        let backup = Backup::new(&running, topology, &nodes)
+        let backup = Backup::new(&running, topology, (&nodes, 1))
             .map_err(|error| format!("cannot make the backup: {error}"))?;
         let host = |at| Host::new(&running, topology, &addresses, at);
         let mut hosts = nodes.iter().copied().enumerate().map(host);
@@ -180,11 +184,27 @@ impl Stage {
         self.daemons = Some(Daemons::start(
             setting.binary,
             &folder,
-            hosts,
+            (hosts, &monitors()),
             setting.stop,
         )?);
         Ok(())
     }
+}
+
+/// What the daemons protect: the port of each transport that is protected.
+fn monitors() -> String {
+    let ports = ALL.iter().filter_map(|it| {
+        let mode = match it.protection? {
+            Protection::Redundant => "redundant",
+            Protection::Standby => "standby",
+        };
+        let protocol = match it.socket {
+            Socket::Udp | Socket::Quic => "udp",
+            Socket::Tcp | Socket::Mptcp => "tcp",
+        };
+        Some(monitor(protocol, it.port, mode))
+    });
+    ports.collect()
 }
 
 impl Drop for Stage {

@@ -1,5 +1,5 @@
-//! A second way from one host to others, beside the network: a router of its own, with a cable to each, which holds what it
-//! forwards for what the way takes.
+//! A second way from some hosts, the centres, to others, beside the network: a router of its own, with a cable to each, which
+//! holds what it forwards for what the way takes.
 
 use std::fs::File;
 use std::io;
@@ -14,6 +14,7 @@ use bumpless_base::Random;
 use bumpless_capture::netlink::{Message, Netlink};
 use bumpless_capture::{Queue, queue_forwarded};
 
+use super::cables::Cables;
 use super::place::Running;
 use super::{delay, link, namespace};
 use crate::topology::{NodeId, Topology};
@@ -70,15 +71,21 @@ pub struct Backup {
     _namespace: OwnedFd,
     queue: Queue,
     lines: Lines,
+    centres: usize,
+    cables: Cables,
 }
 
 impl Backup {
-    /// A router with a cable to each of these hosts. The first one is the centre; the line to each other one is of its own
-    /// kind.
+    /// A router with a cable to each of these hosts. The first `centres` are centres; the line to each other one is of its
+    /// own kind.
     ///
     /// # Errors
     /// What the kernel refuses.
-    pub fn new(running: &Running, topology: &Topology, hosts: &[NodeId]) -> io::Result<Self> {
+    pub fn new(
+        running: &Running,
+        topology: &Topology,
+        (hosts, centres): (&[NodeId], usize),
+    ) -> io::Result<Self> {
         if hosts.len() > HOSTS_MAX {
             return Err(io::Error::other(format!(
                 "a backup is for {HOSTS_MAX} hosts at most"
@@ -92,16 +99,20 @@ impl Backup {
             let queue = Queue::hold(QUEUE, HELD_MAX)?;
             queue_forwarded(TABLE, false, QUEUE)?;
             let socket = namespace::socket()?;
+            let mut ends = Vec::with_capacity(hosts.len());
             for (place, &host) in hosts.iter().enumerate() {
                 let at = topology.links_at(host).len();
-                let host = File::open(running.namespace(host.index()))?;
-                cable(&socket, place, (&host, at))?;
+                let namespace = running.namespace(host.index());
+                cable(&socket, place, (&File::open(&namespace)?, at))?;
+                ends.push((namespace, link::number(at)));
             }
             let lines = hosts.iter().map(|_| AtomicU8::new(0)).collect();
             Ok(Self {
+                cables: Cables::new(router.try_clone()?, ends),
                 _namespace: router,
                 queue,
                 lines: Lines(lines),
+                centres,
             })
         };
         thread::scope(|scope| scope.spawn(made).join())
@@ -123,12 +134,17 @@ impl Backup {
         self.lines.clone()
     }
 
+    /// Its cables.
+    pub fn cables(&self) -> Cables {
+        self.cables.clone()
+    }
+
     /// Carries packets; ends only by an error. What is drawn is drawn from `seed`.
     ///
     /// # Errors
     /// The kernel cannot be waited for.
     pub fn carry(self, seed: u64) -> io::Result<()> {
-        let mut ways = Ways::new(self.lines, seed);
+        let mut ways = Ways::new((self.lines, self.centres), seed);
         let mut queues = [self.queue];
         delay::hold(&mut queues, |_, come, header| ways.due(come, header))
     }
@@ -168,6 +184,8 @@ fn router_address(place: usize) -> Ipv4Addr {
 /// When packets are due.
 struct Ways {
     lines: Lines,
+    /// How many of the first places are centres, which have no line of their own.
+    centres: usize,
     random: Random,
     /// For each line what is from its host, and what is for it.
     directions: Vec<[Direction; 2]>,
@@ -183,8 +201,9 @@ struct Direction {
 }
 
 impl Ways {
-    fn new(lines: Lines, seed: u64) -> Self {
+    fn new((lines, centres): (Lines, usize), seed: u64) -> Self {
         Self {
+            centres,
             directions: vec![<[Direction; 2]>::default(); lines.0.len()],
             lines,
             random: Random::new(seed),
@@ -195,12 +214,12 @@ impl Ways {
         let place = |address: Option<&[u8]>| {
             let address = address?.first_chunk::<4>()?;
             let number = u32::from_be_bytes(*address).checked_sub(FIRST.to_bits())? / 2;
-            (1..self.directions.len())
+            (self.centres..self.directions.len())
                 .contains(&(number as usize))
                 .then_some(number as usize)
         };
         let (from, to) = (place(header.get(12..16)), place(header.get(16..20)));
-        // What is for the centre, or from it, has one other end.
+        // What is for a centre, or from one, has one other end.
         let Some(line) = from.or(to) else {
             return come;
         };
@@ -250,7 +269,7 @@ mod tests {
     fn ways(line: Line) -> Ways {
         let lines = Lines((0..3).map(|_| AtomicU8::new(0)).collect());
         lines.set(2, line);
-        Ways::new(lines, 7)
+        Ways::new((lines, 1), 7)
     }
 
     #[test]
@@ -298,6 +317,11 @@ mod tests {
         assert_eq!(dues[4] - dues[0], step * 4);
         let to_cable = header(Backup::address(1), Backup::address(0));
         assert_eq!(lte.due(now, &to_cable), now + ETHERNET);
+        // From a second centre, a packet takes what the other end's line does.
+        let mut of_two = ways(Line::Lte);
+        of_two.centres = 2;
+        let from_second = header(Backup::address(1), Backup::address(2));
+        assert!(of_two.due(now, &from_second) - now >= Duration::from_millis(24));
         let stranger = header(Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST);
         assert_eq!(lte.due(now, &stranger), now);
         assert_eq!(lte.due(now, &[]), now);

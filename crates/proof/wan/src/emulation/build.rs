@@ -10,6 +10,7 @@ use bumpless_capture::netlink::{Message, Netlink};
 use bumpless_capture::{Queue, queue_incoming};
 use serde::{Deserialize, Serialize};
 
+use super::ospf::Routing;
 use super::{link, namespace, routes};
 use crate::address::Addresses;
 use crate::topology::{NodeId, Topology};
@@ -57,12 +58,13 @@ pub struct Network {
 /// What the kernel refuses, and where. Nothing is left of it then.
 pub fn build(
     topology: &Topology,
-    addresses: &Addresses,
+    (addresses, routing): (&Addresses, Routing),
     abandoned: &(dyn Fn() -> bool + Sync),
 ) -> Result<Network, String> {
     let builder = Builder {
         topology,
         addresses,
+        routing,
         abandoned,
     };
     thread::scope(|scope| scope.spawn(|| builder.run()).join())
@@ -72,6 +74,7 @@ pub fn build(
 struct Builder<'a> {
     topology: &'a Topology,
     addresses: &'a Addresses,
+    routing: Routing,
     abandoned: &'a (dyn Fn() -> bool + Sync),
 }
 
@@ -184,11 +187,28 @@ impl Builder<'_> {
             let (_, far, hardware) = self.ends(node, index);
             batch.add(|it| link::neighbour(it, link::number(place), far, hardware))?;
         }
+        if self.routing == Routing::Ospf && self.topology.node(node).kind.forwards() {
+            return self.hosts(node, batch);
+        }
         let source = self.addresses.host(node);
         for route in routes::of(self.topology, self.addresses, node) {
             let (_, gateway, _) = self.ends(node, links[route.by]);
             let by = (link::number(route.by), gateway);
             batch.add(|it| link::route(it, (route.first, route.prefix), by, source))?;
+        }
+        batch.send()
+    }
+
+    /// Routes of a router to the hosts at it; a daemon makes the others.
+    fn hosts(&self, node: NodeId, mut batch: Batch<'_>) -> io::Result<()> {
+        for (place, &index) in self.topology.links_at(node).iter().enumerate() {
+            let other = self.topology.links()[index].other(node);
+            let Some(host) = self.addresses.host(other) else {
+                continue;
+            };
+            let (_, gateway, _) = self.ends(node, index);
+            let by = (link::number(place), gateway);
+            batch.add(|it| link::route(it, (host, 32), by, None))?;
         }
         batch.send()
     }

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::namespace;
+use super::ospf::Routing;
 use super::place::{Place, PlaceError, Running};
 use super::processes::{self, Process};
 
@@ -28,7 +29,15 @@ pub fn down(place: &Place) -> Result<Option<Vec<Process>>, PlaceError> {
     };
     let ended = processes::end(&running, GRACE);
     let witness = witness(&running);
+    // The kernel ends them with the process that holds the network, but not before it has returned.
+    let daemons = match running.routing {
+        Routing::Fixed => Vec::new(),
+        Routing::Ospf => processes::daemons(&running),
+    };
     end(&running).map_err(|error| PlaceError::System(running.namespace(0), error))?;
+    for daemon in &daemons {
+        processes::gone(daemon, PATIENCE);
+    }
     if let Some(witness) = witness {
         let until = Instant::now() + PATIENCE;
         let emptied = thread::spawn(move || {

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::build::{self, Delays};
 use super::delay::{self, Times};
+use super::ospf::{self, Routing};
 use super::place::{Place, Running};
 use crate::address::{Addresses, Pool};
 use crate::topology::Topology;
@@ -18,7 +19,7 @@ use crate::topology::Topology;
 pub fn keep(
     place: &Place,
     topology: &Topology,
-    pool: Pool,
+    (pool, routing): (Pool, Routing),
     abandoned: &(dyn Fn() -> bool + Sync),
     ready: impl FnOnce(),
 ) -> Result<Infallible, String> {
@@ -31,10 +32,18 @@ pub fn keep(
     let made = Addresses::new(topology, pool)
         .map_err(|error| error.to_string())
         .and_then(|addresses| {
-            let network = build::build(topology, &addresses, abandoned)?;
-            Ok((addresses, network))
+            let network = build::build(topology, (&addresses, routing), abandoned)?;
+            let daemons = match routing {
+                Routing::Fixed => None,
+                Routing::Ospf => {
+                    let folder = place.folder().map_err(|error| error.to_string())?;
+                    let namespaces = (&network.namespaces[..], folder.as_path());
+                    Some(ospf::begin(topology, &addresses, namespaces, abandoned)?)
+                }
+            };
+            Ok((addresses, network, daemons))
         });
-    let (addresses, network) = match made {
+    let (addresses, network, _daemons) = match made {
         Ok(made) => made,
         Err(why) => {
             place.clear(lock);
@@ -46,6 +55,7 @@ pub fn keep(
     let running = Running {
         pid: std::process::id(),
         pool: pool.to_string(),
+        routing,
         delays: network.delays.clone(),
         took_ms: since.elapsed().as_millis() as u64,
         namespaces: network.namespaces.iter().map(AsRawFd::as_raw_fd).collect(),

@@ -1,6 +1,6 @@
 //! What is said to the kernel of interfaces, addresses and routes (rtnetlink(7), linux/rtnetlink.h, linux/pkt_sched.h).
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::RawFd;
 
 use bumpless_capture::netlink::Message;
@@ -8,6 +8,7 @@ use bumpless_capture::netlink::Message;
 const NEW_LINK: u16 = 16;
 const NEW_ADDRESS: u16 = 20;
 const NEW_ROUTE: u16 = 24;
+const GET_ROUTE: u16 = 26;
 const NEW_NEIGHBOUR: u16 = 28;
 const NEW_QUEUEING: u16 = 36;
 const DELETE_QUEUEING: u16 = 37;
@@ -29,6 +30,8 @@ const PERMANENT: u16 = 0x80;
 /// No question whether somebody has the address already.
 const NO_DAD: u8 = 2;
 
+/// Bytes of a message of routes in front of its attributes.
+const ROUTE_LEN: usize = 12;
 const ROOT: u32 = u32::MAX;
 /// Bytes of a queueing message in front of its attributes.
 pub const QUEUEING_LEN: usize = 20;
@@ -188,6 +191,13 @@ pub fn delay(number: u32, delay_us: u32) -> Message {
     queueing(Message::new(), NEW_QUEUEING, CREATE | REPLACE, number)
         .text(1, "netem")
         .attribute(2, &options.concat())
+}
+
+/// The question which routes there are.
+pub fn routes() -> Message {
+    let mut header = [0; ROUTE_LEN];
+    header[0] = family(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
+    Message::new().begin_quiet(GET_ROUTE, DUMP).raw(&header)
 }
 
 /// The question which queues there are.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `needs` | what this machine may lack for it |
 //! | `routes` | the routing table of a node |
+//! | `ospf` | who decides where packets go: a routing daemon on each router, if not fixed routes |
 //! | `link` | messages to the kernel of interfaces, addresses, routes and queues |
 //! | `namespace` | namespaces, entered and made |
 //! | `build` | the whole network from its topology |
@@ -13,7 +14,9 @@
 //! | `up` | that process started, and its answer |
 //! | `processes` | programs that run in a network |
 //! | `outage` | links and nodes that carry nothing |
-//! | `backup` | a second way from one host to others, with delays of its own |
+//! | `cables` | the cables of a second way |
+//! | `backup` | a second way from some hosts to others, with delays of its own |
+//! | `source` | from which address a host speaks |
 //! | `down` | the end of a network |
 //!
 //! Nothing of a network is in the namespace of the machine itself, and nothing has a name: the kernel removes all of it when
@@ -21,25 +24,31 @@
 
 mod backup;
 mod build;
+mod cables;
 mod delay;
 mod down;
 mod keeper;
 mod link;
 mod namespace;
 mod needs;
+mod ospf;
 mod outage;
 mod place;
 mod processes;
 mod routes;
+mod source;
 mod up;
 
 pub use backup::{Backup, Line, Lines};
 pub use build::Delays;
+pub use cables::Cables;
 pub use down::down;
 pub use keeper::keep;
 pub use namespace::enter;
 pub use needs::lacking;
+pub use ospf::Routing;
 pub use outage::{cut, ends_of, heal, outages};
 pub use place::{Place, PlaceError, Running};
 pub use processes::{Process, processes};
+pub use source::speak_from_link;
 pub use up::{Tie, UpError, answer, end_with_starter, order, up, up_tied};

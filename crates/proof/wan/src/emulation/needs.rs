@@ -1,17 +1,21 @@
 //! What a network takes that this machine may lack: said all at once, before anything is made.
 
 use std::fs;
+use std::process::Command;
 use std::thread;
 
 use bumpless_capture::netlink::Message;
 use bumpless_net_linux::capabilities::{Capability, Effective};
 use bumpless_net_linux::open_files;
 
-use super::{link, namespace};
+use super::{link, namespace, ospf};
+use crate::address::Pool;
 use crate::topology::Topology;
 
 /// What the kernel takes for a node with its cables and routes, bytes. Measured, with a margin.
 const NODE_BYTES: u64 = 700 << 10;
+/// What a routing daemon takes, bytes. Measured, with a margin.
+const DAEMON_BYTES: u64 = 3 << 20;
 /// What is left for everything else, bytes.
 const SPARE_BYTES: u64 = 64 << 20;
 /// Files that the process of a network has open for a node: its namespace, a socket in it, the queue of a host.
@@ -39,6 +43,46 @@ pub fn lacking(topology: &Topology) -> Vec<String> {
         lacking.push(few.to_string());
     }
     lacking
+}
+
+/// What keeps this machine from having a routing daemon on each router besides.
+pub fn lacking_for_daemons(topology: &Topology, pool: Pool) -> Vec<String> {
+    let routers = topology.nodes().iter().filter(|node| node.kind.forwards());
+    let routers = routers.count() as u64;
+    let mut lacking = Vec::new();
+    if pool.is_v6() {
+        lacking.push(
+            "routing daemons are told of IPv4: leave --pool out, or give one of IPv4".to_owned(),
+        );
+    }
+    if Command::new(ospf::PROGRAM)
+        .arg("--version")
+        .output()
+        .is_err()
+    {
+        lacking.push(format!(
+            "the program {} is missing: install BIRD 2 (`apt-get install bird2`)",
+            ospf::PROGRAM
+        ));
+    }
+    let meminfo = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let all = topology.nodes().len() as u64 * NODE_BYTES + routers * DAEMON_BYTES;
+    if available(&meminfo).is_some_and(|available| all > available) {
+        lacking.push(format!(
+            "{routers} routing daemons and the network take some {} MiB of memory; fewer --backbone-pairs make them less",
+            all >> 20
+        ));
+    }
+    lacking
+}
+
+/// Memory that programs can have, bytes.
+fn available(meminfo: &str) -> Option<u64> {
+    let line = meminfo
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib << 10)
 }
 
 fn rights(effective: Effective) -> Vec<String> {
@@ -75,11 +119,7 @@ fn kernel() -> Option<String> {
 }
 
 fn memory(nodes: u64, meminfo: &str) -> Option<String> {
-    let line = meminfo
-        .lines()
-        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    let (available, needed) = (kib << 10, nodes * NODE_BYTES + SPARE_BYTES);
+    let (available, needed) = (available(meminfo)?, nodes * NODE_BYTES + SPARE_BYTES);
     let fit = available.saturating_sub(SPARE_BYTES) / NODE_BYTES;
     (needed > available).then(|| {
         format!(

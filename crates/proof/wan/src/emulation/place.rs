@@ -13,6 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use super::build::Delays;
+use super::ospf::Routing;
 use crate::topology::Topology;
 
 /// What all files of networks begin with.
@@ -28,6 +29,9 @@ pub struct Running {
     pub pid: u32,
     /// The pool that its addresses are from.
     pub pool: String,
+    /// Who decides where packets go.
+    #[serde(default)]
+    pub routing: Routing,
     /// How its links are delayed.
     pub delays: Delays,
     /// What it took to come up, milliseconds.

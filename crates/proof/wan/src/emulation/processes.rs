@@ -41,12 +41,32 @@ impl Namespaces {
     }
 }
 
-/// Programs that run in a network, but for the process that holds it.
+/// Programs that run in a network, but for the process that holds it and routing daemons, which are its own.
 pub fn processes(running: &Running) -> Vec<Process> {
     listed(running, &Namespaces::of(running))
 }
 
 fn listed(running: &Running, namespaces: &Namespaces) -> Vec<Process> {
+    let mut all = all(running, namespaces);
+    all.retain(|process| parent(process.pid) != Some(running.pid));
+    all
+}
+
+/// The routing daemons of a network, held: their numbers may go to others.
+pub fn daemons(running: &Running) -> Vec<OwnedFd> {
+    let namespaces = Namespaces::of(running);
+    let own = |process: &Process| parent(process.pid) == Some(running.pid);
+    let daemons = all(running, &namespaces).into_iter().filter(own);
+    let held = daemons.filter_map(|process| {
+        let pid = Pid::from_raw(process.pid as i32)?;
+        let held = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        (parent(process.pid) == Some(running.pid)).then_some(held)
+    });
+    held.collect()
+}
+
+/// All of them, routing daemons included.
+fn all(running: &Running, namespaces: &Namespaces) -> Vec<Process> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter(|&pid| pid != running.pid)
@@ -60,6 +80,13 @@ fn listed(running: &Running, namespaces: &Namespaces) -> Vec<Process> {
             })
         })
         .collect()
+}
+
+/// Who started a process.
+fn parent(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    line.trim().parse().ok()
 }
 
 /// Ends all of them: those that go on after `grace`, at once. Gives who they were.

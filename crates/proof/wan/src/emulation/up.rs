@@ -9,6 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
 use super::needs;
+use super::ospf::Routing;
 use super::place::{Place, PlaceError, Running};
 use crate::address::Pool;
 use crate::topology::Topology;
@@ -60,6 +61,7 @@ impl From<PlaceError> for UpError {
 #[derive(Serialize, Deserialize)]
 struct Order {
     pool: String,
+    routing: Routing,
     topology: String,
 }
 
@@ -71,10 +73,10 @@ struct Order {
 pub fn up(
     place: &Place,
     topology: &Topology,
-    pool: Pool,
+    settings: (Pool, Routing),
     keeper: &mut Command,
 ) -> Result<Running, UpError> {
-    let (running, mut tie) = up_tied(place, topology, pool, keeper)?;
+    let (running, mut tie) = begun(place, topology, settings, keeper)?;
     // It goes on alone.
     tie.0 = None;
     Ok(running)
@@ -104,14 +106,26 @@ pub fn up_tied(
     pool: Pool,
     keeper: &mut Command,
 ) -> Result<(Running, Tie), UpError> {
+    begun(place, topology, (pool, Routing::Fixed), keeper)
+}
+
+fn begun(
+    place: &Place,
+    topology: &Topology,
+    settings: (Pool, Routing),
+    keeper: &mut Command,
+) -> Result<(Running, Tie), UpError> {
     if let Some(running) = place.running()? {
         return Err(UpError::Taken(place.name().to_owned(), running.pid));
     }
-    let lacking = needs::lacking(topology);
+    let mut lacking = needs::lacking(topology);
+    if settings.1 == Routing::Ospf {
+        lacking.extend(needs::lacking_for_daemons(topology, settings.0));
+    }
     if !lacking.is_empty() {
         return Err(UpError::Lacking(lacking));
     }
-    let process = started(topology, pool, keeper).map_err(UpError::Failed)?;
+    let process = started(topology, settings, keeper).map_err(UpError::Failed)?;
     let running = place.running()?.ok_or_else(|| {
         UpError::Failed("the process that held it was ended as soon as it was up".to_owned())
     })?;
@@ -119,7 +133,11 @@ pub fn up_tied(
 }
 
 /// Starts the keeper, or gives what it says is wrong.
-fn started(topology: &Topology, pool: Pool, keeper: &mut Command) -> Result<Child, String> {
+fn started(
+    topology: &Topology,
+    (pool, routing): (Pool, Routing),
+    keeper: &mut Command,
+) -> Result<Child, String> {
     let mut process = keeper
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -128,6 +146,7 @@ fn started(topology: &Topology, pool: Pool, keeper: &mut Command) -> Result<Chil
         .map_err(|error| error.to_string())?;
     let order = Order {
         pool: pool.to_string(),
+        routing,
         topology: topology.to_json(),
     };
     let mut order = serde_json::to_string(&order).expect("strings are JSON");
@@ -174,7 +193,7 @@ pub fn end_with_starter() {
 ///
 /// # Errors
 /// It is no order.
-pub fn order() -> Result<(Topology, Pool, impl Fn() -> bool + Sync), String> {
+pub fn order() -> Result<(Topology, (Pool, Routing), impl Fn() -> bool + Sync), String> {
     let mut line = String::new();
     io::BufReader::new(io::stdin().take(ORDER_MAX))
         .read_line(&mut line)
@@ -183,7 +202,8 @@ pub fn order() -> Result<(Topology, Pool, impl Fn() -> bool + Sync), String> {
         .map_err(|error| format!("this process is started by `bumpless wan up` alone: {error}"))?;
     let topology = Topology::from_json(&order.topology)
         .map_err(|faults| faults.iter().map(ToString::to_string).collect::<String>())?;
-    Ok((topology, order.pool.parse()?, || {
+    let settings = (order.pool.parse()?, order.routing);
+    Ok((topology, settings, || {
         let input = io::stdin();
         let mut ends = [PollFd::new(&input, PollFlags::IN)];
         let at_once = Timespec {

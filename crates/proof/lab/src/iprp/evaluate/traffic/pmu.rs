@@ -14,51 +14,15 @@ use bumpless_net_linux::Clock;
 use super::{MULTICAST, PMU, Row, Stage};
 use crate::iprp::hosts::address;
 use crate::iprp::{LabError, impossible};
+use crate::synchrophasor::{frame, number_in};
 
 pub const GROUP: Ipv4Addr = Ipv4Addr::new(239, 77, 7, 7);
 /// Frames a second.
 const RATE: u32 = 50;
 const EVERY: Span = Span::from_millis(1000 / RATE as u64);
-/// Six phasors in whole numbers, no analog value, one digital word.
-const LEN: usize = 48;
-/// Fractions of a second are counted in microseconds.
-const TIME_BASE: u32 = 1_000_000;
+/// The unit's number.
+const ID: u16 = 7;
 const LOOK: Duration = Duration::from_millis(20);
-
-/// Data frame number `number` of a stream.
-fn frame(number: u32) -> [u8; LEN] {
-    let mut bytes = [0; LEN];
-    let fraction = number % RATE * (TIME_BASE / RATE);
-    bytes[..4].copy_from_slice(&[0xAA, 0x01, 0, LEN as u8]);
-    bytes[4..6].copy_from_slice(&7u16.to_be_bytes());
-    bytes[6..10].copy_from_slice(&(number / RATE).to_be_bytes());
-    bytes[10..14].copy_from_slice(&fraction.to_be_bytes());
-    for (at, phasor) in bytes[16..40].chunks_exact_mut(4).enumerate() {
-        phasor.copy_from_slice(&[0x39, 0x1A, at as u8, number as u8]);
-    }
-    let sum = checksum(&bytes[..LEN - 2]);
-    bytes[LEN - 2..].copy_from_slice(&sum.to_be_bytes());
-    bytes
-}
-
-/// The number of a data frame; `None` for what is none.
-fn number_in(bytes: &[u8]) -> Option<u32> {
-    let bytes: &[u8; LEN] = bytes.try_into().ok()?;
-    let word = |at: usize| u32::from_be_bytes([0, 1, 2, 3].map(|i| bytes[at + i]));
-    let sum = u16::from_be_bytes([bytes[LEN - 2], bytes[LEN - 1]]);
-    let is_right = bytes[..2] == [0xAA, 0x01] && checksum(&bytes[..LEN - 2]) == sum;
-    is_right.then(|| word(6) * RATE + word(10) / (TIME_BASE / RATE))
-}
-
-/// CRC-CCITT as C37.118.2 has it: begun with all ones, nothing reflected.
-fn checksum(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0xFFFF, |crc, byte| {
-        (0..8).fold(crc ^ u16::from(*byte) << 8, |crc: u16, _| {
-            let is_set = crc & 0x8000 != 0;
-            crc << 1 ^ if is_set { 0x1021 } else { 0 }
-        })
-    })
-}
 
 /// When each frame came, and how often.
 type Came = BTreeMap<u32, (u64, u64)>;
@@ -72,7 +36,7 @@ fn receive(socket: &UdpSocket, stop: &AtomicBool) -> Came {
             continue;
         };
         let now = Clock.now().as_nanos();
-        if let Some(number) = number_in(&buffer[..length]) {
+        if let Some((_, number)) = number_in(RATE, &buffer[..length]) {
             came.entry(number).or_insert((now, 0)).1 += 1;
         }
     }
@@ -104,7 +68,7 @@ impl Unit {
         let number = self.next;
         self.next += 1;
         // What the host itself refuses is lost, and is counted as such.
-        let _ = self.socket.send_to(&frame(number), self.to);
+        let _ = self.socket.send_to(&frame(ID, RATE, number), self.to);
         number
     }
 
@@ -225,22 +189,4 @@ pub fn several(stage: &mut Stage<'_>) -> Result<Vec<Row>, LabError> {
         });
         Ok(rows.collect())
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn frames_have_the_standards_checksum_and_tell_their_number() {
-        // The check value of CRC-16/CCITT-FALSE.
-        assert_eq!(checksum(b"123456789"), 0x29B1);
-        for number in [0, 49, 50, 123_456] {
-            assert_eq!(number_in(&frame(number)), Some(number));
-        }
-        let mut bent = frame(7);
-        bent[20] ^= 1;
-        assert_eq!(number_in(&bent), None);
-        assert_eq!(number_in(&frame(7)[..LEN - 1]), None);
-    }
 }

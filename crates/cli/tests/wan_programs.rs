@@ -1,0 +1,248 @@
+//! A slice of the real programs across the wide-area network: a loop and the primary centre die, and nothing is left behind.
+//!
+//! `BUMPLESS_PROGRAMS_PYTHON` names an interpreter that has c104 and pymodbus; without it their rows are said as not run.
+
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use bumpless_testing::need_namespaces;
+use serde_json::Value;
+
+/// The interpreter, if one was named.
+fn python() -> Option<String> {
+    std::env::var("BUMPLESS_PROGRAMS_PYTHON").ok()
+}
+
+fn name(test: &str) -> String {
+    format!("t{}-{test}", std::process::id())
+}
+
+/// The command of a test alone, over a small network.
+fn programs(test: &str, more: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+    let python = python().unwrap_or_else(|| "/no/such/python".to_owned());
+    command
+        .args(["wan", "programs", "--name", &name(test), "--json"])
+        .args(["--backbone-pairs", "3", "--substations", "6"])
+        .args(["--every-ms", "200", "--seed", "5", "--python", &python])
+        .args(more);
+    command
+}
+
+/// Ends the network of a test that has failed; otherwise it is gone already.
+struct Gone(&'static str);
+
+impl Drop for Gone {
+    fn drop(&mut self) {
+        let _ = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+            .args(["wan", "down", "--name", &name(self.0)])
+            .output();
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
+}
+
+/// What runs on the network of a test, while that is up: numbers of its processes.
+fn running(test: &str) -> Option<Vec<u64>> {
+    let told = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+        .args(["wan", "status", "--json", "--name", &name(test)])
+        .output()
+        .unwrap();
+    let told: Value = serde_json::from_slice(&told.stdout).ok()?;
+    let programs = told["programs"].as_array()?.iter();
+    Some(programs.filter_map(|it| it["pid"].as_u64()).collect())
+}
+
+fn no_file_is_left(test: &str) {
+    for ending in ["d", "json", "lock", "part"] {
+        let file = format!("/run/bumpless-wan-{}.{ending}", name(test));
+        assert!(!Path::new(&file).exists(), "{file}");
+    }
+}
+
+fn until(what: &str, condition: impl Fn() -> bool) {
+    let since = Instant::now();
+    while !condition() {
+        assert!(since.elapsed() < Duration::from_secs(60), "{what}");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The row of a pass, an outage and a protocol: what the centre saw of the substations that the outage reached, or of others.
+fn row<'a>(told: &'a Value, wanted: [&str; 4], reached: bool) -> &'a Value {
+    let mut rows = told["rows"].as_array().unwrap().iter();
+    let is_it = |row: &&Value| {
+        let keys = ["pass", "outage", "protocol", "centre"].iter();
+        keys.zip(wanted).all(|(key, value)| row[key] == value) && row["reached"] == reached
+    };
+    rows.find(is_it)
+        .unwrap_or_else(|| panic!("no row {wanted:?}: {told}"))
+}
+
+fn what_dies_is_felt_without_iprp_and_not_with_it() {
+    need_namespaces();
+    let _gone = Gone("whole");
+    let directory = tempfile::tempdir().unwrap();
+    let output = directory.path().join("kept");
+    let arguments = ["--seconds", "1", "--backup", "ethernet", "--output"];
+    let output = output.to_str().unwrap();
+    let done = programs("whole", &arguments).arg(output).output().unwrap();
+    let told: Value = serde_json::from_slice(&done.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", said(&done)));
+    assert_eq!(told["schema"], "bumpless.wan-programs/1");
+    assert_eq!(told["complete"], true);
+    assert_eq!(told["centres"], serde_json::json!(["centre-1", "centre-2"]));
+    for protocol in told["software"].as_array().unwrap() {
+        let is_ours = protocol["protocol"] == "phasors";
+        let ran = is_ours || python().is_some();
+        assert_eq!(protocol["program"].is_string(), ran, "{protocol}");
+        let why = protocol["not_run"].as_str().unwrap_or_default();
+        assert_eq!(why.contains("pip install"), !ran, "{protocol}");
+    }
+    let lost = |pass, outage, centre, reached| {
+        let row = row(&told, [pass, outage, "phasors", centre], reached);
+        (row["lost"].as_u64().unwrap(), row["sent"].as_u64().unwrap())
+    };
+    for centre in ["centre-1", "centre-2"] {
+        let (felt, sent) = lost("plain", "loop", centre, true);
+        assert!(sent > 0 && felt == sent, "{felt} of {sent}: {told}");
+        for reached in [true, false] {
+            let (felt, sent) = lost("protected", "loop", centre, reached);
+            assert!(sent > 0 && felt == 0, "{felt} of {sent}: {told}");
+        }
+    }
+    for pass in ["plain", "protected"] {
+        let (felt, sent) = lost(pass, "centre", "centre-1", true);
+        assert!(
+            sent > 0 && felt == sent,
+            "a centre that is dead hears nobody"
+        );
+        let (felt, sent) = lost(pass, "centre", "centre-2", false);
+        assert!(sent > 0 && felt == 0, "{felt} of {sent}: {told}");
+    }
+    if python().is_some() {
+        for protocol in ["iec104", "modbus"] {
+            // What is sent over a dead way is answered when that has healed, a second later; over the second way it is at once.
+            let median = |pass| {
+                let row = row(&told, [pass, "loop", protocol, "centre-1"], true);
+                row["p50_us"].as_u64().unwrap_or(u64::MAX)
+            };
+            let medians = ["plain", "protected"].map(median);
+            assert!(medians[0] > 400_000, "{protocol}: {medians:?} us");
+            assert!(medians[1] < 400_000, "{protocol}: {medians:?} us");
+        }
+    }
+    let promises = told["promises"].as_array().unwrap();
+    assert!(promises.len() >= 4, "{told}");
+    let held = promises.iter().all(|it| it["held"] == true);
+    assert_eq!(
+        done.status.code(),
+        Some(i32::from(!held)),
+        "{}",
+        said(&done)
+    );
+    let shown = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+        .args(["wan", "programs", "--show"])
+        .arg(Path::new(output).join("programs.json"))
+        .output()
+        .unwrap();
+    assert!(
+        said(&shown).contains("a whole loop dies"),
+        "{}",
+        said(&shown)
+    );
+    assert_eq!(shown.status.code(), done.status.code());
+    assert!(Path::new(output).join("report.html").exists());
+    no_file_is_left("whole");
+    assert_eq!(running("whole"), None, "the network is gone");
+}
+
+/// Starts it, and waits until the daemons of iPRP are there, one at each of eight hosts, and with them everything else.
+fn started(test: &str) -> (Child, Vec<u64>) {
+    let mut command = programs(test, &["--seconds", "1"]);
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let child = child.spawn().unwrap();
+    let pids = || -> Vec<u64> {
+        let all = running(test).unwrap_or_default();
+        let own = u64::from(child.id());
+        all.into_iter().filter(|pid| *pid != own).collect()
+    };
+    // Of two protocols a server at each of six substations and what started them, and a caller at each of two centres.
+    let all = if python().is_some() {
+        8 + 2 * (6 + 1 + 2)
+    } else {
+        8
+    };
+    until("daemons and programs", || pids().len() == all);
+    let pids = pids();
+    (child, pids)
+}
+
+fn is_gone(pid: u64) -> bool {
+    !Path::new(&format!("/proc/{pid}")).exists()
+}
+
+fn signal(process: &Child, name: &str) {
+    let pid = process.id().to_string();
+    let sent = Command::new("kill").args([name, &pid]).status();
+    assert!(sent.unwrap().success());
+}
+
+fn what_is_stopped_or_killed_leaves_nothing() {
+    need_namespaces();
+    let _gone = [Gone("killed"), Gone("stopped")];
+    let (killed, pids) = started("killed");
+    signal(&killed, "-KILL");
+    assert!(!killed.wait_with_output().unwrap().status.success());
+    until("processes are gone", || {
+        pids.iter().all(|&pid| is_gone(pid))
+    });
+    until("the network is gone", || running("killed").is_none());
+    no_file_is_left("killed");
+
+    let (stopped, pids) = started("stopped");
+    signal(&stopped, "-INT");
+    let output = stopped.wait_with_output().unwrap();
+    let told: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", said(&output)));
+    assert_eq!(told["complete"], false);
+    let held = told["promises"].as_array().unwrap();
+    let held = held.iter().all(|it| it["held"] == true);
+    let status = if held { 130 } else { 1 };
+    assert_eq!(output.status.code(), Some(status), "{}", said(&output));
+    until("processes are gone", || {
+        pids.iter().all(|&pid| is_gone(pid))
+    });
+    no_file_is_left("stopped");
+    assert_eq!(running("stopped"), None);
+}
+
+fn what_cannot_be_is_refused_before_anything_is_made() {
+    for (wrong, words) in [
+        (["--pool", "10.0.0.0/16"], "--pool"),
+        (["--frames", "7"], "25"),
+        (["--backup", "5g"], "ethernet or lte"),
+        (["--substations", "400"], "--substations 180"),
+        (["--backbone-pairs", "1"], "--backbone-pairs"),
+        (["--centres", "1"], "--centres 2"),
+        (["--show", "/no/such"], "cannot read /no/such"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+        let command = command.args(["wan", "programs", "--name", &name("refused")]);
+        let output = command.args(wrong).output().unwrap();
+        assert!(!output.status.success(), "{wrong:?}");
+        let said = said(&output);
+        assert!(said.contains(words), "{wrong:?}: {said}");
+    }
+    no_file_is_left("refused");
+}
+
+bumpless_testing::tests!(
+    what_dies_is_felt_without_iprp_and_not_with_it,
+    what_is_stopped_or_killed_leaves_nothing,
+    what_cannot_be_is_refused_before_anything_is_made,
+);

@@ -1,0 +1,59 @@
+//! The cables of a backup, which can be cut as links of the network can.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+
+use bumpless_capture::netlink::Message;
+
+use super::{link, namespace};
+
+/// A cable from a router to each host, by place of a host.
+#[derive(Clone, Debug)]
+pub struct Cables(Arc<Ends>);
+
+#[derive(Debug)]
+struct Ends {
+    router: OwnedFd,
+    /// The namespace of each host, and the number of its interface there.
+    hosts: Vec<(PathBuf, u32)>,
+}
+
+impl Cables {
+    /// Those of the router in this namespace; it has an interface for each host, in order.
+    pub(super) fn new(router: OwnedFd, hosts: Vec<(PathBuf, u32)>) -> Self {
+        Self(Arc::new(Ends { router, hosts }))
+    }
+
+    /// Makes the cable to the host of this place lose everything, in both directions. Nobody is told.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn cut(&self, place: usize) -> io::Result<()> {
+        self.each_end(place, link::lose)
+    }
+
+    /// Makes it carry everything again.
+    ///
+    /// # Errors
+    /// The kernel refuses; it carries everything already, for example.
+    pub fn heal(&self, place: usize) -> io::Result<()> {
+        self.each_end(place, link::send_at_once)
+    }
+
+    fn each_end(&self, place: usize, order: fn(u32) -> Message) -> io::Result<()> {
+        let ends = &*self.0;
+        let (host, number) = &ends.hosts[place];
+        let all = || {
+            namespace::enter(&ends.router)?;
+            namespace::socket()?.transact(order(link::number(place)).bytes())?;
+            namespace::enter(&File::open(host)?)?;
+            namespace::socket()?.transact(order(*number).bytes())
+        };
+        thread::scope(|scope| scope.spawn(all).join())
+            .unwrap_or_else(|_| Err(io::Error::other("a thread ended by a panic")))
+    }
+}
