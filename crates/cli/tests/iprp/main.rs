@@ -10,6 +10,7 @@ mod demo;
 mod evaluate;
 mod flows;
 mod groups;
+mod hostile;
 mod readme;
 mod site;
 mod trial;
@@ -47,6 +48,7 @@ use groups::{
     a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_network_is_cut,
     a_stream_to_a_group_of_ipv6_loses_and_doubles_nothing_when_either_network_is_cut,
 };
+use hostile::an_attacker_on_both_networks_causes_no_session_no_delivery_and_no_growth;
 use readme::the_readme_word_for_word_protects_a_stream_between_two_hosts;
 use trial::a_test_stream_tells_what_came_and_what_each_network_carried_and_lost;
 use view::a_live_view_shows_rates_and_redraws_only_a_terminal;
@@ -76,6 +78,7 @@ bumpless_testing::tests!(
     either_host_with_a_certificate_may_be_killed_and_is_replicated_to_again,
     a_host_of_another_authority_or_that_is_not_a_peer_causes_no_session,
     a_host_that_is_revoked_is_neither_heard_nor_sent_to_within_seconds,
+    an_attacker_on_both_networks_causes_no_session_no_delivery_and_no_growth,
     certificates_that_cannot_be_used_are_told_with_file_reason_and_remedy,
     the_readme_word_for_word_protects_a_stream_between_two_hosts,
     the_demo_shows_a_stream_that_survives_a_cut_in_a_picture_of_its_own,
