@@ -22,7 +22,7 @@ const DATA_PORT: u16 = 4761;
 const WARM_UP: usize = 2;
 const ATTACKS: usize = 3;
 /// Further memory of a process that keys and sessions which change all the time can account for, in bytes. An attack is 180,000 packets.
-const GROWTH: u64 = 2 << 20;
+const GROWTH: u64 = 1 << 20;
 /// Descriptors that sessions of the two, which change all the time, can account for.
 const DESCRIPTORS: usize = 8;
 /// Connections from the attacker's two addresses that have not shown whose they are, and calls to where nobody is (L-53).

@@ -178,6 +178,16 @@ impl<T> Control<T> {
     pub(crate) const LEN: usize = std::mem::offset_of!(Self, value) + size_of::<T>();
 }
 
+impl Control<c_int> {
+    /// The size of the datagrams that the kernel has coalesced into a message (UDP_GRO), if this is what it says. `len`: how
+    /// many bytes of control messages it has written.
+    pub(crate) fn segment_size(&self, len: usize) -> Option<usize> {
+        let told = len >= Self::LEN && (self.level, self.kind) == (libc::SOL_UDP, libc::UDP_GRO);
+        let size = usize::try_from(self.value).ok()?;
+        (told && size > 0).then_some(size)
+    }
+}
+
 /// A message header without anything in it.
 pub(crate) const fn empty_message() -> libc::mmsghdr {
     // SAFETY: mmsghdr is plain data; null pointers with zero lengths are valid in it.
