@@ -128,6 +128,8 @@ impl DataPlane {
                     }
                     other => self.hear(now, other),
                 }
+                // Each message can begin a session, and the core keeps few events.
+                self.pass_events();
             }
             self.keep_time(now);
             if stop_at.is_some_and(|at| now >= at) {
@@ -351,6 +353,11 @@ impl DataPlane {
                 message: message[..due.len].to_vec(),
             });
         }
+        self.pass_events();
+    }
+
+    /// Tells what has happened in the cores.
+    fn pass_events(&mut self) {
         while let Some(event) = self.sender.poll_event() {
             match event {
                 SenderEvent::Begun { session, scope, .. } => {
