@@ -179,10 +179,10 @@ impl<T> Control<T> {
 }
 
 impl Control<c_int> {
-    /// The size of the datagrams that the kernel has coalesced into a message (UDP_GRO), if this is what it says. `len`: how
-    /// many bytes of control messages it has written.
-    pub(crate) fn segment_size(&self, len: usize) -> Option<usize> {
-        let told = len >= Self::LEN && (self.level, self.kind) == (libc::SOL_UDP, libc::UDP_GRO);
+    /// The size of the datagrams that the kernel has coalesced into a message (UDP_GRO), if this is what it says. `whole`:
+    /// it has written so many bytes of control messages.
+    pub(crate) fn segment_size(&self, whole: bool) -> Option<usize> {
+        let told = whole && (self.level, self.kind) == (libc::SOL_UDP, libc::UDP_GRO);
         let size = usize::try_from(self.value).ok()?;
         (told && size > 0).then_some(size)
     }

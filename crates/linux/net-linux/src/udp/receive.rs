@@ -155,7 +155,7 @@ impl ReceiveBatch {
     /// The size of the datagrams that the kernel coalesced into buffer `index`, if it did.
     fn segment_size(&self, index: usize) -> Option<usize> {
         let len = self.messages[index].msg_hdr.msg_controllen;
-        self.controls[index].segment_size(len as usize)
+        self.controls[index].segment_size(len >= Control::<libc::c_int>::LEN as _)
     }
 }
 

@@ -69,7 +69,7 @@ pub fn receive_run(socket: BorrowedFd<'_>, buffer: &mut [u8]) -> Result<Option<R
         Err(errno) => return Err(errno),
     };
     name.len = header.msg_namelen;
-    let size = control.segment_size(header.msg_controllen as usize);
+    let size = control.segment_size(header.msg_controllen >= Control::<c_int>::LEN as _);
     Ok(Some(Run {
         len,
         size: size.unwrap_or(len).min(len),
