@@ -82,11 +82,15 @@ impl Program {
 
 /// What the sender says of a network of its own.
 fn said(site: &Site, network: usize, what: &str) -> u64 {
-    let status = site.status("left").unwrap();
+    said_by(site, "left", network, what)
+}
+
+fn said_by(site: &Site, host: &str, network: usize, what: &str) -> u64 {
+    let status = site.status(host).unwrap();
     status["networks"][network][what].as_u64().unwrap()
 }
 
-pub fn bursts_leave_in_segments_and_lose_nothing_when_a_network_shrinks_or_goes() {
+pub fn bursts_leave_and_come_in_segments_and_lose_nothing_when_a_network_shrinks_or_goes() {
     with_hosts(|hosts| {
         let mut site = Site::new(hosts);
         BOTH.iter().for_each(|host| site.start(host));
@@ -105,6 +109,12 @@ pub fn bursts_leave_in_segments_and_lose_nothing_when_a_network_shrinks_or_goes(
             program.burst(mixed, || ());
             (0..2).all(|network| said(&site, network, "in_segments") > 500)
         });
+        // Nothing between the hosts takes them apart, and each is counted.
+        for network in 0..2 {
+            let count = |what| said_by(&site, "right", network, what);
+            assert!(count("came_in_segments") > 500);
+            assert!(count("came") >= count("came_in_segments"));
+        }
         assert!(site.status("left").unwrap()["counters"]["too_long"].as_u64() > Some(0));
         // Longer than what the network takes until the daemon looks at it again.
         wait_until("a message in segments is refused", || {

@@ -10,10 +10,10 @@ use crate::support::hosts::with_hosts;
 use crate::support::process::said;
 use crate::support::{wait_for, wait_until};
 
-const TARGET: &str = "10.77.1.2:4713";
+pub const TARGET: &str = "10.77.1.2:4713";
 
 /// Two hosts with certificates of one site, and a stream between them that both networks carry from the number that is told.
-fn streaming(site: Site) -> (Site, Sink, Stream, u32) {
+pub fn streaming(site: Site) -> (Site, Sink, Stream, u32) {
     let mut site = site;
     BOTH.iter().for_each(|host| site.start(host));
     let target: SocketAddr = TARGET.parse().unwrap();
@@ -26,7 +26,7 @@ fn streaming(site: Site) -> (Site, Sink, Stream, u32) {
     (site, sink, stream, first)
 }
 
-fn agreed(site: &Site, host: &str) -> Vec<(String, bool, u64)> {
+pub fn agreed(site: &Site, host: &str) -> Vec<(String, bool, u64)> {
     let status = site.status(host).unwrap();
     let hosts = status["security"]["hosts"].as_array().cloned();
     let one = |it: &Value| {
@@ -38,7 +38,7 @@ fn agreed(site: &Site, host: &str) -> Vec<(String, bool, u64)> {
 }
 
 /// Ends the stream; what did not come once since the number `first`.
-fn end(sink: Sink, stream: Stream, first: u32) -> Vec<(u32, u32)> {
+pub fn end(sink: Sink, stream: Stream, first: u32) -> Vec<(u32, u32)> {
     let sent = stream.end();
     wait_until("the last packet", || sink.latest() == sent - 1);
     not_once(&sink.end().0, first, sent)

@@ -10,14 +10,16 @@ mod demo;
 mod evaluate;
 mod flows;
 mod groups;
+mod hostile;
 mod readme;
 mod site;
+mod thousands;
 mod trial;
 mod view;
 mod ways;
 mod wrong_input;
 
-use bursts::bursts_leave_in_segments_and_lose_nothing_when_a_network_shrinks_or_goes;
+use bursts::bursts_leave_and_come_in_segments_and_lose_nothing_when_a_network_shrinks_or_goes;
 use certificates::{
     a_host_of_another_authority_or_that_is_not_a_peer_causes_no_session,
     a_host_that_is_revoked_is_neither_heard_nor_sent_to_within_seconds,
@@ -47,7 +49,9 @@ use groups::{
     a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_network_is_cut,
     a_stream_to_a_group_of_ipv6_loses_and_doubles_nothing_when_either_network_is_cut,
 };
+use hostile::an_attacker_on_both_networks_causes_no_session_no_delivery_and_no_growth;
 use readme::the_readme_word_for_word_protects_a_stream_between_two_hosts;
+use thousands::ten_thousand_sessions_of_two_daemons_lose_nothing_when_a_network_is_cut_and_stay_within_their_memory;
 use trial::a_test_stream_tells_what_came_and_what_each_network_carried_and_lost;
 use view::a_live_view_shows_rates_and_redraws_only_a_terminal;
 use ways::the_hops_on_each_network_are_found_and_the_network_that_is_silent_is_named;
@@ -61,8 +65,9 @@ bumpless_testing::tests!(
     a_tcp_connection_begun_before_the_daemons_goes_on_while_its_network_is_cut,
     a_killed_daemon_leaves_flows_as_they_were_and_comes_back_without_a_loss,
     a_stream_over_ipv6_survives_a_cut,
-    bursts_leave_in_segments_and_lose_nothing_when_a_network_shrinks_or_goes,
+    bursts_leave_and_come_in_segments_and_lose_nothing_when_a_network_shrinks_or_goes,
     ports_change_while_it_runs_and_a_ping_measures_each_network,
+    ten_thousand_sessions_of_two_daemons_lose_nothing_when_a_network_is_cut_and_stay_within_their_memory,
     a_stream_to_a_group_loses_and_doubles_nothing_at_any_member_when_either_network_is_cut,
     a_stream_to_a_group_of_ipv6_loses_and_doubles_nothing_when_either_network_is_cut,
     a_host_with_another_secret_of_a_group_is_told_so_and_takes_nothing_from_its_members,
@@ -76,6 +81,7 @@ bumpless_testing::tests!(
     either_host_with_a_certificate_may_be_killed_and_is_replicated_to_again,
     a_host_of_another_authority_or_that_is_not_a_peer_causes_no_session,
     a_host_that_is_revoked_is_neither_heard_nor_sent_to_within_seconds,
+    an_attacker_on_both_networks_causes_no_session_no_delivery_and_no_growth,
     certificates_that_cannot_be_used_are_told_with_file_reason_and_remedy,
     the_readme_word_for_word_protects_a_stream_between_two_hosts,
     the_demo_shows_a_stream_that_survives_a_cut_in_a_picture_of_its_own,

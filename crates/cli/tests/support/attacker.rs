@@ -3,16 +3,17 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bumpless_base::Random;
 
 use super::hosts::Hosts;
 use super::{let_run, wait_until};
 
-const ETHERNET: usize = 14;
-const IP: usize = 20;
+pub const ETHERNET: usize = 14;
+pub const IP: usize = 20;
 const UDP: usize = 8;
-const HEADERS: usize = ETHERNET + IP + UDP;
+pub const HEADERS: usize = ETHERNET + IP + UDP;
 
 /// A way between the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,16 +65,24 @@ pub struct Attacker {
     ports: Vec<OwnedFd>,
     /// By way: frames as they were heard.
     heard: [Vec<Vec<u8>>; 4],
+    /// Which frames it keeps.
+    wanted: fn(&[u8]) -> bool,
 }
 
 impl Attacker {
-    /// At the switches of `hosts`.
+    /// At the switches of `hosts`. It hears the nodes' datagrams.
     pub fn new(hosts: &Hosts) -> Self {
+        Self::that_hears(hosts, is_datagram)
+    }
+
+    /// At the switches of `hosts`. It hears those frames that are `wanted`.
+    pub fn that_hears(hosts: &Hosts, wanted: fn(&[u8]) -> bool) -> Self {
         let ports = ["a1", "a2", "b1", "b2"];
         let ports = hosts.at("switch", || ports.map(port));
         Self {
             ports: ports.into(),
             heard: Default::default(),
+            wanted,
         }
     }
 
@@ -87,12 +96,29 @@ impl Attacker {
         });
     }
 
+    /// Hears all that is said while `work` is done.
+    pub fn hear_while<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    self.hear();
+                    let_run(1);
+                }
+            });
+            // A panic ends the other thread, too.
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            done.store(true, Ordering::Relaxed);
+            result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
+    }
+
     fn hear(&mut self) {
         for (at, port) in self.ports.iter().enumerate() {
             let (network, from_right) = (at / 2, at % 2 == 1);
             let way = Way::new(network, !from_right);
             while let Some(frame) = next(port) {
-                if is_datagram(&frame) {
+                if (self.wanted)(&frame) {
                     self.heard[way.number()].push(frame);
                 }
             }
@@ -105,20 +131,18 @@ impl Attacker {
         frames.map(|frame| frame[HEADERS..].to_vec()).collect()
     }
 
+    /// The frames that went this way.
+    pub fn frames(&self, way: Way) -> &[Vec<u8>] {
+        &self.heard[way.number()]
+    }
+
     /// Sends `message` this way, as if the node at its beginning had.
     pub fn send(&self, way: Way, message: &[u8]) {
-        let mut frame = self.heard[way.number()][0][..HEADERS].to_vec();
-        frame.extend(message);
-        let length = |from: usize| ((frame.len() - from) as u16).to_be_bytes();
-        let (ip, udp) = (length(ETHERNET), length(ETHERNET + IP));
-        frame[ETHERNET + 2..ETHERNET + 4].copy_from_slice(&ip);
-        frame[ETHERNET + 10..ETHERNET + 12].fill(0);
-        let sum = checksum(&frame[ETHERNET..ETHERNET + IP]);
-        frame[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&sum);
-        let at = ETHERNET + IP;
-        frame[at + 4..at + 6].copy_from_slice(&udp);
-        // No checksum, which IPv4 permits.
-        frame[at + 6..at + 8].fill(0);
+        self.put(way, &like(&self.frames(way)[0], message));
+    }
+
+    /// Puts a frame on the wire as it is.
+    pub fn put(&self, way: Way, frame: &[u8]) {
         let port = &self.ports[way.network * 2 + usize::from(way.to_right)];
         // SAFETY: the pointer is to a live buffer of the given length.
         let sent = unsafe { libc::send(port.as_raw_fd(), frame.as_ptr().cast(), frame.len(), 0) };
@@ -132,6 +156,23 @@ impl Attacker {
             let_run(2);
         }
     }
+}
+
+/// A frame with `message` that is otherwise the datagram `frame`.
+pub fn like(frame: &[u8], message: &[u8]) -> Vec<u8> {
+    let mut frame = frame[..HEADERS].to_vec();
+    frame.extend(message);
+    let length = |from: usize| ((frame.len() - from) as u16).to_be_bytes();
+    let (ip, udp) = (length(ETHERNET), length(ETHERNET + IP));
+    frame[ETHERNET + 2..ETHERNET + 4].copy_from_slice(&ip);
+    frame[ETHERNET + 10..ETHERNET + 12].fill(0);
+    let sum = checksum(&frame[ETHERNET..ETHERNET + IP]);
+    frame[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&sum);
+    let at = ETHERNET + IP;
+    frame[at + 4..at + 6].copy_from_slice(&udp);
+    // No checksum, which IPv4 permits.
+    frame[at + 6..at + 8].fill(0);
+    frame
 }
 
 /// `message` with one to four bytes changed.

@@ -49,6 +49,9 @@ const LOCAL_OUT: u32 = 3;
 /// Where others change packets (`mangle`): before filters, after connection tracking.
 const PRIORITY: i32 = -150;
 
+/// Changes of what is captured that the kernel is told in one go.
+const STEP: usize = 256;
+
 const OUTPUT: &str = "output";
 const INPUT: &str = "input";
 const FORWARDED: &str = "forward";
@@ -206,7 +209,7 @@ impl Firewall {
     /// # Errors
     /// The kernel refuses.
     pub fn capture(&mut self, packets: &Captured) -> io::Result<()> {
-        self.change(NEW_ELEMENT, CREATE, packets)
+        self.transact(&[(*packets, true)])
     }
 
     /// Captures these packets no more. One that was not captured is no error.
@@ -214,26 +217,61 @@ impl Firewall {
     /// # Errors
     /// The kernel refuses.
     pub fn release(&mut self, packets: &Captured) -> io::Result<()> {
-        match self.change(DELETE_ELEMENT, 0, packets) {
+        match self.transact(&[(*packets, false)]) {
             Err(error) if error.raw_os_error() == Some(Errno::NOENT.raw_os_error()) => Ok(()),
             result => result,
         }
     }
 
-    fn change(&self, kind: u16, flags: u16, packets: &Captured) -> io::Result<()> {
-        let (family, key) = key(packets);
-        let set = match packets.side {
-            Side::Destination => TO,
-            Side::Source => FROM,
-        };
-        let batch = begin()
-            .begin(kind, flags)
-            .netfilter(family, 0)
-            .text(1, &self.name)
-            .text(2, set)
-            .nested(3, |elements| {
-                elements.nested(1, |element| element.nested(1, |it| it.attribute(1, &key)))
-            });
+    /// Captures packets (`true`) or does so no more, in this order. What became of each, as [`capture`](Self::capture) and
+    /// [`release`](Self::release) tell it.
+    ///
+    /// Each step of the kernel's takes milliseconds, however little it changes; so many changes take one step.
+    pub fn change(&mut self, changes: &[(Captured, bool)]) -> Vec<io::Result<()>> {
+        let mut results = Vec::with_capacity(changes.len());
+        for step in changes.chunks(STEP) {
+            self.change_some(step, &mut results);
+        }
+        results
+    }
+
+    fn change_some(&mut self, changes: &[(Captured, bool)], results: &mut Vec<io::Result<()>>) {
+        match changes {
+            [(packets, true)] => results.push(self.capture(packets)),
+            [(packets, false)] => results.push(self.release(packets)),
+            _ if self.transact(changes).is_ok() => results.extend(changes.iter().map(|_| Ok(()))),
+            // Nothing of it was done. Halves find what was refused, and keep the rest from nothing.
+            _ => {
+                let (first, second) = changes.split_at(changes.len() / 2);
+                self.change_some(first, results);
+                self.change_some(second, results);
+            }
+        }
+    }
+
+    /// Does all of it or nothing.
+    fn transact(&self, changes: &[(Captured, bool)]) -> io::Result<()> {
+        let mut batch = begin();
+        for (packets, begin) in changes {
+            let (family, key) = key(packets);
+            let set = match packets.side {
+                Side::Destination => TO,
+                Side::Source => FROM,
+            };
+            let (kind, flags) = match begin {
+                true => (NEW_ELEMENT, CREATE),
+                false => (DELETE_ELEMENT, 0),
+            };
+            // Errors are told. Answers to all of them might not find room.
+            batch = batch
+                .begin_quiet(kind, flags)
+                .netfilter(family, 0)
+                .text(1, &self.name)
+                .text(2, set)
+                .nested(3, |elements| {
+                    elements.nested(1, |element| element.nested(1, |it| it.attribute(1, &key)))
+                });
+        }
         self.netlink.transact(end(batch).bytes())
     }
 

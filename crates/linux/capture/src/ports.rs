@@ -11,8 +11,9 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
 
-use bumpless_net_linux::{Errno, Rejected, Segment, SendBatch, Taken, can_segment};
-use rustix::net::RecvFlags;
+use bumpless_net_linux::{
+    Errno, Rejected, Run, Segment, SendBatch, Taken, can_coalesce, can_segment, receive_run,
+};
 use rustix::net::sockopt::{Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
 use rustix::net::sockopt::{
     set_ip_mtu_discover, set_ipv6_mtu_discover, set_socket_recv_buffer_size_force,
@@ -31,15 +32,27 @@ pub struct Card {
     pub address: IpAddr,
 }
 
-/// A datagram that came.
+/// A datagram that came, or several that came in one message ([`Ports::coalesce`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
-    /// Its length.
-    pub len: usize,
+    run: Run,
     /// From where.
     pub from: SocketAddr,
     /// On which network, as numbered at the opening.
     pub on: usize,
+}
+
+impl Arrived {
+    /// The datagrams, in the buffer into which they were received: at least one.
+    pub fn datagrams<'a>(&self, buffer: &'a mut [u8]) -> impl Iterator<Item = &'a mut [u8]> {
+        self.run.datagrams(buffer)
+    }
+
+    /// The one datagram, in that buffer, where none are received in one message.
+    pub fn datagram<'a>(&self, buffer: &'a mut [u8]) -> &'a mut [u8] {
+        let len = self.run.len.min(buffer.len());
+        &mut buffer[..len]
+    }
 }
 
 /// Whether copies leave on a network in segments ([`crate::Departures`]).
@@ -167,7 +180,13 @@ impl Ports {
         }
     }
 
-    /// What has come at the socket in this place, if anything has.
+    /// From here on, datagrams of one sender that reach this host in one piece are received in one message. `false`: the kernel
+    /// cannot (before Linux 5.0), and each comes by itself.
+    pub fn coalesce(&self) -> bool {
+        self.sockets.iter().all(|it| can_coalesce(it.as_fd()))
+    }
+
+    /// What has come at the socket in this place, if anything has. A buffer of 65,535 bytes takes the longest message.
     ///
     /// # Errors
     /// What an earlier datagram met with on its way, told by the host at the other end; or the socket is broken.
@@ -175,15 +194,12 @@ impl Ports {
         let Some(socket) = self.sockets.get(place) else {
             return Ok(None);
         };
-        match rustix::net::recvfrom(socket, &mut *buffer, RecvFlags::DONTWAIT) {
-            Ok((len, _, from)) => {
-                let from = from.and_then(|from| SocketAddr::try_from(from).ok());
-                let on = place % self.count;
-                Ok(from.map(|from| Arrived { len, from, on }))
-            }
-            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
+        let run = receive_run(socket.as_fd(), buffer)?;
+        let on = place % self.count;
+        Ok(run.and_then(|run| {
+            let from = run.from?;
+            Some(Arrived { run, from, on })
+        }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Copies leave, and come, without memory being taken (L-75): a counting allocator watches real sockets on the loopback device.
+//! Copies leave, and come, without memory being taken (L-75, L-81): a counting allocator watches real sockets on the loopback device.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -51,6 +51,14 @@ fn on_loopback() -> Ports {
         address: [127, 0, 78, number].into(),
     };
     Ports::open(&[card(1), card(2)], 0, false).unwrap()
+}
+
+fn on_loopback_v6() -> Ports {
+    let card = Card {
+        interface: "lo".into(),
+        address: std::net::Ipv6Addr::LOCALHOST.into(),
+    };
+    Ports::open(&[card], 0, false).unwrap()
 }
 
 /// What became of the copies.
@@ -129,28 +137,90 @@ fn refuse_segments(socket: std::os::fd::RawFd) {
     assert_eq!(result, 0);
 }
 
-#[test]
-fn copies_come_without_an_allocation() {
-    let ports = on_loopback();
-    let peer = UdpSocket::bind("127.0.0.1:0").unwrap();
+/// Ports, somebody who sends to the first one, and where that is.
+fn heard_by(address: &str) -> (Ports, UdpSocket, SocketAddr) {
+    let ports = match address {
+        "::1" => on_loopback_v6(),
+        _ => on_loopback(),
+    };
+    let peer = UdpSocket::bind((address, 0)).unwrap();
     peer.set_read_timeout(Some(Duration::from_secs(10)))
         .unwrap();
     ports
         .send(0, b"where I am", peer.local_addr().unwrap())
         .unwrap();
-    let mut buffer = vec![0; 2_000];
-    let (_, address) = peer.recv_from(&mut buffer).unwrap();
+    let (_, address) = peer.recv_from(&mut [0; 100]).unwrap();
+    (ports, peer, address)
+}
+
+/// Reads all that has come; how many datagrams, and in how many messages.
+fn read(ports: &Ports, buffer: &mut [u8], mut each: impl FnMut(&[u8])) -> (usize, usize) {
+    let (mut datagrams, mut messages) = (0, 0);
+    for place in 0..ports.len() {
+        while let Some(arrived) = ports.receive(place, buffer).unwrap() {
+            messages += 1;
+            for datagram in arrived.datagrams(buffer) {
+                datagrams += 1;
+                each(datagram);
+            }
+        }
+    }
+    (datagrams, messages)
+}
+
+#[test]
+fn copies_come_without_an_allocation() {
+    let (ports, peer, address) = heard_by("127.0.0.1");
+    let mut buffer = vec![0; 65_535];
     for _ in 0..50 {
         peer.send_to(&[7; 300], address).unwrap();
     }
-    let mut come = 0;
+    let mut come = (0, 0);
     let taken = allocations(|| {
-        for place in 0..ports.len() {
-            while let Some(arrived) = ports.receive(place, &mut buffer).unwrap() {
-                assert_eq!(arrived.len, 300);
-                come += 1;
-            }
-        }
+        come = read(&ports, &mut buffer, |it| assert_eq!(it, [7; 300]));
     });
-    assert_eq!((taken, come), (0, 50));
+    assert_eq!((taken, come), (0, (50, 50)));
+}
+
+fn copies_in_segments_come_whole(address: &str) {
+    let (ports, peer, address) = heard_by(address);
+    assert!(ports.coalesce());
+    let mut departures = Departures::new(200, 100_000);
+    let mut sending = match address.is_ipv6() {
+        true => on_loopback_v6(),
+        false => on_loopback(),
+    };
+    // 100 copies that number themselves, of which every fortieth is shorter and ends a run.
+    let length = |number: usize| if number % 40 == 39 { 20 } else { 300 };
+    for number in 0..100 {
+        assert!(departures.add((0, address), number, &vec![number as u8; length(number)]));
+    }
+    let mut in_segments = 0;
+    departures.leave(&mut sending, |it| match it {
+        Departed::InSegments { copies, .. } => in_segments += copies,
+        it => assert!(matches!(it, Departed::Left { .. }), "{it:?}"),
+    });
+    peer.send_to(&[100; 10], address).unwrap();
+    let (mut buffer, mut next) = (vec![0; 65_535], 0);
+    let mut come = (0, 0);
+    let taken = allocations(|| {
+        come = read(&ports, &mut buffer, |it| {
+            assert!(it.iter().all(|byte| usize::from(*byte) == next));
+            assert_eq!(it.len(), if next == 100 { 10 } else { length(next) });
+            next += 1;
+        });
+    });
+    assert_eq!((taken, come.0, in_segments), (0, 101, 100));
+    // Runs of 40 and 24, as 64 are looked at in one go, of 16 and 20; and the one that was alone.
+    assert_eq!(come.1, 5);
+}
+
+#[test]
+fn copies_in_segments_come_whole_and_are_taken_apart_without_an_allocation() {
+    copies_in_segments_come_whole("127.0.0.1");
+}
+
+#[test]
+fn copies_in_segments_over_ipv6_come_whole_and_are_taken_apart_without_an_allocation() {
+    copies_in_segments_come_whole("::1");
 }

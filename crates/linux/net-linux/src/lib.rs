@@ -35,5 +35,6 @@ pub use ping::{Echo, EchoReply, PassedOver, PingError, Pinger};
 pub use poll::{Poller, Ready, Waker};
 pub use screen::Screen;
 pub use udp::{
-    OpenCause, OpenError, Rejected, SendBatch, Taken, UdpConfig, UdpLink, UdpReport, can_segment,
+    OpenCause, OpenError, Rejected, Run, SendBatch, Taken, UdpConfig, UdpLink, UdpReport,
+    can_coalesce, can_segment, receive_run,
 };

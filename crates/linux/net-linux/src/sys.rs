@@ -208,6 +208,16 @@ impl<T> Control<T> {
     pub(crate) const LEN: usize = std::mem::offset_of!(Self, value) + size_of::<T>();
 }
 
+impl Control<c_int> {
+    /// The size of the datagrams that the kernel has coalesced into a message (UDP_GRO), if this is what it says. `whole`:
+    /// it has written so many bytes of control messages.
+    pub(crate) fn segment_size(&self, whole: bool) -> Option<usize> {
+        let told = whole && (self.level, self.kind) == (libc::SOL_UDP, libc::UDP_GRO);
+        let size = usize::try_from(self.value).ok()?;
+        (told && size > 0).then_some(size)
+    }
+}
+
 /// A message header without anything in it.
 pub(crate) const fn empty_message() -> libc::mmsghdr {
     // SAFETY: mmsghdr is plain data; null pointers with zero lengths are valid in it.

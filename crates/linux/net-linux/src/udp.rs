@@ -2,6 +2,7 @@
 
 mod open;
 mod receive;
+mod run;
 mod send;
 
 use crate::errno::Errno;
@@ -13,6 +14,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 
 pub use open::{OpenCause, OpenError, UdpConfig, UdpReport};
+pub use run::{Run, can_coalesce, receive_run};
 pub use send::{Rejected, SendBatch, Taken, can_segment};
 
 /// A [`Link`] over one non-blocking UDP socket, IPv4 or IPv6, bound to one local address.

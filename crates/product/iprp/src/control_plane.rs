@@ -93,6 +93,8 @@ pub struct State {
     members_looked: Instant,
     pings: Pings,
     scopes: BTreeMap<SessionId, Scope>,
+    /// What is to be captured (`true`) or not, and has not been told the kernel.
+    captures: Vec<(Scope, bool)>,
     asking: Vec<SyncSender<Value>>,
     refused: BTreeMap<String, u64>,
     /// Frames without a session, by where they came from.
@@ -111,6 +113,7 @@ impl State {
             members_looked: Instant::ZERO,
             pings: Pings::default(),
             scopes: BTreeMap::new(),
+            captures: Vec::new(),
             asking: Vec::new(),
             refused: BTreeMap::new(),
             keyless: BTreeMap::new(),
@@ -135,6 +138,7 @@ impl ControlPlane {
             while let Ok(told) = self.inbox.pop() {
                 self.hear(now, told);
             }
+            self.capture();
             while let Ok((request, reply)) = self.requests.try_recv() {
                 self.answer(now, request, reply);
             }
@@ -183,14 +187,14 @@ impl ControlPlane {
             let Ok(Some(arrived)) = self.ports.receive(place, &mut buffer) else {
                 return;
             };
-            let frame = &mut buffer[..arrived.len];
+            let frame = arrived.datagram(&mut buffer);
             let (ports, port) = (&self.ports, self.config.host.control_port);
             let emit = &mut |it: Outgoing<'_>| {
                 // A network that takes nothing at present is not the only one.
                 let _ = ports.send(it.card, it.bytes, SocketAddr::new(it.to, port));
             };
             if place >= self.attachments.len().pow(2) {
-                self.receive_for_group(now, arrived.from, &mut buffer[..arrived.len]);
+                self.receive_for_group(now, arrived.from, frame);
                 continue;
             }
             let at = (arrived.on, arrived.from);
@@ -280,7 +284,7 @@ impl ControlPlane {
             }
             ToControl::Spread { group, message } => self.spread(group, &message),
             ToControl::MembersKnown(number) => self.members.known(number),
-            ToControl::Capture(scope, begin) => self.capture(&scope, begin),
+            ToControl::Capture(scope, begin) => self.state.captures.push((scope, begin)),
             ToControl::Sender(event) => {
                 if let SenderEvent::Begun { session, scope, .. } = event {
                     self.state.scopes.insert(session, scope);
@@ -331,27 +335,31 @@ impl ControlPlane {
         }
     }
 
-    fn capture(&mut self, scope: &Scope, begin: bool) {
-        let captured = Captured {
-            protocol: scope.protocol,
-            side: side(scope.side),
-            port: scope.port,
-            destination: scope.destination,
-        };
+    /// Has the kernel capture what the data plane has told, all that is known by now in one go.
+    fn capture(&mut self) {
+        let changes = std::mem::take(&mut self.state.captures);
         let Some(firewall) = &mut self.firewall else {
             return;
         };
-        let changed = match begin {
-            true => firewall.capture(&captured),
-            false => firewall.release(&captured),
+        let told = |(scope, begin): &(Scope, bool)| {
+            let captured = Captured {
+                protocol: scope.protocol,
+                side: side(scope.side),
+                port: scope.port,
+                destination: scope.destination,
+            };
+            (captured, *begin)
         };
-        let about = format!("capture {scope}");
-        match changed {
-            Ok(()) => self.no_trouble(&about),
-            Err(error) => self.trouble(
-                &about,
-                format!("{scope}: the firewall's set cannot be changed: {error}"),
-            ),
+        let results = firewall.change(&changes.iter().map(told).collect::<Vec<_>>());
+        for ((scope, _), changed) in changes.into_iter().zip(results) {
+            let about = format!("capture {scope}");
+            match changed {
+                Ok(()) => self.no_trouble(&about),
+                Err(error) => self.trouble(
+                    &about,
+                    format!("{scope}: the firewall's set cannot be changed: {error}"),
+                ),
+            }
         }
     }
 

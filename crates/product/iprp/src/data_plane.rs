@@ -3,6 +3,7 @@
 //! One thread, so that no lock stands between a packet and the cores. Every call returns at once: a network that takes nothing costs one
 //! failed call. Of each source a bounded number of packets is taken in a turn.
 
+mod incoming;
 mod modes;
 mod outgoing;
 mod own;
@@ -13,10 +14,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsRawFd, RawFd};
 
 use bumpless_base::{Duration, Instant};
-use bumpless_capture::{Injector, Parsed, Queue, Sightings, build};
+use bumpless_capture::{Injector, Parsed, Queue, Sightings};
 use bumpless_iprp::{
     Copy, FEEDBACK_LEN, Flow, MAX_MESSAGE, MessageError, Mode, Monitored, Origin, PeerId, Receiver,
-    Scope, Sender, SenderEvent, group_of_message, is_feedback,
+    Scope, Sender, SenderEvent, group_of_message,
 };
 use bumpless_net_linux::{Clock, Poller, Waker};
 use bumpless_secure::RingSuite;
@@ -127,6 +128,8 @@ impl DataPlane {
                     }
                     other => self.hear(now, other),
                 }
+                // Each message can begin a session, and the core keeps few events.
+                self.pass_events();
             }
             self.keep_time(now);
             if stop_at.is_some_and(|at| now >= at) {
@@ -150,6 +153,7 @@ impl DataPlane {
         for of_cards in [
             &mut self.passed.not_taken,
             &mut self.passed.came,
+            &mut self.passed.in_runs,
             &mut self.passed.in_segments,
             &mut self.passed.runs_refused,
         ] {
@@ -196,62 +200,6 @@ impl DataPlane {
             Ok(count) if count < BURST => self.members.drained(now),
             Ok(_) => {}
             Err(_) => self.passed.overrun += 1,
-        }
-    }
-
-    /// Datagrams at the data port: copies for this host, answers to what it has sent.
-    fn receive(&mut self, now: Instant, place: usize) {
-        for _ in 0..BURST {
-            let Ok(Some(arrived)) = self
-                .attached
-                .ports
-                .receive(place, &mut self.buffers.datagram)
-            else {
-                break;
-            };
-            if let Some(came) = self.passed.came.get_mut(arrived.on) {
-                *came += 1;
-            }
-            let datagram = &mut self.buffers.datagram[..arrived.len];
-            if is_feedback(datagram) {
-                // What was refused is counted there.
-                let _ = self.sender.handle_feedback(now, datagram);
-                continue;
-            }
-            let on = self.attached.inds.get(arrived.on).copied();
-            let Ok(delivery) = self.receiver.handle_data(now, on, arrived.from, datagram) else {
-                continue;
-            };
-            let packet = Parsed {
-                source: delivery.flow.source,
-                destination: delivery.flow.destination,
-                protocol: delivery.flow.protocol,
-                source_port: delivery.flow.source_port,
-                destination_port: delivery.flow.destination_port,
-                payload: delivery.payload,
-            };
-            let made = build(&packet, &mut self.buffers.packet);
-            let destination = delivery.flow.destination;
-            let member = self.members.of(destination);
-            if destination.is_multicast() && member.is_none() {
-                self.passed.no_member += 1;
-                continue;
-            }
-            if member.is_some_and(|it| !it.keeps(it.card, packet.source)) {
-                // No program wants this source.
-                self.passed.no_member += 1;
-                continue;
-            }
-            let given = made.map(|len| {
-                let packet = &self.buffers.packet[..len];
-                match member {
-                    Some(it) => self.attached.injector.give(it.card, packet, it.group),
-                    None => self.injector.give(packet, destination),
-                }
-            });
-            if !matches!(given, Some(Ok(()))) {
-                self.passed.not_given += 1;
-            }
         }
     }
 
@@ -309,7 +257,8 @@ impl DataPlane {
             ToData::Snapshot => {
                 let cores = (&self.sender, &self.receiver);
                 let attached = &self.attached;
-                let ways = (attached.room, attached.ports.segmentations());
+                let segmentations = attached.ports.segmentations();
+                let ways = (attached.room, segmentations, attached.coalesces);
                 let taken = Snapshot::take(now, cores, &self.passed, ways);
                 self.tell(ToControl::Snapshot(Box::new(taken)));
             }
@@ -404,6 +353,11 @@ impl DataPlane {
                 message: message[..due.len].to_vec(),
             });
         }
+        self.pass_events();
+    }
+
+    /// Tells what has happened in the cores.
+    fn pass_events(&mut self) {
         while let Some(event) = self.sender.poll_event() {
             match event {
                 SenderEvent::Begun { session, scope, .. } => {

@@ -19,6 +19,8 @@ pub const LENGTH: usize = 4096;
 pub struct Attached {
     /// The sockets, by number of the card.
     pub ports: Ports,
+    /// Whether the data port is given whole what comes in segments.
+    pub coalesces: bool,
     /// The networks, in the same order.
     pub networks: Networks,
     /// Discriminators by number of the card.

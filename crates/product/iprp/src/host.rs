@@ -161,8 +161,10 @@ pub fn attach(
         address: addresses[0].0,
         cause,
     })?;
+    let ports = open(config.host.data_port)?;
     let attached = Attached {
-        ports: open(config.host.data_port)?,
+        coalesces: ports.coalesce(),
+        ports,
         injector,
         indexes: attachments.iter().map(|it| it.index).collect(),
         networks,

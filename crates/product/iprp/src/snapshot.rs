@@ -26,6 +26,8 @@ pub struct Passed {
     pub runs_refused: Vec<u64>,
     /// Datagrams that came at the data port, by number of the card.
     pub came: Vec<u64>,
+    /// Those among them that came with others in one message, by number of the card.
+    pub in_runs: Vec<u64>,
     /// Packets that the host did not take back.
     pub not_given: u64,
     /// Packets for a group in which no program of this host is.
@@ -86,6 +88,8 @@ pub struct Snapshot {
     pub room: usize,
     /// Whether copies leave in segments, by number of the card.
     pub segmentation: Vec<Segmentation>,
+    /// Whether copies that come in segments are received whole.
+    pub coalesces: bool,
     /// Sessions of the sender.
     pub sending: Vec<Sending>,
     /// Sessions of the receiver.
@@ -104,7 +108,7 @@ impl Snapshot {
         now: Instant,
         (sender, receiver): (&Sender<RingSuite>, &Receiver<RingSuite>),
         passed: &Passed,
-        (room, segmentation): (usize, &[Segmentation]),
+        (room, segmentation, coalesces): (usize, &[Segmentation], bool),
     ) -> Self {
         let sending = sender.sessions().map(|session| Sending {
             scope: session.scope(),
@@ -122,6 +126,7 @@ impl Snapshot {
         Self {
             room,
             segmentation: segmentation.to_vec(),
+            coalesces,
             sending: sending.collect(),
             receiving: receiving.collect(),
             sender: *sender.totals(),

@@ -78,6 +78,8 @@ fn networks(snapshot: &Snapshot, around: &Surroundings<'_>) -> Vec<Value> {
             "address": it.address.to_string(),
             "mtu": it.mtu,
             "came": count(&snapshot.passed.came, at),
+            "came_in_segments": count(&snapshot.passed.in_runs, at),
+            "segments_received": segments_received(snapshot.coalesces),
             "not_taken": count(&snapshot.passed.not_taken, at),
             "segments": snapshot.segmentation.get(at).copied().map(segments),
             "in_segments": count(&snapshot.passed.in_segments, at),
@@ -92,6 +94,13 @@ const fn segments(it: Segmentation) -> &'static str {
         Segmentation::Used => "used",
         Segmentation::Unknown => "unknown",
         Segmentation::Refused => "refused",
+    }
+}
+
+const fn segments_received(coalesces: bool) -> &'static str {
+    match coalesces {
+        true => "used",
+        false => "unknown",
     }
 }
 

@@ -154,14 +154,8 @@ impl ReceiveBatch {
 
     /// The size of the datagrams that the kernel coalesced into buffer `index`, if it did.
     fn segment_size(&self, index: usize) -> Option<usize> {
-        let control = &self.controls[index];
         let len = self.messages[index].msg_hdr.msg_controllen;
-        let coalesced = len >= Control::<libc::c_int>::LEN as _
-            && control.level == libc::SOL_UDP
-            && control.kind == libc::UDP_GRO;
-        usize::try_from(control.value)
-            .ok()
-            .filter(|&size| coalesced && size > 0)
+        self.controls[index].segment_size(len >= Control::<libc::c_int>::LEN as _)
     }
 }
 
