@@ -142,8 +142,8 @@ impl Siege<'_> {
 
     /// Packets to the monitored port from addresses that nobody has.
     fn pretend_to_be_many(&mut self, way: Way) {
-        let template = self.attacker.frames(way).iter();
-        let mut template = template.cloned().find(|it| is_udp(it, DATA_PORT)).unwrap();
+        let mut heard = self.attacker.frames(way).iter();
+        let mut template = heard.find(|it| is_udp(it, DATA_PORT)).cloned().unwrap();
         template[ETHERNET + IP + 2..ETHERNET + IP + 4].copy_from_slice(&PORT.to_be_bytes());
         for number in 0..FRAMES {
             // Its network, and the third part of that, where no host is.
