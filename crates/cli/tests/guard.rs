@@ -238,7 +238,7 @@ fn everything_wrong_in_a_file_is_told_at_once() {
         (&told["ok"], &told["runs_here"], code),
         (&true.into(), &false.into(), Some(1))
     );
-    // Other ports, ICMP, fragments and the unknown in 10 ms, addresses in 100 ms, ssh: twice 365. Of known addresses 5,000 a second (V-90).
+    // Other ports, ICMP and the unknown in 10 ms, addresses and fragments in 100 ms, ssh: twice 410. Of known addresses 5,000 a second (V-90).
     let cost = &told["cost"];
     assert_eq!(
         (&cost["budgets_per_s"], &cost["flows_per_s"]),
@@ -246,10 +246,10 @@ fn everything_wrong_in_a_file_is_told_at_once() {
     );
     assert_eq!(
         (&cost["burst"], &cost["known_flows_per_s"]),
-        (&730.into(), &5_000.into())
+        (&820.into(), &5_000.into())
     );
     let free = 1_000_000_000u64 - 5_000 * 2000;
-    assert_eq!(cost["flood_per_s"], (730 + 256) * free / (730 * 2000));
+    assert_eq!(cost["flood_per_s"], (820 + 256) * free / (820 * 2000));
     assert!(
         told["missing_here"].to_string().contains("nosuch0"),
         "{told}"

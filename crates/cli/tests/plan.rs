@@ -431,10 +431,11 @@ fn it_says_what_reception_costs_each_node_and_how_much_of_a_flood_it_bears() {
         (&256.into(), &true.into())
     );
     assert_eq!(number(north, "flood_per_s"), until_ring(north, 2000));
-    // Of other ports, ICMP, fragments and the unknown in 10 ms, addresses in 100 ms, of ssh, of strangers at both ports; twice, on two networks.
+    // Of other ports, ICMP and the unknown in 10 ms, addresses and fragments in 100 ms, of ssh, of strangers at both ports; twice, on two
+    // networks.
     assert_eq!(
         number(north, "burst"),
-        2 * 2 * (100 + 3 * 5 + 50 + 50 + 2 * 10)
+        2 * 2 * (100 + 2 * 5 + 2 * 50 + 50 + 2 * 10)
     );
     let flows = number(north, "flows_per_s");
     assert_eq!(

@@ -131,9 +131,17 @@ impl Link for UdpLink {
     }
 
     fn screen(&mut self, screen: Option<&Screen>) -> bool {
+        // A filter judges and the kernel counts what it hands over at once, which must be one datagram then.
+        let coalesces = self.report.coalescing;
+        let coalesce = |on: bool| match coalesces {
+            true => sys::set_option(&self.socket, libc::SOL_UDP, libc::UDP_GRO, on.into()),
+            false => Ok(()),
+        };
         let set = match screen {
-            Some(screen) => sys::attach_filter(&self.socket, screen.program()),
-            None => sys::detach_filter(&self.socket),
+            Some(screen) => {
+                coalesce(false).and_then(|()| sys::attach_filter(&self.socket, screen.program()))
+            }
+            None => sys::detach_filter(&self.socket).and_then(|()| coalesce(true)),
         };
         set.is_ok()
     }

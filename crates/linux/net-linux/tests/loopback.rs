@@ -338,3 +338,26 @@ fn a_screen_passes_all_of_the_known_and_few_of_others_until_it_is_gone() {
         }
     }
 }
+
+#[test]
+fn a_screen_judges_and_counts_each_datagram_of_those_that_come_in_one_message() {
+    const RUNS: usize = 60;
+    for host in HOSTS {
+        let (mut stranger, mut link) = (open(host, true), open(host, true));
+        assert!(link.report().coalescing && stranger.segmentation());
+        let to = link.local_address();
+        assert!(link.screen(Some(&Screen::new([]))));
+        let run: Vec<_> = (0..50).map(|number| content(number, 100)).collect();
+        let sent: usize = (0..RUNS)
+            .map(|_| send(&mut stranger, to, &run, 0).sent)
+            .sum();
+        let mut seen = 0;
+        while link.receive(&mut |_, _| seen += 1).more {}
+        let dropped = link.receive_drops().unwrap() as usize;
+        assert_eq!((sent, seen + dropped), (RUNS * 50, RUNS * 50), "{host}");
+        assert!((1..120).contains(&seen), "{host}: {seen}");
+        assert!(link.screen(None));
+        assert_eq!(send(&mut stranger, to, &run, 0).sent, 50);
+        assert_eq!(receive(&mut link, 50).len(), 50, "{host}");
+    }
+}

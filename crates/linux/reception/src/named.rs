@@ -60,9 +60,9 @@ impl Rest {
     /// As rates, those that are not closed.
     pub fn rates(&self) -> Vec<Rate> {
         let all = [
-            per_second(self.resolution, RESOLUTION_PERIOD),
+            per_second(self.resolution, LONG_PERIOD),
             per_second(self.icmp, REST_PERIOD),
-            per_second(self.fragments, REST_PERIOD),
+            per_second(self.fragments, LONG_PERIOD),
             per_second(self.unregistered, REST_PERIOD),
             per_second(self.unknown, REST_PERIOD),
         ];
@@ -73,20 +73,22 @@ impl Rest {
 /// Budgets of the rest are given for a second, and renewed a hundred times in it: anybody can use one up in one go, and while that is worked
 /// off, what comes waits in the interface's ring (V-90).
 const REST_PERIOD: Duration = Duration::from_millis(10);
-/// That of finding addresses is renewed ten times: a host that starts asks for all its partners' at once, and waits a second where
-/// an answer is lost.
-const RESOLUTION_PERIOD: Duration = Duration::from_millis(100);
+/// Those of finding addresses and of fragments are renewed ten times: a host that starts asks for all its partners' addresses at once, and
+/// waits a second where an answer is lost; the pieces of a datagram, 45 of the largest, come at once, and are worth nothing one by one.
+const LONG_PERIOD: Duration = Duration::from_millis(100);
 
-/// The terms of so many packets a second.
+/// The terms of so many packets a second: as many whole ones as in `period` or a little longer, so that it is no more in a second.
 fn per_second(packets: u32, period: Duration) -> Terms {
-    let share = (1_000_000_000 / period.as_nanos()) as u32;
-    match packets {
-        0 => Terms::CLOSED,
-        _ => terms(Rate {
-            capacity: packets.div_ceil(share),
-            period,
-        }),
+    const SECOND: u64 = 1_000_000_000;
+    if packets == 0 {
+        return Terms::CLOSED;
     }
+    let capacity = packets.div_ceil((SECOND / period.as_nanos()) as u32);
+    let period = (u64::from(capacity) * SECOND).div_ceil(packets.into());
+    terms(Rate {
+        capacity,
+        period: Duration::from_nanos(period),
+    })
 }
 
 fn terms(rate: Rate) -> Terms {
@@ -108,9 +110,9 @@ pub fn setup(flows: &[NamedFlow], rest: &Rest) -> Setup {
     };
     Setup {
         flows: flows.iter().map(one).collect(),
-        resolution: per_second(rest.resolution, RESOLUTION_PERIOD),
+        resolution: per_second(rest.resolution, LONG_PERIOD),
         icmp: per_second(rest.icmp, REST_PERIOD),
-        fragments: per_second(rest.fragments, REST_PERIOD),
+        fragments: per_second(rest.fragments, LONG_PERIOD),
         unregistered: per_second(rest.unregistered, REST_PERIOD),
         unknown: per_second(rest.unknown, REST_PERIOD),
         // Queues are the sockets'.
@@ -150,21 +152,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_for_a_second_is_no_less_in_its_periods_and_none_is_none() {
-        let rest = Rest {
-            icmp: 0,
-            fragments: 11,
-            ..Rest::USUAL
-        };
-        let setup = setup(&[], &rest);
-        let rate = |terms: Terms| {
-            terms
-                .rate
-                .map(|rate| (rate.capacity, rate.period.as_millis()))
-        };
-        assert_eq!(setup.icmp, Terms::CLOSED);
-        assert_eq!(rate(setup.fragments), Some((1, 10)));
-        assert_eq!(rate(setup.unregistered), Some((100, 10)));
-        assert_eq!(rate(setup.resolution), Some((50, 100)));
+    fn a_budget_for_a_second_is_that_in_a_second_whatever_its_periods_and_none_is_none() {
+        let rate = |terms: Terms| terms.rate.map(|it| (it.capacity, it.period.as_nanos()));
+        let usual = setup(&[], &Rest::USUAL);
+        assert_eq!(rate(usual.unregistered), Some((100, 10_000_000)));
+        assert_eq!(rate(usual.resolution), Some((50, 100_000_000)));
+        // The largest datagram comes in 45 pieces.
+        assert_eq!(rate(usual.fragments), Some((50, 100_000_000)));
+        for packets in [1, 7, 99, 100, 101, 5_000, 999_999] {
+            let rest = Rest {
+                icmp: 0,
+                fragments: packets,
+                unregistered: packets,
+                ..Rest::USUAL
+            };
+            let setup = setup(&[], &rest);
+            assert_eq!(setup.icmp, Terms::CLOSED);
+            for terms in [setup.fragments, setup.unregistered] {
+                let (capacity, period) = rate(terms).expect("a rate");
+                let in_second = u64::from(capacity) * 1_000_000_000 / period;
+                let packets = u64::from(packets);
+                assert!(in_second <= packets && packets <= in_second + 1 + packets / 1000);
+            }
+        }
     }
 }

@@ -19,6 +19,8 @@ pub struct Directory {
     pub applications: Vec<Option<usize>>,
     /// What a change of the configuration is about, in words.
     pub change: Option<&'static str>,
+    /// Applications that do not go on as the configuration says, a sentence each.
+    pub unmade: Vec<String>,
     /// What field I/O has to tell.
     pub field: FieldBoards,
 }
@@ -32,6 +34,7 @@ impl Directory {
             fingerprint: config.fingerprint(),
             admission,
             change: None,
+            unmade: Vec::new(),
             field: FieldBoards::default(),
         }
     }
@@ -49,7 +52,7 @@ impl Directory {
     pub fn weaknesses(&self) -> Vec<String> {
         let permitted = self.config.weaknesses.iter().map(ToString::to_string);
         let permitted = permitted.chain(self.admission.weakness());
-        permitted.collect()
+        permitted.chain(self.unmade.iter().cloned()).collect()
     }
 
     /// Takes over what is in force, with who has which place; returns whether it is another configuration.

@@ -90,8 +90,11 @@ impl Running {
         } = shared;
         let stop = Arc::new(AtomicBool::new(false));
         let tuning = Arc::new(TuningSlots::default());
+        let application = build_at(settings, self.common.priority)?;
+        let version = Version::of(settings, application.as_ref());
         let keeping = self.common.keeping.as_ref();
-        let keeper = keeping.and_then(|keeping| keeping.keeper(index as u16, settings));
+        let keeper =
+            keeping.and_then(|keeping| keeping.keeper(index as u16, settings, version.saved()));
         let guard = self.common.guards.guard(settings)?;
         let thread = ApplicationThread {
             index,
@@ -116,8 +119,6 @@ impl Running {
             tuning: Arc::clone(&tuning),
             newcomer,
         };
-        let application = build_at(settings, self.common.priority)?;
-        let version = Version::of(settings, application.as_ref());
         let with = (application, &self.common.field);
         let thread = thread.start(settings, with, self.common.priority)?;
         let running = RunningApplication {
@@ -176,6 +177,12 @@ impl Running {
         )
         .map_err(|error| as_it_was(error.to_string()))?;
         let next = tuning.version(settings);
+        // Before the first state of it can come.
+        if running.version.is_another(settings)
+            && let Some(keeping) = &self.common.keeping
+        {
+            keeping.add_version(name, next.saved());
+        }
         running.tuning.ask(tuning);
         running.mailbox.wake();
         match running.answered(TuningSlots::answer) {

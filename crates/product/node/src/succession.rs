@@ -10,6 +10,7 @@ use bumpless_controller::successor::{Anew, Before, Conversion, Successor};
 use bumpless_sidecar::plc::{self, StateVariable, Succession};
 use bumpless_sidecar::{ByProgram, ByVariables, Hash, Sidecar};
 
+use crate::persist::identity::Saved;
 use crate::program::{below, build_at, file_of, fits, sidecar};
 
 /// Bytes of a process's saved state before its own (H-19).
@@ -39,6 +40,29 @@ impl Version {
     /// Whether `settings` name another version of its program.
     pub fn is_another(&self, settings: &config::Application) -> bool {
         config::changes_program(&self.settings, settings)
+    }
+
+    /// What files say of it.
+    pub fn saved(&self) -> Saved {
+        Saved {
+            told_by: self.told_by(),
+            program: self.settings.program(),
+            retained: self.retained.clone(),
+        }
+    }
+
+    /// What tells its states from those of other versions, if it can have others.
+    fn told_by(&self) -> Option<Before> {
+        let owner = self.owner?;
+        match &self.settings.kind {
+            ApplicationKind::Program(program) if program.host == ProgramHost::Wasm => {
+                module_told_by(owner)
+            }
+            _ => Some(Before {
+                at: 0,
+                owner: owner.to_le_bytes(),
+            }),
+        }
     }
 
     /// Most bytes of its states.
@@ -176,6 +200,19 @@ fn tried<A: Application + 'static, C: Conversion<A> + 'static>(
 fn anew<A: Application + 'static>(next: A, told: Before, before: &Version) -> Box<dyn Application> {
     let conversion = Anew::new(told, before.retained.clone(), next.state_size_max());
     Box::new(Successor::new(next, conversion))
+}
+
+#[cfg(feature = "wasm")]
+fn module_told_by(owner: u64) -> Option<Before> {
+    Some(Before {
+        at: bumpless_host::wasm::WASM_OWNER_AT,
+        owner: owner.to_be_bytes(),
+    })
+}
+
+#[cfg(not(feature = "wasm"))]
+const fn module_told_by(_: u64) -> Option<Before> {
+    None
 }
 
 #[cfg(feature = "wasm")]

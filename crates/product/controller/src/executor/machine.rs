@@ -152,6 +152,8 @@ pub struct CycleMachine<R, G, O> {
     /// What the field device shows, as backup, and since when.
     shown: (FieldSample, Instant),
     uninterrupted: bool,
+    /// Since when no state of the version before could be converted that was to be taken up.
+    unconverted_since: Option<Instant>,
     /// The epoch of the last output that was sent, whatever became of it.
     wrote_in: Option<Epoch>,
     fit: bool,
@@ -202,6 +204,7 @@ where
             taken_up_at: Instant::ZERO,
             shown: (FieldSample::default(), Instant::ZERO),
             uninterrupted: false,
+            unconverted_since: None,
             wrote_in: None,
             fit: true,
         }

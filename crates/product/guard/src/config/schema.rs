@@ -160,7 +160,7 @@ const GUARD: SectionInfo = SectionInfo {
 const REST: SectionInfo = SectionInfo {
     path: "rest",
     times: Times::Once,
-    about: "Budgets of what belongs to no flow, on each interface, renewed ten times a second. 0: nothing of it is received. Sessions of yours, \
+    about: "Budgets of what belongs to no flow, on each interface, renewed a hundred times a second, those of addresses and fragments ten times. 0: nothing of it is received. Sessions of yours, \
             answers of name servers and downloads are among `other_per_s` unless a flow of their own is below: with 0 you may cut yourself off.",
     fields: &[
         field!(

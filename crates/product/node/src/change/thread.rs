@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle, Thread};
 use std::time::Duration;
 
-use bumpless_config::{Change, Config};
+use bumpless_base::Instant;
+use bumpless_config::{Application, Change, Config};
 use bumpless_net_linux::{Clock, Waker};
 use rtrb::Producer;
 
@@ -113,6 +114,18 @@ impl Drop for RunningChanges {
     }
 }
 
+/// Between two attempts at settings that an application did not take.
+const RETRY: bumpless_base::Duration = bumpless_base::Duration::from_secs(1);
+
+/// An application that is to go on with other settings and does not yet.
+struct Unmade {
+    place: usize,
+    settings: Box<Application>,
+    due: Instant,
+    /// What status says of it.
+    told: String,
+}
+
 /// The thread's inside.
 struct ChangeThread {
     changer: Changer,
@@ -123,6 +136,8 @@ struct ChangeThread {
     asked: Option<SyncSender<Result<(), String>>>,
     /// Weaknesses of the configuration in force, all of which were told.
     weaknesses: Vec<String>,
+    /// Applications that are to go on with other settings and do not yet.
+    unmade: Vec<Unmade>,
     /// The data plane's answers. One way for all, so that no end of it is the last to go on the data plane,
     /// which would free it.
     answers: (SyncSender<ChangeAnswer>, Receiver<ChangeAnswer>),
@@ -142,6 +157,7 @@ impl ChangeThread {
             requests,
             asked: None,
             weaknesses: Vec::new(),
+            unmade: Vec::new(),
             answers: sync_channel(1),
         };
         thread.tell_weaknesses();
@@ -227,6 +243,7 @@ impl ChangeThread {
             }
             self.show();
         }
+        self.tune_again();
         self.show();
         true
     }
@@ -330,11 +347,12 @@ impl ChangeThread {
                 self.changer.answered(answer, Clock.now());
             }
             Step::Stop(place) => {
+                self.unmade.retain(|it| it.place != place);
                 self.tools.running.stop(place);
                 self.changer.stopped();
             }
             Step::Tune(place, settings) => {
-                let tuned = self.tools.running.tune(place, &settings);
+                let tuned = self.tune(place, settings);
                 self.changer.tuned(tuned);
             }
             Step::Start(newcomer) => self.start_newcomer(*newcomer),
@@ -342,6 +360,41 @@ impl ChangeThread {
             Step::Tell(words) => self.tell(&words),
         }
         true
+    }
+
+    /// Where it does not, status says so, and it is tried again.
+    fn tune(&mut self, place: usize, settings: Box<Application>) -> Result<(), String> {
+        self.unmade.retain(|it| it.place != place);
+        let tuned = self.tools.running.tune(place, &settings);
+        if let Err(error) = &tuned {
+            self.unmade.push(Unmade {
+                place,
+                settings,
+                due: Clock.now() + RETRY,
+                told: format!(
+                    "{error}; it is tried again each second, and if that does not help, restart this node while its partner is primary"
+                ),
+            });
+        }
+        if let Ok(mut directory) = self.tools.directory.lock() {
+            directory.unmade = self.unmade.iter().map(|it| it.told.clone()).collect();
+        }
+        tuned
+    }
+
+    /// One of those that are due.
+    fn tune_again(&mut self) {
+        let now = Clock.now();
+        let Some(at) = self.unmade.iter().position(|it| it.due <= now) else {
+            return;
+        };
+        let Unmade {
+            place, settings, ..
+        } = self.unmade.swap_remove(at);
+        let name = settings.name.clone();
+        if self.tune(place, settings).is_ok() {
+            self.tell(&format!("'{name}' goes on as the configuration says"));
+        }
     }
 
     fn store(&self) -> Result<&Store, String> {

@@ -19,7 +19,7 @@ use bumpless_controller::retain::{Applied, Record, Table};
 use bumpless_net_linux::Clock;
 
 use self::folder::{Folder, FolderError};
-use self::identity::Identity;
+use self::identity::{Identity, Saved, Versions};
 use self::restore::{Judged, LeftRecord, Refusal, Restored, judge};
 pub use self::way::Keeper;
 use self::way::{Bell, way};
@@ -179,6 +179,7 @@ impl Disk {
             pair: self.pair,
             prefix: self.prefix,
             left: Arc::new(Mutex::new(self.left)),
+            versions: Arc::default(),
             clients,
             bell,
         };
@@ -192,14 +193,21 @@ pub struct Keeping {
     pair: u32,
     prefix: String,
     left: Arc<Mutex<BTreeMap<String, Left>>>,
+    /// Of each application that persists, by name.
+    versions: Arc<Mutex<BTreeMap<String, Versions>>>,
     clients: Sender<Client>,
     bell: Arc<Bell>,
 }
 
 impl Keeping {
-    /// The way of the application number `application` with these settings; `None`: it does not persist. The first
-    /// one of a name gets what was found of it.
-    pub fn keeper(&self, application: u16, settings: &config::Application) -> Option<Keeper> {
+    /// The way of the application number `application` with these settings, whose program is `version`; `None`: it does not
+    /// persist. The first one of a name gets what was found of it.
+    pub fn keeper(
+        &self,
+        application: u16,
+        settings: &config::Application,
+        version: Saved,
+    ) -> Option<Keeper> {
         let every = settings.persist?;
         let name = &settings.name;
         let left = self.left.lock().ok().and_then(|mut left| left.remove(name));
@@ -210,16 +218,31 @@ impl Keeping {
             .as_ref()
             .map(|(restored, until)| (&restored.state[..], *until));
         let (keeper, outlet) = way(settings.state_max as usize, every, restored, &self.bell);
+        let versions = Versions::default();
+        versions.add(version);
+        if let Ok(mut all) = self.versions.lock() {
+            all.insert(name.clone(), versions.clone());
+        }
         let client = Client {
             application,
             file: file_name(&self.prefix, name),
-            identity: Identity::new(self.pair, settings, retained_of(settings)),
+            identity: Identity::new(self.pair, settings, versions),
             outlet,
             refused,
         };
         // The thread ends after all executors.
         let _ = self.clients.send(client);
         Some(keeper.retaining(retained))
+    }
+
+    /// From here on states of `version` may come of the application of this name, too.
+    pub fn add_version(&self, application: &str, version: Saved) {
+        let Ok(all) = self.versions.lock() else {
+            return;
+        };
+        if let Some(versions) = all.get(application) {
+            versions.add(version);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Acting as primary under an epoch: what it goes on from, and what ends it.
 
-use bumpless_base::{Counters, Epoch, Instant};
+use bumpless_base::{Counters, Duration, Epoch, Instant};
 
 use super::{CycleMachine, Phase};
 use crate::executor::handover::load_if_newer;
@@ -9,6 +9,9 @@ use crate::executor::{
 };
 use crate::state::{Envelope, Progress, progress_of};
 use crate::{FieldSample, LoadError};
+
+/// For so long a new primary tries to convert what the version before has left.
+const CONVERSION_PATIENCE: Duration = Duration::from_secs(2);
 
 /// In which capacity the machine has last run a cycle.
 #[derive(Clone, Debug)]
@@ -54,6 +57,7 @@ where
             match cause {
                 FailCause::Program(fault) if self.is_tried_again(&fault, now) => {}
                 FailCause::Program(fault) => return self.begin_stopped(fault, now),
+                FailCause::State(LoadError::Conversion { .. }) if self.is_converted_again(now) => {}
                 cause => {
                     self.phase = Phase::Warming(Some(Outcome::Failed(cause)));
                     return;
@@ -69,6 +73,12 @@ where
             Ok(()) => self.phase = Phase::Reading(permit),
             Err(error) => self.fail(FailCause::State(error), now),
         }
+    }
+
+    /// Whether a state that could not be converted is tried once more: the process that converts may be about to be there again.
+    fn is_converted_again(&mut self, now: Instant) -> bool {
+        let since = *self.unconverted_since.get_or_insert(now);
+        now.since(since) < CONVERSION_PATIENCE
     }
 
     pub(super) fn fail(&mut self, cause: FailCause, now: Instant) {
@@ -135,6 +145,7 @@ where
     ) -> Result<(), LoadError> {
         let resumed = self.load_newest(self.judged_at(now), includes)?;
         self.outlived = false;
+        self.unconverted_since = None;
         self.report.resumed = Some(resumed);
         if let (Some(committed), false) =
             (&mut self.committed, matches!(resumed, Resumed::Kept { .. }))

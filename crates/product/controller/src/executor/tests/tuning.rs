@@ -4,6 +4,8 @@ use super::world::{World, accumulator, at, ms, published, settings, written};
 use crate::executor::*;
 use crate::{Application, CycleContext, LoadError, NoField, ProgramFault};
 use bumpless_base::{Epoch, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Says no to every state.
 struct Refusing;
@@ -186,4 +188,89 @@ fn the_newest_state_is_the_own_one_or_one_of_the_partners_that_has_come_further(
     world.lock().received = Some(published(1, 90, 41.0));
     executor.newest_state(&mut state);
     assert_eq!(state, of(41.0));
+}
+
+/// Converts no state for the first few times; counts how often it is asked to.
+struct Reluctant {
+    inner: Box<dyn Application>,
+    refusals: usize,
+    asked: Arc<AtomicUsize>,
+}
+
+impl Application for Reluctant {
+    fn inputs(&self) -> usize {
+        self.inner.inputs()
+    }
+    fn outputs(&self) -> usize {
+        self.inner.outputs()
+    }
+    fn execute(
+        &mut self,
+        context: &CycleContext,
+        inputs: &[f64],
+        outputs: &mut [f64],
+    ) -> Result<(), ProgramFault> {
+        self.inner.execute(context, inputs, outputs)
+    }
+    fn state_size_max(&self) -> usize {
+        self.inner.state_size_max()
+    }
+    fn save(&self, into: &mut [u8]) -> usize {
+        self.inner.save(into)
+    }
+    fn load(&mut self, state: &[u8]) -> Result<(), LoadError> {
+        if self.asked.fetch_add(1, Ordering::Relaxed) >= self.refusals {
+            return self.inner.load(state);
+        }
+        Err(LoadError::Conversion {
+            reason: "the program's process does not run",
+        })
+    }
+    fn reset(&mut self) {
+        self.inner.reset();
+    }
+}
+
+/// What a new primary writes within `until` whose program converts nothing for so many times, and how often that is asked to.
+fn taken_over(refusals: usize, until: Instant) -> (Vec<(u64, f64)>, usize) {
+    let world = World::new();
+    {
+        let mut state = world.lock();
+        state.role = Role::Backup;
+        state.received = Some(published(1, 41, 41.0));
+    }
+    let mut executor = world.executor(settings(), |_, _| {});
+    let asked = Arc::new(AtomicUsize::new(0));
+    let next = Reluctant {
+        inner: Box::new(accumulator(&world)),
+        refusals,
+        asked: Arc::clone(&asked),
+    };
+    assert!(
+        executor
+            .tune(settings(), Box::new(next), Box::new(world.clone()))
+            .is_ok()
+    );
+    world.schedule(at(24), |state| {
+        state.role = Role::Primary;
+        state.permit = Some(Permit {
+            epoch: Epoch(2),
+            until: Instant::FAR_FUTURE,
+        });
+    });
+    world.run_until(until, &mut executor);
+    let written = written(&world);
+    let cycles = written.iter().map(|(_, cycle, sum)| (*cycle, *sum));
+    (cycles.collect(), asked.load(Ordering::Relaxed))
+}
+
+/// the process that converts is about to be there again.
+#[test]
+fn a_new_primary_tries_again_to_convert_a_state_and_gives_up_after_two_seconds() {
+    let (written, asked) = taken_over(20, at(400));
+    assert_eq!(asked, 21);
+    assert_eq!(written[..2], [(42, 42.0), (43, 43.0)]);
+    let (written, asked) = taken_over(usize::MAX, at(6000));
+    assert_eq!(written, []);
+    assert!((150..=210).contains(&asked), "{asked}");
 }
