@@ -110,7 +110,7 @@ mod tests {
                 (Aim::DataPort, port(4700)),
                 (Aim::ClosedPort, port(CLOSED_PORT)),
                 (Aim::Fragments, Purpose::Fragment),
-                (Aim::Icmp, Purpose::Icmp),
+                (Aim::Icmp, Purpose::EchoReply { remote: from.ip() }),
                 (Aim::Resolution, Purpose::Resolution),
             ] {
                 for len in [0, 1, 18, 1400] {
