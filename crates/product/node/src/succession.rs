@@ -145,16 +145,43 @@ fn by_program(
         false => owner,
     };
     if let Some(state) = state {
-        let old = state.get(HEAD..).unwrap_or_default();
-        next.convert(version, old).map_err(|cause| {
-            format!("this version of its program cannot convert the state of the one that runs: {cause}; {REMEDY}")
+        let told = Before {
+            at: 0,
+            owner: owner.to_le_bytes(),
+        };
+        try_with(&mut next, told, state, |next, state| {
+            let old = state.get(HEAD..).unwrap_or_default();
+            next.convert(version, old)
+                .map_err(|cause| cause.to_string())
         })?;
-        next.reset();
     }
     Ok(Box::new(Successor::new(
         next,
         ByProgram::new(owner, version),
     )))
+}
+
+/// Has `next` take over `state` for trial: by `convert`, if the version `before` has saved it, else as it is.
+fn try_with<A: Application>(
+    next: &mut A,
+    before: Before,
+    state: &[u8],
+    convert: impl FnOnce(&mut A, &[u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    if before.has_saved(state) {
+        convert(next, state).map_err(|why| {
+            format!("this version of its program cannot convert the state of the one that runs: {why}; {REMEDY}")
+        })?;
+    } else {
+        next.load(state).map_err(|error| {
+            format!(
+                "the newest state is neither of the version that runs nor of this one ({error}); let both nodes run the same \
+                 version, and try again"
+            )
+        })?;
+    }
+    next.reset();
+    Ok(())
 }
 
 const REMEDY: &str = "mend that, or set state = \"fresh\" for it: it then begins anew";
@@ -305,3 +332,8 @@ pub fn fate(
         _ => Ok(Fate::ByStart),
     })
 }
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) use tests::versions;
