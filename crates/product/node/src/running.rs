@@ -204,7 +204,8 @@ impl RunningApplication {
     /// See [`Running::judge`].
     fn judge(&self, settings: &config::Application) -> Result<(), String> {
         if !self.version.is_another(settings) {
-            return Ok(());
+            let same = succession::refuse_same(&self.version.settings, settings);
+            return same.map_err(|why| format!("application '{}': {why}", settings.name));
         }
         let state = self.newest_state()?;
         succession::build(settings, &self.version, None, state.as_deref()).map(drop)
