@@ -339,7 +339,7 @@ fn variables(program: &config::Program) -> Result<Vec<StateVariable>, String> {
     let found = plc::variables(&bytes).map_err(|error| format!("{file}: {error}"))?;
     match found.is_empty() {
         true => Err(format!(
-            "{file} does not tell its variables: an older `bumpless program build` has made it, or there are too many; build it again, \
+            "{file} does not tell its variables: an older `bumpless program build` has made it, or some cannot be told (spec/sidecar.md, H-33); build it again, \
              or set state = \"fresh\" for the next version"
         )),
         false => Ok(found),
