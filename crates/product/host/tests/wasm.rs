@@ -750,6 +750,51 @@ fn whatever_a_modules_conversion_does_it_ends_and_leaves_the_state_as_it_was() {
     }
 }
 
+/// What the host does for it counts, too, with and without a loop around it.
+#[test]
+fn a_conversion_that_has_much_copied_or_looked_for_is_stopped_in_time() {
+    let copy = "(call $old_memory (i32.const 0) (i32.const 0) (i32.const 65536))";
+    // Beyond the names that are there.
+    let look = "(drop (call $old_has (i32.const 0) (i32.const 65536)))";
+    for work in [copy, look] {
+        let loops = format!("(loop {work} (br 0)) (i32.const 0)");
+        let straight = format!("{} (i32.const 0)", work.repeat(1000));
+        for convert in [loops, straight] {
+            let (looks, time) = ticking();
+            let next = started(&next_version(&convert), shape(1, 1), limits()).unwrap();
+            let next = next.timed_by(Some(time));
+            let mut next = Successor::new(next, ByModule::new(program(OLD, 1, 1)));
+            let (old, ..) = before(CONVERTS);
+            let refused = next.load(&saved(&old)).expect_err("it is stopped");
+            let why = "was not ready within execute_limit_ms";
+            assert!(refused.to_string().contains(why), "{refused}");
+            // As an endless loop: none was left out.
+            assert_eq!(looks.load(Ordering::Relaxed), 101, "{work}");
+        }
+    }
+}
+
+/// Having much copied is no fault: it goes on where it was, with what the host gave.
+#[test]
+fn a_conversion_goes_on_after_a_look_at_the_clock_as_if_nothing_had_been() {
+    let work = "(call $old_memory (i32.const 0) (i32.const 4096) (i32.const 61440))
+        (if (call $old_has (i32.const 4096) (i32.const 61440)) (then (return (i32.const 3))))";
+    let (mut old, mut last, _) = before(CONVERTS);
+    let next = started(
+        &next_version(&(work.repeat(5) + CONVERTS)),
+        shape(1, 1),
+        limits(),
+    )
+    .unwrap();
+    let (looks, time) = ticking();
+    let next = next.timed_by(Some(time));
+    let mut next = Successor::new(next, ByModule::new(program(OLD, 1, 1)));
+    next.load(&saved(&old)).expect("it is converted");
+    assert!(looks.load(Ordering::Relaxed) > 3);
+    last = step(&mut old, 21, &[21.0], &last).unwrap();
+    assert_eq!(executed(&mut next, 21), last[0]);
+}
+
 #[test]
 fn the_state_of_the_version_before_is_there_in_the_conversion_only() {
     let text = r#"(module (import "bumpless" "old_has" (func $old_has (param i32 i32) (result i32)))

@@ -150,14 +150,8 @@ impl Running {
     /// # Errors
     /// Why it cannot, in words.
     pub fn judge(&self, place: usize, settings: &config::Application) -> Result<(), String> {
-        let Some(running) = self.threads.get(&place) else {
-            return Ok(());
-        };
-        if !running.version.is_another(settings) {
-            return Ok(());
-        }
-        let state = running.newest_state();
-        succession::build(settings, &running.version, None, state.as_deref()).map(drop)
+        let running = self.threads.get(&place);
+        running.map_or(Ok(()), |running| running.judge(settings))
     }
 
     /// Has the application at `place` go on with `settings` after its cycle.
@@ -214,12 +208,30 @@ impl Drop for Running {
 }
 
 impl RunningApplication {
-    /// A copy of the newest state, if its thread gives one in time.
-    fn newest_state(&self) -> Option<Vec<u8>> {
+    /// See [`Running::judge`].
+    fn judge(&self, settings: &config::Application) -> Result<(), String> {
+        if !self.version.is_another(settings) {
+            let same = succession::refuse_same(&self.version.settings, settings);
+            return same.map_err(|why| format!("application '{}': {why}", settings.name));
+        }
+        let state = self.newest_state()?;
+        succession::build(settings, &self.version, None, state.as_deref()).map(drop)
+    }
+
+    /// A copy of the newest state; `None`: there is none yet.
+    ///
+    /// # Errors
+    /// Its thread does not say in time whether there is one. Without a trial nothing is announced.
+    fn newest_state(&self) -> Result<Option<Vec<u8>>, String> {
         self.tuning.ask_for_state(self.version.size_max());
         self.mailbox.wake();
-        let state = self.answered(TuningSlots::state)?;
-        (!state.is_empty()).then_some(state)
+        let state = self.answered(TuningSlots::state).ok_or_else(|| {
+            let name = &self.version.settings.name;
+            format!(
+                "'{name}' has not ended its cycle, so the next version cannot be tried with its state: try again"
+            )
+        })?;
+        Ok((!state.is_empty()).then_some(state))
     }
 
     /// What its thread says between two cycles.
@@ -241,5 +253,37 @@ impl RunningApplication {
         self.mailbox.wake();
         // A thread that panics ends the process.
         let _ = self.thread.join();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bumpless_controller::{Synthetic, SyntheticParameters};
+
+    use super::*;
+    use crate::succession::versions;
+
+    /// A thread that does not answer leaves the next version untried, which is another thing than that there is no state.
+    #[test]
+    fn a_version_that_nobody_tries_in_time_is_refused() {
+        let (settings, next) = versions(config::ProgramHost::Wasm);
+        let application = Synthetic::new(SyntheticParameters {
+            size: 100,
+            changed_share: 1.0,
+        });
+        let silent = RunningApplication {
+            thread: std::thread::spawn(|| ()),
+            stop: Arc::default(),
+            mailbox: Arc::default(),
+            tuning: Arc::default(),
+            version: Version::of(&settings, &application),
+        };
+        assert_eq!(silent.judge(&settings), Ok(()), "the same version");
+        let refused = silent.judge(&next).expect_err("it is not tried");
+        assert!(
+            refused.contains("has not ended its cycle") && refused.contains("try again"),
+            "{refused}"
+        );
+        silent.end();
     }
 }

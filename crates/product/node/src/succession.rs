@@ -1,6 +1,6 @@
 //! The next version of a program in the place of the one that runs, with that one's state (A-17 to A-20).
 
-use std::fmt;
+use std::{fmt, io};
 
 use bumpless_config as config;
 use bumpless_config::{ApplicationKind, ProgramHost, StateOnChange};
@@ -8,7 +8,7 @@ use bumpless_controller::Application;
 use bumpless_controller::retain::Table;
 use bumpless_controller::successor::{Anew, Before, Conversion, Successor};
 use bumpless_sidecar::plc::{self, StateVariable, Succession};
-use bumpless_sidecar::{ByProgram, ByVariables, Hash, Sidecar};
+use bumpless_sidecar::{ByProgram, ByVariables, Hash, Sidecar, StartCause, StartFault};
 
 use crate::persist::identity::Saved;
 use crate::program::{below, build_at, file_of, fits, sidecar};
@@ -99,8 +99,8 @@ fn attempt(
     if is.host == ProgramHost::Wasm {
         return module(settings, (was, is), before, state);
     }
-    let next = sidecar(is, below(priority), settings.period).map_err(|error| error.to_string())?;
-    fits(settings, &next).map_err(|error| error.to_string())?;
+    let next = sidecar(is, below(priority), settings.period).map_err(not_started)?;
+    fits(settings, &next).map_err(|error| no_room(&error))?;
     let owner = before.owner.unwrap_or_default();
     if next.owner() == owner {
         return same_layout(next, is, before);
@@ -113,18 +113,70 @@ fn attempt(
         return Ok(anew(next, told, before));
     }
     if is.host == ProgramHost::Plc {
-        if before.settings.period != settings.period {
-            return Err(
-                "its period is another one, so its timers would jump; leave the tasks' intervals as they are, or set \
-                 state = \"fresh\" for it"
-                    .into(),
-            );
-        }
-        let succession = succession(was, is)?;
+        let succession = succession((&before.settings, was), (settings, is))?;
         let conversion = ByVariables::new(owner, succession, &next);
         return tried(next, conversion, state);
     }
     by_program(next, (was, owner), state)
+}
+
+/// Why a next version does not start, with what can be done while the one before runs.
+fn not_started(error: io::Error) -> String {
+    match is_too_large(&error) {
+        true => no_room(&error),
+        false => error.to_string(),
+    }
+}
+
+/// Whether a program does not start since its state has more than `state_max`.
+fn is_too_large(error: &io::Error) -> bool {
+    let Some(why) = error.get_ref() else {
+        return false;
+    };
+    #[cfg(feature = "wasm")]
+    if let Some(fault) = why.downcast_ref::<bumpless_host::wasm::LoadFault>() {
+        let too_large = |it: &_| matches!(it, bumpless_host::wasm::Problem::StateTooLarge { .. });
+        return fault.problems.iter().any(too_large);
+    }
+    let fault = why.downcast_ref::<StartFault>();
+    fault.is_some_and(|fault| matches!(fault.cause, StartCause::State { .. }))
+}
+
+/// `state_max` is what a new application may raise, and one that runs may not.
+fn no_room(error: &io::Error) -> String {
+    format!(
+        "{error}. While the application runs, its state_max stays as it is: make the state smaller, or give the changed \
+         application another name and channel; it then begins anew. Room for later versions is given beforehand"
+    )
+}
+
+/// Why a version does not begin anew that has the state of the one that runs.
+fn same_state(is: &config::Program) -> String {
+    let remedy = match is.host {
+        ProgramHost::Process { .. } => "give it another state_version, or leave that line out",
+        // Their files alone tell their states.
+        ProgramHost::Wasm | ProgramHost::Plc => "leave that line out",
+    };
+    format!(
+        "its state is the same as that of the version that runs, and the file says state = \"fresh\"; {remedy}"
+    )
+}
+
+/// Refuses what is to begin anew by the file, and is no other version: as the file that runs, under another name.
+///
+/// # Errors
+/// It is, in words.
+pub fn refuse_same(before: &config::Application, next: &config::Application) -> Result<(), String> {
+    let (ApplicationKind::Program(was), ApplicationKind::Program(is)) = (&before.kind, &next.kind)
+    else {
+        return Ok(());
+    };
+    // The line may stand there from the change before.
+    let asks = was.state != StateOnChange::Fresh || was.file.file_name() != is.file.file_name();
+    match is.state == StateOnChange::Fresh && asks && !config::changes_program(before, next) {
+        true => Err(same_state(is)),
+        false => Ok(()),
+    }
 }
 
 /// A version that says that its states have the layout of those of the one before.
@@ -134,11 +186,7 @@ fn same_layout(
     before: &Version,
 ) -> Result<Box<dyn Application>, String> {
     if is.state == StateOnChange::Fresh {
-        return Err(
-            "its state is the same as that of the version that runs, and the file says state = \"fresh\"; give it another \
-             state_version, or leave that line out"
-                .into(),
-        );
+        return Err(same_state(is));
     }
     let (found, expected) = (next.state_size_max(), before.size_max);
     if found == expected {
@@ -169,16 +217,43 @@ fn by_program(
         false => owner,
     };
     if let Some(state) = state {
-        let old = state.get(HEAD..).unwrap_or_default();
-        next.convert(version, old).map_err(|cause| {
-            format!("this version of its program cannot convert the state of the one that runs: {cause}; {REMEDY}")
+        let told = Before {
+            at: 0,
+            owner: owner.to_le_bytes(),
+        };
+        try_with(&mut next, told, state, |next, state| {
+            let old = state.get(HEAD..).unwrap_or_default();
+            next.convert(version, old)
+                .map_err(|cause| cause.to_string())
         })?;
-        next.reset();
     }
     Ok(Box::new(Successor::new(
         next,
         ByProgram::new(owner, version),
     )))
+}
+
+/// Has `next` take over `state` for trial: by `convert`, if the version `before` has saved it, else as it is.
+fn try_with<A: Application>(
+    next: &mut A,
+    before: Before,
+    state: &[u8],
+    convert: impl FnOnce(&mut A, &[u8]) -> Result<(), String>,
+) -> Result<(), String> {
+    if before.has_saved(state) {
+        convert(next, state).map_err(|why| {
+            format!("this version of its program cannot convert the state of the one that runs: {why}; {REMEDY}")
+        })?;
+    } else {
+        next.load(state).map_err(|error| {
+            format!(
+                "the newest state is neither of the version that runs nor of this one ({error}); let both nodes run the same \
+                 version, and try again"
+            )
+        })?;
+    }
+    next.reset();
+    Ok(())
 }
 
 const REMEDY: &str = "mend that, or set state = \"fresh\" for it: it then begins anew";
@@ -223,12 +298,14 @@ fn module(
     state: Option<&[u8]>,
 ) -> Result<Box<dyn Application>, String> {
     use bumpless_host::wasm::{ByModule, WASM_OWNER_AT};
-    let words = |error: std::io::Error| error.to_string();
-    let next = crate::program::loaded(is).map_err(words)?;
-    fits(settings, &next).map_err(words)?;
+    let next = crate::program::loaded(is).map_err(not_started)?;
+    fits(settings, &next).map_err(|error| no_room(&error))?;
     let owner = before.owner.unwrap_or_default();
     if next.state_owner() == before.owner {
-        return Ok(Box::new(next));
+        return match is.state {
+            StateOnChange::Fresh => Err(same_state(is)),
+            _ => Ok(Box::new(next)),
+        };
     }
     if is.state == StateOnChange::Fresh {
         let told = Before {
@@ -261,11 +338,21 @@ fn module(
     build_at(settings, None).map_err(|error| error.to_string())
 }
 
-/// What becomes of the variables of the PLC program `was` in its next version `is`, which is refused where `is` does not permit it.
+/// What becomes of the variables of a PLC program in its next version, which is refused where that does not permit it.
 ///
 /// # Errors
 /// Why it does not go on with that state.
-pub fn succession(was: &config::Program, is: &config::Program) -> Result<Succession, String> {
+fn succession(
+    (before, was): (&config::Application, &config::Program),
+    (next, is): (&config::Application, &config::Program),
+) -> Result<Succession, String> {
+    if before.period != next.period {
+        return Err(
+            "its period is another one, so its timers would jump; leave the tasks' intervals as they are, or set \
+             state = \"fresh\" for it"
+                .into(),
+        );
+    }
     let found = Succession::between(&variables(was)?, &variables(is)?);
     if is.state == StateOnChange::Kept && !found.other_type.is_empty() {
         let other = found.other_type.iter();
@@ -289,7 +376,7 @@ fn variables(program: &config::Program) -> Result<Vec<StateVariable>, String> {
     let found = plc::variables(&bytes).map_err(|error| format!("{file}: {error}"))?;
     match found.is_empty() {
         true => Err(format!(
-            "{file} does not tell its variables: an older `bumpless program build` has made it, or there are too many; build it again, \
+            "{file} does not tell its variables: an older `bumpless program build` has made it, or some cannot be told (spec/sidecar.md, H-33); build it again, \
              or set state = \"fresh\" for the next version"
         )),
         false => Ok(found),
@@ -333,12 +420,20 @@ pub fn fate(
     else {
         return None;
     };
+    if let Err(why) = refuse_same(before, next) {
+        return Some(Err(why));
+    }
     if !config::changes_program(before, next) {
         return None;
     }
     Some(match (is.state, &is.host) {
         (StateOnChange::Fresh, _) => Ok(Fate::Fresh),
-        (_, ProgramHost::Plc) => succession(was, is).map(Fate::Variables),
+        (_, ProgramHost::Plc) => succession((before, was), (next, is)).map(Fate::Variables),
         _ => Ok(Fate::ByStart),
     })
 }
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+pub(crate) use tests::versions;

@@ -256,10 +256,10 @@ static enum result execute(const struct bumpless_program *program, void *state)
 	               : DONE;
 }
 
-/* Makes the state from one of another version, which stands in its place. */
-static enum result convert(const struct bumpless_program *program, void *state)
+/* Makes the state from one of another version, which stands in its place; first are the bytes of the initial state. */
+static enum result convert(const struct bumpless_program *program, void *state, const void *first)
 {
-	char *there = (char *)shared + shared->state_at;
+	const char *there = (const char *)shared + shared->state_at;
 	size_t length = shared->old_len;
 	enum result result;
 	void *old;
@@ -275,17 +275,24 @@ static enum result convert(const struct bumpless_program *program, void *state)
 		return FAILED;
 	}
 	memcpy(old, there, length);
-	memset(there, 0, program->state_size);
-	if (program->start)
-		program->start(state);
+	memcpy(state, first, program->state_size);
 	result = program->convert(shared->old_version, old, length, state) ? FAILED : DONE;
 	free(old);
 	return result;
 }
 
+/* A copy of the initial state for convert: start alone does not make it where the program brings its own bytes. */
+static void *copy_of(const void *state, size_t length)
+{
+	void *copy = malloc(length ? length : 1);
+
+	return copy ? memcpy(copy, state, length) : NULL;
+}
+
 int bumpless_run(const struct bumpless_program *program)
 {
 	char too_large[120];
+	void *first = NULL;
 	enum result result;
 	uint32_t answered;
 	int memory = -1;
@@ -316,6 +323,8 @@ int bumpless_run(const struct bumpless_program *program)
 		return refuse("its state cannot be where it wants it: not at the beginning of a page, or no memory");
 	if (program->start)
 		program->start(state);
+	if (program->convert && !(first = copy_of(state, program->state_size)))
+		return refuse("there is no memory for a copy of its initial state");
 	length = rounded(program->state_size, (uint64_t)sysconf(_SC_PAGESIZE));
 	if (shared->track)
 		track(state, length);
@@ -330,7 +339,7 @@ int bumpless_run(const struct bumpless_program *program)
 			answer(result);
 			break;
 		case CONVERT:
-			result = convert(program, state);
+			result = convert(program, state, first);
 			tell_changes(state, length);
 			answer(result);
 			break;

@@ -66,10 +66,11 @@ fn serve<P: Program>(shared: &Shared) -> Result<(), String> {
         header.answer(result::MISFIT);
         return Err(why);
     }
+    // A reference is made for one command at a time: in between the host writes there, and a conversion does by bytes.
+    let mut state = shared.state().cast::<P::State>();
     // SAFETY: the area holds `len` bytes, is aligned to more than any type, and any bytes are a `P::State`; the
-    // host touches it between an answer and the next request only, when nothing here uses the reference (H-7).
-    let state = unsafe { shared.state().cast::<P::State>().as_mut() };
-    P::start(state);
+    // host touches it between an answer and the next request only (H-7), and nothing else here refers to it.
+    P::start(unsafe { state.as_mut() });
     let wanted = header.track.load(Ordering::Relaxed) == 1;
     let mut tracker = wanted
         .then(|| Tracker::of(shared.state(), len.next_multiple_of(STATE_ALIGNMENT)).ok())
@@ -89,13 +90,15 @@ fn serve<P: Program>(shared: &Shared) -> Result<(), String> {
             command::EXECUTE => {
                 get(shared.inputs(), &mut inputs);
                 get(shared.outputs(), &mut outputs);
+                // SAFETY: as for `start`.
+                let state = unsafe { state.as_mut() };
                 let outcome = P::step(cycle(header), &inputs, &mut outputs, state);
                 for (slot, value) in shared.outputs().iter().zip(&outputs) {
                     slot.store(value.to_bits(), Ordering::Relaxed);
                 }
                 outcome
             }
-            command::CONVERT => convert::<P>(shared, state),
+            command::CONVERT => convert::<P>(shared),
             other => Err(format!("the host's command {other} is unknown")),
         };
         let result = match outcome {
@@ -115,7 +118,7 @@ fn serve<P: Program>(shared: &Shared) -> Result<(), String> {
 }
 
 /// Makes the state from the one of another version that stands in its place.
-fn convert<P: Program>(shared: &Shared, state: &mut P::State) -> Result<(), String> {
+fn convert<P: Program>(shared: &Shared) -> Result<(), String> {
     let header = shared.header();
     let len = header.old_len.load(Ordering::Relaxed) as usize;
     if len > shared.areas().state_max {
@@ -124,6 +127,9 @@ fn convert<P: Program>(shared: &Shared, state: &mut P::State) -> Result<(), Stri
     let mut old = vec![0; len];
     shared.copy_state(0, &mut old);
     shared.write_state(&vec![0; size_of::<P::State>()]);
+    // Made after the old bytes were read and the zeros written, which is done through other pointers.
+    // SAFETY: as in `serve`, which has ended if the area holds no `P::State`, and has no reference while this runs.
+    let state = unsafe { shared.state().cast::<P::State>().as_mut() };
     P::start(state);
     P::convert(header.old_version.load(Ordering::Relaxed), &old, state)
 }

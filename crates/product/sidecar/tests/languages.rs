@@ -390,6 +390,33 @@ fn the_next_version_of_a_program_converts_the_state_of_the_one_before_in_each_la
     }
 }
 
+/// H-36: what `convert` gets is what the program began with, also where its own bytes are its state, and however often.
+fn a_conversion_in_c_begins_with_what_the_programs_own_bytes_hold() {
+    let text = r#"#include <string.h>
+        #include "bumpless.h"
+        static union { struct { double kept, begun, sum; } s; char page[4096]; }
+            own __attribute__((aligned(4096))) = {{7, 1, 0}};
+        static void start(void *state) { (void)state; own.s.begun += 1; }
+        static int step(const struct bumpless_cycle *cycle, const double *in, double *out, void *state)
+        { (void)cycle; (void)state; own.s.kept = 0; own.s.sum += in[0]; out[0] = own.s.sum; return 0; }
+        static int convert(uint64_t version, const void *old, size_t size, void *state)
+        { (void)version; if (state != &own) return 1; memcpy(&own.s.sum, old, size); return 0; }
+        int main(void)
+        { static struct bumpless_program p = {1, 1, sizeof own, 2, 0, start, step, &own, convert};
+          return bumpless_run(&p); }"#;
+    let place = tempfile::tempdir().expect("a folder");
+    let mut program = started(&compiled(place.path(), text), ONE, patient());
+    for old in [37.0f64, 38.0] {
+        let mut outputs = [0.0];
+        run_when_ready(&mut program, 1, &[1.0], &mut outputs);
+        program
+            .convert(1, &old.to_le_bytes())
+            .unwrap_or_else(|cause| panic!("{cause}"));
+        let expected = [7.0, 2.0, old].map(f64::to_le_bytes).concat();
+        assert_eq!(saved(&program)[8..][..24], expected);
+    }
+}
+
 /// H-36: whatever a conversion does, it ends, and the state is the one from before.
 fn a_conversion_that_fails_ends_by_the_limit_and_leaves_the_state_as_it_was() {
     let place = tempfile::tempdir().expect("a folder");
@@ -524,6 +551,7 @@ tests_and_programs!(
     trap_wrong_answer_of_another_size_in_python_is_told,
     what_does_not_fit_is_refused_in_each_language,
     the_next_version_of_a_program_converts_the_state_of_the_one_before_in_each_language,
+    a_conversion_in_c_begins_with_what_the_programs_own_bytes_hold,
     a_conversion_that_fails_ends_by_the_limit_and_leaves_the_state_as_it_was,
     two_scripts_do_not_take_each_others_states,
     without_a_host_a_program_says_what_it_is,

@@ -1,8 +1,10 @@
 //! What a module may import: inputs, outputs, time and a log (G-22).
 
+use std::fmt;
+
 use bumpless_base::Duration;
-use wasmi::errors::{MemoryError, TableError};
-use wasmi::{Caller, Engine, Error, F64, Linker, Memory, ResourceLimiter};
+use wasmi::errors::{HostError, MemoryError, TableError};
+use wasmi::{Caller, Engine, Error, F64, Linker, Memory, ResourceLimiter, Val};
 use wasmi_core::LimiterError;
 
 use super::fault::Misuse;
@@ -41,6 +43,8 @@ pub(super) struct Io {
     pub(super) memory: Option<Memory>,
     /// The state of the version before, while it is converted.
     pub(super) old: Option<Shown>,
+    /// Steps that the host's work was worth beyond those that were left.
+    pub(super) owed: u64,
     message: Message,
 }
 
@@ -62,6 +66,7 @@ impl Io {
             bounds: Bounds::new(memory_limit),
             memory: None,
             old: None,
+            owed: 0,
             message: Message::default(),
         }
     }
@@ -276,32 +281,68 @@ fn log(mut caller: Caller<'_, Io>, address: u32, length: u32) -> Result<(), Erro
     Ok(())
 }
 
-/// The value that the version before exports under a name in the first memory; `None`: it exports none.
+/// Bytes that the host copies in less time than a step takes.
+const BYTES_A_STEP: u64 = 8;
+
+/// The host's work was worth more steps than were left: the clock is to be looked at before the module goes on.
+#[derive(Debug)]
+pub(super) struct Pause {
+    /// What the function that was called gives.
+    pub(super) gives: Option<Val>,
+}
+
+impl fmt::Display for Pause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a pause")
+    }
+}
+
+impl HostError for Pause {}
+
+/// Counts `steps` for what the host did. A call of it is one step by itself, and nobody looks at the clock between two calls that
+/// no loop is around.
+fn charge(caller: &mut Caller<'_, Io>, steps: u64, gives: Option<Val>) -> Result<(), Error> {
+    let left = caller.get_fuel()?;
+    caller.set_fuel(left.saturating_sub(steps))?;
+    let owed = steps.saturating_sub(left);
+    caller.data_mut().owed += owed;
+    match owed {
+        0 => Ok(()),
+        _ => Err(Error::host(Pause { gives })),
+    }
+}
+
+/// The value that the version before exports under a name in the first memory, `None` if it exports none; and the steps that it is
+/// worth to look for it.
 fn shown(
     caller: &mut Caller<'_, Io>,
     import: &'static str,
     address: u32,
     length: u32,
-) -> Result<Option<u64>, Error> {
+) -> Result<(Option<u64>, u64), Error> {
     let (name, io) = range(caller, import, address, length.into())?;
     let old = io
         .old
         .as_ref()
         .ok_or_else(|| Error::host(Misuse::NoOld { import }))?;
     let found = old.globals.iter().find(|(of, _)| of.as_bytes() == &*name);
-    Ok(found.map(|(_, bits)| *bits))
+    let steps = old.globals.len() as u64 + u64::from(length) / BYTES_A_STEP;
+    Ok((found.map(|(_, bits)| *bits), steps))
 }
 
 fn old_has(mut caller: Caller<'_, Io>, address: u32, length: u32) -> Result<u32, Error> {
-    Ok(shown(&mut caller, "old_has", address, length)?
-        .is_some()
-        .into())
+    let (found, steps) = shown(&mut caller, "old_has", address, length)?;
+    let has = i32::from(found.is_some());
+    charge(&mut caller, steps, Some(Val::I32(has)))?;
+    Ok(has.cast_unsigned())
 }
 
 fn old_global(mut caller: Caller<'_, Io>, address: u32, length: u32) -> Result<u64, Error> {
     let import = "old_global";
-    let found = shown(&mut caller, import, address, length)?;
-    found.ok_or_else(|| Error::host(Misuse::NoName { import }))
+    let (found, steps) = shown(&mut caller, import, address, length)?;
+    let bits = found.ok_or_else(|| Error::host(Misuse::NoName { import }))?;
+    charge(&mut caller, steps, Some(Val::I64(bits.cast_signed())))?;
+    Ok(bits)
 }
 
 fn old_memory(mut caller: Caller<'_, Io>, from: u32, into: u32, count: u32) -> Result<(), Error> {
@@ -323,7 +364,7 @@ fn old_memory(mut caller: Caller<'_, Io>, from: u32, into: u32, count: u32) -> R
         })
     })?;
     memory.copy_from_slice(range);
-    Ok(())
+    charge(&mut caller, u64::from(count) / BYTES_A_STEP, None)
 }
 
 /// `length` bytes of the first memory from `address` on.

@@ -3,12 +3,17 @@
 //! The interpreter counts steps and stops when there are none left, but can go on when it is given more. So it is given a
 //! stretch at a time, and the clock is looked at in between.
 
+use std::mem;
+
 use bumpless_base::Duration;
 use bumpless_controller::{TimeSource, Unanswered};
-use wasmi::{Error, Store, TrapCode, TypedFunc, TypedResumableCall, WasmResults};
+use wasmi::{
+    Error, Store, TrapCode, TypedFunc, TypedResumableCall, TypedResumableCallHostTrap,
+    TypedResumableCallOutOfFuel, WasmResults,
+};
 
 use super::fault::{Cause, Misuse, TrapKind};
-use super::interface::Io;
+use super::interface::{Io, Pause};
 use crate::Limits;
 
 /// Steps between two looks at the clock: tens of microseconds, a few hundred on a slow computer.
@@ -47,12 +52,15 @@ pub(super) fn run<R: WasmResults>(
     let mut call = function.call_resumable(&mut *store, ());
     loop {
         let left = store.get_fuel().map_err(|_| other())?;
-        taken += given.saturating_sub(left);
+        taken += given.saturating_sub(left) + mem::take(&mut store.data_mut().owed);
         let stopped = match call {
             Ok(TypedResumableCall::Finished(result)) => return Ok((result, taken)),
-            Ok(TypedResumableCall::OutOfFuel(stopped)) => stopped,
+            Ok(TypedResumableCall::OutOfFuel(stopped)) => Stopped::OutOfFuel(stopped),
             Ok(TypedResumableCall::HostTrap(trap)) => {
-                return Err(cause(trap.host_error(), store, budget));
+                match trap.host_error().downcast_ref::<Pause>() {
+                    Some(_) => Stopped::Paused(trap),
+                    None => return Err(cause(trap.host_error(), store, budget)),
+                }
             }
             Err(error) => return Err(cause(&error, store, budget)),
         };
@@ -68,14 +76,43 @@ pub(super) fn run<R: WasmResults>(
             }));
         }
         let may_take = budget.steps.saturating_sub(taken);
-        if stopped.required_fuel() > may_take || may_take == 0 {
+        if stopped.needs() > may_take || may_take == 0 {
             return Err(Cause::Steps {
                 limit: budget.steps,
             });
         }
-        given = STRETCH.max(stopped.required_fuel()).min(may_take);
+        given = STRETCH.max(stopped.needs()).min(may_take);
         store.set_fuel(given).map_err(|_| other())?;
-        call = stopped.resume(&mut *store);
+        call = stopped.resume(store);
+    }
+}
+
+/// A call that can go on.
+enum Stopped<R> {
+    /// No steps were left.
+    OutOfFuel(TypedResumableCallOutOfFuel<R>),
+    /// The host's work was worth more than were left.
+    Paused(TypedResumableCallHostTrap<R>),
+}
+
+impl<R: WasmResults> Stopped<R> {
+    /// Steps without which it does not go on.
+    fn needs(&self) -> u64 {
+        match self {
+            Self::OutOfFuel(stopped) => stopped.required_fuel(),
+            Self::Paused(_) => 0,
+        }
+    }
+
+    fn resume(self, store: &mut Store<Io>) -> Result<TypedResumableCall<R>, Error> {
+        match self {
+            Self::OutOfFuel(stopped) => stopped.resume(store),
+            Self::Paused(trap) => {
+                let pause = trap.host_error().downcast_ref::<Pause>();
+                let gives = pause.and_then(|pause| pause.gives.clone());
+                trap.resume(store, gives.as_slice())
+            }
+        }
     }
 }
 

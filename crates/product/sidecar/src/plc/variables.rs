@@ -54,22 +54,22 @@ pub(super) fn find(
     if !all_are_described(tools, executable, &dies, state_len)? {
         return Ok(Vec::new());
     }
-    let mut found = layout::variables(&dies, state_len as u64);
+    // If there is none, it is built, and no version goes on with another one's state.
+    Ok(all_or_none(layout::variables(&dies, state_len as u64)))
+}
+
+/// The rows of a table; none, if it would lack a variable: what is left out would begin anew, and nobody would know.
+fn all_or_none(found: Option<Vec<StateVariable>>) -> Vec<StateVariable> {
+    let mut found = found.unwrap_or_default();
     found.retain(|it| !CONSTANTS.contains(&it.name.as_str()));
     found.sort();
-    // Two functions of one name in two files: nobody could tell their variables apart.
-    let twice: Vec<String> = found
-        .windows(2)
-        .filter(|pair| pair[0].name == pair[1].name && pair[0] != pair[1])
-        .map(|pair| pair[0].name.clone())
-        .collect();
-    found.retain(|it| !twice.contains(&it.name));
     found.dedup();
+    // In two functions of one name in two files, or two blocks of a function: nobody could tell which is which.
+    let twice = found.windows(2).any(|pair| pair[0].name == pair[1].name);
     let fits = |it: &StateVariable| it.name.len() <= TEXT_MAX && it.of.len() <= TEXT_MAX;
-    match found.len() <= MOST && found.iter().all(fits) {
-        true => Ok(found),
-        // Then it is built, and no version goes on with another one's state.
-        false => Ok(Vec::new()),
+    match !twice && found.len() <= MOST && found.iter().all(fits) {
+        true => found,
+        false => Vec::new(),
     }
 }
 

@@ -20,8 +20,8 @@ pub(super) struct Die {
     pub member_at: Option<u64>,
     /// Whether it is a member of bits.
     pub is_bits: bool,
-    /// Of an array's range: the last index.
-    pub upper_bound: Option<u64>,
+    /// Of an array's range: how many elements it has.
+    pub length: Option<u64>,
     /// Of an enumerator, as it is printed.
     pub constant: Option<String>,
     pub parent: Option<u64>,
@@ -98,7 +98,9 @@ fn note(die: &mut Die, name: &str, value: &str) {
         "encoding" => die.encoding = number(value),
         "data_member_location" => die.member_at = number(value),
         "bit_size" | "data_bit_offset" | "bit_offset" => die.is_bits = true,
-        "upper_bound" => die.upper_bound = number(value),
+        // GCC tells the last index, Clang how many there are. -1 is the last index of none.
+        "upper_bound" => die.length = number(value).map(|last| last.wrapping_add(1)),
+        "count" => die.length = number(value),
         "const_value" => die.constant = Some(plain(value).to_owned()),
         "location" => {
             let address = value.split_once("(DW_OP_addr: ").map(|(_, rest)| rest);

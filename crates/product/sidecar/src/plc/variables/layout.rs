@@ -17,11 +17,13 @@ const VALUES: [&str; 10] = [
     "TIME", "DATE", "TOD", "DT", "TIMESPEC", "STRING", "WSTRING", "LTIME", "LDATE", "LTOD",
 ];
 
-/// All variables that lie in the state of `state_len` bytes.
-pub(super) fn variables(dies: &Dies, state_len: u64) -> Vec<StateVariable> {
+/// All variables that lie in the state of `state_len` bytes; `None`: some of them have no row, since nobody could say of which
+/// type or where they are.
+pub(super) fn variables(dies: &Dies, state_len: u64) -> Option<Vec<StateVariable>> {
     let mut flat = Flat {
         dies,
         found: Vec::new(),
+        is_whole: true,
     };
     let end = STATE_ADDRESS + state_len;
     for die in dies.values().filter(|die| die.tag == "variable") {
@@ -29,6 +31,7 @@ pub(super) fn variables(dies: &Dies, state_len: u64) -> Vec<StateVariable> {
             continue;
         };
         let (Some(name), Some(of)) = (flat.name(die), flat.type_of(die)) else {
+            flat.is_whole = false;
             continue;
         };
         let name = match flat.function(die) {
@@ -38,13 +41,14 @@ pub(super) fn variables(dies: &Dies, state_len: u64) -> Vec<StateVariable> {
         flat.put(name, of, address - STATE_ADDRESS, 0);
     }
     let inside = |it: &StateVariable| u64::from(it.offset) + u64::from(it.len) <= state_len;
-    flat.found.retain(inside);
-    flat.found
+    (flat.is_whole && flat.found.iter().all(inside)).then_some(flat.found)
 }
 
 struct Flat<'a> {
     dies: &'a Dies,
     found: Vec<StateVariable>,
+    /// Whether nothing was left out.
+    is_whole: bool,
 }
 
 impl<'a> Flat<'a> {
@@ -74,16 +78,14 @@ impl<'a> Flat<'a> {
     }
 
     fn row(&mut self, name: String, of: String, offset: u64, len: u64) {
-        let (Ok(offset), Ok(len)) = (offset.try_into(), len.try_into()) else {
-            return;
-        };
-        if self.found.len() < MOST {
-            self.found.push(StateVariable {
+        match (offset.try_into(), len.try_into()) {
+            (Ok(offset), Ok(len)) if self.found.len() < MOST => self.found.push(StateVariable {
                 name,
                 of,
                 offset,
                 len,
-            });
+            }),
+            _ => self.is_whole = false,
         }
     }
 
@@ -91,6 +93,7 @@ impl<'a> Flat<'a> {
     fn put(&mut self, name: String, of: u64, offset: u64, depth: usize) {
         let (names, of) = self.resolved(of);
         let Some(die) = self.dies.get(&of).filter(|_| depth < DEPTH) else {
+            self.is_whole = false;
             return;
         };
         if let Some((of, len)) = self.value(die, &names) {
@@ -107,9 +110,14 @@ impl<'a> Flat<'a> {
                     0,
                 );
             }
+            "pointer_type" => {}
             "structure_type" => self.structure(&name, (die, named), offset, depth),
-            "array_type" => self.array(&name, (die, named), offset, depth),
-            _ => {}
+            "array_type" => {
+                let all = self.array(&name, (die, named), offset, depth);
+                self.is_whole &= all.is_some();
+            }
+            // As a union without a name.
+            _ => self.is_whole = false,
         }
     }
 
@@ -123,7 +131,9 @@ impl<'a> Flat<'a> {
                     names.extend(die.name.as_deref());
                     of = next;
                 }
-                ("const_type" | "volatile_type" | "atomic_type", Some(next)) => of = next,
+                ("const_type" | "volatile_type" | "restrict_type" | "atomic_type", Some(next)) => {
+                    of = next
+                }
                 _ => break,
             }
         }
@@ -188,52 +198,47 @@ impl<'a> Flat<'a> {
         };
         // What MATIEC declares: a value with flags for its debugger.
         if let (Some(value), Some(_)) = (member("value"), member("flags")) {
-            if let Some(of) = value.of {
-                let at = offset + value.member_at.unwrap_or_default();
-                self.put(name.to_owned(), of, at, depth + 1);
+            let at = offset + value.member_at.unwrap_or_default();
+            match value.of {
+                Some(of) => self.put(name.to_owned(), of, at, depth + 1),
+                None => self.is_whole = false,
             }
             return;
         }
         let of = format!("structure {}", named.unwrap_or_default());
         self.row(name.to_owned(), of, offset, 0);
         for member in self.members(die).collect::<Vec<_>>() {
-            if let (Some(field), Some(of)) = (&member.name, member.of) {
-                let at = offset + member.member_at.unwrap_or_default();
-                self.put(format!("{name}.{field}"), of, at, depth + 1);
+            let at = offset + member.member_at.unwrap_or_default();
+            match (&member.name, member.of) {
+                (Some(field), Some(of)) => self.put(format!("{name}.{field}"), of, at, depth + 1),
+                _ => self.is_whole = false,
             }
         }
     }
 
+    /// `None`: its length is not known, or that of its elements.
     fn array(
         &mut self,
         name: &str,
         (die, named): (&'a Die, Option<&str>),
         offset: u64,
         depth: usize,
-    ) {
-        let ranges = die.children.iter().filter_map(|at| self.dies.get(at));
-        let lengths: Option<Vec<u64>> = ranges
-            .filter(|it| it.tag == "subrange_type")
-            .map(|it| it.upper_bound?.checked_add(1))
-            .collect();
-        let (Some(lengths), Some(of)) = (lengths, die.of) else {
-            return;
-        };
-        let count = lengths
-            .iter()
-            .try_fold(1u64, |all, len| all.checked_mul(*len));
-        let Some(count) = count.filter(|&count| count > 0) else {
-            return;
-        };
+    ) -> Option<()> {
+        let lengths = self.lengths(die)?;
+        let mut each = lengths.iter();
+        let count = each.try_fold(1u64, |all, len| all.checked_mul(*len))?;
+        if count == 0 {
+            return Some(());
+        }
+        let of = die.of?;
         let sizes: String = lengths.iter().map(|len| format!("[{len}]")).collect();
         let (names, element) = self.resolved(of);
-        let Some(element) = self.dies.get(&element) else {
-            return;
-        };
-        if let Some((of, len)) = self.value(element, &names) {
-            return self.row(name.to_owned(), format!("{of}{sizes}"), offset, len * count);
+        if let Some((of, len)) = self.value(self.dies.get(&element)?, &names) {
+            let len = len.checked_mul(count)?;
+            self.row(name.to_owned(), format!("{of}{sizes}"), offset, len);
+            return Some(());
         }
-        let Some(size) = self.size(of, 0) else { return };
+        let size = self.size(of, 0)?;
         let of_elements = names.first().copied().or(named).unwrap_or_default();
         self.row(
             name.to_owned(),
@@ -241,14 +246,18 @@ impl<'a> Flat<'a> {
             offset,
             0,
         );
-        for index in 0..count.min(MOST as u64) {
-            self.put(
-                format!("{name}[{index}]"),
-                of,
-                offset + index * size,
-                depth + 1,
-            );
+        for index in (0..count).take(MOST) {
+            let at = index.checked_mul(size)?.checked_add(offset)?;
+            self.put(format!("{name}[{index}]"), of, at, depth + 1);
         }
+        (count <= MOST as u64).then_some(())
+    }
+
+    /// How many elements an array has in each of its dimensions.
+    fn lengths(&self, die: &Die) -> Option<Vec<u64>> {
+        let ranges = die.children.iter().filter_map(|at| self.dies.get(at));
+        let ranges = ranges.filter(|it| it.tag == "subrange_type");
+        ranges.map(|it| it.length).collect()
     }
 
     /// Bytes of the type at `of`.
@@ -258,13 +267,9 @@ impl<'a> Flat<'a> {
         if die.byte_size.is_some() || die.tag != "array_type" {
             return die.byte_size;
         }
-        let ranges = die.children.iter().filter_map(|at| self.dies.get(at));
-        let ranges = ranges.filter(|it| it.tag == "subrange_type");
-        ranges
-            .map(|it| it.upper_bound?.checked_add(1))
-            .try_fold(self.size(die.of?, depth + 1)?, |all, len| {
-                all.checked_mul(len?)
-            })
+        let element = self.size(die.of?, depth + 1)?;
+        let mut lengths = self.lengths(die)?.into_iter();
+        lengths.try_fold(element, |all, len| all.checked_mul(len))
     }
 }
 

@@ -79,7 +79,7 @@ fn variables_are_found_with_their_parts_in_whatever_form_they_are_printed() {
         len,
     };
     assert_eq!(
-        found,
+        found.expect("all of them"),
         [
             row("LIST", "array [2]", 32, 0),
             row("LIST[0]", "INT", 32, 2),
@@ -87,9 +87,69 @@ fn variables_are_found_with_their_parts_in_whatever_form_they_are_printed() {
             row("body.count", "INT", 0, 2),
         ]
     );
-    assert!(
-        layout::variables(&dies::parse(SAID), 33)
-            .iter()
-            .all(|it| it.name != "LIST[1]")
+}
+
+/// `SAID` with something else in it.
+fn with(what: &str, instead: &str) -> Option<Vec<StateVariable>> {
+    assert!(SAID.contains(what), "{what}");
+    layout::variables(&dies::parse(&SAID.replace(what, instead)), 64)
+}
+
+#[test]
+fn an_array_is_found_whether_the_compiler_tells_its_last_index_or_its_length() {
+    let counted = with(
+        "DW_AT_upper_bound : (data1) 1",
+        "DW_AT_count       : (data1) 2",
     );
+    assert!(counted.is_some());
+    assert_eq!(counted, layout::variables(&dies::parse(SAID), 64));
+    let empty = with(
+        "DW_AT_upper_bound : (data1) 1",
+        "DW_AT_count       : (data1) 0",
+    );
+    assert_eq!(empty.expect("the others").len(), 1);
+}
+
+/// H-33: a table that lacks a variable would let it begin anew without a word.
+#[test]
+fn where_one_variable_cannot_be_told_none_is() {
+    for (what, instead) in [
+        // A union without a name, which is none of a type that has one.
+        ("(DW_TAG_structure_type)", "(DW_TAG_union_type)"),
+        ("(DW_TAG_base_type)", "(DW_TAG_unspecified_type)"),
+        ("DW_AT_byte_size   : 2", "DW_AT_sibling     : 2"),
+        (
+            "DW_AT_upper_bound : (data1) 1",
+            "DW_AT_lower_bound : (data1) 1",
+        ),
+        (
+            "DW_AT_name        : (strp) (offset: 0x1e6): LIST",
+            "DW_AT_decl_line   : 7",
+        ),
+        ("DW_AT_type        : (ref4) <0xdb>", "DW_AT_decl_line   : 7"),
+        ("DW_AT_type        : <0xc7>", "DW_AT_decl_line   : 7"),
+        (
+            "DW_AT_type        : (ref4) <0xdb>",
+            "DW_AT_type        : (ref4) <0xfff>",
+        ),
+        // Larger than the state is.
+        (
+            "DW_AT_upper_bound : (data1) 1",
+            "DW_AT_upper_bound : (data1) 99",
+        ),
+    ] {
+        assert_eq!(with(what, instead), None, "{what}: {instead}");
+    }
+    // A structure within itself.
+    assert_eq!(with("<0xc7>\n    <d5>", "<0xd0>\n    <d5>"), None);
+}
+
+#[test]
+fn of_two_variables_of_one_name_none_is_told() {
+    let found = vec![variable("f.x", 0), variable("g.x", 4)];
+    assert_eq!(all_or_none(Some(found.clone())), found);
+    let again = [&found[..], &found[..]].concat();
+    assert_eq!(all_or_none(Some(again)), found, "described twice");
+    let twice = [&found[..], &[variable("f.x", 8)]].concat();
+    assert_eq!(all_or_none(Some(twice)), []);
 }
