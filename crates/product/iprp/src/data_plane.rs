@@ -39,6 +39,8 @@ const BURST: usize = 64;
 const PACKET_MAX: usize = 65_535;
 /// After a wait that failed for want of kernel memory.
 const PAUSE: Duration = Duration::from_millis(10);
+/// After so long it is tried again to tell what the other thread had no room for.
+const AGAIN: Duration = Duration::from_millis(1);
 /// For how long the end waits to be told to others.
 const FAREWELL: Duration = Duration::from_millis(200);
 
@@ -93,6 +95,10 @@ impl DataPlane {
         loop {
             let until = self.sender.poll_timeout().min(self.receiver.poll_timeout());
             let until = stop_at.map_or(until, |at: Instant| until.min(at));
+            let until = match self.backlog.is_empty() {
+                true => until,
+                false => until.min(Clock.now() + AGAIN),
+            };
             // Whatever is ready is found by asking: it is non-blocking, and a turn serves every source.
             let ready = poller.wait(until).inspect_err(|_| {
                 std::thread::sleep(PAUSE.to_std());
