@@ -134,7 +134,7 @@ impl DataPlane {
                     }
                     other => self.hear(now, other),
                 }
-                // Each message can begin a session, and the core keeps few events.
+                // Each message can begin a session, or end many.
                 self.pass_events();
             }
             self.keep_time(now);
@@ -207,6 +207,7 @@ impl DataPlane {
             Ok(_) => {}
             Err(_) => self.passed.overrun += 1,
         }
+        self.pass_events();
     }
 
     /// Plain packets that came to monitored ports.
@@ -350,6 +351,8 @@ impl DataPlane {
                 count(&mut self.passed, card, &sent);
             }
         }
+        // Of all sessions one may have ended, and its place be free for another one.
+        self.pass_events();
         self.receiver.handle_timeout(now);
         let mut message = [0; MAX_MESSAGE];
         while let Some(due) = self.receiver.poll_advertisement(now, &mut message) {
@@ -362,7 +365,8 @@ impl DataPlane {
         self.pass_events();
     }
 
-    /// Tells what has happened in the cores.
+    /// Tells what has happened in the cores. Each source of a turn can tell of many sessions, so this comes after each: all of the
+    /// cores' room is there for the next one.
     fn pass_events(&mut self) {
         while let Some(event) = self.sender.poll_event() {
             match event {

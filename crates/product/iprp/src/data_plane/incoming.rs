@@ -27,6 +27,7 @@ impl DataPlane {
             self.count_arrivals(arrived.on, taken - before);
         }
         self.buffers.datagram = buffer;
+        self.pass_events();
     }
 
     /// So many datagrams came in one message on the network of this card.
