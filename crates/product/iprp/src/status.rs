@@ -51,6 +51,7 @@ pub fn json(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
             "too_long": sender.too_long,
             "unreadable": snapshot.passed.unreadable,
             "no_copy_left": snapshot.passed.no_copy_left,
+            "run_too_long": snapshot.passed.run_too_long,
             "delivered": receiver.delivered,
             "not_given": snapshot.passed.not_given,
             "no_member": snapshot.passed.no_member,
