@@ -175,30 +175,33 @@ fn ended(pair: &mut Pair) -> (usize, usize) {
     (ends, events.len() - ends)
 }
 
-#[test]
-fn every_end_is_told_however_many_sessions_end_at_once() {
-    let ways: [(&str, fn(&mut Pair)); 2] = [
-        ("disowned", |pair| pair.sender.disown(PeerId(2))),
-        ("not advertised", |pair| pair.pass(Duration::from_secs(200))),
-    ];
-    for (way, end_all) in ways {
-        let mut pair = large();
-        let mut message = [0; MAX_MESSAGE];
-        for at in 0..SESSIONS {
-            pair.receiver.handle_monitored(pair.now, &flow_of(at));
-            while let Some(outgoing) = pair.receiver.poll_advertisement(pair.now, &mut message) {
-                pair_say(&mut pair, &message[..outgoing.len]);
-            }
+/// That every end is told if `end_all` ends all sessions, and nobody has collected anything yet.
+fn all_ends_are_told(end_all: impl FnOnce(&mut Pair)) {
+    let mut pair = large();
+    let mut message = [0; MAX_MESSAGE];
+    for at in 0..SESSIONS {
+        pair.receiver.handle_monitored(pair.now, &flow_of(at));
+        while let Some(outgoing) = pair.receiver.poll_advertisement(pair.now, &mut message) {
+            pair_say(&mut pair, &message[..outgoing.len]);
         }
-        assert_eq!(pair.sender.sessions().count(), SESSIONS);
-        // Nobody has collected anything yet: begins and networks wait, too. A cut of one network is said by each session.
-        pair.sender.set_networks(pair::networks(1, &[1]));
-        let (count, ..) = allocated(|| end_all(&mut pair));
-        assert_eq!(count, 0, "{way}: allocations");
-        let (ends, others) = ended(&mut pair);
-        assert_eq!((ends, others), (SESSIONS, 4 * SESSIONS), "{way}");
-        assert_eq!(pair.sender.totals().events_lost, 0, "{way}");
     }
+    assert_eq!(pair.sender.sessions().count(), SESSIONS);
+    // A cut of one network is said by each session; begins and networks wait, too.
+    pair.sender.set_networks(pair::networks(1, &[1]));
+    let (count, ..) = allocated(|| end_all(&mut pair));
+    assert_eq!(count, 0, "allocations");
+    assert_eq!(ended(&mut pair), (SESSIONS, 4 * SESSIONS));
+    assert_eq!(pair.sender.totals().events_lost, 0);
+}
+
+#[test]
+fn every_end_is_told_when_a_host_with_all_sessions_is_disowned() {
+    all_ends_are_told(|pair| pair.sender.disown(PeerId(2)));
+}
+
+#[test]
+fn every_end_is_told_when_all_sessions_end_with_time() {
+    all_ends_are_told(|pair| pair.pass(Duration::from_secs(200)));
 }
 
 #[test]
