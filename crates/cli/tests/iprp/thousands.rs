@@ -23,6 +23,9 @@ const MOST: u64 = 16_000 * SESSIONS as u64;
 /// What further packets may add: nothing is kept of any.
 const GROWTH: u64 = 4 << 20;
 
+/// How long it may take until senders know of the receiver's end: an advertisement is good for 90 s.
+const UNTOLD: Duration = Duration::from_secs(20);
+
 /// A program with a socket at each port, and one that sends to each in turn.
 struct Programs {
     from: UdpSocket,
@@ -168,5 +171,15 @@ pub fn ten_thousand_sessions_of_two_daemons_lose_nothing_when_a_network_is_cut_a
         for (after, full) in after.into_iter().zip(full) {
             assert!(full <= MOST && after <= full + GROWTH, "{full} {after}");
         }
+        // Long before they would end for want of advertisements.
+        let began = Instant::now();
+        site.interrupt("right");
+        let left = try_for(UNTOLD, || (sessions(&site, "left")?.0 == 0).then_some(()));
+        println!(
+            "after the end of one daemon: {:?}, {:?}",
+            sessions(&site, "left"),
+            began.elapsed()
+        );
+        assert!(left.is_some(), "not every sender was told of the end");
     });
 }

@@ -10,7 +10,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use bumpless_base::{Duration, Instant, Random};
 use bumpless_iprp::{
     Discard, FEEDBACK_LEN, Flow, MAX_MESSAGE, Origin, PeerId, Receiver, ReceiverLimits,
-    ReceiverSetup, Replication, Sender, SenderLimits, SenderSetup, SessionId,
+    ReceiverSetup, Replication, Sender, SenderEvent, SenderLimits, SenderSetup, SessionId,
 };
 use bumpless_secure::RingSuite;
 use pair::{MS, Pair, address, flow, receiver_setup, sender_setup};
@@ -165,6 +165,43 @@ fn pair_say(pair: &mut Pair, bytes: &[u8]) {
     pair.receiver
         .handle_message(pair.now, origin(1), &answer[..len])
         .unwrap();
+}
+
+/// How many sessions the sender says have ended, and how many other events there were.
+fn ended(pair: &mut Pair) -> (usize, usize) {
+    let events: Vec<_> = std::iter::from_fn(|| pair.sender.poll_event()).collect();
+    let is_end = |it: &&SenderEvent| matches!(it, SenderEvent::Ended { .. });
+    let ends = events.iter().filter(is_end).count();
+    (ends, events.len() - ends)
+}
+
+/// That every end is told if `end_all` ends all sessions, and nobody has collected anything yet.
+fn all_ends_are_told(end_all: impl FnOnce(&mut Pair)) {
+    let mut pair = large();
+    let mut message = [0; MAX_MESSAGE];
+    for at in 0..SESSIONS {
+        pair.receiver.handle_monitored(pair.now, &flow_of(at));
+        while let Some(outgoing) = pair.receiver.poll_advertisement(pair.now, &mut message) {
+            pair_say(&mut pair, &message[..outgoing.len]);
+        }
+    }
+    assert_eq!(pair.sender.sessions().count(), SESSIONS);
+    // A cut of one network is said by each session; begins and networks wait, too.
+    pair.sender.set_networks(pair::networks(1, &[1]));
+    let (count, ..) = allocated(|| end_all(&mut pair));
+    assert_eq!(count, 0, "allocations");
+    assert_eq!(ended(&mut pair), (SESSIONS, 4 * SESSIONS));
+    assert_eq!(pair.sender.totals().events_lost, 0);
+}
+
+#[test]
+fn every_end_is_told_when_a_host_with_all_sessions_is_disowned() {
+    all_ends_are_told(|pair| pair.sender.disown(PeerId(2)));
+}
+
+#[test]
+fn every_end_is_told_when_all_sessions_end_with_time() {
+    all_ends_are_told(|pair| pair.pass(Duration::from_secs(200)));
 }
 
 #[test]

@@ -26,7 +26,7 @@ use crate::agreements::Agreements;
 use crate::closed::{Closed, FRAME_MAX, Kind, Outgoing, Received, Refused};
 use crate::config::Config;
 use crate::event::{self, Log};
-use crate::exchange::{ToControl, ToData};
+use crate::exchange::{LENGTH, ToControl, ToData};
 use crate::groups::GroupChannels;
 use crate::host::side;
 use crate::members::Memberships;
@@ -166,6 +166,14 @@ impl ControlPlane {
             if stop_at.is_some_and(|at| now >= at) {
                 break;
             }
+        }
+        // What the data plane has told last may be a withdrawal.
+        let now = Clock.now();
+        for _ in 0..LENGTH {
+            let Ok(told) = self.inbox.pop() else {
+                return;
+            };
+            self.hear(now, told);
         }
     }
 

@@ -3,6 +3,7 @@
 //! One thread, so that no lock stands between a packet and the cores. Every call returns at once: a network that takes nothing costs one
 //! failed call. Of each source a bounded number of packets is taken in a turn.
 
+mod due;
 mod incoming;
 mod modes;
 mod outgoing;
@@ -27,6 +28,7 @@ use crate::closed::Kind;
 use crate::exchange::{Attached, ToControl, ToData};
 use crate::groups::MEMBER;
 use crate::snapshot::{Passed, Snapshot};
+use due::{Farewell, tell_due};
 use modes::mode_of;
 use outgoing::Turn;
 
@@ -39,8 +41,8 @@ const BURST: usize = 64;
 const PACKET_MAX: usize = 65_535;
 /// After a wait that failed for want of kernel memory.
 const PAUSE: Duration = Duration::from_millis(10);
-/// For how long the end waits to be told to others.
-const FAREWELL: Duration = Duration::from_millis(200);
+/// After so long it is tried again to tell what the other thread had no room for.
+const AGAIN: Duration = Duration::from_millis(1);
 
 /// What the thread owns.
 pub struct DataPlane {
@@ -89,10 +91,11 @@ impl DataPlane {
     pub fn run(mut self) {
         self.size_counters();
         let mut poller = self.poller();
-        let mut stop_at = None;
+        let mut farewell: Option<Farewell> = None;
+        let mut is_all_told = true;
         loop {
-            let until = self.sender.poll_timeout().min(self.receiver.poll_timeout());
-            let until = stop_at.map_or(until, |at: Instant| until.min(at));
+            let until = self.next_turn(is_all_told);
+            let until = farewell.as_ref().map_or(until, |it| until.min(it.until()));
             // Whatever is ready is found by asking: it is non-blocking, and a turn serves every source.
             let ready = poller.wait(until).inspect_err(|_| {
                 std::thread::sleep(PAUSE.to_std());
@@ -112,7 +115,7 @@ impl DataPlane {
                 match told {
                     ToData::Stop => {
                         self.receiver.withdraw();
-                        stop_at = Some(now + FAREWELL);
+                        farewell = Some(Farewell::new(now));
                     }
                     ToData::Attached(attached) => {
                         // What waits at the sockets that close.
@@ -128,15 +131,34 @@ impl DataPlane {
                     }
                     other => self.hear(now, other),
                 }
-                // Each message can begin a session, and the core keeps few events.
+                // Each message can begin a session, or end many.
                 self.pass_events();
             }
-            self.keep_time(now);
-            if stop_at.is_some_and(|at| now >= at) {
-                self.tell(ToControl::Ended);
-                return;
+            is_all_told = self.keep_time(now);
+            if let Some(farewell) = &mut farewell {
+                if is_all_told {
+                    farewell.all_told(now);
+                }
+                if now >= farewell.until() {
+                    self.tell(ToControl::Ended);
+                    return;
+                }
             }
         }
+    }
+
+    /// When there is something to do even if nothing comes.
+    fn next_turn(&self, is_all_told: bool) -> Instant {
+        let again = Clock.now() + AGAIN;
+        let receiver = match is_all_told {
+            true => self.receiver.poll_timeout(),
+            false => again,
+        };
+        let backlog = match self.backlog.is_empty() {
+            true => Instant::FAR_FUTURE,
+            false => again,
+        };
+        self.sender.poll_timeout().min(receiver).min(backlog)
     }
 
     fn poller(&self) -> Poller {
@@ -201,6 +223,7 @@ impl DataPlane {
             Ok(_) => {}
             Err(_) => self.passed.overrun += 1,
         }
+        self.pass_events();
     }
 
     /// Plain packets that came to monitored ports.
@@ -322,8 +345,8 @@ impl DataPlane {
         Ok(())
     }
 
-    /// What is due by time, and what has happened.
-    fn keep_time(&mut self, now: Instant) {
+    /// What is due by time, and what has happened. Whether other hosts have been told all that is due for them.
+    fn keep_time(&mut self, now: Instant) -> bool {
         if let Some((scope, begin)) = self.backlog.pop_back() {
             self.tell_capture(scope, begin);
         }
@@ -345,18 +368,17 @@ impl DataPlane {
             }
         }
         self.receiver.handle_timeout(now);
-        let mut message = [0; MAX_MESSAGE];
-        while let Some(due) = self.receiver.poll_advertisement(now, &mut message) {
-            self.tell(ToControl::Send {
-                to: due.to,
-                kind: Kind::ForSender,
-                message: message[..due.len].to_vec(),
-            });
-        }
         self.pass_events();
+        let untold = &mut self.passed.untold;
+        let told = tell_due(now, &mut self.receiver, &mut self.outbox, untold);
+        if told.is_any {
+            self.control.wake();
+        }
+        told.is_all
     }
 
-    /// Tells what has happened in the cores.
+    /// Tells what has happened in the cores. Each source of a turn can tell of many sessions, so this comes after each: all of the
+    /// cores' room is there for the next one.
     fn pass_events(&mut self) {
         while let Some(event) = self.sender.poll_event() {
             match event {

@@ -28,6 +28,8 @@ pub struct Passed {
     pub came: Vec<u64>,
     /// Those among them that came with others in one message, by number of the card.
     pub in_runs: Vec<u64>,
+    /// Datagrams that were discarded since too many came in one message.
+    pub run_too_long: u64,
     /// Packets that the host did not take back.
     pub not_given: u64,
     /// Packets for a group in which no program of this host is.

@@ -51,6 +51,7 @@ pub fn json(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
             "too_long": sender.too_long,
             "unreadable": snapshot.passed.unreadable,
             "no_copy_left": snapshot.passed.no_copy_left,
+            "run_too_long": snapshot.passed.run_too_long,
             "delivered": receiver.delivered,
             "not_given": snapshot.passed.not_given,
             "no_member": snapshot.passed.no_member,
@@ -61,6 +62,7 @@ pub fn json(snapshot: &Snapshot, around: &Surroundings<'_>) -> Value {
             "suppressed": receiver.suppressed,
             "candidates_refused": receiver.candidates_refused,
             "untold": snapshot.passed.untold,
+            "events_lost": sender.events_lost + receiver.events_lost,
         },
         "discarded": discarded,
         "control_refused": around.refused,
@@ -223,6 +225,12 @@ fn weaknesses(snapshot: &Snapshot, around: &Surroundings<'_>) -> Vec<String> {
             ));
         }
     }
+    if snapshot.sender.events_lost > 0 {
+        all.push(format!(
+            "{} events of sessions were lost, so packets of sessions may leave as they are, and packets without one be captured: restart this daemon",
+            snapshot.sender.events_lost
+        ));
+    }
     if snapshot.sender.too_long > 0 {
         all.push(format!(
             "{} packets were too long for a copy of {} bytes and left as they were: let applications send shorter ones, or raise the MTU of the \
@@ -231,4 +239,44 @@ fn weaknesses(snapshot: &Snapshot, around: &Surroundings<'_>) -> Vec<String> {
         ));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_that_was_lost_is_counted_and_at_the_sending_end_a_weakness() {
+        let mut snapshot = Snapshot {
+            room: 1_400,
+            segmentation: Vec::new(),
+            coalesces: false,
+            sending: Vec::new(),
+            receiving: Vec::new(),
+            sender: Default::default(),
+            receiver: Default::default(),
+            passed: Default::default(),
+        };
+        let shown = |snapshot: &Snapshot| {
+            let around = Surroundings {
+                attachments: &[],
+                uptime_s: 1.0,
+                refused: &BTreeMap::new(),
+                troubles: &[],
+                groups: Vec::new(),
+                security: None,
+            };
+            let status = json(snapshot, &around);
+            let weaknesses = status["weaknesses"].as_array().unwrap();
+            let is_named = weaknesses
+                .iter()
+                .any(|it| it.as_str().unwrap().contains("events of sessions"));
+            (status["counters"]["events_lost"].as_u64(), is_named)
+        };
+        assert_eq!(shown(&snapshot), (Some(0), false));
+        snapshot.receiver.events_lost = 2;
+        assert_eq!(shown(&snapshot), (Some(2), false));
+        snapshot.sender.events_lost = 3;
+        assert_eq!(shown(&snapshot), (Some(5), true));
+    }
 }

@@ -5,7 +5,7 @@ use super::standby::{Keep, Standby};
 use crate::counters::SenderTotals;
 use crate::event::{EndCause, SenderEvent, SessionId};
 use crate::flow::Side;
-use crate::ind::{Ind, Networks};
+use crate::ind::{Ind, MAX_NETWORKS, Networks};
 use crate::keys::Groups;
 use crate::setup::{Group, MAX_GROUPS, Mode, SenderSetup, SetupError};
 use crate::trials::Trials;
@@ -13,7 +13,11 @@ use alloc::vec::Vec;
 use bumpless_base::{BoundedQueue, Instant, Random};
 use bumpless_secure::Suite;
 
-const EVENTS: usize = 256;
+/// Events of one session between two times that they are collected: its begin, its end, and one of each network. All sessions may have
+/// them at once, as when a host is disowned or a network is lost.
+const EVENTS_EACH: usize = 2 + MAX_NETWORKS;
+/// Events beside those.
+const EVENTS: usize = 64;
 
 /// The parts of a sender.
 pub(crate) struct State<S: Suite> {
@@ -49,7 +53,7 @@ impl<S: Suite> State<S> {
             base: PeerBase::new(limits.sessions, random.next_u64()),
             keep: Keep::new(limits.kept_packets, limits.kept_len),
             trials: Trials::default(),
-            events: BoundedQueue::new(EVENTS),
+            events: BoundedQueue::new(limits.sessions * EVENTS_EACH + EVENTS),
             totals: SenderTotals::default(),
         })
     }

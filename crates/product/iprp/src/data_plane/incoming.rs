@@ -8,9 +8,12 @@ use bumpless_iprp::{Delivery, is_feedback};
 
 use super::{BURST, DataPlane};
 
+/// Datagrams of one message: a sender's kernel puts no more into one (since Linux 6.9).
+const RUN_MAX: usize = 128;
+
 impl DataPlane {
-    /// What has come at one socket. A message that has several datagrams is taken whole, so a turn can take a message more than
-    /// its bound.
+    /// What has come at one socket. Of a message that has several datagrams [`RUN_MAX`] are taken, so a turn can take a message more
+    /// than its bound.
     pub(super) fn receive(&mut self, now: Instant, place: usize) {
         // Lent for the turn, so that what is in it can be worked on beside everything else.
         let mut buffer = std::mem::take(&mut self.buffers.datagram);
@@ -19,14 +22,15 @@ impl DataPlane {
             let Ok(Some(arrived)) = self.attached.ports.receive(place, &mut buffer) else {
                 break;
             };
-            let before = taken;
-            for datagram in arrived.datagrams(&mut buffer) {
-                taken += 1;
+            let (count, rest) = each_of_run(arrived.datagrams(&mut buffer), |datagram| {
                 self.take_datagram(now, (arrived.on, arrived.from), datagram);
-            }
-            self.count_arrivals(arrived.on, taken - before);
+            });
+            taken += count;
+            self.passed.run_too_long += rest as u64;
+            self.count_arrivals(arrived.on, count + rest);
         }
         self.buffers.datagram = buffer;
+        self.pass_events();
     }
 
     /// So many datagrams came in one message on the network of this card.
@@ -85,6 +89,41 @@ impl DataPlane {
         });
         if !matches!(given, Some(Ok(()))) {
             self.passed.not_given += 1;
+        }
+    }
+}
+
+/// Hands on the datagrams of one message, [`RUN_MAX`] at most; how many, and how many were left.
+fn each_of_run<'a>(
+    mut datagrams: impl Iterator<Item = &'a mut [u8]>,
+    mut take: impl FnMut(&'a mut [u8]),
+) -> (usize, usize) {
+    let mut count = 0;
+    for datagram in datagrams.by_ref().take(RUN_MAX) {
+        count += 1;
+        take(datagram);
+    }
+    (count, datagrams.count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_keeps_a_turn_for_so_many_datagrams_and_what_is_left_is_counted() {
+        for (came, taken, left) in [
+            (0, 0, 0),
+            (1, 1, 0),
+            (128, 128, 0),
+            (129, 128, 1),
+            (500, 128, 372),
+        ] {
+            let mut bytes: Vec<u8> = (0..came).map(|at| at as u8).collect();
+            let mut seen = Vec::new();
+            let counts = each_of_run(bytes.chunks_mut(1), |datagram| seen.push(datagram[0]));
+            assert_eq!(counts, (taken, left));
+            assert!(seen.into_iter().eq((0..taken).map(|at| at as u8)));
         }
     }
 }
