@@ -5,7 +5,7 @@ use bumpless_base::Instant;
 use bumpless_config::{Application, Config};
 use bumpless_controller::retain::Table;
 use bumpless_node::persist::format::encode;
-use bumpless_node::persist::identity::Identity;
+use bumpless_node::persist::identity::{Identity, Saved, Versions};
 use bumpless_node::persist::restore::judge;
 use bumpless_node::persist::way::{Outlet, way};
 use bumpless_node::persist::{Found, Keeper};
@@ -63,10 +63,16 @@ impl StateDisk {
             state,
             &Default::default(),
         );
+        let versions = Versions::default();
+        versions.add(Saved {
+            told_by: None,
+            program: settings.program(),
+            retained: Table::default(),
+        });
         Opened {
             keeper: Some(keeper),
             saver: Some(Saver {
-                identity: Identity::new(pair, settings, Table::default()),
+                identity: Identity::new(pair, settings, versions),
                 outlet,
             }),
             found: restored.map(|(restored, usable_until)| Found {
