@@ -165,6 +165,8 @@ impl Frame<'_> {
         self.byte(start).filter(|_| start < end)
     }
 
+    /// Out of the way of what has ports, which nearly every frame does.
+    #[cold]
     fn icmp(&self, remote: IpAddr, message: (usize, usize)) -> Purpose {
         match self.icmp_type(message) {
             Some(0) => Purpose::EchoReply { remote },
@@ -172,6 +174,7 @@ impl Frame<'_> {
         }
     }
 
+    #[cold]
     fn icmpv6(&self, (ip, remote): (usize, IpAddr), message: (usize, usize)) -> Purpose {
         match self.icmp_type(message) {
             Some(129) => Purpose::EchoReply { remote },

@@ -185,6 +185,7 @@ impl Table {
     }
 
     /// The flow of what `remote` answers to echo requests.
+    #[cold]
     pub fn find_echo(&self, remote: IpAddr) -> Option<u16> {
         if !self.echo {
             return None;
