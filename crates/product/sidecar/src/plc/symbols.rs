@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::BuildFault;
 use super::tools::{STATE_ADDRESS, Tools};
 
-/// What a runtime calls.
+/// What calls MATIEC's code.
 const NEEDED: [(&str, &str); 3] = [
     ("config_init__", "Config0.c"),
     ("config_run__", "Config0.c"),
@@ -34,8 +34,6 @@ const REFUSED: [(&str, &[&str]); 8] = [
             "sbrk",
             "_Znwm",
             "_Znam",
-            "_ZdlPv",
-            "_ZdaPv",
         ],
     ),
     (
@@ -85,6 +83,8 @@ const REFUSED: [(&str, &[&str]); 8] = [
             "times",
             "timespec_get",
             "ftime",
+            "_ZNSt6chrono3_V212system_clock3nowEv",
+            "_ZNSt6chrono3_V212steady_clock3nowEv",
         ],
     ),
     (
@@ -139,7 +139,9 @@ pub(super) fn of(tools: &Tools<'_>, objects: &[PathBuf]) -> Result<BTreeSet<Stri
 /// Whether the one object has all that is needed, nothing that is refused, and nothing to write outside of the state.
 pub(super) fn judge(tools: &Tools<'_>, gathered: &Path) -> Result<(), BuildFault> {
     let defined = of(tools, &[gathered.to_owned()])?;
-    let mut problems: Vec<String> = NEEDED
+    // What is missing of a project of STruC++ the linker names.
+    let needed = if tools.is_cpp() { &[][..] } else { &NEEDED };
+    let mut problems: Vec<String> = needed
         .iter()
         .filter(|(name, _)| !defined.contains(*name))
         .map(|(name, file)| {
@@ -165,7 +167,10 @@ pub(super) fn judge(tools: &Tools<'_>, gathered: &Path) -> Result<(), BuildFault
         }
     }
     let sections = tools.inspect("readelf", &["-S", "-W"], gathered)?;
-    problems.extend(elsewhere(&sections).into_iter().map(|section| {
+    let mut elsewhere = elsewhere(&sections);
+    // Constructors of C++ fill the state before it becomes the host's, and write nothing else.
+    elsewhere.retain(|section| !(tools.is_cpp() && section.starts_with(".init_array")));
+    problems.extend(elsewhere.into_iter().map(|section| {
         format!(
             "the program writes outside of its state, in the section {section} (variables of a thread, or code that \
              runs before main): take the block that has it out of the project"
