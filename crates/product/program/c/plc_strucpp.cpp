@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <exception>
 
 #if defined(STRUCPP_THREADED)
 #error "the project is compiled for threads, of which a PLC program has none here: do not define STRUCPP_THREADED"
@@ -29,6 +30,8 @@ strucpp::BUMPLESS_CONFIGURATION bumpless_configuration;
 /* What each located variable held when the task began. */
 static uint64_t before[BUMPLESS_LOCATED + 1];
 
+/* Versions without it throw. */
+#if __has_include("iec_fault.hpp")
 namespace strucpp {
 [[noreturn]] void iec_runtime_fault(IecFault reason, const char *context) noexcept
 {
@@ -39,6 +42,7 @@ namespace strucpp {
 	plc_stop(known < 3 ? reasons[known] : "the program cannot go on", context);
 }
 }
+#endif
 
 namespace {
 /* Of a task without an interval, as in the runtime that the code is generated for. */
@@ -143,7 +147,7 @@ extern "C" void plc_start(void)
 }
 
 extern "C" void plc_run(const struct bumpless_cycle *cycle)
-{
+try {
 	Place last{INT64_MIN, 0, 0};
 
 	strucpp::__CURRENT_TIME_NS = static_cast<int64_t>((cycle->number - 1) * cycle->period_ns);
@@ -151,6 +155,10 @@ extern "C" void plc_run(const struct bumpless_cycle *cycle)
 		if ((cycle->number - 1) % (interval(*task) / cycle->period_ns) == 0)
 			run(*task);
 	}
+} catch (const std::exception &thrown) {
+	plc_stop("the program throws", thrown.what());
+} catch (...) {
+	plc_stop("the program throws", nullptr);
 }
 
 /* What the intervals of all tasks have in common. */

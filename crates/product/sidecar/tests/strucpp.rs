@@ -95,9 +95,9 @@ fn a_program_of_strucpp_goes_on_wherever_its_state_is_moved() {
     assert!(seen.batches > 1000.0, "the timer has run: {seen:?}");
 }
 
-fn an_index_that_an_array_has_not_stops_the_cycle_and_is_named() {
-    let project = project();
-    let built = built(&project);
+/// What is said of a cycle in which the program cannot go on, and that nothing of the cycle counts.
+fn stopped(project: &Project) -> String {
+    let built = built(project);
     let mut sidecar = runs(&built);
     for number in 1..=6 {
         cycle(&built, &mut sidecar, number, &inputs(0.0, 0.0, 1.0, 0.0));
@@ -107,14 +107,39 @@ fn an_index_that_an_array_has_not_stops_the_cycle_and_is_named() {
         cycle: 7,
         period: built.period,
     };
-    let mut outputs = [0.0; 4];
     let wrong = inputs(0.0, 0.0, 9.0, 0.0);
     let fault = sidecar
-        .run_cycle(&context, &wrong, &mut outputs)
+        .run_cycle(&context, &wrong, &mut [0.0; 4])
         .expect_err("a fault");
-    let told = fault.to_string();
-    assert!(told.contains("an array has no such index: A"), "{told}");
     assert_eq!(saved(&sidecar), before, "nothing of the cycle counts");
+    fault.to_string()
+}
+
+fn an_index_that_an_array_has_not_stops_the_cycle_and_is_named() {
+    let told = stopped(&project());
+    assert!(told.contains("an array has no such index: A"), "{told}");
+}
+
+/// As versions do that have no `iec_fault.hpp`, and blocks in C++.
+fn an_exception_stops_the_cycle_and_is_named() {
+    let project = project();
+    let headers = "strucpp_runtime/include/iec_std_lib.hpp";
+    project.replace(
+        headers,
+        "#include \"iec_fault.hpp\"",
+        "#include <stdexcept>",
+    );
+    project.replace(
+        headers,
+        "iec_runtime_fault(IecFault::ArrayBounds, \"A\")",
+        "throw std::out_of_range(\"no such element\")",
+    );
+    project.remove("strucpp_runtime/include/iec_fault.hpp");
+    let told = stopped(&project);
+    assert!(
+        told.contains("the program throws: no such element"),
+        "{told}"
+    );
 }
 
 fn retaining(built: &Built) -> Sidecar {
@@ -256,6 +281,7 @@ tests_and_programs!(
     values_go_by_address_and_tasks_run_by_priority_in_their_cycles,
     a_program_of_strucpp_goes_on_wherever_its_state_is_moved,
     an_index_that_an_array_has_not_stops_the_cycle_and_is_named,
+    an_exception_stops_the_cycle_and_is_named,
     variables_of_instances_and_global_ones_are_retained_by_name,
     what_cannot_be_retained_is_refused_with_its_reason,
     what_a_program_of_strucpp_must_not_do_is_refused_by_name,

@@ -38,13 +38,7 @@ const ALWAYS: [&str; 7] = [
 /// For generated code besides, which breaks some rules of C and is full of what a compiler warns of.
 const GENERATED: [&str; 3] = ["-fno-strict-aliasing", "-fwrapv", "-w"];
 const C: [&str; 1] = ["-std=gnu11"];
-/// What a program does in an impossible case is the library's: no exception takes memory from the heap.
-const CPP: [&str; 4] = [
-    "-std=gnu++17",
-    "-fno-exceptions",
-    "-fno-rtti",
-    "-fno-threadsafe-statics",
-];
+const CPP: [&str; 3] = ["-std=gnu++17", "-fno-rtti", "-fno-threadsafe-statics"];
 
 /// Whether the file is in C++.
 fn is_cpp(source: &str) -> bool {

@@ -5,11 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "iec_fault.hpp"
+
 namespace strucpp {
-
-enum class IecFault : uint8_t { NullReference, ArrayBounds, BadLocation };
-
-[[noreturn]] void iec_runtime_fault(IecFault reason, const char *context = nullptr) noexcept;
 
 enum class LocatedArea : uint8_t { Input, Output, Memory };
 enum class LocatedSize : uint8_t { Bit, Byte, Word, DWord, LWord };
