@@ -116,9 +116,11 @@ static int step(const struct bumpless_cycle *cycle, const double *inputs, double
 	(void)state;
 	for (i = 0; i < bumpless_inputs; i++)
 		put(*bumpless_input[i].variable, bumpless_input[i].type, inputs[i]);
-	is_running = 1;
-	if (setjmp(stopped))
+	if (setjmp(stopped)) {
+		is_running = 0;
 		return 1;
+	}
+	is_running = 1;
 	plc_run(cycle);
 	is_running = 0;
 	for (i = 0; i < bumpless_outputs; i++)

@@ -10,6 +10,7 @@
 #include "program.hpp"
 
 #include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 
@@ -28,9 +29,9 @@ static_assert(strucpp::locatedVarsCount == BUMPLESS_LOCATED, "generated.hpp coun
 strucpp::BUMPLESS_CONFIGURATION bumpless_configuration;
 
 /* What each located variable held when the task began. */
-static uint64_t before[BUMPLESS_LOCATED + 1];
+static uint64_t bumpless_before[BUMPLESS_LOCATED + 1];
 
-/* Versions without it throw. */
+/* Called by headers that throw nothing; those of the known versions throw, where exceptions are on. */
 #if __has_include("iec_fault.hpp")
 namespace strucpp {
 [[noreturn]] void iec_runtime_fault(IecFault reason, const char *context) noexcept
@@ -69,8 +70,8 @@ bool is_row(const strucpp::LocatedVar &it, const bumpless_row &row)
 void copy_in()
 {
 	for (size_t i = 0; i < BUMPLESS_LOCATED; i++) {
-		before[i] = *bumpless_rows[i].image;
-		memcpy(strucpp::locatedVars[i].pointer, &before[i], size(strucpp::locatedVars[i]));
+		bumpless_before[i] = *bumpless_rows[i].image;
+		memcpy(strucpp::locatedVars[i].pointer, &bumpless_before[i], size(strucpp::locatedVars[i]));
 	}
 }
 
@@ -80,7 +81,7 @@ void copy_out()
 	for (size_t i = 0; i < BUMPLESS_LOCATED; i++) {
 		const strucpp::LocatedVar &it = strucpp::locatedVars[i];
 
-		if (it.area != strucpp::LocatedArea::Input && memcmp(&before[i], it.pointer, size(it)) != 0)
+		if (it.area != strucpp::LocatedArea::Input && memcmp(&bumpless_before[i], it.pointer, size(it)) != 0)
 			memcpy(bumpless_rows[i].image, it.pointer, size(it));
 	}
 }
@@ -146,8 +147,9 @@ extern "C" void plc_start(void)
 	}
 }
 
-extern "C" void plc_run(const struct bumpless_cycle *cycle)
-try {
+namespace {
+void run_due(const struct bumpless_cycle *cycle)
+{
 	Place last{INT64_MIN, 0, 0};
 
 	strucpp::__CURRENT_TIME_NS = static_cast<int64_t>((cycle->number - 1) * cycle->period_ns);
@@ -155,10 +157,30 @@ try {
 		if ((cycle->number - 1) % (interval(*task) / cycle->period_ns) == 0)
 			run(*task);
 	}
-} catch (const std::exception &thrown) {
-	plc_stop("the program throws", thrown.what());
-} catch (...) {
-	plc_stop("the program throws", nullptr);
+}
+
+/* Whether nothing was thrown; if not, what it says of itself. */
+bool runs(const struct bumpless_cycle *cycle, char *said, size_t size)
+{
+	try {
+		run_due(cycle);
+		return true;
+	} catch (const std::exception &thrown) {
+		snprintf(said, size, "%s", thrown.what());
+	} catch (...) {
+		snprintf(said, size, "something that says nothing of itself");
+	}
+	return false;
+}
+}
+
+extern "C" void plc_run(const struct bumpless_cycle *cycle)
+{
+	char said[200];
+
+	/* Stopped outside of the handler, which has to end. */
+	if (!runs(cycle, said, sizeof said))
+		plc_stop("the program throws", said);
 }
 
 /* What the intervals of all tasks have in common. */

@@ -163,7 +163,7 @@ pub fn build(
     let variables = variables::find(&tools, &executable, state_len)?;
     tools.add_table(&executable, &variables::table(&variables))?;
     identity::put(&executable)?;
-    let (period, owner) = try_out(&executable, &table, state_len)?;
+    let (period, owner) = try_out(&executable, &table, state_len, tools.is_cpp())?;
     tools.put_in_place(&executable, &options.output)?;
     let hash = Hash::of_file(&options.output).map_err(|error| {
         BuildFault::one(format!(
@@ -202,6 +202,7 @@ fn try_out(
     executable: &Path,
     table: &Table,
     state_len: usize,
+    is_cpp: bool,
 ) -> Result<(Duration, u64), BuildFault> {
     let shape = Shape {
         inputs: table.inputs.len(),
@@ -212,10 +213,15 @@ fn try_out(
     let sidecar = started
         .map_err(|fault| BuildFault::one(format!("what was built does not start: {fault}")))?;
     let Some(period) = sidecar.period() else {
-        return Err(BuildFault::one(
-            "no task of the project tells its period (common_ticktime__ is 0): give each task an INTERVAL, and generate \
-             the code again",
-        ));
+        return Err(BuildFault::one(match is_cpp {
+            true => {
+                "the project has no task: give its CONFIGURATION a TASK that runs a program, and generate the code again"
+            }
+            false => {
+                "common_ticktime__ is 0, so nobody knows the period: give each task of the project an INTERVAL, and generate \
+                 its code again"
+            }
+        }));
     };
     Ok((period, sidecar.owner()))
 }

@@ -1,4 +1,4 @@
-//! PLC programs of STruC++: what is built of its C++, how it runs, and what is refused (H-37 to H-43).
+//! PLC programs of STruC++: what is built of its C++, how it runs, and what is refused (H-37 to H-44).
 
 mod common;
 
@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 
 use bumpless_controller::retain::Record;
+use bumpless_controller::successor::Successor;
 use bumpless_controller::{Application, CycleContext};
-use bumpless_sidecar::plc::{Built, retained};
-use bumpless_sidecar::{Command, Sidecar};
+use bumpless_sidecar::plc::{Built, Succession, retained};
+use bumpless_sidecar::{ByVariables, Command, Sidecar};
 use common::project::{Project, built, cycle, options, runs, shape};
 use common::{Seen, Sequence, first_difference_with, need_compiler, patient, saved, started};
 
@@ -184,6 +185,88 @@ fn variables_of_instances_and_global_ones_are_retained_by_name() {
     assert_eq!(outputs[1], (4.625_f64 + 0.25 * (8.0 - 4.625)).trunc());
 }
 
+/// The next version of the project: variables come, and all others lie elsewhere.
+fn next_version(project: &Project) -> Built {
+    project.replace(
+        "generated.hpp",
+        "    TON DELAY;\n    FILTER SMOOTH;",
+        "    IEC_DINT MORE;\n    FILTER SMOOTH;\n    TON DELAY;",
+    );
+    project.replace(
+        "generated.hpp",
+        "inline GlobalVar<IEC_UINT> COUNT{0};",
+        "inline GlobalVar<IEC_INT> SHIFTS{12};\ninline GlobalVar<IEC_UINT> COUNT{0};",
+    );
+    built(project)
+}
+
+/// H-44: timer, filter, table, memory at an address, and what goes over it.
+fn the_next_version_goes_on_with_all_that_it_still_has() {
+    let (project, other) = (project(), project());
+    let (first, next) = (built(&project), next_version(&other));
+    let succession = Succession::between(&first.variables, &next.variables);
+    assert_eq!(succession.other_type, []);
+    assert_eq!(succession.lost, [""; 0]);
+    assert_eq!(succession.added, ["INST0.MORE", "SHIFTS.value"]);
+    for name in [
+        "INST0.DELAY.START",
+        "INST0.TABLE.of_",
+        "INST0.SMOOTH.Y",
+        "bumpless_at_MW5",
+    ] {
+        assert!(
+            succession.kept.iter().any(|it| it == name),
+            "{name}: {succession:?}"
+        );
+    }
+    let inputs = |number: u64| {
+        let level = if number % 40 < 25 { 12.0 } else { 3.0 };
+        inputs(0.0, level, (number % 5 + 1) as f64, 21.5)
+    };
+    let (mut stays, mut followers) = (runs(&first), Vec::new());
+    for number in 1..=200 {
+        let outputs = cycle(&first, &mut stays, number, &inputs(number));
+        for (since, follower) in &mut followers {
+            let context = CycleContext {
+                cycle: number,
+                period: next.period,
+            };
+            let follower: &mut Successor<Sidecar, ByVariables> = follower;
+            let mut own = vec![0.0; outputs.len()];
+            follower
+                .execute(&context, &inputs(number), &mut own)
+                .unwrap_or_else(|fault| panic!("{fault}"));
+            assert_eq!(own, outputs, "cycle {number}, next version since {since}");
+        }
+        if [1, 6, 31, 35, 50, 77].contains(&number) {
+            let sidecar = runs(&next);
+            let conversion = ByVariables::new(first.owner, succession.clone(), &sidecar);
+            let mut follower = Successor::new(sidecar, conversion);
+            follower
+                .load(&saved(&stays))
+                .expect("a state of the version before");
+            followers.push((number, follower));
+        }
+    }
+}
+
+fn a_variable_of_another_type_in_the_next_version_is_named() {
+    let (first, project) = (built(&project()), project());
+    project.replace(
+        "generated.hpp",
+        "    IEC_DINT TOTAL;\n    IEC_DINT *LAST;",
+        "    IEC_INT TOTAL;\n    IEC_INT *LAST;",
+    );
+    let next = built(&project);
+    let succession = Succession::between(&first.variables, &next.variables);
+    let other = &succession.other_type;
+    let other: Vec<_> = other
+        .iter()
+        .map(|it| (&*it.name, &*it.was, &*it.is))
+        .collect();
+    assert_eq!(other, [("INST0.TOTAL", "DINT", "INT")]);
+}
+
 fn what_cannot_be_retained_is_refused_with_its_reason() {
     let project = project();
     project.write(
@@ -207,13 +290,19 @@ fn what_a_program_of_strucpp_must_not_do_is_refused_by_name() {
             "programs.cpp",
             "TOTAL = *LAST + 1;",
             "static int *p; p = new int[3]; TOTAL = *p;",
-            &["_Znam()", "heap"][..],
+            &["new[] (in ST: __NEW)", "heap"][..],
         ),
         (
             "programs.cpp",
             "#include \"generated.hpp\"",
             "#include \"generated.hpp\"\n#include <chrono>\nlong bent() { return std::chrono::system_clock::now().time_since_epoch().count(); }",
-            &["system_clock", "clock"],
+            &["CURRENT_DT", "clock"],
+        ),
+        (
+            "generated.hpp",
+            "inline GlobalVar<IEC_UINT> COUNT{0};",
+            "inline GlobalVar<IEC_UINT> COUNT{0};\n}\n#include <string>\nnamespace strucpp {\ninline std::string TEXT{\"a text that is long\"};",
+            &["TEXT is a std::string", "heap"],
         ),
         (
             "generated.hpp",
@@ -283,6 +372,8 @@ tests_and_programs!(
     an_index_that_an_array_has_not_stops_the_cycle_and_is_named,
     an_exception_stops_the_cycle_and_is_named,
     variables_of_instances_and_global_ones_are_retained_by_name,
+    the_next_version_goes_on_with_all_that_it_still_has,
+    a_variable_of_another_type_in_the_next_version_is_named,
     what_cannot_be_retained_is_refused_with_its_reason,
     what_a_program_of_strucpp_must_not_do_is_refused_by_name,
     a_cpp_compiler_or_headers_that_are_missing_are_named_with_the_remedy,

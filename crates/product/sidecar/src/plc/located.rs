@@ -272,7 +272,7 @@ impl Table {
     }
 }
 
-/// The names that a project's `io.toml` has in `retain`, and the file. What cannot be read [`Table::read`] tells.
+/// The names that a project's `io.toml` has in `retain`, and the file. What cannot be read [`Table::in_order`] tells.
 ///
 /// # Errors
 /// It is no list of names.

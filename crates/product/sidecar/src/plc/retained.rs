@@ -338,13 +338,14 @@ pub(super) fn table(
             ),
         };
         let _ = writeln!(text, "{check}");
-        let _ = writeln!(rows, "\t\t{{{address}, {len}, \"{of}\", \"{name}\"}},");
+        let (of, name) = (characters(of.as_bytes()), characters(name.as_bytes()));
+        let _ = writeln!(rows, "\t\t{{{address}, {len}, {of}, {name}}},");
     }
     let _ = write!(
         text,
         "extern const struct bumpless_retain_table {{\n\tunsigned char mark[16];\n\tuint32_t version, count;\n\
          \tstruct bumpless_retained of[{}];\n}} bumpless_retain;\n\
-         const struct bumpless_retain_table bumpless_retain = {{\n\t{{{}}}, {VERSION}, {},\n\t{{\n{rows}\t}},\n}};\n",
+         const struct bumpless_retain_table bumpless_retain = {{\n\t{}, {VERSION}, {},\n\t{{\n{rows}\t}},\n}};\n",
         variables.len().max(1),
         MARK.map(|byte| format!("'{}'", char::from(byte)))
             .join(", "),
@@ -356,6 +357,15 @@ pub(super) fn table(
         "retained.c"
     };
     (name, text)
+}
+
+/// A text without the zero at its end, for which C++ wants room.
+fn characters(text: &[u8]) -> String {
+    let each: Vec<_> = text
+        .iter()
+        .map(|&byte| format!("'{}'", char::from(byte)))
+        .collect();
+    format!("{{{}}}", each.join(", "))
 }
 
 /// What MATIEC's code has of them.

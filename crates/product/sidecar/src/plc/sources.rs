@@ -50,11 +50,23 @@ impl Sources {
             refuse_cpp(project, &names)?;
         }
         let compiled = match strucpp {
-            Some(_) => ["c", "cpp"].as_slice(),
+            Some(_) => ["c", "cpp", "cc", "cxx"].as_slice(),
             None => &["c"],
         };
         names.retain(|name| ends(name, compiled));
         if names.is_empty() {
+            let what = match strucpp {
+                Some(_) => {
+                    "no C++ file beside generated.hpp; give the folder with all that STruC++ has generated"
+                }
+                None => "",
+            };
+            if !what.is_empty() {
+                return Err(BuildFault::one(format!(
+                    "the folder {} has {what}",
+                    project.display()
+                )));
+            }
             return Err(BuildFault::one(format!(
                 "the folder {} has no C file; give the folder with the C files that the compiler of your editor has \
                  generated (Config0.c, Res0.c, POUS.c, LOCATED_VARIABLES.h)",

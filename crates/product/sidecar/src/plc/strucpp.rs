@@ -1,6 +1,6 @@
 //! Projects of STruC++, the compiler of later OpenPLC editors: what their `generated.hpp` declares (H-37 to H-39).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -26,6 +26,8 @@ pub(super) struct Project {
     rows: Vec<Row>,
     /// Type of each variable, by class and name; the class of a global one is empty.
     types: BTreeMap<(String, String), String>,
+    /// Global variables that lie in a `GlobalVar`.
+    boxed: BTreeSet<String>,
 }
 
 /// A located variable of the generator's table.
@@ -100,12 +102,19 @@ impl Project {
 
     fn parse(text: &str, place: &str) -> Result<Self, BuildFault> {
         let declared = Declared::parse(text);
-        let Some(configuration) = declared.configuration else {
-            return Err(BuildFault::one(format!(
-                "{place} declares no configuration: the project needs a CONFIGURATION with a task that runs its programs"
-            )));
+        let [configuration] = &declared.configurations[..] else {
+            return Err(BuildFault::one(match &declared.configurations[..] {
+                [] => format!(
+                    "{place} declares no configuration: the project needs a CONFIGURATION with a task that runs its programs"
+                ),
+                several => format!(
+                    "{place} declares several configurations ({}): a pair runs one; take the others out of the project",
+                    several.join(", ")
+                ),
+            }));
         };
-        let mut problems = Vec::new();
+        let configuration = configuration.clone();
+        let mut problems = declared.uncounted(&configuration, place);
         let mut rows = Vec::new();
         for (name, address, class) in declared.located {
             match Address::parse(&address) {
@@ -125,6 +134,7 @@ impl Project {
                 configuration,
                 rows,
                 types: declared.types,
+                boxed: declared.boxed,
             }),
             false => Err(BuildFault(problems)),
         }
@@ -157,6 +167,8 @@ impl Project {
 
     /// The variable that `io.toml` names in `retain`: a global one, or one of an instance, as `INST0.COUNTED.CV`.
     pub fn variable(&self, name: &str) -> Result<Variable, String> {
+        // Letter case counts for nothing in IEC 61131-3, and the generator writes capitals.
+        let name = &name.to_ascii_uppercase();
         let Found {
             owner,
             of,
@@ -187,10 +199,15 @@ impl Project {
     fn find_variable(&self, name: &str) -> Result<Found<'_>, String> {
         let of = |class: &str, name: &str| self.types.get(&(class.to_owned(), name.to_owned()));
         if let Some(of) = of("", name) {
+            let within = if self.boxed.contains(name) {
+                ".value"
+            } else {
+                ""
+            };
             return Ok(Found {
                 owner: "",
                 of,
-                expression: format!("strucpp::{name}.value"),
+                expression: format!("strucpp::{name}{within}"),
             });
         }
         let mut found = Found {
@@ -264,7 +281,8 @@ impl Project {
     }
 }
 
-/// What the compiler checks of a retained variable: its value is its first member, and as long as its type.
+/// What the compiler checks of a retained variable: it is as long as its type, and begins with its first member, which is its
+/// value in the known versions.
 pub(super) fn is_value(expression: &str, len: u32, name: &str) -> String {
     let of = format!("decltype({expression})");
     format!(
@@ -281,9 +299,6 @@ impl Row {
             byte,
             bit,
         } = &self.address;
-        if &AREAS[*area..=*area] == "M" {
-            return Ok(None);
-        }
         let symbol = self.address.symbol();
         let address = format!("%{}", symbol.replace('_', "."));
         let Some(name) = &self.of else {
@@ -291,18 +306,25 @@ impl Row {
                 "the type of {address} is not found: the header is of a version of STruC++ that is not known here (0.5 and 0.6 are)"
             ));
         };
-        let Some(of) = Type::named(name) else {
+        let is_memory = &AREAS[*area..=*area] == "M";
+        let of = Type::named(name);
+        // Times and dates, which memory can hold.
+        let len = of.map_or(8, Type::len);
+        let is_time = ["TIME", "DATE", "TOD", "DT"].contains(&name.trim_start_matches('L'));
+        if of.is_none() && !(is_memory && is_time) {
             return Err(format!(
-                "{address} has the type {name}, which is no number: declare an elementary type for inputs and outputs"
+                "{address} has the type {name}, which is no number: declare an elementary type for what has an address"
             ));
-        };
-        if of.len() != self.address.len() {
+        }
+        if len != self.address.len() {
             return Err(format!(
-                "{address} has the type {of}, which is not as long as its address: {} bytes in place of {}",
-                of.len(),
+                "{address} has the type {name}, which is not as long as its address: {len} bytes in place of {}",
                 self.address.len()
             ));
         }
+        let Some(of) = of.filter(|_| !is_memory) else {
+            return Ok(None);
+        };
         let numbers = [u32::from(*byte), u32::from(*bit)];
         let numbers = numbers[..if *size == 0 { 2 } else { 1 }].to_vec();
         let symbol = format!("bumpless_to_{symbol}");
@@ -322,11 +344,13 @@ struct Found<'a> {
 /// The lines of the header that count.
 #[derive(Debug, Default)]
 struct Declared {
-    configuration: Option<String>,
+    configurations: Vec<String>,
     /// Name, address and class of each located variable; the class is empty for a global one.
     located: Vec<(String, String, String)>,
     /// By class and name.
     types: BTreeMap<(String, String), String>,
+    /// Global variables that lie in a `GlobalVar`.
+    boxed: BTreeSet<String>,
 }
 
 impl Declared {
@@ -338,24 +362,62 @@ impl Declared {
             } else if let Some((name, base)) = class_of(line) {
                 class = name.to_owned();
                 if base.contains("ConfigurationInstance") {
-                    declared.configuration = Some(class.clone());
+                    declared.configurations.push(class.clone());
                 }
             } else if let Some(found) = located(line) {
                 declared.located.push(found);
-            } else if let Some((of, name)) = variable(line.trim()) {
+            } else if let Some(Declaration { of, name, is_boxed }) = variable(line.trim()) {
                 let key = (class.clone(), name.to_owned());
+                if is_boxed {
+                    declared.boxed.insert(name.to_owned());
+                }
                 declared.types.insert(key, of.to_owned());
             }
         }
         declared
     }
+
+    /// Programs with addresses that are not there once: the generator has one row for each variable, whatever the number of
+    /// instances.
+    fn uncounted(&self, configuration: &str, place: &str) -> Vec<String> {
+        let programs: BTreeSet<&str> = self
+            .located
+            .iter()
+            .map(|(_, _, class)| class.as_str())
+            .filter(|class| !class.is_empty())
+            .collect();
+        let instances = |program: &str| {
+            let members = self
+                .types
+                .iter()
+                .filter(|((class, _), _)| class == configuration);
+            members.filter(|(_, of)| of.as_str() == program).count()
+        };
+        let problem = |program: &str| match instances(program) {
+            1 => None,
+            0 => Some(format!(
+                "{place}: {program} has variables at addresses, and no task runs it: give it to a task, or take it out of the \
+                 project"
+            )),
+            count => Some(format!(
+                "{place}: {program} has variables at addresses and {count} instances, which cannot share them: declare these \
+                 variables in VAR_GLOBAL of the configuration"
+            )),
+        };
+        programs.into_iter().filter_map(problem).collect()
+    }
 }
 
-/// `class NAME : public BASE {`; a class that is only announced has no body.
+/// `class NAME : public BASE {` or `struct NAME {`; a class that is only announced has no body.
 fn class_of(line: &str) -> Option<(&str, &str)> {
-    let rest = line.strip_prefix("class ")?.strip_suffix('{')?;
+    let line = line.trim_end();
+    let rest = line
+        .strip_prefix("class ")
+        .or_else(|| line.strip_prefix("struct "))?;
+    let rest = rest.strip_suffix('{')?;
     let (name, base) = rest.split_once(':').unwrap_or((rest, ""));
-    Some((name.trim(), base))
+    let name = name.trim();
+    Some((name.strip_suffix(" final").unwrap_or(name), base))
 }
 
 /// `// Forward: NAME AT ADDRESS in CLASS`, or `in configuration`.
@@ -367,17 +429,32 @@ fn located(line: &str) -> Option<(String, String, String)> {
     Some((name.into(), address.into(), class.into()))
 }
 
-/// Type and name of `IEC_INT NAME;` in a class, or of `inline GlobalVar<IEC_INT> NAME{0};`.
-fn variable(line: &str) -> Option<(&str, &str)> {
-    let line = line.strip_prefix("inline ").unwrap_or(line);
-    let line = line.strip_prefix("const ").unwrap_or(line);
-    let (of, rest) = match line.strip_prefix("GlobalVar<") {
-        Some(rest) => rest.split_once("> ")?,
-        None => line.split_once(' ')?,
-    };
-    let end = rest.find([';', '{', '='])?;
-    let of = of.strip_prefix("IEC_").unwrap_or(of);
-    Some((of, rest[..end].trim()))
+/// The declaration of a variable.
+#[derive(Debug, PartialEq, Eq)]
+struct Declaration<'a> {
+    of: &'a str,
+    name: &'a str,
+    /// Whether it lies in a `GlobalVar`.
+    is_boxed: bool,
+}
+
+/// `IEC_INT NAME;` in a class, or `inline GlobalVar<IEC_INT> NAME{0};`.
+fn variable(line: &str) -> Option<Declaration<'_>> {
+    let mut line = line;
+    for word in ["const ", "inline ", "const "] {
+        line = line.strip_prefix(word).unwrap_or(line);
+    }
+    let (declared, _) = line.split_at(line.find([';', '{', '='])?);
+    let (of, name) = declared.trim().rsplit_once(' ')?;
+    let boxed = of
+        .strip_prefix("GlobalVar<")
+        .and_then(|it| it.strip_suffix('>'));
+    let of = boxed.unwrap_or(of);
+    Some(Declaration {
+        of: of.strip_prefix("IEC_").unwrap_or(of),
+        name,
+        is_boxed: boxed.is_some(),
+    })
 }
 
 #[cfg(test)]

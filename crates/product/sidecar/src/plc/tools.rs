@@ -42,7 +42,9 @@ const CPP: [&str; 3] = ["-std=gnu++17", "-fno-rtti", "-fno-threadsafe-statics"];
 
 /// Whether the file is in C++.
 fn is_cpp(source: &str) -> bool {
-    source.ends_with(".cpp")
+    [".cpp", ".cc", ".cxx"]
+        .iter()
+        .any(|it| source.ends_with(it))
 }
 
 #[derive(Debug)]

@@ -39,7 +39,7 @@ fn variables_of_programs_and_global_ones_are_found_with_type_and_place() {
     let (_, text) = table(&[count], None);
     assert!(text.contains("extern TANK RES0__TANK0;"), "{text}");
     assert!(
-        text.contains("{&RES0__TANK0.COUNTED.CV.value, 2, \"INT\", "),
+        text.contains("{&RES0__TANK0.COUNTED.CV.value, 2, {'I', 'N', 'T'}, "),
         "{text}"
     );
 }

@@ -19,6 +19,7 @@ public:
 class Configuration_CONFIG0 : public ConfigurationInstance {
 public:
     Program_TANK INST0;
+    Program_OTHER INST1;
 };
 // Forward: SETPOINT AT %ID4 in configuration
 // Forward: LEVEL AT %IW0 in Program_TANK
@@ -84,9 +85,75 @@ fn what_cannot_be_a_value_is_refused_with_its_address() {
         ("IEC_INT LEVEL;", "IEC_INT OTHER;", "not known here"),
         ("LEVEL AT %IW0 in", "LEVEL AT %IZ0 in", "no address"),
         (": public ConfigurationInstance", "", "no configuration"),
+        (
+            "// Forward: SETPOINT",
+            "class Configuration_B : public ConfigurationInstance {\n};\n// Forward: SETPOINT",
+            "several configurations (Configuration_CONFIG0, Configuration_B)",
+        ),
+        (
+            "    Program_OTHER INST1;\n",
+            "",
+            "Program_OTHER has variables at addresses, and no task",
+        ),
+        (
+            "    Program_OTHER INST1;\n",
+            "    Program_OTHER INST1;\n    Program_OTHER INST2;\n",
+            "and 2 instances",
+        ),
+        (
+            "IEC_DINT MEMO",
+            "IEC_INT MEMO",
+            "%MD5 has the type INT, which is not as long",
+        ),
     ] {
         assert!(TEXT.contains(from), "{from}");
         let fault = table(&TEXT.replace(from, to)).unwrap_err();
         assert!(fault.to_string().contains(part), "{part}: {fault}");
     }
+}
+
+#[test]
+fn declarations_are_read_with_whatever_stands_around_them() {
+    for (line, of, name, is_boxed) in [
+        ("IEC_INT LEVEL;  // AT %IW0", "INT", "LEVEL", false),
+        ("const IEC_WORD MASK{3};", "WORD", "MASK", false),
+        ("inline const IEC_INT X = 5;", "INT", "X", false),
+        ("inline GlobalVar<IEC_REAL> G{0.0};", "REAL", "G", true),
+        (
+            "Array1D<IEC_INT, 1, 5> A;",
+            "Array1D<IEC_INT, 1, 5>",
+            "A",
+            false,
+        ),
+    ] {
+        let expected = Declaration { of, name, is_boxed };
+        assert_eq!(variable(line), Some(expected));
+    }
+    assert_eq!(variable("public:"), None);
+}
+
+#[test]
+fn retained_variables_are_found_in_structures_in_any_letter_case() {
+    let text = TEXT
+        .replace(
+            "class Program_TANK : public",
+            "struct PAIR {\n    IEC_INT A;\n};\nclass BLOCK final {\n    PAIR P;\n};\nclass Program_TANK : public",
+        )
+        .replace("    TON T1;", "    BLOCK B1;\n    Array1D<IEC_INT, 1, 5> MANY;")
+        .replace("inline GlobalVar", "inline IEC_DINT PLAIN{};\ninline GlobalVar");
+    let project = Project::parse(&text, "H").unwrap();
+    let found = project.variable("Inst0.b1.P.A").unwrap();
+    let (_, table) = retained::table(&[found], Some(&project));
+    assert!(
+        table.contains("&bumpless_configuration.INST0.B1.P.A"),
+        "{table}"
+    );
+    let found = project.variable("PLAIN").unwrap();
+    let (_, table) = retained::table(&[found], Some(&project));
+    assert!(table.contains("{&strucpp::PLAIN, 4,"), "{table}");
+    let refused = project.variable("INST0.MANY").unwrap_err();
+    assert!(
+        refused.contains("Array1D<IEC_INT, 1, 5>, which cannot"),
+        "{refused}"
+    );
 }

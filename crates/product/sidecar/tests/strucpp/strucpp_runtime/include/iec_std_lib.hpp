@@ -1,5 +1,5 @@
-// As much of the interface of STruC++'s headers as the project in this folder and Bumpless use, written by hand: the same
-// names, members and meanings, none of their text.
+// As much of the interface of STruC++'s headers as the project in this folder and Bumpless use, written by hand: names, members
+// and meanings are theirs, since generated code and Bumpless rely on them.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ template <typename T> class IECVar {
 public:
 	using value_type = T;
 
-	IECVar() : value_{}, forced_{false}, forced_value_{} {}
-	IECVar(T value) : value_{value}, forced_{false}, forced_value_{} {}
+	IECVar() = default;
+	IECVar(T initial) { value_ = initial; }
 	IECVar(const IECVar &) = delete;
 
 	IECVar &operator=(T value)
@@ -38,13 +38,19 @@ public:
 	}
 	IECVar &operator=(const IECVar &other) { return *this = other.get(); }
 	operator T() const { return get(); }
-	T get() const { return forced_ ? forced_value_ : value_; }
+	T get() const
+	{
+		if (forced_)
+			return forced_value_;
+		return value_;
+	}
 	T *raw_ptr() { return &value_; }
 
 private:
-	T value_;
-	bool forced_;
-	T forced_value_;
+	// Bumpless relies on these names (H-44), and on the value being the first.
+	T value_{};
+	bool forced_ = false;
+	T forced_value_{};
 };
 
 using IEC_BOOL = IECVar<bool>;
@@ -88,9 +94,13 @@ struct TaskInstance {
 	size_t program_count = 0;
 
 	TaskInstance() = default;
-	TaskInstance(const char *n, int64_t interval, int32_t p, ProgramBase **of, size_t count)
-	    : name(n), interval_ns(interval), priority(p), programs(of), program_count(count)
+	TaskInstance(const char *called, int64_t each, int32_t rank, ProgramBase **first, size_t many)
 	{
+		name = called;
+		interval_ns = each;
+		priority = rank;
+		programs = first;
+		program_count = many;
 	}
 };
 
@@ -101,9 +111,12 @@ struct ResourceInstance {
 	size_t task_count = 0;
 
 	ResourceInstance() = default;
-	ResourceInstance(const char *n, const char *on, TaskInstance *of, size_t count)
-	    : name(n), processor(on), tasks(of), task_count(count)
+	ResourceInstance(const char *called, const char *on, TaskInstance *first, size_t many)
 	{
+		name = called;
+		processor = on;
+		tasks = first;
+		task_count = many;
 	}
 };
 
