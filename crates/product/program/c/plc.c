@@ -1,31 +1,17 @@
-/* A PLC program as a control program: what calls the C that MATIEC generates (spec/sidecar.md, H-21 to H-27).
+/* A PLC program as a control program: values go in, one cycle runs, values come out (spec/sidecar.md, H-21 to H-27).
  *
- * `bumpless program build` compiles it beside the generated code, and the tables that it makes of LOCATED_VARIABLES.h.
- * What it keeps itself lies outside of the state, and is the same in every process of the same binary.
+ * `bumpless program build` compiles it beside what calls the generated code (plc_matiec.c, plc_strucpp.cpp) and the table of
+ * located variables.
  *
  * Licensed under Apache-2.0 or MIT at your choice. */
 #include "bumpless.h"
 #include "plc.h"
 
 #include <math.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-#define OPTIONAL __attribute__((weak))
-
-/* The generated code. */
-extern void config_init__(void);
-extern void config_run__(unsigned long tick);
-extern unsigned long long common_ticktime__;
-extern unsigned long greatest_tick_count__ OPTIONAL;
-extern void glueVars(void) OPTIONAL;
-extern void updateTime(void) OPTIONAL;
-extern struct {
-	long tv_sec, tv_nsec;
-} __CURRENT_TIME OPTIONAL;
-#define TABLES \
-	void **, void **, void **, void **, void **, void **, void **, void **, void **, void **, void **, void **, void **
-extern void setBufferPointers(TABLES) OPTIONAL;
-extern void setBufferPointers_v4(TABLES, void **) OPTIONAL;
 
 /* Where everything that can be written begins and ends: the linker's script. */
 extern char bumpless_state_begin[], bumpless_state_end[];
@@ -33,22 +19,27 @@ extern char bumpless_state_begin[], bumpless_state_end[];
 /* `bumpless program build` finds the mark in the file and puts the binary's identity behind it. */
 const volatile unsigned char bumpless_identity[48] = "BUMPLESSIDENTITY";
 
-/* OpenPLC's image tables: filled once by glueVars, and read by nobody here, who reads the variables themselves. */
-enum { BITS = 8 * 1024, WORDS = 1024 };
-static void *bits[3][BITS], *words[11][WORDS];
+/* Where a cycle goes on that is stopped in the middle. Outside of the state, like all that stands here. */
+static jmp_buf stopped;
+static int is_running;
+
+void plc_stop(const char *reason, const char *context)
+{
+	char text[256];
+
+	snprintf(text, sizeof text, "%s%s%s", reason, context ? ": " : "", context ? context : "");
+	if (is_running) {
+		bumpless_say(text);
+		longjmp(stopped, 1);
+	}
+	fprintf(stderr, "%s\n", text);
+	exit(64);
+}
 
 static void start(void *state)
 {
 	(void)state;
-	if (setBufferPointers_v4)
-		setBufferPointers_v4(bits[0], bits[1], words[0], words[1], words[2], words[3], words[4], words[5], words[6],
-		                     words[7], words[8], words[9], words[10], bits[2]);
-	else if (setBufferPointers)
-		setBufferPointers(bits[0], bits[1], words[0], words[1], words[2], words[3], words[4], words[5], words[6],
-		                  words[7], words[8], words[9], words[10]);
-	config_init__();
-	if (glueVars)
-		glueVars();
+	plc_start();
 }
 
 /* Rounded to the nearest, ties to even, and limited to the range; NaN is 0. */
@@ -120,23 +111,18 @@ static double get(const void *at, enum bumpless_type type)
 
 static int step(const struct bumpless_cycle *cycle, const double *inputs, double *outputs, void *state)
 {
-	uint64_t tick = cycle->number - 1;
 	uint32_t i;
 
 	(void)state;
 	for (i = 0; i < bumpless_inputs; i++)
 		put(*bumpless_input[i].variable, bumpless_input[i].type, inputs[i]);
-	if (!updateTime && &__CURRENT_TIME) {
-		uint64_t now = (cycle->number - 1) * cycle->period_ns;
-
-		__CURRENT_TIME.tv_sec = (long)(now / 1000000000);
-		__CURRENT_TIME.tv_nsec = (long)(now % 1000000000);
+	if (setjmp(stopped)) {
+		is_running = 0;
+		return 1;
 	}
-	if (&greatest_tick_count__ && greatest_tick_count__)
-		tick %= greatest_tick_count__;
-	config_run__((unsigned long)tick);
-	if (updateTime)
-		updateTime();
+	is_running = 1;
+	plc_run(cycle);
+	is_running = 0;
 	for (i = 0; i < bumpless_outputs; i++)
 		outputs[i] = get(*bumpless_output[i].variable, bumpless_output[i].type);
 	return 0;
@@ -153,7 +139,7 @@ int main(void)
 	program.state_size = (size_t)(bumpless_state_end - bumpless_state_begin);
 	for (i = 7; i >= 0; i--)
 		program.state_version = program.state_version << 8 | bumpless_identity[16 + i];
-	program.period_ns = common_ticktime__;
+	program.period_ns = plc_period();
 	program.start = start;
 	program.step = step;
 	program.state = bumpless_state_begin;

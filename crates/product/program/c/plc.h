@@ -1,10 +1,17 @@
-/* Tables of the located variables, as `bumpless program build` makes them.
+/* What a PLC program is made of: the table of its located variables, as `bumpless program build` makes it, and what
+ * calls the generated code.
  *
  * Licensed under Apache-2.0 or MIT at your choice. */
 #ifndef BUMPLESS_PLC_H
 #define BUMPLESS_PLC_H
 
+#include "bumpless.h"
+
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 enum bumpless_type {
 	TYPE_BOOL,
@@ -27,5 +34,19 @@ struct bumpless_located {
 
 extern const struct bumpless_located bumpless_input[], bumpless_output[];
 extern const uint32_t bumpless_inputs, bumpless_outputs;
+
+/* Makes the initial state. */
+void plc_start(void);
+/* Runs what is due in a cycle. */
+void plc_run(const struct bumpless_cycle *cycle);
+/* The only period with which it can run, nanoseconds; 0 if the project does not say. */
+uint64_t plc_period(void);
+
+/* Ends the cycle: nothing of it counts, and `reason` is shown, with `context` behind it if there is any. */
+__attribute__((noreturn)) void plc_stop(const char *reason, const char *context);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

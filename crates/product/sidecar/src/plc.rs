@@ -1,4 +1,4 @@
-//! PLC programs: the C that MATIEC generates becomes a program for [`Sidecar`] (H-21 to H-27).
+//! PLC programs: the C that MATIEC generates, or the C++ of STruC++, becomes a program for [`Sidecar`] (H-21 to H-44).
 //!
 //! Everything that the generated code can write is gathered in one section at a fixed address of an executable that is
 //! not position independent. That section is the state: it can be copied as it is into another process of the same
@@ -9,6 +9,7 @@ mod identity;
 mod located;
 mod retained;
 mod sources;
+mod strucpp;
 mod succession;
 mod symbols;
 mod tasks;
@@ -38,6 +39,8 @@ pub use variables::{StateVariable, Unreadable, variables};
 pub struct Options {
     /// The C compiler, GCC or Clang.
     pub compiler: PathBuf,
+    /// The C++ compiler for projects of STruC++, G++ or Clang.
+    pub cpp_compiler: PathBuf,
     /// Where the generated code's headers are, besides the project's folder and its `lib`.
     pub includes: Vec<PathBuf>,
     /// The executable.
@@ -94,11 +97,16 @@ impl fmt::Display for BuildFault {
 impl std::error::Error for BuildFault {}
 
 /// The library and what is specific to PLC programs, as this binary carries them.
-const LIBRARY: [(&str, &str); 4] = [
+const LIBRARY: [(&str, &str); 6] = [
     ("bumpless.h", include_str!("../../program/c/bumpless.h")),
     ("bumpless.c", include_str!("../../program/c/bumpless.c")),
     ("plc.h", include_str!("../../program/c/plc.h")),
     ("plc.c", include_str!("../../program/c/plc.c")),
+    ("plc_matiec.c", include_str!("../../program/c/plc_matiec.c")),
+    (
+        "plc_strucpp.cpp",
+        include_str!("../../program/c/plc_strucpp.cpp"),
+    ),
 ];
 
 /// Builds the project in the folder `project`. `progress` is told each step before it begins.
@@ -111,11 +119,16 @@ pub fn build(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Built, BuildFault> {
     let sources = Sources::find(project)?;
-    let (table, retained) = both(Table::read(project), retained::find(project))?;
+    let table = match &sources.strucpp {
+        Some(it) => it.table(project),
+        None => Table::of_matiec(project),
+    };
+    let table = table.and_then(|it| it.in_order(project));
+    let (table, retained) = both(table, retained::find(project, sources.strucpp.as_ref()))?;
     let place = tempfile::tempdir().map_err(|error| {
         BuildFault::one(format!("no folder for what is built can be made: {error}"))
     })?;
-    let tools = Tools::new(project, options, place.path())?;
+    let tools = Tools::new(project, options, place.path(), sources.strucpp.is_some())?;
     for (name, text) in LIBRARY {
         tools.write(name, text)?;
     }
@@ -125,23 +138,32 @@ pub fn build(
         progress(source);
         objects.push(tools.compile_generated(source)?);
     }
-    let given = symbols::of(&tools, &objects)?;
-    tools.write("located.c", &generate::missing(&table, &given))?;
-    objects.push(tools.compile("located.c")?);
+    objects.push(match &sources.strucpp {
+        Some(it) => {
+            tools.write("program.hpp", &it.header())?;
+            tools.compile_beside("plc_strucpp.cpp", strucpp::UNKNOWN)?
+        }
+        None => {
+            let given = symbols::of(&tools, &objects)?;
+            tools.write("located.c", &generate::missing(&table, &given))?;
+            tools.compile("located.c")?
+        }
+    });
+    let (name, text) = retained::table(&retained, sources.strucpp.as_ref());
+    tools.write(name, &text)?;
+    objects.push(tools.compile_beside(name, retained::OTHER)?);
     progress("one object of what can be written");
     let gathered = tools.gather(&objects)?;
     symbols::judge(&tools, &gathered)?;
 
     tools.write("table.c", &generate::table(&table))?;
-    tools.write("retained.c", &retained::table(&retained))?;
-    let retained_table = tools.compile_beside("retained.c")?;
     progress("the executable");
-    let (executable, self_contained) = tools.link(&[gathered, retained_table])?;
+    let (executable, self_contained) = tools.link(gathered)?;
     let state_len = symbols::state_len(&tools, &executable)?;
     let variables = variables::find(&tools, &executable, state_len)?;
     tools.add_table(&executable, &variables::table(&variables))?;
     identity::put(&executable)?;
-    let (period, owner) = try_out(&executable, &table, state_len)?;
+    let (period, owner) = try_out(&executable, &table, state_len, tools.is_cpp())?;
     tools.put_in_place(&executable, &options.output)?;
     let hash = Hash::of_file(&options.output).map_err(|error| {
         BuildFault::one(format!(
@@ -180,6 +202,7 @@ fn try_out(
     executable: &Path,
     table: &Table,
     state_len: usize,
+    is_cpp: bool,
 ) -> Result<(Duration, u64), BuildFault> {
     let shape = Shape {
         inputs: table.inputs.len(),
@@ -190,10 +213,15 @@ fn try_out(
     let sidecar = started
         .map_err(|fault| BuildFault::one(format!("what was built does not start: {fault}")))?;
     let Some(period) = sidecar.period() else {
-        return Err(BuildFault::one(
-            "common_ticktime__ is 0, so nobody knows the period: give each task of the project an INTERVAL, and \
-             generate its code again",
-        ));
+        return Err(BuildFault::one(match is_cpp {
+            true => {
+                "the project has no task: give its CONFIGURATION a TASK that runs a program, and generate the code again"
+            }
+            false => {
+                "common_ticktime__ is 0, so nobody knows the period: give each task of the project an INTERVAL, and generate \
+                 its code again"
+            }
+        }));
     };
     Ok((period, sidecar.owner()))
 }

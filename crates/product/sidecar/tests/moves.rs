@@ -4,11 +4,9 @@
 
 mod common;
 
-use bumpless_sidecar::plc::{Options, build};
 use bumpless_sidecar::{Command, Shape, Sidecar};
 use common::{
-    Sequence, example, first_difference, level_in_c, level_in_python, need_compiler, patient,
-    started, workspace,
+    Sequence, example, first_difference, level_in_c, level_in_python, patient, project, started,
 };
 
 const CYCLES: (u64, u64) = (10_000, 100);
@@ -50,20 +48,8 @@ fn a_program_in_python_goes_on_wherever_its_state_is_moved() {
 }
 
 fn a_plc_program_goes_on_wherever_its_state_is_moved() {
-    let compiler = need_compiler();
-    let place = tempfile::tempdir().expect("a folder");
-    let options = Options {
-        compiler,
-        includes: Vec::new(),
-        output: place.path().join("tank"),
-    };
-    let built = build(&workspace("examples/programs/plc"), &options, &mut |_| ())
-        .unwrap_or_else(|fault| panic!("{fault}"));
-    let shape = Shape {
-        inputs: built.inputs.len(),
-        outputs: built.outputs.len(),
-        state_max: built.state_len,
-    };
+    let built = project::example();
+    let shape = project::shape(built);
     let (command, period) = (Command::new(&built.output), built.period);
     let mut sequence = Sequence(11);
     let (mut level, mut phases) = (0.0_f64, 0);

@@ -1,4 +1,4 @@
-//! `bumpless program build`: the C of a PLC program becomes an executable that a pair runs.
+//! `bumpless program build`: the C or C++ of a PLC program becomes an executable that a pair runs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,15 +10,16 @@ use serde_json::{Value, json};
 
 use crate::output::{self, Failure, Outcome};
 
-/// Build a PLC program for the pair from the C that MATIEC (OpenPLC, Beremiz) generates
+/// Build a PLC program for the pair from the C that MATIEC (OpenPLC, Beremiz) generates, or the C++ of STruC++ (later OpenPLC)
 ///
-/// DIR has Config0.c, Res0.c, POUS.c, LOCATED_VARIABLES.h and, in `lib`, MATIEC's headers. `io.toml` in it says which located
-/// variable is which input or output, without it their order is that of the addresses, and which variables are retained
-/// (by their names in VARIABLES.csv). Copy the executable to both
+/// DIR has what the editor's compiler generates. MATIEC: Config0.c, Res0.c, POUS.c, LOCATED_VARIABLES.h and, in `lib`, its
+/// headers. STruC++: generated.hpp, the C++ files and, in `strucpp_runtime/include`, its headers. `io.toml` in it says which
+/// located variable is which input or output, without it their order is that of the addresses, and which variables are
+/// retained (by their names in VARIABLES.csv, or as INSTANCE.VARIABLE). Copy the executable to both
 /// computers: only the same one can go on from its states.
 #[derive(Debug, Args)]
 pub struct Build {
-    /// The folder with the generated C
+    /// The folder with the generated files
     dir: PathBuf,
     /// The executable [default: the folder's name, here]
     #[arg(long, short)]
@@ -26,6 +27,9 @@ pub struct Build {
     /// The C compiler [default: $CC, else cc]
     #[arg(long)]
     cc: Option<PathBuf>,
+    /// The C++ compiler, for projects of STruC++ [default: $CXX, else c++]
+    #[arg(long)]
+    cxx: Option<PathBuf>,
     /// A further folder with headers, as MATIEC's lib/C
     #[arg(long, value_name = "DIR")]
     include: Vec<PathBuf>,
@@ -38,7 +42,8 @@ impl Build {
     /// Runs the command.
     pub fn execute(&self) -> Outcome {
         let options = Options {
-            compiler: self.compiler(),
+            compiler: compiler(self.cc.as_ref(), "CC", "cc"),
+            cpp_compiler: compiler(self.cxx.as_ref(), "CXX", "c++"),
             includes: self.include.clone(),
             output: self.executable()?,
         };
@@ -54,12 +59,6 @@ impl Build {
             output::print_line(as_text(&built));
         }
         Ok(ExitCode::SUCCESS)
-    }
-
-    fn compiler(&self) -> PathBuf {
-        let named = self.cc.clone().map(OsString::from);
-        let told = named.or_else(|| std::env::var_os("CC").filter(|cc| !cc.is_empty()));
-        told.unwrap_or_else(|| "cc".into()).into()
     }
 
     fn executable(&self) -> Result<PathBuf, Failure> {
@@ -80,6 +79,13 @@ impl Build {
         }
         Ok(name.into())
     }
+}
+
+/// The compiler that is named, or else the one that this variable of the environment has.
+fn compiler(named: Option<&PathBuf>, variable: &str, otherwise: &str) -> PathBuf {
+    let named = named.cloned().map(OsString::from);
+    let told = named.or_else(|| std::env::var_os(variable).filter(|it| !it.is_empty()));
+    told.unwrap_or_else(|| otherwise.into()).into()
 }
 
 fn as_json(built: &Built) -> Value {

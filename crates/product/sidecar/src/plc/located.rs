@@ -42,7 +42,7 @@ impl Type {
         (Self::Lreal, &["LREAL"], "double", "TYPE_LREAL"),
     ];
 
-    fn named(name: &str) -> Option<Self> {
+    pub(super) fn named(name: &str) -> Option<Self> {
         let found = Self::ALL
             .iter()
             .find(|(_, names, ..)| names.contains(&name));
@@ -53,6 +53,16 @@ impl Type {
         // Every type is in the table.
         let found = Self::ALL.iter().find(|(of, ..)| *of == self);
         found.map_or(("void", ""), |(_, _, c, table)| (c, table))
+    }
+
+    /// Bytes of a value.
+    pub(super) fn len(self) -> usize {
+        match self {
+            Self::Bool | Self::Sint | Self::Usint => 1,
+            Self::Int | Self::Uint => 2,
+            Self::Dint | Self::Udint | Self::Real => 4,
+            Self::Lint | Self::Ulint | Self::Lreal => 8,
+        }
     }
 
     /// The type in C.
@@ -86,9 +96,23 @@ pub struct Located {
     order: (usize, Vec<u32>),
 }
 
+impl Located {
+    /// The variable with this address, whose size has this place among X, B, W, D and L and is followed by these numbers.
+    pub(super) fn new(address: String, of: Type, symbol: String, order: (usize, Vec<u32>)) -> Self {
+        Self {
+            address,
+            of,
+            symbol,
+            order,
+        }
+    }
+}
+
 /// A project's located variables.
 #[derive(Debug)]
 pub(super) struct Table {
+    /// The file that declares them.
+    declared_in: &'static str,
     pub inputs: Vec<Located>,
     pub outputs: Vec<Located>,
     /// `%M`: state like any other, if their type is known.
@@ -101,7 +125,18 @@ const ORDER: &str = "io.toml";
 const RETAIN: &str = "retain";
 
 impl Table {
-    pub fn read(project: &Path) -> Result<Self, BuildFault> {
+    /// None yet.
+    pub fn new(declared_in: &'static str) -> Self {
+        Self {
+            declared_in,
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            memory: Vec::new(),
+        }
+    }
+
+    /// What MATIEC has declared in the folder `project`, by address.
+    pub fn of_matiec(project: &Path) -> Result<Self, BuildFault> {
         let path = project.join(DECLARATIONS);
         let text = fs::read_to_string(&path).map_err(|error| {
             BuildFault::one(format!(
@@ -109,11 +144,15 @@ impl Table {
                 path.display()
             ))
         })?;
-        let declared = Self::declared(&text, &path.display().to_string())?;
+        Self::declared(&text, &path.display().to_string())
+    }
+
+    /// In the order that the project's `io.toml` gives, if there is one.
+    pub fn in_order(self, project: &Path) -> Result<Self, BuildFault> {
         let order = project.join(ORDER);
         match fs::read_to_string(&order) {
-            Ok(text) => declared.ordered(&text, &order.display().to_string()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(declared),
+            Ok(text) => self.ordered(&text, &order.display().to_string()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(self),
             Err(error) => Err(BuildFault::one(format!(
                 "{} cannot be read: {error}",
                 order.display()
@@ -123,11 +162,7 @@ impl Table {
 
     /// All that is declared, by address.
     fn declared(text: &str, place: &str) -> Result<Self, BuildFault> {
-        let mut table = Self {
-            inputs: Vec::new(),
-            outputs: Vec::new(),
-            memory: Vec::new(),
-        };
+        let mut table = Self::new(DECLARATIONS);
         let mut problems = Vec::new();
         for (number, line) in text.lines().enumerate() {
             let Some(inner) = declaration(line) else {
@@ -141,10 +176,24 @@ impl Table {
         if !problems.is_empty() {
             return Err(BuildFault(problems));
         }
-        for list in [&mut table.inputs, &mut table.outputs, &mut table.memory] {
+        Ok(table.by_address())
+    }
+
+    /// The list of an area: 0 is %I, 1 is %Q, any other %M.
+    pub fn list(&mut self, area: usize) -> &mut Vec<Located> {
+        match area {
+            0 => &mut self.inputs,
+            1 => &mut self.outputs,
+            _ => &mut self.memory,
+        }
+    }
+
+    /// Ordered by address: size, then numbers.
+    pub fn by_address(mut self) -> Self {
+        for list in [&mut self.inputs, &mut self.outputs, &mut self.memory] {
             list.sort_by(|a, b| a.order.cmp(&b.order));
         }
-        Ok(table)
+        self
     }
 
     fn add(&mut self, fields: &[&str]) -> Result<(), String> {
@@ -167,11 +216,8 @@ impl Table {
         if !is_name || symbol.is_empty() {
             return Err(format!("{symbol:?} is no name in C"));
         }
-        let list = match *area {
-            "I" => &mut self.inputs,
-            "Q" => &mut self.outputs,
-            "M" => &mut self.memory,
-            other => return Err(format!("{other:?} is no area of an address (I, Q, M)")),
+        let Some(area_at) = "IQM".find(*area).filter(|_| area.len() == 1) else {
+            return Err(format!("{area:?} is no area of an address (I, Q, M)"));
         };
         let Some(of) = Type::named(type_name) else {
             if *area == "M" {
@@ -182,12 +228,9 @@ impl Table {
                  outputs"
             ));
         };
-        list.push(Located {
-            address,
-            of,
-            symbol: (*symbol).to_owned(),
-            order: (size_order, numbers),
-        });
+        let order = (size_order, numbers);
+        let located = Located::new(address, of, (*symbol).to_owned(), order);
+        self.list(area_at).push(located);
         Ok(())
     }
 
@@ -204,8 +247,9 @@ impl Table {
                 ));
             }
         }
+        let declared_in = self.declared_in;
         let mut arrange = |key: &str, declared: Vec<Located>| match strings(document.get(key)) {
-            Some(wanted) => arranged(&wanted, declared, (place, key), &mut problems),
+            Some(wanted) => arranged(&wanted, declared, (place, key, declared_in), &mut problems),
             None => {
                 problems.push(format!(
                     "{place}: {key:?} is no list of addresses, as in {key} = [\"%IX0.0\"]"
@@ -223,12 +267,12 @@ impl Table {
         Ok(Self {
             inputs,
             outputs,
-            memory: self.memory,
+            ..self
         })
     }
 }
 
-/// The names that a project's `io.toml` has in `retain`, and the file. What cannot be read [`Table::read`] tells.
+/// The names that a project's `io.toml` has in `retain`, and the file. What cannot be read [`Table::in_order`] tells.
 ///
 /// # Errors
 /// It is no list of names.
@@ -265,7 +309,7 @@ fn strings(item: Option<&Item>) -> Option<Vec<String>> {
 fn arranged(
     wanted: &[String],
     mut declared: Vec<Located>,
-    (place, key): (&str, &str),
+    (place, key, declared_in): (&str, &str, &str),
     problems: &mut Vec<String>,
 ) -> Vec<Located> {
     let mut list: Vec<Located> = Vec::new();
@@ -278,7 +322,7 @@ fn arranged(
             ));
         } else {
             problems.push(format!(
-                "{place}: {address} in {key:?} is not declared by the program ({DECLARATIONS}); remove it, or declare \
+                "{place}: {address} in {key:?} is not declared by the program ({declared_in}); remove it, or declare \
                  a variable AT {address}"
             ));
         }

@@ -1,5 +1,5 @@
-//! Retained variables (H-31): named in `io.toml`, known from what MATIEC lists in `VARIABLES.csv`, told by a table in the
-//! executable (H-32).
+//! Retained variables (H-31): named in `io.toml`, known from what MATIEC lists in `VARIABLES.csv` or STruC++ in its header,
+//! told by a table in the executable (H-32).
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use std::path::Path;
 use bumpless_controller::retain::Retained;
 
 use super::tools::STATE_ADDRESS;
-use super::{BuildFault, located};
+use super::{BuildFault, located, strucpp};
 use crate::sidecar::HEAD;
 
 /// What stands in front of the table.
@@ -27,7 +27,7 @@ const MOST: usize = 4096;
 const VARIABLES: &str = "VARIABLES.csv";
 
 /// Elementary types whose values mean the same in every process, with the bytes that they have.
-const TYPES: [(&str, u32); 21] = [
+const TYPES: [(&str, u32); 25] = [
     ("BOOL", 1),
     ("SINT", 1),
     ("INT", 2),
@@ -49,9 +49,14 @@ const TYPES: [(&str, u32); 21] = [
     ("DT", 16),
     ("TIME_OF_DAY", 16),
     ("DATE_AND_TIME", 16),
+    ("LTIME", 8),
+    ("LDATE", 8),
+    ("LTOD", 8),
+    ("LDT", 8),
 ];
 
-fn size(of: &str) -> Option<u32> {
+/// Bytes of a value of an elementary type.
+pub(super) fn size(of: &str) -> Option<u32> {
     let found = TYPES.iter().find(|(name, _)| *name == of);
     found.map(|(_, size)| *size)
 }
@@ -59,16 +64,40 @@ fn size(of: &str) -> Option<u32> {
 /// A variable that is to be retained.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name, as `VARIABLES.csv` has it.
+    /// Its name, as `VARIABLES.csv` has it; in STruC++ its instance's and its own, `INST0.COUNTED.CV`.
     pub name: String,
     /// Its type in IEC 61131-3.
     pub of: String,
     /// Bytes of its value.
     pub len: u32,
-    /// The variable in C that it is, or is in.
-    symbol: String,
-    /// The program whose instance `symbol` is, and where in it the variable lies; `None`: `symbol` is the variable.
-    member: Option<(String, String)>,
+    place: Place,
+}
+
+/// Where a retained variable lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// A global variable of MATIEC, by its name in C.
+    Global(String),
+    /// In the program of this type whose instance is called `symbol`.
+    Program {
+        of: String,
+        symbol: String,
+        member: String,
+    },
+    /// An expression in C++.
+    Strucpp(String),
+}
+
+impl Variable {
+    /// A variable of STruC++, whose value is in what this expression names.
+    pub(super) fn of_strucpp(name: &str, of: &str, len: u32, expression: String) -> Self {
+        Self {
+            name: name.into(),
+            of: of.into(),
+            len,
+            place: Place::Strucpp(expression),
+        }
+    }
 }
 
 /// What a project says of its variables.
@@ -131,11 +160,6 @@ impl Listed {
                  elements one by one as variables of their own"
             )
         })?;
-        if name.len() > NAME {
-            return Err(format!(
-                "has a name of more than {NAME} bytes: name its instances shorter"
-            ));
-        }
         let (symbol, member) = in_c(path);
         let is_c =
             |it: &str| !it.is_empty() && it.bytes().all(|b| b == b'_' || b.is_ascii_alphanumeric());
@@ -146,9 +170,13 @@ impl Listed {
         {
             return Err(format!("has the path {path:?}, which is no variable in C"));
         }
-        let member = match (member.is_empty(), self.programs.get(&symbol)) {
-            (true, _) => None,
-            (false, Some(program)) if is_c(program) => Some((program.clone(), member)),
+        let place = match (member.is_empty(), self.programs.get(&symbol)) {
+            (true, _) => Place::Global(symbol),
+            (false, Some(program)) if is_c(program) => Place::Program {
+                of: program.clone(),
+                symbol,
+                member,
+            },
             _ => {
                 return Err(format!(
                     "lies in {symbol}, which is no instance of a program: retain a variable of a program, or a global one"
@@ -159,8 +187,7 @@ impl Listed {
             name: name.into(),
             of: of.clone(),
             len,
-            symbol,
-            member,
+            place,
         })
     }
 
@@ -204,11 +231,24 @@ fn in_c(path: &str) -> (String, String) {
 ///
 /// # Errors
 /// All that is wrong with them.
-pub(super) fn find(project: &Path) -> Result<Vec<Variable>, BuildFault> {
+pub(super) fn find(
+    project: &Path,
+    strucpp: Option<&strucpp::Project>,
+) -> Result<Vec<Variable>, BuildFault> {
     let (names, place) = located::retain(project)?;
     if names.is_empty() {
         return Ok(Vec::new());
     }
+    match strucpp {
+        Some(it) => found(&names, &place, |name| it.variable(name)),
+        None => {
+            let listed = listed(project, &place)?;
+            found(&names, &place, |name| listed.find(name))
+        }
+    }
+}
+
+fn listed(project: &Path, place: &str) -> Result<Listed, BuildFault> {
     let path = project.join(VARIABLES);
     let text = fs::read_to_string(&path).map_err(|error| {
         BuildFault::one(format!(
@@ -217,7 +257,14 @@ pub(super) fn find(project: &Path) -> Result<Vec<Variable>, BuildFault> {
             path.display()
         ))
     })?;
-    let listed = Listed::parse(&text);
+    Ok(Listed::parse(&text))
+}
+
+fn found(
+    names: &[String],
+    place: &str,
+    find: impl Fn(&str) -> Result<Variable, String>,
+) -> Result<Vec<Variable>, BuildFault> {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for (index, name) in names.iter().enumerate() {
         if names[..index].contains(name) {
@@ -226,7 +273,10 @@ pub(super) fn find(project: &Path) -> Result<Vec<Variable>, BuildFault> {
             ));
             continue;
         }
-        match listed.find(name) {
+        match find(name) {
+            Ok(_) if name.len() > NAME => problems.push(format!(
+                "{place}: {name} in \"retain\" has a name of more than {NAME} bytes: name its instances shorter"
+            )),
             Ok(variable) => found.push(variable),
             Err(problem) => problems.push(format!("{place}: {name} in \"retain\" {problem}")),
         }
@@ -242,7 +292,11 @@ pub(super) fn find(project: &Path) -> Result<Vec<Variable>, BuildFault> {
     Ok(found)
 }
 
-/// The rows of the table in C.
+/// What it means if the table does not compile.
+pub(super) const OTHER: &str = "the variables in \"retain\" of io.toml are not what VARIABLES.csv or generated.hpp says of them; generate the \
+     project's code again, with both";
+
+/// The rows of the table in C and C++.
 const ROWS: &str = "#include <stdint.h>
 struct bumpless_retained {
 	const volatile void *address;
@@ -251,15 +305,82 @@ struct bumpless_retained {
 };
 ";
 
-/// The table in C. The compiler checks that each variable has its type's length.
-pub(super) fn table(variables: &[Variable]) -> String {
+/// The table: file and text. The compiler checks that each variable has its type's length.
+pub(super) fn table(
+    variables: &[Variable],
+    strucpp: Option<&strucpp::Project>,
+) -> (&'static str, String) {
     let mut text = String::from(ROWS);
-    if variables.iter().any(|it| it.member.is_some()) {
-        text.push_str("#include \"POUS.h\"\n");
+    match strucpp {
+        Some(it) => text.push_str(&it.declaration()),
+        None => text.push_str(&declarations(variables)),
     }
+    let mut rows = String::new();
+    for Variable {
+        name,
+        of,
+        len,
+        place,
+    } in variables
+    {
+        let (address, check) = match place {
+            // The value is the first thing in a global variable.
+            Place::Global(symbol) => (symbol.clone(), String::new()),
+            Place::Program { symbol, member, .. } => {
+                let value = format!("{symbol}.{member}.value");
+                let check =
+                    format!("_Static_assert(sizeof {value} == {len}, \"{name} is no {of}\");");
+                (format!("&{value}"), check)
+            }
+            Place::Strucpp(expression) => (
+                format!("&{expression}"),
+                strucpp::is_value(expression, *len, name),
+            ),
+        };
+        let _ = writeln!(text, "{check}");
+        let (of, name) = (characters(of.as_bytes()), characters(name.as_bytes()));
+        let _ = writeln!(rows, "\t\t{{{address}, {len}, {of}, {name}}},");
+    }
+    let _ = write!(
+        text,
+        "extern const struct bumpless_retain_table {{\n\tunsigned char mark[16];\n\tuint32_t version, count;\n\
+         \tstruct bumpless_retained of[{}];\n}} bumpless_retain;\n\
+         const struct bumpless_retain_table bumpless_retain = {{\n\t{}, {VERSION}, {},\n\t{{\n{rows}\t}},\n}};\n",
+        variables.len().max(1),
+        MARK.map(|byte| format!("'{}'", char::from(byte)))
+            .join(", "),
+        variables.len(),
+    );
+    let name = if strucpp.is_some() {
+        "retained.cpp"
+    } else {
+        "retained.c"
+    };
+    (name, text)
+}
+
+/// A text without the zero at its end, for which C++ wants room.
+fn characters(text: &[u8]) -> String {
+    let each: Vec<_> = text
+        .iter()
+        .map(|&byte| format!("'{}'", char::from(byte)))
+        .collect();
+    format!("{{{}}}", each.join(", "))
+}
+
+/// What MATIEC's code has of them.
+fn declarations(variables: &[Variable]) -> String {
+    let mut text = String::new();
     let mut declared = BTreeMap::new();
     for it in variables {
-        declared.insert(&it.symbol, it.member.as_ref().map(|(program, _)| program));
+        match &it.place {
+            Place::Global(symbol) => declared.insert(symbol, None),
+            Place::Program { of, symbol, .. } => declared.insert(symbol, Some(of)),
+            Place::Strucpp(_) => None,
+        };
+    }
+    if declared.values().any(Option::is_some) {
+        text.push_str("#include \"POUS.h\"\n");
     }
     for (symbol, program) in declared {
         let _ = match program {
@@ -267,35 +388,6 @@ pub(super) fn table(variables: &[Variable]) -> String {
             None => writeln!(text, "extern char {symbol}[];"),
         };
     }
-    let mut rows = String::new();
-    for it in variables {
-        let (symbol, len) = (&it.symbol, it.len);
-        let address = match &it.member {
-            Some((_, member)) => {
-                let value = format!("{symbol}.{member}.value");
-                let _ = writeln!(
-                    text,
-                    "_Static_assert(sizeof {value} == {len}, \"{} is no {}\");",
-                    it.name, it.of
-                );
-                format!("&{value}")
-            }
-            // The value is the first thing in a global variable.
-            None => symbol.clone(),
-        };
-        let _ = writeln!(
-            rows,
-            "\t\t{{{address}, {len}, \"{}\", \"{}\"}},",
-            it.of, it.name
-        );
-    }
-    let _ = write!(
-        text,
-        "const volatile struct {{\n\tunsigned char mark[16];\n\tuint32_t version, count;\n\tstruct bumpless_retained of[{}];\n}} \
-         bumpless_retain = {{\n\t\"BUMPLESSRETAINED\", {VERSION}, {},\n\t{{\n{rows}\t}},\n}};\n",
-        variables.len().max(1),
-        variables.len(),
-    );
     text
 }
 

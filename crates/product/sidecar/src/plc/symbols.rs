@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::BuildFault;
 use super::tools::{STATE_ADDRESS, Tools};
 
-/// What a runtime calls.
+/// What calls MATIEC's code.
 const NEEDED: [(&str, &str); 3] = [
     ("config_init__", "Config0.c"),
     ("config_run__", "Config0.c"),
@@ -32,10 +32,6 @@ const REFUSED: [(&str, &[&str]); 8] = [
             "mremap",
             "brk",
             "sbrk",
-            "_Znwm",
-            "_Znam",
-            "_ZdlPv",
-            "_ZdaPv",
         ],
     ),
     (
@@ -139,7 +135,9 @@ pub(super) fn of(tools: &Tools<'_>, objects: &[PathBuf]) -> Result<BTreeSet<Stri
 /// Whether the one object has all that is needed, nothing that is refused, and nothing to write outside of the state.
 pub(super) fn judge(tools: &Tools<'_>, gathered: &Path) -> Result<(), BuildFault> {
     let defined = of(tools, &[gathered.to_owned()])?;
-    let mut problems: Vec<String> = NEEDED
+    // What is missing of a project of STruC++ the linker names.
+    let needed = if tools.is_cpp() { &[][..] } else { &NEEDED };
+    let mut problems: Vec<String> = needed
         .iter()
         .filter(|(name, _)| !defined.contains(*name))
         .map(|(name, file)| {
@@ -158,14 +156,18 @@ pub(super) fn judge(tools: &Tools<'_>, gathered: &Path) -> Result<(), BuildFault
     let undefined = tools.inspect("nm", &["-P", "-u"], gathered)?;
     for name in undefined.lines().filter_map(|line| line.split(' ').next()) {
         if let Some(why) = refused(name) {
+            let name = readable(name);
             problems.push(format!(
-                "the program calls {name}(): {why}, so the program cannot go on elsewhere; take the block that uses it \
+                "the program calls {name}: {why}, so the program cannot go on elsewhere; take the block that uses it \
                  out of the project"
             ));
         }
     }
     let sections = tools.inspect("readelf", &["-S", "-W"], gathered)?;
-    problems.extend(elsewhere(&sections).into_iter().map(|section| {
+    let mut elsewhere = elsewhere(&sections);
+    // Constructors of C++ fill the state before it becomes the host's, and write nothing else.
+    elsewhere.retain(|section| !(tools.is_cpp() && section.starts_with(".init_array")));
+    problems.extend(elsewhere.into_iter().map(|section| {
         format!(
             "the program writes outside of its state, in the section {section} (variables of a thread, or code that \
              runs before main): take the block that has it out of the project"
@@ -177,9 +179,41 @@ pub(super) fn judge(tools: &Tools<'_>, gathered: &Path) -> Result<(), BuildFault
     Err(BuildFault(problems))
 }
 
+/// What functions of C++ are made of, by which they are refused, with what to call them; each has the place of its reason.
+const REFUSED_IN_CPP: [(&str, &str, usize); 8] = [
+    ("_Znw", "new (in ST: __NEW)", 0),
+    ("_Zna", "new[] (in ST: __NEW)", 0),
+    ("_ZNSt6thread", "std::thread", 1),
+    ("basic_filebuf", "std::fstream", 3),
+    ("fstream", "std::fstream", 3),
+    (
+        "system_clock3now",
+        "system_clock::now (in ST: CURRENT_DT)",
+        4,
+    ),
+    ("steady_clock3now", "steady_clock::now", 4),
+    ("_ZNSt13random_device", "std::random_device", 5),
+];
+
+fn in_cpp(name: &str) -> Option<&'static (&'static str, &'static str, usize)> {
+    let found = |part: &str| name.starts_with("_Z") && name.contains(part);
+    REFUSED_IN_CPP.iter().find(|(part, ..)| found(part))
+}
+
+/// What whoever has written the program calls it.
+fn readable(name: &str) -> String {
+    match in_cpp(name) {
+        Some((_, called, _)) => (*called).to_owned(),
+        None => format!("{name}()"),
+    }
+}
+
 fn refused(name: &str) -> Option<&'static str> {
     if name.starts_with("pthread_") {
         return Some(REFUSED[1].0);
+    }
+    if let Some((.., why)) = in_cpp(name) {
+        return Some(REFUSED[*why].0);
     }
     let found = REFUSED.iter().find(|(_, names)| names.contains(&name));
     found.map(|(why, _)| *why)
@@ -236,10 +270,21 @@ mod tests {
             "rand",
             "getenv",
             "usleep",
+            "_Znwm",
+            "_ZnwmRKSt9nothrow_t",
+            "_ZNSt6chrono3_V212system_clock3nowEv",
+            "_ZNSt13random_device7_M_initERKNSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEE",
         ] {
             assert!(refused(name).is_some(), "{name}");
         }
-        for name in ["sin", "memcpy", "snprintf", "localtime_r", "timegm"] {
+        for name in [
+            "sin",
+            "memcpy",
+            "snprintf",
+            "localtime_r",
+            "timegm",
+            "_ZdlPvm",
+        ] {
             assert!(refused(name).is_none(), "{name}");
         }
     }

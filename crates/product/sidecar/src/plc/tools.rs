@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use super::{BuildFault, Options, undefined};
+use super::{BuildFault, Options, strucpp, undefined};
 
 /// Where the state lies in the executable (H-22), far from where linkers put anything else.
 pub(super) const STATE_ADDRESS: u64 = 0x1000_0000;
@@ -36,13 +36,24 @@ const ALWAYS: [&str; 7] = [
     "-ffp-contract=off",
 ];
 /// For generated code besides, which breaks some rules of C and is full of what a compiler warns of.
-const GENERATED: [&str; 4] = ["-std=gnu11", "-fno-strict-aliasing", "-fwrapv", "-w"];
+const GENERATED: [&str; 3] = ["-fno-strict-aliasing", "-fwrapv", "-w"];
+const C: [&str; 1] = ["-std=gnu11"];
+const CPP: [&str; 3] = ["-std=gnu++17", "-fno-rtti", "-fno-threadsafe-statics"];
+
+/// Whether the file is in C++.
+fn is_cpp(source: &str) -> bool {
+    [".cpp", ".cc", ".cxx"]
+        .iter()
+        .any(|it| source.ends_with(it))
+}
 
 #[derive(Debug)]
 pub(super) struct Tools<'a> {
     project: &'a Path,
     options: &'a Options,
     place: &'a Path,
+    /// Whether the project is in C++.
+    is_cpp: bool,
 }
 
 impl<'a> Tools<'a> {
@@ -50,12 +61,19 @@ impl<'a> Tools<'a> {
         project: &'a Path,
         options: &'a Options,
         place: &'a Path,
+        is_cpp: bool,
     ) -> Result<Self, BuildFault> {
         let tools = Self {
             project,
             options,
             place,
+            is_cpp,
         };
+        let cpp = (
+            options.cpp_compiler.as_path(),
+            "g++",
+            "or name another compiler with --cxx",
+        );
         let problems: Vec<String> = [
             (
                 options.compiler.as_path(),
@@ -67,6 +85,7 @@ impl<'a> Tools<'a> {
             (Path::new("objcopy"), "binutils", "which a compiler needs"),
         ]
         .into_iter()
+        .chain(is_cpp.then_some(cpp))
         .filter(|(tool, ..)| !is_there(tool))
         .map(|(tool, package, remedy)| {
             format!(
@@ -89,7 +108,7 @@ impl<'a> Tools<'a> {
     /// Compiles a file of the project.
     pub fn compile_generated(&self, source: &str) -> Result<PathBuf, BuildFault> {
         let object = self.place.join(format!("user-{source}.o"));
-        let mut command = self.for_project();
+        let mut command = self.for_project(source);
         command
             .arg("-c")
             .arg(self.project.join(source))
@@ -100,10 +119,13 @@ impl<'a> Tools<'a> {
             return Ok(object);
         }
         let said = String::from_utf8_lossy(&output.stderr);
-        let hint = if said.contains("iec_std_lib.h") || said.contains("No such file") {
-            "\nGive the folder of MATIEC's headers (lib/C) with --include"
-        } else {
-            ""
+        let lacks = said.contains("No such file");
+        let hint = match (lacks, self.is_cpp) {
+            (false, _) => "",
+            (true, false) => "\nGive the folder of MATIEC's headers (lib/C) with --include",
+            (true, true) => {
+                "\nGive the folder of STruC++'s headers (strucpp_runtime/include) with --include"
+            }
         };
         Err(BuildFault::one(format!(
             "{} does not compile:\n{}{hint}",
@@ -112,28 +134,47 @@ impl<'a> Tools<'a> {
         )))
     }
 
-    /// Compiles a file that is made for the project, and takes its headers.
-    pub fn compile_beside(&self, source: &str) -> Result<PathBuf, BuildFault> {
+    /// Compiles a file that is made for the project, and takes its headers. If it does not compile, they are not what
+    /// `unless` says.
+    pub fn compile_beside(&self, source: &str, unless: &str) -> Result<PathBuf, BuildFault> {
         let object = self.place.join(format!("{source}.o"));
-        let mut command = self.for_project();
+        let mut command = self.for_project(source);
+        command.arg("-I").arg(self.place);
         command.arg("-c").arg(self.place.join(source));
         let output = self.run(command.arg("-o").arg(&object))?;
         if output.status.success() {
             return Ok(object);
         }
         Err(BuildFault::one(format!(
-            "the variables in \"retain\" of io.toml are not what VARIABLES.csv says of them; generate the project's C and \
-             that file again, together:\n{}",
+            "{unless}:\n{}",
             String::from_utf8_lossy(&output.stderr).trim_end()
         )))
     }
 
+    /// Whether the project is in C++.
+    pub fn is_cpp(&self) -> bool {
+        self.is_cpp
+    }
+
+    /// The compiler of the project's language.
+    fn linker(&self) -> Command {
+        Command::new(match self.is_cpp {
+            true => &self.options.cpp_compiler,
+            false => &self.options.compiler,
+        })
+    }
+
     /// The compiler as it is called for what takes the project's headers.
-    fn for_project(&self) -> Command {
-        let mut command = Command::new(&self.options.compiler);
-        command.args(ALWAYS).args(GENERATED);
+    fn for_project(&self, source: &str) -> Command {
+        let (compiler, language) = match is_cpp(source) {
+            true => (&self.options.cpp_compiler, CPP.as_slice()),
+            false => (&self.options.compiler, C.as_slice()),
+        };
+        let mut command = Command::new(compiler);
+        command.args(ALWAYS).args(GENERATED).args(language);
         command.arg("-I").arg(self.project);
-        command.arg("-I").arg(self.project.join("lib"));
+        let headers = if self.is_cpp { strucpp::HEADERS } else { "lib" };
+        command.arg("-I").arg(self.project.join(headers));
         for folder in &self.options.includes {
             command.arg("-I").arg(folder);
         }
@@ -161,7 +202,7 @@ impl<'a> Tools<'a> {
     pub fn gather(&self, objects: &[PathBuf]) -> Result<PathBuf, BuildFault> {
         self.write("state.ld", SCRIPT)?;
         let (gathered, script) = (self.place.join("gathered.o"), self.place.join("state.ld"));
-        let mut command = Command::new(&self.options.compiler);
+        let mut command = self.linker();
         command.args(["-r", "-nostdlib", "-no-pie", "-Wl,--force-group-allocation"]);
         command
             .arg("-T")
@@ -180,14 +221,17 @@ impl<'a> Tools<'a> {
     }
 
     /// Links the executable, and says whether it is self-contained: it is where the system has the libraries for that.
-    pub fn link(&self, objects: &[PathBuf]) -> Result<(PathBuf, bool), BuildFault> {
+    pub fn link(&self, gathered: PathBuf) -> Result<(PathBuf, bool), BuildFault> {
         let executable = self.place.join("program");
-        let mut objects = objects.to_vec();
+        let mut objects = vec![gathered];
         for source in ["bumpless.c", "plc.c", "table.c"] {
             objects.push(self.compile(source)?);
         }
+        if !self.is_cpp {
+            objects.push(self.compile("plc_matiec.c")?);
+        }
         for self_contained in [true, false] {
-            let mut command = Command::new(&self.options.compiler);
+            let mut command = self.linker();
             command.args(self_contained.then_some("-static"));
             // A build-id would hash what a debugger uses, and so the folder.
             command.args(["-no-pie", "-Wl,--build-id=none"]);

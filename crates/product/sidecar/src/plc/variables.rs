@@ -1,8 +1,9 @@
 //! All variables of a program by name and type (H-33): by them the next version goes on with the state of this one.
 //!
 //! The lists of MATIEC's compiler lack some (structures, enumerations, what a sequence keeps), so they come from what the
-//! C compiler knows.
+//! compiler knows.
 
+mod cpp;
 mod dies;
 mod layout;
 
@@ -55,12 +56,25 @@ pub(super) fn find(
         return Ok(Vec::new());
     }
     // If there is none, it is built, and no version goes on with another one's state.
-    Ok(all_or_none(layout::variables(&dies, state_len as u64)))
+    let found = all_or_none(layout::variables(&dies, state_len as u64));
+    let in_heap = found.iter().filter(|it| it.of == cpp::HEAP);
+    let problems: Vec<_> = in_heap
+        .map(|it| {
+            format!(
+                "{} is a std::string, whose text lies in the heap, which is not in the state: make it an array of characters",
+                it.name
+            )
+        })
+        .collect();
+    match problems.is_empty() {
+        true => Ok(found),
+        false => Err(BuildFault(problems)),
+    }
 }
 
 /// The rows of a table; none, if it would lack a variable: what is left out would begin anew, and nobody would know.
 fn all_or_none(found: Option<Vec<StateVariable>>) -> Vec<StateVariable> {
-    let mut found = found.unwrap_or_default();
+    let mut found = cpp::of_programs(found.unwrap_or_default());
     found.retain(|it| !CONSTANTS.contains(&it.name.as_str()));
     found.sort();
     found.dedup();
@@ -84,11 +98,13 @@ fn all_are_described(
     let state = STATE_ADDRESS..STATE_ADDRESS + state_len as u64;
     let described: BTreeSet<u64> = dies.values().filter_map(|die| die.address).collect();
     let mut symbols = said.lines().filter_map(|line| {
-        let mut fields = line.split(' ').skip(1);
-        let kind = fields.next()?;
+        let mut fields = line.split(' ');
+        let (name, kind) = (fields.next()?, fields.next()?);
         let [address, size] =
             [fields.next()?, fields.next()?].map(|it| u64::from_str_radix(it, 16));
-        let is_data = matches!(kind, "d" | "D" | "b" | "B") && size.ok()? > 0;
+        // Of C++ those are weak or unique which several files have.
+        let is_data = matches!(kind, "d" | "D" | "b" | "B" | "V" | "v" | "u") && size.ok()? > 0;
+        let is_data = is_data && !cpp::is_guard(name);
         address.ok().filter(|at| is_data && state.contains(at))
     });
     Ok(symbols.all(|address| described.contains(&address)))

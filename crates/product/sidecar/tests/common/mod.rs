@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each file of tests uses a part")]
 
 pub mod programs;
+pub mod project;
 pub mod raw;
 
 use std::collections::BTreeSet;

@@ -26,20 +26,20 @@ fn found(name: &str) -> Result<Variable, String> {
 #[test]
 fn variables_of_programs_and_global_ones_are_found_with_type_and_place() {
     let count = found("CONFIG0.RES0.TANK0.COUNTED.CV").unwrap();
-    assert_eq!(
-        (&count.of[..], count.len, &count.symbol[..]),
-        ("INT", 2, "RES0__TANK0")
-    );
-    assert_eq!(count.member, Some(("TANK".into(), "COUNTED.CV".into())));
+    assert_eq!((&count.of[..], count.len), ("INT", 2));
+    let place = Place::Program {
+        of: "TANK".into(),
+        symbol: "RES0__TANK0".into(),
+        member: "COUNTED.CV".into(),
+    };
+    assert_eq!(count.place, place);
     let shift = found("CONFIG0.SHIFT").unwrap();
-    assert_eq!(
-        (shift.len, &shift.symbol[..], shift.member),
-        (16, "CONFIG0__SHIFT", None)
-    );
-    let text = table(&[count]);
+    let place = Place::Global("CONFIG0__SHIFT".into());
+    assert_eq!((shift.len, shift.place), (16, place));
+    let (_, text) = table(&[count], None);
     assert!(text.contains("extern TANK RES0__TANK0;"), "{text}");
     assert!(
-        text.contains("{&RES0__TANK0.COUNTED.CV.value, 2, \"INT\", "),
+        text.contains("{&RES0__TANK0.COUNTED.CV.value, 2, {'I', 'N', 'T'}, "),
         "{text}"
     );
 }

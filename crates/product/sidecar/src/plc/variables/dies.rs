@@ -18,6 +18,8 @@ pub(super) struct Die {
     pub encoding: Option<u64>,
     /// Of a member of a structure.
     pub member_at: Option<u64>,
+    /// Whether it only says that something is there, as the static member of a class.
+    pub is_declaration: bool,
     /// Whether it is a member of bits.
     pub is_bits: bool,
     /// Of an array's range: how many elements it has.
@@ -91,7 +93,8 @@ fn attribute(line: &str) -> Option<(&str, &str)> {
 
 fn note(die: &mut Die, name: &str, value: &str) {
     match name {
-        "name" => die.name = value.split_whitespace().last().map(ToOwned::to_owned),
+        "name" => die.name = Some(text(value).to_owned()),
+        "declaration" => die.is_declaration = true,
         "type" => die.of = reference(value),
         "specification" | "abstract_origin" => die.origin = reference(value),
         "byte_size" => die.byte_size = number(value),
@@ -110,6 +113,15 @@ fn note(die: &mut Die, name: &str, value: &str) {
                 .and_then(hexadecimal);
         }
         _ => {}
+    }
+}
+
+/// A name, which stands behind the form of its value: `(strp) (offset: 0x156b): IECVar<short int>`, `(string) T`, `T`.
+fn text(value: &str) -> &str {
+    match (value.split_once("): "), value.strip_prefix('(')) {
+        (Some((form, text)), Some(_)) if !form.contains(['<', '"']) => text.trim(),
+        (_, Some(rest)) => rest.split_once(") ").map_or(value, |(_, text)| text.trim()),
+        _ => value,
     }
 }
 

@@ -1,7 +1,7 @@
 //! From types and addresses to variables with one value each.
 
-use super::StateVariable;
 use super::dies::{Die, Dies};
+use super::{StateVariable, cpp};
 use crate::plc::tools::STATE_ADDRESS;
 
 /// What the type of an address begins with.
@@ -22,6 +22,7 @@ const VALUES: [&str; 10] = [
 pub(super) fn variables(dies: &Dies, state_len: u64) -> Option<Vec<StateVariable>> {
     let mut flat = Flat {
         dies,
+        classes: cpp::Classes::of(dies),
         found: Vec::new(),
         is_whole: true,
     };
@@ -46,6 +47,7 @@ pub(super) fn variables(dies: &Dies, state_len: u64) -> Option<Vec<StateVariable
 
 struct Flat<'a> {
     dies: &'a Dies,
+    classes: cpp::Classes,
     found: Vec<StateVariable>,
     /// Whether nothing was left out.
     is_whole: bool,
@@ -92,7 +94,9 @@ impl<'a> Flat<'a> {
     /// Rows for the variable `name` of the type at `of`.
     fn put(&mut self, name: String, of: u64, offset: u64, depth: usize) {
         let (names, of) = self.resolved(of);
-        let Some(die) = self.dies.get(&of).filter(|_| depth < DEPTH) else {
+        let die = self.dies.get(&of).filter(|_| depth < DEPTH);
+        // A class is described where its functions are, and only announced elsewhere.
+        let Some(die) = die.and_then(|it| self.classes.definition(self.dies, it)) else {
             self.is_whole = false;
             return;
         };
@@ -110,8 +114,15 @@ impl<'a> Flat<'a> {
                     0,
                 );
             }
-            "pointer_type" => {}
-            "structure_type" => self.structure(&name, (die, named), offset, depth),
+            "pointer_type" | "reference_type" | "rvalue_reference_type" => {}
+            "structure_type" | "class_type" if cpp::is_reference(die) => {
+                let of = die.name.as_deref().unwrap_or_default();
+                self.row(name, format!("{ADDRESS} {of}"), offset, 0);
+            }
+            "structure_type" | "class_type" if cpp::is_in_heap(die) => {
+                self.row(name, cpp::HEAP.into(), offset, 0);
+            }
+            "structure_type" | "class_type" => self.structure(&name, (die, named), offset, depth),
             "array_type" => {
                 let all = self.array(&name, (die, named), offset, depth);
                 self.is_whole &= all.is_some();
@@ -163,7 +174,15 @@ impl<'a> Flat<'a> {
                 ))
             }
             "union_type" => Some((named.or_else(|| die.name.clone())?, size?)),
-            "structure_type" => {
+            "structure_type" | "class_type" => {
+                if let Some(of) = cpp::value(self.dies, die) {
+                    return Some((
+                        self.enumeration(of)
+                            .or(named)
+                            .or_else(|| die.name.clone())?,
+                        size?,
+                    ));
+                }
                 let known = names.iter().map(|name| iec(name));
                 let known = known
                     .filter(|name| VALUES.contains(name))
@@ -179,10 +198,18 @@ impl<'a> Flat<'a> {
         }
     }
 
+    /// The name of an enumeration, which tells its values.
+    fn enumeration(&self, of: u64) -> Option<String> {
+        let (names, of) = self.resolved(of);
+        let die = self.dies.get(&of)?;
+        let value = (die.tag == "enumeration_type").then(|| self.value(die, &names))??;
+        Some(value.0)
+    }
+
     fn members(&self, die: &'a Die) -> impl Iterator<Item = &'a Die> {
         let dies = self.dies;
         let children = die.children.iter().filter_map(move |at| dies.get(at));
-        children.filter(|it| it.tag == "member")
+        children.filter(|it| it.tag == "member" && !it.is_declaration)
     }
 
     fn structure(
@@ -207,6 +234,18 @@ impl<'a> Flat<'a> {
         }
         let of = format!("structure {}", named.unwrap_or_default());
         self.row(name.to_owned(), of, offset, 0);
+        self.parts(name, die, offset, depth);
+    }
+
+    /// Rows for what is in a structure, and in the classes that it is made from.
+    fn parts(&mut self, name: &str, die: &'a Die, offset: u64, depth: usize) {
+        for (of, at) in cpp::bases(self.dies, die) {
+            let base = self.dies.get(&self.resolved(of).1);
+            match base.and_then(|it| self.classes.definition(self.dies, it)) {
+                Some(base) if depth < DEPTH => self.parts(name, base, offset + at, depth + 1),
+                _ => self.is_whole = false,
+            }
+        }
         for member in self.members(die).collect::<Vec<_>>() {
             let at = offset + member.member_at.unwrap_or_default();
             match (&member.name, member.of) {
@@ -233,7 +272,10 @@ impl<'a> Flat<'a> {
         let of = die.of?;
         let sizes: String = lengths.iter().map(|len| format!("[{len}]")).collect();
         let (names, element) = self.resolved(of);
-        if let Some((of, len)) = self.value(self.dies.get(&element)?, &names) {
+        let element = self
+            .classes
+            .definition(self.dies, self.dies.get(&element)?)?;
+        if let Some((of, len)) = self.value(element, &names) {
             let len = len.checked_mul(count)?;
             self.row(name.to_owned(), format!("{of}{sizes}"), offset, len);
             return Some(());
@@ -264,6 +306,7 @@ impl<'a> Flat<'a> {
     fn size(&self, of: u64, depth: usize) -> Option<u64> {
         let (_, of) = self.resolved(of);
         let die = self.dies.get(&of).filter(|_| depth < DEPTH)?;
+        let die = self.classes.definition(self.dies, die)?;
         if die.byte_size.is_some() || die.tag != "array_type" {
             return die.byte_size;
         }
