@@ -4,6 +4,7 @@
 //! not position independent. That section is the state: it can be copied as it is into another process of the same
 //! binary, pointers included.
 
+mod elementary;
 mod generate;
 mod identity;
 mod located;

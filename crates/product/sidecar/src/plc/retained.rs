@@ -1,65 +1,20 @@
 //! Retained variables (H-31): named in `io.toml`, known from what MATIEC lists in `VARIABLES.csv` or STruC++ in its header,
 //! told by a table in the executable (H-32).
 
+mod executable;
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use bumpless_controller::retain::Retained;
-
-use super::tools::STATE_ADDRESS;
+use super::elementary::size;
 use super::{BuildFault, located, strucpp};
-use crate::sidecar::HEAD;
+use executable::{MARK, MOST, NAME, VERSION};
 
-/// What stands in front of the table.
-const MARK: &[u8; 16] = b"BUMPLESSRETAINED";
-/// The table's version.
-const VERSION: u32 = 1;
-/// Bytes of one of its rows: address, length, type, name.
-const ROW: usize = 8 + 4 + OF + NAME;
-const OF: usize = 16;
-/// Longest name, bytes.
-const NAME: usize = 116;
-/// Most variables: a table that is believed has no more.
-const MOST: usize = 4096;
+pub use executable::{Damaged, retained};
 
 const VARIABLES: &str = "VARIABLES.csv";
-
-/// Elementary types whose values mean the same in every process, with the bytes that they have.
-const TYPES: [(&str, u32); 25] = [
-    ("BOOL", 1),
-    ("SINT", 1),
-    ("INT", 2),
-    ("DINT", 4),
-    ("LINT", 8),
-    ("USINT", 1),
-    ("UINT", 2),
-    ("UDINT", 4),
-    ("ULINT", 8),
-    ("BYTE", 1),
-    ("WORD", 2),
-    ("DWORD", 4),
-    ("LWORD", 8),
-    ("REAL", 4),
-    ("LREAL", 8),
-    ("TIME", 16),
-    ("DATE", 16),
-    ("TOD", 16),
-    ("DT", 16),
-    ("TIME_OF_DAY", 16),
-    ("DATE_AND_TIME", 16),
-    ("LTIME", 8),
-    ("LDATE", 8),
-    ("LTOD", 8),
-    ("LDT", 8),
-];
-
-/// Bytes of a value of an elementary type.
-pub(super) fn size(of: &str) -> Option<u32> {
-    let found = TYPES.iter().find(|(name, _)| *name == of);
-    found.map(|(_, size)| *size)
-}
 
 /// A variable that is to be retained.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,18 +41,6 @@ enum Place {
     },
     /// An expression in C++.
     Strucpp(String),
-}
-
-impl Variable {
-    /// A variable of STruC++, whose value is in what this expression names.
-    pub(super) fn of_strucpp(name: &str, of: &str, len: u32, expression: String) -> Self {
-        Self {
-            name: name.into(),
-            of: of.into(),
-            len,
-            place: Place::Strucpp(expression),
-        }
-    }
 }
 
 /// What a project says of its variables.
@@ -240,7 +183,21 @@ pub(super) fn find(
         return Ok(Vec::new());
     }
     match strucpp {
-        Some(it) => found(&names, &place, |name| it.variable(name)),
+        Some(it) => found(&names, &place, |name| {
+            let strucpp::Variable {
+                name,
+                of,
+                len,
+                expression,
+            } = it.variable(name)?;
+            let place = Place::Strucpp(expression);
+            Ok(Variable {
+                name,
+                of,
+                len,
+                place,
+            })
+        }),
         None => {
             let listed = listed(project, &place)?;
             found(&names, &place, |name| listed.find(name))
@@ -389,76 +346,6 @@ fn declarations(variables: &[Variable]) -> String {
         };
     }
     text
-}
-
-/// The variables that an executable of [`build`](super::build) retains; offsets are in what a
-/// [`Sidecar`](crate::Sidecar) saves (H-19).
-/// An executable of an older build has none.
-///
-/// # Errors
-/// The table in it is damaged.
-pub fn retained(binary: &[u8]) -> Result<Vec<Retained>, Damaged> {
-    let mut found = binary
-        .windows(MARK.len())
-        .enumerate()
-        .filter(|(_, it)| *it == MARK);
-    let Some((at, _)) = found.next() else {
-        return Ok(Vec::new());
-    };
-    if found.next().is_some() {
-        return Err(Damaged);
-    }
-    rows(&binary[at + MARK.len()..]).ok_or(Damaged)
-}
-
-/// The table of retained variables in an executable is not one that `program build` makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Damaged;
-
-impl std::fmt::Display for Damaged {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("its table of retained variables is damaged; build it again with bumpless program build")
-    }
-}
-
-impl std::error::Error for Damaged {}
-
-fn rows(table: &[u8]) -> Option<Vec<Retained>> {
-    let (version, rest) = table.split_first_chunk::<4>()?;
-    let (count, rest) = rest.split_first_chunk::<4>()?;
-    let count = usize::try_from(u32::from_le_bytes(*count)).ok()?;
-    if u32::from_le_bytes(*version) != VERSION || count > MOST {
-        return None;
-    }
-    let rows = rest.get(..count * ROW)?;
-    rows.chunks_exact(ROW).map(row).collect()
-}
-
-fn row(row: &[u8]) -> Option<Retained> {
-    let (address, rest) = row.split_first_chunk::<8>()?;
-    let (len, rest) = rest.split_first_chunk::<4>()?;
-    let (of, name) = rest.split_at_checked(OF)?;
-    let offset = u64::from_le_bytes(*address).checked_sub(STATE_ADDRESS)?;
-    let offset = offset.checked_add(HEAD as u64)?;
-    let len = u32::from_le_bytes(*len);
-    let of = text(of)?;
-    (size(&of) == Some(len)).then_some(())?;
-    Some(Retained {
-        name: text(name)?,
-        of,
-        offset: usize::try_from(offset).ok()?,
-        len: usize::try_from(len).ok()?,
-    })
-}
-
-/// A text that ends with its field, or with a zero before.
-fn text(field: &[u8]) -> Option<String> {
-    let len = field
-        .iter()
-        .position(|&byte| byte == 0)
-        .unwrap_or(field.len());
-    let text = std::str::from_utf8(&field[..len]).ok()?;
-    (!text.is_empty()).then(|| text.to_owned())
 }
 
 #[cfg(test)]
