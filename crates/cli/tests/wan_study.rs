@@ -1,65 +1,24 @@
 //! A slice of the study of failovers: an outage of TCP and one of TCP under iPRP, and nothing is left behind.
 
+mod support;
+
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::{Child, Command, Stdio};
 
 use bumpless_testing::need_namespaces;
 use serde_json::Value;
+use support::process::BUMPLESS;
+use support::wan::{Gone, is_gone, no_file_is_left, running, said, signal, status, until, wan};
 
 /// Arguments of a study of this test alone, over a small network.
 fn study(test: &str, more: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
-    let name = format!("t{}-{test}", std::process::id());
+    let mut command = wan("study", test);
     command
-        .args(["wan", "study", "--name", &name, "--backbone-pairs", "3"])
+        .args(["--backbone-pairs", "3"])
         .args(["--backups", "ethernet", "--transports", "tcp,redundant-tcp"])
         .args(["--side-by-side", "4", "--runs", "1", "--seed", "5"])
         .args(more);
     command
-}
-
-/// Ends the network of a test that has failed; otherwise it is gone already.
-struct Gone(&'static str);
-
-impl Drop for Gone {
-    fn drop(&mut self) {
-        let name = format!("t{}-{}", std::process::id(), self.0);
-        let _ = Command::new(env!("CARGO_BIN_EXE_bumpless"))
-            .args(["wan", "down", "--name", &name])
-            .output();
-    }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
-}
-
-/// What the network of a test's study is, while it is up.
-fn status(test: &str) -> Option<Value> {
-    let name = format!("t{}-{test}", std::process::id());
-    let told = Command::new(env!("CARGO_BIN_EXE_bumpless"))
-        .args(["wan", "status", "--json", "--name", &name])
-        .output()
-        .unwrap();
-    let told: Value = serde_json::from_slice(&told.stdout).ok()?;
-    (told["schema"] == "bumpless.wan-status/1").then_some(told)
-}
-
-fn no_file_is_left(test: &str) {
-    for ending in ["d", "json", "lock", "part"] {
-        let file = format!("/run/bumpless-wan-t{}-{test}.{ending}", std::process::id());
-        assert!(!Path::new(&file).exists(), "{file}");
-    }
-}
-
-fn until(what: &str, condition: impl Fn() -> bool) {
-    let since = Instant::now();
-    while !condition() {
-        assert!(since.elapsed() < Duration::from_secs(20), "{what}");
-        thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// The run of a transport with an outage.
@@ -131,7 +90,7 @@ fn tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt() {
         done.status.code(),
         Some(i32::from(promise["held"] == false))
     );
-    let shown = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+    let shown = Command::new(BUMPLESS)
         .args(["wan", "study", "--show"])
         .arg(Path::new(output).join("study.json"))
         .output()
@@ -148,25 +107,14 @@ fn started(test: &str) -> (Child, Vec<u64>) {
     let mut study = study(test, &["--seconds", "60", "--json"]);
     let study = study.stdout(Stdio::piped()).stderr(Stdio::null());
     let study = study.spawn().unwrap();
+    let own = u64::from(study.id());
     let pids = || -> Vec<u64> {
-        let told = status(test).unwrap_or_default();
-        let programs = told["programs"].as_array().into_iter().flatten();
-        let daemons = programs.filter(|it| it["pid"] != u64::from(study.id()));
-        daemons.filter_map(|it| it["pid"].as_u64()).collect()
+        let all = running(test).unwrap_or_default();
+        all.into_iter().filter(|pid| *pid != own).collect()
     };
     until("five daemons", || pids().len() == 5);
     let pids = pids();
     (study, pids)
-}
-
-fn is_gone(pid: u64) -> bool {
-    !Path::new(&format!("/proc/{pid}")).exists()
-}
-
-fn signal(process: &Child, name: &str) {
-    let pid = process.id().to_string();
-    let sent = Command::new("kill").args([name, &pid]).status();
-    assert!(sent.unwrap().success());
 }
 
 fn a_study_that_is_stopped_or_killed_leaves_nothing() {
@@ -200,7 +148,7 @@ fn what_cannot_be_is_refused_before_anything_is_made() {
         (["--chain-routers", "0"], "--chain-routers"),
         (["--show", "/no/such"], "cannot read /no/such"),
     ] {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
+        let mut command = Command::new(BUMPLESS);
         let output = command.args(["wan", "study"]).args(wrong).output().unwrap();
         assert!(!output.status.success(), "{wrong:?}");
         assert!(

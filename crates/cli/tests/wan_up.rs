@@ -1,28 +1,29 @@
 //! The wide-area network on this machine: it comes up, carries packets, is cut, and leaves nothing behind.
 
-use std::path::Path;
+mod support;
+
 use std::process::{Command, Output, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bumpless_testing::{need_namespaces, need_program};
 use serde_json::Value;
+use support::process::BUMPLESS;
+use support::wan::{is_gone, no_file_is_left, said, send, until, wan};
 
 /// A network of this process, which is gone when the test ends.
-struct Grid(String);
+struct Grid(&'static str);
 
 impl Grid {
-    fn new(test: &str) -> Self {
+    fn new(test: &'static str) -> Self {
         need_namespaces();
         need_program("ping", "iputils-ping");
-        Self(format!("t{}-{test}", std::process::id()))
+        Self(test)
     }
 
     fn command(&self, action: &str, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_bumpless"));
-        command
-            .args(["wan", action, "--name", &self.0])
-            .args(arguments);
+        let mut command = wan(action, self.0);
+        command.args(arguments);
         command
     }
 
@@ -62,10 +63,7 @@ impl Grid {
     }
 
     fn nothing_is_left(&self) {
-        for ending in ["lock", "json", "part", "d"] {
-            let file = format!("/run/bumpless-wan-{}.{ending}", self.0);
-            assert!(!Path::new(&file).exists(), "{file}");
-        }
+        no_file_is_left(self.0);
     }
 }
 
@@ -73,19 +71,6 @@ impl Drop for Grid {
     fn drop(&mut self) {
         let _ = self.command("down", &[]).output();
     }
-}
-
-fn said(output: &Output) -> String {
-    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
-}
-
-fn kill(pid: u64) {
-    let killed = Command::new("kill").args(["-9", &pid.to_string()]).status();
-    assert!(killed.unwrap().success());
-}
-
-fn runs(pid: u64) -> bool {
-    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 /// The processes that a process has started.
@@ -97,21 +82,13 @@ fn children(pid: u64) -> Vec<u64> {
         .collect()
 }
 
-fn until(what: &str, condition: impl Fn() -> bool) {
-    let since = Instant::now();
-    while !condition() {
-        assert!(since.elapsed() < Duration::from_secs(20), "{what}");
-        thread::sleep(Duration::from_millis(2));
-    }
-}
-
 fn a_network_carries_packets_is_cut_and_healed_and_goes() {
     let grid = Grid::new("whole");
     let status = grid.up(&[]);
     assert_eq!(status["nodes"], 92);
     let far = grid.address("s02-1-1");
     assert!(grid.answers(&far));
-    let way = Command::new(env!("CARGO_BIN_EXE_bumpless"))
+    let way = Command::new(BUMPLESS)
         .args([
             "wan",
             "path",
@@ -197,8 +174,8 @@ fn what_is_killed_in_the_middle_leaves_nothing_that_hurts_the_next_one() {
         grid.nothing_is_left();
     }
     let pid = grid.up(&[])["pid"].as_u64().unwrap();
-    kill(pid);
-    until("the process is gone", || !runs(pid));
+    send(pid, "-KILL");
+    until("the process is gone", || is_gone(pid));
     assert_eq!(grid.wan("status", &[]).status.code(), Some(1));
     grid.nothing_is_left();
     grid.up(&[]);
@@ -219,8 +196,8 @@ fn routing_daemons_find_another_way_and_end_with_the_network() {
     grid.done("cut", &["b00b:b01a"]);
     until("another way", || grid.answers(&far));
     grid.done("heal", &["b00b:b01a"]);
-    kill(pid);
-    until("daemons are gone", || daemons.iter().all(|&it| !runs(it)));
+    send(pid, "-KILL");
+    until("daemons are gone", || daemons.iter().all(|&it| is_gone(it)));
     assert_eq!(grid.wan("status", &[]).status.code(), Some(1));
     grid.nothing_is_left();
     let refused = grid.wan(

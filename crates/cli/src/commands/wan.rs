@@ -1,5 +1,6 @@
 //! `bumpless wan`: a power grid's wide-area network.
 
+mod kept;
 mod network;
 mod programs;
 mod sites;

@@ -2,18 +2,15 @@
 
 use std::env;
 use std::path::PathBuf;
-use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use bumpless_bench::output_folder::OutputFolder;
 use bumpless_lab::study::{self, Study, StudyOptions};
-use bumpless_wan::address::Pool;
 use bumpless_wan::emulation::{Line, Place};
 use clap::Args;
 
 use super::Network;
-use crate::output::{self, Failure, INTERRUPTED, Outcome};
+use super::kept::{self, Keeping};
+use crate::output::{self, Failure, Outcome};
 use crate::stop;
 
 /// Measure failovers over the network, with every transport that this machine has and with ours (fifth paper, V)
@@ -44,7 +41,7 @@ pub struct Run {
     #[arg(long, value_name = "DIRECTORY")]
     peers_dir: Option<PathBuf>,
     /// Only with this backup: ethernet or lte
-    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = line)]
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kept::line)]
     backups: Vec<Line>,
     /// What all chance is drawn from; the time if left out
     #[arg(long)]
@@ -70,47 +67,19 @@ fn transport(text: &str) -> Result<String, String> {
     }
 }
 
-/// A kind of backup.
-pub fn line(text: &str) -> Result<Line, String> {
-    match text {
-        "ethernet" => Ok(Line::Ethernet),
-        "lte" => Ok(Line::Lte),
-        _ => Err("give ethernet or lte".to_owned()),
-    }
-}
-
 impl Run {
     /// Runs the command.
     pub fn run(self) -> Outcome {
-        let json = self.json;
-        let folder = self.output.as_deref().map(OutputFolder::find);
-        let folder = folder.transpose().map_err(Failure::refused)?;
-        let study = match &self.show {
-            Some(file) => study::read(file).map_err(Failure::refused)?,
-            None => self.measure()?,
+        let keeping = Keeping {
+            output: self.output.as_deref(),
+            show: self.show.as_deref(),
+            json: self.json,
         };
-        if json {
-            output::print_line(serde_json::to_string(&study).map_err(Failure::refused)?);
-        } else {
-            output::print_line(study::text(&study));
-        }
-        // What was measured is told, whatever becomes of the files.
-        if let Some(folder) = &folder {
-            study::write(&study, folder).map_err(Failure::refused)?;
-        }
-        Ok(ExitCode::from(match (study.held(), study.complete) {
-            (false, _) => 1,
-            (true, false) => INTERRUPTED,
-            (true, true) => 0,
-        }))
+        kept::run(keeping, || self.measure())
     }
 
     fn measure(&self) -> Result<Study, Failure> {
-        if self.network.pool != Pool::V4 {
-            return Err(Failure::usage(
-                "a study has addresses of its own; leave --pool out",
-            ));
-        }
+        kept::without_pool(&self.network, "a study has")?;
         let topology = self.network.topology()?;
         let options = StudyOptions {
             binary: env::current_exe().map_err(Failure::refused)?,
@@ -125,7 +94,7 @@ impl Run {
             runs: self.runs,
             seconds: self.seconds,
             side_by_side: self.side_by_side as usize,
-            seed: self.seed.unwrap_or_else(time_as_seed),
+            seed: self.seed.unwrap_or_else(kept::time_as_seed),
             stop: stop::stop_flag()?,
         };
         // A line for each tenth.
@@ -138,10 +107,4 @@ impl Run {
         };
         study::run_study(&options, &tell).map_err(Failure::refused)
     }
-}
-
-/// A seed that nobody has given.
-pub fn time_as_seed() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    now.map_or(0, |now| now.as_secs() ^ u64::from(now.subsec_nanos()))
 }

@@ -35,8 +35,7 @@ use bumpless_net_linux::Clock;
 use bumpless_wan::Topology;
 use bumpless_wan::emulation::{Line, Place};
 
-pub use report::{text, write};
-pub use result::{Programs, read};
+pub use result::Programs;
 
 use outside::Outside;
 use plan::{Outage, Plan};
@@ -91,7 +90,7 @@ pub fn run_programs(
         seed: options.seed,
     });
     let began = crate::study::urgent(|| measure(options, told, &mut programs))?;
-    programs.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
+    programs.head.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
     programs.promises = analysis::promises(&programs);
     Ok(programs)
 }
@@ -143,7 +142,7 @@ fn measure(
         programs.rows.extend(passed.rows);
         programs.courses.extend(passed.courses);
     }
-    programs.complete = complete;
+    programs.head.complete = complete;
     Ok(began)
 }
 

@@ -89,6 +89,7 @@ fn on(
     let (text, sizes, distance) = configuration::sized(options, map, &directory)?;
     let longest = sizes.lease.as_nanos().div_ceil(MS).max(LONGEST_LEASE_MS);
     let pair = Pair::start(&options.binary, &directory, running, map, (&text, longest))?;
+    let began = Clock.now();
     let mut result = SitesResult::begin(options.seed, options.failures);
     result.planned = planned(options, running, map, &sizes, &distance);
     let mut stage = Stage {
@@ -115,6 +116,7 @@ fn on(
     }
     let longest = stage.stalls.iter().map(|stall| stall.length_ns).max();
     result.stalls = (stage.stalls.len(), longest.unwrap_or(0) as f64 / 1e6);
+    result.head.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
     result.conclude();
     Ok(result)
 }

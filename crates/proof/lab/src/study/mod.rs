@@ -37,8 +37,7 @@ use bumpless_net_linux::{Clock, realtime};
 use bumpless_wan::Topology;
 use bumpless_wan::emulation::{Delays, Line, Place, Running};
 
-pub use report::{text, write};
-pub use result::{Network, NotMeasured, Promise, Run, Settings, Study, read};
+pub use result::{Network, NotMeasured, Promise, Run, Settings, Study};
 
 use plan::Case;
 use stage::{Setting, Stage};
@@ -104,7 +103,7 @@ pub fn run_study(
     study.lack = meter::told(&lack, began);
     // What they saw while everything was put up explains nothing.
     study.lack.stalls.retain(|&(at, _)| at > 0);
-    study.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
+    study.head.took_s = Clock.now().since(began).as_nanos() as f64 / 1e9;
     study.promises = analysis::promises(&study);
     Ok(study)
 }
@@ -155,7 +154,7 @@ fn measure(
             told(done, jobs.len());
         })
     });
-    study.complete = runs.len() == jobs.len();
+    study.head.complete = runs.len() == jobs.len();
     study.runs = runs;
     study.jitter = meter::told(&stood_still, began);
     Ok(began)

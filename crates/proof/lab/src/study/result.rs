@@ -1,37 +1,16 @@
 //! What a study has found, as it is kept: `bumpless.wan-study/1` (spec/wan.md).
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::path::Path;
-
-use bumpless_bench::result::{Host, Run as BenchRun};
 use bumpless_bench::run::meter::Jitter;
 use serde::{Deserialize, Serialize};
 
-/// The schema's name.
-pub const SCHEMA: &str = "bumpless.wan-study/1";
-/// Most bytes of a kept study that are read.
-const FILE_MAX: u64 = 256 << 20;
+use crate::kept::{Head, Kept as _};
 
 /// A whole study.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Study {
-    /// The form and its version: `bumpless.wan-study/1`.
-    pub schema: String,
-    /// Whether everything that was planned was measured.
-    pub complete: bool,
-    /// When it began, seconds since 1970.
-    pub began_unix_s: u64,
-    /// How long it took, seconds.
-    pub took_s: f64,
-    /// The command line.
-    pub command: Vec<String>,
-    /// Version of Bumpless.
-    pub version: String,
-    /// The commit that was checked out where the command ran, if any.
-    pub commit: Option<String>,
-    /// The computer.
-    pub host: Host,
+    /// What every result begins with.
+    #[serde(flatten)]
+    pub head: Head,
     /// The network.
     pub network: Network,
     /// What was asked for.
@@ -63,6 +42,22 @@ pub struct Network {
     pub centre: String,
     /// The kernel's congestion control.
     pub congestion: String,
+}
+
+impl Network {
+    /// Its size and how its links are delayed, for people.
+    pub fn told(&self) -> String {
+        let delays = match self.delays.as_str() {
+            "held" => "held at the host that a packet is for",
+            "netem" => "by netem on each link",
+            "nothing" => "none",
+            _ => "LACKING, every link was instant",
+        };
+        format!(
+            "{} nodes and {} links, delays: {delays}",
+            self.nodes, self.links
+        )
+    }
 }
 
 /// What was asked for.
@@ -136,45 +131,12 @@ pub struct Run {
 }
 
 impl Study {
-    /// Whether every promise held and every run gave figures, as far as it went.
-    pub fn held(&self) -> bool {
-        self.promises.iter().all(|it| it.held) && self.runs.iter().all(|run| run.error.is_none())
-    }
-
     /// One that begins.
     pub fn begin(settings: Settings) -> Self {
-        let run = BenchRun::begin("");
         Self {
-            schema: SCHEMA.to_owned(),
-            began_unix_s: run.began_unix_s,
-            command: run.command,
-            version: run.version,
-            commit: run.commit,
-            host: run.host,
+            head: Head::begin(Self::SCHEMA),
             settings,
             ..Self::default()
         }
-    }
-}
-
-/// A kept study.
-///
-/// # Errors
-/// The file cannot be read, or was written by something else.
-pub fn read(file: &Path) -> Result<Study, String> {
-    let name = file.display();
-    let mut text = String::new();
-    File::open(file)
-        .and_then(|it| it.take(FILE_MAX).read_to_string(&mut text))
-        .map_err(|error: io::Error| format!("cannot read {name}: {error}"))?;
-    let wrong = |why: String| {
-        format!(
-            "{name} is no kept study of this version ({SCHEMA}): {why}; unpack it with `xz -d` if it is packed"
-        )
-    };
-    let study: Study = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-    match study.schema == SCHEMA {
-        true => Ok(study),
-        false => Err(wrong(format!("its schema is {:?}", study.schema))),
     }
 }

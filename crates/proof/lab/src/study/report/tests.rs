@@ -1,4 +1,5 @@
 use super::*;
+use crate::kept;
 use crate::study::analysis::promises;
 use crate::study::result::Run;
 use bumpless_bench::output_folder::OutputFolder;
@@ -23,7 +24,10 @@ fn study() -> Study {
     };
     let trips = |us: &[u32]| us.iter().map(|&us| Some(us)).collect::<Vec<_>>();
     let mut study = Study {
-        complete: true,
+        head: Head {
+            complete: true,
+            ..Head::default()
+        },
         runs: vec![
             run("tcp", "none", "network", trips(&[6_000, 6_100])),
             run("tcp", "ethernet", "backup", trips(&[3_800, 3_900])),
@@ -79,12 +83,15 @@ fn tables_show_ours_beside_the_papers_figures_and_broken_promises() {
 fn the_page_and_the_raw_data_are_whole_and_can_be_shown_again() {
     let directory = tempfile::tempdir().unwrap();
     let study = Study {
-        schema: crate::study::result::SCHEMA.into(),
+        head: Head {
+            schema: Study::SCHEMA.into(),
+            ..study().head
+        },
         ..study()
     };
     let folder = OutputFolder::find(directory.path()).unwrap();
-    write(&study, &folder).unwrap();
-    let read = crate::study::read(&directory.path().join("study.json")).unwrap();
+    kept::write(&study, &folder).unwrap();
+    let read: Study = kept::read(&directory.path().join("study.json")).unwrap();
     assert_eq!(read, study);
     let file = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap();
     let page = file("report.html");
@@ -105,6 +112,6 @@ fn the_page_and_the_raw_data_are_whole_and_can_be_shown_again() {
     );
     assert!(lines[3].contains(",1,\"\""), "{csv}");
     fs::write(directory.path().join("study.json"), "{}").unwrap();
-    let why = crate::study::read(&directory.path().join("study.json")).unwrap_err();
+    let why = kept::read::<Study>(&directory.path().join("study.json")).unwrap_err();
     assert!(why.contains("bumpless.wan-study/1"), "{why}");
 }
