@@ -17,14 +17,18 @@ fn study(test: &str, more: &[&str]) -> Command {
         .args(["--backbone-pairs", "3"])
         .args(["--backups", "ethernet", "--transports", "tcp,redundant-tcp"])
         .args(["--side-by-side", "4", "--runs", "1", "--seed", "5"])
+        .args(["--background", "500"])
         .args(more);
     command
 }
 
-/// The run of a transport with an outage.
-fn run<'a>(study: &'a Value, transport: &str) -> &'a Value {
+/// The run of a transport with an outage, beside so many messages of others.
+fn run<'a>(study: &'a Value, transport: &str, background: u64) -> &'a Value {
     let mut runs = study["runs"].as_array().unwrap().iter();
-    let found = runs.find(|run| run["transport"] == transport && !run["cut_ns"].is_null());
+    let is_it = |run: &&Value| {
+        run["transport"] == transport && !run["cut_ns"].is_null() && run["background"] == background
+    };
+    let found = runs.find(is_it);
     found.unwrap_or_else(|| panic!("no outage of {transport}: {study}"))
 }
 
@@ -45,6 +49,38 @@ fn through(run: &Value) -> Vec<u64> {
     through
 }
 
+/// Background traffic went from all substations, came, and took what its ways take.
+fn carried(told: &Value) {
+    let [traffic] = &told["background"].as_array().unwrap()[..] else {
+        panic!("{told}");
+    };
+    assert_eq!(traffic["each_second"], 500);
+    assert_eq!(traffic["substations"], 39);
+    let number = |of: &str, key: &str| traffic[of][key].as_u64().unwrap();
+    let (sent, came) = (number("clear", "sent"), number("clear", "received"));
+    // How many a busy machine sends is not the test's business.
+    let asked = 500.0 * traffic["seconds"].as_f64().unwrap();
+    let all = sent + number("behind", "sent");
+    assert!(sent > 100 && all as f64 <= asked + 1.0, "{traffic}");
+    assert!(came <= sent && came * 10 >= sent * 9, "{traffic}");
+    // An outage loses what is sent behind it, and nothing else does as much.
+    assert!(
+        number("behind", "received") < number("behind", "sent"),
+        "{traffic}"
+    );
+    let course = traffic["course"].as_array().unwrap();
+    let of = |place: usize| {
+        course
+            .iter()
+            .map(|it| it[place].as_u64().unwrap())
+            .sum::<u64>()
+    };
+    assert_eq!((of(0), of(1)), (sent, came), "{traffic}");
+    if told["network"]["delays"] != "lacking" {
+        assert!(traffic["p50_us"].as_u64().unwrap() > 300, "{traffic}");
+    }
+}
+
 fn tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt() {
     need_namespaces();
     let _gone = Gone("whole");
@@ -59,7 +95,11 @@ fn tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt() {
     assert_eq!(told["schema"], "bumpless.wan-study/1");
     assert_eq!(told["complete"], true);
     let runs = told["runs"].as_array().unwrap();
-    assert_eq!(runs.len(), 4, "both ways alone, and two outages");
+    assert_eq!(
+        runs.len(),
+        8,
+        "both ways alone and two outages, without and with background traffic"
+    );
     assert!(runs.iter().all(|run| run["error"].is_null()), "{told}");
     // The network's way and the backup are as they should be, at least.
     for run in runs.iter().filter(|run| run["cut_ns"].is_null()) {
@@ -75,21 +115,26 @@ fn tcp_fails_over_by_its_timeout_and_under_iprp_nothing_is_felt() {
             "{least}: {run}"
         );
     }
-    let tcp = run(&told, "tcp");
-    let slowest = *through(tcp).last().unwrap();
-    assert!(slowest >= 45_000, "no outage was felt: {tcp}");
-    assert!(tcp["switched_ns"].is_u64(), "{tcp}");
-    let ours = run(&told, "redundant-tcp");
-    let trips = through(ours);
-    assert!(trips[trips.len() / 2] < 10_000, "{trips:?}");
-    assert!(ours["switched_ns"].is_null(), "{ours}");
-    let promise = &told["promises"][0];
-    assert!(promise["count"].as_u64().unwrap() >= 15, "{promise}");
-    // Whether this machine was quick enough is not the test's business; that it is told is.
-    assert_eq!(
-        done.status.code(),
-        Some(i32::from(promise["held"] == false))
+    for background in [0, 500] {
+        let tcp = run(&told, "tcp", background);
+        let slowest = *through(tcp).last().unwrap();
+        assert!(slowest >= 45_000, "no outage was felt: {tcp}");
+        assert!(tcp["switched_ns"].is_u64(), "{tcp}");
+        let ours = run(&told, "redundant-tcp", background);
+        let trips = through(ours);
+        assert!(trips[trips.len() / 2] < 10_000, "{trips:?}");
+        assert!(ours["switched_ns"].is_null(), "{ours}");
+    }
+    carried(&told);
+    let promises = told["promises"].as_array().unwrap();
+    let count = |it: &Value| it["count"].as_u64().unwrap();
+    assert!(
+        promises.len() == 2 && promises.iter().all(|it| count(it) >= 15),
+        "{told}"
     );
+    // Whether this machine was quick enough is not the test's business; that it is told is.
+    let broken = promises.iter().any(|it| it["held"] == false);
+    assert_eq!(done.status.code(), Some(i32::from(broken)));
     let shown = Command::new(BUMPLESS)
         .args(["wan", "study", "--show"])
         .arg(Path::new(output).join("study.json"))

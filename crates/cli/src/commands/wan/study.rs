@@ -16,7 +16,8 @@ use crate::stop;
 /// Measure failovers over the network, with every transport that this machine has and with ours (fifth paper, V)
 ///
 /// Messages of 1,000 bytes every 50 ms, echoed, between a control centre and substations; the way dies at random after a
-/// quarter to a half of a run, without anybody being told, and is back after as long. It takes root, and leaves nothing.
+/// quarter to a half of a run, without anybody being told, and is back after as long. All of it is measured without background
+/// traffic and beside it. It takes root, and leaves nothing.
 /// Exit status 0 only if everything planned was measured and every promise of ours held.
 #[derive(Debug, Args)]
 pub struct Run {
@@ -34,6 +35,9 @@ pub struct Run {
     /// Runs side by side at most, each with a substation of its own
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=60))]
     side_by_side: u32,
+    /// Make all runs once more beside so many messages of others a second, from all substations to the control centre; 0: do not
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    background: u32,
     /// Only these transports, such as tcp,redundant-tcp
     #[arg(long, value_name = "NAME", value_delimiter = ',', value_parser = transport)]
     transports: Vec<String>,
@@ -94,6 +98,7 @@ impl Run {
             runs: self.runs,
             seconds: self.seconds,
             side_by_side: self.side_by_side as usize,
+            background: self.background,
             seed: self.seed.unwrap_or_else(kept::time_as_seed),
             stop: stop::stop_flag()?,
         };

@@ -8,12 +8,14 @@
 //! | `needs` | what this machine may lack |
 //! | `host`, `daemons`, `stage` | the network with everything on it |
 //! | `run` | runs side by side, and their outages |
+//! | `background` | messages of others meanwhile |
 //! | `result` | what is kept |
 //! | `analysis` | what it comes to: round trips, failovers, promises |
 //! | `paper` | the paper's figures |
 //! | `report` | tables, drawings, answers and the page |
 
 mod analysis;
+mod background;
 pub(crate) mod daemons;
 mod end;
 pub(crate) mod host;
@@ -39,6 +41,7 @@ use bumpless_wan::emulation::{Delays, Line, Place, Running};
 
 pub use result::{Network, NotMeasured, Promise, Run, Settings, Study};
 
+use background::Traffic;
 use plan::Case;
 use stage::{Setting, Stage};
 use transport::Transport;
@@ -65,6 +68,8 @@ pub struct StudyOptions {
     pub seconds: u64,
     /// Runs side by side at most.
     pub side_by_side: usize,
+    /// Messages of others in a second, beside which all runs are made once more; 0: they are not.
+    pub background: u32,
     /// What all chance is drawn from.
     pub seed: u64,
     /// Set to end it.
@@ -83,6 +88,8 @@ pub fn is_transport(name: &str) -> bool {
 
 /// The lowest real-time priority.
 const PRIORITY: u8 = 1;
+/// That of what is measured, of its network and of daemons.
+const MEASURED: u8 = background::PRIORITY + 1;
 
 /// Makes a study; `told` hears how many runs of how many are done.
 ///
@@ -96,6 +103,7 @@ pub fn run_study(
         runs: options.runs,
         seconds: options.seconds,
         side_by_side: 0,
+        background: options.background,
         seed: options.seed,
     });
     let (measured, lack) = meter::beside_ordinary(|| urgent(|| measure(options, told, &mut study)));
@@ -127,6 +135,8 @@ fn measure(
     told: &(dyn Fn(usize, usize) + Sync),
     study: &mut Study,
 ) -> Result<Instant, String> {
+    // Threads and processes that begin here have it, too.
+    let _ = realtime::set_fifo(MEASURED);
     let chosen = |it: &&Transport| {
         options.transports.is_empty() || options.transports.iter().any(|name| name == it.name)
     };
@@ -147,15 +157,31 @@ fn measure(
     let lacks = |it: &&'static Transport| stage.lacking.iter().any(|(other, _)| other == it);
     let present = transports.into_iter().filter(|it| !lacks(it));
     let cases = cases(present, &options.backups);
+    // The same outages without and with background traffic.
     let jobs = plan::jobs(&cases, options.runs, options.seconds, options.seed);
+    let loads: Vec<u32> = match options.background {
+        0 => vec![0],
+        each_second => vec![0, each_second],
+    };
+    let count = jobs.len() * loads.len();
     let began = Clock.now();
-    let (runs, stood_still) = meter::beside(|| {
-        run::all(&stage, &jobs, (began, &options.stop), &|done| {
-            told(done, jobs.len());
-        })
+    let (made, stood_still) = meter::beside(|| -> Result<(), String> {
+        for &load in &loads {
+            let traffic = match load {
+                0 => None,
+                load => Some(Traffic::begin(&stage, load)?),
+            };
+            let before = study.runs.len();
+            let told = |done| told(before + done, count);
+            let mut runs = run::all(&stage, &jobs, (began, &options.stop), &told);
+            runs.iter_mut().for_each(|run| run.background = load);
+            study.runs.extend(runs);
+            study.background.extend(traffic.map(Traffic::end));
+        }
+        Ok(())
     });
-    study.head.complete = runs.len() == jobs.len();
-    study.runs = runs;
+    made?;
+    study.head.complete = study.runs.len() == count;
     study.jitter = meter::told(&stood_still, began);
     Ok(began)
 }

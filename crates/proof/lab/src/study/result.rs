@@ -23,6 +23,9 @@ pub struct Study {
     pub lack: Jitter,
     /// What ours promises, judged.
     pub promises: Vec<Promise>,
+    /// Messages of others while runs were made, for each time that there were any.
+    #[serde(default)]
+    pub background: Vec<Background>,
     /// Every run.
     pub runs: Vec<Run>,
 }
@@ -69,6 +72,9 @@ pub struct Settings {
     pub seconds: u64,
     /// Runs that went side by side.
     pub side_by_side: usize,
+    /// Messages of others in a second, beside which all runs were made once more; 0: they were not.
+    #[serde(default)]
+    pub background: u32,
     /// What all chance was drawn from.
     pub seed: u64,
 }
@@ -80,6 +86,58 @@ pub struct NotMeasured {
     pub transport: String,
     /// Why.
     pub why: String,
+}
+
+/// Messages of others that went across the network while runs were made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Background {
+    /// Messages that were to be sent in a second.
+    pub each_second: u32,
+    /// Bytes of one.
+    pub message_bytes: usize,
+    /// Where they went to.
+    pub centre: String,
+    /// How many substations sent, in turn.
+    pub substations: usize,
+    /// How many of these have a link on their way that outages of runs cut.
+    pub behind_outages: usize,
+    /// How long, seconds.
+    pub seconds: f64,
+    /// Over ways that no outage cut.
+    pub clear: Carried,
+    /// Over ways that outages cut now and then.
+    pub behind: Carried,
+    /// What a message took over a way that no outage cut, one of 16 of them asked, microseconds: the median.
+    pub p50_us: Option<u32>,
+    /// 99 of 100 took no longer.
+    pub p99_us: Option<u32>,
+    /// The longest.
+    pub max_us: Option<u32>,
+    /// Of each second, how many messages were sent in it over ways that no outage cut, and how many of those came.
+    pub course: Vec<(u32, u32)>,
+}
+
+/// Messages that were sent, and those of them that came.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carried {
+    /// Sent.
+    pub sent: u64,
+    /// Came.
+    pub received: u64,
+}
+
+impl Carried {
+    /// How many were lost.
+    pub const fn lost(self) -> u64 {
+        self.sent.saturating_sub(self.received)
+    }
+}
+
+impl Background {
+    /// Messages that were really sent in a second.
+    pub fn achieved(&self) -> f64 {
+        (self.clear.sent + self.behind.sent) as f64 / self.seconds.max(f64::MIN_POSITIVE)
+    }
 }
 
 /// A promise of ours, and what was seen of it.
@@ -108,6 +166,9 @@ pub struct Run {
     pub backup: String,
     /// Over what messages went: `network` or `backup`; they go elsewhere in an outage.
     pub over: String,
+    /// Messages of others in a second beside it.
+    #[serde(default)]
+    pub background: u32,
     /// Its number among those of its case.
     pub number: u32,
     /// To which substation.

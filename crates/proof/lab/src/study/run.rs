@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Between the first runs of one place and the next.
 const STAGGER: Duration = Duration::from_millis(150);
 
-/// Makes all runs; `done` is told how many after each. Those that were stopped are not in what it gives.
+/// Makes all runs of a study that `began` then; `done` is told how many after each. Those that were stopped are not in what it gives.
 pub fn all(
     stage: &Stage,
     jobs: &[Job],
@@ -30,9 +30,10 @@ pub fn all(
     done: &(dyn Fn(usize) + Sync),
 ) -> Vec<Run> {
     let (next, runs) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let now = Clock.now();
     let work = |place: usize, at: &(Host, Site)| {
         // Not all at once: connections and sessions would begin together.
-        wait(began + STAGGER * place as u64, stop);
+        wait(now + STAGGER * place as u64, stop);
         while let Some(job) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
             stage.lines.set(place, job.case.line());
             let run = one(stage, at, job, (began, stop));

@@ -1,7 +1,7 @@
 use super::*;
 use crate::kept;
 use crate::study::analysis::promises;
-use crate::study::result::Run;
+use crate::study::result::{Background, Carried, Run};
 use bumpless_bench::output_folder::OutputFolder;
 use std::fs;
 
@@ -107,11 +107,117 @@ fn the_page_and_the_raw_data_are_whole_and_can_be_shown_again() {
         "{csv}"
     );
     assert!(
-        lines[1].starts_with("tcp,ethernet,1,s10-1-1,0,60000,110000,,71500,71500,2,2,0,"),
+        lines[1].starts_with("tcp,ethernet,0,1,s10-1-1,0,60000,110000,,71500,71500,2,2,0,"),
         "{csv}"
     );
     assert!(lines[3].contains(",1,\"\""), "{csv}");
     fs::write(directory.path().join("study.json"), "{}").unwrap();
     let why = kept::read::<Study>(&directory.path().join("study.json")).unwrap_err();
     assert!(why.contains("bumpless.wan-study/1"), "{why}");
+    let mut later = study;
+    later.head.schema = "bumpless.wan-study/2".into();
+    let later = serde_json::to_string(&later).unwrap();
+    fs::write(directory.path().join("study.json"), later).unwrap();
+    let why = kept::read::<Study>(&directory.path().join("study.json")).unwrap_err();
+    assert!(why.contains("bumpless.wan-study/2"), "{why}");
+}
+
+/// The same study, each run of which was made once more beside messages of others and took twice as long.
+fn loaded() -> Study {
+    let mut study = study();
+    let mut with = study.runs.clone();
+    for run in &mut with {
+        run.background = 10_000;
+        for us in run.rtt_us.iter_mut().flatten() {
+            *us *= 2;
+        }
+    }
+    study.runs.extend(with);
+    study.settings.background = 10_000;
+    study.head.host.processors = 1;
+    study.background = vec![Background {
+        each_second: 10_000,
+        message_bytes: 157,
+        centre: "centre-2".into(),
+        substations: 260,
+        behind_outages: 20,
+        seconds: 3.0,
+        clear: Carried {
+            sent: 27_000,
+            received: 26_730,
+        },
+        behind: Carried {
+            sent: 2_700,
+            received: 1_800,
+        },
+        p50_us: Some(2_400),
+        p99_us: Some(3_900),
+        max_us: Some(12_000),
+        course: vec![(9_000, 8_900), (9_100, 9_010), (8_900, 8_820)],
+    }];
+    study.promises = promises(&study);
+    study
+}
+
+#[test]
+fn without_and_with_background_traffic_stand_side_by_side() {
+    let text = text(&loaded());
+    let line = |words: &str| {
+        let found = text
+            .lines()
+            .find(|line| line.trim_start().starts_with(words));
+        let found = found.unwrap_or_else(|| panic!("{words}: {text}"));
+        found
+            .split("  ")
+            .map(str::trim)
+            .filter(|it| !it.is_empty())
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        line("TCP, Ethernet-like backup"),
+        [
+            "TCP, Ethernet-like backup",
+            "6.0",
+            "12.0",
+            "6.2",
+            "12.0",
+            "71.5",
+            "143.0",
+            "71.5",
+            "143.0",
+            "70.0",
+            "100.0",
+            "100.0",
+            "0",
+            "0",
+        ]
+    );
+    // Round trips without outages are told apart, too.
+    assert_eq!(line("emulated network  ")[3..], ["6.0", "6.0", "6.1"]);
+    assert_eq!(
+        line("emulated network, beside 10000")[3..],
+        ["12.0", "12.0", "12.2"]
+    );
+    // How much of it was sent in each second, and how much of that was lost, is told.
+    assert_eq!(
+        line("10000  ")[..8],
+        [
+            "10000", "0.20", "9900", "9100", "27000", "26730", "270", "1.000"
+        ]
+    );
+    for part in [
+        "emulated network, beside 10000 messages a second",
+        "Figure 5 in numbers: outages with an Ethernet-like backup, beside 10000",
+        "0.20 of the paper's 50000",
+        "270 were lost",
+        "On so few processors that is more than can be had",
+        "Of 4 promises of ours 2 held.",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // The paper's figures with this backup were measured without.
+    assert_eq!(text.matches("paper: MPTCPv0 (def. sched.), -").count(), 1);
+    let page = page::render(&loaded());
+    assert!(page.contains("the same, beside 10000/s"));
 }

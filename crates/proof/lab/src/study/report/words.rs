@@ -20,8 +20,14 @@ pub fn paper(ms: Option<f64>) -> String {
 /// Where and with what a study was made.
 pub fn about(study: &Study) -> String {
     let settings = &study.settings;
+    let background = match settings.background {
+        0 => "without background traffic".to_owned(),
+        each_second => {
+            format!("without background traffic, then beside {each_second} messages a second")
+        }
+    };
     format!(
-        "{}. {}. {} runs of each case, {} s each, {} side by side, seed {}; {}",
+        "{}. {}. {} runs of each case, {} s each, {} side by side, {background}, seed {}; {}",
         study.head.told(),
         study.network.told(),
         settings.runs,
